@@ -44,14 +44,14 @@ static bool parse_workers(const char *text, options *o)
 
 static ls_loader_config configure(const options *o, int workers)
 {
-    ls_loader_config config = { .batch = o->batch, .workers = workers, .crop = o->image_size };
+    ls_loader_config config = { .batch_size = o->batch, .workers = workers, .crop = o->image_size };
     if (strcmp(o->decode, "fast") == 0) config.decode = LS_DECODE_FAST;
     if (strcmp(o->recipe, "val") == 0) {
         config.resize = o->image_size * 8 / 7;
         return config;
     }
     config.shuffle = true;
-    config.flip = 0.5f;
+    config.flip_probability = 0.5f;
     if (strcmp(o->recipe, "pad") == 0)
         config.crop_padding = 4;
     else
@@ -101,7 +101,7 @@ static int run(ls_context *ctx, const options *o)
 {
     static side sides[MAX_COUNTS];
     ls_dataset *data = ls_image_folder_open(ctx, o->data_dir);
-    const int64_t all = ls_dataset_count(data);
+    const int64_t all = ls_dataset_sample_count(data);
     for (int i = 0; i <= o->n_counts; i++) { /* once more at first, for the page cache */
         side *s = &sides[i ? i - 1 : 0];
         s->workers = o->workers[i ? i - 1 : 0];

@@ -1,6 +1,7 @@
 /* bench_ops: the speed of each CPU kernel for the convolution and linear layers of the ResNets and
- * LeNet. One JSON line per op, shape, layout and kernel. The kernels of a shape take turns, so that
- * load of the machine affects all of them equally.
+ * LeNet, and for the depthwise convolutions of MobileNetV2. One JSON line per op, shape, layout and
+ * kernel. The kernels of a shape take turns, so that load of the machine affects all of them
+ * equally.
  *
  *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
  *             [--repeat N]
@@ -22,6 +23,7 @@ typedef struct shape {
     const char *name;
     int batch;
     int64_t in, size, out, kernel, stride, padding;
+    bool depthwise;
 } shape;
 
 /* size 0: a linear layer */
@@ -76,6 +78,14 @@ static const shape shapes[] = {
     { "resnet50 1x1 256-512@56/2", 32, 256, 56, 512, 1, 2, 0 },
     { "resnet50 1x1 512-1024@28/2", 32, 512, 28, 1024, 1, 2, 0 },
     { "resnet50 1x1 1024-2048@14/2", 32, 1024, 14, 2048, 1, 2, 0 },
+    { "depthwise 32@112", 16, 32, 112, 32, 3, 1, 1, true },
+    { "depthwise 96@112/2", 16, 96, 112, 96, 3, 2, 1, true },
+    { "depthwise 144@56", 16, 144, 56, 144, 3, 1, 1, true },
+    { "depthwise 144@56/2", 16, 144, 56, 144, 3, 2, 1, true },
+    { "depthwise 192@28", 16, 192, 28, 192, 3, 1, 1, true },
+    { "depthwise 384@14", 16, 384, 14, 384, 3, 1, 1, true },
+    { "depthwise 576@14/2", 16, 576, 14, 576, 3, 2, 1, true },
+    { "depthwise 960@7", 16, 960, 7, 960, 3, 1, 1, true },
     { "linear 512-10", 128, 512, 0, 10, 0, 0, 0 },
     { "linear 784-128", 32, 784, 0, 128, 0, 0, 0 },
     { "linear 2048-1000", 32, 2048, 0, 1000, 0, 0, 0 },
@@ -124,7 +134,8 @@ static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_bl
                                : operand(LS_SHAPE(batch, s->in), 0);
     const ls__operand y = conv ? operand(LS_SHAPE(batch, out, out, s->out), y_block)
                                : operand(LS_SHAPE(batch, s->out), 0);
-    const ls__operand w = conv ? operand(LS_SHAPE(s->out, s->kernel, s->kernel, s->in), s->in)
+    const int64_t groups = s->depthwise ? s->in : 1, w_in = s->in / groups;
+    const ls__operand w = conv ? operand(LS_SHAPE(s->out, s->kernel, s->kernel, w_in), w_in)
                                : operand(LS_SHAPE(s->out, s->in), 0);
     ls__op op = { .kind = kinds[conv][direction], .n_operands = direction == 1 ? 3 : 4 };
     const ls__operand operands[N_OPS][4] = { { x, w, none, y }, { y, w, x }, { x, y, w, none } };
@@ -135,7 +146,7 @@ static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_bl
         op.u.conv.padding[i] = s->padding;
         op.u.conv.dilation[i] = 1;
     }
-    op.u.conv.groups = 1;
+    op.u.conv.groups = groups;
     return op;
 }
 
@@ -169,8 +180,9 @@ static int64_t largest_operand(const ls__op *op)
 {
     int64_t largest = 0;
     for (int i = 0; i < op->n_operands; i++)
-        if (op->operands[i].shape.n_dims >= 0 && ls_shape_count(&op->operands[i].shape) > largest)
-            largest = ls_shape_count(&op->operands[i].shape);
+        if (op->operands[i].shape.n_dims >= 0 &&
+            ls_shape_element_count(&op->operands[i].shape) > largest)
+            largest = ls_shape_element_count(&op->operands[i].shape);
     return largest;
 }
 

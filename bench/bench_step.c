@@ -95,13 +95,13 @@ static ls_status open_data(const options *o, bench *b, int64_t *classes)
 {
     if (!o->data_dir) return LS_OK;
     ls_dataset *data = ls_image_folder_open(b->work.ctx, o->data_dir);
-    b->loader = ls_loader_open(data, &(ls_loader_config){ .batch = o->batch,
+    b->loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = o->batch,
                                                           .workers = (int)o->workers,
                                                           .shuffle = true,
                                                           .drop_last = true,
                                                           .crop = o->image_size,
                                                           .random_resized_crop = true,
-                                                          .flip = 0.5f });
+                                                          .flip_probability = 0.5f });
     LS_TRY(ls_context_status(b->work.ctx));
     *classes = ls_dataset_class_count(data);
     return ls_loader_start(b->loader, 0);
@@ -228,29 +228,29 @@ static size_t peak_rss_bytes(void)
 static void print_result(const options *o, const bench *b)
 {
     const double median = bench_quantile(b->seconds, o->steps, 0.5);
-    const ls_net_memory memory = ls_net_memory_plan(b->work.net);
-    printf("{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
-           "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
-           "\"workers\": %lld, \"captured\": %s, \"threads\": %d, \"steps\": %lld, "
-           "\"images_per_second\": %.2f, "
-           "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
-           "\"cpu_us_per_step\": %.1f, \"first_step_seconds\": %.3f, \"timed\": %lld, "
-           "\"overhead_share\": %.5f, \"recompute\": \"%s\", \"arena_bytes\": %zu, "
-           "\"unshared_bytes\": %zu, \"scratch_bytes\": %zu, \"gradient_bytes\": %zu, "
-           "\"parameter_bytes\": %zu, \"optimizer_bytes\": %zu, \"peak_bytes\": %zu, "
-           "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
-           o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
-           o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
-           (long long)o->workers, b->captured ? "true" : "false",
-           ls_context_thread_count(b->work.ctx), (long long)o->steps, (double)o->batch / median,
-           1e3 * median, 1e3 * b->seconds[0], b->throughput,
-           1e6 * b->cpu_seconds / (double)o->steps, b->first,
-           (long long)ls_algorithm_cache_timed_count(b->work.ctx),
-           1 - b->in_kernels / b->step_plain, o->recompute, memory.arena_bytes,
-           memory.unshared_bytes, memory.scratch_bytes, memory.gradient_bytes,
-           memory.parameter_bytes, (size_t)ls_net_parameter_elements(b->work.net) * sizeof(float),
-           ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
-           ls_context_device(b->work.ctx));
+    const ls_net_memory memory = ls_net_memory_usage(b->work.net);
+    printf(
+        "{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
+        "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
+        "\"workers\": %lld, \"captured\": %s, \"threads\": %d, \"steps\": %lld, "
+        "\"images_per_second\": %.2f, "
+        "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
+        "\"cpu_us_per_step\": %.1f, \"first_step_seconds\": %.3f, \"timed\": %lld, "
+        "\"overhead_share\": %.5f, \"recompute\": \"%s\", \"arena_bytes\": %zu, "
+        "\"unshared_bytes\": %zu, \"scratch_bytes\": %zu, \"gradient_bytes\": %zu, "
+        "\"parameter_bytes\": %zu, \"optimizer_bytes\": %zu, \"peak_bytes\": %zu, "
+        "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
+        o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
+        o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
+        (long long)o->workers, b->captured ? "true" : "false", ls_context_thread_count(b->work.ctx),
+        (long long)o->steps, (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0],
+        b->throughput, 1e6 * b->cpu_seconds / (double)o->steps, b->first,
+        (long long)ls_algorithm_cache_timed_count(b->work.ctx), 1 - b->in_kernels / b->step_plain,
+        o->recompute, memory.arena_bytes, memory.unshared_bytes, memory.scratch_bytes,
+        memory.gradient_bytes, memory.parameter_bytes,
+        (size_t)ls_net_parameter_element_count(b->work.net) * sizeof(float),
+        ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
+        ls_context_device(b->work.ctx));
 }
 
 int main(int argc, char **argv)

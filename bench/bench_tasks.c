@@ -81,7 +81,7 @@ static bool make_room(void **memory, size_t *have, size_t wanted)
 /* Values around zero; valid indices in a pooling window; valid labels. */
 static void fill(void *memory, const ls__operand *operand)
 {
-    const int64_t n = ls_shape_count(&operand->shape);
+    const int64_t n = ls_shape_element_count(&operand->shape);
     if (operand->dtype == LS_F32)
         for (int64_t i = 0; i < n; i++)
             ((float *)memory)[i] = (float)(i * 2654435761u % 1024) / 1024.0f - 0.45f;
@@ -96,7 +96,7 @@ static bool prepare(bench *b, const ls__instruction *in, void **buffers)
         buffers[i] = NULL;
         if (operand->shape.n_dims < 0) continue;
         const size_t bytes =
-            (size_t)ls_shape_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
+            (size_t)ls_shape_element_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
         if (!make_room(&b->buffers[i], &b->bytes[i], bytes)) return false;
         buffers[i] = b->buffers[i];
         fill(buffers[i], operand);
@@ -243,7 +243,7 @@ static ls_status run(const options *o, bench *b)
     ls__program *program;
     LS_TRY(ls__compile(
         &work.net->env, &work.net->graph,
-        &(ls__compile_request){ .mode = LS_TRAIN, .gradients = true, .input_specs = specs },
+        &(ls__compile_request){ .mode = LS_MODE_TRAIN, .gradients = true, .input_specs = specs },
         &program));
     ls_status status = LS_OK;
     for (int i = 0; i < program->n_instructions && status == LS_OK; i++)

@@ -23,13 +23,13 @@ typedef struct options {
 
 static ls_loader *open_loader(const options *o, ls_dataset *data)
 {
-    ls_loader_config config = { .batch = o->batch,
+    ls_loader_config config = { .batch_size = o->batch,
                                 .workers = (int)o->workers,
                                 .shuffle = true,
                                 .drop_last = true,
                                 .crop = o->image_size,
                                 .random_resized_crop = o->rrc,
-                                .flip = 0.5f };
+                                .flip_probability = 0.5f };
     if (!o->rrc) config.crop_padding = o->image_size / 8;
     return ls_loader_open(data, &config);
 }

@@ -111,7 +111,7 @@ double bench_quantile(const double *sorted, int64_t n, double share)
 
 static ls_status open_images(ls_context *ctx, ls_shape shape, int64_t classes, ls_batch *out)
 {
-    const int64_t batch = shape.dims[0], n_pixels = ls_shape_count(&shape);
+    const int64_t batch = shape.dims[0], n_pixels = ls_shape_element_count(&shape);
     uint8_t *pixels = malloc((size_t)n_pixels);
     int32_t *label = malloc((size_t)batch * sizeof(*label));
     uint32_t words[4];
@@ -122,8 +122,8 @@ static ls_status open_images(ls_context *ctx, ls_shape shape, int64_t classes, l
     }
     for (int64_t i = 0; label && i < batch; i++) label[i] = (int32_t)(i % classes);
     if (pixels && label)
-        *out = (ls_batch){ .images = ls_tensor_from(ctx, LS_U8, shape, pixels),
-                           .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(batch), label),
+        *out = (ls_batch){ .images = ls_tensor_from_data(ctx, LS_U8, shape, pixels),
+                           .labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(batch), label),
                            .n = batch };
     const bool made = pixels && label;
     free(pixels);
@@ -140,12 +140,12 @@ ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, i
 ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images, int64_t classes)
 {
     LS_TRY(ls_context_status(work->ctx));
-    work->net = ls_net_build(work->ctx, function, &(ls_resnet_options){ .n_classes = classes },
+    work->net = ls_net_build(work->ctx, function, &(ls_model_options){ .n_classes = classes },
                              &(ls_net_config){ .input = { .image = { LS_U8, images },
                                                           .mean = { 0.485f, 0.456f, 0.406f },
                                                           .std = { 0.229f, 0.224f, 0.225f },
                                                           .n_classes = (int)classes },
-                                               .loss = { LS_CROSS_ENTROPY },
+                                               .loss = { LS_LOSS_CROSS_ENTROPY },
                                                .precision = work->precision,
                                                .recompute = work->recompute,
                                                .steps = work->steps,

@@ -7,13 +7,6 @@
 
 /* ---- The folder ---- */
 
-static bool is_split_name(const char *name)
-{
-    for (int i = 0; i < N_SPLITS; i++)
-        if (strcmp(name, split_names[i]) == 0) return true;
-    return false;
-}
-
 /* Detects a folder one level too high: its class folders are the train/ and val/ of a dataset. The
  * library warns about the classes; this message gives the correct --data-dir. */
 static void advise_folder(const cli_run *t)
@@ -22,32 +15,31 @@ static void advise_folder(const cli_run *t)
     const int n = ls_dataset_class_count(t->train_data);
     int n_splits = 0;
     bool has_train = false;
-    for (int i = 0; i < n; i++) {
-        if (!is_split_name(t->classes[i])) continue;
-        has_train |= strcmp(t->classes[i], split_names[0]) == 0;
+    for (int i = 0; i < n * N_SPLITS; i++) {
+        const int split = i % N_SPLITS;
+        if (strcmp(t->classes[i / N_SPLITS], split_names[split]) != 0) continue;
+        has_train |= split == 0;
         n_splits++;
     }
     if (!has_train && n_splits < n) return; /* classes "valid" and "invalid" are possible */
-    print_message(t->verb,
-                  "%s/train looks like a dataset's folder: --data-dir %s/train trains on the "
-                  "classes in %s/train/train",
-                  dir, dir, dir);
+    print_message("the classes of %s/train are named like a dataset's folders; did you mean "
+                  "--data-dir %s/train?",
+                  dir, dir);
 }
 
 /* ---- The batch ---- */
 
 static void advise_batch(const cli_run *t)
 {
-    const int64_t n = ls_dataset_count(t->train_data), batch = t->recipe->batch;
+    const int64_t n = ls_dataset_sample_count(t->train_data), batch = t->recipe->batch;
     const int64_t steps = ls_loader_step_count(t->train);
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;
-    print_warning(t->verb,
-                  "-b %lld is more than a quarter of the %lld training images: %lld step%s per "
-                  "epoch; -b %lld makes %lld",
-                  (long long)batch, (long long)n, (long long)steps, plural(steps),
-                  (long long)better, (long long)(n / better));
+    print_warning(
+        "-b %lld gives only %lld step%s per epoch for %lld training images; -b %lld gives %lld",
+        (long long)batch, (long long)steps, plural(steps), (long long)n, (long long)better,
+        (long long)(n / better));
 }
 
 /* ---- The size of images ---- */
@@ -106,7 +98,7 @@ static int by_size(const void *a, const void *b)
 static void advise_size(const cli_run *t)
 {
     enum { MAX_FILES = 15, MUCH = 4, ENOUGH = 128 };
-    const int64_t n = ls_dataset_count(t->train_data), size = t->recipe->image_size;
+    const int64_t n = ls_dataset_sample_count(t->train_data), size = t->recipe->image_size;
     int64_t sides[MAX_FILES];
     int n_sides = 0;
     if (size >= ENOUGH) return;
@@ -119,8 +111,7 @@ static void advise_size(const cli_run *t)
     qsort(sides, (size_t)n_sides, sizeof(*sides), by_size);
     const int64_t median = sides[n_sides / 2];
     if (median < MUCH * size) return;
-    print_warning(t->verb,
-                  "most training images are much larger than --image-size %lld (median shorter "
+    print_warning("most training images are much larger than --image-size %lld (median shorter "
                   "side of %d files: %lld pixels): details are lost; for photographs use --model "
                   "resnet18 --image-size %d",
                   (long long)size, n_sides, (long long)median, ENOUGH);

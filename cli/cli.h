@@ -1,4 +1,4 @@
-/* cli.h: what the verbs share. */
+/* cli.h: what the commands share. */
 #ifndef LS_CLI_CLI_H
 #define LS_CLI_CLI_H
 
@@ -9,41 +9,39 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* Exit statuses; that of a signal is 128 + its number. */
-enum {
-    EXIT_DONE = 0,
-    EXIT_RUNTIME = 1,   /* anything but the following */
-    EXIT_USAGE = 2,     /* the command line */
-    EXIT_DATA = 3,      /* the images */
-    EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
-    EXIT_SIGNAL = 128
-};
-
-/* Square images up to this side. */
+/* The largest --image-size. */
 enum { MAX_IMAGE_SIZE = 4096 };
 
-/* LS_DEFAULT_MAX_PIXELS, for help texts. */
-#define MAX_PIXELS      89478485
-#define TEXT_OF_(x)     #x
-#define TEXT_OF(x)      TEXT_OF_(x)
-#define MAX_PIXELS_NOTE TEXT_OF(MAX_PIXELS)
-_Static_assert(MAX_PIXELS == LS_DEFAULT_MAX_PIXELS, "help texts name the library's default");
+/* The default of --max-pixels, for help texts. */
+#define MAX_PIXELS_NOTE "89478485"
+_Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's default");
 
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
-#define MODEL_NAMES     "resnet20, 32, 44, 56, 110 or resnet18, 34, 50, 101, 152"
+#define MODEL_NAMES                                                                                \
+    "resnet20, resnet32, resnet44, resnet56, resnet110, resnet18, resnet34, resnet50, resnet101, " \
+    "resnet152, wide_resnet50_2, resnext50_32x4d, mobilenet_v2, vgg16_bn, wide_resnet28_10, "      \
+    "mlp or lenet5"
 
-/* Help of options that several verbs have. */
-#define BENCHMARK_HELP     "select kernels by timing them before the first step"
-#define DETERMINISTIC_HELP "refuse, warn about or allow kernels whose results vary between runs"
-#define DEVICE_HELP        "device: cpu, cuda, cuda:1, ..., or auto"
-#define MAX_PIXELS_HELP    "most pixels of an image; a larger image counts as unreadable"
-#define ON_BAD_IMAGE_HELP  "stop at an unreadable image, or replace it with another image"
+/* Help of options that several commands have. */
+#define BENCHMARK_HELP "select kernels by timing them before the first step"
+#define DETERMINISTIC_HELP                                                                         \
+    "kernels: strict = deterministic only; warn = a warning where an op has none; off = any "      \
+    "kernel"
+#define DEVICE_HELP "device: cpu, cuda, cuda:1, ..., or auto"
+#define MAX_PIXELS_HELP                                                                            \
+    "maximum number of pixels of an image; larger images are treated as unreadable"
+#define ON_BAD_IMAGE_HELP "unreadable images: fail = stop, skip = replace each by another image"
+#define TEST_TIME_FLIP_HELP                                                                        \
+    "average the class probabilities of each image and its mirror image; takes twice the time"
 #define PRECISION_HELP                                                                             \
-    "number type of products, with bf16 and f16 also of activations; tf32 on CUDA devices only"
+    "data type of matrix multiplications and convolutions; bf16 and f16 also store activations "   \
+    "in that type; tf32 requires CUDA"
 #define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
-#define STEM_HELP      "first layer: small = 3x3 convolution, large = 7x7 and max pooling"
-#define THREADS_HELP   "CPU threads that compute"
+#define STEM_HELP                                                                                  \
+    "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "    \
+    "model and image size"
+#define THREADS_HELP "number of compute threads"
 
 /* A message of the library without the name of the call that it may begin with, "ls_net_build:
  * ". */
@@ -55,56 +53,57 @@ const char *limit_hint(const char *message);
 
 /* If the message is about an image with more pixels than the limit, prints the option that raises
  * it. */
-void print_pixels_hint(const cli_verb *verb, const char *message);
+void print_pixels_hint(const char *message);
 
 /* Prints the context's error (ctx NULL: no memory), clears it and returns `answer`. Returns
  * EXIT_RUNTIME in place of EXIT_DATA when memory, threads, file handles or the device failed, not
  * the images. */
-int print_error(const cli_verb *verb, ls_context *ctx, int answer);
+int print_error(ls_context *ctx, int answer);
 /* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
  * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8". pass NULL: the
  * message as it is. */
-int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass);
+int print_loader_error(ls_context *ctx, const char *pass);
 
 /* For ls_context_config.log: to stderr. */
 void print_log(void *user, ls_log_level level, const char *message);
 
 /* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
-const ls_model *find_model(const cli_verb *verb, const char *name);
+const ls_model *find_model(const char *name);
+/* Prints an error and returns false if an option of ResNets alone is given for another model. */
+bool check_resnet_options(const cli_parsed *parsed, const ls_model *model);
 
-/* Opens the model of the option --checkpoint. On failure, also where ctx has an error, prints the
- * reason and returns NULL. */
-const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, const char *path);
+/* Installs a handler, during which all n signals are blocked. A signal that the process inherited
+ * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
+void handle_signals(int n, const int *numbers, void (*handler)(int number));
 
-/* Sets the action of a signal, unless the process inherited it as ignored: shells ignore SIGINT for
- * background processes, nohup ignores SIGHUP. */
-void handle_unless_ignored(int number, const struct sigaction *action);
-
-/* Catches SIGINT, SIGTERM and SIGHUP. The first one sets caught_signal, on which the verb saves and
- * ends. Further ones are ignored for one second; after that the next one ends the process. Signals
- * that the process inherited as ignored stay ignored. SIGPIPE is ignored: if the reader of the
- * output ends, the work continues, and main reports the lost output. */
+/* Catches SIGINT, SIGTERM and SIGHUP. The first one sets caught_signal, on which the command saves
+ * and ends. Further ones are ignored for one second; after that the next one ends the process.
+ * Signals that the process inherited as ignored stay ignored. SIGPIPE is ignored: if the reader of
+ * the output ends, the work continues, and main reports the lost output. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 
-/* argv[0], "build/lockstep". */
-extern const char *command_name;
 /* Prints a command line for the user: "LABEL: build/lockstep WORD...". The words end with NULL, and
  * are quoted for a shell. */
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
+
+/* The names of what differs, of "batch", "loss", "gradients" and "weights". Returns how many. */
+enum { N_DIGESTS = 4 };
+int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS]);
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);
 
 bool file_exists(const char *path);
 bool is_folder(const char *path);
-/* A regular one. */
+/* A regular one; false for NULL. */
 bool is_file(const char *path);
 
-/* CPUs that this process may use. */
-int processors(void);
+/* Data-loader workers without --workers: one per CPU that this process may use, at most 8. */
+int default_workers(void);
 
-extern const cli_verb verb_train, verb_eval, verb_predict, verb_describe, verb_compare, verb_repro,
-    verb_plot, verb_pack, verb_demo_data;
+extern const cli_command command_train, command_eval, command_predict, command_describe,
+    command_compare, command_repro, command_plot, command_pack, command_export, command_demo_data,
+    command_augment;
 
 #endif

@@ -1,4 +1,4 @@
-/* common.c: what the verbs share; see cli.h. */
+/* common.c: what the commands share; see cli.h. */
 #include "cli.h"
 #include <errno.h>
 #include <sched.h>
@@ -16,6 +16,12 @@ const char *plain_message(const char *message)
     return message + (names_call ? n + 2 : 0);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), n = strlen(end);
+    return length >= n && strcmp(text + length - n, end) == 0;
+}
+
 const char *limit_hint(const char *message)
 {
     static const struct {
@@ -25,25 +31,19 @@ const char *limit_hint(const char *message)
                    { ENFILE, " (the system's limit of open files)" },
                    { EAGAIN, " (limit of threads or memory: ulimit -u, ulimit -v)" },
                    { EFBIG, " (file size limit: ulimit -f)" } };
-    const size_t length = strlen(message);
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        const char *reason = strerror(limits[i].error);
-        const size_t n = strlen(reason);
-        if (length >= n && strcmp(message + length - n, reason) == 0) return limits[i].hint;
-    }
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        if (ends_with(message, strerror(limits[i].error))) return limits[i].hint;
     return "";
 }
 
-void print_pixels_hint(const cli_verb *verb, const char *message)
+void print_pixels_hint(const char *message)
 {
-    static const char end[] = "(max_pixels)"; /* of the decoders' messages about the limit */
-    const size_t length = strlen(message), n = sizeof(end) - 1;
-    if (length < n || strcmp(message + length - n, end) != 0) return;
-    print_message(verb, "larger images need a larger limit: %s--max-pixels N",
-                  strcmp(verb->name, "train") == 0 ? "begin a new run with " : "");
+    if (!ends_with(message, "(max_pixels)")) return; /* as the decoders' messages about the limit */
+    print_message("to accept larger images, %s --max-pixels N",
+                  strcmp(command_name, "train") == 0 ? "start a new run with" : "use");
 }
 
-int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
+int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
@@ -51,18 +51,18 @@ int print_loader_error(const cli_verb *verb, ls_context *ctx, const char *pass)
     long long epoch, step;
     int n = 0;
     if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
-        print_message(verb, "%s %lld: %s%s", pass, step + 1, message + n, hint);
+        print_message("%s %lld: %s%s", pass, step + 1, message + n, hint);
     else
-        print_message(verb, "%s%s", message, hint);
-    print_pixels_hint(verb, message);
+        print_message("%s%s", message, hint);
+    print_pixels_hint(message);
     ls_context_clear_error(ctx);
     const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }
 
-int print_error(const cli_verb *verb, ls_context *ctx, int answer)
+int print_error(ls_context *ctx, int answer)
 {
-    const int data_answer = print_loader_error(verb, ctx, NULL);
+    const int data_answer = print_loader_error(ctx, NULL);
     return answer == EXIT_DATA ? data_answer : answer;
 }
 
@@ -70,11 +70,11 @@ void print_log(void *user, ls_log_level level, const char *message)
 {
     (void)user;
     if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* a bar may be there */
-    print_text(stderr, "lockstep: warning: %s\n", plain_message(message));
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* removes the progress bar */
+    print_warning("%s", plain_message(message));
 }
 
-const ls_model *find_model(const cli_verb *verb, const char *name)
+const ls_model *find_model(const char *name)
 {
     const ls_model *model = ls_model_find(name);
     if (model) return model;
@@ -82,35 +82,29 @@ const ls_model *find_model(const cli_verb *verb, const char *name)
     const char *names[MAX_MODELS];
     int n = 0;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
-    const char *meant = closest_word(name, n, names);
-    print_text(stderr, "lockstep %s: no model is called '%s'; ", verb->name, name);
-    if (meant)
-        print_text(stderr, "did you mean '%s'?\n", meant);
-    else
-        print_text(stderr, "'lockstep %s --help' lists them\n", verb->name);
+    char help[HINT_SIZE], hint[HINT_SIZE];
+    snprintf(help, sizeof(help), "; 'lockstep %s --help' lists the models", command_name);
+    print_message("unknown model '%s'%s", name, closest_hint(name, n, names, "", help, hint));
     return NULL;
 }
 
-const ls_saved_model *open_saved_model(const cli_verb *verb, ls_context *ctx, const char *path)
+bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
 {
-    const ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
-    if (status == LS_OK && is_folder(path)) {
-        print_message(
-            verb,
-            "--checkpoint %s: a folder; expected a file such as best.safetensors in a run's folder",
-            path);
-        return NULL;
-    }
-    const ls_saved_model *model = status == LS_OK ? ls_saved_model_open(ctx, path) : NULL;
-    if (!model) print_error(verb, ctx, EXIT_RUNTIME);
-    return model;
+    static const char *const names[] = { "stem", "parameter-free-shortcuts", "zero-init-residual" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (!model->resnet && options_given(parsed, names[i]))
+            return fail_with(false, "--%s has no effect here: it requires a resnet", names[i]);
+    return true;
 }
 
-void handle_unless_ignored(int number, const struct sigaction *action)
+void handle_signals(int n, const int *numbers, void (*handler)(int number))
 {
-    struct sigaction before;
-    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(number, action, NULL);
+    struct sigaction before, action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < n; i++) sigaddset(&action.sa_mask, numbers[i]);
+    for (int i = 0; i < n; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }
 
 volatile sig_atomic_t caught_signal;
@@ -122,7 +116,7 @@ static struct timespec caught_at;
  * terminals send theirs to the process and to its group. A later one ends the process. */
 static void note_signal(int number)
 {
-    const int kept = errno;
+    const int saved = errno;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (!caught_signal) {
@@ -135,21 +129,15 @@ static void note_signal(int number)
             raise(number); /* delivered when the handler returns */
         }
     }
-    errno = kept;
+    errno = saved;
 }
 
 void catch_signals(void)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    enum { N_NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
-    struct sigaction action = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < N_NUMBERS; i++) sigaddset(&action.sa_mask, numbers[i]);
-    for (int i = 0; i < N_NUMBERS; i++) handle_unless_ignored(numbers[i], &action);
+    handle_signals(3, numbers, note_signal);
     signal(SIGPIPE, SIG_IGN);
 }
-
-const char *command_name = "lockstep";
 
 static void print_word(FILE *out, const char *word)
 {
@@ -173,7 +161,7 @@ void print_command(FILE *out, const char *label, ...)
 {
     va_list words;
     print_text(out, "%s: ", label);
-    print_word(out, command_name);
+    print_word(out, program_invocation_name);
     va_start(words, label);
     for (const char *word; (word = va_arg(words, const char *));) {
         fputc(' ', out);
@@ -181,6 +169,16 @@ void print_command(FILE *out, const char *label, ...)
     }
     va_end(words);
     fputc('\n', out);
+}
+
+int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])
+{
+    int n = 0;
+    if (d->batch) names[n++] = "batch";
+    if (d->loss) names[n++] = "loss";
+    if (d->gradients) names[n++] = "gradients";
+    if (d->weights) names[n++] = "weights";
+    return n;
 }
 
 const char *plural(int64_t n)
@@ -202,11 +200,13 @@ bool is_folder(const char *path)
 bool is_file(const char *path)
 {
     struct stat there;
-    return stat(path, &there) == 0 && S_ISREG(there.st_mode);
+    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
-int processors(void)
+int default_workers(void)
 {
+    enum { MOST = 8 };
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    const int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n < MOST ? n : MOST;
 }

@@ -1,5 +1,5 @@
 /* compare.c: 'lockstep compare': whether two runs are identical, and if not, where they diverge. */
-#include "compare_report.h"
+#include "compare_side.h"
 #include "run/identity.h"
 #include "run/json.h"
 #include <stdio.h>
@@ -17,13 +17,12 @@ static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir), "folder or pack of the dataset, if it was moved",
       "DIR", .note = "as stored in each run" },
-    { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON", .value = NULL },
+    { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON" },
     { .kind = OPTION_END },
 };
 
 /* The results as JSON. The text is made from them. */
 typedef struct comparison {
-    const cli_verb *verb;
     const compare_values *values;
     compare_side sides[2];
     json_t *report;
@@ -36,14 +35,7 @@ static void put(comparison *c, const char *key, json_t *value)
 
 /* ---- Options and identity ---- */
 
-static bool is_executor(const char *name)
-{
-    const cli_option *o = verb_train.options;
-    while (o->kind != OPTION_END && (!o->name || strcmp(o->name, name) != 0)) o++;
-    return o->kind != OPTION_END && o->executor;
-}
-
-/* Differences between the stored options, without executors, in the form of
+/* Differences between the stored options, without execution settings, in the form of
  * ls__identity_differences: --label-smoothing is 0 in A, 0.1 in B. NULL without memory. */
 static json_t *option_differences(const comparison *c)
 {
@@ -54,7 +46,8 @@ static json_t *option_differences(const comparison *c)
     json_array_foreach(all, i, difference)
     {
         const char *name = ls__json_get_string(difference, "field");
-        if (is_executor(name)) continue;
+        const int option = option_find(recipe_options, name, strlen(name));
+        if (option >= 0 && recipe_options[option].execution) continue;
         if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
             json_array_append(out, difference) == 0)
             continue;
@@ -66,33 +59,32 @@ static json_t *option_differences(const comparison *c)
     return out;
 }
 
-/* a, b: the section "data" or "validation.data" of two identities. Removes the digests if they are
- * of different kinds, because these can't be compared; the batch digests of each step can. */
-static bool drop_digests(json_t *a, json_t *b)
+/* sections: "data" or "validation.data" of two identities. Removes the digests if they are of
+ * different kinds, because these can't be compared; the batch digests of each step can. Returns
+ * whether they are compared. */
+static bool keep_digests(json_t *const sections[2])
 {
-    json_t *const sections[] = { a, b };
-    const json_t *kinds[] = { json_object_get(a, "digest_of"), json_object_get(b, "digest_of") };
-    if (!kinds[0] || !kinds[1] || json_equal(kinds[0], kinds[1])) return false;
+    const json_t *a = json_object_get(sections[0], "digest_of");
+    const json_t *b = json_object_get(sections[1], "digest_of");
+    if (!a || !b || json_equal(a, b)) return true;
     for (int i = 0; i < 2; i++) {
         json_object_del(sections[i], "digest");
         json_object_del(sections[i], "digest_of");
     }
-    return true;
+    return false;
 }
 
 /* Differences between the identities; NULL without memory. */
 static json_t *identity_differences(comparison *c)
 {
-    json_t *identities[2], *validations[2];
+    json_t *identities[2], *data[2], *validation_data[2];
     for (int i = 0; i < 2; i++) {
         identities[i] = json_deep_copy(json_object_get(c->sides[i].manifest, "identity"));
-        validations[i] = json_object_get(identities[i], "validation");
+        data[i] = json_object_get(identities[i], "data");
+        validation_data[i] = json_object_get(json_object_get(identities[i], "validation"), "data");
     }
-    const bool in_training = drop_digests(json_object_get(identities[0], "data"),
-                                          json_object_get(identities[1], "data"));
-    const bool in_validation = drop_digests(json_object_get(validations[0], "data"),
-                                            json_object_get(validations[1], "data"));
-    put(c, "data_digests_compared", json_boolean(!in_training && !in_validation));
+    const bool in_training = keep_digests(data), in_validation = keep_digests(validation_data);
+    put(c, "data_digests_compared", json_boolean(in_training && in_validation));
     json_t *out = ls__identity_differences(identities[0], identities[1], true);
     for (int i = 0; i < 2; i++) json_decref(identities[i]);
     return out;
@@ -100,33 +92,24 @@ static json_t *identity_differences(comparison *c)
 
 /* ---- Run logs ---- */
 
-static json_t *changed_fields(const ls_run_log_difference *d)
-{
-    const struct {
-        const char *name;
-        bool differs;
-    } all[] = { { "batch", d->batch },
-                { "loss", d->loss },
-                { "gradients", d->gradients },
-                { "weights", d->weights } };
-    json_t *out = json_array();
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i].differs) json_array_append_new(out, json_string(all[i].name));
-    return out;
-}
-
-static bool compare_records(comparison *c, ls_run_log_difference *out)
+static bool compare_run_logs(comparison *c, ls_run_log_difference *out)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cpu", .threads = 1 });
     put(c, "a", ls__json_text(ctx, c->sides[0].dir));
     put(c, "b", ls__json_text(ctx, c->sides[1].dir));
-    const bool good = ls_run_log_compare(ctx, c->sides[0].record, c->sides[1].record, out) == LS_OK;
-    if (!good) print_error(c->verb, ctx, EXIT_RUNTIME);
+    const bool good =
+        ls_run_log_compare(ctx, c->sides[0].run_log, c->sides[1].run_log, out) == LS_OK;
+    if (!good) print_error(ctx, EXIT_RUNTIME);
     ls_context_close(&ctx);
     if (!good) return false;
     put(c, "steps", json_pack("{s:I, s:I}", "a", (json_int_t)out->n_a, "b", (json_int_t)out->n_b));
-    if (out->step >= 0) put(c, "first_different_step", json_integer(out->step));
-    if (out->step >= 0) put(c, "different_in_it", changed_fields(out));
+    if (out->step < 0) return true;
+    const char *names[N_DIGESTS];
+    const int n = differing_digests(out, names);
+    json_t *differing = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(differing, json_string(names[i]));
+    put(c, "first_different_step", json_integer(out->step));
+    put(c, "different_in_it", differing);
     return true;
 }
 
@@ -141,7 +124,7 @@ static bool replay_to(comparison *c, int64_t step, ls__finding *out)
     if (ls__compare_runs(sides, step, out) != LS_OK) {
         for (int i = 0; i < 2; i++)
             if (ls_context_status(c->sides[i].run.ctx) != LS_OK)
-                print_error(c->verb, c->sides[i].run.ctx, EXIT_RUNTIME);
+                print_error(c->sides[i].run.ctx, EXIT_RUNTIME);
         return false;
     }
     put(c, "replay", compare_report(c->sides, sides, out));
@@ -181,10 +164,9 @@ static void print_differences(const json_t *differences)
     }
 }
 
-static void print_recipes(const comparison *c)
+static void print_identities(const comparison *c, const json_t *given, const json_t *identity)
 {
-    const json_t *given = json_object_get(c->report, "option_differences");
-    const json_t *identity = json_object_get(c->report, "identity_differences");
+    for (int i = 0; i < 2; i++) print_text(stdout, "%c: %s\n", "AB"[i], c -> sides[i].dir);
     if (json_array_size(given) > 0) print_text(stdout, "options that differ:\n");
     print_differences(given);
     print_text(stdout, "identity: %s\n", json_array_size(identity) > 0 ? "different" : "the same");
@@ -194,19 +176,7 @@ static void print_recipes(const comparison *c)
                    "  digests of the data are not compared: only one run has --digest-contents\n");
 }
 
-static void print_forced(const comparison *c)
-{
-    static const char *const keys[] = { "forced_a", "forced_b" };
-    for (int i = 0; i < 2; i++) {
-        size_t s;
-        json_t *step;
-        json_array_foreach(json_object_get(c->report, keys[i]), s, step)
-            print_text(stdout, "%c was forced to resume with another identity at step %lld\n",
-                       "AB"[i], (long long)json_integer_value(step));
-    }
-}
-
-static void print_records(const comparison *c, const ls_run_log_difference *d)
+static void print_run_logs(const ls_run_log_difference *d)
 {
     print_text(stdout, "run log: A has %lld step%s, B has %lld; ", (long long)d->n_a,
                plural(d->n_a), (long long)d->n_b);
@@ -215,39 +185,14 @@ static void print_records(const comparison *c, const ls_run_log_difference *d)
         return;
     }
     print_text(stdout, "the first step that differs is %lld, in:", (long long)d->step);
-    size_t i;
-    json_t *field;
-    json_array_foreach(json_object_get(c->report, "different_in_it"), i, field)
-        print_text(stdout, " %s", json_string_value(field));
+    const char *names[N_DIGESTS];
+    const int n = differing_digests(d, names);
+    for (int i = 0; i < n; i++) print_text(stdout, " %s", names[i]);
     print_text(stdout, "\n");
 }
 
-static int put_json(const char *text, size_t length, void *user)
-{
-    print_json(user, text, length);
-    return 0;
-}
-
-static void print_comparison(const comparison *c, const ls_run_log_difference *d)
-{
-    static const char *const answers[] = { "identical", "different", "not comparable" };
-    if (c->values->json) {
-        json_dump_callback(c->report, put_json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        print_text(stdout, "\n");
-        return;
-    }
-    for (int i = 0; i < 2; i++) print_text(stdout, "%c: %s\n", "AB"[i], c -> sides[i].dir);
-    print_recipes(c);
-    print_forced(c);
-    print_records(c, d);
-    if (json_object_get(c->report, "replay")) compare_print(json_object_get(c->report, "replay"));
-    const json_int_t answer = ls__json_get_integer(c->report, "answer");
-    const bool partly = answer == ANSWER_IDENTICAL && d->n_a != d->n_b;
-    print_text(stdout, "answer: %s%s\n", answers[answer], partly ? " in all common steps" : "");
-}
-
-/* Reports the steps at which a run was forced to resume with another identity. Such a run can't be
- * replayed. */
+/* Reports the steps at which a run was resumed with --force and a different identity. Such a run
+ * can't be replayed. */
 static bool report_forced(comparison *c)
 {
     static const char *const keys[] = { "forced_a", "forced_b" };
@@ -257,8 +202,13 @@ static bool report_forced(comparison *c)
         size_t s;
         json_array_foreach(json_object_get(c->sides[i].manifest, "sessions"), s, session)
         {
-            if (json_array_size(json_object_get(session, "forced")) > 0)
-                json_array_append(steps, json_object_get(session, "from_step"));
+            json_t *step = json_object_get(session, "from_step");
+            if (json_array_size(json_object_get(session, "forced")) == 0) continue;
+            json_array_append(steps, step);
+            if (!c->values->json)
+                print_text(stdout,
+                           "%c was resumed with --force and a different identity at step %lld\n",
+                           "AB"[i], (long long)json_integer_value(step));
         }
         forced = forced || json_array_size(steps) > 0;
         put(c, keys[i], steps);
@@ -268,40 +218,49 @@ static bool report_forced(comparison *c)
 
 static int compare_runs(comparison *c)
 {
+    static const char *const answers[] = { "identical", "different", "not comparable" };
     ls_run_log_difference d;
-    if (!compare_records(c, &d)) return ANSWER_NOT_COMPARABLE;
+    if (!compare_run_logs(c, &d)) return ANSWER_NOT_COMPARABLE;
     json_t *differences = identity_differences(c), *options_differ = option_differences(c);
     const bool complete = differences && options_differ;
     const bool same = json_array_size(differences) == 0;
     put(c, "option_differences", options_differ);
     put(c, "identity_differences", differences);
     if (!complete) {
-        print_error(c->verb, NULL, EXIT_RUNTIME);
+        print_error(NULL, EXIT_RUNTIME);
         return ANSWER_NOT_COMPARABLE;
     }
+    if (!c->values->json) print_identities(c, options_differ, differences);
     const bool forced = report_forced(c);
     int answer = ANSWER_NOT_COMPARABLE;
     if (same && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
         if (d.step >= 0 && (forced || !replay(c, d.step))) answer = ANSWER_NOT_COMPARABLE;
     }
-    put(c, "answer", json_integer(answer));
-    print_comparison(c, &d);
+    put(c, "result", json_integer(answer));
+    if (c->values->json) {
+        json_dump_callback(c->report, print_json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        print_text(stdout, "\n");
+        return answer;
+    }
+    print_run_logs(&d);
+    if (json_object_get(c->report, "replay")) compare_print(json_object_get(c->report, "replay"));
+    const bool partly = answer == ANSWER_IDENTICAL && d.n_a != d.n_b;
+    print_text(stdout, "result: %s%s\n", answers[answer], partly ? " in all common steps" : "");
     return answer;
 }
 
-static int run(const cli_verb *verb, int argc, char **argv)
+static int run(int argc, char **argv)
 {
     compare_values values = { 0 };
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, &values, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    const int ended = options_parse(&command_compare, argc, argv, &values, &parsed);
+    if (ended >= 0) return ended;
     if (parsed.n_arguments != 2)
-        return fail_with(verb, EXIT_USAGE, "expected two run folders, got %d", parsed.n_arguments);
-    comparison c = { .verb = verb, .values = &values, .report = json_object() };
+        return fail_with(EXIT_USAGE, "expected two run folders, got %d", parsed.n_arguments);
+    comparison c = { .values = &values, .report = json_object() };
     bool good = true;
-    for (int i = 0; i < 2 && good; i++)
-        good = compare_side_read(&c.sides[i], verb, parsed.arguments[i]);
+    for (int i = 0; i < 2 && good; i++) good = compare_side_read(&c.sides[i], parsed.arguments[i]);
     int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
     /* A lost report is no verdict. main prints the error. */
     if (fflush(stdout) != 0 || ferror(stdout)) answer = ANSWER_NOT_COMPARABLE;
@@ -310,15 +269,16 @@ static int run(const cli_verb *verb, int argc, char **argv)
     return answer;
 }
 
-const cli_verb verb_compare = {
+const cli_command command_compare = {
     .name = "compare",
     .summary = "compare two runs bit by bit, and find the first divergence",
     .arguments = "RUN RUN",
-    .details = "Compares the identities (manifest.json), then the digests of each step "
-               "(run_log.txt). Replays the first step that differs in both runs, op by op, from "
-               "the nearest checkpoint (--keep-checkpoints). Reports the first op whose output "
-               "differs while its inputs agree, with the tensor, the element and both values.\n"
-               "Exit status: 0 all common steps are identical, 1 different, 2 not comparable.\n",
+    .details =
+        "Compares the identities (manifest.json), then the digests of each step "
+        "(run_log.txt). Replays, in both runs and op by op, the first step that differs, from the "
+        "latest checkpoint at or before it (--keep-checkpoints). Reports the first op whose output "
+        "differs although its inputs are equal, with the tensor, the element and both values.\n"
+        "Exit status: 0 all common steps are identical, 1 the runs differ, 2 not comparable.",
     .options = options,
     .run = run,
 };

@@ -1,5 +1,5 @@
-/* compare_report.c: see compare_report.h. */
-#include "compare_report.h"
+/* compare_report.c: see compare_side.h. */
+#include "compare_side.h"
 #include "run/json.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 /* ---- As JSON ---- */
 
 static const char *const found_names[] = {
-    [LS__FOUND_NOTHING] = "nothing", [LS__FOUND_EARLIER] = "optimizer state",
-    [LS__FOUND_LR] = "rate",         [LS__FOUND_BATCH] = "batch",
-    [LS__FOUND_STATE] = "state",     [LS__FOUND_OP] = "op",
+    [LS__FOUND_NOTHING] = "nothing",     [LS__FOUND_EARLIER] = "optimizer_state",
+    [LS__FOUND_LR] = "learning_rate",    [LS__FOUND_BATCH] = "batch",
+    [LS__FOUND_STATE] = "earlier_value", [LS__FOUND_OP] = "op",
     [LS__FOUND_PROGRAM] = "program"
 };
 
@@ -57,23 +57,17 @@ static json_t *place_json(const compare_side runs[2], const ls__finding *f)
     return out;
 }
 
-/* Which replays match their run logs. */
-static json_t *reproduced_json(const ls__compare_side sides[2])
-{
-    return json_pack("{s:b, s:b}", "a", sides[0].diverged < 0, "b", sides[1].diverged < 0);
-}
-
 json_t *compare_report(const compare_side runs[2], const ls__compare_side sides[2],
                        const ls__finding *f)
 {
-    json_t *out = json_pack("{s:s, s:I, s:I, s:I, s:o}", "found", found_names[f->found], "step",
-                            (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
-                            (json_int_t)f->step_in_epoch + 1, "reproduced", reproduced_json(sides));
-    json_object_set_new(out, "from",
-                        json_pack("[o, o]", ls__json_text(runs[0].run.ctx, runs[0].begun_from),
-                                  ls__json_text(runs[1].run.ctx, runs[1].begun_from)));
+    json_t *out = json_pack(
+        "{s:s, s:I, s:I, s:I, s:{s:b, s:b}, s:[o, o]}", "found", found_names[f->found], "step",
+        (json_int_t)f->step, "epoch", (json_int_t)f->epoch + 1, "step_in_epoch",
+        (json_int_t)f->step_in_epoch + 1, "reproduced", "a", sides[0].diverged < 0, "b",
+        sides[1].diverged < 0, "from", ls__json_text(runs[0].run.ctx, runs[0].restored_from),
+        ls__json_text(runs[1].run.ctx, runs[1].restored_from));
     if (f->found == LS__FOUND_LR)
-        json_object_set_new(out, "rates", json_pack("[f, f]", f->lrs[0], f->lrs[1]));
+        json_object_set_new(out, "learning_rates", json_pack("[f, f]", f->lrs[0], f->lrs[1]));
     if (f->found == LS__FOUND_BATCH) json_object_set_new(out, "batch", place_json(runs, f));
     if (f->found == LS__FOUND_OP || f->found == LS__FOUND_STATE || f->found == LS__FOUND_PROGRAM)
         json_object_set_new(out, "ops",
@@ -97,29 +91,21 @@ static void print_op(const char *which, const json_t *op)
                ls__json_get_string(op, "name"), *kernel ? ", kernel " : "", kernel);
 }
 
-/* Only floats have units in the last place. */
-static void print_distance(const json_t *element)
-{
-    const char *type = ls__json_get_string(element, "type");
-    const long long ulps = ls__json_get_integer(element, "ulps");
-    const bool is_integer = type[0] == 'U' || type[0] == 'I';
-    print_text(stdout, ", %lld%s%s apart", ulps, is_integer ? "" : " ulp",
-               is_integer ? "" : plural(ulps));
-}
-
 static void print_element(const json_t *element)
 {
     const char *parameter = ls__json_get_string(element, "parameter");
     const json_t *values = json_object_get(element, "values");
+    const char *type = ls__json_get_string(element, "type");
+    const long long ulps = ls__json_get_integer(element, "ulps");
+    const bool is_integer = type[0] == 'U' || type[0] == 'I'; /* without units in the last place */
     char *index = json_dumps(json_object_get(element, "index"), 0);
-    print_text(stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
-               ls__json_get_string(element, "role"), parameter ? " ('" : "",
-               parameter ? parameter : "", parameter ? "')" : "",
-               ls__json_get_string(element, "type"), ls__json_get_string(element, "shape"),
-               index ? index : "", json_string_value(json_array_get(values, 0)),
-               json_string_value(json_array_get(values, 1)));
-    print_distance(element);
-    print_text(stdout, "; %lld of %lld elements differ\n",
+    print_text(
+        stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
+        ls__json_get_string(element, "role"), parameter ? " ('" : "", parameter ? parameter : "",
+        parameter ? "')" : "", type, ls__json_get_string(element, "shape"), index ? index : "",
+        json_string_value(json_array_get(values, 0)), json_string_value(json_array_get(values, 1)));
+    print_text(stdout, ", %lld%s%s apart; %lld of %lld elements differ\n", ulps,
+               is_integer ? "" : " ulp", is_integer ? "" : plural(ulps),
                ls__json_get_integer(element, "different_elements"),
                ls__json_get_integer(element, "elements"));
     free(index);
@@ -149,15 +135,14 @@ static void print_agreement(const json_t *replay)
     const json_t *reproduced = json_object_get(replay, "reproduced");
     const bool a = json_is_true(json_object_get(reproduced, "a"));
     const bool b = json_is_true(json_object_get(reproduced, "b"));
+    static const char *const causes[] = { "neither run log: both runs were", "A's run log: B was",
+                                          "B's run log: A was" };
     print_text(stdout,
-               "replay: both runs agree at this step, and match %s; a hardware fault, or a cause "
-               "outside the identity, changed %s\n",
-               a   ? "A's run log"
-               : b ? "B's run log"
-                   : "neither run log",
-               a   ? "B"
-               : b ? "A"
-                   : "both runs");
+               "replay: both runs now give the same result, which matches %s changed by a hardware "
+               "fault, or by something outside the identity\n",
+               causes[a   ? 1
+                      : b ? 2
+                          : 0]);
 }
 
 void compare_print(const json_t *replay)
@@ -166,9 +151,8 @@ void compare_print(const json_t *replay)
         [LS__FOUND_EARLIER] = "the optimizers' states differ before this step",
         [LS__FOUND_LR] = "the learning rates differ",
         [LS__FOUND_BATCH] = "the batches differ",
-        [LS__FOUND_STATE] =
-            "an op reads a value that differs and that no op of this step has written",
-        [LS__FOUND_OP] = "the first op whose output differs while its inputs agree",
+        [LS__FOUND_STATE] = "an input of the step (a weight or buffer) already differs",
+        [LS__FOUND_OP] = "the first op whose output differs although its inputs are equal",
         [LS__FOUND_PROGRAM] = "the runs execute different ops"
     };
     const char *found = ls__json_get_string(replay, "found");
@@ -181,7 +165,8 @@ void compare_print(const json_t *replay)
     print_text(stdout, "replay: step %lld (epoch %lld, step %lld): %s\n",
                ls__json_get_integer(replay, "step"), ls__json_get_integer(replay, "epoch"),
                ls__json_get_integer(replay, "step_in_epoch"), lines[kind]);
-    const json_t *ops = json_object_get(replay, "ops"), *rates = json_object_get(replay, "rates");
+    const json_t *ops = json_object_get(replay, "ops"),
+                 *rates = json_object_get(replay, "learning_rates");
     if (ops) print_op("A", json_array_get(ops, 0));
     if (ops) print_op("B", json_array_get(ops, 1));
     if (rates)

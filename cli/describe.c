@@ -9,7 +9,7 @@ typedef struct describe_values {
     const char *model, *device;
     int64_t image_size, batch, n_classes, threads;
     int stem, deterministic, precision;
-    bool parameter_free_shortcuts, inference, benchmark;
+    bool grey, parameter_free_shortcuts, inference, benchmark;
 } describe_values;
 
 #define AT(member) offsetof(describe_values, member)
@@ -17,16 +17,16 @@ static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20" },
     { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the model's square input in pixels",
-      "S", 8, MAX_IMAGE_SIZE, .note = "32 or 224, by model" },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
+      "S", 8, MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
-      .note = "10 or 1000, by model" },
+      .note = "10 or 1000, depending on the model" },
+    { OPTION_SWITCH, 0, "grey", AT(grey),
+      "one input channel: for grey images, or 'lockstep train --grey'" },
     { OPTION_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
-    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP,
-      .value = NULL },
-    { OPTION_SWITCH, 0, "inference", AT(inference), "describe the forward pass only",
-      .value = NULL },
+    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP },
+    { OPTION_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
     { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
@@ -34,27 +34,18 @@ static const cli_option options[] = {
       .note = "one per processor" },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
       .fallback = "strict" },
-    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP, .value = NULL },
+    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
     { .kind = OPTION_END },
 };
 
-/* The whole text, to be freed; NULL and an error in the context, or without memory. */
-static char *describe(ls_net *net)
-{
-    const int length = ls_net_describe(net, NULL, 0);
-    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
-    if (text) ls_net_describe(net, text, (size_t)length + 1);
-    return text;
-}
-
-static int run(const cli_verb *verb, int argc, char **argv)
+static int run(int argc, char **argv)
 {
     describe_values v = { 0 };
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    const ls_model *model = find_model(verb, v.model);
-    if (!model) return EXIT_USAGE;
+    const int ended = options_parse(&command_describe, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    const ls_model *model = find_model(v.model);
+    if (!model || !check_resnet_options(&parsed, model)) return EXIT_USAGE;
     const int64_t side = v.image_size ? v.image_size : model->image_size;
 
     ls_context *ctx = ls_context_open(
@@ -63,32 +54,34 @@ static int run(const cli_verb *verb, int argc, char **argv)
                               .deterministic = (ls_deterministic)v.deterministic,
                               .benchmark = v.benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .log = print_log });
-    const ls_resnet_options model_options = {
+    const ls_model_options model_options = {
         .n_classes = v.n_classes ? v.n_classes : model->n_classes,
         .stem = (ls_stem)v.stem,
         .parameter_free_shortcuts = v.parameter_free_shortcuts,
     };
-    const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, 3) },
-                                              .n_classes = (int)model_options.n_classes },
-                                   .loss = { LS_CROSS_ENTROPY },
-                                   .precision = (ls_precision)v.precision,
-                                   .steps = LONG_TRAINING,
-                                   .inference = v.inference };
+    const ls_net_config config = {
+        .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, v.grey ? 1 : 3) },
+                   .n_classes = (int)model_options.n_classes },
+        .loss = { LS_LOSS_CROSS_ENTROPY },
+        .precision = (ls_precision)v.precision,
+        .steps = LONG_TRAINING,
+        .inference = v.inference
+    };
     ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);
-    char *text = describe(net);
-    int answer = EXIT_DONE;
+    const int length = ls_net_describe(net, NULL, 0);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
     if (text) {
+        ls_net_describe(net, text, (size_t)length + 1);
         print_text(stdout, "%s, %s\n", model->name, ls_context_device(ctx));
         fputs(text, stdout);
-    } else {
-        answer = print_error(verb, ctx, EXIT_RUNTIME);
     }
+    const int answer = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
     free(text);
     ls_context_close(&ctx);
     return answer;
 }
 
-const cli_verb verb_describe = {
+const cli_command command_describe = {
     .name = "describe",
     .summary = "show a model's layers, parameters, kernels and memory",
     .arguments = "",

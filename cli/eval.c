@@ -1,32 +1,36 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
 #include "folders.h"
+#include "model_file.h"
 #include "report.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct eval_values {
-    const char *checkpoint, *data_dir, *device;
+    model_file file;
+    const char *data_dir, *device;
     int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
-    bool per_class;
+    bool per_class, test_time_flip;
 } eval_values;
 
 #define AT(member) offsetof(eval_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
-      .note = "required" },
+    MODEL_FILE_OPTIONS(eval_values),
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "dataset: a pack, a folder with val/ (or validation/, test/), or a folder of class folders",
+      "dataset: a pack, a folder with val/ (or validation/, valid/, test/), a folder of class "
+      "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
+      "class folders, in the order of their names",
       "DIR", .note = "required" },
     { OPTION_SWITCH, 0, "per-class", AT(per_class),
-      "print the accuracy of each class, and its most frequent wrong prediction", .value = NULL },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
+      "print the accuracy of each class, and its most frequent wrong prediction" },
+    { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_INTEGER, 'j', "workers", AT(workers),
-      "data-loader threads; 0 = the main thread loads the images", "N", 0, 256,
-      .note = "one per processor, at most 8" },
+      "data-loader threads (PyTorch: num_workers); 0 = the main thread loads the images", "N", 0,
+      256, .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
       .fallback = "fail" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
@@ -39,109 +43,125 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-/* ---- The confusion matrix ---- */
+/* ---- The confusion matrix, which is sparse: at most one element for each image ---- */
+
+/* An image's class and the predicted one. */
+typedef struct prediction {
+    int32_t label, predicted;
+} prediction;
 
 typedef struct confusion {
     int n_classes;
-    int64_t *counts; /* [true class][predicted class] */
-    float *logits;   /* of a batch */
+    int64_t n;
+    prediction *predictions; /* n; one for each image of the dataset */
+    float *logits;           /* of a batch */
     size_t logit_bytes;
     ls_net *net;
     run_report *report;
 } confusion;
 
-static ls_status count_batch(confusion *c, const ls_batch *batch)
-{
-    const ls_tensor *output = ls_net_output(c->net, "output");
-    const int32_t *labels = ls_tensor_data_const(batch->labels);
-    const size_t bytes = ls_tensor_bytes(output);
-    if (bytes > c->logit_bytes) return LS_ERR_MEMORY;
-    LS_TRY(ls_tensor_read(output, c->logits, bytes));
-    for (int64_t i = 0; i < batch->n; i++) {
-        const float *row = c->logits + i * c->n_classes;
-        int best = 0;
-        for (int k = 1; k < c->n_classes; k++)
-            if (row[k] > row[best]) best = k;
-        c->counts[(int64_t)labels[i] * c->n_classes + best]++;
-    }
-    return LS_OK;
-}
-
 static ls_status count_event(void *user, const ls_event *event)
 {
     confusion *c = user;
-    if (event->kind == LS_EVENT_STEP) LS_TRY(count_batch(c, event->batch));
+    if (event->kind != LS_EVENT_STEP) return report_event(c->report, event);
+    const int32_t *labels = ls_tensor_data_const(event->batch->labels);
+    const float *scores = event->probabilities;
+    if (!scores) {
+        const ls_tensor *output = ls_net_output(c->net, "output");
+        const size_t bytes = ls_tensor_bytes(output);
+        if (bytes > c->logit_bytes) return LS_ERR_MEMORY;
+        LS_TRY(ls_tensor_read(output, c->logits, bytes));
+        scores = c->logits;
+    }
+    for (int64_t i = 0; i < event->batch->n; i++) {
+        const float *row = scores + i * c->n_classes;
+        int best = 0;
+        for (int k = 1; k < c->n_classes; k++)
+            if (row[k] > row[best]) best = k;
+        c->predictions[c->n++] = (prediction){ labels[i], best };
+    }
     return report_event(c->report, event);
 }
 
-/* Columns of the first column: the longest name, within limits. */
-static int name_columns(const ls_model_info *info)
+static int compare_predictions(const void *a, const void *b)
 {
-    enum { LEAST = 5, MOST = 40 };
-    int width = LEAST;
-    for (int64_t i = 0; i < info->options.n_classes; i++) {
-        const int columns = text_columns(info->classes[i]);
-        if (columns > width) width = columns < MOST ? columns : MOST;
-    }
-    return width;
+    const prediction *x = a, *y = b;
+    if (x->label != y->label) return x->label < y->label ? -1 : 1;
+    return (x->predicted > y->predicted) - (x->predicted < y->predicted);
 }
 
-/* A longer name is printed on a line of its own, so that the columns stay aligned. */
-static void print_class(const confusion *c, const ls_model_info *info, int label, int width)
+/* Prints the class whose images are the next ones of the sorted predictions, if it has any, and
+ * returns where the next class begins. A name of more than `width` columns is printed on a line of
+ * its own. */
+static int64_t print_class(const confusion *c, const ls_model_info *info, int label, int width,
+                           int64_t begin)
 {
-    const int64_t *row = c->counts + (int64_t)label * c->n_classes;
-    int64_t n = 0;
+    const prediction *all = c->predictions;
+    int64_t end = begin, n_right = 0, n_wrong = 0;
     int wrong = -1;
-    for (int k = 0; k < c->n_classes; k++) {
-        n += row[k];
-        if (k != label && row[k] > 0 && (wrong < 0 || row[k] > row[wrong])) wrong = k;
+    for (int64_t first = begin; first < c->n && all[first].label == label; first = end) {
+        const int predicted = all[first].predicted;
+        while (end < c->n && all[end].label == label && all[end].predicted == predicted) end++;
+        if (predicted == label) {
+            n_right = end - first;
+        } else if (end - first > n_wrong) {
+            n_wrong = end - first;
+            wrong = predicted;
+        }
     }
     const char *name = info->classes[label];
     const int columns = text_columns(name);
+    const int64_t n = end - begin;
     print_text(stdout, "  %s", name);
     if (columns > width) print_text(stdout, "\n");
     print_text(stdout, "%*s  %8lld  ", columns > width ? width + 2 : width - columns, "",
                (long long)n);
     if (n > 0)
-        print_text(stdout, "%.4f", (double)row[label] / (double)n);
+        print_text(stdout, "%.4f", (double)n_right / (double)n);
     else
         print_text(stdout, "%6s", "-");
-    if (wrong >= 0) print_text(stdout, "  %s (%lld)", info->classes[wrong], (long long)row[wrong]);
+    if (wrong >= 0) print_text(stdout, "  %s (%lld)", info->classes[wrong], (long long)n_wrong);
     print_text(stdout, "\n");
+    return end;
 }
 
-static void print_classes(const confusion *c, const ls_model_info *info)
+static void print_classes(confusion *c, const ls_model_info *info)
 {
-    const int width = name_columns(info);
+    enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 };
+    int width = LEAST_WIDTH;
+    for (int i = 0; i < c->n_classes; i++) {
+        const int columns = text_columns(info->classes[i]);
+        if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
+    }
     print_text(stdout, "  %-*s  %8s  top-1   most confused with\n", width, "class", "images");
-    for (int i = 0; i < c->n_classes; i++) print_class(c, info, i, width);
+    qsort(c->predictions, (size_t)c->n, sizeof(*c->predictions), compare_predictions);
+    int64_t at = 0;
+    for (int i = 0; i < c->n_classes; i++) at = print_class(c, info, i, width, at);
 }
 
-/* ---- The verb ---- */
+/* ---- The command ---- */
 
-static int print_failure(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                         const ls_loader *loader, ls_status status)
+static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
+                         ls_status status)
 {
     if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
-    if (ls_loader_status(loader) == LS_OK) return print_error(verb, ctx, EXIT_RUNTIME);
-    const int answer = print_loader_error(verb, ctx, "batch");
+    if (ls_loader_status(loader) == LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    const int answer = print_loader_error(ctx, "batch");
     if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
-        print_message(verb, "--on-bad-image skip replaces unreadable images with other ones");
+        print_message("--on-bad-image skip replaces unreadable images by other images");
     return answer;
 }
 
-static int evaluate_net(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                        const ls_model_info *info, const ls_dataset *dataset, ls_loader *loader,
-                        confusion *c)
+static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_info *info,
+                        ls_loader *loader, confusion *c)
 {
-    run_report report = { .verb = verb, .ctx = ctx, .val_data = dataset };
     ls_averages result;
-    c->report = &report;
-    progress_open(&report.progress, 0, ls_loader_step_count(loader));
+    progress_open(&c->report->progress, 0, ls_loader_step_count(loader));
     const ls_evaluate_config config = { .on_event = v->per_class ? count_event : report_event,
-                                        .user = v->per_class ? (void *)c : &report };
+                                        .user = v->per_class ? (void *)c : c->report,
+                                        .test_time_flip = v->test_time_flip };
     const ls_status status = ls_evaluate(c->net, loader, &config, &result);
-    if (status != LS_OK) return print_failure(verb, ctx, v, loader, status);
+    if (status != LS_OK) return print_failure(ctx, v, loader, status);
     print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
                info->model->name, (long long)result.n_images, plural(result.n_images), result.loss,
                result.top1);
@@ -151,67 +171,117 @@ static int evaluate_net(const cli_verb *verb, ls_context *ctx, const eval_values
     return EXIT_DONE;
 }
 
-static int evaluate_loader(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                           const ls_saved_model *model, const ls_dataset *dataset,
-                           ls_loader *loader)
+/* The validation split, if training split this dataset with --val-split; else as
+ * folders_open_val. */
+static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
+                       ls_dataset **out)
 {
     const ls_model_info info = ls_saved_model_info(model);
+    const char *dir = v->data_dir;
+    char name[FOLDER_NAME_SIZE];
     const int n_classes = (int)info.options.n_classes;
-    const size_t n_cells = (size_t)n_classes * (size_t)n_classes;
-    confusion c = { .n_classes = n_classes,
-                    .counts = calloc(n_cells, sizeof(int64_t)),
-                    .logit_bytes = (size_t)v->batch * (size_t)n_classes * sizeof(float) };
-    c.logits = malloc(c.logit_bytes);
-    int answer = c.counts && c.logits ? EXIT_DONE : print_error(verb, NULL, EXIT_RUNTIME);
-    if (answer == EXIT_DONE) {
-        c.net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
-        answer = c.net ? evaluate_net(verb, ctx, v, &info, dataset, loader, &c)
-                       : print_error(verb, ctx, EXIT_RUNTIME);
-    }
-    free(c.counts);
+    if (!ls_saved_model_has_split(model) || folders_has_val(dir, name))
+        return folders_open_val(ctx, dir, true, n_classes, info.classes, out);
+    const int answer = folders_open_unsplit(ctx, dir, n_classes, info.classes, out);
+    if (answer != EXIT_DONE) return answer;
+    ls_dataset *split = ls_saved_model_validation_split(model, *out);
+    if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    const long long n = ls_dataset_sample_count(*out);
+    if (split)
+        print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n", dir,
+                   (long long)ls_dataset_sample_count(split), n);
+    else
+        print_message("%s: not the dataset that training split with --val-split; evaluating all "
+                      "its images",
+                      dir);
+    if (split) *out = split;
+    return EXIT_DONE;
+}
+
+static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
+                    ls_dataset *dataset)
+{
+    const ls_model_info info = ls_saved_model_info(model);
+    const size_t n_classes = (size_t)info.options.n_classes;
+    int answer = EXIT_DONE;
+    ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
+    config.workers = (int)v->workers;
+    config.on_bad_image = (ls_bad_image)v->on_bad_image;
+    config.max_pixels = v->max_pixels;
+    if (info.channels > ls_dataset_channel_count(dataset))
+        return fail_with(EXIT_DATA,
+                         "%s: grey images of one channel; the model was trained on colour images",
+                         v->data_dir);
+    ls_loader *loader = ls_loader_open(dataset, &config);
+    if (!loader) return print_error(ctx, EXIT_DATA);
+    run_report report = { .ctx = ctx, .val_data = dataset };
+    const size_t logit_bytes = (size_t)v->batch * n_classes * sizeof(float);
+    confusion c = { .n_classes = (int)n_classes,
+                    .predictions =
+                        malloc((size_t)ls_dataset_sample_count(dataset) * sizeof(prediction)),
+                    .logits = malloc(logit_bytes),
+                    .logit_bytes = logit_bytes,
+                    .net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true),
+                    .report = &report };
+    if (!c.predictions || !c.logits)
+        answer = print_error(NULL, EXIT_RUNTIME);
+    else
+        answer = c.net ? evaluate_net(ctx, v, &info, loader, &c) : print_error(ctx, EXIT_RUNTIME);
+    free(c.predictions);
     free(c.logits);
     return answer;
 }
 
-static int evaluate_folder(const cli_verb *verb, ls_context *ctx, const eval_values *v,
-                           const ls_saved_model *model)
+/* A model without stored classes has those of the dataset. */
+static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 {
-    const ls_model_info info = ls_saved_model_info(model);
     ls_dataset *dataset;
-    const int answer = folders_open_val(verb, ctx, v->data_dir, true, (int)info.options.n_classes,
-                                        info.classes, &dataset);
+    int answer = folders_open_val(ctx, v->data_dir, true, 0, NULL, &dataset);
     if (answer != EXIT_DONE) return answer;
-    ls_loader_config config = ls_model_info_loader(&info, v->batch);
-    config.workers = (int)v->workers;
-    config.on_bad_image = (ls_bad_image)v->on_bad_image;
-    config.max_pixels = v->max_pixels;
-    ls_loader *loader = ls_loader_open(dataset, &config);
-    return loader ? evaluate_loader(verb, ctx, v, model, dataset, loader)
-                  : print_error(verb, ctx, EXIT_DATA);
+    const int n = ls_dataset_class_count(dataset);
+    const char **names = calloc((size_t)n + 1, sizeof(*names));
+    if (!names) return print_error(NULL, EXIT_RUNTIME);
+    for (int i = 0; i < n; i++) names[i] = ls_dataset_class_name(dataset, i);
+    const ls_saved_model *model = model_file_open(ctx, &v->file, n, names);
+    answer = model ? evaluate(ctx, v, model, dataset) : EXIT_RUNTIME;
+    free(names);
+    return answer;
 }
 
-static int run(const cli_verb *verb, int argc, char **argv)
+static int evaluate_checkpoint(ls_context *ctx, const eval_values *v)
+{
+    const ls_saved_model *model = model_file_open(ctx, &v->file, 0, NULL);
+    if (!model) return EXIT_RUNTIME;
+    ls_dataset *dataset;
+    const int answer = open_images(ctx, v, model, &dataset);
+    return answer == EXIT_DONE ? evaluate(ctx, v, model, dataset) : answer;
+}
+
+static int run(int argc, char **argv)
 {
     eval_values v = { 0 };
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.checkpoint || !v.data_dir)
-        return fail_with(verb, EXIT_USAGE, "--%s is required",
-                         v.checkpoint ? "data-dir DIR" : "checkpoint FILE");
-    if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
+    const int ended = options_parse(&command_eval, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (!v.file.path || !v.data_dir)
+        return fail_with(EXIT_USAGE, "--%s is required",
+                         v.file.path ? "data-dir DIR" : "checkpoint FILE");
+    if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
+    if (!options_given(&parsed, "workers")) v.workers = default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);
-    const int answer = model ? evaluate_folder(verb, ctx, &v, model) : EXIT_RUNTIME;
+    const int answer = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
     ls_context_close(&ctx);
     return answer;
 }
 
-const cli_verb verb_eval = {
+const cli_command command_eval = {
     .name = "eval",
-    .summary = "measure a checkpoint on a folder of images",
+    .summary = "evaluate a checkpoint on a folder of images",
     .arguments = "",
+    .details =
+        "With --on-bad-image skip, loss and accuracy include the images that replace unreadable "
+        "ones.",
     .options = options,
     .run = run,
 };

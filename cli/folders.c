@@ -1,23 +1,25 @@
 /* folders.c: finding the training and validation images in a folder; see folders.h. */
 #include "folders.h"
 #include <dirent.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum { PATH_SIZE = 4096 };
 
 const char *const split_names[N_SPLITS] = { LS_SPLIT_NAMES };
 
-/* "photos.pack/train": a part of a pack. */
-static bool is_part(const char *path)
+/* "photos.pack/train" */
+static bool is_split(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char pack[PATH_SIZE];
     if (!slash || slash == path || slash - path >= PATH_SIZE) return false;
     snprintf(pack, sizeof(pack), "%.*s", (int)(slash - path), path);
-    bool held;
-    return is_file(pack) && ls_pack_holds(pack, 1, &(const char *){ slash + 1 }, &held);
+    bool found;
+    return is_file(pack) && ls_pack_holds(pack, 1, &(const char *){ slash + 1 }, &found);
 }
 
 static bool has_folder(const char *dir, const char *name)
@@ -27,66 +29,113 @@ static bool has_folder(const char *dir, const char *name)
     return length > 0 && length < PATH_SIZE && is_folder(path);
 }
 
-/* Which of n <= N_SPLITS names are in it. */
-static void look(const char *dir, int n, const char *const *names, bool held[N_SPLITS])
+static bool is_csv(const char *path)
 {
-    memset(held, 0, N_SPLITS * sizeof(*held));
-    if (is_file(dir)) {
-        ls_pack_holds(dir, n, names, held);
-        return;
-    }
-    for (int i = 0; i < n; i++) held[i] = has_folder(dir, names[i]);
+    const char *dot = strrchr(path, '.');
+    return dot && strcasecmp(dot, ".csv") == 0 && is_file(path);
 }
 
-/* Whether it can be opened by its own name: a folder, a pack of one part, a part of a pack. */
+int folders_find(const char *dir, int n, const char *const *names, const char *found[N_SPLITS])
+{
+    bool in_pack[N_SPLITS] = { false };
+    int n_found = 0;
+    if (is_csv(dir)) return 0;
+    if (is_file(dir)) ls_pack_holds(dir, n, names, in_pack);
+    for (int i = 0; i < n; i++)
+        if (is_file(dir) ? in_pack[i] : has_folder(dir, names[i])) found[n_found++] = names[i];
+    return n_found;
+}
+
+/* Whether `dir` itself can be opened: a folder, a pack without splits, or a split of a pack. */
 static bool is_whole(const char *dir)
 {
-    bool held;
-    if (is_file(dir)) return ls_pack_holds(dir, 1, &(const char *){ "" }, &held);
-    return is_folder(dir) || is_part(dir);
+    bool found;
+    if (is_file(dir)) return ls_pack_holds(dir, 1, &(const char *){ "" }, &found);
+    return is_folder(dir) || is_split(dir);
 }
 
-int folders_find_splits(const char *dir, const char *found[N_SPLITS])
+/* MNIST's files of that split, "train" or "t10k", each plain or compressed. False when neither is
+ * there; of a file that is missing the plain name. */
+static bool find_idx(const char *dir, const char *split, char images[PATH_SIZE],
+                     char labels[PATH_SIZE])
 {
-    int n = 0;
-    bool held[N_SPLITS];
-    look(dir, N_SPLITS, split_names, held);
-    for (int i = 0; i < N_SPLITS; i++)
-        if (held[i]) found[n++] = split_names[i];
-    return n;
+    static const char *const names[] = { "images-idx3-ubyte", "labels-idx1-ubyte" };
+    int n_found = 0;
+    for (int i = 0; i < 2; i++) {
+        char *path = i ? labels : images;
+        const int length = snprintf(path, PATH_SIZE, "%s/%s-%s.gz", dir, split, names[i]);
+        if (length >= PATH_SIZE) return false;
+        if (!is_file(path)) path[length - (int)strlen(".gz")] = '\0';
+        n_found += is_file(path);
+    }
+    return n_found > 0;
 }
 
-/* The first of the splits that is there, as a path; false when there is none. */
+bool folders_has_idx(const char *dir)
+{
+    char images[PATH_SIZE], labels[PATH_SIZE];
+    return find_idx(dir, "train", images, labels) || find_idx(dir, "t10k", images, labels);
+}
+
+/* n_classes 0: as many as the labels have. classes NULL: any. */
+static int open_idx(ls_context *ctx, const char *images, const char *labels, int n_classes,
+                    const char *const *classes, ls_dataset **out)
+{
+    *out = ls_idx_open(ctx, images, labels, n_classes);
+    if (!*out) return print_error(ctx, EXIT_DATA);
+    for (int i = 0; classes && i < n_classes; i++) {
+        const char *name = ls_dataset_class_name(*out, i);
+        if (strcmp(name, classes[i]) == 0) continue;
+        print_message("%s: class %d is '%s', expected '%s'", images, i, name, classes[i]);
+        ls_dataset_close(out);
+        return EXIT_DATA;
+    }
+    return EXIT_DONE;
+}
+
+/* The first of the names that is a folder in `dir`, else the first with a file NAME.csv, as a path;
+ * false when there is none. */
 static bool find_folder(const char *dir, int n, const char *const *names, char path[PATH_SIZE])
 {
-    bool held[N_SPLITS];
-    look(dir, n, names, held);
-    for (int i = 0; i < n; i++) {
-        const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, names[i]);
-        if (length > 0 && length < PATH_SIZE && held[i]) return true;
-    }
+    const char *found[N_SPLITS];
+    if (folders_find(dir, n, names, found) > 0)
+        return snprintf(path, PATH_SIZE, "%s/%s", dir, found[0]) < PATH_SIZE;
+    for (int i = 0; i < n; i++)
+        if (snprintf(path, PATH_SIZE, "%s/%s.csv", dir, names[i]) < PATH_SIZE && is_file(path))
+            return true;
     return false;
+}
+
+/* A folder, a pack or a CSV file. classes NULL: its own. */
+static ls_dataset *open_images(ls_context *ctx, const char *path, int n_classes,
+                               const char *const *classes)
+{
+    if (is_csv(path)) return ls_csv_open(ctx, path, n_classes, classes);
+    return classes ? ls_image_folder_open_classes(ctx, path, n_classes, classes)
+                   : ls_image_folder_open(ctx, path);
 }
 
 /* The message for a folder or pack without the folder that was searched for. */
 static const char *lack(const char *dir, const char *folder_lacks, const char *pack_lacks)
 {
-    return is_folder(dir) ? folder_lacks : is_file(dir) ? pack_lacks : "no such folder";
+    return is_folder(dir) ? folder_lacks
+           : is_csv(dir)  ? "a CSV file with training images only"
+           : is_file(dir) ? pack_lacks
+                          : "no such folder";
 }
 
-static void print_wrong_kind(const cli_verb *verb, const char *dir, const char *kind)
+static void print_wrong_kind(const char *dir, const char *kind)
 {
-    print_message(verb, "%s: %s; expected a folder or a pack", dir, kind);
+    print_message("%s: %s; expected a folder or a pack", dir, kind);
 }
 
-bool folders_check(const cli_verb *verb, const char *dir)
+bool folders_check(const char *dir)
 {
     struct stat there;
     if (stat(dir, &there) != 0 || S_ISDIR(there.st_mode) || S_ISREG(there.st_mode)) return true;
-    print_wrong_kind(verb, dir,
-                     S_ISFIFO(there.st_mode)   ? "a pipe"
-                     : S_ISSOCK(there.st_mode) ? "a socket"
-                                               : "a device");
+    print_wrong_kind(dir, S_ISFIFO(there.st_mode)   ? "a pipe"
+                          : S_ISSOCK(there.st_mode) ? "a socket"
+                                                    : "a device");
     return false;
 }
 
@@ -99,10 +148,10 @@ static bool is_image(const char *path)
     return decoded;
 }
 
-int folders_fail(const cli_verb *verb, ls_context *ctx, const char *dir)
+int folders_fail(ls_context *ctx, const char *dir)
 {
-    if (!is_image(dir)) return print_error(verb, ctx, EXIT_DATA);
-    print_wrong_kind(verb, dir, "a single image");
+    if (!is_image(dir)) return print_error(ctx, EXIT_DATA);
+    print_wrong_kind(dir, "a single image");
     return EXIT_DATA;
 }
 
@@ -111,17 +160,25 @@ static void print_ignored(const ls_dataset *dataset, const char *path)
     const char *example;
     const int64_t n = ls_dataset_ignored_count(dataset, &example);
     if (n > 0)
-        print_text(
-            stderr,
-            "lockstep: warning: %s: left out %lld file%s of no known image format, such as %s\n",
-            path, (long long)n, plural(n), example);
+        print_warning("%s: ignored %lld file%s not in a supported image format, such as %s", path,
+                      (long long)n, plural(n), example);
 }
 
 ls_dataset *folders_open(ls_context *ctx, const char *dir)
 {
-    ls_dataset *dataset = ls_image_folder_open(ctx, dir);
+    ls_dataset *dataset = open_images(ctx, dir, 0, NULL);
     if (dataset) print_ignored(dataset, dir);
     return dataset;
+}
+
+/* The images at a path that was found in DIR. */
+static int open_found(ls_context *ctx, const char *dir, const char *path, int n_classes,
+                      const char *const *classes, ls_dataset **out)
+{
+    *out = open_images(ctx, path, n_classes, classes);
+    if (!*out) return folders_fail(ctx, dir);
+    print_ignored(*out, path);
+    return EXIT_DONE;
 }
 
 /* A folder in DIR that has a folder 'train': DIR is one level too high. */
@@ -140,62 +197,97 @@ static bool find_nested(const char *dir, char path[PATH_SIZE])
 /* DIR is "ABOVE/train", so one level too low. */
 static bool find_above(const char *dir, char path[PATH_SIZE])
 {
-    size_t n = strlen(dir);
-    const size_t length = strlen(split_names[0]);
-    while (n > 1 && dir[n - 1] == '/') n--;
-    if (n < length || n >= PATH_SIZE || memcmp(dir + n - length, split_names[0], length) != 0)
+    char copy[PATH_SIZE];
+    if (strlen(dir) >= PATH_SIZE || strcmp(basename(strcpy(copy, dir)), split_names[0]) != 0)
         return false;
-    n -= length;
-    if (n > 0 && dir[n - 1] != '/') return false;
-    snprintf(path, PATH_SIZE, "%.*s", n > 1 ? (int)n - 1 : (int)n, dir);
-    if (n == 0) snprintf(path, PATH_SIZE, ".");
+    snprintf(path, PATH_SIZE, "%s", dirname(strcpy(copy, dir)));
     return true;
 }
 
-int folders_open_train(const cli_verb *verb, ls_context *ctx, const char *dir, ls_dataset **out)
+bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE])
 {
     char path[PATH_SIZE];
+    enum { N_VAL_NAMES = 3 }; /* val, validation, valid */
+    if (!find_folder(dir, N_VAL_NAMES, split_names + 1, path)) return false;
+    snprintf(name, FOLDER_NAME_SIZE, "%s", strrchr(path, '/') + 1);
+    return true;
+}
+
+bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE])
+{
+    char path[PATH_SIZE], labels[PATH_SIZE];
+    if (!find_folder(dir, 1, split_names + N_SPLITS - 1, path) &&
+        !find_idx(dir, "t10k", path, labels))
+        return false;
+    snprintf(name, FOLDER_NAME_SIZE, "%s", strrchr(path, '/') + 1);
+    return true;
+}
+
+/* Of the training images: DIR/train, or with dir_itself DIR. Else prints why not. */
+static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
+{
+    char other[PATH_SIZE];
+    if (!folders_check(dir)) return false;
+    if (find_folder(dir, 1, split_names, path)) return true;
+    const bool nested = find_nested(dir, other);
+    snprintf(path, PATH_SIZE, "%s", dir);
+    if (is_csv(dir)) return true;
+    if (dir_itself && is_whole(dir) && !nested) return true;
+    const bool found = nested || (is_folder(dir) && find_above(dir, other));
+    print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
+                  lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir,
+                  found ? "; did you mean --data-dir " : "", found ? other : "", found ? "?" : "");
+    return false;
+}
+
+int folders_open_unsplit(ls_context *ctx, const char *dir, int n_classes,
+                         const char *const *classes, ls_dataset **out)
+{
+    char path[PATH_SIZE], labels[PATH_SIZE];
     *out = NULL;
-    if (!folders_check(verb, dir)) return EXIT_DATA;
-    if (!find_folder(dir, 1, split_names, path)) {
-        char nested[PATH_SIZE];
-        print_text(stderr, "lockstep %s: %s: %s; expected %s/train/<class>/<image>", verb->name,
-                   dir, lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir);
-        if (find_nested(dir, nested))
-            print_text(stderr, "; %s has one: --data-dir %s", nested, nested);
-        else if (is_folder(dir) && find_above(dir, nested))
-            print_text(stderr, "; the folder above has one: --data-dir %s", nested);
-        print_text(stderr, "\n");
-        return EXIT_DATA;
-    }
-    *out = ls_image_folder_open(ctx, path);
-    if (!*out) return folders_fail(verb, ctx, dir);
+    if (find_idx(dir, "train", path, labels) || find_idx(dir, "t10k", path, labels))
+        return open_idx(ctx, path, labels, n_classes, classes, out);
+    if (!find_train(dir, true, path)) return EXIT_DATA;
+    return open_found(ctx, dir, path, n_classes, classes, out);
+}
+
+int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dataset **out)
+{
+    char path[PATH_SIZE], labels[PATH_SIZE];
+    *out = NULL;
+    int answer = EXIT_DATA;
+    if (find_idx(dir, "train", path, labels))
+        answer = open_idx(ctx, path, labels, 0, NULL, out);
+    else if (find_train(dir, dir_itself, path))
+        answer = open_found(ctx, dir, path, 0, NULL, out);
+    if (answer != EXIT_DONE) return answer;
     if (ls_dataset_class_count(*out) < 2) {
-        print_message(verb, "%s: only one class, '%s'; at least two are needed to tell apart", path,
+        print_message("%s: expected at least two classes, found one: '%s'", path,
                       ls_dataset_class_name(*out, 0));
         ls_dataset_close(out);
         return EXIT_DATA;
     }
-    print_ignored(*out, path);
     return EXIT_DONE;
 }
 
-int folders_open_val(const cli_verb *verb, ls_context *ctx, const char *dir, bool dir_itself,
-                     int n_classes, const char *const *classes, ls_dataset **out)
+int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_classes,
+                     const char *const *classes, ls_dataset **out)
 {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], labels[PATH_SIZE];
     *out = NULL;
-    if (!folders_check(verb, dir)) return EXIT_DATA;
+    if (!folders_check(dir)) return EXIT_DATA;
+    if (find_idx(dir, "t10k", path, labels))
+        return open_idx(ctx, path, labels, n_classes, classes, out);
     if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
         if (!dir_itself || !is_whole(dir))
-            return fail_with(verb, EXIT_DATA, "%s: %s%s", dir,
+            return fail_with(EXIT_DATA, "%s: %s%s", dir,
                              lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
                                   "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
-                             dir_itself ? "" : "; --no-val trains without one");
+                             dir_itself
+                                 ? ""
+                                 : "; --val-split 0.2 splits validation images off the training "
+                                   "images, --no-val trains without validation");
         snprintf(path, sizeof(path), "%s", dir);
     }
-    *out = ls_image_folder_open_classes(ctx, path, n_classes, classes);
-    if (!*out) return folders_fail(verb, ctx, dir);
-    print_ignored(*out, path);
-    return EXIT_DONE;
+    return open_found(ctx, dir, path, n_classes, classes, out);
 }

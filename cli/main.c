@@ -1,4 +1,4 @@
-/* main.c: the lockstep command: finds the verb and runs it. */
+/* main.c: the lockstep command: runs the command that the first word names. */
 #include "cli.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -6,43 +6,44 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_verb *const verbs[] = { &verb_train,    &verb_eval,    &verb_predict,
-                                         &verb_describe, &verb_compare, &verb_repro,
-                                         &verb_plot,     &verb_pack,    &verb_demo_data };
-enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+static const cli_command *const commands[] = {
+    &command_train,   &command_eval,      &command_predict, &command_describe,
+    &command_compare, &command_repro,     &command_plot,    &command_pack,
+    &command_export,  &command_demo_data, &command_augment
+};
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_usage(FILE *out)
 {
     enum { SUMMARY_COLUMN = 13 };
-    print_text(out, "usage: lockstep VERB [option...]\n\n");
+    print_text(out, "usage: lockstep COMMAND [option...]\n\n");
     print_words(out, 0, 0,
-                "Trains image networks. The result has the same bits for any number of threads and "
-                "workers.");
+                "Trains image classifiers. The results are bit-identical for any number of threads "
+                "and data-loader workers.");
     print_text(out, "\n");
-    for (int i = 0; i < N_VERBS; i++) {
-        print_text(out, "  %-*s", SUMMARY_COLUMN - 2, verbs[i]->name);
-        print_words(out, SUMMARY_COLUMN, SUMMARY_COLUMN, verbs[i]->summary);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        print_text(out, "  %-*s", SUMMARY_COLUMN - 2, commands[i]->name);
+        print_words(out, SUMMARY_COLUMN, SUMMARY_COLUMN, commands[i]->summary);
     }
     print_text(out, "\n");
-    print_words(out, 0, 0,
-                "'lockstep VERB --help' and 'lockstep help VERB' list a verb's options; 'lockstep "
-                "--version' prints the version.");
+    print_words(
+        out, 0, 0,
+        "'lockstep COMMAND --help' and 'lockstep help COMMAND' list a command's options; 'lockstep "
+        "--version' prints the version.");
 }
 
 /* If there is none of that name, prints the most similar name and returns NULL. */
-static const cli_verb *find_verb(const char *word)
+static const cli_command *find_command(const char *word)
 {
-    const char *names[N_VERBS];
-    for (int i = 0; i < N_VERBS; i++) {
-        names[i] = verbs[i]->name;
-        if (strcmp(word, names[i]) == 0) return verbs[i];
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i]->name;
+        if (strcmp(word, names[i]) == 0) return commands[i];
     }
-    const char *meant = closest_word(word, N_VERBS, names);
-    print_text(stderr, "lockstep: unknown verb '%s'", word);
-    if (meant)
-        print_text(stderr, "; did you mean '%s'?\n", meant);
-    else
-        print_text(stderr, "; 'lockstep --help' lists them\n");
+    char hint[HINT_SIZE];
+    print_text(
+        stderr, "lockstep: unknown command '%s'%s\n", word,
+        closest_hint(word, N_COMMANDS, names, "", "; 'lockstep --help' lists the commands", hint));
     return NULL;
 }
 
@@ -59,10 +60,11 @@ static int run(int argc, char **argv)
         print_usage(is_help ? stdout : stderr);
         return is_help ? EXIT_DONE : EXIT_USAGE;
     }
-    const cli_verb *verb = find_verb(is_help ? argv[2] : word);
-    if (!verb) return EXIT_USAGE;
+    const cli_command *command = find_command(is_help ? argv[2] : word);
+    if (!command) return EXIT_USAGE;
+    command_name = command->name;
     char help[] = "--help";
-    return is_help ? verb->run(verb, 1, (char *[]){ help }) : verb->run(verb, argc - 2, argv + 2);
+    return is_help ? command->run(1, (char *[]){ help }) : command->run(argc - 2, argv + 2);
 }
 
 /* Opens standard files that the caller closed ("lockstep... >&-"). Otherwise the next file to be
@@ -78,7 +80,6 @@ int main(int argc, char **argv)
 {
     take_standard_files();
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails with EFBIG instead */
-    if (argc > 0) command_name = argv[0];
     const int answer = run(argc, argv);
     /* Lost output, for example on a full disk, must be reported. */
     errno = 0;

@@ -38,7 +38,7 @@ void option_describe_expected(const cli_option *option, char *out, size_t size)
         snprintf(out, size, "an integer from %.0f to %.0f", option->min, option->max);
         break;
     case OPTION_NUMBER:
-        snprintf(out, size, "a number from %g to %g", option->min, option->max);
+        snprintf(out, size, "a number from %.10g to %.10g", option->min, option->max);
         break;
     case OPTION_CHOICE: snprintf(out, size, "one of %s", option->value); break;
     case OPTION_TEXT: snprintf(out, size, "a %s", option->value); break;
@@ -94,10 +94,9 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
 
 /* ---- Did you mean ---- */
 
-static int smallest(int a, int b, int c)
+static int smaller(int a, int b)
 {
-    const int ab = a < b ? a : b;
-    return ab < c ? ab : c;
+    return a < b ? a : b;
 }
 
 /* Edits (insert, delete, replace, swap neighbours) from one word to another; words beyond 31
@@ -114,11 +113,10 @@ static int edit_distance(const char *a, const char *b)
                 d[i][j] = i + j;
                 continue;
             }
-            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1,
-                               d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                d[i - 2][j - 2] + 1 < d[i][j])
-                d[i][j] = d[i - 2][j - 2] + 1;
+            d[i][j] = smaller(smaller(d[i - 1][j], d[i][j - 1]) + 1,
+                              d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = smaller(d[i][j], d[i - 2][j - 2] + 1);
         }
     return d[n][m];
 }
@@ -140,95 +138,94 @@ const char *closest_word(const char *word, int n, const char *const *words)
     return best;
 }
 
+const char *closest_hint(const char *word, int n, const char *const *words, const char *dashes,
+                         const char *otherwise, char out[HINT_SIZE])
+{
+    const char *closest = closest_word(word, n, words);
+    if (closest)
+        snprintf(out, HINT_SIZE, "; did you mean '%s%s'?", dashes, closest);
+    else
+        snprintf(out, HINT_SIZE, "%s", otherwise);
+    return out;
+}
+
 /* ---- Parsing ---- */
 
-int option_find(const cli_verb *verb, const char *name, size_t length)
+int option_find(const cli_option *options, const char *name, size_t length)
 {
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
-        const char *other = verb->options[i].name;
+    for (int i = 0; options[i].kind != OPTION_END; i++) {
+        const char *other = options[i].name;
         if (other && strlen(other) == length && memcmp(other, name, length) == 0) return i;
     }
     return -1;
 }
 
-static int find_letter(const cli_verb *verb, char letter)
+static int find_letter(const cli_option *options, char letter)
 {
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
-        if (letter && verb->options[i].letter == letter) return i;
+    for (int i = 0; options[i].kind != OPTION_END; i++)
+        if (letter && options[i].letter == letter) return i;
     return -1;
 }
 
-const char *option_closest(const cli_verb *verb, const char *name)
+const char *option_hint(const cli_option *options, const char *name, const char *dashes,
+                        const char *otherwise, char out[HINT_SIZE])
 {
     const char *words[MAX_OPTIONS + 1] = { "help" };
     int n = 1;
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
-        if (verb->options[i].name) words[n++] = verb->options[i].name;
-    return closest_word(name, n, words);
+    for (const cli_option *o = options; o->kind != OPTION_END; o++)
+        if (o->name) words[n++] = o->name;
+    return closest_hint(name, n, words, dashes, otherwise, out);
 }
 
-static parse_result fail_unknown(const cli_verb *verb, const char *name, size_t length)
+static int fail_unknown(const cli_command *command, const char *word)
 {
-    char word[32];
-    snprintf(word, sizeof(word), "%.*s", (int)length, name);
-    const char *meant = option_closest(verb, word);
-    print_text(stderr, "lockstep %s: unknown option '--%.*s'", verb->name, (int)length, name);
-    if (meant)
-        print_text(stderr, "; did you mean '--%s'?\n", meant);
-    else
-        print_text(stderr, "; 'lockstep %s --help' lists them all\n", verb->name);
-    return PARSE_ERROR;
+    char name[32], help[HINT_SIZE], hint[HINT_SIZE];
+    const bool is_long = word[1] == '-';
+    const int length = (int)strcspn(word, is_long ? "=" : "");
+    snprintf(help, sizeof(help), "; 'lockstep %s --help' lists all options", command->name);
+    snprintf(name, sizeof(name), "%.*s", is_long ? length - 2 : 0, word + 2);
+    if (is_long) option_hint(command->options, name, "--", help, hint);
+    return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }
 
 /* Reads the option at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
- * *at to the last word used. */
-static parse_result parse_one(const cli_verb *verb, int argc, char **argv, int *at, void *values,
-                              cli_parsed *parsed)
+ * *at to the last word used. Returns -1 or EXIT_USAGE. */
+static int parse_one(const cli_command *command, int argc, char **argv, int *at, void *values,
+                     cli_parsed *parsed)
 {
     const char *word = argv[*at];
     const bool is_long = word[1] == '-';
     const size_t length = is_long ? strcspn(word + 2, "=") : 1;
-    const int i = is_long ? option_find(verb, word + 2, length) : find_letter(verb, word[1]);
-    if (i < 0 && is_long) return fail_unknown(verb, word + 2, length);
-    if (i < 0) {
-        print_message(verb, "unknown option '%s'; 'lockstep %s --help' lists them all", word,
-                      verb->name);
-        return PARSE_ERROR;
-    }
+    const int i = is_long ? option_find(command->options, word + 2, length)
+                          : find_letter(command->options, word[1]);
+    if (i < 0) return fail_unknown(command, word);
 
-    const cli_option *option = &verb->options[i];
+    const cli_option *option = &command->options[i];
     const char *rest = is_long ? word + 2 + length : word + 2;
     const char *value = NULL;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
-    if (option->kind == OPTION_SWITCH && value) {
-        print_message(verb, "--%s takes no value, got '%s'", option->name, value);
-        return PARSE_ERROR;
-    }
+    if (option->kind == OPTION_SWITCH && value)
+        return fail_with(EXIT_USAGE, "--%s takes no value, got '%s'", option->name, value);
     if (option->kind != OPTION_SWITCH && !value) {
-        if (*at + 1 >= argc) {
-            print_message(verb, "--%s needs a value: --%s %s", option->name, option->name,
-                          option->value);
-            return PARSE_ERROR;
-        }
+        if (*at + 1 >= argc)
+            return fail_with(EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
+                             option->name, option->value);
         value = argv[++*at];
     }
     char reason[256];
-    if (!set_value(option, value, values, reason, sizeof(reason))) {
-        print_message(verb, "--%s: expected %s, got '%s'", option->name, reason, value);
-        return PARSE_ERROR;
-    }
-    parsed->given[i] = true;
-    return PARSE_OK;
+    if (!set_value(option, value, values, reason, sizeof(reason)))
+        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, reason, value);
+    parsed->given[i] = value ? value : "";
+    return -1;
 }
 
-parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *values,
-                           cli_parsed *parsed)
+int options_parse(const cli_command *command, int argc, char **argv, void *values,
+                  cli_parsed *parsed)
 {
-    *parsed = (cli_parsed){ .arguments = argv };
+    *parsed = (cli_parsed){ .options = command->options, .arguments = argv };
     char reason[256];
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++)
-        if (verb->options[i].fallback)
-            set_value(&verb->options[i], verb->options[i].fallback, values, reason, sizeof(reason));
+    for (const cli_option *o = command->options; o->kind != OPTION_END; o++)
+        if (o->fallback) set_value(o, o->fallback, values, reason, sizeof(reason));
 
     bool only_arguments = false;
     for (int at = 0; at < argc; at++) {
@@ -236,22 +233,35 @@ parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *va
         if (!only_arguments && strcmp(word, "--") == 0) {
             only_arguments = true;
         } else if (!only_arguments && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            options_help(verb);
-            return PARSE_HELP;
+            options_help(command);
+            return EXIT_DONE;
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
-            if (parse_one(verb, argc, argv, &at, values, parsed) != PARSE_OK) return PARSE_ERROR;
-        } else if (!*verb->arguments) {
-            print_message(verb, "unexpected argument '%s'", word);
-            return PARSE_ERROR;
+            if (parse_one(command, argc, argv, &at, values, parsed) >= 0) return EXIT_USAGE;
+        } else if (!*command->arguments) {
+            return fail_with(EXIT_USAGE, "unexpected argument '%s'", word);
         } else {
             argv[parsed->n_arguments++] = word;
         }
     }
-    return PARSE_OK;
+    return -1;
 }
 
-bool options_given(const cli_verb *verb, const cli_parsed *parsed, const char *name)
+bool options_given(const cli_parsed *parsed, const char *name)
 {
-    const int i = option_find(verb, name, strlen(name));
-    return i >= 0 && parsed->given[i];
+    const int i = option_find(parsed->options, name, strlen(name));
+    return i >= 0 && parsed->given[i] != NULL;
+}
+
+void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values)
+{
+    char reason[256];
+    const int i = option_find(parsed->options, name, strlen(name));
+    if (i >= 0)
+        parsed->preset[i] = set_value(&parsed->options[i], text, values, reason, sizeof(reason));
+}
+
+bool options_is_set(const cli_parsed *parsed, const char *name)
+{
+    const int i = option_find(parsed->options, name, strlen(name));
+    return i >= 0 && (parsed->given[i] || parsed->preset[i]);
 }

@@ -3,39 +3,98 @@
 #ifndef LS_CLI_OPTIONS_H
 #define LS_CLI_OPTIONS_H
 
-#include "verb.h"
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* The rest of a command line: which options it has, and its arguments. */
+/* Exit statuses; that of a signal is 128 + its number. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_RUNTIME = 1,   /* anything but the following */
+    EXIT_USAGE = 2,     /* the command line */
+    EXIT_DATA = 3,      /* the images */
+    EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
+    EXIT_SIGNAL = 128
+};
+
+typedef enum option_kind {
+    OPTION_END,     /* ends a table */
+    OPTION_HEADING, /* only a line of --help: `help` */
+    OPTION_SWITCH,  /* bool: given or not */
+    OPTION_INTEGER, /* int64_t in [min, max] */
+    OPTION_NUMBER,  /* double in [min, max], finite, of 15 digits */
+    OPTION_TEXT,    /* const char *, not empty */
+    OPTION_CHOICE   /* int: which of the words of `value`, "fail|skip" */
+} option_kind;
+
+typedef struct cli_option {
+    option_kind kind;
+    char letter;       /* 'b' for -b; 0 = none */
+    const char *name;  /* "batch-size" for --batch-size */
+    size_t offset;     /* of the value in the command's struct */
+    const char *help;  /* a short phrase, which --help wraps */
+    const char *value; /* "N": placeholder for the value in --help */
+    double min, max;
+    const char
+        *fallback;    /* default, as a user would write it; NULL = zero, or set by the command */
+    const char *note; /* how the command sets it, for --help. With a note and no fallback, a
+                         stored null, or a stored 0 below `min`, means "not given". */
+    int64_t implied;  /* the number that a stored 0 of an OPTION_INTEGER means; 0 = none */
+    bool execution;   /* cannot change a result: may differ when a run is resumed */
+    bool lasting;     /* may be changed when a run is resumed, and stays changed */
+    bool images;      /* the images of a batch depend on it: an option of `lockstep augment`, too */
+    bool optional;    /* may be missing in a stored run of an older version: the default */
+} cli_option;
+
+enum { MAX_OPTIONS = 128 };
+
+/* "train", "eval", ... */
+typedef struct cli_command {
+    const char *name, *summary;
+    const char *arguments;             /* "IMAGE...", or "" for none */
+    const char *details;               /* paragraphs for --help with \n between, or NULL */
+    const cli_option *options;         /* at most MAX_OPTIONS, then OPTION_END */
+    int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
+} cli_command;
+
+/* Which options a command line has, and its arguments. */
 typedef struct cli_parsed {
-    bool given[MAX_OPTIONS];
+    const cli_option *options;      /* of the command; borrowed */
+    const char *given[MAX_OPTIONS]; /* the value as typed, "" for a switch; NULL = not given */
+    bool preset[MAX_OPTIONS];       /* set by options_preset */
     int n_arguments;
     char **arguments; /* borrowed from argv, which is put in order */
 } cli_parsed;
 
-typedef enum parse_result { PARSE_OK, PARSE_HELP, PARSE_ERROR } parse_result;
-
-/* Fills `values` with defaults, then from argv[0..argc-1], which begins after the verb. --help is
- * printed to stdout, errors to stderr. */
-parse_result options_parse(const cli_verb *verb, int argc, char **argv, void *values,
-                           cli_parsed *parsed);
+/* Fills `values` with defaults, then from argv[0..argc-1], which begins after the command's name.
+ * Prints --help to stdout, errors to stderr. Returns -1, or the exit status if the command ends:
+ * EXIT_DONE after --help, EXIT_USAGE after an error. */
+int options_parse(const cli_command *command, int argc, char **argv, void *values,
+                  cli_parsed *parsed);
 
 /* --help: the options in groups, in lines of at most 80 columns, on stdout. */
-void options_help(const cli_verb *verb);
+void options_help(const cli_command *command);
 
-bool options_given(const cli_verb *verb, const cli_parsed *parsed, const char *name);
+bool options_given(const cli_parsed *parsed, const char *name);
+
+/* Sets an option that was not given; `text` is a value as typed, "" for a switch. Ignores a name
+ * that the command does not have. */
+void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values);
+/* Whether the option was given or preset. */
+bool options_is_set(const cli_parsed *parsed, const char *name);
 
 /* All values by name; NULL without memory. */
-json_t *options_to_json(const cli_verb *verb, const void *values);
+json_t *options_to_json(const cli_option *options, const void *values);
 
-/* Puts stored values in place of those that were not given. A given one that differs from the
- * stored one is an error, printed to stderr, unless it is an executor's or lasting. Texts are
- * borrowed from `stored`. */
-bool options_resume(const cli_verb *verb, const json_t *stored, const char *source, void *values,
-                    const cli_parsed *parsed);
+/* Replaces values that were not given by the stored ones. An option that was given and differs from
+ * the stored one is an error, printed to stderr, unless it is an execution or lasting option.
+ * Strings are borrowed from `stored`; `source` is its file, for errors. */
+bool options_resume(const cli_parsed *parsed, const json_t *stored, const char *source,
+                    void *values);
 /* The list of {"option": "epochs", "there": 30, "here": 60} for the lasting options whose values
  * differ from the stored ones; NULL without memory. */
-json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values);
+json_t *options_changed(const cli_option *options, const json_t *stored, const void *values);
 
 /* Rounds to the 15 digits that config.json stores, so that the stored number is the number in
  * use. */
@@ -43,6 +102,12 @@ double options_round(double x);
 
 /* The word among words[0..n-1] that is most similar to `word`; NULL if none is similar. */
 const char *closest_word(const char *word, int n, const char *const *words);
+
+/* The end of a message about an unknown word: "; did you mean '--WORD'?" with the most similar word
+ * after `dashes`, or `otherwise` if none is similar. Writes it to `out`, and returns out. */
+enum { HINT_SIZE = 96 };
+const char *closest_hint(const char *word, int n, const char *const *words, const char *dashes,
+                         const char *otherwise, char out[HINT_SIZE]);
 
 /* ---- One option of a table: for options_json.c ---- */
 
@@ -55,9 +120,10 @@ int option_choice_index(const char *choices, const char *word);
 /* Writes "a number from 0 to 1": the values that the option accepts. */
 void option_describe_expected(const cli_option *option, char *out, size_t size);
 
-/* The position of the option of that name in the verb's table, or -1. */
-int option_find(const cli_verb *verb, const char *name, size_t length);
-/* The name of the most similar option, or NULL. */
-const char *option_closest(const cli_verb *verb, const char *name);
+/* The index of the option of that name in the table, or -1. */
+int option_find(const cli_option *options, const char *name, size_t length);
+/* closest_hint for the options of a table. */
+const char *option_hint(const cli_option *options, const char *name, const char *dashes,
+                        const char *otherwise, char out[HINT_SIZE]);
 
 #endif

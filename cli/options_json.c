@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const void *field_const(const cli_option *option, const void *values)
-{
-    return (const char *)values + option->offset;
-}
-
 /* The word at a position that exists, not terminated. */
 static const char *choice_word(const char *choices, int index, int *length)
 {
@@ -20,7 +15,7 @@ static const char *choice_word(const char *choices, int index, int *length)
 
 static json_t *value_to_json(const cli_option *option, const void *values)
 {
-    const void *in = field_const(option, values);
+    const void *in = (const char *)values + option->offset;
     switch (option->kind) {
     case OPTION_SWITCH: return json_boolean(*(const bool *)in);
     case OPTION_INTEGER: return json_integer(*(const int64_t *)in);
@@ -40,11 +35,10 @@ static json_t *value_to_json(const cli_option *option, const void *values)
     return NULL;
 }
 
-json_t *options_to_json(const cli_verb *verb, const void *values)
+json_t *options_to_json(const cli_option *options, const void *values)
 {
     json_t *object = json_object();
-    for (int i = 0; object && verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
+    for (const cli_option *option = options; object && option->kind != OPTION_END; option++) {
         if (option->kind == OPTION_HEADING) continue;
         if (json_object_set_new(object, option->name, value_to_json(option, values)) != 0) {
             json_decref(object);
@@ -100,81 +94,69 @@ static char *value_text(const json_t *value)
     return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 
-static void print_difference(const cli_verb *verb, const cli_option *option, const json_t *stored,
-                             const char *source)
+static bool fail_changed(const cli_option *option, const json_t *stored, const char *source)
 {
-    char *text = value_text(stored), note[256] = "";
-    const bool unset = is_unset(option, stored);
-    if (unset) snprintf(note, sizeof(note), "default (%s)", option->note);
-    print_message(verb, "--%s differs from the run's own %s: a resumed run keeps its recipe (%s)",
-                  option->name,
-                  unset  ? note
-                  : text ? text
-                         : "value",
-                  source);
+    char *text = value_text(stored);
+    if (is_unset(option, stored))
+        print_message("--%s can't be changed on resume: the run has the default, %s (%s)",
+                      option->name, option->note, source);
+    else
+        print_message("--%s can't be changed on resume: the run has %s (%s)", option->name,
+                      text ? text : "another value", source);
     free(text);
+    return false;
 }
 
-static void print_unusable(const cli_verb *verb, const cli_option *option, const json_t *stored,
-                           const char *source)
+static bool fail_unusable(const cli_option *option, const json_t *stored, const char *source)
 {
     char expected[256], *text = value_text(stored);
     option_describe_expected(option, expected, sizeof(expected));
-    print_message(verb, "%s: option '%s': expected %s, got %s", source, option->name, expected,
+    print_message("%s: option '%s': expected %s, got %s", source, option->name, expected,
                   text ? text : "another value");
     free(text);
+    return false;
 }
 
-/* An unknown option may have changed the result, so it is an error. */
-static bool has_known_options(const cli_verb *verb, const json_t *stored, const char *source)
+static bool resume_option(const cli_option *option, bool given, const json_t *stored,
+                          const char *source, void *values)
+{
+    const json_t *json = json_object_get(stored, option->name);
+    if (!json && option->optional && !given) return true;
+    if (!json && option->optional)
+        return fail_with(false,
+                         "the run was started by a version without --%s, so --%s can't be used on "
+                         "resume (%s)",
+                         option->name, option->name, source);
+    if (!json) return fail_with(false, "%s lacks the option '%s'", source, option->name);
+    if (given && (option->execution || option->lasting)) return true;
+    if (given && !same_value(option, json, values)) return fail_changed(option, json, source);
+    return value_from_json(option, json, values) || fail_unusable(option, json, source);
+}
+
+bool options_resume(const cli_parsed *parsed, const json_t *stored, const char *source,
+                    void *values)
 {
     const char *name;
     json_t *value;
+    char hint[HINT_SIZE];
+    /* an unknown option may have changed the result, so it is an error */
     json_object_foreach((json_t *)stored, name, value)
     {
-        if (option_find(verb, name, strlen(name)) >= 0) continue;
-        const char *meant = option_closest(verb, name);
-        return fail_with(verb, false, "%s: unknown option '%s'%s%s%s", source, name,
-                         meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+        if (option_find(parsed->options, name, strlen(name)) < 0)
+            return fail_with(false, "%s: unknown option '%s'%s", source, name,
+                             option_hint(parsed->options, name, "", "", hint));
     }
+    for (int i = 0; parsed->options[i].kind != OPTION_END; i++)
+        if (parsed->options[i].kind != OPTION_HEADING &&
+            !resume_option(&parsed->options[i], parsed->given[i] != NULL, stored, source, values))
+            return false;
     return true;
 }
 
-bool options_resume(const cli_verb *verb, const json_t *stored, const char *source, void *values,
-                    const cli_parsed *parsed)
-{
-    if (!has_known_options(verb, stored, source)) return false;
-    for (int i = 0; verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
-        if (option->kind == OPTION_HEADING) continue;
-        const json_t *json = json_object_get(stored, option->name);
-        if (!json && option->optional && !parsed->given[i]) continue;
-        if (!json) {
-            print_text(stderr,
-                       option->optional ? "lockstep %s: %s was begun by a version without --%s, "
-                                          "which can't be given now\n"
-                                        : "lockstep %s: %s lacks the option '%s'\n",
-                       verb->name, source, option->name);
-            return false;
-        }
-        if (parsed->given[i] && (option->executor || option->lasting)) continue;
-        if (parsed->given[i] && !same_value(option, json, values)) {
-            print_difference(verb, option, json, source);
-            return false;
-        }
-        if (!value_from_json(option, json, values)) {
-            print_unusable(verb, option, json, source);
-            return false;
-        }
-    }
-    return true;
-}
-
-json_t *options_changed(const cli_verb *verb, const json_t *stored, const void *values)
+json_t *options_changed(const cli_option *options, const json_t *stored, const void *values)
 {
     json_t *out = json_array();
-    for (int i = 0; out && verb->options[i].kind != OPTION_END; i++) {
-        const cli_option *option = &verb->options[i];
+    for (const cli_option *option = options; out && option->kind != OPTION_END; option++) {
         json_t *was = json_object_get(stored, option->name);
         if (!option->lasting || same_value(option, was, values)) continue;
         json_t *change = json_pack("{s:s, s:O, s:o}", "option", option->name, "there", was, "here",

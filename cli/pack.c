@@ -14,21 +14,22 @@ typedef struct pack_values {
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_SWITCH, 0, "raw", AT(raw),
-      "store decoded pixels instead of files: larger, and faster to load", .value = NULL },
+      "store decoded images instead of the files: larger, and faster to load" },
     { OPTION_INTEGER, 0, "resize", AT(resize),
-      "store pixels resized to a shorter side of N, which changes the dataset; 0 = no resizing",
+      "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
+      "= no resizing",
       "N", 0, 65536, .fallback = "0" },
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
-      "stop at an unreadable image, or list and pack it; training on the pack then needs "
-      "--on-bad-image skip too",
+      "unreadable images: fail = stop, skip = list them and pack them as they are; training on "
+      "such a pack requires --on-bad-image skip",
       "fail|skip", .fallback = "fail" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists", .value = NULL },
-    { OPTION_SWITCH, 0, "check", AT(check), "check a whole pack FILE for damage, and write nothing",
-      .value = NULL },
+    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
+    { OPTION_SWITCH, 0, "check", AT(check),
+      "check all of FILE for damage: lockstep pack --check FILE" },
     { .kind = OPTION_END },
 };
 
@@ -46,12 +47,11 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
 }
 
 /* by_image: an image is the cause of a failure. */
-static int answer_of(const cli_verb *verb, ls_context *ctx, progress *p, ls_status status,
-                     bool by_image)
+static int answer_of(ls_context *ctx, progress *p, ls_status status, bool by_image)
 {
-    progress_end(p);
+    progress_clear(p);
     if (status == LS_OK) return EXIT_DONE;
-    print_error(verb, ctx, EXIT_RUNTIME);
+    print_error(ctx, EXIT_RUNTIME);
     if (caught_signal) return EXIT_SIGNAL + caught_signal;
     return by_image || status == LS_ERR_DATA ? EXIT_DATA : EXIT_RUNTIME;
 }
@@ -64,19 +64,19 @@ static void print_summary(const char *path, const ls_pack_summary *s)
         print_text(stdout, " of pixels, shorter sides of %lld", (long long)s->resize);
     else
         print_text(stdout, " of %s", s->pixels ? "pixels" : "files");
-    if (s->n_bad) print_text(stdout, "; %lld of the images can't be used", (long long)s->n_bad);
+    if (s->n_bad)
+        print_text(stdout, "; %lld unreadable image%s", (long long)s->n_bad, plural(s->n_bad));
     print_text(stdout, "\n");
 }
 
-static int check(const cli_verb *verb, ls_context *ctx, const char *path)
+static int check(ls_context *ctx, const char *path)
 {
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = print_progress, .user = &bar };
     ls_pack_summary summary;
-    const int answer =
-        answer_of(verb, ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
+    const int answer = answer_of(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     print_text(stdout, "no damage found\n");
@@ -84,29 +84,33 @@ static int check(const cli_verb *verb, ls_context *ctx, const char *path)
 }
 
 /* The folders of DIR that are read for training and validation, or DIR itself. */
-static int open_parts(ls_context *ctx, const char *dir, ls_pack_part parts[N_SPLITS])
+static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[N_SPLITS])
 {
     enum { PATH_SIZE = 4096 };
     const char *names[N_SPLITS];
-    const int n = folders_find_splits(dir, names);
+    const int n = folders_find(dir, N_SPLITS, split_names, names);
     for (int i = 0; i < n; i++) {
         char path[PATH_SIZE];
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-        parts[i] = (ls_pack_part){ names[i], folders_open(ctx, path) };
+        splits[i] = (ls_pack_split){ names[i], folders_open(ctx, path) };
     }
-    if (n == 0) parts[0] = (ls_pack_part){ "", folders_open(ctx, dir) };
+    if (n == 0) splits[0] = (ls_pack_split){ "", folders_open(ctx, dir) };
     return n ? n : 1;
 }
 
-static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *v, const char *dir,
-                      const char *path)
+static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
-    ls_pack_part parts[N_SPLITS];
-    if (!folders_check(verb, dir)) return EXIT_DATA;
-    const int n = open_parts(ctx, dir, parts);
-    if (!parts[n - 1].dataset) return folders_fail(verb, ctx, dir);
+    ls_pack_split splits[N_SPLITS];
+    if (!folders_check(dir)) return EXIT_DATA;
+    if (folders_has_idx(dir))
+        return fail_with(EXIT_DATA,
+                         "%s: idx files, which hold all images in one file already; expected a "
+                         "folder of image files",
+                         dir);
+    const int n = open_splits(ctx, dir, splits);
+    if (!splits[n - 1].dataset) return folders_fail(ctx, dir);
     if (!is_folder(dir))
-        return fail_with(verb, EXIT_DATA, "%s: is already a pack; expected a folder", dir);
+        return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -119,60 +123,61 @@ static int write_pack(const cli_verb *verb, ls_context *ctx, const pack_values *
                                     .progress = print_progress,
                                     .user = &bar };
     ls_pack_summary summary;
-    const ls_status status = ls_pack_write(ctx, path, n, parts, &config, &summary);
+    const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
-    const int answer = answer_of(verb, ctx, &bar, status, by_image);
+    const int answer = answer_of(ctx, &bar, status, by_image);
     if (answer == EXIT_DATA && by_image)
-        print_message(verb, "--on-bad-image skip packs such images too; 'lockstep train "
-                            "--on-bad-image skip' leaves them out");
+        print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
+                      "--on-bad-image skip' replaces them");
     if (answer != EXIT_DONE && !v->overwrite && is_file(path))
-        print_message(verb, "--overwrite replaces it");
+        print_message("--overwrite replaces it");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
-        const int64_t count = ls_dataset_count(parts[i].dataset);
-        const int classes = ls_dataset_class_count(parts[i].dataset);
+        const int64_t count = ls_dataset_sample_count(splits[i].dataset);
+        const int classes = ls_dataset_class_count(splits[i].dataset);
         print_text(stdout, "  %-10s %lld image%s, %d class%s\n",
-                   *parts[i].name ? parts[i].name : "in all", (long long)count, plural(count),
+                   *splits[i].name ? splits[i].name : "in all", (long long)count, plural(count),
                    classes, classes == 1 ? "" : "es");
     }
     if (n > 1) print_command(stdout, "next", "train", "--data-dir", path, NULL);
     return EXIT_DONE;
 }
 
-static int run(const cli_verb *verb, int argc, char **argv)
+static int run(int argc, char **argv)
 {
     pack_values v = { 0 };
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
+    const int ended = options_parse(&command_pack, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
     const int n_wanted = v.check ? 1 : 2;
     if (parsed.n_arguments != n_wanted)
-        return fail_with(verb, EXIT_USAGE, "expected %s, got %d argument%s",
+        return fail_with(EXIT_USAGE, "expected %s, got %d argument%s",
                          v.check ? "one pack to check" : "a folder and the file to write",
                          parsed.n_arguments, plural(parsed.n_arguments));
-    if (!options_given(verb, &parsed, "workers")) v.workers = processors() < 8 ? processors() : 8;
+    if (!options_given(&parsed, "workers")) v.workers = default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {
-        print_error(verb, ctx, answer);
+        print_error(ctx, answer);
     } else {
         catch_signals();
-        answer = v.check ? check(verb, ctx, parsed.arguments[0])
-                         : write_pack(verb, ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+        answer = v.check ? check(ctx, parsed.arguments[0])
+                         : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
     }
     ls_context_close(&ctx);
     return answer;
 }
 
-const cli_verb verb_pack = {
+const cli_command command_pack = {
     .name = "pack",
     .summary = "pack a folder of images into one file",
     .arguments = "DIR FILE",
     .details =
-        "FILE can be given as --data-dir in place of DIR. Training on it gives the same bits, also "
-        "with --raw, and a run can be resumed with either. It holds those of DIR/train, DIR/val, "
-        "DIR/validation, DIR/valid and DIR/test that exist, or else DIR's classes.\n",
+        "FILE can be given as --data-dir in place of DIR. Without --resize, training on FILE and "
+        "on DIR gives bit-identical results, and a run that began on one can be resumed on the "
+        "other. FILE contains those of DIR/train, DIR/val, DIR/validation, DIR/valid and DIR/test "
+        "that exist; if none exists, the class folders in DIR.",
     .options = options,
     .run = run,
 };

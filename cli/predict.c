@@ -1,23 +1,30 @@
 /* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
  * stores the model, the classes and the preprocessing. */
-#include "cli.h"
+#include "model_file.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct predict_values {
-    const char *checkpoint, *device;
+    model_file file;
+    const char *classes, *device;
     int64_t top, threads, max_pixels;
     int precision; /* ls_precision */
+    bool test_time_flip;
 } predict_values;
 
 #define AT(member) offsetof(predict_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
-      .note = "required" },
+    MODEL_FILE_OPTIONS(predict_values),
+    { OPTION_TEXT, 0, "classes", AT(classes),
+      "with --model: text file of the class names, one per line", "FILE",
+      .note = "stored in checkpoints" },
     { OPTION_INTEGER, 'k', "top", AT(top),
       "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
+    { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
@@ -27,17 +34,6 @@ static const cli_option options[] = {
       .note = "one per processor" },
     { .kind = OPTION_END },
 };
-
-/* Probability of each class from the logits, in place (softmax, largest first subtracted). */
-static void softmax(int64_t n, float *values)
-{
-    float largest = values[0];
-    for (int64_t i = 1; i < n; i++) largest = fmaxf(largest, values[i]);
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += exp((double)values[i] - (double)largest);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = (float)(exp((double)values[i] - (double)largest) / sum);
-}
 
 /* Prints the k most probable classes, and sets the probability of each printed one to -1. */
 static void print_top(const ls_model_info *info, int64_t k, float *probabilities)
@@ -53,54 +49,55 @@ static void print_top(const ls_model_info *info, int64_t k, float *probabilities
 }
 
 /* Prints the path and the reason only, because the loader's message names an epoch and a step. */
-static int print_failure(const cli_verb *verb, ls_context *ctx, const ls_loader *loader,
-                         const char *path)
+static int print_failure(ls_context *ctx, const ls_loader *loader, const char *path)
 {
     const char *reason = NULL;
-    if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(verb, ctx, EXIT_DATA);
-    print_message(verb, "%s: %s", path, reason);
+    if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(ctx, EXIT_DATA);
+    print_message("%s: %s", path, reason);
     ls_context_clear_error(ctx);
-    print_pixels_hint(verb, reason);
+    print_pixels_hint(reason);
     return EXIT_DATA;
 }
 
 /* Runs the net on one image, preprocessed as in validation. On failure prints the reason. Returns
  * the exit status. */
-static int predict(const cli_verb *verb, ls_context *ctx, const ls_model_info *info, ls_net *net,
-                   int64_t max_pixels, const char *path, float *values)
+static int predict(ls_context *ctx, const ls_model_info *info, ls_net *net, const predict_values *v,
+                   const char *path, float *probabilities)
 {
-    ls_loader_config config = ls_model_info_loader(info, 1);
-    config.max_pixels = max_pixels;
+    ls_loader_config config = ls_model_info_loader_config(info, 1);
+    config.max_pixels = v->max_pixels;
     ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
     ls_loader *loader = ls_loader_open(dataset, &config);
     ls_batch batch;
     ls_status status = ls_loader_start(loader, 0);
     if (status == LS_OK && !ls_loader_next(loader, &batch)) status = ls_loader_status(loader);
-    if (status == LS_OK) status = ls_net_evaluate(net, &batch);
+    const ls_predict_config how = { .test_time_flip = v->test_time_flip };
     if (status == LS_OK)
-        status = ls_tensor_read(ls_net_output(net, "output"), values,
-                                (size_t)info->options.n_classes * sizeof(*values));
-    const int answer = status == LS_OK ? EXIT_DONE : print_failure(verb, ctx, loader, path);
+        status = ls_predict(net, &batch, &how, probabilities,
+                            (size_t)info->options.n_classes * sizeof(*probabilities));
+    const int answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, loader, path);
     ls_loader_close(&loader);
     ls_dataset_close(&dataset);
     return answer;
 }
 
-static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_values *v,
-                       const ls_saved_model *model, int n, char **paths)
+static int predict_all(ls_context *ctx, const predict_values *v, const ls_saved_model *model, int n,
+                       char **paths)
 {
     const ls_model_info info = ls_saved_model_info(model);
     float *values = malloc((size_t)info.options.n_classes * sizeof(*values));
-    if (!values) return print_error(verb, NULL, EXIT_RUNTIME);
+    if (!values) return print_error(NULL, EXIT_RUNTIME);
     ls_net *net = ls_saved_model_build(model, 1, (ls_precision)v->precision, false);
-    int answer = net ? EXIT_DONE : print_error(verb, ctx, EXIT_RUNTIME);
+    int answer = net ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
     for (int i = 0; net && i < n; i++) {
-        const int one = predict(verb, ctx, &info, net, v->max_pixels, paths[i], values);
-        if (one != EXIT_DONE) {
-            answer = one;
+        const int one = predict(ctx, &info, net, v, paths[i], values);
+        if (one != EXIT_DONE) answer = one;
+        if (one != EXIT_DONE) continue;
+        if (isnan(values[0])) { /* of a softmax all values are, or none */
+            print_message("%s: the model's output is not finite", paths[i]);
+            answer = EXIT_NONFINITE;
             continue;
         }
-        softmax(info.options.n_classes, values);
         print_text(stdout, "%s\n", paths[i]);
         print_top(&info, v->top, values);
     }
@@ -108,25 +105,75 @@ static int predict_all(const cli_verb *verb, ls_context *ctx, const predict_valu
     return answer;
 }
 
-static int run(const cli_verb *verb, int argc, char **argv)
+/* A whole text file, or NULL after printing why it can't be read. The caller frees it. */
+static char *read_text(const char *path, size_t max_bytes)
+{
+    if (file_exists(path) && !is_file(path)) { /* a pipe could block */
+        print_message("%s: not a regular file", path);
+        return NULL;
+    }
+    FILE *file = fopen(path, "rb");
+    char *text = file ? calloc(max_bytes + 1, 1) : NULL;
+    const size_t n = text ? fread(text, 1, max_bytes + 1, file) : 0;
+    const bool good = text && n <= max_bytes && !ferror(file);
+    if (!good) print_message("%s: %s", path, n > max_bytes ? "too large" : strerror(errno));
+    if (file) fclose(file);
+    if (!good) free(text);
+    if (!good) return NULL;
+    text[n] = '\0';
+    return text;
+}
+
+/* Opens the model with the names in the lines of --classes. */
+static const ls_saved_model *open_unnamed(ls_context *ctx, const predict_values *v)
+{
+    enum { MAX_BYTES = 1 << 24 };
+    char *text = read_text(v->classes, MAX_BYTES);
+    if (!text) return NULL;
+    int n = 0;
+    for (const char *at = text; *at; at++) n += *at == '\n';
+    const char **names = calloc((size_t)n + 1, sizeof(*names));
+    n = 0;
+    char *rest = text;
+    for (char *line; names && (line = strsep(&rest, "\n"));) {
+        line[strcspn(line, "\r")] = '\0';
+        if (*line) names[n++] = line;
+    }
+    const ls_saved_model *model = NULL;
+    if (!names)
+        print_error(NULL, EXIT_RUNTIME);
+    else if (n == 0)
+        print_message("--classes %s: no class names", v->classes);
+    else
+        model = model_file_open(ctx, &v->file, n, names);
+    free(names);
+    free(text);
+    return model;
+}
+
+static int run(int argc, char **argv)
 {
     predict_values v = { 0 };
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, &v, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.checkpoint || parsed.n_arguments == 0)
-        return fail_with(verb, EXIT_USAGE, "%s",
-                         v.checkpoint ? "no image given" : "--checkpoint FILE is required");
+    const int ended = options_parse(&command_predict, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (!v.file.path || parsed.n_arguments == 0)
+        return fail_with(EXIT_USAGE, "%s",
+                         v.file.path ? "no image given" : "--checkpoint FILE is required");
+    if (!model_file_check(&parsed, &v.file, "classes")) return EXIT_USAGE;
+    if (v.file.model && !v.classes)
+        return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const ls_saved_model *model = open_saved_model(verb, ctx, v.checkpoint);
+    const ls_saved_model *model =
+        v.file.model ? open_unnamed(ctx, &v) : model_file_open(ctx, &v.file, 0, NULL);
     int answer = EXIT_RUNTIME;
-    if (model) answer = predict_all(verb, ctx, &v, model, parsed.n_arguments, parsed.arguments);
+    if (model) answer = predict_all(ctx, &v, model, parsed.n_arguments, parsed.arguments);
     ls_context_close(&ctx);
     return answer;
 }
 
-const cli_verb verb_predict = {
+const cli_command command_predict = {
     .name = "predict",
     .summary = "predict the classes of images",
     .arguments = "IMAGE...",

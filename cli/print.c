@@ -89,15 +89,14 @@ void print_text(FILE *out, const char *format, ...)
     char small[1024], *text = small;
     va_list args;
     va_start(args, format);
-    const int length = vsnprintf(small, sizeof(small), format, args);
+    int length = vsnprintf(small, sizeof(small), format, args);
     va_end(args);
     if (length >= (int)sizeof(small)) {
-        text = malloc((size_t)length + 1);
         va_start(args, format);
-        if (text) vsnprintf(text, (size_t)length + 1, format, args);
+        length = vasprintf(&text, format, args);
         va_end(args);
     }
-    if (length < 0 || !text) return;
+    if (length < 0) return;
     const size_t format_length = strlen(format), n_before = strspn(format, "\n");
     size_t n_after = 0;
     while (n_before + n_after < format_length && format[format_length - 1 - n_after] == '\n')
@@ -106,13 +105,27 @@ void print_text(FILE *out, const char *format, ...)
     if (text != small) free(text);
 }
 
+const char *command_name = "";
+
+void print_message(const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
+    va_end(args);
+    print_text(stderr, "lockstep %s: %s\n", command_name, text ? text : "out of memory");
+    free(text);
+}
+
 void print_escaped(FILE *out, const char *text, const char *marked)
 {
     print_line(out, 0, 0, text, strlen(text), marked);
 }
 
-void print_json(FILE *out, const char *text, size_t length)
+int print_json(const char *text, size_t length, void *user)
 {
+    FILE *out = user;
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
         const int n = ls__utf8_next(at, &code);
@@ -122,6 +135,7 @@ void print_json(FILE *out, const char *text, size_t length)
             fwrite(at, 1, (size_t)n, out);
         at += n;
     }
+    return 0;
 }
 
 field_line begin_fields(FILE *out)
@@ -160,10 +174,9 @@ void end_fields(const field_line *line)
 void print_words(FILE *out, int at, int indent, const char *text)
 {
     enum { COLUMNS = 80 };
-    static const char space[] = " \n";
     bool begins = true;
-    for (text += strspn(text, space); *text; text += strspn(text, space)) {
-        const int length = (int)strcspn(text, space);
+    while (*text) {
+        const int length = (int)strcspn(text, " \n");
         const bool fits = at + !begins + length <= COLUMNS;
         if (!fits) {
             fprintf(out, "\n%*s", indent, "");
@@ -174,8 +187,10 @@ void print_words(FILE *out, int at, int indent, const char *text)
         }
         print_text(out, "%.*s", length, text);
         at += length;
-        text += length;
         begins = false;
+        text += length;
+        if (*text == '\n') at = COLUMNS;
+        text += *text != '\0';
     }
     fputc('\n', out);
 }

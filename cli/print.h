@@ -13,6 +13,14 @@
  * newlines at the beginning and the end of `format` itself end lines. */
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Name of the command in execution, "train", which main sets; for messages. */
+extern const char *command_name;
+/* Prints "lockstep COMMAND: MESSAGE" to stderr. */
+void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define print_warning(...) print_message("warning: " __VA_ARGS__)
+/* Prints a message; its value is `status`. */
+#define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
+
 /* A line of fields with two spaces between, escaped as by print_text. Where it would have more than
  * `columns` columns it continues, indented, in another line; columns 0: never. */
 typedef struct field_line {
@@ -23,16 +31,17 @@ field_line begin_fields(FILE *out); /* as wide as the terminal that `out` is, if
 void print_field(field_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void end_fields(const field_line *line);
 
-/* Prints the words of `text`, separated by spaces and newlines, from column `at` on: in lines of at
- * most 80 columns, those after the first beginning at column `indent`. Ends the last line. */
+/* Prints the words of `text`, each followed by one space or newline, from column `at` on: in lines
+ * of at most 80 columns. Lines after the first begin at column `indent`. A newline in the text
+ * begins a line. Ends the last line. */
 void print_words(FILE *out, int at, int indent, const char *text);
 
 /* Prints `text` escaped, with a backslash before each character of `marked`. */
 void print_escaped(FILE *out, const char *text, const char *marked);
 
-/* Prints JSON text as it is, but for the control characters that JSON leaves unescaped in strings,
- * which become \u007f and the like. */
-void print_json(FILE *out, const char *text, size_t length);
+/* For json_dump_callback, user = a FILE: prints JSON text, with the control characters that JSON
+ * leaves unescaped in strings as \u007f and the like. */
+int print_json(const char *text, size_t length, void *user);
 
 /* Whether print_text would escape something. */
 bool has_control_characters(const char *text);

@@ -11,7 +11,7 @@
 
 /* ---- The line ---- */
 
-/* What a line shows beside speed and time left. */
+/* What a line shows in addition to speed and time left. */
 enum {
     TITLE = 1,
     BAR = 2,
@@ -23,7 +23,7 @@ enum {
     LONG_SPEED = 128 /* "images/s", else "img/s" */
 };
 
-/* From the most to the least: the first that fits is shown. */
+/* In descending length. The first layout that fits is shown. */
 static const unsigned layouts[] = {
     TITLE | BAR | PERCENT | STEP | LOSS | TOP1 | DATA_WAIT | LONG_SPEED,
     TITLE | PERCENT | STEP | LOSS | TOP1 | DATA_WAIT | LONG_SPEED,
@@ -51,9 +51,7 @@ typedef struct buffer {
     int length;
 } buffer;
 
-static void put(buffer *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(buffer *l, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(buffer *l, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -210,9 +208,4 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
 void progress_clear(const progress *p)
 {
     if (p->terminal) fputs("\r\033[K", stderr);
-}
-
-void progress_end(progress *p)
-{
-    progress_clear(p);
 }

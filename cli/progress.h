@@ -13,26 +13,26 @@ typedef struct progress {
     bool terminal, colour; /* of stderr */
     struct {
         int64_t done, left; /* steps */
-        double seconds;     /* that parts took which have ended, with what followed them: saving */
+        double seconds;     /* of completed passes, and of saving after them */
     } works[N_WORKS];
 
-    const char *title;     /* of the part under way, "epoch 3/30"; borrowed */
+    const char *title;     /* of the current pass, "epoch 3/30"; borrowed */
     progress_work work;    /* of its steps */
-    int64_t step, n_steps; /* of the part */
-    int64_t n_images;      /* of the part so far */
-    double begun, shown;   /* clock; 0: no part yet */
+    int64_t step, n_steps; /* of the pass */
+    int64_t n_images;      /* of the pass so far */
+    double begun, shown;   /* clock when the pass began, and at the last update; 0: no pass yet */
 } progress;
 
-/* Seconds of a clock that only goes forward. */
+/* Seconds of the monotonic clock. */
 double clock_seconds(void);
 
-/* For a whole run of so many steps. */
+/* For a run of n_train training and n_evaluate validation steps. */
 void progress_open(progress *p, int64_t n_train, int64_t n_evaluate);
-/* Begins a part of n_steps, of which the first first_step are done already. */
+/* Begins a pass of n_steps, of which first_step are completed. */
 void progress_begin(progress *p, const char *title, progress_work work, int64_t first_step,
                     int64_t n_steps);
-/* One more step; shows it when it is time. wait_seconds: spent waiting for data since the part
- * began. */
+/* Adds a step, and updates the display if it is due. wait_seconds: time spent waiting for data
+ * since the pass began. */
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
 /* Estimated seconds until the end of the run, from the steps of both kinds so far; below 0 = no
  * step is done. */
@@ -42,9 +42,7 @@ double progress_seconds_left(const progress *p, double now);
 bool progress_is_due(progress *p, double *now);
 /* Shows such a line; on a terminal it replaces the previous one. */
 void progress_show(const progress *p, const char *line);
-/* Ends the part and removes the bar. */
-void progress_end(progress *p);
-/* Removes the bar from the terminal before other output. */
+/* Removes the bar from the terminal: at the end of a pass, and before other output. */
 void progress_clear(const progress *p);
 
 /* ---- The line itself: numbers and a width in, text out ---- */
@@ -53,7 +51,7 @@ enum { PROGRESS_LINE_SIZE = 512, DURATION_SIZE = 32 };
 
 typedef struct progress_numbers {
     const char *title;     /* "epoch 3/30" */
-    int64_t step, n_steps; /* of the part */
+    int64_t step, n_steps; /* of the pass */
     double loss, top1;
     double images_per_second, data_wait; /* data_wait: share of the time spent waiting for data */
     double seconds_left;                 /* until the end of the run; below 0: not known */

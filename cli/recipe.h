@@ -5,40 +5,44 @@
 
 #include "cli.h"
 
-typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW } cli_optimizer;
-
-typedef enum cli_schedule {
-    SCHEDULE_COSINE,
-    SCHEDULE_CONSTANT,
-    SCHEDULE_STEP,
-    SCHEDULE_EXPONENTIAL,
-    SCHEDULE_POLYNOMIAL,
-    SCHEDULE_ONE_CYCLE,
-    SCHEDULE_PLATEAU
-} cli_schedule;
+typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_optimizer;
 
 typedef struct recipe {
+    int preset; /* --recipe; 0 = none */
     /* data */
     const char *data_dir;
     bool no_val;
+    double val_split; /* 0 = off */
+    int64_t val_split_seed;
     int64_t image_size, workers, max_pixels;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
     int decode;       /* ls_decode */
-    bool exif, digest_contents;
+    int sampler;      /* ls_sampler */
+    bool exif, digest_contents, grey;
     int64_t crop_padding;
-    double scale_min, flip;
+    double scale_min, flip, vertical_flip;
+    int auto_augment; /* ls_auto_augment */
+    double brightness, contrast, saturation, hue, random_erase, mixup_alpha, cutmix_alpha;
     /* model */
     const char *model;
     int stem; /* ls_stem */
     bool parameter_free_shortcuts, zero_init_residual;
+    const char *weights; /* file, or NULL */
+    bool new_head;
+    const char *freeze; /* patterns with commas between, or NULL */
     /* training */
-    int64_t epochs, batch;
+    int64_t epochs, batch, accumulate;
     int optimizer; /* cli_optimizer */
-    double lr, momentum, weight_decay, clip_norm, label_smoothing;
+    double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,
+        label_smoothing;
     bool nesterov;
-    int schedule; /* cli_schedule */
-    int64_t warmup_epochs, step_size;
+    int class_weights;  /* 0 = none, 1 = balanced */
+    const char *groups; /* --param-groups, or NULL */
+    int schedule;       /* ls_schedule_kind */
+    int plateau_loss;   /* the plateau schedule reads the loss, not top-1 */
+    int64_t warmup_epochs, step_size, restart_epochs, restart_mult;
+    const char *milestones; /* "30,60", or NULL */
     double min_lr, gamma, power;
     int64_t patience; /* 0 = endless */
     /* run */
@@ -56,19 +60,27 @@ typedef struct recipe {
 
 extern const cli_option recipe_options[];
 
-/* Sets the defaults that depend on other options. Options without an effect are errors. On failure
- * prints the reason and returns false. */
-bool recipe_resolve(const cli_verb *verb, const cli_parsed *parsed, recipe *r);
+/* Sets the values of --recipe and the defaults that depend on other options. Options without an
+ * effect are errors. On failure prints the reason and returns false. */
+bool recipe_resolve(cli_parsed *parsed, recipe *r);
 
-/* Whether a run with the stored options may continue as `r`: --epochs may only grow, and only where
- * the learning rates of the steps that are done do not depend on it. Otherwise prints why. */
-bool recipe_may_continue(const cli_verb *verb, const json_t *stored, const recipe *r);
+/* Sets the values of --recipe that are not given. */
+void recipe_apply_preset(cli_parsed *parsed, recipe *r);
+/* Prints them. */
+void recipe_print_preset(const cli_parsed *parsed, const recipe *r);
+
+/* Whether a run with the stored options may resume as `r`: --epochs may only increase, and only if
+ * the learning rates of the completed steps do not depend on it. Otherwise prints why. */
+bool recipe_may_resume(const json_t *stored, const recipe *r);
 /* Whether the schedule's learning rates are the same for any number of epochs. */
-bool recipe_can_be_lengthened(const recipe *r);
+bool recipe_can_be_extended(const recipe *r);
 
 /* Images under this side are cropped from a padded border, as CIFAR's; larger ones by random
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
+
+/* Whether training batches have targets, by mixup or cutmix. */
+bool recipe_mixes(const recipe *r);
 
 /* The model that will be trained, without its classes. */
 ls_model_info recipe_model(const recipe *r);

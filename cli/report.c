@@ -7,7 +7,7 @@
 static void make_title(run_report *r, const char *what, int64_t epoch)
 {
     if (r->epochs == 0)
-        snprintf(r->title, TITLE_SIZE, "%s", r->verb->name);
+        snprintf(r->title, TITLE_SIZE, "%s", command_name);
     else
         snprintf(r->title, TITLE_SIZE, "%s %lld/%lld", what, (long long)epoch + 1,
                  (long long)r->epochs);
@@ -42,17 +42,15 @@ static void print_skipped(const run_report *r, const ls_event *e)
     const int64_t done = e->epoch * r->progress.n_steps + e->step;
     progress_clear(&r->progress);
     print_warning(
-        r->verb,
         "step %lld: the last %lld updates were all skipped: gradients overflow f16 even with a "
-        "loss scale of %g, and the weights stay as they are; --precision bf16 has more range",
+        "loss scale of %g, so the weights do not change; --precision bf16 has a larger range",
         (long long)done, (long long)e->n_updates, e->loss_scale);
 }
 
 static void print_best_lost(const run_report *r, const ls_event *e)
 {
-    print_warning(r->verb,
-                  "%s/best.safetensors, the weights after epoch %lld, %s%s; the first epoch that "
-                  "is better writes it again",
+    print_warning("%s/best.safetensors, the weights after epoch %lld, %s%s; it is "
+                  "rewritten after the next better epoch",
                   r->dir, (long long)e->best_epoch, e->message ? "can't be used: " : "is missing",
                   e->message ? plain_message(e->message) : "");
 }
@@ -61,18 +59,17 @@ static void print_nonfinite(const run_report *r, const ls_event *e)
 {
     const ls_dataset *data = e->validation ? r->val_data : r->train_data;
     const char *loss = isnan(e->loss) ? "nan" : e->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
+    const long long epoch = e->epoch + 1, step = e->step + 1;
     if (e->validation)
-        print_text(stderr, "lockstep: the loss is %s in validation, batch %lld; its images:\n",
-                   loss, (long long)e->step + 1);
+        print_message("the loss is %s in validation, batch %lld; its images:", loss, step);
     else
-        print_text(stderr,
-                   "lockstep: the loss is %s at epoch %lld, step %lld; the batch's images:\n", loss,
-                   (long long)e->epoch + 1, (long long)e->step + 1);
+        print_message("the loss is %s at epoch %lld, step %lld; the batch's images:", loss, epoch,
+                      step);
     for (int i = 0; i < e->n_samples; i++)
         print_text(stderr, "  %s\n", ls_dataset_sample_path(data, e->samples[i]));
     if (e->batch_size > e->n_samples)
         print_text(stderr, "  and %lld more\n", (long long)e->batch_size - e->n_samples);
-    print_text(stderr, "a smaller --lr or --clip-grad-norm may help\n");
+    if (r->epochs > 0) print_message("a smaller --lr or --clip-grad-norm may help");
 }
 
 ls_status report_event(void *user, const ls_event *e)
@@ -85,7 +82,7 @@ ls_status report_event(void *user, const ls_event *e)
         progress_step(&r->progress, e->batch->n, e->wait_seconds, e->averages.loss,
                       e->averages.top1);
         break;
-    case LS_EVENT_PASS_END: progress_end(&r->progress); break;
+    case LS_EVENT_PASS_END: progress_clear(&r->progress); break;
     case LS_EVENT_EPOCH: print_epoch(r, e); break;
     case LS_EVENT_SKIPPED_UPDATES: print_skipped(r, e); break;
     case LS_EVENT_BEST_LOST: print_best_lost(r, e); break;
@@ -93,7 +90,7 @@ ls_status report_event(void *user, const ls_event *e)
     case LS_EVENT_DATA_ERROR:
         snprintf(pass, sizeof(pass), "epoch %lld, %s", (long long)e->epoch + 1,
                  e->validation ? "validation batch" : "step");
-        r->data_answer = print_loader_error(r->verb, r->ctx, pass);
+        r->data_answer = print_loader_error(r->ctx, pass);
         break;
     case LS_EVENT_SAVED: break;
     }
@@ -103,12 +100,11 @@ ls_status report_event(void *user, const ls_event *e)
 void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t most)
 {
     const int64_t n = ls_loader_statistics(loader).n_bad;
-    if (n > most)
-        print_text(stderr, "lockstep: warning: left out: %lld images, among them:\n", (long long)n);
+    if (n > most) print_warning("%lld unreadable images replaced, among them:", (long long)n);
     for (int64_t i = 0; i < n && i < most; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
-        print_text(stderr, "lockstep: warning: left out: %s: %s\n",
-                   ls_dataset_sample_path(dataset, sample), reason);
+        print_warning("unreadable image replaced: %s: %s", ls_dataset_sample_path(dataset, sample),
+                      reason);
     }
 }

@@ -9,7 +9,6 @@
 enum { TITLE_SIZE = 64 };
 
 typedef struct run_report {
-    const cli_verb *verb;
     ls_context *ctx;
     const ls_dataset *train_data, *val_data;
     const char *dir; /* the run's folder */

@@ -1,7 +1,6 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads and restarts change a result.
  * Each combination is trained by processes of its own, one after the other. */
 #include "repro.h"
-#include "folders.h"
 #include "run/run_folder.h"
 #include <ctype.h>
 #include <errno.h>
@@ -17,20 +16,21 @@ typedef struct repro_values {
     int64_t restarts;
 } repro_values;
 
-/* ---- Options: those of the experiment, then those of `lockstep train` that it leaves free ---- */
+/* ---- Options: those of the experiment, then the others of `lockstep train` ---- */
 
 #define AT(member) offsetof(repro_values, member)
 
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Experiment:" },
-    { OPTION_TEXT, 'j', "workers", AT(workers),
-      "data-loader thread counts to compare, one run each", "N,N,...", .fallback = "0,1,2,4,8" },
+    { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
+      "N,N,...", .fallback = "0,1,2,4,8" },
     { OPTION_TEXT, 0, "threads", AT(threads),
-      "CPU thread counts to compare, each with each of --workers", "N,N,...",
+      "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
       .fallback = "1,2,3,4" },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
-      "also train each combination with N stops, resumed with other thread counts", "N", 0,
-      REPRO_MAX_RESTARTS, .fallback = "0" },
+      "train each combination once more, interrupted N times and resumed with other numbers of "
+      "workers and threads",
+      "N", 0, REPRO_MAX_RESTARTS, .fallback = "0" },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
       .fallback = "60" },
     { OPTION_TEXT, 0, "out", AT(recipe.out), "new folder for the experiment", "DIR",
@@ -39,7 +39,7 @@ static const cli_option own_options[] = {
 };
 enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };
 
-/* What the experiment decides. */
+/* Options of `lockstep train` that the experiment sets or that have no effect in it. */
 static bool is_taken(const cli_option *option)
 {
     static const char *const names[] = { "workers", "threads",  "steps", "stop-at",     "out",
@@ -60,38 +60,19 @@ static void make_options(cli_option out[MAX_OPTIONS + 1])
 
 /* ---- The arguments of the child processes: each option that was given ---- */
 
-static char *option_word(const char *name, const json_t *value)
+static bool make_arguments(const cli_parsed *parsed, char *out[MAX_OPTIONS + 1])
 {
-    enum { SIZE = 64 };
-    const char *text = json_string_value(value);
-    const size_t size = SIZE + (text ? strlen(text) : 0);
-    char *out = malloc(size);
-    if (!out) return NULL;
-    if (text)
-        snprintf(out, size, "--%s=%s", name, text);
-    else if (json_is_integer(value))
-        snprintf(out, size, "--%s=%lld", name, (long long)json_integer_value(value));
-    else if (json_is_real(value))
-        snprintf(out, size, "--%s=%.15g", name, json_real_value(value));
-    else
-        snprintf(out, size, "--%s", name);
-    return out;
-}
-
-static bool make_arguments(const cli_verb *verb, const cli_parsed *parsed, const repro_values *v,
-                           char *out[MAX_OPTIONS + 1])
-{
-    json_t *values = options_to_json(verb, v);
-    bool good = values != NULL;
     int n = 0;
-    for (int i = N_OWN; good && verb->options[i].kind != OPTION_END; i++) {
-        const char *name = verb->options[i].name;
-        if (!name || !parsed->given[i]) continue;
-        out[n] = option_word(name, json_object_get(values, name));
-        good = out[n++] != NULL;
+    for (int i = N_OWN; parsed->options[i].kind != OPTION_END; i++) {
+        const char *value = parsed->given[i];
+        if (!value) continue;
+        if (asprintf(&out[n], "--%s%s%s", parsed->options[i].name, *value ? "=" : "", value) < 0) {
+            out[n] = NULL;
+            return false;
+        }
+        n++;
     }
-    json_decref(values);
-    return good;
+    return true;
 }
 
 /* ---- The runs ---- */
@@ -101,8 +82,7 @@ typedef struct axis {
 } axis;
 
 /* "0,1,2" */
-static bool read_axis(const cli_verb *verb, const char *name, const char *text, int min, int max,
-                      axis *out)
+static bool read_axis(const char *name, const char *text, int min, int max, axis *out)
 {
     out->n = 0;
     for (const char *at = text;; at++) {
@@ -113,7 +93,7 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
                     value >= min && value <= max;
         for (int i = 0; i < out->n; i++) good = good && out->values[i] != value;
         if (!good || out->n == REPRO_MAX_AXIS)
-            return fail_with(verb, false,
+            return fail_with(false,
                              "--%s: expected at most %d different integers from %d to %d, such as "
                              "0,1,2; got '%s'",
                              name, REPRO_MAX_AXIS, min, max, text);
@@ -123,17 +103,27 @@ static bool read_axis(const cli_verb *verb, const char *name, const char *text, 
     }
 }
 
-/* The step at which a run is stopped: a random one of each of `restarts` equal parts. */
-static int64_t stop_step(const repro_values *v, int run, int part)
+/* The step at which a run is stopped: a random one of the k-th of `restarts` equal intervals. */
+static int64_t stop_step(const repro_values *v, int run, int k)
 {
-    uint32_t dice[4];
+    uint32_t words[4];
     ls_random_words(
         (uint64_t)v->recipe.seed,
-        &(ls_draw){ .stream = LS_RANDOM_USER, .layer = (uint32_t)part, .sample = (uint64_t)run },
-        dice);
+        &(ls_draw){ .stream = LS_RANDOM_USER, .layer = (uint32_t)k, .sample = (uint64_t)run },
+        words);
     const int64_t last = v->recipe.steps - 1;
-    const int64_t begin = part * last / v->restarts, end = (part + 1) * last / v->restarts;
-    return begin + 1 + (int64_t)ls_random_below(dice[0], dice[1], (uint32_t)(end - begin));
+    const int64_t begin = k * last / v->restarts, end = (k + 1) * last / v->restarts;
+    return begin + 1 + (int64_t)ls_random_below(words[0], words[1], (uint32_t)(end - begin));
+}
+
+static void add_leg(repro_run *run, int workers, int threads, int64_t stop_at)
+{
+    const size_t n = strlen(run->legs_text), size = sizeof(run->legs_text) - n;
+    char stop[32] = "";
+    if (stop_at) snprintf(stop, sizeof(stop), " @%lld", (long long)stop_at);
+    snprintf(run->legs_text + n, size, "%s%dx%d%s", n ? " " : "", workers, threads, stop);
+    if (stop_at) run->stops[run->n_legs] = stop_at;
+    run->legs[run->n_legs++] = (repro_leg){ workers, threads };
 }
 
 /* Each number of workers with each number of threads; then the same with restarts, each of which
@@ -141,25 +131,19 @@ static int64_t stop_step(const repro_values *v, int run, int part)
  * identity, so it stays. */
 static void plan_runs(const repro_values *v, const axis *workers, const axis *threads, repro *r)
 {
-    const bool may_change = v->recipe.seeding != LS_SEED_BY_WORKER;
-    for (int restarted = 0; restarted <= (v->restarts > 0); restarted++)
-        for (int w = 0; w < workers->n; w++)
-            for (int t = 0; t < threads->n; t++) {
-                repro_run *run = &r->runs[r->n_runs];
-                run->n_legs = restarted ? (int)v->restarts + 1 : 1;
-                for (int i = 0; i < run->n_legs; i++)
-                    run->legs[i] = (repro_leg){
-                        .workers = workers->values[(w + (may_change ? i : 0)) % workers->n],
-                        .threads = threads->values[(t + i) % threads->n],
-                        .stop_at = i + 1 < run->n_legs ? stop_step(v, r->n_runs, i) : 0
-                    };
-                const int n = snprintf(run->name, sizeof(run->name), "w%d-t%d", workers->values[w],
-                                       threads->values[t]);
-                if (restarted)
-                    snprintf(run->name + n, sizeof(run->name) - (size_t)n, "-r%lld",
-                             (long long)v->restarts);
-                r->n_runs++;
-            }
+    const int step = v->recipe.seeding != LS_SEED_BY_WORKER; /* in the list of workers */
+    const int n_workers = workers->n, n_threads = threads->n, n_once = n_workers * n_threads;
+    for (int i = 0; i < (v->restarts > 0 ? 2 : 1) * n_once; i++, r->n_runs++) {
+        repro_run *run = &r->runs[i];
+        const int w = i / n_threads % n_workers, t = i % n_threads;
+        const int restarts = i < n_once ? 0 : (int)v->restarts;
+        for (int k = 0; k <= restarts; k++)
+            add_leg(run, workers->values[(w + k * step) % n_workers],
+                    threads->values[(t + k) % n_threads], k < restarts ? stop_step(v, i, k) : 0);
+        const int n = snprintf(run->name, sizeof(run->name), "w%d-t%d", workers->values[w],
+                               threads->values[t]);
+        if (restarts) snprintf(run->name + n, sizeof(run->name) - (size_t)n, "-r%d", restarts);
+    }
 }
 
 /* ---- Checks ---- */
@@ -167,13 +151,14 @@ static void plan_runs(const repro_values *v, const axis *workers, const axis *th
 /* Prints why and returns the answer when the recipe cannot be run so. */
 static int check_data(const repro *r, const recipe *train)
 {
-    ls_dataset *data;
-    const int answer = folders_open_train(r->verb, r->ctx, train->data_dir, &data);
+    ls_dataset *data, *val = NULL;
+    const int answer = cli_run_open_train_data(r->ctx, train, &data, &val);
     if (answer != EXIT_DONE) return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
-    const int64_t per_epoch = ls_dataset_count(data) / train->batch;
+    const int64_t per_epoch = ls_dataset_sample_count(data) / train->batch;
     ls_dataset_close(&data);
+    ls_dataset_close(&val);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
-    return fail_with(r->verb, EXIT_USAGE,
+    return fail_with(EXIT_USAGE,
                      "--steps %lld: %lld epochs of these images have %lld steps: use --epochs %lld "
                      "or fewer steps",
                      (long long)r->steps, (long long)train->epochs,
@@ -181,27 +166,25 @@ static int check_data(const repro *r, const recipe *train)
                      (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
-static bool choose_folder(const cli_verb *verb, const char *given, char out[RUN_DIR_SIZE])
+static bool choose_folder(const char *given, char out[RUN_DIR_SIZE])
 {
     struct stat there;
     if (given && strlen(given) >= RUN_DIR_SIZE)
-        return fail_with(verb, false, "the folder's name is too long");
+        return fail_with(false, "the folder's name is too long");
     snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
     for (int i = 2; !given && lstat(out, &there) == 0; i++)
         snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
     if (!given || lstat(out, &there) != 0) return true;
-    return fail_with(verb, false, "%s exists already; expected a new folder for --out", out);
+    return fail_with(false, "%s exists already; expected a new folder for --out", out);
 }
 
 /* ---- The experiment ---- */
 
 static void print_running(const repro *r, int i)
 {
-    char legs[REPRO_LEGS_SIZE];
     if (!isatty(STDERR_FILENO)) return;
-    repro_legs_text(&r->runs[i], legs);
     fputs("\r\033[K", stderr);
-    print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, legs);
+    print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, r->runs[i].legs_text);
     fflush(stderr);
 }
 
@@ -214,13 +197,13 @@ static int experiment(repro *r)
         answer = repro_train(r, &r->runs[i]);
         if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
         if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
-            print_message(r->verb, "signal %d: stopped in run %d of %d; %s keeps the others",
+            print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
                           repro_signal(), i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
     if (answer == EXIT_DONE) answer = repro_write_csv(r);
-    if (answer == EXIT_DONE) answer = repro_draw(r);
+    if (answer == EXIT_DONE) answer = repro_plot(r);
     if (answer != EXIT_DONE) return answer;
     repro_print_verdict(r);
     if (fflush(stdout) != 0 || ferror(stdout)) return EXIT_NO_VERDICT;
@@ -231,22 +214,18 @@ static int experiment(repro *r)
 static bool add_algorithm_cache(const recipe *train, const char *out, char **arguments)
 {
     if (!train->benchmark || train->algorithm_cache) return true;
-    char path[RUN_DIR_SIZE + 16];
-    snprintf(path, sizeof(path), "%s/kernels.json", out);
-    json_t *text = json_string(path);
     while (*arguments) arguments++;
-    *arguments = text ? option_word("algorithm-cache", text) : NULL;
-    json_decref(text);
-    return *arguments != NULL;
+    if (asprintf(arguments, "--algorithm-cache=%s/kernels.json", out) >= 0) return true;
+    *arguments = NULL;
+    return false;
 }
 
-static int open_and_run(const cli_verb *verb, const cli_parsed *parsed, const repro_values *v,
-                        const axis *workers, const axis *threads)
+static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axis *workers,
+                        const axis *threads)
 {
     char dir[RUN_DIR_SIZE], *arguments[MAX_OPTIONS + 2] = { NULL };
-    if (!choose_folder(verb, v->recipe.out, dir)) return EXIT_USAGE;
-    repro r = { .verb = verb,
-                .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
+    if (!choose_folder(v->recipe.out, dir)) return EXIT_USAGE;
+    repro r = { .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
                 .out = dir,
                 .steps = v->recipe.steps,
                 .batch = v->recipe.batch,
@@ -254,12 +233,12 @@ static int open_and_run(const cli_verb *verb, const cli_parsed *parsed, const re
     int answer = EXIT_DONE;
     const size_t most = (size_t)(2 * workers->n * threads->n);
     r.runs = calloc(most, sizeof(*r.runs));
-    if (!r.runs || !make_arguments(verb, parsed, v, arguments) ||
+    if (!r.runs || !make_arguments(parsed, arguments) ||
         !add_algorithm_cache(&v->recipe, dir, arguments))
-        answer = print_error(verb, NULL, EXIT_NO_VERDICT);
+        answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) answer = check_data(&r, &v->recipe);
     if (answer == EXIT_DONE && ls__run_folder_create(r.ctx, dir) != LS_OK)
-        answer = print_error(verb, r.ctx, EXIT_NO_VERDICT);
+        answer = print_error(r.ctx, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
         plan_runs(v, workers, threads, &r);
         repro_catch_signals();
@@ -275,43 +254,44 @@ static int open_and_run(const cli_verb *verb, const cli_parsed *parsed, const re
     return answer;
 }
 
-static int run(const cli_verb *plain_verb, int argc, char **argv)
+static int run(int argc, char **argv)
 {
     cli_option options[MAX_OPTIONS + 1];
     make_options(options);
-    cli_verb verb = *plain_verb;
-    verb.options = options;
+    cli_command command = command_repro;
+    command.options = options;
     repro_values v = { .workers = NULL };
     cli_parsed parsed;
     axis workers, threads;
-    const parse_result result = options_parse(&verb, argc, argv, &v, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!v.recipe.data_dir) return fail_with(&verb, EXIT_USAGE, "--data-dir DIR is required");
+    const int ended = options_parse(&command, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (!v.recipe.data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
     if (v.restarts >= v.recipe.steps)
-        return fail_with(&verb, EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
+        return fail_with(EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
                          (long long)v.restarts, (long long)v.recipe.steps);
-    if (!recipe_resolve(&verb, &parsed, &v.recipe) ||
-        !read_axis(&verb, "workers", v.workers, 0, 256, &workers) ||
-        !read_axis(&verb, "threads", v.threads, 1, 1024, &threads))
+    if (!recipe_resolve(&parsed, &v.recipe) || !read_axis("workers", v.workers, 0, 256, &workers) ||
+        !read_axis("threads", v.threads, 1, 1024, &threads))
         return EXIT_USAGE;
     if (workers.n * threads.n == 1 && v.restarts == 0)
-        return fail_with(&verb, EXIT_USAGE,
-                         "--workers %s and --threads %s make one run; at least two are needed to "
-                         "compare: give more numbers, or --restart 1",
+        return fail_with(EXIT_USAGE,
+                         "--workers %s and --threads %s give only one run; a comparison requires "
+                         "two: give more numbers, or --restart 1",
                          v.workers, v.threads);
-    return open_and_run(&verb, &parsed, &v, &workers, &threads);
+    return open_and_run(&parsed, &v, &workers, &threads);
 }
 
-const cli_verb verb_repro = {
+const cli_command command_repro = {
     .name = "repro",
-    .summary = "train with different thread counts, and compare all bits",
+    .summary =
+        "train with different numbers of workers and threads, and compare the results bit by bit",
     .arguments = "",
-    .details = "The other options are those of 'lockstep train' and apply to all runs. DIR "
-               "receives repro.csv (a line per run), losses.csv (a line per step), repro.svg and a "
-               "folder and a log per run.\n"
-               "Exit status: 0 all runs have the same bits, 1 they differ, anything else: no "
-               "verdict (2 wrong command line, 3 unusable images, 4 the loss is not finite, 5 "
-               "another failure, 128+n stopped by signal n).\n",
+    .details = "The other options of 'lockstep train' apply to all runs; --resume, --stop-at, "
+               "--patience, --force and --inject-fault are not accepted. DIR (--out) contains "
+               "repro.csv (a line per run), losses.csv (a line per step), repro.svg, and a folder "
+               "and a log per run.\n"
+               "Exit status: 0 all runs are bit-identical, 1 they differ, anything else: no "
+               "verdict (2 wrong command line, 3 unreadable images or an unusable data folder, 4 "
+               "the loss is not finite, 5 another failure, 128+n stopped by signal n).",
     .options = own_options,
     .run = run,
 };

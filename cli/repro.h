@@ -1,5 +1,5 @@
-/* repro.h: the experiment of `lockstep repro`: one recipe, run by child processes with each number
- * of workers and threads, in one go and with restarts. */
+/* repro.h: the experiment of `lockstep repro`: one training configuration, run by child processes
+ * with each number of workers and threads, in one go and with restarts. */
 #ifndef LS_CLI_REPRO_H
 #define LS_CLI_REPRO_H
 
@@ -9,57 +9,57 @@
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
 enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
 
-/* Exit statuses of this verb. Those of failed child processes are passed on. */
+/* Exit statuses of this command. Those of failed child processes are passed on. */
 enum { EXIT_DIFFERENT = 1, EXIT_NO_VERDICT = 5 };
 
-/* One process's part of a run. */
+/* The steps of a run that one process trains. */
 typedef struct repro_leg {
     int workers, threads;
-    int64_t stop_at; /* it ends after so many steps of the run; 0 = at the run's end */
 } repro_leg;
 
 typedef struct repro_run {
     char name[64]; /* "w2-t4", "w2-t4-r1": its folder in the experiment's */
     int n_legs;
     repro_leg legs[REPRO_MAX_RESTARTS + 1];
+    int64_t stops[REPRO_MAX_RESTARTS]; /* the steps after which all legs but the last end */
+    char legs_text[REPRO_LEGS_SIZE];   /* "0x1 @20 4x3": workers x threads, and the step after which
+                                          the run was resumed with others */
 
     double *losses;    /* of each step */
     ls_digest weights; /* after the last one */
     double seconds;    /* of training */
     int result;        /* runs with equal run logs have the same number, in order of appearance */
-    ls_run_log_difference split; /* against the first run; step -1 = none */
+    ls_run_log_difference divergence; /* against the first run; step -1 = none */
     int n_spans; /* of the first run of a result: which result it agrees with, in which steps */
     ls__chart_span *spans;
 } repro_run;
 
 typedef struct repro {
-    const cli_verb *verb;
     ls_context *ctx; /* reads run logs; trains nothing */
     const char *out; /* the experiment's folder */
     int64_t steps, batch;
-    char **arguments; /* for `lockstep train`, but for those of each run; then NULL */
+    char **arguments; /* of `lockstep train`, without those of each run; ends with NULL */
     int n_runs, n_results;
     repro_run *runs;
 } repro;
 
-/* "0x1 @20 4x3": workers x threads, and the step after which the run was resumed with others. */
-void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE]);
-
 /* ---- repro_child.c ---- */
 
-/* From now on SIGINT, SIGTERM, SIGQUIT and SIGHUP end the child that runs, which saves, and are
- * kept; those that were ignored stay so. */
+/* Handles SIGINT, SIGTERM, SIGQUIT and SIGHUP, unless they are ignored: sends SIGTERM to the
+ * running child, which saves and ends. */
 void repro_catch_signals(void);
-int repro_signal(void); /* 0 = none */
+/* The signal that was caught; 0 = none. */
+int repro_signal(void);
 
-/* Trains all legs of a run, one process after the other. Returns EXIT_DONE, or prints what failed
- * and returns the command's answer. Their output is in OUT/NAME.log. */
+/* Trains all legs of a run, one process after the other. Their output is in OUT/NAME.log. Returns
+ * EXIT_DONE, or prints what failed and returns the exit status. */
 int repro_train(const repro *r, const repro_run *run);
 
 /* ---- repro_result.c ---- */
 
-/* The first run of a result. */
+/* The first run of a result, and the number of its runs. */
 const repro_run *repro_first_of(const repro *r, int result);
+int repro_count(const repro *r, int result);
 
 /* Reads the results of run i, and finds an earlier run with the same run log. */
 int repro_read(repro *r, int i);
@@ -72,6 +72,6 @@ int repro_write_csv(const repro *r);
 /* ---- repro_chart.c ---- */
 
 /* OUT/repro.svg: a row per run with a colour per result, above the losses of each result. */
-int repro_draw(const repro *r);
+int repro_plot(const repro *r);
 
 #endif

@@ -16,46 +16,38 @@ static void make_texts(const repro *r, int n_shown, texts *t)
              (long long)r->steps, plural(r->steps), r->n_results, plural(r->n_results));
     for (int k = 0; k < n_shown; k++) {
         const repro_run *first = repro_first_of(r, k);
-        int n = 0;
-        for (int i = 0; i < r->n_runs; i++) n += r->runs[i].result == k;
+        const int n = repro_count(r, k);
         t->names[k] = t->results[k];
-        if (k == 0)
-            snprintf(t->results[k], NAME_SIZE, "%d run%s: the bits of %s", n, plural(n),
-                     first->name);
-        else
-            snprintf(t->results[k], NAME_SIZE, "%d run%s: the bits of %s, different from step %lld",
-                     n, plural(n), first->name, (long long)first->split.step);
+        const int at = snprintf(t->results[k], NAME_SIZE, "%d run%s: same result as %s", n,
+                                plural(n), first->name);
+        if (k > 0)
+            snprintf(t->results[k] + at, NAME_SIZE - (size_t)at, "; diverges at step %lld",
+                     (long long)first->divergence.step);
     }
     int at = 0;
     if (r->n_results > n_shown)
-        at = snprintf(t->note, NAME_SIZE, "%d more results repeat the colours. ",
+        at = snprintf(t->note, NAME_SIZE, "Colours repeat for %d more results. ",
                       r->n_results - n_shown);
     if (r->runs[r->n_runs - 1].n_legs > 1)
-        snprintf(t->note + at, NAME_SIZE - (size_t)at, "Gaps: stopped and resumed.");
+        snprintf(t->note + at, NAME_SIZE - (size_t)at, "Gaps: interrupted and resumed.");
 }
 
-static void make_row(const repro *r, const repro_run *run, int64_t marks[REPRO_MAX_RESTARTS],
-                     ls__chart_row *out)
-{
-    const repro_run *first = repro_first_of(r, run->result);
-    *out = (ls__chart_row){ .name = run->name,
-                            .n_spans = first->n_spans,
-                            .spans = first->spans,
-                            .n_marks = run->n_legs - 1,
-                            .marks = marks };
-    for (int k = 0; k < out->n_marks; k++) marks[k] = run->legs[k].stop_at;
-}
-
-int repro_draw(const repro *r)
+int repro_plot(const repro *r)
 {
     char path[REPRO_PATH_SIZE + 16];
     texts t = { .note = "" };
     const int n_shown = r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS;
     ls__chart_row *rows = calloc((size_t)r->n_runs, sizeof(*rows));
-    int64_t(*marks)[REPRO_MAX_RESTARTS] = calloc((size_t)r->n_runs, sizeof(*marks));
     ls__chart_line lines[LS__CHART_COLOURS];
-    const bool good = rows && marks;
-    for (int i = 0; i < r->n_runs && good; i++) make_row(r, &r->runs[i], marks[i], &rows[i]);
+    if (!rows) return print_error(NULL, EXIT_NO_VERDICT);
+    for (int i = 0; i < r->n_runs; i++) {
+        const repro_run *run = &r->runs[i], *first = repro_first_of(r, run->result);
+        rows[i] = (ls__chart_row){ .name = run->name,
+                                   .n_spans = first->n_spans,
+                                   .spans = first->spans,
+                                   .n_marks = run->n_legs - 1,
+                                   .marks = run->stops };
+    }
     for (int k = 0; k < n_shown; k++)
         lines[k] = (ls__chart_line){ .n = r->steps, .y = repro_first_of(r, k)->losses };
     make_texts(r, n_shown, &t);
@@ -72,12 +64,7 @@ int repro_draw(const repro *r)
         .title = t.title, .x_label = "step", .n_panels = 2, .panels = panels
     };
     snprintf(path, sizeof(path), "%s/repro.svg", r->out);
-    int answer = EXIT_DONE;
-    if (!good)
-        answer = print_error(r->verb, NULL, EXIT_NO_VERDICT);
-    else if (ls__chart_save(r->ctx, path, &chart) != LS_OK)
-        answer = print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
-    free(marks);
+    const bool good = ls__chart_save(r->ctx, path, &chart) == LS_OK;
     free(rows);
-    return answer;
+    return good ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
 }

@@ -17,27 +17,19 @@ static volatile sig_atomic_t child; /* its process number; 0 = none runs */
 
 static void pass_signal(int number)
 {
-    const int kept = errno;
+    const int saved = errno;
     passed_signal = number;
     if (child > 0) kill((pid_t)child, SIGTERM);
-    errno = kept;
+    errno = saved;
 }
 
 /* The signals by which users, terminals and systems end a program. */
 static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
 enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
-static void signal_set(sigset_t *out)
-{
-    sigemptyset(out);
-    for (int i = 0; i < N_SIGNALS; i++) sigaddset(out, signals[i]);
-}
-
 void repro_catch_signals(void)
 {
-    struct sigaction action = { .sa_handler = pass_signal, .sa_flags = SA_RESTART };
-    signal_set(&action.sa_mask);
-    for (int i = 0; i < N_SIGNALS; i++) handle_unless_ignored(signals[i], &action);
+    handle_signals(N_SIGNALS, signals, pass_signal);
     /* If the parent ignores it, this process has inherited that, and could not wait for its
      * children. */
     sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
@@ -100,9 +92,10 @@ static int spawn(char **argv, const char *log, pid_t *pid)
  * process number is known. Returns 0 or an errno. */
 static int run_process(char **argv, const char *log, int *status)
 {
-    sigset_t held, before;
-    signal_set(&held);
-    sigprocmask(SIG_BLOCK, &held, &before);
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    for (int i = 0; i < N_SIGNALS; i++) sigaddset(&blocked, signals[i]);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
     pid_t pid = 0;
     const int error = passed_signal ? EINTR : spawn(argv, log, &pid);
     child = (sig_atomic_t)pid;
@@ -140,16 +133,16 @@ static void print_end(const char *path)
     fputs(text + at, stderr);
 }
 
-static int answer_of(const repro *r, const repro_run *run, const char *log, int status)
+static int answer_of(const repro_run *run, const char *log, int status)
 {
     if (repro_signal()) return EXIT_SIGNAL + repro_signal();
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE) return EXIT_DONE;
     if (WIFSIGNALED(status))
-        print_message(r->verb, "run %s was ended by signal %d; %s ends with:", run->name,
-                      WTERMSIG(status), log);
+        print_message("run %s was ended by signal %d; %s ends with:", run->name, WTERMSIG(status),
+                      log);
     else
-        print_message(r->verb, "run %s failed with status %d; %s ends with:", run->name,
-                      WEXITSTATUS(status), log);
+        print_message("run %s failed with status %d; %s ends with:", run->name, WEXITSTATUS(status),
+                      log);
     print_end(log);
     const int answer = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NO_VERDICT;
     return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
@@ -157,40 +150,13 @@ static int answer_of(const repro *r, const repro_run *run, const char *log, int 
 
 /* ---- A run ---- */
 
-typedef struct words {
-    char *argv[2 * MAX_OPTIONS + 16];
-    int n;
-    char numbers[4][24];
-    int n_numbers;
-} words;
+enum { MAX_WORDS = 2 * MAX_OPTIONS + 16, OPTION_SIZE = 32 };
 
-static void add(words *w, const char *word)
+/* "--NAME=NUMBER" */
+static char *number_option(const char *name, int64_t number, char out[OPTION_SIZE])
 {
-    w->argv[w->n++] = (char *)(uintptr_t)word;
-    w->argv[w->n] = NULL;
-}
-
-static void add_number(words *w, const char *option, int64_t number)
-{
-    char *text = w->numbers[w->n_numbers++];
-    snprintf(text, sizeof(w->numbers[0]), "%lld", (long long)number);
-    add(w, option);
-    add(w, text);
-}
-
-static void leg_words(const repro *r, const repro_run *run, int i, const char *dir, words *w)
-{
-    const repro_leg *leg = &run->legs[i];
-    *w = (words){ .n = 0 };
-    add(w, "lockstep");
-    add(w, "train");
-    for (int k = 0; i == 0 && r->arguments[k]; k++) add(w, r->arguments[k]);
-    if (i == 0) add_number(w, "--steps", r->steps);
-    add(w, i == 0 ? "--out" : "--resume");
-    add(w, dir);
-    add_number(w, "--workers", leg->workers);
-    add_number(w, "--threads", leg->threads);
-    if (leg->stop_at) add_number(w, "--stop-at", leg->stop_at);
+    snprintf(out, OPTION_SIZE, "--%s=%lld", name, (long long)number);
+    return out;
 }
 
 int repro_train(const repro *r, const repro_run *run)
@@ -200,15 +166,21 @@ int repro_train(const repro *r, const repro_run *run)
     snprintf(log, sizeof(log), "%s/%s.log", r->out, run->name);
     int answer = EXIT_DONE;
     for (int i = 0; i < run->n_legs && answer == EXIT_DONE; i++) {
-        words w;
-        int status = 0;
-        leg_words(r, run, i, dir, &w);
-        const int error = run_process(w.argv, log, &status);
+        const repro_leg *leg = &run->legs[i];
+        char command[] = "lockstep", train[] = "train", out[] = "--out", resume[] = "--resume";
+        char steps[OPTION_SIZE], workers[OPTION_SIZE], threads[OPTION_SIZE], stop[OPTION_SIZE];
+        char *argv[MAX_WORDS + 1] = { command, train, i == 0 ? out : resume, dir };
+        int n = 4, status = 0;
+        for (int k = 0; i == 0 && r->arguments[k]; k++) argv[n++] = r->arguments[k];
+        if (i == 0) argv[n++] = number_option("steps", r->steps, steps);
+        argv[n++] = number_option("workers", leg->workers, workers);
+        argv[n++] = number_option("threads", leg->threads, threads);
+        if (i + 1 < run->n_legs) argv[n++] = number_option("stop-at", run->stops[i], stop);
+        const int error = run_process(argv, log, &status);
         if (error && !repro_signal())
-            return fail_with(r->verb, EXIT_NO_VERDICT,
-                             "run %s could not be started or waited for: %s", run->name,
-                             strerror(error));
-        answer = answer_of(r, run, log, status);
+            return fail_with(EXIT_NO_VERDICT, "run %s could not be started or waited for: %s",
+                             run->name, strerror(error));
+        answer = answer_of(run, log, status);
     }
     return answer;
 }

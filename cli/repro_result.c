@@ -22,16 +22,14 @@ static int read_seconds(const repro *r, repro_run *run)
     ls_tensor_file *file = ls_tensor_file_open(r->ctx, path);
     const bool good = ls__progress_read(ls_tensor_file_metadata(file, "progress"), &progress);
     ls_tensor_file_close(&file);
-    if (!file && ls_context_status(r->ctx) != LS_OK)
-        return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+    if (ls_context_status(r->ctx) != LS_OK) return print_error(r->ctx, EXIT_NO_VERDICT);
     run->seconds = good ? progress.seconds : 0;
 
     snprintf(path, sizeof(path), "%s/%s", r->out, run->name);
     double pace = 0; /* seconds per image, summed over the rows */
     json_t *rows = NULL, *row;
     size_t i;
-    if (ls__metrics_read(r->ctx, path, &rows) != LS_OK)
-        return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+    if (ls__metrics_read(r->ctx, path, &rows) != LS_OK) return print_error(r->ctx, EXIT_NO_VERDICT);
     json_array_foreach(rows, i, row)
     {
         const double speed = json_number_value(json_object_get(row, "images_per_second"));
@@ -48,18 +46,18 @@ static int read_steps(const repro *r, repro_run *run, const char *path)
 {
     int64_t n;
     ls_step_digest step = { .loss = 0 };
-    ls_status status = ls_run_log_count(r->ctx, path, &n);
+    ls_status status = ls_run_log_step_count(r->ctx, path, &n);
     if (status == LS_OK && n != r->steps)
-        return fail_with(r->verb, EXIT_NO_VERDICT, "%s has %lld steps, expected %lld", path,
-                         (long long)n, (long long)r->steps);
+        return fail_with(EXIT_NO_VERDICT, "%s has %lld steps, expected %lld", path, (long long)n,
+                         (long long)r->steps);
     run->losses = calloc((size_t)r->steps, sizeof(*run->losses));
-    if (!run->losses) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
+    if (!run->losses) return print_error(NULL, EXIT_NO_VERDICT);
     for (int64_t i = 0; i < r->steps && status == LS_OK; i++) {
         status = ls_run_log_read(r->ctx, path, i, &step);
         run->losses[i] = step.loss;
     }
     run->weights = step.weights;
-    return status == LS_OK ? EXIT_DONE : print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
+    return status == LS_OK ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
 }
 
 const repro_run *repro_first_of(const repro *r, int result)
@@ -85,15 +83,15 @@ int repro_read(repro *r, int i)
     int answer = read_steps(r, run, path);
     if (answer == EXIT_DONE) answer = read_seconds(r, run);
     if (answer != EXIT_DONE) return answer;
-    run->split.step = -1;
+    run->divergence.step = -1;
     run->spans = calloc((size_t)r->n_results + 1, sizeof(*run->spans));
-    if (!run->spans) return print_error(r->verb, NULL, EXIT_NO_VERDICT);
+    if (!run->spans) return print_error(NULL, EXIT_NO_VERDICT);
     for (run->result = 0; run->result < r->n_results; run->result++) {
         ls_run_log_difference difference;
         run_path(r, repro_first_of(r, run->result), "run_log.txt", other);
         if (ls_run_log_compare(r->ctx, other, path, &difference) != LS_OK)
-            return print_error(r->verb, r->ctx, EXIT_NO_VERDICT);
-        if (run->result == 0) run->split = difference;
+            return print_error(r->ctx, EXIT_NO_VERDICT);
+        if (run->result == 0) run->divergence = difference;
         if (difference.step < 0) return EXIT_DONE;
         add_span(run, difference.step, run->result);
     }
@@ -104,83 +102,44 @@ int repro_read(repro *r, int i)
 
 /* ---- The table ---- */
 
-void repro_legs_text(const repro_run *run, char out[REPRO_LEGS_SIZE])
+int repro_count(const repro *r, int result)
 {
-    int at = 0;
-    for (int i = 0; i < run->n_legs && at < REPRO_LEGS_SIZE; i++) {
-        const repro_leg *leg = &run->legs[i];
-        at += snprintf(out + at, (size_t)(REPRO_LEGS_SIZE - at), "%s%dx%d", i ? " " : "",
-                       leg->workers, leg->threads);
-        if (leg->stop_at && at < REPRO_LEGS_SIZE)
-            at += snprintf(out + at, (size_t)(REPRO_LEGS_SIZE - at), " @%lld",
-                           (long long)leg->stop_at);
-    }
-}
-
-/* The runs of a result as "0x1, 0x2, +6", as many as fit; returns the number of runs. */
-static int list_members(const repro *r, int result, char *out, size_t size)
-{
-    int n = 0, n_shown = 0;
-    size_t at = 0;
-    out[0] = '\0';
-    for (int i = 0; i < r->n_runs; i++) {
-        char legs[REPRO_LEGS_SIZE], more[24];
-        if (r->runs[i].result != result) continue;
-        n++;
-        repro_legs_text(&r->runs[i], legs);
-        const size_t room = at + strlen(", ") + strlen(legs) + sizeof(more);
-        if (n_shown + 1 < n || room > size) continue; /* does not fit: only counted */
-        at += (size_t)snprintf(out + at, size - at, "%s%s", n > 1 ? ", " : "", legs);
-        n_shown++;
-    }
-    if (n_shown < n) snprintf(out + at, size - at, "%s+%d", n_shown ? ", " : "", n - n_shown);
+    int n = 0;
+    for (int i = 0; i < r->n_runs; i++) n += r->runs[i].result == result;
     return n;
 }
 
-static void differing_fields(const ls_run_log_difference *d, const char *between, char out[64])
+static void differing_text(const ls_run_log_difference *d, const char *between, char out[64])
 {
-    const struct {
-        bool differs;
-        const char *name;
-    } fields[] = { { d->batch, "batch" },
-                   { d->loss, "loss" },
-                   { d->gradients, "gradients" },
-                   { d->weights, "weights" } };
+    const char *names[N_DIGESTS];
+    const int n = differing_digests(d, names);
     int at = 0;
     out[0] = '\0';
-    for (int i = 0; i < 4; i++)
-        if (fields[i].differs)
-            at += snprintf(out + at, (size_t)(64 - at), "%s%s", at ? between : "", fields[i].name);
+    for (int i = 0; i < n; i++)
+        at += snprintf(out + at, (size_t)(64 - at), "%s%s", i ? between : "", names[i]);
 }
 
 static int legs_width(const repro *r)
 {
-    char text[REPRO_LEGS_SIZE];
-    int width = (int)strlen("workers x threads");
-    for (int i = 0; i < r->n_runs; i++) {
-        repro_legs_text(&r->runs[i], text);
-        if ((int)strlen(text) > width) width = (int)strlen(text);
-    }
-    return width;
+    size_t width = strlen("workers x threads");
+    for (int i = 0; i < r->n_runs; i++)
+        if (strlen(r->runs[i].legs_text) > width) width = strlen(r->runs[i].legs_text);
+    return (int)width;
 }
 
 /* Explains the notation by the last run, which has restarts if any run has. */
 static void print_example(const repro *r)
 {
-    char legs[REPRO_LEGS_SIZE];
-    repro_run run = r->runs[r->n_runs - 1];
-    if (run.n_legs > 2) run.n_legs = 2;
-    const repro_leg *a = &run.legs[0], *b = &run.legs[1];
-    repro_legs_text(&run, legs);
-    print_text(stdout, "'%.*s': %d worker%s, %d thread%s",
-               run.n_legs > 1 ? (int)strcspn(legs, " ") : 64, legs, a->workers, plural(a->workers),
-               a->threads, plural(a->threads));
-    if (run.n_legs > 1)
-        print_text(
-            stdout,
-            "; '@%lld %dx%d': stopped after step %lld, resumed with %d worker%s, %d thread%s",
-            (long long)a->stop_at, b->workers, b->threads, (long long)a->stop_at, b->workers,
-            plural(b->workers), b->threads, plural(b->threads));
+    const repro_run *run = &r->runs[r->n_runs - 1];
+    const repro_leg *a = &run->legs[0], *b = &run->legs[1];
+    print_text(stdout, "'%dx%d': %d worker%s, %d thread%s", a->workers, a->threads, a->workers,
+               plural(a->workers), a->threads, plural(a->threads));
+    if (run->n_legs > 1)
+        print_text(stdout,
+                   "; '@%lld %dx%d': interrupted after step %lld, resumed with %d worker%s, %d "
+                   "thread%s",
+                   (long long)run->stops[0], b->workers, b->threads, (long long)run->stops[0],
+                   b->workers, plural(b->workers), b->threads, plural(b->threads));
     print_text(stdout, "\n\n");
 }
 
@@ -189,8 +148,8 @@ void repro_print_head(const repro *r)
     print_text(stdout, "%d runs of %lld step%s in %s\n", r->n_runs, (long long)r->steps,
                plural(r->steps), r->out);
     print_example(r);
-    print_text(stdout, "%-*s  %10s  %-32s  %8s  same bits as\n", legs_width(r), "workers x threads",
-               "last loss", "digest of the weights", "images/s");
+    print_text(stdout, "%-*s  %10s  %-32s  %8s  same result as\n", legs_width(r),
+               "workers x threads", "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -202,26 +161,28 @@ static double speed(const repro *r, const repro_run *run)
 void repro_print_run(const repro *r, int i)
 {
     const repro_run *run = &r->runs[i];
-    char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], first[REPRO_LEGS_SIZE];
-    repro_legs_text(run, legs);
-    repro_legs_text(repro_first_of(r, run->result), first);
-    print_text(stdout, "%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), legs,
+    char digest[LS_DIGEST_TEXT_SIZE];
+    print_text(stdout, "%-*s  %10.6f  %s  %8.1f  %s\n", legs_width(r), run->legs_text,
                run->losses[r->steps - 1], ls_digest_text(run->weights, digest), speed(r, run),
-               first);
+               repro_first_of(r, run->result)->legs_text);
     fflush(stdout);
 }
 
 static void print_result(const repro *r, int result)
 {
+    enum { MAX_LISTED = 100 };
     const repro_run *first = repro_first_of(r, result);
-    char fields[64], members[4096], origin[REPRO_LEGS_SIZE];
-    const int n = list_members(r, result, members, sizeof(members));
-    print_text(stdout, "  %d run%s: %s", n, plural(n), members);
+    const int n = repro_count(r, result);
+    print_text(stdout, "  %d run%s:", n, plural(n));
+    for (int i = 0, listed = 0; i < r->n_runs && listed < MAX_LISTED; i++)
+        if (r->runs[i].result == result)
+            print_text(stdout, "%s %s", listed++ ? "," : "", r->runs[i].legs_text);
+    if (n > MAX_LISTED) print_text(stdout, ", +%d", n - MAX_LISTED);
     if (result > 0) {
-        differing_fields(&first->split, ", ", fields);
-        repro_legs_text(&r->runs[0], origin);
-        print_text(stdout, "; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "", origin,
-                   (long long)first->split.step, fields);
+        char fields[64];
+        differing_text(&first->divergence, ", ", fields);
+        print_text(stdout, "; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "",
+                   r->runs[0].legs_text, (long long)first->divergence.step, fields);
     }
     print_text(stdout, "\n");
 }
@@ -229,32 +190,32 @@ static void print_result(const repro *r, int result)
 void repro_print_verdict(const repro *r)
 {
     if (r->n_results == 1) {
-        print_text(stdout, "\nOne result: all %d runs have the same bits in all %lld step%s.\n",
+        print_text(stdout, "\nOne result: all %d runs are bit-identical in all %lld step%s.\n",
                    r->n_runs, (long long)r->steps, plural(r->steps));
     } else {
-        print_text(stdout, "\n%d results: the runs do not have the same bits.\n", r->n_results);
+        print_text(stdout, "\n%d results: the runs differ.\n", r->n_results);
         for (int k = 0; k < r->n_results; k++) print_result(r, k);
     }
     print_text(
         stdout,
-        "%s/repro.csv, losses.csv and repro.svg hold the results; each run has a folder there\n",
+        "%s/repro.csv, losses.csv and repro.svg contain the results; each run has a folder there\n",
         r->out);
 }
 
 /* ---- Files ---- */
 
-static int close_written(const repro *r, FILE *file, const char *path)
+static int close_written(FILE *file, const char *path)
 {
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return EXIT_DONE;
-    return fail_with(r->verb, EXIT_NO_VERDICT, "%s: %s", path, strerror(errno));
+    return fail_with(EXIT_NO_VERDICT, "%s: %s", path, strerror(errno));
 }
 
 static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])
 {
     snprintf(path, REPRO_PATH_SIZE + 128, "%s/%s", r->out, name);
     FILE *file = fopen(path, "wx"); /* the folder is new, so an existing file is not replaced */
-    if (!file) print_message(r->verb, "%s: %s", path, strerror(errno));
+    if (!file) print_message("%s: %s", path, strerror(errno));
     return file;
 }
 
@@ -267,20 +228,18 @@ static int write_runs(const repro *r)
                   "first_different_step,differs_in\n");
     for (int i = 0; i < r->n_runs; i++) {
         const repro_run *run = &r->runs[i];
-        char legs[REPRO_LEGS_SIZE], digest[LS_DIGEST_TEXT_SIZE], fields[64] = "";
-        char step[24] = "";
-        repro_legs_text(run, legs);
-        if (run->split.step >= 0) {
-            snprintf(step, sizeof(step), "%lld", (long long)run->split.step);
-            differing_fields(&run->split, " ", fields);
+        char digest[LS_DIGEST_TEXT_SIZE], fields[64] = "", step[24] = "";
+        if (run->divergence.step >= 0) {
+            snprintf(step, sizeof(step), "%lld", (long long)run->divergence.step);
+            differing_text(&run->divergence, " ", fields);
         }
         fprintf(file, "%s,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name,
-                run->legs[0].workers, run->legs[0].threads, run->n_legs - 1, legs,
+                run->legs[0].workers, run->legs[0].threads, run->n_legs - 1, run->legs_text,
                 (long long)r->steps, run->losses[r->steps - 1],
                 ls_digest_text(run->weights, digest), speed(r, run),
                 repro_first_of(r, run->result)->name, step, fields);
     }
-    return close_written(r, file, path);
+    return close_written(file, path);
 }
 
 static int write_losses(const repro *r)
@@ -295,7 +254,7 @@ static int write_losses(const repro *r)
         for (int i = 0; i < r->n_runs; i++) fprintf(file, ",%.17g", r->runs[i].losses[k]);
     }
     fprintf(file, "\n");
-    return close_written(r, file, path);
+    return close_written(file, path);
 }
 
 int repro_write_csv(const repro *r)

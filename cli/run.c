@@ -1,56 +1,102 @@
 /* run.c: opens the objects of a run from its options. */
 #include "folders.h"
+#include "parameter_groups.h"
 #include "run.h"
 #include "run/algorithm_cache_file.h"
 #include "run/compare.h"
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train, ls_dataset **val)
+{
+    char name[FOLDER_NAME_SIZE];
+    const int answer = folders_open_train(ctx, r->data_dir, r->val_split > 0, train);
+    if (answer != EXIT_DONE || r->val_split == 0) return answer;
+    if (folders_has_val(r->data_dir, name))
+        return fail_with(EXIT_DATA,
+                         "%s: already has validation images, in '%s', which --val-split would not "
+                         "use; omit --val-split to validate on them, or rename '%s'",
+                         r->data_dir, name, name);
+    ls_dataset *all = *train;
+    const ls_status status =
+        ls_dataset_split(all, r->val_split, (uint64_t)r->val_split_seed, train, val);
+    ls_dataset_close(&all);
+    return status == LS_OK ? EXIT_DONE : print_error(ctx, EXIT_DATA);
+}
+
+/* Classes without validation images are possible, but hardly intended. */
+static void warn_missing_classes(const cli_run *t)
+{
+    int64_t n_missing = 0;
+    const char *missing = NULL;
+    const int n_classes = ls_dataset_class_count(t->val_data);
+    int64_t *counts = calloc((size_t)n_classes, sizeof(*counts));
+    const bool counted = counts && ls_dataset_class_sizes(t->val_data, counts) == LS_OK;
+    for (int i = 0; counted && i < n_classes; i++)
+        if (counts[i] == 0 && n_missing++ == 0) missing = t->classes[i];
+    free(counts);
+    if (n_missing > 0)
+        print_warning(
+            "%s: no validation images of %lld of %d classes, such as '%s': the validation "
+            "accuracy does not cover them",
+            t->recipe->data_dir, (long long)n_missing, n_classes, missing);
+}
+
 static int open_data(cli_run *t)
 {
     const recipe *r = t->recipe;
-    int answer = folders_open_train(t->verb, t->ctx, r->data_dir, &t->train_data);
+    char name[FOLDER_NAME_SIZE];
+    int answer = cli_run_open_train_data(t->ctx, r, &t->train_data, &t->val_data);
     if (answer != EXIT_DONE) {
         if (r->resume && !file_exists(r->data_dir))
-            print_message(t->verb,
-                          "the run had its images there; --data-dir DIR names another place");
+            print_message(
+                "the run's dataset is no longer there; if it was moved, use --data-dir DIR");
         return answer;
     }
     const int n_classes = ls_dataset_class_count(t->train_data);
     t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
-    if (!t->classes) return print_error(t->verb, NULL, EXIT_RUNTIME);
+    if (!t->classes) return print_error(NULL, EXIT_RUNTIME);
     for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
     t->info.classes = t->classes;
     t->info.options.n_classes = n_classes;
-    if (!r->no_val)
-        answer = folders_open_val(t->verb, t->ctx, r->data_dir, false, n_classes, t->classes,
-                                  &t->val_data);
+    if (!r->no_val && r->val_split == 0)
+        answer = folders_open_val(t->ctx, r->data_dir, false, n_classes, t->classes, &t->val_data);
     if (answer != EXIT_DONE) return answer;
-    if (ls_dataset_count(t->train_data) < r->batch)
+    if (t->val_data && r->val_split == 0 && !r->resume) warn_missing_classes(t);
+    if (r->val_split > 0 && !r->resume && folders_has_test(r->data_dir, name))
+        print_message("%s: --val-split takes the validation images from the training images; '%s' "
+                      "is not used",
+                      r->data_dir, name);
+    if (ls_dataset_sample_count(t->train_data) < r->batch)
         return fail_with(
-            t->verb, EXIT_DATA,
+            EXIT_DATA,
             "%s: %lld training images do not fill one batch of %lld: use -b %lld or less",
-            r->data_dir, (long long)ls_dataset_count(t->train_data), (long long)r->batch,
-            (long long)ls_dataset_count(t->train_data));
-    const ls_loader_config train = recipe_train_loader(r), val = recipe_val_loader(r, &t->info);
-    ls_digest digest;
-    for (int i = 0; i < (r->digest_contents ? 2 : 0); i++) {
-        ls_dataset *data = i ? t->val_data : t->train_data;
-        if (data && ls_dataset_digest(data, true, &digest) != LS_OK)
-            return print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    }
-    t->train = ls_loader_open(t->train_data, &train);
-    if (t->val_data) t->val = ls_loader_open(t->val_data, &val);
+            r->data_dir, (long long)ls_dataset_sample_count(t->train_data), (long long)r->batch,
+            (long long)ls_dataset_sample_count(t->train_data));
+    ls_loader_config config = recipe_train_loader(r);
+    ls_digest digest; /* computed now, and kept by the dataset */
+    if (r->digest_contents &&
+        (ls_dataset_digest(t->train_data, true, &digest) != LS_OK ||
+         (t->val_data && ls_dataset_digest(t->val_data, true, &digest) != LS_OK)))
+        return print_error(t->ctx, EXIT_RUNTIME);
+    t->train = ls_loader_open(t->train_data, &config);
+    const ls_input_spec input = ls_loader_input_spec(t->train);
+    t->info.channels = (int)input.image.shape.dims[3];
+    memcpy(t->info.mean, input.mean, sizeof(t->info.mean));
+    memcpy(t->info.std, input.std, sizeof(t->info.std));
+    config = recipe_val_loader(r, &t->info);
+    if (t->val_data) t->val = ls_loader_open(t->val_data, &config);
     const bool good = t->train && (t->val || !t->val_data);
-    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_DATA);
+    return good ? EXIT_DONE : print_error(t->ctx, EXIT_DATA);
 }
 
 /* With --force, kernels of another machine are ignored with a warning; others are selected. */
 static ls_status forgive_mismatch(cli_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->recipe->force) return status;
-    print_warning(t->verb, "%s", plain_message(ls_context_message(t->ctx)));
+    print_warning("%s", plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     return LS_OK;
 }
@@ -61,7 +107,7 @@ static ls_status check_cache_path(cli_run *t, const char *path)
 {
     const ls_status status = ls__algorithm_cache_check_path(t->ctx, path);
     if (status == LS_OK || !file_exists(path)) return status;
-    print_warning(t->verb, "what is timed is not kept: %s",
+    print_warning("timed kernel selections will not be saved: %s",
                   plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     t->writes_algorithm_cache = false;
@@ -82,9 +128,9 @@ static int load_kernels(cli_run *t, bool resumed)
     status = forgive_mismatch(t, status);
     if (t->writes_algorithm_cache && t->recipe->benchmark) status = check_cache_path(t, path);
     if (status == LS_OK) return EXIT_DONE;
-    const int answer = print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    if (status == LS_ERR_MISMATCH && strcmp(t->verb->name, "train") == 0)
-        print_message(t->verb, "--force continues anyway, with other kernels");
+    const int answer = print_error(t->ctx, EXIT_RUNTIME);
+    if (status == LS_ERR_MISMATCH && strcmp(command_name, "train") == 0)
+        print_message("--force ignores these kernels and selects new ones");
     return answer;
 }
 
@@ -93,9 +139,9 @@ static int save_kernels(cli_run *t)
     const char *path = t->recipe->algorithm_cache;
     const bool news = t->writes_algorithm_cache && ls_algorithm_cache_timed_count(t->ctx) > 0;
     if (t->writes_algorithm_cache && t->recipe->benchmark && !news && !file_exists(path))
-        print_warning(t->verb, "--algorithm-cache %s is not written: no kernel was timed", path);
+        print_warning("--algorithm-cache %s is not written: no kernel was timed", path);
     const bool good = !news || ls_algorithm_cache_save(t->ctx, path) == LS_OK;
-    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    return good ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
 }
 
 /* Steps are counted over the whole run, from 0, as in the run log. */
@@ -106,31 +152,151 @@ static bool set_fault(cli_run *t)
     const char *text = t->recipe->fault;
     if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
         step < 0 || op < 0 || element < 0)
-        return fail_with(t->verb, false,
-                         "--inject-fault '%s': expected STEP:OP:ELEMENT, such as 40:7:0", text);
+        return fail_with(false, "--inject-fault '%s': expected STEP:OP:ELEMENT, such as 40:7:0",
+                         text);
     const int64_t steps = ls_loader_step_count(t->train);
     if (step / steps >= t->recipe->epochs)
-        return fail_with(t->verb, false, "--inject-fault '%s': the run has steps 0 to %lld", text,
+        return fail_with(false, "--inject-fault '%s': the run has steps 0 to %lld", text,
                          (long long)(steps * t->recipe->epochs - 1));
-    ls__net_set_fault(t->net, &(ls__fault){ step / steps, step % steps, op, element });
+    ls__net_set_injected_fault(t->net,
+                               &(ls__injected_fault){ step / steps, step % steps, op, element });
     return true;
 }
 
-static int open_net(cli_run *t)
+/* Prints the option that makes weights of other classes, or of another first layer, fit. */
+static void print_weights_hint(const ls_weight_report *report)
+{
+    static const ls_weight_state states[] = { LS_WEIGHT_MISMATCHED, LS_WEIGHT_MISSING };
+    bool only_head = ls_weight_report_count(report, LS_WEIGHT_UNEXPECTED) == 0;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < ls_weight_report_count(report, states[k]); i++) {
+            const ls_weight_info info = ls_weight_report_at(report, states[k], i);
+            only_head = only_head && info.head;
+            if (k == 0 && strcmp(info.name, "conv1.weight") == 0)
+                print_message("the first layer differs: --stem large has a 7x7 convolution, "
+                              "--stem small a 3x3 convolution");
+        }
+    if (only_head)
+        print_message("only the last layer differs: --new-head trains a new one for these classes");
+    else
+        print_message("--model, --stem, --image-size and --grey must be those of the weights");
+}
+
+/* A new last layer that is frozen keeps its random values. */
+static void warn_frozen_head(const cli_run *t, const ls_weight_report *report)
+{
+    const int64_t n = ls_weight_report_count(report, LS_WEIGHT_NEW_HEAD);
+    int64_t n_frozen = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = ls_weight_report_at(report, LS_WEIGHT_NEW_HEAD, i).name;
+        for (int64_t k = 0; k < ls_net_parameter_count(t->net); k++) {
+            const ls_parameter_info parameter = ls_net_parameter_at(t->net, k);
+            n_frozen += parameter.frozen && strcmp(parameter.name, name) == 0;
+        }
+    }
+    if (n_frozen > 0)
+        print_warning("--freeze '%s' freezes the new last layer, which keeps random values: "
+                      "--new-head is for a layer that is trained",
+                      t->recipe->freeze);
+}
+
+int cli_run_load_weights(cli_run *t)
+{
+    const recipe *r = t->recipe;
+    ls_weight_report *report = NULL;
+    const ls_load_weights_config config = { .new_head = r->new_head };
+    if (ls_net_load_weights(t->net, r->weights, &config, &report) == LS_OK) {
+        if (r->freeze) warn_frozen_head(t, report);
+        ls_weight_report_close(&report);
+        return EXIT_DONE;
+    }
+    print_error(t->ctx, EXIT_RUNTIME);
+    if (report) print_weights_hint(report);
+    ls_weight_report_close(&report);
+    return EXIT_RUNTIME;
+}
+
+/* Freezes the parameters of all patterns; an error of the net stays in the context. False: a
+ * pattern is too long, which is printed. */
+static bool freeze(cli_run *t)
+{
+    enum { MAX_PATTERN = 256 };
+    char pattern[MAX_PATTERN];
+    for (const char *at = t->recipe->freeze; at;) {
+        const size_t n = strcspn(at, ",");
+        if (n == 0)
+            return fail_with(false, "--freeze: expected PATTERN,..., got an empty pattern in '%s'",
+                             t->recipe->freeze);
+        if (n >= MAX_PATTERN)
+            return fail_with(false, "--freeze: expected patterns of less than %d characters",
+                             (int)MAX_PATTERN);
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)n, at);
+        if (ls_net_freeze(t->net, pattern) != LS_OK) break;
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return true;
+}
+
+/* Whether each of --param-groups has a parameter that is trained; else prints which has none. */
+static bool groups_are_trained(const cli_run *t)
+{
+    parameter_groups groups;
+    bool trained[MAX_PARAMETER_GROUPS] = { false };
+    if (!parameter_groups_read(t->recipe->groups, &groups)) return false;
+    for (int64_t i = 0; i < ls_net_parameter_count(t->net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(t->net, i);
+        if (parameter.frozen || parameter.kind == LS_PARAMETER_BUFFER) continue;
+        int g = groups.n - 1; /* it belongs to the last group that matches */
+        while (g >= 0 && fnmatch(groups.items[g].pattern, parameter.name, 0) != 0) g--;
+        if (g >= 0) trained[g] = true;
+    }
+    for (int g = 0; g < groups.n; g++)
+        if (!trained[g])
+            return fail_with(false,
+                             "--param-groups: group '%s' has no effect, because --freeze freezes "
+                             "all its parameters",
+                             groups.items[g].pattern);
+    return true;
+}
+
+/* After the error of an option was printed: on resume its value is not from the command line. */
+static int fail_option(const cli_run *t, bool resumed)
+{
+    if (resumed) print_message("this is the value in %s/config.json", t->dir);
+    return resumed ? EXIT_RUNTIME : EXIT_USAGE;
+}
+
+static int open_net(cli_run *t, bool resumed)
 {
     const recipe *r = t->recipe;
     const int64_t steps = r->epochs * ls_loader_step_count(t->train);
-    const ls_net_config config = { .input = ls_loader_spec(t->train),
-                                   .steps = r->steps && r->steps < steps ? r->steps : steps,
-                                   .precision = (ls_precision)r->precision,
-                                   .loss = { LS_CROSS_ENTROPY,
-                                             .label_smoothing = (float)r->label_smoothing } };
+    float *weights = NULL;
+    if (r->class_weights) {
+        weights = calloc((size_t)t->info.options.n_classes, sizeof(*weights));
+        if (!weights) return print_error(NULL, EXIT_RUNTIME);
+        ls_dataset_balanced_weights(t->train_data, weights); /* the net's constructor fails, too */
+    }
+    const ls_net_config config = {
+        .input = ls_loader_input_spec(t->train),
+        .steps = r->steps && r->steps < steps ? r->steps : steps,
+        .precision = (ls_precision)r->precision,
+        .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = (float)r->label_smoothing,
+                  .class_weights = weights, .soft_targets = recipe_mixes(r) }
+    };
     t->net = ls_net_build(t->ctx, t->info.model->function, &t->info.options, &config);
+    free(weights);
+    if (t->net && r->freeze && !freeze(t)) return fail_option(t, resumed);
+    if (!resumed && t->net && r->weights && ls_context_status(t->ctx) == LS_OK) {
+        const int answer = cli_run_load_weights(t);
+        if (answer != EXIT_DONE) return answer;
+    }
     t->optimizer = recipe_open_optimizer(r, t->net);
     t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_step_count(t->train));
-    const bool good = t->net && t->optimizer && t->schedule;
+    if (!t->optimizer && ls_context_status(t->ctx) == LS_OK) return fail_option(t, resumed);
+    const bool good = ls_context_status(t->ctx) == LS_OK;
+    if (good && !resumed && r->groups && r->freeze && !groups_are_trained(t)) return EXIT_USAGE;
     if (good && r->fault && !set_fault(t)) return EXIT_USAGE;
-    return good ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    return good ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
 }
 
 ls_training_state cli_run_state(const cli_run *t)
@@ -154,11 +320,10 @@ int cli_run_open(cli_run *t, bool resumed)
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .nvtx = r->nvtx,
                               .log = print_log });
-    int answer =
-        ls_context_status(t->ctx) == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
-    if (answer == EXIT_DONE) answer = open_data(t);
+    if (ls_context_status(t->ctx) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
+    int answer = open_data(t);
     if (answer == EXIT_DONE) answer = load_kernels(t, resumed);
-    if (answer == EXIT_DONE) answer = open_net(t);
+    if (answer == EXIT_DONE) answer = open_net(t, resumed);
     if (answer == EXIT_DONE) answer = save_kernels(t);
     return answer;
 }

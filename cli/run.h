@@ -10,7 +10,6 @@
 enum { RUN_DIR_SIZE = 4000, RUN_PATH_SIZE = RUN_DIR_SIZE + 64 };
 
 typedef struct cli_run {
-    const cli_verb *verb;
     const recipe *recipe;
     const char *dir; /* the run's folder */
 
@@ -30,11 +29,17 @@ typedef struct cli_run {
     ls_trainer *trainer;         /* of `lockstep train` */
 } cli_run;
 
-/* Opens the objects of a run. verb, recipe and dir must be set, the rest zero. resumed: with the
+/* Opens the objects of a run. recipe and dir must be set, the rest zero. resumed: with the
  * kernel selections of DIR/last.safetensors. On failure prints the reason. Returns the exit status.
  * The caller must call cli_run_close in any case. */
 int cli_run_open(cli_run *t, bool resumed);
+/* Loads the weights of --weights; cli_run_open does so for a new run. */
+int cli_run_load_weights(cli_run *t);
 void cli_run_close(cli_run *t);
+
+/* The training images, and with --val-split also the validation images. On failure prints the
+ * reason. Returns the exit status. */
+int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train, ls_dataset **val);
 
 /* For ls_checkpoint_load and the run's identity. */
 ls_training_state cli_run_state(const cli_run *t);

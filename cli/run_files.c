@@ -1,5 +1,6 @@
 /* run_files.c: see run_files.h. */
 #include "run_files.h"
+#include "run/checkpoint.h"
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/provenance.h"
@@ -12,22 +13,30 @@
 
 static json_t *describe_data(const cli_run *t)
 {
-    return json_pack("{s:I, s:I, s:o}", "train_images", (json_int_t)ls_dataset_count(t->train_data),
-                     "val_images", (json_int_t)(t->val ? ls_dataset_count(t->val_data) : 0),
-                     "classes", ls__json_classes(t->ctx, t->train_data));
+    return json_pack("{s:I, s:I, s:o}", "train_images",
+                     (json_int_t)ls_dataset_sample_count(t->train_data), "val_images",
+                     (json_int_t)(t->val ? ls_dataset_sample_count(t->val_data) : 0), "classes",
+                     ls__json_classes(t->ctx, t->train_data));
 }
 
-/* With the data's folder as a resume from another folder finds it; as it was typed only where its
- * full name is not UTF-8. */
+/* A path as a command in another folder finds it; as it was typed only where its full name is not
+ * UTF-8. */
+static bool describe_path(json_t *options, const char *key, const char *path)
+{
+    char *full = realpath(path, NULL);
+    const bool typed = full ? !is_utf8(full) : errno != ENOMEM;
+    const bool good = typed || (full && json_object_set_new(options, key, json_string(full)) == 0);
+    free(full);
+    return good;
+}
+
 static json_t *describe_options(const cli_run *t)
 {
-    json_t *options = options_to_json(t->verb, t->recipe);
-    char *full = realpath(t->recipe->data_dir, NULL);
-    const bool typed = full ? !is_utf8(full) : errno != ENOMEM;
-    const bool good =
-        typed || (full && json_object_set_new(options, "data-dir", json_string(full)) == 0);
-    free(full);
-    if (good) return options;
+    json_t *options = options_to_json(recipe_options, t->recipe);
+    const char *weights = t->recipe->weights;
+    if (describe_path(options, "data-dir", t->recipe->data_dir) &&
+        (!weights || describe_path(options, "weights", weights)))
+        return options;
     json_decref(options);
     return NULL;
 }
@@ -44,7 +53,7 @@ ls_status run_config_write(const cli_run *t)
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
                                describe_options(t), "data", describe_data(t), "device",
                                ls_context_device(t->ctx), "parameters",
-                               (json_int_t)ls_net_parameter_elements(t->net));
+                               (json_int_t)ls_net_parameter_element_count(t->net));
     const ls_status status = write_config(t, config);
     json_decref(config);
     return status;
@@ -87,9 +96,12 @@ const char *run_config_settle_device(json_t *stored)
     return json_object_set_new(options, "device", name) == 0 ? json_string_value(name) : NULL;
 }
 
-static bool is_zero(const char *text)
+int64_t run_steps_done(const ls_tensor_file *file, int64_t steps_per_epoch)
 {
-    return text && strcmp(text, "0") == 0;
+    int64_t epoch, step;
+    if (!ls__metadata_count(file, "epoch", &epoch) || !ls__metadata_count(file, "step", &step))
+        return -1;
+    return epoch <= (INT64_MAX - step) / steps_per_epoch ? epoch * steps_per_epoch + step : -1;
 }
 
 bool run_has_no_step(const char *dir)
@@ -98,18 +110,18 @@ bool run_has_no_step(const char *dir)
     int64_t n_steps = -1;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     snprintf(path, sizeof(path), "%s/run_log.txt", dir);
-    ls_run_log_count(ctx, path, &n_steps);
+    ls_run_log_step_count(ctx, path, &n_steps);
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
     ls_tensor_file *last = n_steps == 0 ? ls_tensor_file_open(ctx, path) : NULL;
-    const bool fresh = last && is_zero(ls_tensor_file_metadata(last, "epoch")) &&
-                       is_zero(ls_tensor_file_metadata(last, "step"));
+    const bool fresh = run_steps_done(last, 1) == 0;
     ls_context_close(&ctx);
     return fresh;
 }
 
-json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
-                      bool (*usable)(const json_t *json), const char *lacks,
-                      char path[RUN_PATH_SIZE])
+/* Reads the object in the run's file `name`, and writes its path to `path`. On failure, or if
+ * usable() returns false (members are `missing`), prints the reason and returns NULL. */
+static json_t *read_json(const char *dir, const char *name, bool (*usable)(const json_t *json),
+                         const char *missing, char path[RUN_PATH_SIZE])
 {
     snprintf(path, RUN_PATH_SIZE, "%s/%s", dir, name);
     char reason[LS__JSON_REASON_SIZE];
@@ -117,16 +129,14 @@ json_t *run_json_read(const cli_verb *verb, const char *dir, const char *name,
     const ls_status status = ls__json_read(path, &json, reason);
     if (json && usable(json)) return json;
     if (json)
-        print_message(verb, "%s: %s in it", path, lacks);
-    else if (status == LS_ERR_FORMAT)
-        print_message(verb, "%s: %s", path, reason);
-    else if (!is_folder(dir))
-        print_message(verb, "%s: %s", dir,
-                      file_exists(dir) ? "not a folder; expected the folder of a run"
-                                       : "no such folder");
+        print_message("%s: missing %s", path, missing);
+    else if (status != LS_ERR_FORMAT && !file_exists(dir))
+        print_message("%s: no such folder", dir);
+    else if (status != LS_ERR_FORMAT && !is_folder(dir))
+        print_message("%s: not a folder; expected the folder of a run", dir);
     else
-        print_message(verb, "%s: %s", path,
-                      status == LS_ERR_NOT_FOUND ? "no such file; the folder holds no run"
+        print_message("%s: %s", path,
+                      status == LS_ERR_NOT_FOUND ? "no such file; the folder contains no run"
                                                  : reason);
     json_decref(json);
     return NULL;
@@ -137,9 +147,9 @@ static bool is_config(const json_t *json)
     return json_is_string(json_object_get(json_object_get(json, "options"), "data-dir"));
 }
 
-json_t *run_config_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
+json_t *run_config_read(const char *dir, char path[RUN_PATH_SIZE])
 {
-    return run_json_read(verb, dir, "config.json", is_config, "no options with a data-dir", path);
+    return read_json(dir, "config.json", is_config, "'options' with 'data-dir'", path);
 }
 
 /* ---- manifest.json ---- */
@@ -154,14 +164,17 @@ json_t *run_manifest_identity(const cli_run *t)
 
 static bool is_manifest(const json_t *json)
 {
-    return json_is_object(json_object_get(json, "identity")) &&
-           json_array_size(json_object_get(json, "sessions")) > 0;
+    const json_t *sessions = json_object_get(json, "sessions");
+    for (size_t i = 0; i < json_array_size(sessions); i++)
+        if (!json_is_object(json_object_get(json_array_get(sessions, i), "execution")))
+            return false;
+    return json_is_object(json_object_get(json, "identity")) && json_array_size(sessions) > 0;
 }
 
-json_t *run_manifest_read(const cli_verb *verb, const char *dir, char path[RUN_PATH_SIZE])
+json_t *run_manifest_read(const char *dir, char path[RUN_PATH_SIZE])
 {
-    return run_json_read(verb, dir, "manifest.json", is_manifest, "no identity or no sessions",
-                         path);
+    return read_json(dir, "manifest.json", is_manifest,
+                     "'identity', 'sessions' or a session's 'execution'", path);
 }
 
 static void print_differences(const cli_run *t, const char *how, const json_t *differences)
@@ -170,11 +183,11 @@ static void print_differences(const cli_run *t, const char *how, const json_t *d
     json_t *difference;
     char text[TEXT_SIZE];
     json_array_foreach((json_t *)differences, i, difference)
-        print_message(t->verb, "%s: %s%s", t->dir, how,
-                      ls__identity_text(difference, "there", "here", text, sizeof(text)));
+        print_message("%s: %s%s", t->dir, how,
+                      ls__identity_text(difference, "in the run", "now", text, sizeof(text)));
 }
 
-/* Builds and machines must not change bits, but they are a possible cause if bits differ. */
+/* Builds and machines must not change results, but are a possible cause if results differ. */
 static void print_provenance(const cli_run *t, const json_t *manifest, const json_t *now)
 {
     const json_t *sessions = json_object_get(manifest, "sessions");
@@ -187,31 +200,32 @@ static void print_provenance(const cli_run *t, const json_t *manifest, const jso
         const char *a = ls__json_get_string(there, key);
         const char *b = json_string_value(value);
         if (a && b && strcmp(key, "begun") != 0 && strcmp(a, b) != 0)
-            print_warning(t->verb, "%s was last continued with another %s: %s; now %s", t->dir, key,
-                          a, b);
+            print_warning("%s: %s differs from the last session: was %s, now %s", t->dir, key, a,
+                          b);
     }
 }
 
 int run_manifest_check(cli_run *t)
 {
     char path[RUN_PATH_SIZE];
-    t->manifest = run_manifest_read(t->verb, t->dir, path);
+    t->manifest = run_manifest_read(t->dir, path);
     if (!t->manifest) return t->recipe->force ? EXIT_DONE : EXIT_RUNTIME; /* --force: a new one */
     json_t *identity = run_manifest_identity(t), *provenance = ls__provenance_make(t->ctx);
-    if (identity)
-        t->forced =
-            ls__identity_differences(json_object_get(t->manifest, "identity"), identity, true);
+    if (identity) {
+        const json_t *stored = json_object_get(t->manifest, "identity");
+        ls__identity_adopt_weights(identity, stored);
+        t->forced = ls__identity_differences(stored, identity, true);
+    }
     int answer = EXIT_DONE;
     if (!t->forced) {
-        answer = print_error(t->verb, identity ? NULL : t->ctx, EXIT_RUNTIME);
+        answer = print_error(identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         print_differences(t, "", t->forced);
-        print_message(t->verb,
-                      "%s: would continue with another identity (%s); --force continues anyway",
+        print_message("%s: the identity differs from that of the run (%s); --force resumes anyway",
                       t->dir, path);
         answer = EXIT_RUNTIME;
     } else {
-        print_differences(t, "warning: continues with another identity: ", t->forced);
+        print_differences(t, "warning: resumed although the identity differs: ", t->forced);
         print_provenance(t, t->manifest, provenance);
     }
     json_decref(provenance);
@@ -223,16 +237,13 @@ ls_status run_manifest_begin(cli_run *t)
 {
     if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
     if (!t->forced) t->forced = json_array();
-    json_t *session = json_pack(
-        "{s:I, s:{s:I, s:I, s:s?}, s:o, s:O}", "from_step",
-        (json_int_t)ls_trainer_where(t->trainer).n_steps, "executors", "workers",
-        (json_int_t)t->recipe->workers, "threads", (json_int_t)ls_context_thread_count(t->ctx),
-        "fault", t->recipe->fault, "provenance", ls__provenance_make(t->ctx), "forced", t->forced);
-    const bool has_changes = json_array_size(t->changed) > 0;
-    if (has_changes && json_object_set(session, "changed", t->changed) != 0) {
-        json_decref(session);
-        session = NULL;
-    }
+    json_t *changed = json_array_size(t->changed) > 0 ? t->changed : NULL;
+    json_t *session = json_pack("{s:I, s:{s:I, s:I, s:s?}, s:o, s:O, s:O*}", "from_step",
+                                (json_int_t)ls_trainer_get_state(t->trainer).n_steps, "execution",
+                                "workers", (json_int_t)t->recipe->workers, "threads",
+                                (json_int_t)ls_context_thread_count(t->ctx), "fault",
+                                t->recipe->fault, "provenance", ls__provenance_make(t->ctx),
+                                "forced", t->forced, "changed", changed);
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
         t->manifest = NULL; /* ls__json_save reports that there was no memory */

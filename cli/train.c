@@ -14,14 +14,17 @@ static const char *best_weights(const cli_run *t)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    return !ls_trainer_where(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
+    return !ls_trainer_get_state(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
 }
 
-static int fail_taken(const cli_verb *verb, const char *dir)
+/* Whether the run in `dir` may be replaced, because it has no step; else prints why not. */
+static bool may_replace(const char *dir)
 {
-    return fail_with(verb, EXIT_USAGE,
-                     "%s holds a run already: continue it with --resume %s, or give another --out",
-                     dir, dir);
+    return run_has_no_step(dir) ||
+           fail_with(
+               false,
+               "%s already contains a run: resume it with --resume %s, or choose another --out",
+               dir, dir);
 }
 
 /* Makes and locks the folder of a run. A run without a step is replaced by the new run. */
@@ -29,14 +32,14 @@ static int take_folder(cli_run *t, bool resumed)
 {
     const bool again = !resumed && ls__run_folder_holds_run(t->dir);
     ls_status status = resumed || again ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
-    if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir);
-    if (status != LS_OK) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir, NULL);
+    if (status != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     if (!again) return EXIT_DONE;
-    if (!run_has_no_step(t->dir)) return fail_taken(t->verb, t->dir);
+    if (!may_replace(t->dir)) return EXIT_USAGE;
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
-    if (remove(path) == 0) return EXIT_DONE; /* from here on the folder holds no run */
-    return fail_with(t->verb, EXIT_RUNTIME, "%s: %s", path, strerror(errno));
+    if (remove(path) == 0) return EXIT_DONE; /* from here on the folder contains no run */
+    return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));
 }
 
 static ls_trainer *open_trainer(const cli_run *t, run_report *report)
@@ -59,14 +62,14 @@ static ls_trainer *open_trainer(const cli_run *t, run_report *report)
     return ls_trainer_open(t->net, t->optimizer, t->schedule, t->train, &config);
 }
 
-/* Makes the folder with its config, or continues from its last checkpoint. */
+/* Makes the folder with its config, or resumes from its last checkpoint. */
 static int open_run(cli_run *t, json_t *stored, run_report *report)
 {
     int answer = take_folder(t, stored != NULL);
     if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer != EXIT_DONE) return answer;
     t->trainer = open_trainer(t, report);
-    if (!t->trainer) return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    if (!t->trainer) return print_error(t->ctx, EXIT_RUNTIME);
     ls_status status = run_manifest_begin(t); /* only after the trainer is open */
     /* The first checkpoint stores the kernel selections, so that a run that is killed before its
      * next checkpoint resumes with them. A forced resume changes the identity, so it is saved too.
@@ -75,67 +78,94 @@ static int open_run(cli_run *t, json_t *stored, run_report *report)
     if (status == LS_OK && saves) status = ls_trainer_save(t->trainer);
     if (status == LS_OK && stored) status = run_config_change(t, stored);
     if (status == LS_OK && !stored)
-        status = run_config_write(t); /* from here on the folder holds a run */
-    return status == LS_OK ? EXIT_DONE : print_error(t->verb, t->ctx, EXIT_RUNTIME);
+        status = run_config_write(t); /* from here on the folder contains a run */
+    return status == LS_OK ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
+}
+
+static int64_t count_frozen(const ls_net *net)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(net, i);
+        if (parameter.frozen) n += ls_tensor_element_count(parameter.value);
+    }
+    return n;
+}
+
+/* Where it is not the plain cross-entropy. */
+static void print_loss(const cli_run *t)
+{
+    const recipe *r = t->recipe;
+    if (r->label_smoothing == 0 && !r->class_weights) return;
+    field_line loss = begin_fields(stdout);
+    if (r->label_smoothing > 0)
+        print_field(&loss, "loss    cross-entropy with label smoothing %g", r->label_smoothing);
+    else
+        print_field(&loss, "loss    cross-entropy");
+    if (r->class_weights) print_field(&loss, "balanced class weights");
+    print_field(&loss, t->val ? "validation uses it, too; 'lockstep eval' does not"
+                              : "'lockstep eval' does not use it");
+    end_fields(&loss);
 }
 
 static void print_begin(const cli_run *t)
 {
     const recipe *r = t->recipe;
-    const ls_trainer_state at = ls_trainer_where(t->trainer);
-    const int64_t n_train = ls_dataset_count(t->train_data), n_left = n_train % r->batch;
+    const ls_trainer_state at = ls_trainer_get_state(t->trainer);
+    const int64_t n_train = ls_dataset_sample_count(t->train_data), n_left = n_train % r->batch;
     field_line data = begin_fields(stdout);
     print_field(&data, "data    %s", r->data_dir);
     print_field(&data, "%lld training images", (long long)n_train);
     print_field(&data, "%lld validation images",
-                (long long)(t->val ? ls_dataset_count(t->val_data) : 0));
+                (long long)(t->val ? ls_dataset_sample_count(t->val_data) : 0));
     print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
+    if (r->sampler == LS_SAMPLER_BALANCED) print_field(&data, "drawn equally often");
     end_fields(&data);
     field_line model = begin_fields(stdout);
     print_field(&model, "model   %s", r->model);
-    print_field(&model, "%lld parameters", (long long)ls_net_parameter_elements(t->net));
+    print_field(&model, "%lld parameters", (long long)ls_net_parameter_element_count(t->net));
     print_field(&model, "images of %lldx%lld", (long long)r->image_size, (long long)r->image_size);
     print_field(&model, "batch size %lld", (long long)r->batch);
-    if (n_left > 0) print_field(&model, "%lld images left over in each epoch", (long long)n_left);
+    if (r->accumulate > 1)
+        print_field(&model, "one update per %lld batches", (long long)r->accumulate);
+    if (n_left > 0)
+        print_field(&model, "last %lld images of each epoch dropped (incomplete batch)",
+                    (long long)n_left);
     end_fields(&model);
-    field_line loss = begin_fields(stdout);
-    if (r->label_smoothing > 0) {
-        print_field(&loss, "loss    cross-entropy with label smoothing %g", r->label_smoothing);
-        if (t->val) print_field(&loss, "also in validation");
-        print_field(&loss, "'lockstep eval' leaves it out");
-        end_fields(&loss);
+    if (r->lr_per_256 > 0)
+        print_text(stdout, "lr      %g (%g per 256 images)\n", r->lr, r->lr_per_256);
+    print_loss(t);
+    if (r->ema_decay > 0)
+        print_text(stdout, "ema     decay %g; validation and the best weights use the averages\n",
+                   r->ema_decay);
+    if (recipe_mixes(r)) {
+        field_line mixing = begin_fields(stdout);
+        print_field(&mixing, "mixing  in training only");
+        if (r->mixup_alpha > 0) print_field(&mixing, "mixup %g", r->mixup_alpha);
+        if (r->cutmix_alpha > 0) print_field(&mixing, "cutmix %g", r->cutmix_alpha);
+        print_field(&mixing, "train top-1 counts the class with the larger share of an image");
+        end_fields(&mixing);
     }
+    if (r->weights)
+        print_text(stdout, "weights %s%s\n", r->weights, r->new_head ? ", new last layer" : "");
+    if (r->freeze)
+        print_text(stdout, "frozen  %lld of the parameters\n", (long long)count_frozen(t->net));
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
     print_text(stdout, "run     %s", t->dir);
     if (at.epoch >= r->epochs)
         print_text(stdout, ": all %lld epoch%s are done", (long long)r->epochs, plural(r->epochs));
     else if (at.epoch > 0 || at.step > 0)
-        print_text(stdout, ", continued at epoch %lld, step %lld", (long long)at.epoch + 1,
+        print_text(stdout, ", resumed at epoch %lld, step %lld", (long long)at.epoch + 1,
                    (long long)at.step);
     print_text(stdout, "\n");
     fflush(stdout);
-}
-
-/* Prints commands that use the weights. */
-static void print_next(const cli_run *t)
-{
-    static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
-    const char *precision = precisions[t->recipe->precision];
-    char weights[RUN_PATH_SIZE];
-    snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
-    if (t->val)
-        print_command(stdout, "next", "eval", "--checkpoint", weights, "--data-dir",
-                      t->recipe->data_dir, "--per-class", precision ? "--precision" : NULL,
-                      precision, NULL);
-    print_command(stdout, "next", "predict", "--checkpoint", weights,
-                  precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
 }
 
 /* The last line: how long it took, what was reached, and where the weights are. */
 static void print_result(const cli_run *t, double seconds)
 {
     char time[DURATION_SIZE];
-    const ls_trainer_state at = ls_trainer_where(t->trainer);
+    const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     field_line line = begin_fields(stdout);
     duration(seconds, time);
     print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
@@ -146,13 +176,7 @@ static void print_result(const cli_run *t, double seconds)
     end_fields(&line);
 }
 
-static void print_stopped(const cli_run *t, const ls_trainer_state *at)
-{
-    print_message(t->verb, "signal %d: saved at epoch %lld, step %lld", (int)caught_signal,
-                  (long long)at->epoch + 1, (long long)at->step);
-    print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
-}
-
+/* After --steps or --stop-at. */
 static void print_halted(const cli_run *t, const ls_trainer_state *at)
 {
     const bool is_all = t->recipe->steps == at->n_steps;
@@ -160,59 +184,70 @@ static void print_halted(const cli_run *t, const ls_trainer_state *at)
         print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top-1 %.4f\n",
                    (long long)at->epoch + 1, (long long)at->step, at->averages.loss,
                    at->averages.top1);
-    print_text(stdout, "%s after %lld step%s, as asked\n", is_all ? "ended" : "stopped",
-               (long long)at->n_steps, plural(at->n_steps));
+    print_text(stdout, "%s after %lld step%s (%s)\n", is_all ? "ended" : "stopped",
+               (long long)at->n_steps, plural(at->n_steps), is_all ? "--steps" : "--stop-at");
     print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume", t->dir,
                   is_all ? "--steps" : NULL, "N", NULL);
 }
 
-static void print_bad_data(const cli_run *t, const ls_trainer_state *at, int answer)
+/* With commands that use the weights. */
+static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_early_stop)
 {
-    const bool stops = answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
-    print_message(t->verb, "saved at epoch %lld, step %lld", (long long)at->epoch + 1,
-                  (long long)at->step);
-    print_command(stderr, stops ? "to continue without unreadable images" : "to continue", "train",
-                  "--resume", t->dir, stops ? "--on-bad-image" : NULL, "skip", NULL);
-}
-
-static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_stale)
-{
-    if (is_stale)
+    static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
+    const char *precision = precisions[t->recipe->precision];
+    char weights[RUN_PATH_SIZE];
+    if (is_early_stop)
         print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
                    (long long)at->epoch, (long long)at->best_epoch);
-    print_next(t);
-    if (!is_stale && recipe_can_be_lengthened(t->recipe))
+    snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
+    if (t->val)
+        print_command(stdout, "next", "eval", "--checkpoint", weights, "--data-dir",
+                      t->recipe->data_dir, "--per-class", precision ? "--precision" : NULL,
+                      precision, NULL);
+    print_command(stdout, "next", "predict", "--checkpoint", weights,
+                  precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
+    if (!is_early_stop && recipe_can_be_extended(t->recipe))
         print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
                       NULL);
 }
 
-/* Returns the command's answer. seconds: since the command began. */
+/* Returns the exit status. seconds: since the command started. */
 static int print_end(const cli_run *t, ls_trainer_end end, int data_answer, double seconds)
 {
-    const ls_trainer_state at = ls_trainer_where(t->trainer);
+    const ls_trainer_state at = ls_trainer_get_state(t->trainer);
+    const long long epoch = at.epoch + 1, step = at.step;
+    const bool bad_image = data_answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
     switch (end) {
     case LS_TRAINER_DONE:
-    case LS_TRAINER_STALE:
-        print_done(t, &at, end == LS_TRAINER_STALE);
+    case LS_TRAINER_EARLY_STOP:
+        print_done(t, &at, end == LS_TRAINER_EARLY_STOP);
         print_result(t, seconds);
         return EXIT_DONE;
-    case LS_TRAINER_HALTED:
+    case LS_TRAINER_MAX_STEPS:
         print_halted(t, &at);
         print_result(t, seconds);
         return EXIT_DONE;
-    case LS_TRAINER_STOPPED: print_stopped(t, &at); return EXIT_SIGNAL + caught_signal;
-    case LS_TRAINER_DATA_ERROR: print_bad_data(t, &at, data_answer); return data_answer;
+    case LS_TRAINER_INTERRUPTED:
+        print_message("signal %d: saved at epoch %lld, step %lld", (int)caught_signal, epoch, step);
+        print_command(stderr, "to continue", "train", "--resume", t->dir, NULL);
+        return EXIT_SIGNAL + caught_signal;
+    case LS_TRAINER_DATA_ERROR:
+        print_message("saved at epoch %lld, step %lld", epoch, step);
+        print_command(stderr, bad_image ? "to continue without unreadable images" : "to continue",
+                      "train", "--resume", t->dir, bad_image ? "--on-bad-image" : NULL, "skip",
+                      NULL);
+        return data_answer;
     case LS_TRAINER_NONFINITE: return EXIT_NONFINITE;
     case LS_TRAINER_ERROR: break;
     }
-    return print_error(t->verb, t->ctx, EXIT_RUNTIME);
+    return print_error(t->ctx, EXIT_RUNTIME);
 }
 
 /* The steps that are left, for the progress's estimate of the time that they take. */
 static void open_progress(const cli_run *t, progress *bar)
 {
     const recipe *r = t->recipe;
-    const ls_trainer_state at = ls_trainer_where(t->trainer);
+    const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     const int64_t steps = ls_loader_step_count(t->train);
     int64_t last = r->epochs * steps;
     if (r->steps > 0 && r->steps < last) last = r->steps;
@@ -245,13 +280,12 @@ static int train(cli_run *t, json_t *stored)
     char last[RUN_PATH_SIZE];
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
     if (stored && !file_exists(last))
-        return fail_with(t->verb, EXIT_RUNTIME, "%s: no such file; a run resumes from it", last);
+        return fail_with(EXIT_RUNTIME, "%s: no such file; it is required for --resume", last);
     if (stored)
-        t->changed = options_changed(t->verb, json_object_get(stored, "options"), t->recipe);
-    if (stored && !t->changed) return print_error(t->verb, NULL, EXIT_RUNTIME);
+        t->changed = options_changed(recipe_options, json_object_get(stored, "options"), t->recipe);
+    if (stored && !t->changed) return print_error(NULL, EXIT_RUNTIME);
     int answer = cli_run_open(t, stored != NULL);
-    run_report report = { .verb = t->verb,
-                          .ctx = t->ctx,
+    run_report report = { .ctx = t->ctx,
                           .train_data = t->train_data,
                           .val_data = t->val_data,
                           .dir = t->dir,
@@ -281,37 +315,33 @@ static void free_name(char out[RUN_DIR_SIZE])
 }
 
 /* Whether a new run can have the folder; else prints why not. */
-static bool may_take(const cli_verb *verb, const char *dir)
+static bool may_take(const char *dir)
 {
     char name[LS__FILE_NAME_SIZE];
-    if (ls__run_folder_holds_run(dir)) {
-        if (run_has_no_step(dir)) return true;
-        fail_taken(verb, dir);
-        return false;
-    }
-    if (file_exists(dir) && !is_folder(dir))
-        return fail_with(verb, false, "--out %s: not a folder", dir);
+    if (ls__run_folder_holds_run(dir)) return may_replace(dir);
+    if (file_exists(dir) && !is_folder(dir)) return fail_with(false, "--out %s: not a folder", dir);
     if (!ls__run_folder_find_foreign(dir, name)) return true;
-    return fail_with(verb, false,
-                     "--out %s: the folder is not empty and holds no run (found '%s'); expected a "
-                     "new or empty folder",
-                     dir, name);
+    return fail_with(
+        false,
+        "--out %s: the folder is not empty and contains no run (found '%s'); expected a "
+        "new or empty folder",
+        dir, name);
 }
 
 /* With --seeding worker the number of workers is part of the identity, which --force does not
  * change. */
-static bool keeps_workers(const cli_verb *verb, const json_t *stored, const recipe *r)
+static bool keeps_workers(const json_t *stored, const recipe *r)
 {
     const int64_t workers = ls__json_get_integer(stored, "workers");
     if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
-    return fail_with(verb, false,
-                     "--workers %lld: the run has %lld, and seeds by worker (--seeding worker): "
-                     "with another number it would be another run; omit --workers to resume",
+    return fail_with(false,
+                     "--workers %lld: the run has %lld workers, and with --seeding worker its "
+                     "result depends on that number; omit --workers",
                      (long long)r->workers, (long long)workers);
 }
 
-/* A run with --device auto resumes on its first device, because another one would give other bits.
- * Returns the device's name; NULL if the run does not have --device auto. */
+/* A run with --device auto resumes on its first device, because another device gives bitwise
+ * different results. Returns the device's name; NULL if the run does not have --device auto. */
 static const char *keep_device(json_t *stored, recipe *r)
 {
     const char *taken = run_config_settle_device(stored);
@@ -323,19 +353,17 @@ static const char *keep_device(json_t *stored, recipe *r)
 }
 
 /* The options' values and the folder; with --resume also what the run stored. */
-static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
-                        char dir[RUN_DIR_SIZE], json_t **stored)
+static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE], json_t **stored)
 {
     cli_parsed parsed;
-    const parse_result result = options_parse(verb, argc, argv, r, &parsed);
-    if (result != PARSE_OK) return result == PARSE_HELP ? -1 : EXIT_USAGE;
+    const int ended = options_parse(&command_train, argc, argv, r, &parsed);
+    if (ended >= 0) return ended == EXIT_DONE ? -1 : ended;
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out)
         return fail_with(
-            verb, EXIT_USAGE,
-            "--out and --resume exclude each other: a resumed run stays in its folder");
+            EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
     if (named && strlen(named) >= RUN_DIR_SIZE)
-        return fail_with(verb, EXIT_USAGE, "the name of the run's folder is too long");
+        return fail_with(EXIT_USAGE, "the name of the run's folder is too long");
     if (named)
         snprintf(dir, RUN_DIR_SIZE, "%s", named);
     else
@@ -343,60 +371,64 @@ static int read_options(const cli_verb *verb, int argc, char **argv, recipe *r,
 
     if (r->resume) {
         if (!ls__run_folder_holds_run(dir))
-            return fail_with(
-                verb, EXIT_RUNTIME, "%s%s: no run was begun there; --out %s begins one", dir,
-                is_folder(dir) ? "/config.json: no such file" : ": no such folder", dir);
+            return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir,
+                             is_folder(dir) ? "/config.json: no such file" : ": no such folder",
+                             dir);
         char path[RUN_PATH_SIZE];
-        *stored = run_config_read(verb, dir, path);
+        *stored = run_config_read(dir, path);
         if (!*stored) return EXIT_RUNTIME;
         const json_t *options = json_object_get(*stored, "options");
         const char *taken = keep_device(*stored, r);
-        if (!options_resume(verb, options, path, r, &parsed) || !keeps_workers(verb, options, r) ||
-            !recipe_may_continue(verb, options, r))
+        if (!options_resume(&parsed, options, path, r) || !keeps_workers(options, r) ||
+            !recipe_may_resume(options, r))
             return EXIT_USAGE;
         if (taken)
-            print_message(verb, "%s resumes on %s, the device that --device auto took", dir, taken);
+            print_message("%s resumes on %s, the device that --device auto selected", dir, taken);
         /* these apply to one session only */
-        if (!options_given(verb, &parsed, "stop-at")) r->stop_at = 0;
-        if (!options_given(verb, &parsed, "force")) r->force = false;
-        if (!options_given(verb, &parsed, "inject-fault")) r->fault = NULL;
+        if (!options_given(&parsed, "stop-at")) r->stop_at = 0;
+        if (!options_given(&parsed, "force")) r->force = false;
+        if (!options_given(&parsed, "inject-fault")) r->fault = NULL;
         if (ls_model_find(r->model)) return EXIT_DONE;
-        return fail_with(verb, EXIT_USAGE,
+        return fail_with(EXIT_USAGE,
                          "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
                          r->model);
     }
-    if (!r->data_dir) return fail_with(verb, EXIT_USAGE, "--data-dir DIR is required");
-    if (!may_take(verb, dir)) return EXIT_USAGE;
-    return recipe_resolve(verb, &parsed, r) ? EXIT_DONE : EXIT_USAGE;
+    if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
+    if (!may_take(dir)) return EXIT_USAGE;
+    return recipe_resolve(&parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
 
-static int run(const cli_verb *verb, int argc, char **argv)
+static int run(int argc, char **argv)
 {
     recipe r = { 0 };
     char dir[RUN_DIR_SIZE];
     json_t *stored = NULL;
-    int answer = read_options(verb, argc, argv, &r, dir, &stored);
+    int answer = read_options(argc, argv, &r, dir, &stored);
     if (answer == EXIT_DONE) {
-        cli_run t = { .verb = verb, .recipe = &r, .dir = dir };
+        cli_run t = { .recipe = &r, .dir = dir };
         answer = train(&t, stored);
     }
     json_decref(stored);
     return answer < 0 ? EXIT_DONE : answer;
 }
 
-const cli_verb verb_train = {
+const cli_command command_train = {
     .name = "train",
     .summary = "train a network on a folder of images",
     .arguments = "",
     .details =
-        "RUN holds config.json, manifest.json (identity and sessions), metrics.jsonl, metrics.csv, "
+        "RUN contains config.json, manifest.json (identity and sessions), metrics.jsonl, "
+        "metrics.csv, "
         "run_log.txt (digests of each step), last.safetensors (the complete state, for --resume) "
         "and best.safetensors (the weights with the best validation top-1).\n"
-        "--resume RUN may change --on-bad-image, and --epochs N lengthens the run where the "
-        "schedule is constant, step, exponential or plateau.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data folder, 4 "
-        "the loss is not finite, 128+n stopped by signal n after saving (SIGINT, SIGTERM, SIGHUP; "
-        "SIGQUIT ends the process without saving).\n",
+        "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "
+        "--threads, --steps, --stop-at, --checkpoint-every, --keep-checkpoints, --nvtx, --force, "
+        "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
+        "is constant, step, multistep, exponential, plateau or cosine-restarts.\n"
+        "--weights, --new-head and --freeze are for fine-tuning: see docs/fine-tuning.md.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "
+        "data folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
+        "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).",
     .options = recipe_options,
     .run = run,
 };

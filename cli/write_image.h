@@ -9,4 +9,9 @@
  * reason. */
 bool write_image(const char *path, int width, int height, const uint8_t *pixels, int quality);
 
+/* The same for the grid of `lockstep augment`: a PNG with a text chunk that says so. */
+bool write_grid(const char *path, int width, int height, const uint8_t *pixels);
+/* Whether the regular file begins as write_grid's do, so that another grid may replace it. */
+bool is_grid(const char *path);
+
 #endif

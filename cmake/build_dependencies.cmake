@@ -3,3 +3,4 @@ find_path(LOCKSTEP_DNNL_INCLUDE oneapi/dnnl/dnnl.h HINTS ${dnnl_ROOT} PATH_SUFFI
 find_path(LOCKSTEP_STB_INCLUDE stb/stb_image.h REQUIRED)
 find_path(LOCKSTEP_XXHASH_INCLUDE xxhash.h REQUIRED)
 find_path(LOCKSTEP_JANSSON_INCLUDE jansson.h REQUIRED)
+find_path(LOCKSTEP_ZIP_INCLUDE zip.h REQUIRED)

@@ -30,7 +30,8 @@ static ls_status run(ls_context *ctx, const char *path)
 
     /* Shapes are written in memory order. A new tensor holds zeros. */
     ls_tensor *a = ls_tensor_open(ctx, LS_F32, LS_SHAPE(2, 3));
-    ls_tensor *b = ls_tensor_from(ctx, LS_F32, LS_SHAPE(2, 3), (float[]){ 1, 2, 3, 4, 5, 6.5f });
+    ls_tensor *b =
+        ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2, 3), (float[]){ 1, 2, 3, 4, 5, 6.5f });
     LS_TRY(ls_tensor_fill(a, 0.5));
     print(b);
 

@@ -40,19 +40,23 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
 {
     ls_dataset *data = ls_image_folder_open(ctx, dir);
     const int n_classes = ls_dataset_class_count(data);
-    const ls_loader_config loading = {
-        .batch = 32, .workers = 2, .shuffle = true, .crop = 24, .crop_padding = 2, .flip = 0.5f
-    };
+    const ls_loader_config loading = { .batch_size = 32,
+                                       .workers = 2,
+                                       .shuffle = true,
+                                       .crop = 24,
+                                       .crop_padding = 2,
+                                       .flip_probability = 0.5f };
     ls_loader *loader = ls_loader_open(data, &loading);
-    const ls_net_config training = { .input = ls_loader_spec(loader),
-                                     .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.05f } };
+    const ls_net_config training = { .input = ls_loader_input_spec(loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.05f } };
     ls_net *net = ls_net_build(ctx, tiny, &n_classes, &training);
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
-    const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
-                                               .epochs = EPOCHS,
-                                               .warmup_epochs = 1,
-                                               .steps_per_epoch = ls_loader_step_count(loader) };
-    ls_schedule *lr = ls_schedule_cosine(ctx, &cosine);
+    const ls_schedule_config cosine = { .kind = LS_SCHEDULE_COSINE,
+                                        .lr = 0.1,
+                                        .epochs = EPOCHS,
+                                        .warmup_epochs = 1,
+                                        .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_open(ctx, &cosine);
 
     struct stat there;
     const ls_trainer_config config = { .epochs = EPOCHS,
@@ -63,7 +67,7 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
     ls_trainer *trainer = ls_trainer_open(net, opt, lr, loader, &config);
     LS_TRY(ls_context_status(ctx)); /* all of the above went well */
     LS_TRY(ls_trainer_run(trainer, NULL));
-    *top1 = ls_trainer_where(trainer).best;
+    *top1 = ls_trainer_get_state(trainer).best;
     return LS_OK;
 }
 

@@ -12,20 +12,20 @@ enum { BATCH = 64, HIDDEN = 32 };
 
 /* ---- swish: one input, one output of the same shape ---- */
 
-static ls_status swish_forward(const ls_op_call *call)
+static ls_status swish_forward(const ls_custom_op_call *call)
 {
     const float *a = call->inputs[0];
     float *y = call->output;
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
     for (int64_t i = 0; i < n; i++) y[i] = a[i] / (1 + expf(-a[i]));
     return LS_OK;
 }
 
 /* d swish = s + a s (1 - s), s = sigmoid(a). */
-static ls_status swish_backward(const ls_op_call *call)
+static ls_status swish_backward(const ls_custom_op_call *call)
 {
     const float *a = call->inputs[0], *dy = call->output_gradient;
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
     for (int64_t i = 0; i < n; i++) {
         const float s = 1 / (1 + expf(-a[i]));
         call->input_gradients[0][i] = dy[i] * (s + a[i] * s * (1 - s));
@@ -35,30 +35,30 @@ static ls_status swish_backward(const ls_op_call *call)
 
 static ls_node *swish(ls_graph *g, const char *name, ls_node *x)
 {
-    const ls_op_config op = { .kind = "swish",
-                              .output = { LS_F32, ls_node_shape(x) },
-                              .forward = swish_forward,
-                              .backward = swish_backward };
-    return ls_op(g, name, 1, &x, &op);
+    const ls_custom_op_config op = { .kind = "swish",
+                                     .output = { LS_F32, ls_node_shape(x) },
+                                     .forward = swish_forward,
+                                     .backward = swish_backward };
+    return ls_custom_op(g, name, 1, &x, &op);
 }
 
 /* ---- log cosh: prediction [N,1] and target [N,1] to one number. A loss is an op like any other.
  */
 
-static ls_status log_cosh_forward(const ls_op_call *call)
+static ls_status log_cosh_forward(const ls_custom_op_call *call)
 {
     const float *p = call->inputs[0], *t = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += log(cosh((double)p[i] - (double)t[i]));
     *(float *)call->output = (float)(sum / (double)n);
     return LS_OK;
 }
 
-static ls_status log_cosh_backward(const ls_op_call *call)
+static ls_status log_cosh_backward(const ls_custom_op_call *call)
 {
     const float *p = call->inputs[0], *t = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     for (int64_t i = 0; i < n; i++) {
         const float slope = tanhf(p[i] - t[i]) * call->output_gradient[0] / (float)n;
         if (call->input_gradients[0]) call->input_gradients[0][i] = slope;
@@ -70,11 +70,11 @@ static ls_status log_cosh_backward(const ls_op_call *call)
 static ls_node *log_cosh(ls_graph *g, ls_node *prediction, ls_node *target)
 {
     ls_node *both[] = { prediction, target };
-    const ls_op_config op = { .kind = "log_cosh",
-                              .output = { LS_F32, LS_SHAPE(1) },
-                              .forward = log_cosh_forward,
-                              .backward = log_cosh_backward };
-    return ls_op(g, "log_cosh", 2, both, &op);
+    const ls_custom_op_config op = { .kind = "log_cosh",
+                                     .output = { LS_F32, LS_SHAPE(1) },
+                                     .forward = log_cosh_forward,
+                                     .backward = log_cosh_backward };
+    return ls_custom_op(g, "log_cosh", 2, both, &op);
 }
 
 /* ---- The net: input "input" is the points, input "target" what they should give. ---- */
@@ -99,7 +99,7 @@ static ls_status loss_at(ls_net *net, const ls_tensor *points, const ls_tensor *
     *value += delta;
     LS_TRY(ls_net_feed(net, "input", points));
     LS_TRY(ls_net_feed(net, "target", target));
-    LS_TRY(ls_net_forward(net, LS_TRAIN));
+    LS_TRY(ls_net_forward(net, LS_MODE_TRAIN));
     *value = before;
     return ls_net_loss(net, loss);
 }

@@ -34,7 +34,7 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
     for (int i = 0; i < n_classes && i < 1000; i++) names[i] = ls_dataset_class_name(data, i);
     ls_dataset *val_data = ls_image_folder_open_classes(ctx, val_dir, n_classes, names);
 
-    const ls_loader_config augmented = { .batch = BATCH,
+    const ls_loader_config augmented = { .batch_size = BATCH,
                                          .workers = 2,
                                          .shuffle = true,
                                          .drop_last = true,
@@ -43,22 +43,25 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
                                          .scale_min = 0.5f,
                                          .scale_max = 1 };
     ls_loader *loader = ls_loader_open(data, &augmented);
-    const ls_loader_config plain = { .batch = BATCH, .workers = 2, .resize = SIDE, .crop = SIDE };
+    const ls_loader_config plain = {
+        .batch_size = BATCH, .workers = 2, .resize = SIDE, .crop = SIDE
+    };
     ls_loader *val = ls_loader_open(val_data, &plain);
 
-    const ls_resnet_options options = { .n_classes = n_classes };
-    const ls_net_config training = { .input = ls_loader_spec(loader),
-                                     .loss = { LS_CROSS_ENTROPY } };
+    const ls_model_options options = { .n_classes = n_classes };
+    const ls_net_config training = { .input = ls_loader_input_spec(loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY } };
     ls_net *net = ls_net_build(ctx, ls_resnet20, &options, &training);
     ls_optimizer *opt = ls_adamw(net, &(ls_adam_config){ .weight_decay = 0.05f });
-    const ls_schedule_one_cycle_config cycle = { .max_lr = 3e-3,
-                                                 .epochs = epochs,
-                                                 .steps_per_epoch = ls_loader_step_count(loader) };
-    ls_schedule *lr = ls_schedule_one_cycle(ctx, &cycle);
+    const ls_schedule_config cycle = { .kind = LS_SCHEDULE_ONE_CYCLE,
+                                       .lr = 3e-3,
+                                       .epochs = epochs,
+                                       .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_open(ctx, &cycle);
     LS_TRY(ls_context_status(ctx));
     for (int64_t i = 0; i < ls_context_warning_count(ctx); i++)
         fprintf(stderr, "warning: %s\n", ls_context_warning(ctx, i));
-    printf("%lld parameters on %s\n", (long long)ls_net_parameter_elements(net),
+    printf("%lld parameters on %s\n", (long long)ls_net_parameter_element_count(net),
            ls_context_device(ctx));
 
     for (int epoch = 0; epoch < epochs; epoch++) {

@@ -10,7 +10,7 @@ enum { EPOCHS = 6 };
 static ls_node *conv_bn(ls_graph *g, const char *name, ls_node *x, int64_t channels,
                         ls_conv2d_config config)
 {
-    ls_scope(g, "%s", name);
+    ls_scope_begin(g, "%s", name);
     x = ls_batch_norm(g, "bn", ls_conv2d(g, "conv", x, channels, &config), NULL);
     ls_scope_end(g);
     return x;
@@ -38,7 +38,7 @@ static ls_node *mobile(ls_graph *g, ls_node *x, const void *options)
     x = ls_relu(
         g, conv_bn(g, "stem", x, 8, (ls_conv2d_config){ .kernel = 3, .stride = 2, .padding = 1 }));
     for (int i = 0; i < 3; i++) {
-        ls_scope(g, "block%d", i);
+        ls_scope_begin(g, "block%d", i);
         x = inverted_residual(g, x, blocks[i].channels, blocks[i].stride);
         ls_scope_end(g);
     }
@@ -49,9 +49,10 @@ static ls_node *mobile(ls_graph *g, ls_node *x, const void *options)
 static ls_status train(ls_context *ctx, double *loss)
 {
     ls_dataset *data = stripes_dataset(ctx, 0, 384);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 32, .shuffle = true });
-    const ls_net_config training = { .input = ls_loader_spec(loader),
-                                     .loss = { LS_CROSS_ENTROPY } };
+    ls_loader *loader =
+        ls_loader_open(data, &(ls_loader_config){ .batch_size = 32, .shuffle = true });
+    const ls_net_config training = { .input = ls_loader_input_spec(loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY } };
     ls_net *net = ls_net_build(ctx, mobile, NULL, &training);
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .nesterov = true });
     LS_TRY(ls_context_status(ctx));

@@ -14,9 +14,10 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *answer)
 {
     ls_dataset *data = stripes_dataset(ctx, 0, 384);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 32, .shuffle = true });
-    const ls_net_config training = { .input = ls_loader_spec(loader),
-                                     .loss = { LS_CROSS_ENTROPY } };
+    ls_loader *loader =
+        ls_loader_open(data, &(ls_loader_config){ .batch_size = 32, .shuffle = true });
+    const ls_net_config training = { .input = ls_loader_input_spec(loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY } };
     ls_net *net = ls_net_build(ctx, model, NULL, &training);
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
     for (int epoch = 0; epoch < 12; epoch++) {
@@ -32,7 +33,7 @@ static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *an
     LS_TRY(ls_tensor_fill(label, -1));
     LS_TRY(ls_net_feed(net, "input", question));
     LS_TRY(ls_net_feed(net, "label", label));
-    LS_TRY(ls_net_forward(net, LS_EVAL));
+    LS_TRY(ls_net_forward(net, LS_MODE_EVAL));
     return ls_tensor_digest(ls_net_output(net, "output"), answer);
 }
 
@@ -44,9 +45,9 @@ static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_
                                   .std = { 0.229f, 0.224f, 0.225f } };
     const ls_net_config inference = { .input = input, .inference = true };
     ls_net *net = ls_net_build(ctx, model, NULL, &inference);
-    LS_TRY(ls_checkpoint_load_weights(net, "06_inference.safetensors"));
+    LS_TRY(ls_net_load_weights(net, "06_inference.safetensors", NULL, NULL));
     LS_TRY(ls_net_feed(net, "input", question));
-    LS_TRY(ls_net_forward(net, LS_EVAL));
+    LS_TRY(ls_net_forward(net, LS_MODE_EVAL));
 
     float logits[STRIPES_CLASSES];
     LS_TRY(ls_tensor_read(ls_net_output(net, "output"), logits, sizeof(logits)));
@@ -63,7 +64,7 @@ static ls_status run(ls_context *ctx, bool *good)
     uint8_t pixels[STRIPES_BYTES];
     stripes_draw(LABEL, 5000, pixels);
     ls_tensor *question =
-        ls_tensor_from(ctx, LS_U8, LS_SHAPE(1, STRIPES_SIDE, STRIPES_SIDE, 3), pixels);
+        ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(1, STRIPES_SIDE, STRIPES_SIDE, 3), pixels);
     ls_digest before, after;
     int label = -1;
     LS_TRY(train(ctx, question, &before));

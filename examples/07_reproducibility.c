@@ -25,23 +25,23 @@ static ls_node *tiny(ls_graph *g, ls_node *x, const void *options)
 static ls_status train(ls_context *ctx, const setting *s, int64_t first, int64_t last,
                        ls_step_digest digests[STEPS])
 {
-    const ls_loader_config loading = { .batch = 16,
+    const ls_loader_config loading = { .batch_size = 16,
                                        .workers = s->workers,
                                        .seeding = s->seeding,
                                        .shuffle = true,
                                        .crop = 21,
                                        .crop_padding = 2,
-                                       .flip = 0.5f };
-    const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
-                                               .epochs = EPOCHS,
-                                               .steps_per_epoch = STEPS_PER_EPOCH };
+                                       .flip_probability = 0.5f };
+    const ls_schedule_config cosine = {
+        .kind = LS_SCHEDULE_COSINE, .lr = 0.1, .epochs = EPOCHS, .steps_per_epoch = STEPS_PER_EPOCH
+    };
     ls_loader *loader = ls_loader_open(stripes_dataset(ctx, 0, 160), &loading);
-    ls_net *net = ls_net_build(
-        ctx, tiny, NULL,
-        &(ls_net_config){ .input = ls_loader_spec(loader), .loss = { LS_CROSS_ENTROPY } });
+    ls_net *net = ls_net_build(ctx, tiny, NULL,
+                               &(ls_net_config){ .input = ls_loader_input_spec(loader),
+                                                 .loss = { LS_LOSS_CROSS_ENTROPY } });
     ls_training_state state = { .net = net,
                                 .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
-                                .schedule = ls_schedule_cosine(ctx, &cosine),
+                                .schedule = ls_schedule_open(ctx, &cosine),
                                 .loader = loader };
     if (first > 0) LS_TRY(ls_checkpoint_load(&state, "07_reproducibility"));
     LS_TRY(ls_context_status(ctx));

@@ -21,20 +21,24 @@ static ls_status train(ls_context *ctx, const char *dir, double *top1)
 {
     ls_dataset *data = ls_image_folder_open(ctx, dir);
     const int n_classes = ls_dataset_class_count(data);
-    const ls_loader_config loading = {
-        .batch = 32, .workers = 2, .shuffle = true, .crop = 24, .crop_padding = 2, .flip = 0.5f
-    };
+    const ls_loader_config loading = { .batch_size = 32,
+                                       .workers = 2,
+                                       .shuffle = true,
+                                       .crop = 24,
+                                       .crop_padding = 2,
+                                       .flip_probability = 0.5f };
     ls_loader *loader = ls_loader_open(data, &loading);
-    const ls_net_config training = { .input = ls_loader_spec(loader),
-                                     .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.05f } };
+    const ls_net_config training = { .input = ls_loader_input_spec(loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.05f } };
     ls_net *net = ls_net_build(ctx, tiny, &n_classes, &training);
     const ls_sgd_config descent = { .momentum = 0.9f, .weight_decay = 5e-4f };
     ls_optimizer *opt = ls_sgd(net, &descent);
-    const ls_schedule_cosine_config cosine = { .max_lr = 0.1,
-                                               .epochs = EPOCHS,
-                                               .warmup_epochs = 1,
-                                               .steps_per_epoch = ls_loader_step_count(loader) };
-    ls_schedule *lr = ls_schedule_cosine(ctx, &cosine);
+    const ls_schedule_config cosine = { .kind = LS_SCHEDULE_COSINE,
+                                        .lr = 0.1,
+                                        .epochs = EPOCHS,
+                                        .warmup_epochs = 1,
+                                        .steps_per_epoch = ls_loader_step_count(loader) };
+    ls_schedule *lr = ls_schedule_open(ctx, &cosine);
     LS_TRY(ls_context_status(ctx)); /* all of the above went well */
 
     for (int epoch = 0; epoch < EPOCHS; epoch++) {

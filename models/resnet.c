@@ -3,21 +3,29 @@
  * stem -> stages of blocks, each stage after the first at half the size and twice the channels
  *      -> global average -> linear. A block computes relu(f(x) + shortcut(x)). */
 #include <lockstep/models.h>
-#include <string.h>
 
 typedef struct resnet_arch {
     int64_t width; /* channels of the first stage */
     bool bottleneck;
-    int blocks[4]; /* per stage */
-    int64_t image_size, n_classes;
+    int blocks[4];     /* per stage */
+    int groups;        /* of the bottlenecks' 3x3 convolutions; 0 = 1, and */
+    int group_width;   /* channels of each at width 64; 0 = 64 (torchvision: width_per_group) */
+    bool small_images; /* section 4.2: for 32x32 and 10 classes, else for 224x224 and 1000 */
 } resnet_arch;
+
+static ls_node *grouped_conv(ls_graph *g, const char *name, ls_node *x, int64_t channels,
+                             int kernel, int stride, int groups)
+{
+    return ls_conv2d(
+        g, name, x, channels,
+        &(ls_conv2d_config){
+            .kernel = kernel, .stride = stride, .padding = kernel / 2, .groups = groups });
+}
 
 static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
                      int stride)
 {
-    return ls_conv2d(
-        g, name, x, channels,
-        &(ls_conv2d_config){ .kernel = kernel, .stride = stride, .padding = kernel / 2 });
+    return grouped_conv(g, name, x, channels, kernel, stride, 1);
 }
 
 /* Two ways to bring x to the shape [N,H/stride,W/stride,channels] of f(x). */
@@ -29,23 +37,26 @@ static ls_node *subsample(ls_graph *g, ls_node *x, int64_t channels, int stride)
 
 static ls_node *projection(ls_graph *g, ls_node *x, int64_t channels, int stride)
 {
-    ls_scope(g, "downsample");
+    ls_scope_begin(g, "downsample");
     x = ls_batch_norm(g, "1", conv(g, "0", x, channels, 1, stride), NULL);
     ls_scope_end(g);
     return x;
 }
 
 /* Two 3x3 convolutions; or 1x1, 3x3 and 1x1, the last with four times the channels. */
-static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, bool bottleneck,
-                      const ls_resnet_options *options)
+static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, const resnet_arch *arch,
+                      const ls_model_options *options)
 {
-    const int64_t channels = bottleneck ? 4 * width : width;
+    const int64_t channels = arch->bottleneck ? 4 * width : width;
     const ls_batch_norm_config last = { .zero_scale = options->zero_init_residual };
 
     ls_node *y = x;
-    if (bottleneck) {
+    if (arch->bottleneck) {
+        const int groups = arch->groups ? arch->groups : 1;
+        if (arch->group_width) width = width * arch->group_width / 64 * groups;
         y = ls_relu(g, ls_batch_norm(g, "bn1", conv(g, "conv1", y, width, 1, 1), NULL));
-        y = ls_relu(g, ls_batch_norm(g, "bn2", conv(g, "conv2", y, width, 3, stride), NULL));
+        y = grouped_conv(g, "conv2", y, width, 3, stride, groups);
+        y = ls_relu(g, ls_batch_norm(g, "bn2", y, NULL));
         y = ls_batch_norm(g, "bn3", conv(g, "conv3", y, channels, 1, 1), &last);
     } else {
         y = ls_relu(g, ls_batch_norm(g, "bn1", conv(g, "conv1", y, width, 3, stride), NULL));
@@ -60,12 +71,14 @@ static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, bool b
 
 static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const resnet_arch *arch)
 {
-    static const ls_resnet_options defaults;
-    const ls_resnet_options *options = user_options ? user_options : &defaults;
-    const int64_t n_classes = options->n_classes ? options->n_classes : arch->n_classes;
-    const bool small = options->stem == LS_STEM_SMALL ||
-                       (options->stem == LS_STEM_AUTO &&
-                        (arch->image_size == 32 || ls_node_shape(x).dims[1] < 64));
+    static const ls_model_options defaults;
+    const ls_model_options *options = user_options ? user_options : &defaults;
+    const int64_t n_classes = options->n_classes   ? options->n_classes
+                              : arch->small_images ? 10
+                                                   : 1000;
+    const bool small =
+        options->stem == LS_STEM_SMALL ||
+        (options->stem == LS_STEM_AUTO && (arch->small_images || ls_node_shape(x).dims[1] < 64));
 
     x = small ? conv(g, "conv1", x, arch->width, 3, 1) : conv(g, "conv1", x, arch->width, 7, 2);
     x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
@@ -73,50 +86,31 @@ static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const 
 
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < arch->blocks[stage]; i++) {
-            ls_scope(g, "layer%d.%d", stage + 1, i);
-            x = block(g, x, arch->width << stage, stage > 0 && i == 0 ? 2 : 1, arch->bottleneck,
-                      options);
+            ls_scope_begin(g, "layer%d.%d", stage + 1, i);
+            x = block(g, x, arch->width << stage, stage > 0 && i == 0 ? 2 : 1, arch, options);
             ls_scope_end(g);
         }
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
 }
 
-/* X(layers, width, bottleneck, blocks of stages 1 to 4, image size, classes), of He et al. 2015:
- * section 4.2, where a net of 6n+2 layers has n blocks a stage, and table 1. */
-#define RESNETS(X)                                                                                 \
-    X(20, 16, false, 3, 3, 3, 0, 32, 10)                                                           \
-    X(32, 16, false, 5, 5, 5, 0, 32, 10)                                                           \
-    X(44, 16, false, 7, 7, 7, 0, 32, 10)                                                           \
-    X(56, 16, false, 9, 9, 9, 0, 32, 10)                                                           \
-    X(110, 16, false, 18, 18, 18, 0, 32, 10)                                                       \
-    X(18, 64, false, 2, 2, 2, 2, 224, 1000)                                                        \
-    X(34, 64, false, 3, 4, 6, 3, 224, 1000)                                                        \
-    X(50, 64, true, 3, 4, 6, 3, 224, 1000)                                                         \
-    X(101, 64, true, 3, 4, 23, 3, 224, 1000)                                                       \
-    X(152, 64, true, 3, 8, 36, 3, 224, 1000)
-
-#define FUNCTION(layers, width, bottleneck, a, b, c, d, size, n_classes)                           \
-    ls_node *ls_resnet##layers(ls_graph *graph, ls_node *x, const void *options)                   \
+/* He et al. 2015: section 4.2, where a net of 6n+2 layers has n blocks a stage, and table 1. */
+#define RESNET(name, ...)                                                                          \
+    ls_node *ls_##name(ls_graph *graph, ls_node *x, const void *options)                           \
     {                                                                                              \
-        return resnet(graph, x, options,                                                           \
-                      &(resnet_arch){ width, bottleneck, { a, b, c, d }, size, n_classes });       \
+        return resnet(graph, x, options, &(resnet_arch){ __VA_ARGS__ });                           \
     }
-RESNETS(FUNCTION)
-
-static const ls_model models[] = {
-#define ENTRY(layers, width, bottleneck, a, b, c, d, size, n_classes)                              \
-    { "resnet" #layers, ls_resnet##layers, size, n_classes },
-    RESNETS(ENTRY)
-};
-
-const ls_model *ls_model_at(int i)
-{
-    return i >= 0 && i < (int)(sizeof(models) / sizeof(models[0])) ? &models[i] : NULL;
-}
-
-const ls_model *ls_model_find(const char *name)
-{
-    for (size_t i = 0; name && i < sizeof(models) / sizeof(models[0]); i++)
-        if (strcmp(models[i].name, name) == 0) return &models[i];
-    return NULL;
-}
+RESNET(resnet20, .width = 16, .blocks = { 3, 3, 3 }, .small_images = true)
+RESNET(resnet32, .width = 16, .blocks = { 5, 5, 5 }, .small_images = true)
+RESNET(resnet44, .width = 16, .blocks = { 7, 7, 7 }, .small_images = true)
+RESNET(resnet56, .width = 16, .blocks = { 9, 9, 9 }, .small_images = true)
+RESNET(resnet110, .width = 16, .blocks = { 18, 18, 18 }, .small_images = true)
+RESNET(resnet18, .width = 64, .blocks = { 2, 2, 2, 2 })
+RESNET(resnet34, .width = 64, .blocks = { 3, 4, 6, 3 })
+RESNET(resnet50, .width = 64, .blocks = { 3, 4, 6, 3 }, .bottleneck = true)
+RESNET(resnet101, .width = 64, .blocks = { 3, 4, 23, 3 }, .bottleneck = true)
+RESNET(resnet152, .width = 64, .blocks = { 3, 8, 36, 3 }, .bottleneck = true)
+/* torchvision: width_per_group 128; 32 groups of 4 */
+RESNET(wide_resnet50_2, .width = 64, .blocks = { 3, 4, 6, 3 }, .bottleneck = true,
+       .group_width = 128)
+RESNET(resnext50_32x4d, .width = 64, .blocks = { 3, 4, 6, 3 }, .bottleneck = true, .groups = 32,
+       .group_width = 4)

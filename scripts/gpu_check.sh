@@ -23,6 +23,7 @@
 #
 #   GPU_CHECK=small           small sizes for the emulated device in LOCKSTEP_MODULES, used by the test of this script
 #   GPU_CHECK_PART_SECONDS    time limit of each part
+#   GPU_CHECK_PYTHON          the python3 for PyTorch
 # shellcheck disable=SC2034 # the files that are sourced use what is set here
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -110,7 +111,7 @@ kernels=$work/kernels.txt
 sanitizer=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v compute-sanitizer || true)
 cores=$(nproc)
 python=""
-for candidate in python3 /usr/bin/python3; do
+for candidate in ${GPU_CHECK_PYTHON:-python3 /usr/bin/python3}; do
   if [ -z "$python" ] && timeout 60 "$candidate" -c "import torch" >/dev/null 2>&1; then python=$candidate; fi
 done
 

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 
 # To build and run the tests.
-build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev libstb-dev
-  libxxhash-dev libjansson-dev check xz-utils)
+build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev
+  libxxhash-dev libjansson-dev libzip-dev check xz-utils)
 # For fuzzing.
 # shellcheck disable=SC2034
 fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)

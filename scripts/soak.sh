@@ -48,7 +48,7 @@ untimed() {
 round() {
   local precision optimizer source signal status whole starts=0
   pick f32 bf16 f16 && precision=$picked
-  pick sgd adamw && optimizer=$picked
+  pick sgd adamw rmsprop && optimizer=$picked
   pick data data.pack && source=$picked
   whole=whole-$precision-$optimizer
   local options=(--image-size 16 --epochs 3 -b 8 --crop-padding 2 --checkpoint-every 3

@@ -1,5 +1,6 @@
-/* checkpoint.h: saving and restoring a training run, and weights alone. Files are safetensors with
- * torchvision's names and O,I,H,W order for convolution weights. They appear whole or not at all.
+/* checkpoint.h: saving and restoring a training run, and loading weights. Checkpoints are
+ * safetensors files with torchvision's names and O,I,H,W order for convolution weights. The columns
+ * of a linear layer's weight after ls_flatten are in the order H,W,C. They are written atomically.
  */
 #ifndef LOCKSTEP_CHECKPOINT_H
 #define LOCKSTEP_CHECKPOINT_H
@@ -17,57 +18,121 @@ typedef struct ls_training_state {
     ls_loader *validation;       /* the loader whose metric decides which epoch is best */
     int64_t epoch, step;         /* the next step to run */
     double best;                 /* best metric so far */
-    bool force;                  /* load: resume although the identity differs; each difference is a
+    bool force;                  /* load: resume even if the identity differs; each difference is a
                                     warning */
-    const char *const *metadata; /* further key, value, ..., NULL; may be NULL itself */
+    const char *const *metadata; /* additional metadata: key, value, ..., NULL; may be NULL */
 } ls_training_state;
 
 /* Weights and buffers are stored under their names, optimizer state under
- * "optimizer.<state>.<parameter>", and with loss scaling "optimizer.loss_scale" (scale, updates
- * since it last changed, updates skipped). All are F32 in every precision. The rest is metadata:
+ * "optimizer.<state>.<parameter>", moving averages under "optimizer.ema.<name>", and with loss
+ * scaling "optimizer.loss_scale" (three numbers: the loss scale, the updates since it last changed,
+ * the skipped updates). All are F32 in every precision. The rest is metadata:
  *
- *   "identity"       what the run's bits depend on: the seed, device, libraries (the C library too)
- *                    and processor, the data with a digest (ls_dataset_digest), the settings of
- *                    loaders, optimizer (with the loss scale's) and schedule, the precision, a
- *                    digest of the model, which parameters are frozen, the kernels used
- *   "classes"        a JSON array of names, from the loader
- *   "mean", "std"    JSON arrays of numbers, from the loader or else the net
- *   "crop"           the side of the images, likewise
- *   "bad_images"     what the loaders have found unreadable
- *   "epoch", "step", "best"
- *   "kernels"        the kernel selections with their origins, also those for ops that have not run
- *                    yet
- *   "lockstep digest" of all the rest of the file
+ * - "identity": all that the result depends on: seed, device, processor, versions of libraries
+ *   (also of the C library), data with its digest (ls_dataset_digest), settings of loaders,
+ *   optimizer, loss scale and schedule, precision, a digest of the model, the list of frozen
+ *   parameters, the kernels used;
+ * - "classes": a JSON array of names, from the loader;
+ * - "mean", "std": JSON arrays of numbers, from the loader, or from the net if there is no loader;
+ * - "crop": the side of the images, likewise;
+ * - "bad_images": the samples that the loaders have found unreadable;
+ * - "epoch", "step", "best";
+ * - "flattened": C of each linear layer's weight over a flattened [N,H,W,C]: {"fc1.weight": 16};
+ * - "kernels": the kernel selections with their origins, also those for ops that have not run yet;
+ * - "lockstep digest": a digest of the rest of the file;
+ * - the keys of `state->metadata`, which must differ from these.
  *
- * and the entries of `state->metadata`, whose keys must differ from these. ".safetensors" is
- * appended to path when it is missing. A symbolic link at path is replaced, not followed. Errors:
- * LS_ERR_IO, LS_ERR_NOT_FOUND name the path; the previous file is unchanged. */
+ * ".safetensors" is appended to path when it is missing. A symbolic link at path is replaced, not
+ * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; the previous file is unchanged. */
 LS_API ls_status ls_checkpoint_save(const ls_training_state *state, const char *path);
 /* Resumes a run: restores the objects that `state` points to, and sets epoch, step and best. Names,
- * shapes and the identity of these objects, and with an optimizer also seed, device, libraries,
- * processor, model and kernels, are checked before anything is changed. Errors name the file and
- * both values of what differs: LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE; LS_ERR_FORMAT when the
- * file is not a checkpoint of a run, or its digest shows that it was changed after it was saved.
- * With `force` a different identity and a missing digest are not errors. Members that are NULL are
- * neither compared nor restored: to resume with another schedule, set `schedule` to NULL. With an
- * optimizer and without `force` the net also uses the run's kernels for ops that it has not planned
- * yet. The kernels of ops that it has already planned are compared. So a run whose kernels were
- * selected by timing or by an algorithm cache file requires ls_checkpoint_load_algorithms before
- * the net is built. */
+ * shapes and the identity of these objects are checked before anything is changed. Of the identity,
+ * only the parts of the members that are not NULL are compared; seed, device, libraries, processor,
+ * model and kernels only with an optimizer. Errors name the file and both values of what differs:
+ * LS_ERR_MISMATCH, LS_ERR_SHAPE, LS_ERR_TYPE; LS_ERR_FORMAT when the file is not a checkpoint of a
+ * run, or its digest shows that it was changed after it was saved. With `force` a different
+ * identity and a missing digest are not errors. Members that are NULL are neither compared nor
+ * restored: to resume with a different schedule, set `schedule` to NULL; the stored schedule is
+ * then not compared. With an optimizer and without `force` the net also uses the run's kernels for
+ * ops whose kernel is not selected yet. Kernels that are already selected must equal those of the
+ * run. Therefore a run whose kernels were selected by timing or by an algorithm cache file requires
+ * ls_checkpoint_load_algorithms before the net is built. */
 LS_API ls_status ls_checkpoint_load(ls_training_state *state, const char *path);
-/* Replaces the context's algorithm cache (algorithm_cache.h) by the kernel selections of the
+/* Replaces the context's algorithm cache (algorithm_cache.h) with the kernel selections of the
  * checkpoint's run; call it before the net is built. They are the selections that the run has used,
  * and those that were loaded or timed when its net was built, for ops that have not run yet.
  * Previous selections of the context are dropped, so an algorithm cache file that was written or
- * edited later changes no bit: the run resumes with the same kernels, also if they were selected by
- * timing. Errors are those of ls_algorithm_cache_load; LS_ERR_FORMAT when the file has no kernel
- * selections. */
+ * edited later does not change the result: the run resumes with the same kernels, even if they were
+ * selected by timing. Errors are those of ls_algorithm_cache_load; LS_ERR_FORMAT when the file has
+ * no kernel selections. */
 LS_API ls_status ls_checkpoint_load_algorithms(ls_context *ctx, const char *path);
-/* Weights and buffers only, into a net with the same names and shapes; optimizer state and torch's
- * batch counters in the file are ignored. Accepts files of other programs with torchvision's names,
- * in F32, F16 or BF16. LS_ERR_FORMAT when the file has a Lockstep digest that does not match its
- * contents. */
-LS_API ls_status ls_checkpoint_load_weights(ls_net *net, const char *path);
+
+/* ---- Weights ---- */
+
+typedef struct ls_load_weights_config {
+    bool new_head; /* the head (the net's last linear layer) keeps its values, whatever the file has
+                      for it; for a new set of classes. LS_ERR_INVALID if there is no such layer */
+    bool partial;  /* missing and unexpected tensors are not errors, as with PyTorch's strict=False;
+                      at least one tensor must be loaded */
+} ls_load_weights_config;
+
+/* The result for a tensor of the net or of the file. */
+typedef enum ls_weight_state {
+    LS_WEIGHT_LOADED,
+    LS_WEIGHT_MISSING,    /* in the net, but not in the file */
+    LS_WEIGHT_UNEXPECTED, /* in the file, but not in the net */
+    LS_WEIGHT_MISMATCHED, /* in both, with different shapes, or in a type that is not floating */
+    LS_WEIGHT_NEW_HEAD,   /* of the head, which kept its values because of new_head */
+    LS_WEIGHT_IGNORED     /* in the file: optimizer state of a checkpoint, num_batches_tracked */
+} ls_weight_state;
+
+typedef struct ls_weight_info {
+    const char *name; /* the net's, or else the file's; NULL = no such tensor */
+    ls_weight_state state;
+    bool head;                      /* a weight or bias of the net's head */
+    const char *dtype;              /* in the file: "F32", "F64", ...; NULL if missing */
+    ls_shape file_shape, net_shape; /* in the file's order: convolution weights are [O,I,H,W] */
+} ls_weight_info;
+
+/* Every tensor of the net and of a file. The caller owns it. */
+typedef struct ls_weight_report ls_weight_report;
+LS_API int64_t ls_weight_report_count(const ls_weight_report *report, ls_weight_state state);
+/* The i-th tensor of that state, in the order of the net, or else of names. The texts are valid as
+ * long as the report. */
+LS_API ls_weight_info ls_weight_report_at(const ls_weight_report *report, ls_weight_state state,
+                                          int64_t i);
+LS_API void ls_weight_report_close(ls_weight_report **report);
+
+/* Loads weights and buffers by name. Call it before training: a digest of what was loaded becomes
+ * part of a run's identity. A run that resumes takes them from its checkpoint instead.
+ *
+ * The file is a checkpoint of this library, a safetensors file, or a PyTorch file (ls_tensor_file)
+ * with torchvision's or timm's names, in F64, F32, F16 or BF16; values are rounded to nearest even.
+ * A prefix "module." (DataParallel) that all names have is ignored.
+ *
+ * The weight of a linear layer that reads a flattened [N,H,W,C], with functions of each element
+ * (ls_relu, ls_dropout) between, has its columns in the order H,W,C here and in checkpoints, and in
+ * the order C,H,W in PyTorch. In other files than checkpoints it is read in PyTorch's order.
+ *
+ * config NULL = all defaults: a tensor that is missing, unexpected or mismatched is an error that
+ * names it, and the net is unchanged: LS_ERR_SHAPE or LS_ERR_TYPE if one is mismatched, else
+ * LS_ERR_MISMATCH. Other errors: those of ls_tensor_file_open; LS_ERR_FORMAT if the file has a
+ * Lockstep digest that does not match its contents. report may be NULL; else *report is the report,
+ * also after an error about tensors, and NULL after other errors. */
+LS_API ls_status ls_net_load_weights(ls_net *net, const char *path,
+                                     const ls_load_weights_config *config,
+                                     ls_weight_report **report);
+
+/* Writes the weights and buffers of a file for PyTorch: a safetensors file in PyTorch's order (see
+ * ls_net_load_weights), without optimizer state. The names stay the same, but if all begin with
+ * "module.", that prefix is left out. `path` is a checkpoint or another file that
+ * ls_net_load_weights reads. F64 is rounded to F32; other types stay the same. tensor_count
+ * receives the number of tensors; it may be NULL. Errors: those of ls_tensor_file_open;
+ * LS_ERR_UNSUPPORTED for a tensor that ls_tensor_file_load does not read; LS_ERR_FORMAT as in
+ * ls_net_load_weights; LS_ERR_IO if `out` can't be written. They leave a file at `out` unchanged.
+ */
+LS_API ls_status ls_checkpoint_export(ls_context *ctx, const char *path, const char *out,
+                                      int64_t *tensor_count);
 
 LS_END_DECLARATIONS
 

@@ -1,8 +1,8 @@
 /* data.h: image datasets, and the loader that makes batches of them.
  *
- * A batch is a function of (seed, epoch, step, config) alone: the order is a keyed permutation of
- * the samples, and each random choice is keyed by (seed, epoch, sample). The number of workers
- * never changes a byte (except with LS_SEED_BY_WORKER). */
+ * For a given dataset, a batch is a function of (seed, epoch, step, config) alone: the order is a
+ * keyed permutation of the samples, and each random choice is keyed by (seed, epoch, sample). The
+ * number of workers never changes a byte (except with LS_SEED_BY_WORKER). */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
 
@@ -19,26 +19,28 @@ typedef struct ls_loader ls_loader;
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
-/* dir may also name a pack (see pack.h): "photos.pack" or, where it has parts, "photos.pack/train".
+/* dir may also name a pack (see pack.h): "photos.pack" or, where it has splits,
+ * "photos.pack/train".
  *
  * Classes are the sub-folder names in byte order; samples are the files below them, class by class,
- * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; others are counted, not read.
- * Names that begin with a dot are skipped. Links to files and folders are followed. Errors: no such
- * folder, no class folders, a class folder without images, a link back to a folder above it, a pack
- * that is damaged or has no such part; each message names what was found and what was expected.
- * Warnings (ls_context_warning): one class only; classes that are called train, val or test; class
- * folders in folders of these names, which means a folder opened one level too high. */
+ * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; other files are ignored and
+ * counted. Names that begin with a dot are skipped. Links to files and folders are followed.
+ * Errors: no such folder, no class folders, a class folder without images, a link back to a folder
+ * above it, a pack that is damaged or has no such split; each message names what was found and what
+ * was expected. Warnings (ls_context_warning): one class only; classes that are called train, val
+ * or test; class folders in folders of these names, which suggests that the parent of the image
+ * folder was opened. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
-/* The same with given classes, for validation data, whose class numbers must be those of the
- * training data. A folder that is not in `classes` is an error; a class without a folder has no
+/* The same with given classes. This is for validation data, whose class numbers must be those of
+ * the training data. A folder that is not in `classes` is an error; a class without a folder has no
  * samples. Labels follow the order of `classes`. */
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
 
-/* A list of image files with labels in 0..n_classes-1. Both arrays are copied; the classes are
- * called "0", "1", ... labels NULL and n_classes 0: files without labels, for prediction; their
- * label is -1. No file is opened before the loader reads it. */
+/* A list of image files with labels in 0..n_classes-1. Both arrays are copied. The classes are
+ * called "0", "1" and so on. With labels NULL and n_classes 0 the files have no labels, for
+ * prediction: their label is -1. No file is opened before the loader reads it. */
 LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *paths,
                                       const int32_t *labels, int n_classes);
 
@@ -47,17 +49,124 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
                                           const int32_t *labels, int n_classes);
 
-/* Loaders over the dataset stay valid. Its memory is freed after the last of them is closed. */
+/* Image files and their classes in a CSV file (RFC 4180; fields may be quoted, lines end with LF or
+ * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Each row has a path and a label. A
+ * relative path is relative to the CSV file's folder. The first row is a header if it has a field
+ * "path", "file", "filename" or "image" and a field "label" or "class", in any case; the rows then
+ * have as many fields, and other columns are ignored. Samples keep the file's order.
+ *
+ * The digest and ls_dataset_split use the relative path as it is in the file. An absolute path
+ * below the CSV file's folder counts as relative to it; of other absolute paths the part after the
+ * deepest folder that they all share counts. So they do not depend on where the data are.
+ *
+ * n_classes 0 and classes NULL: the classes are the labels found, by value if all are decimal
+ * numbers, else in byte order. Otherwise the labels must be among the classes, as for
+ * ls_image_folder_open_classes. No image is opened before the loader reads it.
+ *
+ * LS_ERR_DATA names the file, the line and the reason: another number of fields, an empty path or
+ * label, a misplaced or missing quote, a 0 byte; or a file without rows. LS_ERR_MISMATCH: a label
+ * that is not among the classes. LS_ERR_NOT_FOUND, LS_ERR_IO, the latter also if a folder of an
+ * absolute path can't be examined. */
+LS_API ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
+                               const char *const *classes);
+
+/* Grey images and their labels in a pair of idx files, the format of MNIST and Fashion-MNIST:
+ * images u8 [N,H,W] (magic number 0x803), labels u8 [N] (0x801), either of them plain or compressed
+ * by gzip. The samples are in memory, with one channel; the classes are called "0", "1", ...
+ * n_classes 0: the largest label + 1. Pass the training data's number for validation data.
+ *
+ * Errors name the file, the value found and the value expected: LS_ERR_NOT_FOUND, LS_ERR_IO;
+ * LS_ERR_DATA for another magic number, a size that differs from the header's, damaged gzip data,
+ * different numbers of images and labels, and a label that is not below n_classes. Memory is
+ * allocated only after the header's sizes were found possible for the size of the file. */
+LS_API ls_dataset *ls_idx_open(ls_context *ctx, const char *images, const char *labels,
+                               int n_classes);
+
+/* ---- Samples that a program provides. ---- */
+
+/* Where the callback load puts an image. */
+typedef struct ls_image_writer ls_image_writer;
+
+typedef struct ls_dataset_callbacks {
+    int64_t sample_count;       /* required */
+    int n_classes;              /* required with label, else 0 */
+    const char *const *classes; /* n_classes names, copied; NULL = "0", "1", ... */
+    int channels;               /* of all images: 1 or 3; 0 = 3 */
+
+    /* The class of a sample, 0 to n_classes - 1. NULL: samples without labels. Called only by
+     * ls_dataset_from_callbacks, once for each sample. */
+    int (*label)(void *user, int64_t sample);
+
+    /* Required. Calls ls_image_writer_reserve with the size of the sample's image, and writes its
+     * pixels to the memory returned. It must give the same pixels for a sample each time. On
+     * failure it returns a status: the image is unreadable (see on_bad_image) with LS_ERR_DATA,
+     * LS_ERR_IO and LS_ERR_NOT_FOUND, and the epoch ends with others.
+     *
+     * The loader's threads call it, several at a time, in any order, also for the same sample; they
+     * block all signals. ls_loader_open and ls_dataset_digest may call it in the caller's thread.
+     * It must not use the context, its objects, or other functions of this library than the two
+     * below and those of random.h. */
+    ls_status (*load)(void *user, int64_t sample, ls_image_writer *out);
+
+    /* Optional. A number that differs when the sample's pixels differ, such as a hash of the data
+     * that it is made from. It enters the dataset's digest, and so the identity of a run. NULL: a
+     * hash of the pixels, for which ls_dataset_digest loads each sample, up to
+     * LS_LARGEST_MAX_PIXELS. Called by ls_dataset_digest in its thread. */
+    uint64_t (*digest)(void *user, int64_t sample);
+
+    void *user; /* passed to the callbacks; must stay valid as long as the dataset's loaders */
+} ls_dataset_callbacks;
+
+/* The struct is copied. Samples have no paths; errors call them "sample 7". Errors: LS_ERR_INVALID
+ * names the member; LS_ERR_DATA for a label out of range. */
+LS_API ls_dataset *ls_dataset_from_callbacks(ls_context *ctx,
+                                             const ls_dataset_callbacks *callbacks);
+
+/* Memory for the sample's image, u8 [height,width,channels] without gaps, valid until load returns.
+ * Its contents are undefined. NULL if the image is larger than max_pixels of the loader, or memory
+ * is short: load then returns, and its status is not used. */
+LS_API uint8_t *ls_image_writer_reserve(ls_image_writer *out, int64_t height, int64_t width);
+/* The reason of a failure, for error messages, printf style; up to 255 bytes are kept. */
+LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...) LS_PRINTF(2, 3);
+
+/* Divides the samples into a training and a validation split, class by class. The validation split
+ * takes floor(n * fraction + 0.5), but at least 1 and at most n - 1, of the n >= 2 samples of a
+ * class; the only sample of a class stays in training, with a warning. In both splits the samples
+ * keep their order, and the classes are those of the dataset.
+ *
+ * The choice is keyed by (seed, path of the sample below the folder that was opened): it is the
+ * same for the folder, a copy of it and a pack of it, and does not depend on other classes. The
+ * paths of ls_image_list_open are taken as they were given; for a CSV file see ls_csv_open. A
+ * sample without a path is keyed by its number. The digest of a split covers its samples; a run's
+ * identity includes the fraction and the seed.
+ *
+ * Both splits stay valid after the dataset is closed. On failure both are NULL. Errors:
+ * LS_ERR_INVALID for a fraction outside of (0, 1), and for a dataset without labels; LS_ERR_DATA if
+ * no class has two samples. */
+LS_API ls_status ls_dataset_split(ls_dataset *dataset, double fraction, uint64_t seed,
+                                  ls_dataset **train, ls_dataset **validation);
+
+/* Loaders over the dataset, and its splits, stay valid. Its memory is freed after the last of them
+ * is closed. */
 LS_API void ls_dataset_close(ls_dataset **dataset);
-LS_API int64_t ls_dataset_count(const ls_dataset *dataset);
+LS_API int64_t ls_dataset_sample_count(const ls_dataset *dataset);
 LS_API int ls_dataset_class_count(const ls_dataset *dataset);
+/* 3 for image files, 1 for idx files; in memory, that of the images. */
+LS_API int ls_dataset_channel_count(const ls_dataset *dataset);
 LS_API const char *ls_dataset_class_name(const ls_dataset *dataset,
                                          int label); /* borrowed; NULL out of range */
 LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset,
                                           int64_t sample); /* borrowed; NULL if in memory */
 LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 out of range */
-/* Files below the class folders that were left out for their extension, and one of them ("" when
- * none). */
+/* counts[class_count]: the number of samples of each class. */
+LS_API ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts);
+/* weights[class_count] for ls_loss_config.class_weights: the weight of a class of m samples, of n
+ * in all K classes, is n / (K m). So each class has the same share of the loss. This is "balanced"
+ * of scikit-learn's compute_class_weight, after King and Zeng 2001, "Logistic regression in rare
+ * events data". LS_ERR_DATA: a class without samples. Both: LS_ERR_INVALID without labels. */
+LS_API ls_status ls_dataset_balanced_weights(const ls_dataset *dataset, float *weights);
+/* The number of files below the class folders that were ignored because of their extension, and one
+ * of them ("" if there is none). */
 LS_API int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example);
 
 /* A digest of the samples in order: their labels, paths (below the folder that was opened) and
@@ -73,33 +182,35 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
  * LS_LARGEST_MAX_PIXELS, so that an image of 8 bytes per pixel stays below 2^31 bytes.
  *
  * Decoding a file, even a hostile one, takes at most
- *   memory: 24 bytes per pixel (PNG; JPEG 14, BMP and PNM 6) and 4 times the file,
- *   time: 50 ns per pixel, 3 s for the scans of a JPEG, and 2 us per byte of the file (measured on
- *     one core of a Xeon server): 4 to 8 s at the default limit, and 2 s per MB.
+ *   memory: 24 bytes per pixel for PNG, 14 for JPEG, 6 for BMP and PNM, plus 4 times the file size;
+ *   time: 50 ns per pixel, plus 3 s for the scans of a JPEG, plus 2 us per byte of the file
+ *     (measured on one core of a Xeon server). At the default limit that is 4 to 8 s, plus 2 s per
+ *     MB of the file.
  * A JPEG of more than 500 scans, or of more than about 2^32 samples (pixels of a component) in all
- * scans together, is refused (arithmetic coding: 2^29). At the default limit of pixels that allows
- * 47 passes over one component. Progressive JPEG files have about 10 scans. A PNG is refused if its
- * compressed data is larger than 64 KiB plus twice the image. */
+ * scans together, is rejected (arithmetic coding: 2^29). At the default pixel limit this
+ * allows 47 scans of one component. Progressive JPEG files have about 10 scans. A PNG is rejected
+ * if its compressed data is larger than 64 KiB plus twice the image. */
 enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
 
 /* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Result: u8
  * [H,W,3]. The pixels are those of Pillow 13's convert("RGB"), except where noted:
  *   grey becomes three equal channels, alpha is dropped without blending, gamma and colour profiles
  *     are ignored;
- *   16 bits: PNG keeps the upper 8; PNM scales 0..maxval to 0..255, halves rounded up (Pillow: to
- *     even). Pillow clips 16-bit grey at 255;
+ *   16 bits per channel: of PNG the upper 8 bits are kept; PNM is scaled from 0..maxval to 0..255,
+ *     halves rounded up (Pillow: to even; it clips 16-bit grey at 255);
  *   CMYK is inverted only if the file has Adobe's marker (Pillow: always); R = C K / 255, rounded;
- *   BMP: 5 and 6 bits become 8 by rounding (Pillow: down), any colour masks, no RLE;
+ *   BMP: channels of 5 and 6 bits are scaled to 8 bits and rounded to nearest (Pillow: down); all
+ *     colour masks are read; RLE is an error;
  *   honour_exif turns the image upright by the EXIF orientation in APP1 of JPEG or the eXIf chunk
- *     of PNG, as Pillow's ImageOps.exif_transpose, which also reads XMP.
+ *     of PNG, like Pillow's ImageOps.exif_transpose, except that Pillow also reads XMP.
  * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read,
- * LS_ERR_DATA when it is empty, truncated, damaged (wherever the format shows it), of another kind,
- * or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as damaged if libjpeg warns of
- * damage. It may have unused bytes between its segments or after a scan. */
+ * LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage detectable),
+ * of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as damaged if
+ * libjpeg warns of damage. It may have unused bytes between its segments or after a scan. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3], horizontally first: the bytes of Image.resize with
- * BILINEAR of Pillow 9.4 to 12.3. Pillow 13 resizes vertically first where the height shrinks more
+ * BILINEAR of Pillow 9.4 to 12.2. Pillow 13 resizes vertically first where the height shrinks more
  * than the width; then some bytes differ by 1. LS_ERR_INVALID beyond LS_LARGEST_MAX_PIXELS, and
  * where the weights, which grow with the sides, take more than 1 GiB: a side of about 10 million
  * pixels. */
@@ -110,100 +221,163 @@ LS_API ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_
 typedef enum ls_bad_image {
     LS_BAD_IMAGE_FAIL, /* an unreadable image ends the epoch with an error that names the file */
     LS_BAD_IMAGE_SKIP  /* the image is replaced by another sample, of any class, drawn with the key
-                          (seed, epoch, bad sample, attempt), in at most 100 attempts. The bad
-                          sample is counted and listed when its batch is returned */
+                          (seed, epoch, unreadable sample, number of its draw in the epoch,
+                          attempt), in at most 100 attempts. The unreadable sample is counted and
+                          listed when its batch is returned */
 } ls_bad_image;
 
-/* LS_SEED_BY_WORKER imitates PyTorch's worker_init_fn: each worker has its own random sequence,
- * which depends on the seed and the worker's number and restarts each epoch. Of n workers each
- * takes every n-th batch. So the NUMBER OF WORKERS CHANGES THE RESULTS; 0 and 1 workers differ,
- * too. With a fixed number of workers a run is reproducible, also if it is resumed in the middle of
- * an epoch. It is meant for experiments. The order of the samples is the same with both values. */
+/* LS_SEED_BY_WORKER imitates the per-worker seeding of PyTorch's DataLoader: each worker has its
+ * own random sequence, which depends on the seed and the worker's number and restarts each epoch.
+ * With n workers, each worker loads every n-th batch. So the NUMBER OF WORKERS CHANGES THE RESULTS;
+ * 0 and 1 workers differ, too. With a fixed number of workers a run is reproducible, even if it is
+ * resumed in the middle of an epoch. It is meant for experiments. The order of the samples is the
+ * same with both values. */
 typedef enum ls_seeding {
     LS_SEED_BY_SAMPLE, /* random choices are keyed by (seed, epoch, sample) */
     LS_SEED_BY_WORKER
 } ls_seeding;
 
-/* Only the region of a JPEG file that the crop needs is decoded. EXACT gives the pixels of the
- * whole image. FAST decodes at 1/2, 1/4 or 1/8 of the size, the smallest that is not below the size
- * after resizing. Its pixels differ and are slightly less sharp. The mode is part of a run's
- * identity. LS_ERR_INVALID for datasets in memory and packs of pixels. */
+/* Only the region of a JPEG file that the crop needs is decoded. EXACT gives the same pixels in
+ * that region as decoding the whole image. FAST decodes at 1/2, 1/4 or 1/8 of the size, the
+ * smallest that is not below the size after resizing. Its pixels differ and are slightly less
+ * sharp. The mode is part of a run's identity. LS_ERR_INVALID for datasets in memory and packs of
+ * pixels. */
 typedef enum ls_decode { LS_DECODE_EXACT, LS_DECODE_FAST } ls_decode;
 
+/* Ops with random magnitudes, as torchvision defines them for PIL images: identity, shear,
+ * translate, rotate (to the nearest pixel; pixels from outside are 0), brightness, color, contrast,
+ * sharpness, posterize, solarize, autocontrast, equalize. */
+typedef enum ls_auto_augment {
+    LS_AUTO_AUGMENT_NONE,
+    LS_AUTO_AUGMENT_TRIVIAL, /* TrivialAugmentWide (Mueller and Hutter 2021): one op, whose
+                                magnitude is one of 31 */
+    LS_AUTO_AUGMENT_RAND     /* RandAugment (Cubuk et al. 2020): two ops at magnitude 9 of 0..30 */
+} ls_auto_augment;
+
+/* Which samples an epoch has. With BALANCED each class that has samples is drawn equally often: of
+ * n samples in K such classes, n / K times, rounded up or down, so that the number of steps stays
+ * the same. Samples of rare classes are drawn several times, those of frequent classes not in each
+ * epoch; within a class the numbers of draws differ by at most 1. Each draw of a sample has its own
+ * random transforms. It requires shuffle and labels (LS_ERR_INVALID), and is for training. */
+typedef enum ls_sampler {
+    LS_SAMPLER_ALL, /* each sample once */
+    LS_SAMPLER_BALANCED
+} ls_sampler;
+
 typedef struct ls_loader_config {
-    int64_t batch;  /* images per batch; required */
-    int workers;    /* threads that load; 0 = the calling thread loads */
-    int prefetch;   /* with workers: batches that may be ready or in progress ahead of the caller;
-                       0 = 4. Several workers share a batch, so few are enough */
-    bool shuffle;   /* order by keyed permutation of the epoch; otherwise by sample number */
-    bool drop_last; /* leave out the last batch when it would be smaller; an error when none is left
-                     */
+    int64_t batch_size; /* images per batch; required */
+    int workers;        /* threads that load; 0 = the calling thread loads */
+    int prefetch; /* with workers: number of batches that are prefetched, ready or in progress;
+                     0 = 4. All workers load images of the same batch, so a few batches are
+                     enough */
+    bool shuffle; /* true: a keyed permutation per epoch; false: by sample number */
+    ls_sampler sampler;
+    bool drop_last; /* drop the last batch if it is incomplete; an error if no batch
+                       remains */
     bool honour_exif;
     ls_decode decode;
     ls_bad_image on_bad_image;
-    /* An image whose header states more pixels is a bad image; 0 = LS_DEFAULT_MAX_PIXELS. The limit
+    /* An image whose header states more pixels is unreadable; 0 = LS_DEFAULT_MAX_PIXELS. The limit
      * is part of a run's identity, because it determines which images are replaced. LS_ERR_INVALID
      * for datasets in memory. */
     int64_t max_pixels;
     ls_seeding seeding;
+    /* Batches of one channel from images of three: Pillow's convert("L"), the luma of ITU-R BT.601,
+     * (19595 R + 38470 G + 7471 B + 32768) >> 16, computed after the geometry below. A grey file
+     * gives its own pixels, a dataset of one channel is unchanged. */
+    bool grey;
 
-    /* Geometry, in this order: resize, random resized crop or crop, flip. All batches have the same
-     * height and width; an image that cannot be transformed to that size is a bad image. Sizes and
-     * rounding are those of torchvision. A field that would have no effect is an error. */
+    /* Geometry, in this order: resize, random resized crop or crop, flips. All batches have the
+     * same height and width; an image that cannot be transformed to that size is unreadable. Sizes
+     * and rounding are those of torchvision. A field that would have no effect is an error. */
     int64_t resize; /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
     int64_t crop;   /* side of the square crop; 0 = no crop: all images must have the size of the
                        first readable one */
-    int64_t crop_padding; /* > 0: zeros added on each side, and the crop's position is random (else
-                             the centre) */
+    int64_t crop_padding;     /* > 0: pads each side with zeros and takes a random crop; 0: centre
+                                 crop */
     bool random_resized_crop; /* a random area and aspect ratio, resized to crop x crop (Szegedy et
                                  al. 2015) */
-    float scale_min, scale_max; /* of its area; 0, 0 = 0.08, 1 */
-    float ratio_min, ratio_max; /* of its aspect; 0, 0 = 3/4, 4/3 */
-    float flip;                 /* probability of a horizontal flip */
+    float scale_min, scale_max;      /* range of the crop's area, as a fraction of the image;
+                                        0, 0 = 0.08, 1 */
+    float ratio_min, ratio_max;      /* range of its aspect ratio; 0, 0 = 3/4, 4/3 */
+    float flip_probability;          /* probability of a horizontal flip */
+    float vertical_flip_probability; /* probability of a vertical flip */
 
-    /* Normalisation, done on the device: (x / 255 - mean) / std per channel; all 0 =
+    /* Random changes of the cropped image's pixels, in this order. Operations and magnitudes are
+     * those of torchvision, the pixels those of Pillow. */
+    ls_auto_augment auto_augment;
+    /* Colour jitter. The factors of brightness, contrast and saturation are uniform in [1 - x,
+     * 1 + x], not below 0; the hue is rotated by a uniform fraction of a circle in [-hue, hue], hue
+     * at most 0.5. The order of the four is random. Saturation and hue require images of three
+     * channels (with `grey` they come before the conversion). */
+    float brightness, contrast, saturation, hue;
+    /* Probability that a box is erased (Zhong et al. 2017): 0.02 to 0.33 of the area, height /
+     * width 0.3 to 3.3; none if ten random boxes do not fit. Its bytes are those nearest to
+     * 255 mean, so a normalized value is within 0.5 / (255 std) of 0. */
+    float random_erase;
+
+    /* Mixup (Zhang et al. 2018) and cutmix (Yun et al. 2019) of each batch, after all transforms of
+     * its images, as torchvision's MixUp and CutMix do it: image i is mixed with image i - 1, the
+     * first with the last. lambda is drawn from Beta(alpha, alpha), keyed by (seed, epoch, step)
+     * with both values of `seeding`, and rounded to a multiple of 2^-14.
+     *   mixup: lambda x_i + (1 - lambda) x_{i-1}, rounded to u8: within 0.5 / (255 std) of the
+     *     blend of normalized values
+     *   cutmix: a box of (1 - lambda) of the area around a random pixel, cut off at the edges, is
+     *     that of x_{i-1}; lambda becomes the share of the area outside of it
+     * With both, one of the two is drawn for each batch with probability 0.5. 0 = off, else 0.001
+     * to 1000. The batches have targets. LS_ERR_INVALID without labels. For training. */
+    float mixup_alpha, cutmix_alpha;
+
+    /* Normalization, done on the device: (x / 255 - mean) / std per channel; all 0 =
      * ImageNet's values (for one channel their average, 0.449 and 0.226). */
     float mean[3], std[3];
 } ls_loader_config;
 
-/* Opens a loader over a dataset. All batches and threads are created here. The threads block all
- * signals, and the allocator is the only function of the program that they call. */
+/* Opens a loader over a dataset. Allocates all memory for batches and starts all threads. The
+ * threads block all signals. The only callbacks that they call are the context's allocator and
+ * `load` of ls_dataset_callbacks. */
 LS_API ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config);
 LS_API void ls_loader_close(ls_loader **loader);
 
-/* A net's input. */
+/* The specification of a net's input. */
 typedef struct ls_input_spec {
-    ls_spec image;         /* u8 [batch,H,W,C], or f32, which is not normalised */
+    ls_spec image;         /* u8 [batch,H,W,C], or f32, which is not normalized */
     float mean[4], std[4]; /* for u8, per channel: (x / 255 - mean) / std; std 0 = 1 */
     int n_classes;         /* 0 = no labels */
 } ls_input_spec;
-LS_API ls_input_spec ls_loader_spec(const ls_loader *loader);
+LS_API ls_input_spec ls_loader_input_spec(const ls_loader *loader);
 
-/* Steps per epoch, counting a partial last batch unless drop_last. */
+/* Steps per epoch, counting an incomplete last batch unless drop_last is set. */
 LS_API int64_t ls_loader_step_count(const ls_loader *loader);
 
 /* Borrowed until the next ls_loader_next, _start or _close. */
 typedef struct ls_batch {
     const ls_tensor *images; /* u8 [n,H,W,C] */
-    const ls_tensor *labels; /* i32 [n] */
-    const int64_t *samples;  /* n sample numbers: those that were loaded */
+    const ls_tensor *labels; /* i32 [n]; with mixup or cutmix the class with the larger share of the
+                                image, which top-1 counts (as in torchvision's scripts) */
+    const int64_t *samples;  /* numbers of the n samples, after replacement of unreadable ones */
     int64_t n; /* number of images; in a batch that the caller fills, 0 = as many as the tensor
                   has */
     int64_t epoch, step;
+    const ls_tensor *targets; /* for the net's input "target", of any shape [n,...]. A loader with
+                                 mixup or cutmix gives f32 [n,classes]: lambda for the image's class
+                                 plus 1 - lambda for that of the image mixed in. Else NULL */
+    bool is_last;             /* of the epoch: with gradient accumulation, ls_net_step updates */
 } ls_batch;
 
 /* Begins an epoch (0 to 2^20 - 1) at its first step, or at any step (for resuming). If an epoch is
  * in progress, its remaining batches are discarded. */
 LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
-/* The next batch in order. false at the end of the epoch and on an error, which ls_loader_status
- * returns. When several images of a batch are bad, the error names the first in its order. */
+/* Returns the next batch in order; false at the end of the epoch and on an error, which
+ * ls_loader_status returns. When several images of a batch are unreadable, the error names the
+ * first one in batch order. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 
 typedef struct ls_loader_stats {
     int64_t n_images;    /* delivered since the loader was opened */
-    int64_t n_bad;       /* different samples found unreadable */
+    int64_t n_bad;       /* number of distinct unreadable samples */
     double wait_seconds; /* time that the caller spent in ls_loader_next, waiting for a batch or
                             making it */
 } ls_loader_stats;

@@ -1,4 +1,4 @@
-/* export.h: which symbols a shared build shows. */
+/* export.h: symbol visibility and C linkage. */
 #ifndef LOCKSTEP_EXPORT_H
 #define LOCKSTEP_EXPORT_H
 
@@ -15,7 +15,7 @@
 #define LS_PRINTF(format_index, first_index)
 #endif
 
-/* Declarations stand between these, so that C++ finds them too. */
+/* Declarations between these have C linkage in C++. */
 #if defined(__cplusplus)
 #define LS_BEGIN_DECLARATIONS extern "C" {
 #define LS_END_DECLARATIONS   }

@@ -1,27 +1,31 @@
 /* lockstep.h: the whole API. The calls of a training program, in order:
  *
  *   ls_context_open          seed, threads, determinism                    context.h
- *   ls_image_folder_open     a folder of images, one sub-folder a class    data.h
- *                            (or a pack: such a folder in one file         pack.h)
+ *   ls_image_folder_open     images, one sub-folder per class              data.h
+ *                            or a pack: such a folder in one file          pack.h
  *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
  *   ls_net_build             compiles a model function                     nn.h, net.h
- *                            (the bundled ResNets are in                   models.h)
+ *                            (bundled models)                              models.h
  *   ls_sgd                   optimizer                                     optim.h
- *   ls_schedule_cosine       learning-rate schedule                        optim.h
- *   ls_context_status        the first error of the calls above, or LS_OK
- *   ls_context_warning       probable mistakes in it, such as a wrong folder
+ *   ls_schedule_open         learning rate schedule                        optim.h
+ *   ls_context_status        the first error of the calls above, or LS_OK  context.h
+ *   ls_context_warning       probable mistakes, such as a wrong folder     context.h
  *   ls_trainer_open, _run    epochs, validation, metrics, checkpoints      trainer.h
- *   ls_evaluate              the averages of a net over a loader
- *   ls_context_close         frees everything
+ *   ls_evaluate              loss and accuracy, averaged over a loader     trainer.h
+ *   ls_predict               probabilities of the classes for a batch      trainer.h
+ *   ls_context_close         frees everything                              context.h
  *
  * The training loop can also be written by hand:
  *
- *   ls_loader_start, _next   for each epoch, for each batch:
- *   ls_net_step              forward, backward, update
- *   ls_net_results           its loss and metrics
+ *   ls_loader_start, _next   for each epoch, for each batch:               data.h
+ *   ls_net_step              forward, backward, update                     net.h
+ *   ls_net_results           the batch's loss and metrics                  net.h
  *   ls_run_log_step          digests of the step's inputs and results      run_log.h
- *   ls_net_evaluate          validation
- *   ls_checkpoint_save       weights, optimizer, position                  checkpoint.h
+ *   ls_net_evaluate          validation of one batch                       net.h
+ *   ls_checkpoint_save       weights, optimizer, position of the run       checkpoint.h
+ *
+ * Also: tensor.h (tensors, safetensors files), random.h (Philox), algorithm_cache.h (kernel
+ * selections in a file).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
  * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
@@ -29,6 +33,7 @@
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H
 
+#include <lockstep/algorithm_cache.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/context.h>
 #include <lockstep/data.h>
@@ -37,7 +42,6 @@
 #include <lockstep/nn.h>
 #include <lockstep/optim.h>
 #include <lockstep/pack.h>
-#include <lockstep/algorithm_cache.h>
 #include <lockstep/random.h>
 #include <lockstep/run_log.h>
 #include <lockstep/status.h>

@@ -11,36 +11,40 @@ typedef struct ls_net ls_net;
 typedef struct ls_optimizer ls_optimizer;
 
 typedef enum ls_loss_kind {
-    LS_NO_LOSS,      /* losses, if any, are declared in the graph with ls_loss */
-    LS_CROSS_ENTROPY /* of the model's output [N,K] against the input "label", with the metrics
-                        "top1" (and "top5" for K > 5) */
+    LS_LOSS_NONE,         /* losses, if any, are declared in the graph with ls_loss */
+    LS_LOSS_CROSS_ENTROPY /* softmax cross-entropy of the model's output [N,K] and the labels in the
+                             input "label"; adds the metrics "top1" and, for K > 5, "top5" */
 } ls_loss_kind;
 
 typedef struct ls_loss_config {
     ls_loss_kind kind;
     float label_smoothing;
     const float *class_weights; /* n_classes of them, copied; NULL = all 1 */
+    bool soft_targets; /* the loss reads the input "target" f32 [N,K], class probabilities such as
+                          those of a loader with mixup, instead of the labels, which the metrics
+                          read. A batch without targets has those of its labels, one-hot (all 0 for
+                          label -1) */
 } ls_loss_config;
 
-/* The dtypes of values and of products.
+/* The dtypes of values and of matrix multiplications and convolutions.
  *
  * With BF16 and F16, activations and their gradients are 16-bit, and convolutions and linear layers
- * read compute weights: 16-bit copies of weights and biases, one per execution plan. Arithmetic on
- * them is f32: sums, normalisation, softmax. Parameters (ls_net_parameter_at), their gradients,
- * running statistics, losses, metrics, inputs, outputs, and the values that users' ops (ls_op) read
- * and write are F32. */
+ * read compute weights: 16-bit copies of weights and biases, one per execution plan. Sums,
+ * normalization and softmax are computed in f32. Parameters (ls_net_parameter_at), their gradients,
+ * running statistics, losses, metrics, inputs, outputs, and the values that custom ops read and
+ * write are F32. */
 typedef enum ls_precision {
     LS_PRECISION_F32,  /* f32 throughout */
     LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their operands to tf32's
                           10 bits of mantissa; sums stay f32. On CUDA devices only */
-    LS_PRECISION_BF16, /* 8 bits of mantissa, f32's range. A CPU without AVX512_BF16 or AMX stores
+    LS_PRECISION_BF16, /* 7 bits of mantissa, f32's range. A CPU without AVX512_BF16 or AMX stores
                           it and multiplies in f32: that saves memory, but little time */
-    LS_PRECISION_F16 /* 11 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. The CPU
-                        emulates it, by casts around f32's kernels */
+    LS_PRECISION_F16 /* 10 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. The CPU
+                        emulates it by casts around f32 kernels */
 } ls_precision;
 
 /* Loss scaling, for F16 only. The loss is multiplied by a scale, so that small gradients do not
- * vanish, and the optimizer's update divides the gradients by it. If a gradient overflows, the
+ * underflow, and the optimizer's update divides the gradients by it. If a gradient overflows, the
  * update is skipped (parameters and optimizer states do not change) and the scale is halved, to at
  * least 2^-24. After growth_interval consecutive updates it is doubled, to at most 2^24. Optimizers
  * of the same net share its scale and its count of skipped updates. */
@@ -49,17 +53,17 @@ typedef struct ls_loss_scale_config {
     int64_t growth_interval; /* updates, 1 to 2^24; 0 = 2000 */
 } ls_loss_scale_config;
 
-/* Activation checkpointing: which forward values the backward part recomputes instead of keeping
- * them in memory. It changes no bit of a result. */
+/* Activation checkpointing: which activations the backward pass recomputes instead of keeping them
+ * in memory. It does not change results. */
 typedef enum ls_recompute {
-    LS_RECOMPUTE_AUTO, /* on the CPU the first of three whose arena takes at most 75 % of the
-                          available memory when a shape is first planned: NONE; recomputing the
-                          results of normalisation, ReLU, additions and pooling; CHEAP. The
-                          available memory is the machine's, limited by control groups, ulimit -v
-                          and ls_context_config.memory_limit_bytes. On other devices NONE */
+    LS_RECOMPUTE_AUTO, /* on the CPU, the first of these whose arena takes at most 75 % of the
+                          available memory: (1) NONE, (2) recompute the results of batch norm,
+                          ReLU, addition and pooling, (3) CHEAP. Decided when a shape is first
+                          used. The available memory is the machine's, limited by control groups,
+                          ulimit -v and ls_context_config.memory_limit_bytes. Other devices: NONE */
     LS_RECOMPUTE_NONE, /* all values are kept */
-    LS_RECOMPUTE_CHEAP /* results of normalisation, ReLU, additions, pooling, and of convolutions
-                          with up to 64 products per result */
+    LS_RECOMPUTE_CHEAP /* recompute the results of batch norm, ReLU, addition and pooling, and of
+                          convolutions with up to 64 multiply-adds per output element */
 } ls_recompute;
 
 typedef struct ls_net_config {
@@ -68,12 +72,14 @@ typedef struct ls_net_config {
     ls_precision precision;
     ls_loss_scale_config loss_scale; /* not for inference, nor for other precisions than F16 */
     ls_recompute recompute;          /* trades time for memory */
-    int max_execution_plans; /* input shapes whose plans are kept; 0 = 8. The least recently used
-                      plan is dropped first */
+    int max_execution_plans; /* input shapes whose execution plans are cached; 0 = 8. A shape can
+                                have a plan for training and one for evaluation, so twice as many
+                                plans are kept; the least recently used one is dropped first */
     int64_t steps;  /* expected number of steps, or evaluations of an inference net, with inputs of
                        these shapes; 0 = unknown, taken as 25. With benchmark = on, timing takes at
-                       most 3 % of the estimated time of these steps, longest ops first */
-    bool inference; /* no backward plan: ls_net_step and ls_net_backward are errors */
+                       most 3 % of the estimated time of these steps (or 30 ms if that is more),
+                       longest ops first */
+    bool inference; /* no backward pass: ls_net_step and ls_net_backward are errors */
 } ls_net_config;
 
 /* Calls model(graph, input, options) once and builds the execution plans for config->input's shape.
@@ -84,24 +90,30 @@ LS_API ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *opti
 LS_API void ls_net_close(ls_net **net);
 LS_API ls_context *ls_net_context(ls_net *net);
 
-typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
+typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
 
-/* Forward, backward and update over one batch, as one call list. opt NULL = forward and backward
- * only. Errors: LS_ERR_SHAPE if batch->n is not the number of images; those of ls_net_feed;
+/* Runs forward, backward and update on one batch. opt NULL = forward and backward only. An
+ * optimizer with `accumulate` updates in some of the steps only (optim.h). Errors:
+ * LS_ERR_SHAPE if batch->n is neither 0 nor the number of images; those of ls_net_feed;
  * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
-/* Forward in evaluation mode over one batch: outputs, losses, metrics. Where batch->labels is NULL
- * and "label", the input of the config loss, was not fed, outputs only: then ls_net_loss and
- * ls_net_metric are LS_ERR_INVALID. */
+/* Forward in evaluation mode over one batch: outputs, losses, metrics. If batch->labels is NULL and
+ * the input "label" was not fed, only outputs are computed; ls_net_loss and ls_net_metric then
+ * return LS_ERR_INVALID. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
-/* The same in separate calls. Inputs are named as in the graph; the model's input is "input", the
- * config loss's labels "label". The tensor must belong to the net's context and stay open until the
- * next forward, which copies it. dims[0] may be any batch size; execution plans are kept by shape.
- * Errors name the input: LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another
- * context.
+/* A step in separate calls: feed, forward, backward, ls_optimizer_step. Inputs are named as in the
+ * graph; the model's input is "input", the labels of ls_net_config.loss are "label", its soft
+ * targets "target". ls_net_step and ls_net_evaluate feed the batch's labels and targets to the
+ * inputs of these names, where the graph has them; targets that ls_net_config.loss does not read
+ * are LS_ERR_INVALID.
  *
- * Labels of cross-entropy are 0 to classes - 1, or -1 for a row to skip. Other labels are
+ * ls_net_feed: the tensor must belong to the net's context and stay open until the next forward,
+ * which copies it. dims[0]
+ * may be any batch size; execution plans are kept by shape. Errors name the input:
+ * LS_ERR_NOT_FOUND, LS_ERR_SHAPE, LS_ERR_MISMATCH for a tensor of another context.
+ *
+ * Labels of cross-entropy are 0 to classes - 1, or -1 for a row that is ignored. Other labels are
  * LS_ERR_INVALID before anything is computed; the error gives the label and its position. On a GPU
  * this check copies a caller's tensor to the host once after each write. */
 LS_API ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor);
@@ -111,8 +123,8 @@ ls_net_backward(ls_net *net); /* gradients of the sum of losses; overwrites the 
 /* Epoch and step key the random draws of dropout. ls_net_step sets them from the batch. */
 LS_API ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step);
 
-/* Results of the last forward: the sum of losses, and a metric by name ("top1", a fraction, of the
- * config loss). They wait for the device. */
+/* Results of the last forward: the sum of losses, and a metric by name, such as "top1" of
+ * ls_net_config.loss (a fraction). They wait for the device. */
 LS_API ls_status ls_net_loss(ls_net *net, double *loss);
 LS_API ls_status ls_net_metric(ls_net *net, const char *name, double *value);
 
@@ -121,21 +133,23 @@ typedef struct ls_metric_value {
     double value;     /* per image: a fraction for "top1" */
 } ls_metric_value;
 
-/* The numbers of a batch that ls_net_step or ls_net_evaluate has run. */
+/* The loss and metrics of a batch that ls_net_step or ls_net_evaluate has run. */
 typedef struct ls_results {
-    int64_t epoch, step, n; /* the batch's; n images */
-    bool has_loss;          /* false where the net has no loss or the batch no labels */
-    double loss;            /* the sum of losses, as ls_net_loss gives it; 0 without */
-    int n_metrics;          /* in the order of the graph; 0 where the batch had no labels */
+    int64_t epoch, step; /* of the batch */
+    int64_t n;           /* number of images in the batch; 0 = no results */
+    bool has_loss;       /* false where the net has no loss or the batch no labels */
+    double loss;         /* the sum of losses, as ls_net_loss gives it; 0 if has_loss is false */
+    int n_metrics;       /* in the order of the graph; 0 where the batch had no labels */
     ls_metric_value metrics[LS_MAX_METRICS];
-    double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 where nothing measures it */
+    double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 without clip_norm and loss
+                             scaling, and in a step without an update */
 } ls_results;
 /* The value of the metric of that name; 0 where there is none. */
 LS_API double ls_results_metric(const ls_results *results, const char *name);
 
-/* The results of the oldest batch whose results were not returned yet, without waiting for the
- * device. On a GPU they are those of the previous batch, because the last one is still running. On
- * the CPU they are those of the last batch:
+/* Returns the results of the oldest batch whose results were not returned yet, without waiting for
+ * the device. On a GPU they are those of the previous batch, because the last one is still running.
+ * On the CPU they are those of the last batch:
  *
  *     while (ls_loader_next(loader, &b)) {
  *         LS_TRY(ls_net_step(net, opt, &b, lr));
@@ -146,20 +160,20 @@ LS_API double ls_results_metric(const ls_results *results, const char *name);
  *     if (r.n > 0) ...
  *
  * *out is all 0 if there are no results. ls_net_last_results waits and so also returns those of the
- * last batch. Results that are not read are dropped two batches later. */
+ * last batch. Only the results of the last two batches are kept. */
 LS_API ls_status ls_net_results(ls_net *net, ls_results *out);
 LS_API ls_status ls_net_last_results(ls_net *net, ls_results *out);
 
-/* A named output, dense; the model's result is "output". Borrowed until the next forward or close.
- */
+/* A named output, dense; the model's result is "output". Borrowed until the next forward or
+ * close. */
 LS_API const ls_tensor *ls_net_output(ls_net *net, const char *name);
-/* The gradient of the loss with respect to a fed f32 input. ls_net_want_gradient must precede the
- * first backward. With loss scaling it is the gradient of the scaled loss. */
-LS_API ls_status ls_net_want_gradient(ls_net *net, const char *input);
+/* The gradient of the loss with respect to a fed f32 input. ls_net_require_input_gradient must
+ * precede the first backward. With loss scaling it is the gradient of the scaled loss. */
+LS_API ls_status ls_net_require_input_gradient(ls_net *net, const char *input);
 LS_API const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input);
 
 /* Parameters and buffers (running statistics) in the order of the graph. The tensors are borrowed
- * views into the net's blocks: dense, in memory order (convolution weights [O,H,W,I]); valid as
+ * views into memory of the net: dense, in memory order (convolution weights [O,H,W,I]); valid as
  * long as the net. */
 typedef struct ls_parameter_info {
     const char *name;
@@ -169,15 +183,18 @@ typedef struct ls_parameter_info {
                                   there is loss scaling */
     bool frozen;
 } ls_parameter_info;
+/* Counts parameters and buffers, unlike ls_net_parameter_element_count. */
 LS_API int64_t ls_net_parameter_count(const ls_net *net);
 LS_API ls_parameter_info ls_net_parameter_at(const ls_net *net, int64_t i);
 /* The value of a parameter or buffer; NULL and an error if the name is unknown. */
 LS_API ls_tensor *ls_net_parameter(ls_net *net, const char *name);
-LS_API int64_t
-ls_net_parameter_elements(const ls_net *net); /* trained elements; buffers not counted */
+/* The number of elements of all parameters, including frozen ones; buffers are not counted. */
+LS_API int64_t ls_net_parameter_element_count(const ls_net *net);
 
 /* Parameters whose name matches the pattern (as in a shell: * ? [..]) are frozen or unfrozen.
  * Frozen parameters have no gradient and no optimizer updates them. Takes effect at the next step.
+ * A batch norm whose weight and bias are both frozen uses its running statistics in training, too,
+ * and does not update them (PyTorch: eval mode of that module).
  * A pattern without a match is an error. The list of frozen parameters is part of a run's identity,
  * so ls_checkpoint_load requires the same list as when the checkpoint was saved. */
 LS_API ls_status ls_net_freeze(ls_net *net, const char *pattern);
@@ -195,13 +212,13 @@ LS_API ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
 LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {
-    size_t parameter_bytes; /* parameters and buffers, and the parameters' 16-bit copy */
+    size_t parameter_bytes; /* parameters, buffers and compute weights */
     size_t gradient_bytes;
-    size_t arena_bytes;    /* activations, their gradients and workspaces of the largest plan */
+    size_t arena_bytes;    /* activations, gradients and workspaces: largest execution plan */
     size_t scratch_bytes;  /* per-thread scratch of the kernels */
     size_t unshared_bytes; /* size of the arena if no two values shared memory */
 } ls_net_memory;
-LS_API ls_net_memory ls_net_memory_plan(const ls_net *net);
+LS_API ls_net_memory ls_net_memory_usage(const ls_net *net);
 
 LS_END_DECLARATIONS
 

@@ -21,21 +21,20 @@ LS_API ls_shape ls_node_shape(const ls_node *node);
 LS_API ls_context *ls_graph_context(ls_graph *graph);
 
 /* Prefixes the names of the layers up to ls_scope_end, printf style:
- * ls_scope(g, "layer%d.%d", i, j) ... ls_scope_end(g). */
-LS_API void ls_scope(ls_graph *graph, const char *format, ...) LS_PRINTF(2, 3);
+ * ls_scope_begin(g, "layer%d.%d", i, j) ... ls_scope_end(g). */
+LS_API void ls_scope_begin(ls_graph *graph, const char *format, ...) LS_PRINTF(2, 3);
 LS_API void ls_scope_end(ls_graph *graph);
 
-/* An additional input, fed by name with ls_net_feed. f32, or i32 for labels. dims[0] is the batch.
- */
+/* An additional input, fed by name with ls_net_feed: f32, or i32 for labels; dims[0] = batch. */
 LS_API ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec);
 /* An additional output, read by name with ls_net_output. Returns node. */
 LS_API ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node);
-/* An additional loss: a node of one element; the net minimises the sum of weight * loss. weight 0
- * = 1. Returns node. */
+/* An additional loss: a node of one element; the net minimizes the sum of weight * loss. `weight`
+ * 0 means 1. Returns node. */
 LS_API ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight);
-/* A metric: a node of one F32 element that holds a count over the batch, such as that of ls_top_k.
- * It is reported by name, divided by the number of images. At most LS_MAX_METRICS, including those
- * of the config loss. Returns node. */
+/* A metric: a node of one F32 element that holds a count over the batch, such as the result of
+ * ls_top_k_correct. It is reported by name, divided by the number of images. At most
+ * LS_MAX_METRICS, including those that ls_net_config.loss adds. Returns node. */
 enum { LS_MAX_METRICS = 8 };
 LS_API ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node);
 
@@ -46,6 +45,7 @@ typedef enum ls_init {
     LS_INIT_XAVIER,         /* uniform, limit sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010) */
     LS_INIT_UNIFORM_FAN_IN, /* uniform, limit 1 / sqrt(fan_in): PyTorch's default for linear and
                                conv */
+    LS_INIT_NORMAL,         /* normal, std 0.01 (Krizhevsky et al. 2012) */
     LS_INIT_ZERO,
     LS_INIT_ONE
 } ls_init;
@@ -53,11 +53,12 @@ typedef enum ls_init {
 typedef struct ls_conv2d_config {
     int kernel, kernel_w;     /* height and width; kernel_w 0 = kernel. kernel 0 = 1 */
     int stride, stride_w;     /* stride 0 = 1; stride_w 0 = stride */
-    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, LS_NONE = 0 */
+    int padding, padding_w;   /* zeros on each side; padding_w 0 = padding, LS_ZERO_INT = 0 */
     int dilation, dilation_w; /* dilation 0 = 1; dilation_w 0 = dilation */
     int groups;               /* 0 = 1 */
-    bool bias;                /* initially uniform, limit 1 / sqrt(fan_in), as in PyTorch */
+    bool bias;                /* default: no bias (PyTorch: True) */
     ls_init init;             /* of the weight; default: He normal, fan out */
+    ls_init bias_init;        /* default: uniform, limit 1 / sqrt(fan_in), as in PyTorch */
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels].
@@ -67,10 +68,10 @@ LS_API ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t
                           const ls_conv2d_config *config);
 
 typedef struct ls_batch_norm_config {
-    float epsilon;  /* 0 = 1e-5 */
-    float momentum; /* 0 = 0.1: running = (1 - momentum) running + momentum batch; variance unbiased
-                     */
-    bool zero_scale; /* initial scale 0 instead of 1 (Goyal et al. 2017, section 5.1) */
+    float epsilon;   /* 0 = 1e-5 */
+    float momentum;  /* 0 = 0.1: running = (1 - momentum) * running + momentum * batch; running_var
+                        takes the unbiased variance of the batch */
+    bool zero_scale; /* the weight is initially 0 instead of 1 (Goyal et al. 2017, section 5.1) */
 } ls_batch_norm_config;
 /* x [N,H,W,C] or [N,C]: per channel (x - mean) / sqrt(variance + epsilon) * weight + bias; batch
  * statistics (biased variance) in training, running statistics in evaluation (Ioffe & Szegedy
@@ -78,15 +79,41 @@ typedef struct ls_batch_norm_config {
 LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
                               const ls_batch_norm_config *config);
 
-/* max(x, 0), in place when no other node reads x. */
-LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);
-/* 1 / (1 + e^-x) of each element; x of any shape. */
-LS_API ls_node *ls_sigmoid(ls_graph *graph, ls_node *x);
+typedef struct ls_layer_norm_config {
+    float epsilon; /* 0 = 1e-5 */
+} ls_layer_norm_config;
+/* x [N,H,W,C] or [N,C]: (x - mean) / sqrt(variance + epsilon) * weight + bias, with the mean and
+ * the biased variance over the channels of each pixel (Ba et al. 2016; torch.nn.LayerNorm(C) of
+ * channels-last tensors). Parameters: <name>.weight, .bias [C]. */
+LS_API ls_node *ls_layer_norm(ls_graph *graph, const char *name, ls_node *x,
+                              const ls_layer_norm_config *config);
+
+typedef struct ls_group_norm_config {
+    float epsilon; /* 0 = 1e-5 */
+} ls_group_norm_config;
+/* The same with statistics over all pixels of an image and C / groups adjacent channels (Wu & He
+ * 2018; torch.nn.GroupNorm). LS_ERR_SHAPE if groups does not divide C. */
+LS_API ls_node *ls_group_norm(ls_graph *graph, const char *name, ls_node *x, int64_t groups,
+                              const ls_group_norm_config *config);
+
+/* x [N,H,W,C] or [N,C]: e^x / sum of e^x over the channels. ls_cross_entropy takes logits, and
+ * needs no softmax before it. */
+LS_API ls_node *ls_softmax(ls_graph *graph, ls_node *x);
+
+/* Functions of each element; x of any shape. */
+LS_API ls_node *ls_relu(ls_graph *graph, ls_node *x);    /* max(x, 0) */
+LS_API ls_node *ls_relu6(ls_graph *graph, ls_node *x);   /* min(max(x, 0), 6) */
+LS_API ls_node *ls_sigmoid(ls_graph *graph, ls_node *x); /* 1 / (1 + e^-x) */
+LS_API ls_node *ls_tanh(ls_graph *graph, ls_node *x);
+LS_API ls_node *ls_silu(ls_graph *graph, ls_node *x); /* x sigmoid(x), also called swish */
+/* x P(x), P the distribution function of the standard normal distribution (Hendrycks & Gimpel
+ * 2016); PyTorch: approximate='none'. */
+LS_API ls_node *ls_gelu(ls_graph *graph, ls_node *x);
 
 typedef struct ls_linear_config {
     bool no_bias;
-    ls_init init; /* of the weight; default: uniform, limit 1 / sqrt(fan_in), as PyTorch's. The bias
-                     always begins so */
+    ls_init init, bias_init; /* of the weight and the bias; default: uniform, limit 1 /
+                                sqrt(fan_in), as in PyTorch */
 } ls_linear_config;
 /* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias
  * [features]. */
@@ -94,15 +121,21 @@ LS_API ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t
                           const ls_linear_config *config);
 
 typedef struct ls_pool_config {
-    int kernel, stride,
-        padding; /* square; stride 0 = kernel. Averages count padded zeros, as PyTorch by default */
+    int kernel, stride, padding; /* the same in both directions; kernel: required; stride 0 =
+                                    kernel. ls_avg_pool counts the padded zeros (PyTorch:
+                                    count_include_pad=True); ls_max_pool ignores the padding */
 } ls_pool_config;
 LS_API ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_global_avg_pool(ls_graph *graph, ls_node *x); /* [N,H,W,C] -> [N,C] */
+/* [N,H,W,C] -> [N,side,side,C]: averages of windows of equal size, as torch.nn.AdaptiveAvgPool2d.
+ * With H = W = side it is x. LS_ERR_UNSUPPORTED unless H and W are the same multiple of side,
+ * LS_ERR_INVALID for a side below 1. */
+LS_API ls_node *ls_adaptive_avg_pool(ls_graph *graph, ls_node *x, int64_t side);
 
 LS_API ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b); /* same shape */
-LS_API ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b); /* same shape; a b, by element */
+LS_API ls_node *ls_mul(ls_graph *graph, ls_node *a,
+                       ls_node *b); /* same shape; element-wise product */
 /* Concatenates n nodes along their channels, in order: [N,H,W,C_i] -> [N,H,W,sum of C_i], or
  * [N,C_i] -> [N,sum of C_i]. A node may be given more than once. n is 1 to LS_MAX_CONCAT_INPUTS,
  * else LS_ERR_INVALID. LS_ERR_SHAPE if any dimension other than the channels differs. */
@@ -113,75 +146,106 @@ LS_API ls_node *ls_pad_channels(ls_graph *graph, ls_node *x, int64_t channels);
 LS_API ls_node *ls_flatten(ls_graph *graph,
                            ls_node *x); /* [N,...] -> [N,product], in memory order */
 
-/* In training, each element is 0 with this probability, else divided by (1 - probability)
- * (Srivastava et al. 2014). */
+/* In training, each element is set to 0 with probability `probability`; the others are divided by
+ * (1 - probability) (Srivastava et al. 2014). */
 LS_API ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability);
+
+typedef enum ls_stochastic_depth_mode {
+    LS_STOCHASTIC_DEPTH_ROW,  /* one draw for each image */
+    LS_STOCHASTIC_DEPTH_BATCH /* one draw for the batch */
+} ls_stochastic_depth_mode;
+/* In training, each image of x [N,...] is set to 0 with probability `probability`, or all of them
+ * are; the others are divided by (1 - probability). For the branch of a residual block (Huang et
+ * al. 2016, "Deep networks with stochastic depth"; torchvision.ops.stochastic_depth). */
+LS_API ls_node *ls_stochastic_depth(ls_graph *graph, ls_node *x, float probability,
+                                    ls_stochastic_depth_mode mode);
 
 typedef struct ls_cross_entropy_config {
     float
         label_smoothing; /* in [0,1): target (1 - s) one-hot + s / classes (Szegedy et al. 2016) */
-    const float *
-        class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as PyTorch's */
+    const float *class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as in
+                                   PyTorch */
 } ls_cross_entropy_config;
-/* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. A label of -1 is left out of the
- * mean; where all labels are -1, loss and gradient are 0 (PyTorch: NaN). */
+/* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. Rows with label -1 are ignored
+ * (PyTorch: ignore_index); where all labels are -1, loss and gradient are 0 (PyTorch: NaN).
+ *
+ * Instead of labels it also takes targets f32 [N,K], the probabilities of the classes: the mean
+ * over the rows of -sum over k of W[k] t[k] log p[k], with t = (1 - s) target + s / K; so, as in
+ * PyTorch, class weights W do not change the divisor N. Targets of this and the next two losses
+ * must be an ls_input (LS_ERR_INVALID), and have no gradient. */
 LS_API ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
                                  const ls_cross_entropy_config *config);
 
-/* The number of rows, of N, whose label is among the k largest logits, counted on the device ->
- * [1]. A row counts if fewer than k other logits are greater than or equal to the label's, so ties
- * count against it. No gradient. */
-LS_API ls_node *ls_top_k(ls_graph *graph, ls_node *logits, ls_node *labels, int k);
+typedef struct ls_binary_cross_entropy_config {
+    const float *positive_weights; /* one per class, >= 0, copied; NULL = all 1. They multiply the
+                                      term of target 1 (PyTorch: pos_weight) */
+} ls_binary_cross_entropy_config;
+/* Binary cross-entropy of sigmoid(logits), for samples of several classes at once: logits [N,K],
+ * targets f32 [N,K] in [0,1] -> [1], the mean over all elements of
+ * -(w t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))), computed as
+ * (1 - t) x + (1 + (w - 1) t) (log(1 + e^-|x|) + max(-x, 0)), without overflow (PyTorch:
+ * BCEWithLogitsLoss). */
+LS_API ls_node *ls_binary_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *targets,
+                                        const ls_binary_cross_entropy_config *config);
+
+/* x [N,K], targets f32 [N,K] -> [1]: the mean over all elements of (x - target)^2, for regression
+ * (PyTorch: MSELoss). ls_flatten makes [N,K] of other shapes. */
+LS_API ls_node *ls_mse(ls_graph *graph, ls_node *x, ls_node *targets);
+
+/* Counts the rows whose label is among the k largest logits: logits [N,K], labels i32 [N] -> [1]. A
+ * row counts if fewer than k other logits are greater than or equal to the label's, so ties count
+ * against it. No gradient. */
+LS_API ls_node *ls_top_k_correct(ls_graph *graph, ls_node *logits, ls_node *labels, int k);
 
 /* ---- Custom parameters and ops ---- */
 
 typedef enum ls_parameter_kind {
     LS_PARAMETER_WEIGHT,
-    LS_PARAMETER_BIAS, /* like LS_PARAMETER_NORM, without weight decay with LS_DECAY_WEIGHTS */
-    LS_PARAMETER_NORM,
+    LS_PARAMETER_BIAS,  /* no weight decay with LS_WEIGHT_DECAY_WEIGHTS */
+    LS_PARAMETER_NORM,  /* no weight decay with LS_WEIGHT_DECAY_WEIGHTS */
     LS_PARAMETER_BUFFER /* running statistics: not trained; not for ls_parameter */
 } ls_parameter_kind;
-/* A trained f32 tensor, an input of ls_op. fan_in and fan_out are taken from the shape
- * [out,...,in]. Default init: He normal, fan out, for weights, 0 for biases, 1 for norms. */
+/* A trainable f32 tensor, which can be an input of ls_custom_op. fan_in and fan_out are taken from
+ * the shape [out,...,in]. Default init: weights He normal, fan out; biases 0; norms 1. */
 LS_API ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape,
                              ls_parameter_kind kind, ls_init init);
 
-enum { LS_MAX_OP_INPUTS = 5 };
-/* The arguments of a user's callback: dense f32 (or i32) arrays in logical order, in device memory.
- */
-typedef struct ls_op_call {
+enum { LS_MAX_CUSTOM_OP_INPUTS = 5 };
+/* The arguments of a custom op's callback: dense f32 (or i32) arrays in logical order, in device
+ * memory. */
+typedef struct ls_custom_op_call {
     int n_inputs;
-    const void *inputs[LS_MAX_OP_INPUTS];
+    const void *inputs[LS_MAX_CUSTOM_OP_INPUTS];
     const ls_spec *input_specs;
-    void *output; /* forward: the callback writes it. backward: the forward's output, read-only */
+    void *output; /* forward: the callback writes it. backward: the output of forward, read-only */
     ls_spec output_spec;
-    const float *output_gradient;             /* backward only */
-    float *input_gradients[LS_MAX_OP_INPUTS]; /* backward only: the callback writes all of each;
-                                                 NULL = not needed */
+    const float *output_gradient;                    /* backward only */
+    float *input_gradients[LS_MAX_CUSTOM_OP_INPUTS]; /* backward only: the callback writes all of
+                                                        each; NULL = not needed */
     bool training;
     void *user;
     void *stream; /* the device's cudaStream_t for the work; NULL on the CPU */
-} ls_op_call;
-typedef struct ls_op_config {
+} ls_custom_op_call;
+typedef struct ls_custom_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */
     ls_spec output;   /* f32; required. If dims[0] equals dims[0] of an input, it changes with the
                          batch size */
-    ls_status (*forward)(const ls_op_call *call);  /* required */
-    ls_status (*backward)(const ls_op_call *call); /* NULL = no gradient flows through */
-    void *user;                                    /* passed to both; must outlive the net */
+    ls_status (*forward)(const ls_custom_op_call *call);  /* required */
+    ls_status (*backward)(const ls_custom_op_call *call); /* NULL = not differentiable */
+    void *user;                                           /* passed to both; must outlive the net */
     const char *settings; /* all settings that change results, as text: "version 2, slope 0.1";
                              copied. It is part of a run's identity, like the kind: a checkpoint
                              with other settings is rejected. May be NULL */
     bool capturable; /* for CUDA: true promises that the callbacks only submit work to the stream,
-                        the same work in each call; they do not wait, allocate or copy to the
-                        memory. Steps with this op are then captured as CUDA graphs, and a replay
-                        does not call the callbacks. If false, nets with this op run op by op.
-                        Ignored on the CPU */
-} ls_op_config;
-/* The callbacks run on the thread that steps the net, one at a time. A status other than LS_OK ends
- * the step with that status. */
-LS_API ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
-                      const ls_op_config *config);
+                        the same work in each call; they do not synchronize, allocate, or copy to
+                        or from host memory. Steps with this op are then captured as CUDA graphs,
+                        and a replay does not call the callbacks. If false, nets with this op run op
+                        by op. Ignored on the CPU */
+} ls_custom_op_config;
+/* The callbacks run one at a time, in the thread that calls ls_net_step, ls_net_evaluate,
+ * ls_net_forward or ls_net_backward. A status other than LS_OK ends the step with that status. */
+LS_API ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs,
+                             ls_node *const *inputs, const ls_custom_op_config *config);
 
 LS_END_DECLARATIONS
 

@@ -6,16 +6,27 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* ---- Optimizers: one pass over the net's parameter block. The net must stay open. Frozen
- * parameters and their state do not change. ----
+/* ---- Optimizers. The net must stay open. Frozen parameters and their state do not change. ----
  *
  * Errors: LS_ERR_INVALID names the field, its value and what was expected; LS_ERR_MEMORY. A field
- * that would have no effect is an error. config NULL = all defaults. */
+ * that would have no effect is an error, except weight_decay_scope and steps_per_epoch. config NULL
+ * = all defaults. */
 
-typedef enum ls_decay {
-    LS_DECAY_ALL,    /* every parameter, as PyTorch's default */
-    LS_DECAY_WEIGHTS /* not biases, nor scale and bias of normalisation */
-} ls_decay;
+typedef enum ls_weight_decay_scope {
+    LS_WEIGHT_DECAY_ALL,    /* every parameter, as PyTorch's default */
+    LS_WEIGHT_DECAY_WEIGHTS /* weights only, not biases and batch norm parameters */
+} ls_weight_decay_scope;
+
+/* Parameters with a learning rate or a weight decay of their own. A parameter belongs to the last
+ * group whose pattern matches its name. Errors: LS_ERR_NOT_FOUND if a pattern matches no parameter;
+ * LS_ERR_INVALID if a group has no effect, for example because later groups match all of its
+ * parameters. */
+typedef struct ls_parameter_group {
+    const char *pattern; /* as in a shell (* ? [..]), like "fc.*"; required */
+    float lr_scale;      /* multiplies the learning rate of each step; 0 = 1; LS_ZERO = 0 */
+    float weight_decay;  /* replaces the optimizer's, where weight_decay_scope includes the
+                            parameter; 0 = the optimizer's; LS_ZERO = 0 */
+} ls_parameter_group;
 
 /* m = momentum m + (1 - dampening) g, in the first update m = g; p = p - lr m, or with nesterov
  * p = p - lr (g + momentum m). Without momentum p = p - lr g. */
@@ -24,9 +35,15 @@ typedef struct ls_sgd_config {
     float dampening; /* only with momentum and without nesterov */
     bool nesterov;
     float weight_decay; /* L2: added to the gradient as weight_decay * parameter */
-    ls_decay decay;
-    float clip_norm; /* > 0: gradients are scaled so that their global L2 norm is at most this,
-                        before weight decay; frozen parameters do not count */
+    ls_weight_decay_scope weight_decay_scope;
+    const ls_parameter_group *groups; /* n_groups of them, copied; NULL = none */
+    int n_groups;
+    float clip_norm;    /* > 0: gradients are scaled so that their global L2 norm is at most this,
+                           before weight decay; frozen parameters do not count */
+    float clip_value;   /* > 0: then each element of the gradients is limited to +-clip_value */
+    float ema_decay;    /* > 0: keeps moving averages of the weights, see ls_optimizer_swap_ema; in
+                           [0,1) */
+    int64_t accumulate; /* gradient accumulation: batches per update, see below; 0 = 1 */
 } ls_sgd_config;
 LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
 
@@ -36,163 +53,161 @@ LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
  * sqrt(v) then weakens where gradients are large. AdamW (Loshchilov & Hutter 2019) multiplies the
  * parameter by 1 - lr * weight_decay instead, independently of the gradient's statistics. */
 typedef struct ls_adam_config {
-    float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO */
-    float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO */
+    float beta1;        /* in [0,1); 0 = 0.9; LS_ZERO = 0 */
+    float beta2;        /* in [0,1); 0 = 0.999; LS_ZERO = 0 */
     float epsilon;      /* 0 = 1e-8 */
-    float weight_decay; /* 0 = none in ls_adam, 0.01 in ls_adamw; LS_ZERO */
-    ls_decay decay;
-    float clip_norm; /* as above */
+    float weight_decay; /* 0 = none in ls_adam, 0.01 in ls_adamw; LS_ZERO = 0 */
+    ls_weight_decay_scope weight_decay_scope;
+    const ls_parameter_group *groups; /* as above */
+    int n_groups;
+    float clip_norm, clip_value, ema_decay; /* as above */
+    int64_t accumulate;                     /* as above */
 } ls_adam_config;
 LS_API ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config);
 LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
 
-LS_API void ls_optimizer_close(ls_optimizer **opt);
-/* One update from the net's gradients with this learning rate (>= 0). Each backward pass allows one
- * update: LS_ERR_INVALID if there are no gradients or they were already used. */
-LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double lr);
-/* The number of updates, one count for all parameters: Adam's t plus the updates that loss scaling
- * has skipped. */
-LS_API int64_t ls_optimizer_step_count(const ls_optimizer *opt);
-LS_API ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps); /* when restoring */
-/* Global L2 norm of the gradients in the last step, before clipping, without the loss scale: not
- * finite when the update was skipped. Only with clip_norm or loss scaling. */
-LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
-LS_API const char *ls_optimizer_name(const ls_optimizer *opt); /* "sgd", "adam", "adamw" */
+/* RMSprop (Tieleman & Hinton 2012): v = alpha v + (1 - alpha) g^2; d = g / (sqrt(v) + epsilon), or
+ * with centered a = alpha a + (1 - alpha) g; d = g / (sqrt(v - a^2) + epsilon). p = p - lr d, or
+ * with momentum m = momentum m + d; p = p - lr m. */
+typedef struct ls_rmsprop_config {
+    float alpha;   /* in [0,1); 0 = 0.99; LS_ZERO = 0 */
+    float epsilon; /* 0 = 1e-8 */
+    float momentum;
+    bool centered;
+    float weight_decay; /* L2, as in ls_sgd */
+    ls_weight_decay_scope weight_decay_scope;
+    const ls_parameter_group *groups; /* as above */
+    int n_groups;
+    float clip_norm, clip_value, ema_decay; /* as above */
+    int64_t accumulate;                     /* as above */
+} ls_rmsprop_config;
+LS_API ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config);
 
-/* State tensors for checkpoints: one f32 tensor per state and parameter, borrowed views into the
- * optimizer's blocks, named "momentum", "exp_avg", "exp_avg_sq". */
+/* Gradient accumulation, with `accumulate` N above 1: ls_net_step updates only on every N-th batch,
+ * and on a batch with is_last. The update takes the mean of the gradients of all batches since the
+ * previous one, as the PyTorch recipe that divides each loss by the number of batches; a last,
+ * smaller group of an epoch is divided by its own number (as timm). Weight decay, clipping, moving
+ * averages and loss scaling act in the update only. Batch norms take their statistics from each
+ * batch. The learning rate of the other batches is not used. The sum is in the order of the
+ * batches. After ls_net_step the net's gradients are those of the batch, or in an update the mean.
+ * Costs memory for one more block of gradients, the state "accumulated". A schedule should count
+ * updates: ls_schedule_lr(schedule, batch.epoch, batch.step / N), with (steps + N - 1) / N steps
+ * per epoch, as ls_trainer does. */
+
+LS_API void ls_optimizer_close(ls_optimizer **opt);
+/* One update from the net's gradients, and those of ls_optimizer_accumulate, with this learning
+ * rate (>= 0). Each backward pass allows one update: LS_ERR_INVALID if there are no gradients or
+ * they were already used. */
+LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double lr);
+/* Instead of an update: keeps the net's gradients for the next update, which takes the mean. The
+ * caller selects the number of batches. LS_ERR_INVALID as ls_optimizer_step, and without
+ * `accumulate` above 1. */
+LS_API ls_status ls_optimizer_accumulate(ls_optimizer *opt);
+/* The number of updates, including those that loss scaling has skipped (Adam's t does not count
+ * these). There is one count for all parameters. */
+LS_API int64_t ls_optimizer_step_count(const ls_optimizer *opt);
+/* When restoring. Accumulated gradients are dropped. */
+LS_API ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps);
+/* Global L2 norm of the gradients in the last update, before clipping, without the loss scale: not
+ * finite when the update was skipped. Requires clip_norm or loss scaling. */
+LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
+LS_API const char *ls_optimizer_name(
+    const ls_optimizer *opt); /* "sgd", "adam", "adamw", "rmsprop" */
+
+/* Exponential moving averages of all parameters and buffers, for optimizers with ema_decay. Until
+ * the first update, and after it, an average is the value itself; after each later update
+ * average = ema_decay average + (1 - ema_decay) value. Updates that loss scaling skips do not
+ * change it. As torchvision's ExponentialMovingAverage, which averages the buffers, too
+ * (use_buffers).
+ *
+ * Exchanges the net's values with their averages: call it before an evaluation of the averages, and
+ * again after it. In between, updates and checkpoints with the optimizer are LS_ERR_INVALID. Frozen
+ * parameters are averaged, too: the average of a constant is the constant. */
+LS_API ls_status ls_optimizer_swap_ema(ls_optimizer *opt);
+
+/* State tensors for checkpoints: one f32 tensor per state and parameter, borrowed views into memory
+ * of the optimizer, named "momentum", "exp_avg", "exp_avg_sq", "square_avg", "grad_avg",
+ * "accumulated" (the sum of the gradients of the batches since the last update; directly after an
+ * update it has no meaning). */
 LS_API int ls_optimizer_state_count(const ls_optimizer *opt);
 LS_API const char *ls_optimizer_state_name(const ls_optimizer *opt, int state);
 LS_API ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter);
 
 /* ---- Schedules: the learning rate (lr) as a pure function of (epoch, step); epochs, and the steps
- * in an epoch, are counted from 0. Only ls_schedule_reduce_on_plateau has a state: the reported
- * metrics. ----
- *
- * steps_per_epoch (ls_loader_step_count) is required where the learning rate changes in each step:
- * with warm-up, in ls_schedule_cosine without by_epoch, and in ls_schedule_one_cycle. Errors are
- * those of the optimizers. */
+ * in an epoch, are counted from 0. Only LS_SCHEDULE_REDUCE_ON_PLATEAU has a state: the reported
+ * metrics. Errors are those of the optimizers. ---- */
 
 typedef struct ls_schedule ls_schedule;
 
-/* Linear warm-up. With W = epochs * steps_per_epoch, step i = 0, 1, ... W - 1 has
- * lr (start + (1 - start) i / W), where lr is the schedule's first learning rate: the first step
- * has start * lr, and step W has lr. After the warm-up the schedule begins with its epoch 0, so
- * milestones and periods are counted from the end of the warm-up. */
-typedef struct ls_schedule_warmup {
-    int epochs;
-    float start; /* 0 = 0.01; LS_ZERO */
-} ls_schedule_warmup;
+typedef enum ls_schedule_kind {
+    /* Cosine annealing (Loshchilov & Hutter 2017) without restarts: min_lr +
+     * (lr - min_lr) (1 + cos(pi t / T)) / 2, with T = epochs - warmup_epochs; t and T are counted
+     * in steps, or with by_epoch in epochs. After T the learning rate stays at min_lr; in PyTorch's
+     * CosineAnnealingLR it increases again. */
+    LS_SCHEDULE_COSINE,
+    LS_SCHEDULE_CONSTANT,
+    LS_SCHEDULE_STEP,        /* lr gamma^floor(epoch / step_size) */
+    LS_SCHEDULE_EXPONENTIAL, /* lr gamma^epoch */
+    /* min_lr + (lr - min_lr) (1 - epoch / T)^power, T = epochs - warmup_epochs; then min_lr */
+    LS_SCHEDULE_POLYNOMIAL,
+    /* One cycle (Smith & Topin 2019), two cosine phases as in PyTorch's OneCycleLR: lr / div_factor
+     * -> lr -> lr / div_factor / final_div_factor, step by step; pct_start is its warm-up. */
+    LS_SCHEDULE_ONE_CYCLE,
+    /* Multiplies the learning rate by gamma when the reported metric has not improved for more than
+     * `patience` epochs; the `cooldown` epochs after such a reduction are not counted. The metric
+     * improves if it is below best * (1 - threshold), or above best * (1 + threshold) with
+     * maximize; NaN is no improvement. PyTorch: ReduceLROnPlateau with factor = gamma, mode = 'max'
+     * if maximize, and eps = 0. */
+    LS_SCHEDULE_REDUCE_ON_PLATEAU,
+    LS_SCHEDULE_MULTI_STEP, /* lr gamma^(number of milestones <= epoch) */
+    /* Cosine annealing with warm restarts (Loshchilov & Hutter 2017): cosines from lr to min_lr,
+     * the first of t_0 epochs, each of the next t_mult times as long as the one before it; in
+     * steps, or with by_epoch in epochs. PyTorch: CosineAnnealingWarmRestarts. */
+    LS_SCHEDULE_COSINE_RESTARTS
+} ls_schedule_kind;
 
-typedef struct ls_schedule_constant_config {
-    double lr;
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_constant_config;
-LS_API ls_schedule *ls_schedule_constant(ls_context *ctx,
-                                         const ls_schedule_constant_config *config);
-
-/* lr gamma^floor(epoch / step_size) */
-typedef struct ls_schedule_step_config {
-    double lr;
-    int step_size; /* required */
-    double gamma;  /* 0 = 0.1 */
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_step_config;
-LS_API ls_schedule *ls_schedule_step(ls_context *ctx, const ls_schedule_step_config *config);
-
-/* lr gamma^(number of milestones <= epoch) */
-typedef struct ls_schedule_multi_step_config {
-    double lr;
-    const int *milestones; /* epochs above 0, ascending; copied */
-    int n_milestones;
-    double gamma; /* 0 = 0.1 */
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_multi_step_config;
-LS_API ls_schedule *ls_schedule_multi_step(ls_context *ctx,
-                                           const ls_schedule_multi_step_config *config);
-
-/* lr gamma^epoch */
-typedef struct ls_schedule_exponential_config {
-    double lr;
-    double gamma; /* per epoch; required */
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_exponential_config;
-LS_API ls_schedule *ls_schedule_exponential(ls_context *ctx,
-                                            const ls_schedule_exponential_config *config);
-
-/* Cosine annealing (Loshchilov & Hutter 2017) without restarts: min_lr +
- * (max_lr - min_lr) (1 + cos(pi t / T)) / 2, with t counted in steps. After T the learning rate
- * stays at min_lr; in PyTorch's CosineAnnealingLR it increases again. */
-typedef struct ls_schedule_cosine_config {
-    double max_lr, min_lr;
-    int epochs; /* warm-up included: T = epochs - warmup_epochs, in steps */
-    int warmup_epochs;
-    float warmup_start; /* 0 = 0.01; LS_ZERO */
-    int64_t steps_per_epoch;
-    bool by_epoch; /* t and T are counted in epochs: the learning rate changes between epochs only,
-                      as in PyTorch's usual loop */
-} ls_schedule_cosine_config;
-LS_API ls_schedule *ls_schedule_cosine(ls_context *ctx, const ls_schedule_cosine_config *config);
-
-/* min_lr + (lr - min_lr) (1 - epoch / T)^power, T = epochs - warmup.epochs. After T the learning
- * rate stays at min_lr. */
-typedef struct ls_schedule_polynomial_config {
-    double lr, min_lr;
-    double power; /* 0 = 1 */
-    int epochs;   /* warm-up included */
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_polynomial_config;
-LS_API ls_schedule *ls_schedule_polynomial(ls_context *ctx,
-                                           const ls_schedule_polynomial_config *config);
-
-/* One cycle (Smith & Topin 2019), two cosine phases as in PyTorch's OneCycleLR: max_lr / div_factor
- * -> max_lr -> max_lr / div_factor / final_div_factor, step by step. It has no other warm-up than
- * pct_start. */
-typedef struct ls_schedule_one_cycle_config {
-    double max_lr;
-    double pct_start;                    /* fraction of the steps in which the learning rate
-                                            increases; 0 = 0.3 */
-    double div_factor, final_div_factor; /* 0 = 25, 1e4 */
-    int epochs;
-    int64_t steps_per_epoch;
-} ls_schedule_one_cycle_config;
-LS_API ls_schedule *ls_schedule_one_cycle(ls_context *ctx,
-                                          const ls_schedule_one_cycle_config *config);
-
-/* Multiplies the learning rate by gamma when the reported metric has not improved for more than
- * `patience` epochs; the next `cooldown` epochs are then not counted. The metric improves if it is
- * below best * (1 - threshold), or above best * (1 + threshold) with maximize, as in PyTorch; NaN
- * is no improvement. There is no counterpart of PyTorch's eps, which suppresses small changes of
- * the learning rate. */
-typedef struct ls_schedule_plateau_config {
-    double lr, min_lr;
-    double gamma; /* below 1; 0 = 0.1 */
-    int patience; /* 0 = 10; LS_NONE */
-    int cooldown;
-    double threshold; /* relative, below 1; 0 = 1e-4; LS_ZERO */
-    bool maximize;    /* the metric is better when larger */
-    int64_t steps_per_epoch;
-    ls_schedule_warmup warmup;
-} ls_schedule_plateau_config;
-LS_API ls_schedule *ls_schedule_reduce_on_plateau(ls_context *ctx,
-                                                  const ls_schedule_plateau_config *config);
+/* Linear warm-up: with W = warmup_epochs * steps_per_epoch, step i = 0, 1, ... W - 1 has
+ * lr (warmup_start + (1 - warmup_start) i / W). After the warm-up the schedule begins with its
+ * epoch 0, so milestones and periods are counted from the end of the warm-up. */
+typedef struct ls_schedule_config {
+    ls_schedule_kind kind;
+    double lr;               /* required; the maximum learning rate of the schedule */
+    int64_t steps_per_epoch; /* ls_loader_step_count, or updates (see accumulate); required where
+                                the learning rate changes in each step: in a warm-up, for cosine and
+                                cosine restarts without by_epoch, one cycle */
+    int64_t warmup_epochs;   /* not for one cycle */
+    double warmup_start;     /* 0 = 0.01; LS_ZERO = 0 */
+    int64_t epochs;          /* cosine, polynomial, one cycle: required; warm-up included */
+    bool by_epoch;           /* cosine, cosine restarts: the learning rate changes between epochs
+                                only, as in PyTorch's usual loop */
+    int64_t t_0, t_mult;     /* cosine restarts: epochs, required; 0 = 1 */
+    double min_lr;           /* cosine, cosine restarts, polynomial, reduce on plateau */
+    double gamma;            /* step, multi-step, reduce on plateau (below 1): 0 = 0.1;
+                                exponential: required */
+    int64_t step_size;       /* step: required */
+    const int *milestones;   /* multi-step: epochs above 0, ascending; copied */
+    int64_t n_milestones;
+    double power;                        /* polynomial: 0 = 1 */
+    double pct_start;                    /* one cycle: fraction of the steps in which the learning
+                                            rate increases; 0 = 0.3 */
+    double div_factor, final_div_factor; /* one cycle: 0 = 25, 1e4 */
+    int64_t patience, cooldown;          /* reduce on plateau; patience: 0 = 10; LS_ZERO_INT = 0 */
+    double threshold; /* reduce on plateau: relative, below 1; 0 = 1e-4; LS_ZERO = 0 */
+    bool maximize;    /* reduce on plateau: the metric is better when larger */
+} ls_schedule_config;
+LS_API ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config);
 
 LS_API void ls_schedule_close(ls_schedule **schedule);
 /* The learning rate of one step; 0 for NULL. */
 LS_API double ls_schedule_lr(const ls_schedule *schedule, int64_t epoch, int64_t step);
-/* Reports the validation metric of an epoch. Only ls_schedule_reduce_on_plateau uses it; other
- * schedules ignore it. */
+/* Reports the validation metric of an epoch; only LS_SCHEDULE_REDUCE_ON_PLATEAU uses it. */
 LS_API ls_status ls_schedule_report(ls_schedule *schedule, double metric);
-/* The state that results from the reports, for checkpoints: at most LS_SCHEDULE_STATE numbers. */
-enum { LS_SCHEDULE_STATE = 4 };
-LS_API void ls_schedule_get_state(const ls_schedule *schedule, double state[LS_SCHEDULE_STATE]);
+/* The state of the schedule, for checkpoints. */
+enum { LS_SCHEDULE_STATE_SIZE = 4 };
+LS_API void ls_schedule_get_state(const ls_schedule *schedule,
+                                  double state[LS_SCHEDULE_STATE_SIZE]);
 LS_API ls_status ls_schedule_set_state(ls_schedule *schedule,
-                                       const double state[LS_SCHEDULE_STATE]);
+                                       const double state[LS_SCHEDULE_STATE_SIZE]);
 
 LS_END_DECLARATIONS
 

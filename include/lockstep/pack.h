@@ -1,22 +1,22 @@
 /* pack.h: a folder of images in one file, for data that is read often or over a slow disk.
  *
  *   ls_dataset *train = ls_image_folder_open(ctx, "photos/train");
- *   ls_pack_part part = { "train", train };
- *   ls_pack_write(ctx, "photos.pack", 1, &part, NULL, NULL);
+ *   ls_pack_split split = { "train", train };
+ *   ls_pack_write(ctx, "photos.pack", 1, &split, NULL, NULL);
  *   ...
  *   train = ls_image_folder_open(ctx, "photos.pack/train");
  *
- * ls_image_folder_open and _open_classes open a pack like the folder that was packed; its parts are
- * opened like sub-folders. The index is read when the pack is opened, each image when it is needed.
- * A pack of files, or of their pixels, gives the same batches, bit for bit, and has the same digest
- * as the folder: a run begun on one can be resumed on the other. A pack of resized images is a
+ * ls_image_folder_open and _open_classes open a pack like the folder that was packed, and its
+ * splits like sub-folders. The index is read when the pack is opened, each image when it is needed.
+ * A pack of image files or of decoded pixels gives bit-identical batches, and has the same digest
+ * as the folder: a run that began on one can be resumed on the other. A pack of resized images is a
  * different dataset with its own digest.
  *
  * Damage to the index is detected when the pack is opened, damage to a sample's data when it is
- * first read; the sample is then a bad image (see on_bad_image of the loader). The file must not
- * change while it is open. A file that another process truncates, and a disk that fails, cause bad
- * images, too (LS_ERR_IO); no signal is raised. The file may be replaced by renaming another to its
- * path. */
+ * first read; the sample is then unreadable (see on_bad_image of the loader). The file must not
+ * change while it is open. A file that another process truncates, and a disk that fails, cause
+ * unreadable images, too (LS_ERR_IO); no signal is raised. The file may be replaced by renaming
+ * another to its path. */
 #ifndef LOCKSTEP_PACK_H
 #define LOCKSTEP_PACK_H
 
@@ -24,33 +24,33 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* The dataset of an image folder, which becomes the part `name`. The name "" is for a pack of one
- * part, which is opened by the path of the file alone. */
-typedef struct ls_pack_part {
+/* The dataset of an image folder, which becomes the split `name`. The name "" is for a pack of one
+ * split, which is opened by the path of the file alone. */
+typedef struct ls_pack_split {
     const char *name;
     ls_dataset *dataset;
-} ls_pack_part;
+} ls_pack_split;
 
 typedef struct ls_pack_config {
     bool pixels;    /* each image is stored decoded, u8 [H,W,3]: fast to read, but large */
     int64_t resize; /* > 0: stores pixels, each image resized so that its shorter side has this
                        size; smaller ones are enlarged */
-    ls_bad_image on_bad_image; /* SKIP: an unreadable image is packed as unreadable, with a
-                                  warning; loaders treat it like an unreadable file. At least one
+    ls_bad_image on_bad_image; /* SKIP: an unreadable image is packed as it is, with a warning;
+                                  loaders treat it like an unreadable file. At least one
                                   image must be readable */
     int workers;               /* threads that read and decode; 0 = the calling thread. The
                                   number does not change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
     bool overwrite;     /* replaces an existing file, unless it is an image to be packed */
 
-    /* Called for each sample by the calling thread; false stops with LS_ERR_IO and leaves no file.
-     */
+    /* Called for each sample by the calling thread. If it returns false, the call ends with
+     * LS_ERR_IO and writes no file; with `overwrite` the previous file is unchanged. */
     bool (*progress)(void *user, int64_t n_done, int64_t n_samples);
     void *user;
 } ls_pack_config;
 
 typedef struct ls_pack_summary {
-    int n_parts;
+    int n_splits;
     int64_t n_samples;
     /* Unreadable samples. For ls_pack_check, samples whose data the pack lacks. */
     int64_t n_bad;
@@ -59,17 +59,17 @@ typedef struct ls_pack_summary {
     int64_t resize; /* 0 = not resized */
 } ls_pack_summary;
 
-/* Writes a pack, which appears whole or not at all. Each image is decoded, also for a pack of
- * files, so that unreadable images are detected now. config NULL: all defaults; out may be NULL. On
- * failure only out's n_bad is set.
+/* Writes a pack, atomically. Each image is decoded, even for a pack of files, so that unreadable
+ * images are detected now. config NULL: all defaults; out may be NULL. On failure only out's n_bad
+ * is set.
  *
- * LS_ERR_INVALID: an unnamed part beside others; a part's name with a slash, or used twice; a
- * dataset that is not of an image folder, or is of another context, or whose classes are not sorted
- * by bytes; a path that is one of the images. LS_ERR_IO: the file exists, the disk is full, or
- * progress returned false. For an unreadable image LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA, as
- * ls_loader_next. LS_ERR_DATA also if no image is readable. LS_ERR_MEMORY. */
-LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
-                               const ls_pack_part *parts, const ls_pack_config *config,
+ * LS_ERR_INVALID: an unnamed split beside others; a split's name with a slash, or used twice; a
+ * dataset that is not of an image folder, or is of another context, or whose classes are not in
+ * byte order; a path that is one of the images. LS_ERR_IO: the file exists, the disk is full, or
+ * progress returned false. LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA: an unreadable image, as for
+ * ls_loader_next. LS_ERR_DATA: no image is readable. LS_ERR_MEMORY: out of memory. */
+LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_splits,
+                               const ls_pack_split *splits, const ls_pack_config *config,
                                ls_pack_summary *out);
 
 /* Reads a whole pack and compares it with its hashes. LS_ERR_FORMAT: not a pack, or damaged; the
@@ -78,10 +78,10 @@ LS_API ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts,
 LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config *config,
                                ls_pack_summary *out);
 
-/* Sets held[i] to true if the pack at `path` has the part parts[i] ("" = the unnamed part), for n
- * parts. Returns true if it has any. For a file that is damaged or can't be read all are true, so
- * that opening it reports the error. */
-LS_API bool ls_pack_holds(const char *path, int n, const char *const *parts, bool *held);
+/* For each i < n, sets found[i] to whether the pack at `path` has the split splits[i] ("" = the
+ * unnamed split). Returns true if it has any of them. If the file is damaged or can't be read, all
+ * are true, so that opening it reports the error. */
+LS_API bool ls_pack_holds(const char *path, int n, const char *const *splits, bool *found);
 
 LS_END_DECLARATIONS
 

@@ -1,8 +1,7 @@
 /* status.h: the status that a call returns.
  *
  * An action returns an ls_status. A call that creates an object returns a pointer, or NULL when it
- * fails; the error is then kept in the context (see context.h). Codes and texts are defined by one
- * list. */
+ * fails; the error is then kept in the context (see context.h). */
 #ifndef LOCKSTEP_STATUS_H
 #define LOCKSTEP_STATUS_H
 
@@ -14,19 +13,19 @@ LS_BEGIN_DECLARATIONS
 #define LS_STATUS_LIST(X)                                                                          \
     X(OK, "ok")                                                                                    \
     X(ERR_INVALID, "invalid argument")                                                             \
-    X(ERR_SHAPE, "shapes do not fit")                                                              \
-    X(ERR_TYPE, "data type does not fit")                                                          \
+    X(ERR_SHAPE, "incompatible shapes")                                                            \
+    X(ERR_TYPE, "wrong data type")                                                                 \
     X(ERR_UNSUPPORTED, "not supported")                                                            \
     X(ERR_MEMORY, "out of memory")                                                                 \
     X(ERR_IO, "input or output failed")                                                            \
     X(ERR_FORMAT, "malformed file")                                                                \
     X(ERR_NOT_FOUND, "not found")                                                                  \
     X(ERR_DATA, "unusable data")                                                                   \
-    X(ERR_MISMATCH, "does not belong together")                                                    \
-    X(ERR_NONFINITE, "not a finite number")                                                        \
+    X(ERR_MISMATCH, "mismatch")                                                                    \
+    X(ERR_NONFINITE, "not finite")                                                                 \
     X(ERR_NONDETERMINISTIC, "no deterministic kernel")                                             \
     X(ERR_DEVICE, "device failed")                                                                 \
-    X(ERR_EARLIER, "refused: an earlier error is kept, or a NULL object was passed")
+    X(ERR_EARLIER, "not run: the context has an earlier error, or an object is NULL")
 
 typedef enum ls_status {
 #define LS_STATUS_ENUM(name, text) LS_##name,

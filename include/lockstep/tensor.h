@@ -1,5 +1,6 @@
-/* tensor.h: dense tensors for data and inspection. No strides, no views with gaps, no tape:
- * networks are built with net.h. Shapes are written in memory order, images as [N,H,W,C]. */
+/* tensor.h: dense tensors for data and inspection. There are no strides, no non-contiguous views
+ * and no autograd: networks are built with nn.h. Shapes are written in memory order, images as
+ * [N,H,W,C] (PyTorch's channels_last). */
 #ifndef LOCKSTEP_TENSOR_H
 #define LOCKSTEP_TENSOR_H
 
@@ -54,8 +55,8 @@ typedef struct ls_tensor ls_tensor;
 
 LS_API const char *ls_dtype_name(ls_dtype dtype);
 LS_API size_t ls_dtype_bytes(ls_dtype dtype);
-/* Elements of a shape, or -1 when a dimension is negative or the product overflows. */
-LS_API int64_t ls_shape_count(const ls_shape *shape);
+/* The number of elements of a shape; -1 if a dimension is negative or the product overflows. */
+LS_API int64_t ls_shape_element_count(const ls_shape *shape);
 LS_API bool ls_shape_equal(const ls_shape *a, const ls_shape *b);
 /* Writes "[32,28,28,1]" into buffer (cut to size, always terminated) and returns buffer. */
 LS_API const char *ls_shape_text(const ls_shape *shape, char *buffer, size_t size);
@@ -64,19 +65,21 @@ enum { LS_SHAPE_TEXT_SIZE = 160 };
 /* A tensor of zeros in device memory. The caller owns it; if it is not closed, ls_context_close
  * closes it. */
 LS_API ls_tensor *ls_tensor_open(ls_context *ctx, ls_dtype dtype, ls_shape shape);
-/* The same, holding a copy of host data of that type and shape. */
-LS_API ls_tensor *ls_tensor_from(ls_context *ctx, ls_dtype dtype, ls_shape shape, const void *data);
+/* Opens a tensor with a copy of host data of this type and shape. */
+LS_API ls_tensor *ls_tensor_from_data(ls_context *ctx, ls_dtype dtype, ls_shape shape,
+                                      const void *data);
 LS_API void ls_tensor_close(ls_tensor **tensor);
 
 LS_API ls_dtype ls_tensor_dtype(const ls_tensor *tensor);
 LS_API const ls_shape *ls_tensor_shape(const ls_tensor *tensor); /* borrowed from the tensor */
-LS_API int64_t ls_tensor_count(const ls_tensor *tensor);         /* elements */
+LS_API int64_t ls_tensor_element_count(const ls_tensor *tensor);
 LS_API size_t ls_tensor_bytes(const ls_tensor *tensor);
-/* The elements on device "cpu"; NULL on other devices. Borrowed from the tensor. */
+/* A pointer to the elements on the CPU; NULL on other devices. Borrowed from the tensor. */
 LS_API void *ls_tensor_data(ls_tensor *tensor);
 LS_API const void *ls_tensor_data_const(const ls_tensor *tensor);
 
-/* Between host memory and a tensor; `bytes` must be the tensor's size. */
+/* Copies a tensor to host memory (read), or host memory to a tensor (write). `bytes` must equal
+ * ls_tensor_bytes. */
 LS_API ls_status ls_tensor_read(const ls_tensor *tensor, void *out, size_t bytes);
 LS_API ls_status ls_tensor_write(ls_tensor *tensor, const void *data, size_t bytes);
 
@@ -87,10 +90,12 @@ LS_API ls_status ls_tensor_copy(ls_tensor *dst, const ls_tensor *src);
 LS_API ls_status ls_tensor_cast(ls_tensor *dst, const ls_tensor *src);
 /* Every element = value, converted as in ls_tensor_cast. */
 LS_API ls_status ls_tensor_fill(ls_tensor *tensor, double value);
-/* f32 tensors: uniform in [low, high) or normal, from the context's seed and `draw`; the index of
- * an element gives the draw's sample. */
-LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw, float low, float high);
-LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw, float mean, float std);
+/* f32 tensors: uniform in [low, high) or normal, a function of the context's seed, draw_number and
+ * the element's index. Calls with different draw_number give independent values. */
+LS_API ls_status ls_tensor_random_uniform(ls_tensor *tensor, uint64_t draw_number, float low,
+                                          float high);
+LS_API ls_status ls_tensor_random_normal(ls_tensor *tensor, uint64_t draw_number, float mean,
+                                         float std);
 
 /* The difference between two tensors of one type and shape. */
 typedef struct ls_difference {
@@ -101,11 +106,11 @@ typedef struct ls_difference {
 } ls_difference;
 LS_API ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_difference *out);
 
-/* A 128-bit hash of the elements in logical order. Tensors with equal bits, type and shape have
- * equal digests. A digest depends on the positions of the elements, and not on the number of
- * threads. */
+/* A 128-bit hash of the elements in the order of their indices, whatever the memory layout. Tensors
+ * with equal bits, type and shape have equal digests. A digest depends on the positions of the
+ * elements, and not on the number of threads. */
 typedef struct ls_digest {
-    uint64_t lanes[2];
+    uint64_t words[2];
 } ls_digest;
 LS_API ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out);
 LS_API bool ls_digest_equal(ls_digest a, ls_digest b);
@@ -119,17 +124,23 @@ LS_API const char *ls_digest_text(ls_digest digest, char buffer[LS_DIGEST_TEXT_S
 LS_API int ls_tensor_format(const ls_tensor *tensor, char *buffer, size_t size);
 
 /* safetensors files. names[i] is the name of tensors[i]; metadata is a list of key, value, key,
- * value, ... ended by NULL, or NULL for none. The file appears whole or not at all. */
+ * value, ... ended by NULL, or NULL for none. The file is written atomically (temporary
+ * file, then rename). */
 LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n,
                                  const char *const *names, const ls_tensor *const *tensors,
                                  const char *const *metadata);
 
-/* A safetensors file, checked as a whole when opened: header, types, offsets without holes, file
- * size. */
+/* A safetensors file, or a PyTorch file: a state dict that torch.save wrote (.pt, .pth; PyTorch 1.6
+ * or later), or a dict that has it as "state_dict" or "model". Opening checks a safetensors file as
+ * a whole: header, types, contiguous offsets, file size. For a PyTorch file it checks the zip
+ * archive and the pickle, of which nothing is executed: LS_ERR_FORMAT names an opcode or global
+ * that a state dict does not need. Tensors that are not contiguous are read in the order of their
+ * indices. Tensors may share storages (tied weights), but if all of them together have more than 16
+ * times the bytes of the file, that is LS_ERR_FORMAT, too. PyTorch files have no metadata. */
 typedef struct ls_tensor_file ls_tensor_file;
 LS_API ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path);
 LS_API void ls_tensor_file_close(ls_tensor_file **file);
-LS_API int64_t ls_tensor_file_count(const ls_tensor_file *file);
+LS_API int64_t ls_tensor_file_tensor_count(const ls_tensor_file *file);
 /* In the order of names; borrowed from the file. */
 LS_API const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i);
 /* True if the file has a tensor of that name and of a known type. If spec is not NULL, it receives
@@ -137,8 +148,9 @@ LS_API const char *ls_tensor_file_name(const ls_tensor_file *file, int64_t i);
 LS_API bool ls_tensor_file_find(const ls_tensor_file *file, const char *name, ls_spec *spec);
 LS_API const char *ls_tensor_file_metadata(const ls_tensor_file *file,
                                            const char *key); /* NULL when absent */
-/* Reads one tensor: a new one, or into a tensor of the same type and shape. LS_ERR_UNSUPPORTED for
- * other types (F64, I16, ...) and for more than LS_MAX_DIMS dimensions. */
+/* Reads one tensor: _load returns a new one, _read reads into `out`, which must have the same type
+ * and shape. LS_ERR_UNSUPPORTED for other types (F64, I16, ...) and for more than LS_MAX_DIMS
+ * dimensions, and for expanded tensors of PyTorch files. */
 LS_API ls_tensor *ls_tensor_file_load(ls_tensor_file *file, const char *name);
 LS_API ls_status ls_tensor_file_read(ls_tensor_file *file, const char *name, ls_tensor *out);
 

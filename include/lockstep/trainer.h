@@ -5,8 +5,8 @@
  *     LS_TRY(ls_context_status(ctx));
  *     LS_TRY(ls_trainer_run(trainer, NULL));
  *
- * A run that was stopped or killed at any point, and is opened again with `resume`, ends with the
- * same bits as one that never stopped. */
+ * A run that was stopped or killed at any point, and is opened again with `resume`, gives bitwise
+ * the same result as one that was never stopped. */
 #ifndef LOCKSTEP_TRAINER_H
 #define LOCKSTEP_TRAINER_H
 
@@ -29,7 +29,7 @@ typedef struct ls_averages {
 typedef enum ls_event_kind {
     LS_EVENT_PASS_BEGIN,      /* before the first step of a pass over a loader */
     LS_EVENT_STEP,            /* after each step of a pass */
-    LS_EVENT_PASS_END,        /* after the last step of a pass, also where it failed */
+    LS_EVENT_PASS_END,        /* after the last step of a pass, even if the pass failed */
     LS_EVENT_EPOCH,           /* an epoch is done, and its metrics are written */
     LS_EVENT_SAVED,           /* last.safetensors is written */
     LS_EVENT_SKIPPED_UPDATES, /* loss scaling has skipped 50 updates or more in a row */
@@ -38,29 +38,31 @@ typedef enum ls_event_kind {
     LS_EVENT_DATA_ERROR       /* the loader failed: the steps done are saved and the run ends */
 } ls_event_kind;
 
-/* A field is 0 if its comment does not name the event's kind. Pointers are valid during the
- * call. */
+/* Each comment names the event kinds that set the field. For other kinds it is 0. Pointers are
+ * valid during the call. */
 typedef struct ls_event {
     ls_event_kind kind;
-    bool validation;       /* of a pass, NONFINITE, DATA_ERROR: false in training */
+    bool validation;       /* PASS_*, STEP, NONFINITE, DATA_ERROR: false in training */
     int64_t epoch, step;   /* from 0. PASS_BEGIN: the pass's first step; STEP, NONFINITE: that step;
                               EPOCH: the epoch that is done; else the position of the run */
     int64_t step_count;    /* PASS_BEGIN: steps of a whole pass */
     const ls_batch *batch; /* STEP */
-    ls_averages averages;  /* STEP: of the pass so far; EPOCH: of training */
+    const float *probabilities; /* STEP with test_time_flip: [batch->n][classes], on the host */
+    ls_averages averages;       /* STEP: of the pass so far; EPOCH: of training */
     ls_averages validation_averages; /* EPOCH; n_images 0 without validation */
     double wait_seconds; /* spent waiting for data. STEP: since PASS_BEGIN; EPOCH: in training */
     double seconds;      /* EPOCH: spent in training */
     double validation_seconds; /* EPOCH */
-    bool is_best;              /* EPOCH: its weights are written as the best ones */
-    double loss;               /* NONFINITE */
-    const int64_t *samples;    /* NONFINITE: the first ones of the batch, */
-    int n_samples;             /* 8 at most, */
-    int64_t batch_size;        /* samples in the batch */
-    int64_t n_updates;         /* SKIPPED_UPDATES: number of skipped updates in a row */
-    double loss_scale;         /* SKIPPED_UPDATES */
-    int64_t best_epoch;        /* BEST_LOST: after which the weights were saved, from 1 */
-    const char *message;       /* DATA_ERROR; BEST_LOST: the reason, NULL where it is missing */
+    bool is_best; /* EPOCH: the best so far; best.safetensors is written after the callback returns
+                   */
+    double loss;  /* NONFINITE */
+    const int64_t *samples; /* NONFINITE: sample numbers of the batch, the first 8 at most */
+    int n_samples;          /* NONFINITE: length of `samples` */
+    int64_t batch_size;     /* NONFINITE: number of samples in the batch */
+    int64_t n_updates;      /* SKIPPED_UPDATES: number of skipped updates in a row */
+    double loss_scale;      /* SKIPPED_UPDATES */
+    int64_t best_epoch;     /* BEST_LOST: the epoch of those weights, from 1 */
+    const char *message;    /* DATA_ERROR; BEST_LOST: the reason, NULL if the file is missing */
 } ls_event;
 
 /* Called in the thread of the run. It may read the objects of the run, but must not change them. A
@@ -75,6 +77,10 @@ typedef struct ls_evaluate_config {
         *stop;            /* the pass ends after a step if *stop is not 0; may be NULL */
     ls_event_fn on_event; /* PASS_BEGIN, STEP, PASS_END, NONFINITE; may be NULL */
     void *user;
+    /* Loss and accuracies of the mean of the probabilities of each image and its mirror image, as
+     * ls_predict computes them. The loss is the cross-entropy of that mean, without label
+     * smoothing. Each batch runs twice. */
+    bool test_time_flip;
 } ls_evaluate_config;
 
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
@@ -84,18 +90,35 @@ typedef struct ls_evaluate_config {
 LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                              ls_averages *out);
 
+/* ---- Prediction ---- */
+
+typedef struct ls_predict_config {
+    bool test_time_flip; /* the mean of the probabilities of the image and its mirror image */
+} ls_predict_config;
+
+/* The classes' probabilities for a batch of images (its labels are not read): the softmax of the
+ * net's output, which must be logits, F32 [n,classes]. Evaluation mode; config NULL = all defaults.
+ * probabilities: host memory [n][classes]; `bytes` must equal n * classes * 4. The probabilities of
+ * an image whose logits are not finite are NaN. Errors: those of ls_net_evaluate; LS_ERR_INVALID
+ * for another output or size; with test_time_flip LS_ERR_SHAPE unless the images are
+ * [n,height,width,channels]. */
+LS_API ls_status ls_predict(ls_net *net, const ls_batch *batch, const ls_predict_config *config,
+                            float *probabilities, size_t bytes);
+
 /* ---- Models of checkpoints ---- */
 
 /* The metadata of a checkpoint of a bundled model. */
 typedef struct ls_model_info {
     const ls_model *model;
-    ls_resnet_options options; /* n_classes = that of `classes` */
-    int64_t image_size;        /* side of the square that the net sees */
-    int64_t resize;            /* shorter side before it is cut out, in validation */
+    ls_model_options options; /* n_classes = that of `classes` */
+    int64_t image_size;       /* side of the net's square input */
+    int64_t resize; /* validation and prediction: length of the shorter side after resizing, before
+                       the centre crop */
     bool honour_exif;
     ls_decode decode;
     float mean[3], std[3];
     const char *const *classes; /* their names; borrowed */
+    int channels; /* of the net's input: 0 = 3; 1 = grey images, with mean[0] and std[0] */
 } ls_model_info;
 
 /* A checkpoint whose model can be rebuilt. */
@@ -105,16 +128,31 @@ typedef struct ls_saved_model ls_saved_model;
  * by a trainer with ls_trainer_config.model. Errors: LS_ERR_NOT_FOUND, LS_ERR_IO; LS_ERR_FORMAT
  * names the metadata that is missing or unusable. */
 LS_API ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path);
+/* The same for weights that do not describe their model, such as a PyTorch file: `info` describes
+ * it, with the names of its options.n_classes classes. Everything is copied. The file is one of
+ * ls_net_load_weights; it is read by ls_saved_model_build. LS_ERR_INVALID names an unusable member
+ * of info. */
+LS_API ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
+                                                   const ls_model_info *info);
 LS_API void ls_saved_model_close(ls_saved_model **model);
 /* The class names are valid as long as `model`. All is 0 for NULL. */
 LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
-/* An inference net with the checkpoint's weights, for u8 images [batch,image_size,image_size,3].
+/* An inference net with the checkpoint's weights, for u8 images
+ * [batch,image_size,image_size,channels].
  * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
- * and top-5. Errors are those of ls_net_build and ls_checkpoint_load_weights. */
+ * and top-5. Errors are those of ls_net_build and ls_net_load_weights. */
 LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
                                     ls_precision precision, bool with_loss);
+/* The samples of `dataset` on which the model was validated while it was trained, if its training
+ * split them off this dataset with ls_dataset_split. `dataset` must be open with the model's
+ * classes. NULL without an error if training did not split its data, or split other data, as the
+ * digest of the samples shows. */
+LS_API ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model,
+                                                   ls_dataset *dataset);
+/* Whether training split its validation data off its training data. */
+LS_API bool ls_saved_model_has_split(const ls_saved_model *model);
 /* The loader configuration of validation and prediction for that model. */
-LS_API ls_loader_config ls_model_info_loader(const ls_model_info *info, int64_t batch);
+LS_API ls_loader_config ls_model_info_loader_config(const ls_model_info *info, int64_t batch);
 
 /* ---- The training loop ---- */
 
@@ -124,46 +162,53 @@ typedef struct ls_trainer_config {
     int64_t epochs; /* 1 to 2^20; required */
     int64_t
         max_steps; /* the run saves and ends after this many steps over all epochs; 0 = no limit */
-    int64_t patience;      /* it ends after this many epochs without a better metric; 0 = no early
-                              stopping */
-    ls_loader *validation; /* NULL = none: the training accuracy decides what is best */
+    int64_t patience;      /* the run ends after this many epochs without a better top-1; 0 = no
+                              early stopping */
+    ls_loader *validation; /* NULL = none; the best epoch is then the one with the highest training
+                              top-1 */
 
     /* The run's folder, created if missing; NULL = no files are written. It contains metrics.jsonl
      * and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors (the complete
      * state for a resume, saved after each epoch and at the end) and best.safetensors (the weights
-     * with the best top-1). The fields from resume to model require dir. */
+     * with the best top-1, or their moving averages if the optimizer has ema_decay; validation uses
+     * the averages, too). The fields from resume to model require dir. */
     const char *dir;
     bool resume; /* from last.safetensors; the identity must be the same */
-    bool force;  /* with resume: although the identity differs (ls_training_state.force) */
+    bool force;  /* with resume: even if the identity differs (ls_training_state.force) */
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
     bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
-                                   resize, honour_exif, decode; the loader gives the rest. Copied;
-                                   NULL = the weights alone */
+                                   resize, honour_exif, decode; the other fields come from the
+                                   loader. Copied; NULL = the weights alone */
 
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */
     void *user;
 } ls_trainer_config;
 
-/* Opens a run at its start or, with `resume`, where it was saved. All objects have one context and
- * must stay open. To resume a run whose kernels were selected by ls_algorithm_cache_load or by
- * timing, call ls_checkpoint_load_algorithms before the net is built. Errors: LS_ERR_INVALID names
- * the field; also if the folder already holds a run (without `resume`) or another process trains in
- * it. With `resume`, those of ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a file of the
- * run is damaged. */
+/* Opens a run at its start or, with `resume`, where it was saved. All objects must belong to
+ * one context and stay open. A schedule that reduces on a plateau reads the top-1 accuracy if it
+ * has maximize, else the loss: of validation, or without validation of training. To resume a run
+ * whose kernels were selected by ls_algorithm_cache_load or by timing, call
+ * ls_checkpoint_load_algorithms before the net is built. Errors: LS_ERR_INVALID for an invalid
+ * field, which the message names, for a folder that already holds a run (without `resume`), and if
+ * another process trains in it; LS_ERR_SHAPE if the size of the images or the number of classes
+ * differs in validation. With `resume`, those of ls_checkpoint_load, and LS_ERR_DATA or
+ * LS_ERR_FORMAT if a file of the run is damaged. An optimizer with `accumulate` requires a schedule
+ * whose steps_per_epoch is the number of updates in an epoch (optim.h), else LS_ERR_INVALID. Steps
+ * are those of the loader. */
 LS_API ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
                                    ls_loader *loader, const ls_trainer_config *config);
 LS_API void ls_trainer_close(ls_trainer **trainer);
 
 typedef enum ls_trainer_end {
-    LS_TRAINER_DONE,       /* all epochs are done */
-    LS_TRAINER_STALE,      /* early stopping: no better metric for `patience` epochs */
-    LS_TRAINER_HALTED,     /* max_steps are done */
-    LS_TRAINER_STOPPED,    /* by the flag */
-    LS_TRAINER_DATA_ERROR, /* the loader failed; the steps before are saved */
-    LS_TRAINER_NONFINITE,  /* the loss is not finite; nothing is saved */
-    LS_TRAINER_ERROR       /* anything else */
+    LS_TRAINER_DONE,        /* all epochs are done */
+    LS_TRAINER_EARLY_STOP,  /* early stopping: no better top-1 for `patience` epochs */
+    LS_TRAINER_MAX_STEPS,   /* max_steps are done */
+    LS_TRAINER_INTERRUPTED, /* *stop was not 0 */
+    LS_TRAINER_DATA_ERROR,  /* the loader failed; the steps before are saved */
+    LS_TRAINER_NONFINITE,   /* the loss is not finite; nothing is saved */
+    LS_TRAINER_ERROR        /* anything else */
 } ls_trainer_end;
 
 /* Trains from the run's position to its end. end: how the run ended; may be NULL. Returns LS_OK for
@@ -176,15 +221,17 @@ LS_API ls_status ls_trainer_save(ls_trainer *trainer);
 
 /* The position of a run. */
 typedef struct ls_trainer_state {
-    int64_t epoch, step;  /* the next step, from 0; step = steps of an epoch before validation */
-    int64_t n_steps;      /* done, in all epochs */
-    double best;          /* top-1 of the best epoch; below 0 = none yet */
-    int64_t best_epoch;   /* from 1; 0 = none yet */
-    bool best_is_lost;    /* best.safetensors can't be read, and was not written since */
+    int64_t epoch, step; /* the next step, counted from 0. Between the last step of an epoch and its
+                            validation, step is the number of steps per epoch */
+    int64_t n_steps;     /* done, in all epochs */
+    double best;         /* top-1 of the best epoch; below 0 = none yet */
+    int64_t best_epoch;  /* from 1; 0 = none yet */
+    bool best_is_lost;   /* best.safetensors was missing or damaged on resume, and has not been
+                            written since */
     ls_averages averages; /* of the steps of this epoch so far */
 } ls_trainer_state;
-/* All is 0 for NULL. */
-LS_API ls_trainer_state ls_trainer_where(const ls_trainer *trainer);
+/* All fields are 0 if trainer is NULL. */
+LS_API ls_trainer_state ls_trainer_get_state(const ls_trainer *trainer);
 
 LS_END_DECLARATIONS
 

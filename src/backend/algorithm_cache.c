@@ -26,7 +26,7 @@ void ls__selections_close(ls__selections **selections)
 }
 
 /* The index of the op, or the index at which to insert it. */
-static int place_of(const ls__selections *selections, const char *op, bool *found)
+static int index_of(const ls__selections *selections, const char *op, bool *found)
 {
     int low = 0, high = selections->n;
     *found = false;
@@ -45,7 +45,7 @@ static int place_of(const ls__selections *selections, const char *op, bool *foun
 const ls__selection *ls__selections_find(ls__selections *selections, const char *op)
 {
     bool found;
-    const int i = place_of(selections, op, &found);
+    const int i = index_of(selections, op, &found);
     if (!found) return NULL;
     selections->items[i]->used = ++selections->clock;
     return selections->items[i];
@@ -64,7 +64,7 @@ static ls_status reserve(ls_context *ctx, ls__selections *selections)
     return LS_OK;
 }
 
-static void drop(ls__selections *selections, int i)
+static void remove_at(ls__selections *selections, int i)
 {
     ls__free(selections->ctx, selections->items[i]);
     selections->n--;
@@ -83,7 +83,7 @@ ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
     item->hash = ls__hash(item->op, length, 0);
     item->used = ++selections->clock;
     bool found;
-    const int i = place_of(selections, selection->op, &found);
+    const int i = index_of(selections, selection->op, &found);
     if (found) {
         ls__free(ctx, selections->items[i]);
         selections->items[i] = item;
@@ -100,20 +100,13 @@ ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
     return LS_OK;
 }
 
-void ls__selections_remove(ls__selections *selections, const char *op)
-{
-    bool found;
-    const int i = place_of(selections, op, &found);
-    if (found) drop(selections, i);
-}
-
 void ls__selections_keep_recent(ls__selections *selections, int most)
 {
     while (selections->n > most) {
         int oldest = 0;
         for (int i = 1; i < selections->n; i++)
             if (selections->items[i]->used < selections->items[oldest]->used) oldest = i;
-        drop(selections, oldest);
+        remove_at(selections, oldest);
     }
 }
 
@@ -130,6 +123,6 @@ void ls__selections_keep_sample(ls__selections *selections, int most)
             greatest_hash = selection->hash;
         }
         too_many = n_derived > most;
-        if (too_many) drop(selections, greatest);
+        if (too_many) remove_at(selections, greatest);
     }
 }

@@ -1,6 +1,6 @@
-/* backend.h: the contract between the core and a backend (src/cpu, src/cuda). The core offers ops,
- * a backend lists the kernels it has for each and runs them. Calls are asynchronous by contract:
- * run queues, events tell, wait waits; on the CPU run has finished when it returns.
+/* backend.h: the contract between the core and a backend (src/cpu, src/cuda). A backend lists its
+ * kernels for an op, opens one by name and runs it. Calls only queue work unless stated otherwise;
+ * on the CPU the work has finished when the call returns.
  *
  * A backend includes this header and base/ only. */
 #ifndef LS_BACKEND_BACKEND_H
@@ -14,76 +14,66 @@
 typedef struct ls__device ls__device;
 typedef struct ls__kernel ls__kernel;
 
-/* One operand of an op. Activations of rank 4 may lie in a private layout: memory order
- * [N][C/block][H][W][block]. block = C is N,H,W,C itself, the layout of every tensor that a program
- * can touch; 1 is N,C,H,W; 8 or 16 is what some CPU kernels want. block divides C. For other ranks
- * block is 0: dense. */
+/* One operand of an op. Activations of rank 4 have the memory order [N][C/block][H][W][block].
+ * block divides C: C itself is N,H,W,C, the layout of every tensor that a user can read; 1 is
+ * N,C,H,W; some CPU kernels require 8 or 16. block is 0 for other ranks, which are dense. */
 typedef struct ls__operand {
     ls_dtype dtype;
     ls_shape shape; /* logical: [N,H,W,C] whatever the block */
     int64_t block;
 } ls__operand;
 
-/* The member of ls__op's union `u` that an op uses. */
+/* The settings of an op that kernel selection may depend on: a member of ls__op_settings. */
 typedef enum ls__op_config {
     LS__CONFIG_NONE,
     LS__CONFIG_CONV,
     LS__CONFIG_POOL,
     LS__CONFIG_NORM,
-    LS__CONFIG_NORM_STATISTICS, /* `norm`, whose relu is ignored */
     LS__CONFIG_ADD,
     LS__CONFIG_LINEAR,
     LS__CONFIG_CONCAT,
-    LS__CONFIG_NORMALIZE,
-    LS__CONFIG_DROPOUT,
-    LS__CONFIG_LOSS,
-    LS__CONFIG_TOP_K,
-    LS__CONFIG_L2_NORM,
-    LS__CONFIG_SGD,
-    LS__CONFIG_ADAM,
-    LS__CONFIG_LOSS_SCALE
+    LS__CONFIG_TOP_K
 } ls__op_config;
 
-/* How an op's activations may lie. */
+/* The layouts of an op's activations. */
 typedef enum ls__op_layouts {
-    LS__LAYOUTS_EQUAL, /* all in one layout */
-    LS__LAYOUTS_MIXED, /* each in its own */
-    /* Each in its own, because their channels differ. Layout selection may also run the op in other
-     * layouts, between reorders. At most two of them may have different channels. */
+    LS__LAYOUTS_EQUAL, /* all have one layout */
+    LS__LAYOUTS_MIXED, /* each has its own */
+    /* Each has its own, because their channels differ; at most two numbers of channels. Layout
+     * selection may also run the op in other layouts, between reorders. */
     LS__LAYOUTS_SELECTED
 } ls__op_layouts;
 
-/* All facts about an op kind that do not depend on a backend: one row of LS__OP_LIST. Operands are
- * given by name, separated by spaces. */
+/* The properties of an op kind in every backend: one row of LS__OP_LIST. Lists contain names of
+ * operands, separated by spaces. */
 typedef struct ls__op_traits {
-    const char *name;     /* "conv2d_backward_data" */
-    const char *operands; /* in order, inputs before "->"; "x?" may be absent */
-    const char *half;    /* operands that may be bf16 or f16 instead of f32, all of an op's alike */
-    const char *mutates; /* inputs that the op updates */
-    const char *in_place; /* "y=a y=b": y may be written into a's memory, or into b's */
-    /* An in-place result needs an input whose memory no other input shares. */
-    bool in_place_unshared;
-    bool optional;           /* a backend may have no kernel */
-    bool multiplies;         /* activations by weights: tf32 applies, and the work is counted */
-    bool weight_gradient;    /* may run beside the rest of the backward part */
-    bool cheap_to_recompute; /* the first output; a convolution only if its products are few */
+    const char *name;       /* "conv2d_backward_data" */
+    const char *operands;   /* in order, inputs before "->"; "x?" may be absent */
+    const char *half;       /* operands that may be bf16 or f16 instead of f32: all have one type */
+    const char *mutates;    /* inputs that the op updates */
+    const char *in_place;   /* "y=a y=b": y may be written into a's memory, or into b's */
+    bool in_place_unshared; /* only if no other input shares that memory */
+    bool optional;          /* a backend may have no kernel */
+    bool multiplies;        /* activations by weights: tf32 applies, and the work is counted */
+    bool weight_gradient;   /* may run concurrently with the rest of the backward pass */
+    bool cheap_to_recompute; /* the first output; convolutions only with few multiplications */
     ls__op_layouts layouts;
     ls__op_config config;
 } ls__op_traits;
 
 /* X(NAME, text, operands, traits...). An absent operand's pointer is NULL and its shape has n_dims
- * -1. All are f32 unless said otherwise. dX is the gradient of the loss by X. What is computed
- * between reading and writing 16-bit operands is f32. */
+ * -1. Operands are f32 unless stated otherwise. dX is the gradient of the loss with respect to X.
+ * Arithmetic is f32 for 16-bit operands, too. */
 #define LS__OP_LIST(X)                                                                             \
     /* y = x in another block */                                                                   \
     X(REORDER, "reorder", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_MIXED,                   \
       .cheap_to_recompute = true)                                                                  \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
     X(CAST, "cast", "x -> y", .cheap_to_recompute = true)                                          \
-    /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels         \
-     * from C on are 0 */                                                                          \
+    /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C  \
+     * on are 0 */                                                                                 \
     X(NORMALIZE, "normalize", "x -> y", .half = "y", .layouts = LS__LAYOUTS_MIXED,                 \
-      .cheap_to_recompute = true, .config = LS__CONFIG_NORMALIZE)                                  \
+      .cheap_to_recompute = true)                                                                  \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
     X(CONV2D, "conv2d", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \
       .layouts = LS__LAYOUTS_SELECTED, .cheap_to_recompute = true, .config = LS__CONFIG_CONV)      \
@@ -99,28 +89,26 @@ typedef struct ls__op_traits {
       .multiplies = true)                                                                          \
     X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?", .half = "x dy",        \
       .multiplies = true, .weight_gradient = true)                                                 \
-    /* y = relu?((x - mean) * invstd * scale + shift + add?); mean, invstd of the batch are saved; \
-     * running statistics are updated in place: running = (1 - momentum) running + momentum batch, \
-     * variance unbiased */                                                                        \
+    /* y = relu?((x - mean) * invstd * scale + shift + add?), with mean and invstd of the batch.   \
+     * running = (1 - momentum) running + momentum batch, with the unbiased variance */            \
     X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd",    \
       .half = "x add y", .mutates = "running_mean running_var", .cheap_to_recompute = true,        \
       .config = LS__CONFIG_NORM)                                                                   \
     X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y",      \
       .half = "x add y", .config = LS__CONFIG_NORM)                                                \
-    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu, and where dadd is present, \
-     * dx may be computed from dadd as it is stored. shift is present with relu where nothing was  \
-     * added to y: a kernel of the device that computed y can then recompute y from x, to the bit, \
-     * and need not read it */                                                                     \
+    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. If dadd is present, dx may \
+     * be computed from the stored dadd. shift is present if y = relu(x's norm) without an addend: \
+     * the same device's kernel can then recompute y from x to the bit instead of reading it */    \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
       "x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd?",                          \
       .half = "x y dy1 dy2 dx dadd", .in_place = "dx=dy1 dx=dy2 dadd=dy1 dadd=dy2",                \
       .in_place_unshared = true, .config = LS__CONFIG_NORM)                                        \
-    /* The optional ops: the parts of a batch norm whose neighbouring convolutions compute some of \
-     * it. The convolution before it also writes the sums of y and of its squares over N, H and W; \
-     * NORM_FINALIZE turns them into the norm of each channel, x a + b. Either NORM_APPLY applies  \
-     * that, or the convolution after it applies it, with the ReLU, to its input: then             \
-     * relu(x a + b) is never written. All but x, y, w, dz: [C]. Sums are f32, of y as it is       \
-     * stored or before rounding: each kernel always takes the same of the two */                  \
+    /* The optional ops: shares of a batch norm, if the neighbouring convolutions compute the      \
+     * rest. The convolution before it also writes the sums of y and of its squares over N, H and  \
+     * W. NORM_FINALIZE turns them into the norm of each channel, x a + b. Either NORM_APPLY       \
+     * applies it, or the convolution after it applies it and the ReLU to its own input, and       \
+     * relu(x a + b) is never stored. All but x, y, w, dz: [C]. Sums are f32, of y before or after \
+     * rounding; each kernel always uses the same of the two */                                    \
     X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares", .half = "x w y",             \
       .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
       .config = LS__CONFIG_CONV)                                                                   \
@@ -132,8 +120,8 @@ typedef struct ls__op_traits {
     X(NORM_CONV2D_BACKWARD_WEIGHTS, "norm_conv2d_backward_weights", "x a b dy -> dw",              \
       .half = "x a b dy", .optional = true, .multiplies = true, .weight_gradient = true,           \
       .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONV)                                  \
-    /* dz of y = conv(relu(z)), z = (x - mean) * invstd * scale + shift; the norm's gradients, and \
-     * p, q, r, which give its dx */                                                               \
+    /* dz of y = conv(relu(z)), z = (x - mean) * invstd * scale + shift; the gradients of the      \
+     * norm; p, q, r for NORM_BACKWARD_APPLY */                                                    \
     X(NORM_CONV2D_BACKWARD_DATA, "norm_conv2d_backward_data",                                      \
       "dy w x mean invstd scale shift -> dz dscale dshift p q r", .half = "dy w x dz",             \
       .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
@@ -142,9 +130,8 @@ typedef struct ls__op_traits {
      * statistics as BATCH_NORM's */                                                               \
     X(NORM_FINALIZE, "norm_finalize",                                                              \
       "sum squares scale shift running_mean running_var -> mean invstd a b", .half = "a b",        \
-      .mutates = "running_mean running_var", .optional = true,                                     \
-      .config = LS__CONFIG_NORM_STATISTICS)                                                        \
-    /* BATCH_NORM's y from what it saved: to the bit where kernels have one name */                \
+      .mutates = "running_mean running_var", .optional = true)                                     \
+    /* BATCH_NORM's y from its saved results; equal to the bit if the kernels have one name */     \
     X(NORM_APPLY, "norm_apply", "x mean invstd scale shift add? -> y", .half = "x add y",          \
       .optional = true, .cheap_to_recompute = true, .config = LS__CONFIG_NORM)                     \
     /* dx = p dz + q x + r */                                                                      \
@@ -156,25 +143,41 @@ typedef struct ls__op_traits {
     /* y = relu?(a + b) */                                                                         \
     X(ADD, "add", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true,  \
       .config = LS__CONFIG_ADD)                                                                    \
+    /* base/activation.h has these functions */                                                    \
+    X(RELU6, "relu6", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)      \
+    X(RELU6_BACKWARD, "relu6_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")      \
     X(SIGMOID, "sigmoid", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)  \
     X(SIGMOID_BACKWARD, "sigmoid_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")  \
-    /* y = a b; also the gradients of that: da = dy b, db = dy a */                                \
+    X(TANH, "tanh", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
+    X(TANH_BACKWARD, "tanh_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")        \
+    X(SILU, "silu", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
+    X(SILU_BACKWARD, "silu_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")        \
+    X(GELU, "gelu", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
+    X(GELU_BACKWARD, "gelu_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")        \
+    /* y = a b; also its gradients: da = dy b, db = dy a */                                        \
     X(MUL, "mul", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true)  \
+    /* x, y [N,H,W,C] or [N,C]: y = e^x / sum e^x, the sum over a place's channels */              \
+    X(SOFTMAX, "softmax", "x -> y", .half = "x y")                                                 \
+    X(SOFTMAX_BACKWARD, "softmax_backward", "y dy -> dx", .half = "y dy dx")                       \
+    /* x [N,H,W,C] or [N,C], mean, invstd [instances,groups]: y = (x - mean) * invstd * scale +    \
+     * shift, with the statistics of an instance (an image, or a place) and a group of channels */ \
+    X(GROUP_NORM, "group_norm", "x scale shift -> y mean invstd", .half = "x y")                   \
+    X(GROUP_NORM_BACKWARD, "group_norm_backward", "x dy scale mean invstd -> dx dscale dshift",    \
+      .half = "x dy dx")                                                                           \
     /* x [N,H,W,C] or [N,C], y [N,H,W,D] or [N,D]: y's channels from `offset` on are x's, the      \
-     * others are rest's, or 0; dx = dy's C channels from `offset` on. A concatenation is a chain  \
-     * of these: each input goes into the result of the one before it */                           \
+     * others are rest's, or 0. dx = dy's C channels from `offset` on. A concatenation is a chain  \
+     * of these: `rest` is the result of the previous one */                                       \
     X(CONCAT, "concat", "x rest? -> y", .half = "x rest y", .in_place = "y=rest",                  \
       .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
     X(CONCAT_BACKWARD, "concat_backward", "dy -> dx", .half = "dy dx",                             \
       .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
-    /* x [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C on are 0; dx = dy's first C channels  \
-     */                                                                                            \
+    /* y [N,H,W,D] = x [N,H,W,C], then channels of 0; dx = dy's first C channels */                \
     X(PAD_CHANNELS, "pad_channels", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_SELECTED,      \
       .cheap_to_recompute = true)                                                                  \
     X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx", .half = "dy dx",                 \
       .layouts = LS__LAYOUTS_SELECTED)                                                             \
-    /* index u8 (kernel of up to 255 places) or i32: place in the window, row by row, of the first \
-     * maximum */                                                                                  \
+    /* index u8 (windows of up to 255 elements) or i32: position of the first maximum in its       \
+     * window */                                                                                   \
     X(MAX_POOL, "max_pool", "x -> y index?", .half = "x y", .cheap_to_recompute = true,            \
       .config = LS__CONFIG_POOL)                                                                   \
     X(MAX_POOL_BACKWARD, "max_pool_backward", "dy index -> dx", .half = "dy dx",                   \
@@ -186,38 +189,64 @@ typedef struct ls__op_traits {
     /* x [N,H,W,C], y [N,C] */                                                                     \
     X(GLOBAL_AVG_POOL, "global_avg_pool", "x -> y", .half = "x y")                                 \
     X(GLOBAL_AVG_POOL_BACKWARD, "global_avg_pool_backward", "dy -> dx", .half = "dy dx")           \
-    /* y = x / (1 - p) or 0, drawn per logical element; any shape */                               \
-    X(DROPOUT, "dropout", "x -> y", .half = "x y", .in_place = "y=x",                              \
-      .config = LS__CONFIG_DROPOUT)                                                                \
-    X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx", .half = "dy dx", .in_place = "dx=dy",      \
-      .config = LS__CONFIG_DROPOUT)                                                                \
+    /* y = x / (1 - p) or 0, drawn for each logical element, for each image or once; any shape */  \
+    X(DROPOUT, "dropout", "x -> y", .half = "x y", .in_place = "y=x")                              \
+    X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx", .half = "dy dx", .in_place = "dx=dy")      \
     /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N,2] = the row's  \
      * largest logit, log of the sum of exp(logit - largest); total [1] = sum of weights */        \
     X(CROSS_ENTROPY, "cross_entropy", "logits labels weights? -> loss lse total",                  \
-      .half = "logits", .config = LS__CONFIG_LOSS)                                                 \
-    /* dlogits = gradient of loss, times the scalar dloss [1] */                                   \
+      .half = "logits")                                                                            \
+    /* dlogits = gradient of the loss, times dloss [1] */                                          \
     X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward",                                            \
-      "logits labels weights? lse total dloss -> dlogits", .half = "logits dlogits",               \
-      .config = LS__CONFIG_LOSS)                                                                   \
-    /* the number of rows that have their label among the k largest: f32 [1] */                    \
+      "logits labels weights? lse total dloss -> dlogits", .half = "logits dlogits")               \
+    /* The losses of targets [N,K]: the mean over rows, or over all elements. weights [K]; lse as  \
+     * CROSS_ENTROPY's */                                                                          \
+    X(SOFT_CROSS_ENTROPY, "soft_cross_entropy", "logits targets weights? -> loss lse",             \
+      .half = "logits")                                                                            \
+    X(SOFT_CROSS_ENTROPY_BACKWARD, "soft_cross_entropy_backward",                                  \
+      "logits targets weights? lse dloss -> dlogits", .half = "logits dlogits")                    \
+    X(BINARY_CROSS_ENTROPY, "binary_cross_entropy", "logits targets weights? -> loss",             \
+      .half = "logits")                                                                            \
+    X(BINARY_CROSS_ENTROPY_BACKWARD, "binary_cross_entropy_backward",                              \
+      "logits targets weights? dloss -> dlogits", .half = "logits dlogits")                        \
+    X(MSE, "mse", "x targets -> loss", .half = "x")                                                \
+    X(MSE_BACKWARD, "mse_backward", "x targets dloss -> dx", .half = "x dx")                       \
+    /* f32 [1]: the number of rows whose label is among the k largest */                           \
     X(TOP_K, "top_k", "logits labels -> count", .half = "logits", .config = LS__CONFIG_TOP_K)      \
-    /* scaler [3]: the loss scale, updates since it last changed, updates skipped. dloss [1] =     \
-     * weight [1] times the loss scale */                                                          \
-    X(LOSS_SCALE, "loss_scale", "weight scaler -> dloss")                                          \
+    /* grad_scaler [3]: the loss scale, updates since it last changed, updates skipped. dloss [1]  \
+     * = weight [1] times the loss scale */                                                        \
+    X(LOSS_SCALE, "loss_scale", "weight grad_scaler -> dloss")                                     \
+    /* gradient accumulation over whole blocks. sum = gradient after an update, later sum +        \
+     * gradient. gradient = its mean with the batches in sum: (sum + gradient) / their number */   \
+    X(GRADIENT_SUM, "gradient_sum", "gradient sum -> ", .mutates = "sum")                          \
+    X(GRADIENT_MEAN, "gradient_mean", "gradient sum -> ", .mutates = "gradient")                   \
     /* norm [1] = L2 norm of x's segments, in fixed order, divided by the loss scale */            \
-    X(L2_NORM, "l2_norm", "x scaler? -> norm", .config = LS__CONFIG_L2_NORM)                       \
-    /* optimizer passes over a whole block; norm? [1]: gradients are scaled by min(1, clip / (norm \
-     * + 1e-6)) unless clip is 0. scaler?: gradients are divided by the loss scale; skipped        \
-     * updates do not count; and where norm is not finite nothing is changed */                    \
-    X(SGD, "sgd", "parameter gradient momentum? norm? scaler? -> ",                                \
-      .mutates = "parameter momentum", .config = LS__CONFIG_SGD)                                   \
-    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? scaler? -> ",                     \
-      .mutates = "parameter exp_avg exp_avg_sq", .config = LS__CONFIG_ADAM)                        \
-    /* after an update: halves the loss scale where norm is not finite, to 2^-24 at least, and     \
-     * counts the update as skipped; otherwise doubles it, to 2^24 at most, every so many updates  \
-     */                                                                                            \
-    X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm scaler -> ", .mutates = "scaler",              \
-      .config = LS__CONFIG_LOSS_SCALE)
+    X(L2_NORM, "l2_norm", "x grad_scaler? -> norm")                                                \
+    /* optimizer passes over a whole block. With norm [1], gradients are scaled by min(1,          \
+     * clip_norm / (norm + 1e-6)) unless clip_norm is 0. With grad_scaler, gradients are divided   \
+     * by the loss scale, skipped updates do not count, and nothing changes if norm is not finite. \
+     * Then gradients are limited to +-clip_value unless it is 0 */                                \
+    X(SGD, "sgd", "parameter gradient momentum? norm? grad_scaler? -> ",                           \
+      .mutates = "parameter momentum")                                                             \
+    X(ADAM, "adam", "parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> ",                \
+      .mutates = "parameter exp_avg exp_avg_sq")                                                   \
+    X(RMSPROP, "rmsprop",                                                                          \
+      "parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> ",                  \
+      .mutates = "parameter square_avg grad_avg momentum")                                         \
+    /* after an update: average = parameter after the first one, later average + (1 - decay)       \
+     * (parameter - average), unless the update was skipped */                                     \
+    X(EMA, "ema", "parameter average norm? grad_scaler? -> ", .mutates = "average")                \
+    /* after an update: if norm is not finite, halves the loss scale, to 2^-24 at least, and       \
+     * counts the update as skipped; otherwise doubles it every growth_interval updates, to 2^24   \
+     * at most */                                                                                  \
+    X(LOSS_SCALE_UPDATE, "loss_scale_update", "norm grad_scaler -> ", .mutates = "grad_scaler")
+
+/* The elements of a dropout that share one draw. */
+typedef enum ls__dropout_unit {
+    LS__DROPOUT_ELEMENT,
+    LS__DROPOUT_IMAGE, /* dims[0] of them */
+    LS__DROPOUT_BATCH
+} ls__dropout_unit;
 
 typedef enum ls__op_kind {
 #define LS__OP_ENUM(name, ...) LS__OP_##name,
@@ -228,87 +257,102 @@ typedef enum ls__op_kind {
 
 enum { LS__MAX_OPERANDS = 13 };
 
-/* A stretch of the parameter block that is treated alike by an optimizer. Lists of them ascend and
- * do not overlap. Elements outside of all are left alone. */
+/* A range of the parameter block with one weight decay and one learning rate. Lists of them ascend
+ * and do not overlap. An optimizer does not change elements outside of all ranges. */
 typedef struct ls__segment {
     int64_t offset, count; /* elements */
     float weight_decay;
+    float lr_scale; /* multiplies the step's learning rate */
 } ls__segment;
+
+/* The settings of the ops over the parameter block. */
+typedef struct ls__block_settings {
+    const ls__segment *segments; /* owned by the optimizer, which outlives the kernel */
+    const int64_t *n_segments;   /* may change between steps */
+    float clip_norm, clip_value; /* 0 = none */
+} ls__block_settings;
+
+/* The settings of an op. */
+typedef union ls__op_settings {
+    struct {
+        int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width */
+        int64_t groups;
+        int64_t padding_channels; /* The last channels of x and w that are 0 and exist only for
+                                     alignment. They do not count as work. */
+    } conv;                       /* *CONV2D* */
+    struct {
+        int64_t kernel[2], stride[2], padding[2];
+    } pool; /* *_POOL* */
+    struct {
+        float epsilon, momentum;
+        bool relu;
+        int64_t count; /* of values in a channel; NORM_FINALIZE */
+    } norm;            /* BATCH_NORM*, NORM_FINALIZE, NORM_APPLY */
+    struct {
+        float epsilon;
+        int64_t groups; /* of the layer, 0: layer norm; kernels read the shape of mean */
+    } group_norm;       /* GROUP_NORM* */
+    struct {
+        bool relu;
+    } add, linear; /* ADD, LINEAR */
+    struct {
+        int64_t offset; /* channels */
+    } concat;           /* CONCAT* */
+    struct {
+        float mean[4], std[4];
+    } normalize;
+    struct {
+        float probability;
+        uint32_t layer; /* The draws are those of stream DROPOUT, this layer, the step's epoch and
+                           step, sample = unit / 4, word = unit % 4. A unit (an element, or more of
+                           them) is kept if uniform(word) >= probability. */
+        ls__dropout_unit unit;
+    } dropout;
+    struct {
+        float label_smoothing;
+    } loss;
+    struct {
+        int64_t k;
+    } top_k;
+    ls__block_settings block; /* L2_NORM; the first member of the next three */
+    struct {
+        ls__block_settings block;
+        float momentum, dampening;
+        bool nesterov;
+    } sgd;
+    struct {
+        ls__block_settings block;
+        float beta1, beta2, epsilon;
+        bool decoupled; /* AdamW */
+    } adam;
+    struct {
+        ls__block_settings block;
+        float alpha, epsilon, momentum;
+    } rmsprop;
+    struct {
+        float decay;
+    } ema;
+    struct {
+        int64_t growth_interval; /* updates */
+    } loss_scale;                /* LOSS_SCALE_UPDATE */
+} ls__op_settings;
 
 typedef struct ls__op {
     ls__op_kind kind;
     int n_operands; /* including absent ones */
     ls__operand operands[LS__MAX_OPERANDS];
-    bool tf32; /* *CONV2D*, LINEAR*: factors of f32 may be rounded to tf32's 10 bits of mantissa */
-    union {
-        struct {
-            int64_t kernel[2], stride[2], padding[2], dilation[2]; /* height, width */
-            int64_t groups;
-            int64_t padding_channels; /* so many of the last channels of x, and of w, are 0 and
-                                         only there for alignment: they do not count as work */
-        } conv;                       /* *CONV2D* */
-        struct {
-            int64_t kernel[2], stride[2], padding[2];
-        } pool; /* *_POOL* */
-        struct {
-            float epsilon, momentum;
-            bool relu;
-            int64_t count; /* of values in a channel; NORM_FINALIZE */
-        } norm;            /* BATCH_NORM*, NORM_FINALIZE, NORM_APPLY */
-        struct {
-            bool relu;
-        } add; /* ADD */
-        struct {
-            bool relu;
-        } linear; /* LINEAR */
-        struct {
-            int64_t offset; /* channels */
-        } concat;           /* CONCAT* */
-        struct {
-            float mean[4], std[4];
-        } normalize;
-        struct {
-            float probability;
-            uint32_t layer; /* names the draws: stream DROPOUT, this layer, the step's epoch and
-                               step, sample = element / 4, word element % 4; kept where
-                               uniform(word) >= probability */
-        } dropout;
-        struct {
-            float label_smoothing;
-        } loss;
-        struct {
-            int64_t k;
-        } top_k;
-        struct {
-            const ls__segment *segments;
-            const int64_t *n_segments;
-        } l2_norm;
-        struct {
-            float momentum, dampening, clip_norm;
-            bool nesterov;
-            const ls__segment *segments; /* owned by the optimizer, which outlives the kernel */
-            const int64_t *n_segments;   /* may change between steps */
-        } sgd;
-        struct {
-            float beta1, beta2, epsilon, clip_norm;
-            bool decoupled; /* AdamW */
-            const ls__segment *segments;
-            const int64_t *n_segments;
-        } adam;
-        struct {
-            int64_t growth_interval; /* updates */
-        } loss_scale;                /* LOSS_SCALE_UPDATE */
-    } u;
+    bool tf32; /* *CONV2D*, LINEAR*: f32 operands may be rounded to tf32's 10 bits of mantissa */
+    ls__op_settings u;
 } ls__op;
 
-/* Numbers of the step that is run, the only thing that changes from step to step besides the
- * buffers' contents. Kernels that can be recorded read them when they run, not when they are
- * queued. */
+/* The only inputs of kernels that change from step to step, beside the contents of buffers. Kernels
+ * that can be captured read them when they run, not when they are queued. */
 typedef struct ls__step {
     uint64_t seed;
     int64_t epoch, step;
-    double lr;              /* learning rate */
-    int64_t optimizer_step; /* updates done before this one, with those that were skipped */
+    double lr;
+    int64_t optimizer_step; /* updates before this one, including skipped ones */
+    int64_t accumulated;    /* batches since the last update, without this one */
 } ls__step;
 
 /* A kernel that could run an op. */
@@ -317,32 +361,31 @@ typedef struct ls__candidate {
     char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
                                         candidates */
     bool deterministic;
-    double cost_ms; /* the backend's estimate, to compare candidates, blocks and reorders; on the
-                       CPU for one thread, whatever their number: a choice must not depend on it */
+    double cost_ms; /* estimate, comparable between candidates, blocks and reorders. On the CPU for
+                       one thread, because the selection must not depend on their number. */
 } ls__candidate;
 
-/* A kernel made for one op; backends extend it by putting it first in a struct of their own. */
+/* A kernel that was opened for one op; the first member of a backend's own struct. */
 struct ls__kernel {
     char name[LS__KERNEL_NAME_SIZE];
-    bool nondeterministic;  /* as its candidate says; what repeats its bits is the rule */
-    bool unproven;          /* a library's: that it could be made does not show that it runs */
-    float error_bound;      /* largest error of a result, relative to the largest result, where the
-                               kernel rounds more than a sum in f32 does; else 0 */
-    size_t workspace_bytes; /* planned memory that run needs, contents do not survive */
-    /* buffers: one pointer per operand, NULL for absent ones, aligned to 16 bytes at least; none
-     * overlap but where the op list says "may". workspace: aligned to the backend's `alignment`. */
+    bool nondeterministic;
+    bool unproven;          /* a library's, which may be opened and still fail when it runs */
+    float error_bound;      /* largest error relative to the largest result, if the kernel rounds
+                               more than a sum in f32 does; else 0 */
+    size_t workspace_bytes; /* memory that run requires; its contents are not kept */
+    /* buffers: one pointer per operand, NULL for absent ones, aligned to 16 bytes at least; they
+     * overlap only as `in_place` allows. workspace: aligned to the backend's `alignment`. */
     ls_status (*run)(ls__kernel *kernel, void *const *buffers, void *workspace,
                      const ls__step *step);
     void (*close)(ls__kernel *kernel);
 };
 
 typedef struct ls__event ls__event;
-/* Work that was queued once and can be queued again by one call. */
+/* A captured graph: work that one call queues again. */
 typedef struct ls__captured ls__captured;
 
-/* Where work is queued. What is queued in one stream is done in order; two of them know nothing of
- * each other but by stream_wait. Everything goes to COMPUTE that is not said to go to COPY, or to
- * SIDE by launch_in. */
+/* Work in one stream runs in order; two streams are ordered by stream_wait alone. COMPUTE is used
+ * unless COPY is stated, or launch_in has selected SIDE. */
 typedef enum ls__stream {
     LS__STREAM_COMPUTE,
     LS__STREAM_COPY,
@@ -359,90 +402,81 @@ typedef struct ls__backend {
     ls_status (*open)(ls_context *ctx, int index, ls__device **out);
     void (*close)(ls__device *device);
 
-    /* "cpu, 2 threads, AVX2, oneDNN 2.6.3". Valid as long as the device. */
+    /* These texts are valid until the device is closed: "cpu, 2 threads, AVX2, oneDNN 2.6.3". */
     const char *(*describe)(const ls__device *device);
     int (*threads)(const ls__device *device);
-    /* What results may depend on beside the kernels' names: "oneDNN 2.6.3", the numeric libraries
-     * with their versions, and "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB, 32768 KiB", the kind of
-     * processor. Valid as long as the device. */
+    /* Results may depend on these two and the kernels' names: the numeric libraries with their
+     * versions, "oneDNN 2.6.3"; the processor, "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB". */
     const char *(*libraries)(const ls__device *device);
     const char *(*processor)(const ls__device *device);
-    /* "NVIDIA driver 580.65.06": whoever runs the device for us, which changes no bit that the two
-     * above do not tell. NULL where there is none. */
+    /* "NVIDIA driver 580.65.06", on which no result depends; NULL if there is none. */
     const char *(*driver)(const ls__device *device);
 
-    /* Raw memory, aligned to 64 bytes; the pool sits above. NULL when there is none. release waits
-     * for work that uses it. segment_bytes is what the pool asks for at least, and multiples of it
-     * where it can; 0: as small as it comes. */
+    /* Segments of the pool are at least segment_bytes long, and multiples of it if possible; 0: any
+     * size. */
     size_t segment_bytes;
-    /* Of activations and workspaces in planned memory: a power of two, at most what the pool gives.
-     */
+    /* Of activations and workspaces in planned memory: a power of two, at most the pool's. */
     size_t alignment;
+    /* Memory for the pool, aligned to 64 bytes; NULL if there is none. release waits for work that
+     * uses it. */
     void *(*allocate)(ls__device *device, size_t bytes);
     void (*release)(ls__device *device, void *memory, size_t bytes);
-    /* Host memory for asynchronous copies: pinned for a GPU, plain on the CPU. Allocation is slow,
-     * so it is pooled too. NULL when there is none. */
+    /* Host memory for asynchronous copies: pinned for a GPU, and pooled because that is slow to
+     * allocate. NULL if there is none. */
     void *(*host_allocate)(ls__device *device, size_t bytes);
     void (*host_release)(ls__device *device, void *memory, size_t bytes);
-    /* Bytes that allocate could still give, best guess; 0 where it can't be told. */
+    /* An estimate of the bytes that can still be allocated; 0 if unknown. */
     size_t (*free_bytes)(ls__device *device);
-    /* Whether the host may read device memory directly. */
+    /* The host may read device memory directly. */
     bool host_memory;
-    /* Bits: LS__HAS_TF32: ops may have tf32 set; LS__HAS_BF16, LS__HAS_F16: operands may be of that
-     * type. */
+    /* Bits: LS__HAS_TF32: ops may have tf32 set; LS__HAS_BF16, LS__HAS_F16: types of operands. */
     unsigned precisions;
-    /* Optional: whether products of that type, bf16 or f16, are made of f32's, with no gain in
-     * speed. */
+    /* Optional: true if f32 arithmetic emulates products of bf16 or f16, so that they are not
+     * faster. */
     bool (*emulates)(const ls__device *device, ls_dtype dtype);
-
-    /* Optional: convolutions of 16-bit operands are faster where x's channels are a multiple of
-     * this, so that each pixel is aligned; 0: any number of channels is as good. NORMALIZE then
-     * gives images for such a convolution more channels (layer_input.c). */
+    /* Optional: 16-bit convolutions are faster if x's channels are a multiple of this, so that each
+     * pixel is aligned; NORMALIZE then adds channels of 0 to images. 0: any number is as fast. */
     int64_t (*channel_multiple)(const ls__device *device);
 
-    /* Copies between host and device memory, in the order of runs; finished on return. */
+    /* Copies between host and device memory, in the order of COMPUTE; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);
     ls_status (*write)(ls__device *device, void *memory, const void *host, size_t bytes);
-    /* The same to host memory of host_allocate, but queued. */
+    /* To memory from host_allocate; queued. */
     ls_status (*download)(ls__device *device, void *host, const void *memory, size_t bytes);
-    /* From host memory of host_allocate, beside the runs: after what had been queued when `after`
-     * was recorded (NULL: after nothing) and before what is queued from now on. Then records
-     * `done`. */
+    /* From memory from host_allocate, in COPY: after the event `after` (NULL: at once) and before
+     * all work that is queued later. Then records `done`. */
     ls_status (*upload)(ls__device *device, void *memory, const void *host, size_t bytes,
                         ls__event *after, ls__event *done);
-    /* Device to device, and fill with a byte; queued. */
+    /* Device to device, and fill with zeros; queued. */
     ls_status (*copy)(ls__device *device, void *dst, const void *src, size_t bytes);
     ls_status (*clear)(ls__device *device, void *memory, size_t bytes);
-
-    /* Element-wise work on dense tensors; queued. Conversions as ls_tensor_cast says. */
+    /* Converts `count` elements as ls_tensor_cast does; queued. */
     ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src,
                       int64_t count);
-    /* Adds to *sum, in device memory, the bytes that stand at byte offset `offset` (a multiple of
-     * 8) of the whole, as ls__digest_bytes does; queued. */
+    /* Adds the digest of bytes that are at `offset` (a multiple of 8) of the whole to *sum, in
+     * device memory, as ls__digest_bytes does; queued. */
     ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
                         ls__digest_sum *sum);
     /* out[i] = *scalars[i], n of them, all f32 in device memory; queued. */
     ls_status (*gather)(ls__device *device, float *out, const float *const *scalars, int n);
 
-    /* The blocks worth considering for an activation of shape [N,H,W,C]; C itself first. Returns
-     * how many (<= max). */
+    /* The useful blocks for an activation of shape [N,H,W,C]; C itself first. Returns their number
+     * (<= max). */
     int (*blocks)(const ls__device *device, const ls_shape *shape, int64_t *out, int max);
-    /* The kernels that could run op exactly as its operands are laid out, best guess first. 0 when
-     * there is none; all ops have one at block C (except where the shape is beyond the backend:
-     * then the error is kept in ctx). */
+    /* The kernels that can run op in its layout, in the order of preference. Returns their number:
+     * at least 1 at block C unless the op is optional or its shape exceeds the backend's limits,
+     * which is an error in ctx. */
     int (*candidates)(ls__device *device, const ls__op *op, ls__candidate *out, int max);
-    /* Does listing take long, milliseconds for an op? Then a kernel that was settled before is made
-     * by its name alone. */
+    /* `candidates` takes milliseconds, so a kernel that has been selected is opened without it. */
     bool lists_slowly;
-    /* Makes the kernel of that name. LS_ERR_NOT_FOUND: no kernel has that name. LS_ERR_UNSUPPORTED:
-     * the kernel can't run op, or is unavailable. After both, another kernel may do. */
+    /* Opens the kernel of that name. LS_ERR_NOT_FOUND: there is no such kernel. LS_ERR_UNSUPPORTED:
+     * it can't run op, or is unavailable. After both, another kernel may be opened. */
     ls_status (*kernel_open)(ls__device *device, const ls__op *op, const char *name,
                              ls__kernel **out);
-    /* Bytes of per-thread scratch that kernels made so far share (outside of the planned memory).
-     */
+    /* Bytes of per-thread scratch memory that all open kernels share, outside of planned memory. */
     size_t (*scratch_bytes)(const ls__device *device);
 
-    /* Around each program: nothing may be allocated between. */
+    /* Around each program. Nothing may be allocated between them. */
     void (*begin)(ls__device *device);
     void (*end)(ls__device *device);
 
@@ -450,38 +484,37 @@ typedef struct ls__backend {
     ls_status (*event_record)(ls__device *device, ls__event *event);
     ls_status (*event_wait)(ls__device *device, ls__event *event);
     void (*event_close)(ls__device *device, ls__event *event);
-    /* What is queued in `waiting` from now on is done after all that is queued in `awaited` now. In
-     * a recording, see below, the two are COMPUTE and SIDE: SIDE is recorded once it waits for
-     * COMPUTE, which must wait for SIDE before the recording ends. */
+    /* All later work of `waiting` runs after the present work of `awaited`. During a capture these
+     * are COMPUTE and SIDE: SIDE is captured once it waits for COMPUTE, and COMPUTE must wait for
+     * SIDE before the capture ends. */
     ls_status (*stream_wait)(ls__device *device, ls__stream waiting, ls__stream awaited);
-    /* Optional: kernels that are run from now on are queued in COMPUTE or SIDE. NULL where there is
-     * no SIDE that computes while COMPUTE does. */
+    /* Optional: later kernels are queued in COMPUTE or SIDE. NULL if the device has no SIDE that
+     * runs concurrently with COMPUTE. */
     void (*launch_in)(ls__device *device, ls__stream stream);
-    /* Waits for all that was queued, in all streams. */
+    /* Waits for the work of all streams. */
     ls_status (*wait)(ls__device *device);
-    /* Optional, both or neither: the device's own clock. timer_stop waits for what has been queued
-     * in COMPUTE since timer_start, and gives the milliseconds that it took the device. */
+    /* Optional, both or neither: the device's clock. timer_stop waits for the work that was queued
+     * in COMPUTE since timer_start and returns its milliseconds on the device. */
     ls_status (*timer_start)(ls__device *device);
     ls_status (*timer_stop)(ls__device *device, double *ms);
 
-    /* Optional, all four or none: between capture_begin and capture_end what kernels and copies
-     * queue is not done but recorded, with the buffers it has then. Inside nothing may be waited
-     * for, allocated or released, no host memory copied, and kernels are run with this step alone.
-     * capture_end must follow whatever failed between; then, and when it fails itself, *out is
-     * NULL. Kernels must have been run once before they are recorded: libraries finish their
-     * opening then. captured_launch queues all of it for another step. It must not be
-     * launched once a kernel in it has been closed. */
+    /* Optional, all four or none. Between capture_begin and capture_end, work is captured with its
+     * buffers and not run. Nothing may be waited for, allocated or released meanwhile, no host
+     * memory copied, and kernels run with this step alone. A kernel must have run once before,
+     * because libraries initialise then. capture_end must follow even after a failure; then, and if
+     * it fails itself, *out is NULL. captured_launch queues the work for another step; all kernels
+     * in it must still be open. */
     ls_status (*capture_begin)(ls__device *device, const ls__step *step);
     ls_status (*capture_end)(ls__device *device, ls__captured **out);
-    ls_status (*captured_launch)(ls__device *device, ls__captured *recording, const ls__step *step);
-    void (*captured_close)(ls__device *device, ls__captured *recording);
+    ls_status (*captured_launch)(ls__device *device, ls__captured *captured, const ls__step *step);
+    void (*captured_close)(ls__device *device, ls__captured *captured);
 
-    /* Optional, both or neither: what is queued between belongs to this name, in a profiler's
-     * image. Ranges nest. */
+    /* Optional, both or neither: a profiler shows the work queued between them under this name.
+     * Ranges nest. */
     void (*range_push)(ls__device *device, const char *name);
     void (*range_pop)(ls__device *device);
 
-    /* LS__STREAM_COMPUTE itself, for ops of the user's own: a cudaStream_t; NULL on the CPU. */
+    /* COMPUTE itself, for users' ops: a cudaStream_t; NULL on the CPU. */
     void *(*stream)(ls__device *device);
 } ls__backend;
 
@@ -491,23 +524,22 @@ struct ls__device {
     ls_context *ctx;
 };
 
-/* An op kind's row. A kind out of range has the name "no op" and no operands. */
+/* The row of an op kind. A kind out of range has the name "no op" and no operands. */
 const ls__op_traits *ls__op_traits_of(ls__op_kind kind);
 const char *ls__op_name(ls__op_kind kind);
 
-/* Operand i in the kind's row; false past the last one. */
+/* Operand i of an op kind; false after the last one. */
 typedef struct ls__operand_role {
     const char *name; /* not terminated */
     int length;
     bool output;
     bool mutated;     /* an input that the op updates */
-    bool may_be_half; /* bf16 or f16 instead of f32; a cast's types have a rule of their own */
+    bool may_be_half; /* bf16 or f16 instead of f32, except for CAST */
 } ls__operand_role;
 bool ls__op_operand(ls__op_kind kind, int i, ls__operand_role *out);
-/* How many operands stand before "->". */
+/* The number of operands before "->". */
 int ls__op_inputs(ls__op_kind kind);
-/* Pair i of the kind's in_place, as operands: `output` may be written into `input`'s memory. False
- * past the last one. */
+/* Pair i of `in_place`, as operands; false after the last one. */
 bool ls__op_in_place(ls__op_kind kind, int i, int *output, int *input);
 
 static inline bool ls__is_absent(const ls__operand *operand)
@@ -525,27 +557,36 @@ static inline bool ls__op_is_optional(ls__op_kind kind)
     return ls__op_traits_of(kind)->optional;
 }
 
-/* Is it a convolution, in either direction, fused with something or not? */
+/* True for convolutions of both directions, fused or not. */
 static inline bool ls__op_is_convolution(ls__op_kind kind)
 {
     return ls__op_traits_of(kind)->config == LS__CONFIG_CONV;
 }
 
-/* What the choice of a kernel may depend on, as one line:
+/* The number of adjacent elements, in any layout, of one unit of a dropout. */
+static inline int64_t ls__dropout_unit_elements(const ls__op *op)
+{
+    const ls_shape *x = &op->operands[0].shape;
+    const int64_t count = ls_shape_element_count(x);
+    return op->u.dropout.unit == LS__DROPOUT_ELEMENT ? 1
+           : op->u.dropout.unit == LS__DROPOUT_BATCH ? count
+                                                     : count / x->dims[0];
+}
+
+/* All that kernel selection may depend on, as one line:
  *
  *   conv2d x=128x32x32x64/8 w=128x3x3x64 b=- y=128x16x16x128/8 stride=2x2 padding=1x1
  *
- * Operands as in the op list, "u8:" and the like where they are not f32, "/8" where activations lie
- * in another block than C, "-" where they are absent; then settings that are not the usual ones.
- * Numbers that no kernel's being there depends on are left out: epsilon, probabilities, rates.
- * Returns the length; LS__OP_TEXT_SIZE is enough for every op, since the product of a shape's sizes
- * is below 2^63. */
+ * Operands as in the op list: "u8:" and the like if not f32, "/8" if the block is not C, "-" if
+ * absent; then settings other than the defaults. Settings that no kernel's availability depends on
+ * are omitted: epsilon, probabilities, learning rates. Returns the length. LS__OP_TEXT_SIZE is
+ * enough for every op, because the product of a shape's sizes is below 2^63. */
 enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
-/* What an op asks for, however a kernel does it: the floating-point operations of a convolution or
- * a linear layer, two for each product of its definition, those with padded pixels among them,
- * those with padding_channels not; 0 for other ops. And the bytes of all operands, each once. */
+/* The floating-point operations of a convolution or a linear layer, whatever its kernel: two per
+ * product, padded pixels included, padding_channels excluded; 0 for other ops. And the bytes of all
+ * operands. */
 double ls__op_flops(const ls__op *op);
 double ls__op_bytes(const ls__op *op);
 

@@ -11,26 +11,22 @@ enum { MAX_THREADS = 1024 };
 static ls_status check_config(ls_context *ctx, const ls_context_config *config)
 {
     const ls_allocator *allocator = config->allocator;
-    if (allocator && (!allocator->allocate || !allocator->release)) {
+    if (allocator && (!allocator->allocate || !allocator->release))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: allocator: allocate and release must both be given");
-    }
-    if ((unsigned)config->deterministic > LS_DETERMINISTIC_OFF) {
+                        "ls_context_open: allocator: allocate and release are both required");
+    if ((unsigned)config->deterministic > LS_DETERMINISTIC_OFF)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: deterministic is %d, wanted LS_DETERMINISTIC_STRICT, "
+                        "ls_context_open: deterministic is %d, expected LS_DETERMINISTIC_STRICT, "
                         "_WARN or _OFF",
                         (int)config->deterministic);
-    }
-    if ((unsigned)config->benchmark > LS_BENCHMARK_ON) {
+    if ((unsigned)config->benchmark > LS_BENCHMARK_ON)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: benchmark is %d, wanted LS_BENCHMARK_OFF or _ON",
+                        "ls_context_open: benchmark is %d, expected LS_BENCHMARK_OFF or _ON",
                         (int)config->benchmark);
-    }
-    if (config->threads < 0 || config->threads > MAX_THREADS) {
+    if (config->threads < 0 || config->threads > MAX_THREADS)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: threads is %d, wanted 1 to %d, or 0 for all processors",
+                        "ls_context_open: threads is %d, expected 1 to %d, or 0 for all processors",
                         config->threads, MAX_THREADS);
-    }
     return LS_OK;
 }
 
@@ -53,15 +49,14 @@ ls_context *ls_context_open(const ls_context_config *config)
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
                           "ls_context_open: nvtx: device %s has no ranges for profilers",
                           ctx->device->backend->name);
-    if (status == LS_OK) {
+    if (status == LS_OK)
         status = ls__pool_open(ctx, ctx->device, LS__POOL_DEVICE, config->memory_limit_bytes,
                                &ctx->pool);
-    }
     if (status == LS_OK)
         status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
     if (status == LS_OK) status = ls__selections_open(ctx, &ctx->selections);
     ctx->unusable = status != LS_OK;
-    /* the user's text need not outlive this call */
+    /* The user's text may be freed after this call. */
     ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
     return ctx;
 }

@@ -27,7 +27,7 @@ static bool find_own_folder(char *out, size_t size)
     Dl_info info;
     if (!dladdr(&host, &info) || !info.dli_fname) return false;
     char path[PATH_MAX];
-    /* A program's name is that of its call, which may have no folder. */
+    /* A program's name may be without a folder. */
     const bool program = !strchr(info.dli_fname, '/');
     if (!realpath(program ? "/proc/self/exe" : info.dli_fname, path)) return false;
     char *slash = strrchr(path, '/');
@@ -80,9 +80,9 @@ ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend *
                         name, reason);
     ls__module_open_fn *open = NULL;
     void *symbol = dlsym(handle, LS__MODULE_SYMBOL);
-    memcpy(&open, &symbol, sizeof(open)); /* ISO C has no cast from one to the other */
+    memcpy(&open, &symbol, sizeof(open)); /* ISO C has no cast to a function pointer */
     if (!open)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': %s is no module of Lockstep's", name,
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': %s is not a Lockstep module", name,
                         file);
     const ls__module *module = open(&host);
     if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS__VERSION) != 0)

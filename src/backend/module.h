@@ -1,6 +1,5 @@
-/* module.h: backends that are shared objects of their own, opened when a context names them. A
- * module links with no symbol of the core, so that static programs can use it too: it gets the
- * core's functions in a table. */
+/* module.h: backends in shared objects, which are opened when a context names them. A module calls
+ * the core through a table of functions, because a static program exports no symbols. */
 #ifndef LS_BACKEND_MODULE_H
 #define LS_BACKEND_MODULE_H
 
@@ -36,11 +35,10 @@ typedef struct ls__module {
 #define LS__MODULE_EXPORT __attribute__((visibility("default")))
 typedef const ls__module *ls__module_open_fn(const ls__host *host);
 
-/* The backend of module liblockstep_NAME.so, which stays loaded. It is looked for in the folder
- * that the environment's LOCKSTEP_MODULES names, and there alone when that is set; else beside the
- * library or program that this code is part of, in the folder of libraries of its installation, and
- * where the system looks. LS_ERR_UNSUPPORTED, with the reason, when there is none or when it is of
- * another version. */
+/* The backend of module liblockstep_NAME.so, which stays loaded. If the environment variable
+ * LOCKSTEP_MODULES is set, only that folder is searched. Otherwise: the folder of the library or
+ * program with this code, the library folder of its installation, the system's folders.
+ * LS_ERR_UNSUPPORTED, with the reason, if there is none or its version differs. */
 ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out);
 
 #endif

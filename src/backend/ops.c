@@ -100,17 +100,17 @@ static void put_operand(ls__text *text, const ls__operand_role *role, const ls__
         ls__text_put(text, "/%" PRId64, o->block);
 }
 
-/* A height and a width, unless they have their defaults. */
-static void put_pair(ls__text *text, const char *name, const int64_t pair[2], int64_t usual)
+/* A height and a width, unless both have the default. */
+static void put_pair(ls__text *text, const char *name, const int64_t pair[2], int64_t other_than)
 {
-    if (pair[0] != usual || pair[1] != usual)
+    if (pair[0] != other_than || pair[1] != other_than)
         ls__text_put(text, " %s=%" PRId64 "x%" PRId64, name, pair[0], pair[1]);
 }
 
 static void put_config(ls__text *text, const ls__op *op)
 {
     switch (ls__op_traits_of(op->kind)->config) {
-    case LS__CONFIG_CONV: /* windows are in the weights' shape */
+    case LS__CONFIG_CONV: /* the weights' shape contains the kernel size */
         put_pair(text, "stride", op->u.conv.stride, 1);
         put_pair(text, "padding", op->u.conv.padding, 0);
         put_pair(text, "dilation", op->u.conv.dilation, 1);
@@ -147,7 +147,7 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
     return text.length;
 }
 
-/* The operand of that name, or else its gradient, which has a "d" before the name. */
+/* The operand whose gradient has this name ("dy"), or else the gradient itself. */
 static const ls__operand *find_operand(const ls__op *op, const char *gradient)
 {
     const int i = index_of(op->kind, gradient + 1, strlen(gradient) - 1);
@@ -159,11 +159,11 @@ double ls__op_flops(const ls__op *op)
     if (!ls__op_traits_of(op->kind)->multiplies) return 0;
     const ls__operand *y = find_operand(op, "dy"), *w = find_operand(op, "dw");
     if (w->shape.dims[0] == 0) return 0;
-    /* each result is a sum over the weights of one output channel */
-    int64_t products = ls_shape_count(&w->shape) / w->shape.dims[0];
+    /* Each result is a sum over the weights of one output channel. */
+    int64_t products = ls_shape_element_count(&w->shape) / w->shape.dims[0];
     if (ls__op_is_convolution(op->kind) && products > 0)
         products -= products / w->shape.dims[3] * op->u.conv.padding_channels;
-    return 2 * (double)ls_shape_count(&y->shape) * (double)products;
+    return 2 * (double)ls_shape_element_count(&y->shape) * (double)products;
 }
 
 double ls__op_bytes(const ls__op *op)
@@ -171,7 +171,7 @@ double ls__op_bytes(const ls__op *op)
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++)
         if (!ls__is_absent(&op->operands[i]))
-            bytes += (double)ls_shape_count(&op->operands[i].shape) *
+            bytes += (double)ls_shape_element_count(&op->operands[i].shape) *
                      (double)ls_dtype_bytes(op->operands[i].dtype);
     return bytes;
 }

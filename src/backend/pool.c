@@ -3,37 +3,94 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "backend/block_list.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+typedef struct block block;
+struct block {
+    char *memory;
+    size_t bytes;
+    block *previous, *next; /* neighbours in the segment; `next` also links unused structs */
+    ls__stream stream;      /* released after this one */
+    bool used;              /* handed out */
+    bool shared;            /* of a segment for small blocks */
+};
+
+typedef struct block_list {
+    block **blocks; /* with room for one more */
+    int64_t n;
+    bool by_size; /* then by address; else by address alone */
+} block_list;
 
 struct ls__pool {
     ls_context *ctx;
     ls__device *device;
     ls__pool_source source;
-    ls__block_list used, cached;
+    void *(*allocate)(ls__device *device, size_t bytes); /* the backend's, of segments */
+    void (*release)(ls__device *device, void *memory, size_t bytes);
+    block_list used, cached;
     int64_t capacity; /* of each list: all blocks fit into either, so a release cannot fail */
-    ls__block *spare; /* unused ls__block structs */
+    block *spare;     /* unused block structs */
     ls_memory_stats stats;
 };
 
 enum {
     MIN_BLOCK = 256,
     MAX_STEP = 2 << 20,      /* between size classes */
-    MAX_REMAINDER = 1 << 20, /* that is left with a block rather than cut off */
-    MAX_CUT = 8 /* a block so many times too large is not cut while there is other memory: it may be
-                   asked for as a whole again */
+    MAX_REMAINDER = 1 << 20, /* which is not cut off */
+    MAX_CUT = 8 /* a block that is larger by this factor is cut only if no other memory is left,
+                   because it may be requested as a whole again */
 };
+
+/* ---- Sorted lists: at most some thousands of blocks, so insertion by memmove is fast ---- */
+
+/* The index of a block of `bytes` at `memory`, or the index at which to insert it. */
+static int64_t find_block(const block_list *list, size_t bytes, const char *memory)
+{
+    int64_t low = 0, high = list->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const block *b = list->blocks[middle];
+        const bool below = list->by_size && b->bytes != bytes
+                               ? b->bytes < bytes
+                               : (uintptr_t)b->memory < (uintptr_t)memory;
+        if (below)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void insert_block(block_list *list, block *b)
+{
+    const int64_t i = find_block(list, b->bytes, b->memory);
+    memmove(list->blocks + i + 1, list->blocks + i, (size_t)(list->n - i) * sizeof(b));
+    list->blocks[i] = b;
+    list->n++;
+}
+
+static void remove_block(block_list *list, const block *b)
+{
+    const int64_t i = find_block(list, b->bytes, b->memory);
+    list->n--;
+    memmove(list->blocks + i, list->blocks + i + 1, (size_t)(list->n - i) * sizeof(b));
+}
+
+/* ---- Segments and blocks ---- */
 
 ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source source,
                         size_t limit_bytes, ls__pool **out)
 {
+    const ls__backend *backend = device->backend;
     *out = ls__zalloc(ctx, sizeof(**out));
     if (!*out) return ls__fail_memory(ctx, "memory pool", sizeof(**out));
     (*out)->ctx = ctx;
     (*out)->device = device;
     (*out)->source = source;
+    (*out)->allocate = source == LS__POOL_HOST ? backend->host_allocate : backend->allocate;
+    (*out)->release = source == LS__POOL_HOST ? backend->host_release : backend->release;
     (*out)->stats.limit_bytes = limit_bytes;
     (*out)->cached.by_size = true;
     return LS_OK;
@@ -61,27 +118,27 @@ static bool is_small(const ls__pool *pool, size_t bytes)
     return bytes <= pool->device->backend->segment_bytes / 2;
 }
 
-static void cache(ls__pool *pool, ls__block *b)
+static void cache(ls__pool *pool, block *b)
 {
-    ls__block_list_insert(&pool->cached, b);
+    insert_block(&pool->cached, b);
     pool->stats.cached_bytes += b->bytes;
 }
 
-static void uncache(ls__pool *pool, const ls__block *b)
+static void uncache(ls__pool *pool, const block *b)
 {
-    ls__block_list_remove(&pool->cached, b);
+    remove_block(&pool->cached, b);
     pool->stats.cached_bytes -= b->bytes;
 }
 
-static void make_spare(ls__pool *pool, ls__block *b)
+static void make_spare(ls__pool *pool, block *b)
 {
     b->next = pool->spare;
     pool->spare = b;
 }
 
-static ls__block *use_spare(ls__pool *pool, ls__block fields)
+static block *use_spare(ls__pool *pool, block fields)
 {
-    ls__block *b = pool->spare;
+    block *b = pool->spare;
     pool->spare = b->next;
     *b = fields;
     return b;
@@ -92,47 +149,23 @@ static bool reserve(ls__pool *pool)
 {
     enum { N_NEW = 2 };
     while (!pool->spare || !pool->spare->next) {
-        ls__block *b = ls__zalloc(pool->ctx, sizeof(*b));
+        block *b = ls__zalloc(pool->ctx, sizeof(*b));
         if (!b) return false;
         make_spare(pool, b);
     }
     const int64_t n = pool->used.n + pool->cached.n;
     if (n + N_NEW <= pool->capacity) return true;
     const int64_t capacity = pool->capacity ? 2 * pool->capacity : 64;
-    const size_t bytes = (size_t)capacity * sizeof(ls__block *);
-    ls__block **lists[2] = { ls__alloc(pool->ctx, bytes), ls__alloc(pool->ctx, bytes) };
-    if (!lists[0] || !lists[1]) {
-        for (int i = 0; i < 2; i++) ls__free(pool->ctx, lists[i]);
-        return false;
-    }
-    ls__block_list *olds[2] = { &pool->used, &pool->cached };
+    block_list *lists[2] = { &pool->used, &pool->cached };
     for (int i = 0; i < 2; i++) {
-        if (olds[i]->n > 0)
-            memcpy(lists[i], olds[i]->blocks, (size_t)olds[i]->n * sizeof(ls__block *));
-        ls__free(pool->ctx, olds[i]->blocks);
-        olds[i]->blocks = lists[i];
+        block **larger =
+            ls__realloc(pool->ctx, lists[i]->blocks, (size_t)pool->capacity * sizeof *larger,
+                        (size_t)capacity * sizeof *larger);
+        if (!larger) return false;
+        lists[i]->blocks = larger;
     }
     pool->capacity = capacity;
     return true;
-}
-
-static void release_segment(ls__pool *pool, char *memory, size_t bytes)
-{
-    const ls__backend *backend = pool->device->backend;
-    if (pool->source == LS__POOL_HOST) {
-        backend->host_release(pool->device, memory, bytes);
-    } else {
-        backend->release(pool->device, memory, bytes);
-    }
-}
-
-static void free_records(const ls_context *ctx, ls__block *first)
-{
-    while (first) {
-        ls__block *next = first->next;
-        ls__free(ctx, first);
-        first = next;
-    }
 }
 
 void ls__pool_close(ls__pool **pool)
@@ -140,18 +173,21 @@ void ls__pool_close(ls__pool **pool)
     ls__pool *p = *pool;
     *pool = NULL;
     if (!p) return;
-    const ls__block_list *lists[2] = { &p->used, &p->cached };
+    const block_list *lists[2] = { &p->used, &p->cached };
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; i < lists[k]->n; i++) {
-            ls__block *first = lists[k]->blocks[i], *last = first;
+            block *first = lists[k]->blocks[i], *last = first;
             if (first->previous) continue;
             size_t bytes = first->bytes;
             for (; last->next; bytes += last->bytes) last = last->next;
-            release_segment(p, first->memory, bytes);
-            last->next = p->spare; /* freed only after all lists */
+            p->release(p->device, first->memory, bytes);
+            last->next = p->spare; /* freed after both lists */
             p->spare = first;
         }
-    free_records(p->ctx, p->spare);
+    for (block *next; p->spare; p->spare = next) {
+        next = p->spare->next;
+        ls__free(p->ctx, p->spare);
+    }
     ls__free(p->ctx, p->used.blocks);
     ls__free(p->ctx, p->cached.blocks);
     ls__free(p->ctx, p);
@@ -160,13 +196,13 @@ void ls__pool_close(ls__pool **pool)
 static void release_whole_segments(ls__pool *pool)
 {
     for (int64_t i = 0; i < pool->cached.n;) {
-        ls__block *b = pool->cached.blocks[i];
+        block *b = pool->cached.blocks[i];
         if (b->previous || b->next) {
             i++;
             continue;
         }
         uncache(pool, b);
-        release_segment(pool, b->memory, b->bytes);
+        pool->release(pool->device, b->memory, b->bytes);
         make_spare(pool, b);
     }
 }
@@ -182,40 +218,57 @@ static size_t room(const ls__pool *pool)
 
 /* A new segment as one block that is in no list yet; NULL if the limit or the backend has no
  * memory. */
-static ls__block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
+static block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
 {
-    const ls__backend *backend = pool->device->backend;
-    if (bytes > room(pool)) return NULL;
-    char *memory = pool->source == LS__POOL_HOST ? backend->host_allocate(pool->device, bytes)
-                                                 : backend->allocate(pool->device, bytes);
+    char *memory = bytes > room(pool) ? NULL : pool->allocate(pool->device, bytes);
     if (!memory) return NULL;
     pool->stats.n_allocated++;
-    return use_spare(pool, (ls__block){ .memory = memory, .bytes = bytes, .stream = stream });
+    return use_spare(pool, (block){ .memory = memory, .bytes = bytes, .stream = stream });
 }
 
 /* Merges a block with the next one; both are free and in no list. */
-static void merge_with_next(ls__pool *pool, ls__block *b)
+static void merge_with_next(ls__pool *pool, block *b)
 {
-    ls__block *next = b->next;
+    block *next = b->next;
     b->bytes += next->bytes;
     b->next = next->next;
     if (b->next) b->next->previous = b;
     make_spare(pool, next);
 }
 
-/* Cuts off and caches the bytes beyond `bytes`, if they are many enough. */
-static void cut(ls__pool *pool, ls__block *b, size_t bytes)
+static bool can_merge(const block *a, const block *b)
+{
+    return a && b && !a->used && !b->used && a->stream == b->stream;
+}
+
+/* Merges a block that is free and in no list with its free neighbours; returns the result. */
+static block *merge_neighbours(ls__pool *pool, block *b)
+{
+    if (can_merge(b, b->next)) {
+        uncache(pool, b->next);
+        merge_with_next(pool, b);
+    }
+    if (can_merge(b->previous, b)) {
+        b = b->previous;
+        uncache(pool, b);
+        merge_with_next(pool, b);
+    }
+    return b;
+}
+
+/* Cuts off and caches the bytes beyond `bytes`, unless they are too few. */
+static void cut(ls__pool *pool, block *b, size_t bytes)
 {
     size_t least = bytes / 8;
     if (least > MAX_REMAINDER) least = MAX_REMAINDER;
     if (least < MIN_BLOCK || b->shared) least = MIN_BLOCK;
     if (b->bytes < bytes + least) return;
-    ls__block rest = *b;
+    block rest = *b;
     rest.memory += bytes;
     rest.bytes -= bytes;
     rest.previous = b;
     rest.used = false;
-    ls__block *r = use_spare(pool, rest);
+    block *r = use_spare(pool, rest);
     if (r->next) r->next->previous = r;
     b->next = r;
     b->bytes = bytes;
@@ -232,26 +285,23 @@ static ls_status adopt(ls__pool *pool, ls__stream stream)
             LS_TRY(pool->device->backend->stream_wait(pool->device, stream, (ls__stream)s));
     for (int64_t i = 0; i < pool->cached.n; i++) pool->cached.blocks[i]->stream = stream;
     for (int64_t i = 0; i < pool->cached.n;) {
-        ls__block *b = pool->cached.blocks[i];
-        if (!b->next || b->next->used) {
-            i++;
-            continue;
+        block *b = pool->cached.blocks[i];
+        const bool merges = can_merge(b, b->next);
+        if (merges) {
+            uncache(pool, b);
+            cache(pool, merge_neighbours(pool, b));
         }
-        uncache(pool, b->next);
-        uncache(pool, b);
-        merge_with_next(pool, b);
-        cache(pool, b);
-        i = 0;
+        i = merges ? 0 : i + 1;
     }
     return LS_OK;
 }
 
 /* The best-fitting cached block; with `any`, also blocks of other streams. */
-static ls__block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
+static block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
 {
     const bool small = is_small(pool, rounded);
-    for (int64_t i = ls__block_list_find(&pool->cached, exact, NULL); i < pool->cached.n; i++) {
-        ls__block *b = pool->cached.blocks[i];
+    for (int64_t i = find_block(&pool->cached, exact, NULL); i < pool->cached.n; i++) {
+        block *b = pool->cached.blocks[i];
         if (b->stream != stream) continue;
         if (!any && (b->shared != small || (!small && b->bytes / MAX_CUT > rounded))) continue;
         uncache(pool, b);
@@ -262,11 +312,11 @@ static ls__block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t r
 }
 
 /* Fresh memory: segments for several small blocks, or for one that is not small. */
-static ls__block *take_fresh(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded)
+static block *take_fresh(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded)
 {
     const size_t step = pool->device->backend->segment_bytes;
     const size_t whole = step ? ls__round_up(rounded, step) : rounded;
-    ls__block *b = open_segment(pool, stream, whole);
+    block *b = open_segment(pool, stream, whole);
     if (!b && rounded < whole) b = open_segment(pool, stream, rounded);
     if (!b && exact < rounded) b = open_segment(pool, stream, exact);
     if (b) b->shared = is_small(pool, rounded);
@@ -279,7 +329,7 @@ void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
     if (rounded == 0 || !reserve(pool)) return NULL;
     const size_t exact = round_exactly(bytes);
 
-    ls__block *b = take(pool, stream, exact, rounded, false);
+    block *b = take(pool, stream, exact, rounded, false);
     if (!b) b = take_fresh(pool, stream, exact, rounded);
     if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is in the context */
     if (!b) b = take(pool, stream, exact, rounded, true);
@@ -290,7 +340,7 @@ void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
     if (!b) return NULL;
     cut(pool, b, rounded);
     b->used = true;
-    ls__block_list_insert(&pool->used, b);
+    insert_block(&pool->used, b);
     ls_memory_stats *stats = &pool->stats;
     stats->n_blocks++;
     stats->current_bytes += b->bytes;
@@ -298,32 +348,18 @@ void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
     return b->memory;
 }
 
-static bool can_merge(const ls__block *a, const ls__block *b)
-{
-    return a && b && !a->used && !b->used && a->stream == b->stream;
-}
-
 void ls__pool_release_after(ls__pool *pool, ls__stream stream, void *memory)
 {
     if (!memory) return;
-    const int64_t i = ls__block_list_find(&pool->used, 0, memory);
+    const int64_t i = find_block(&pool->used, 0, memory);
     if (i == pool->used.n || pool->used.blocks[i]->memory != memory) return; /* not ours */
-    ls__block *b = pool->used.blocks[i];
-    ls__block_list_remove(&pool->used, b);
+    block *b = pool->used.blocks[i];
+    remove_block(&pool->used, b);
     pool->stats.n_blocks--;
     pool->stats.current_bytes -= b->bytes;
     b->used = false;
     b->stream = stream;
-    if (can_merge(b, b->next)) {
-        uncache(pool, b->next);
-        merge_with_next(pool, b);
-    }
-    if (can_merge(b->previous, b)) {
-        b = b->previous;
-        uncache(pool, b);
-        merge_with_next(pool, b);
-    }
-    cache(pool, b);
+    cache(pool, merge_neighbours(pool, b));
 }
 
 void *ls__pool_allocate(ls__pool *pool, size_t bytes)
@@ -348,7 +384,7 @@ size_t ls__pool_free_bytes(const ls__pool *pool)
     const ls_memory_stats *stats = &pool->stats;
     size_t largest = 0, whole = 0; /* stretch of free blocks; those that are segments */
     for (int64_t i = 0; i < pool->cached.n; i++) {
-        const ls__block *first = pool->cached.blocks[i], *last = first;
+        const block *first = pool->cached.blocks[i], *last = first;
         size_t bytes = first->bytes;
         for (; last->next && !last->next->used; bytes += last->bytes) last = last->next;
         if (bytes > largest) largest = bytes;
@@ -379,9 +415,9 @@ ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, 
     const size_t cached = pool->stats.cached_bytes;
     if (pool->source == LS__POOL_HOST)
         return ls__fail(pool->ctx, LS_ERR_MEMORY,
-                        "%s: out of host memory for copies: %zu bytes asked, %zu cached", what,
+                        "%s: out of host memory for copies: %zu bytes requested, %zu cached", what,
                         bytes, cached);
     return ls__fail(pool->ctx, LS_ERR_MEMORY,
-                    "%s: out of device memory: %zu bytes asked, %zu free, %zu cached", what, bytes,
-                    ls__pool_free_bytes(pool), cached);
+                    "%s: out of device memory: %zu bytes requested, %zu free, %zu cached", what,
+                    bytes, ls__pool_free_bytes(pool), cached);
 }

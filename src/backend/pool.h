@@ -2,15 +2,14 @@
  *
  * Segments come from the backend. Blocks are cut from them and merged with free neighbours on
  * release. Sizes are rounded up so that requests can reuse each other's blocks: to powers of two
- * and the three steps between, above 8 MiB to multiples of 2 MiB, and only to 256 bytes if the
- * limit or the device has no room for that. Blocks up to half of the backend's segment_bytes share
- * segments of that size; larger ones have segments of their own, so that small blocks do not
- * fragment large segments.
+ * and three sizes between, above 8 MiB to multiples of 2 MiB, and only to 256 bytes if the limit or
+ * the device has no room for that. Blocks up to half of the backend's segment_bytes share segments
+ * of that size; larger blocks have their own segments, so that small blocks do not fragment large
+ * ones.
  *
- * The host reuses memory before the device has finished with it. That is safe within a stream,
- * which runs in order. So a block is released for the stream that used it last. Requests for that
- * stream can get it at once. Requests for another stream get it only if no other memory is left,
- * and that stream then waits for the first.
+ * Memory is reused before the device has finished with it. That is safe within a stream, which runs
+ * in order. So a block is released for the last stream that used it. Only requests for that stream
+ * get it, unless no other memory is left; then the requesting stream waits for the other streams.
  *
  * The block structs are in host memory, because the host may not be able to read device memory. */
 #ifndef LS_BACKEND_POOL_H
@@ -28,28 +27,27 @@ ls_status ls__pool_open(ls_context *ctx, ls__device *device, ls__pool_source sou
 /* Returns all memory to the backend, also blocks in use. */
 void ls__pool_close(ls__pool **pool);
 
-/* Memory for work that is queued in `stream` from now on. Aligned to 256 bytes where the backend's
- * segments are, to 64 elsewhere. NULL if the limit or the device has no more, even after
- * trimming; the caller reports that with ls__pool_fail. bytes 0 is allowed. */
+/* Memory for later work in `stream`, aligned to 256 bytes if the backend's segments are, otherwise
+ * to
+ * 64. NULL if the limit or the device has no more, even after trimming; the caller reports that
+ * with ls__pool_fail. bytes 0 is allowed. */
 void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes);
-/* The memory may be used for something else after all that is queued in `stream` now; what other
- * streams did with it has ended, or `stream` waits for it. NULL and what is no block of the pool's
- * are ignored. */
+/* Releases memory after the present work of `stream`. The work of other streams on it must have
+ * ended, or `stream` must wait for it. NULL and memory of other pools are ignored. */
 void ls__pool_release_after(ls__pool *pool, ls__stream stream, void *memory);
 /* The same for LS__STREAM_COMPUTE. */
 void *ls__pool_allocate(ls__pool *pool, size_t bytes);
 void ls__pool_release(ls__pool *pool, void *memory);
 
-/* Gives segments that have no block in use back to the backend. Fails where a stream can't be made
- * to wait for another, and has given back what it could. */
+/* Returns segments without a used block to the backend. Fails if a stream can't wait for another;
+ * the other segments are then returned. */
 ls_status ls__pool_trim(ls__pool *pool);
-/* Of device memory: the most that one request could get now, by reuse or after trimming, as far as
- * the backend can tell. */
+/* The largest request for device memory that could succeed now, by reuse or after trimming: an
+ * estimate. */
 size_t ls__pool_free_bytes(const ls__pool *pool);
 ls_memory_stats ls__pool_stats(const ls__pool *pool);
-/* LS_ERR_MEMORY for a request of `bytes` that got nothing. The rest names what it was for:
- * "WHAT: out of device memory: 4096 bytes asked, 1024 free, 512 cached", where free is
- * ls__pool_free_bytes. */
+/* LS_ERR_MEMORY for a failed request of `bytes`: "WHAT: out of device memory: 4096 bytes requested,
+ * 1024 free, 512 cached", where free is ls__pool_free_bytes. */
 ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, ...)
     LS_PRINTF(3, 4);
 

@@ -5,8 +5,8 @@
 
 #include "backend/backend.h"
 
-/* The number of steps by which the host reads behind the device, so that neither waits for the
- * other. */
+/* The number of steps after which the host reads results, so that neither side waits for the other.
+ */
 static inline int ls__readback_lag(const ls__device *device)
 {
     return device->backend->host_memory ? 0 : 1;
@@ -15,19 +15,19 @@ static inline int ls__readback_lag(const ls__device *device)
 typedef struct ls__readback {
     ls_context *ctx; /* NULL: not open */
     size_t bytes;
-    void *memory; /* device memory, to be filled by queued work */
-    void *host;   /* its copy, valid after ls__readback_wait */
-    ls__event *come;
-    bool sent;
+    void *memory;      /* device memory that queued work fills */
+    void *host;        /* its copy, valid after ls__readback_wait */
+    ls__event *copied; /* recorded after the copy */
+    bool sent;         /* a copy is pending */
 } ls__readback;
 
 /* call: for errors. */
 ls_status ls__readback_open(ls__readback *readback, ls_context *ctx, const char *call,
                             size_t bytes);
-/* Waits for a pending copy. Accepts a readback that was not opened, or only in part. */
+/* Waits for a pending copy. Accepts a readback that was not opened, or whose opening failed. */
 void ls__readback_close(ls__readback *readback);
 
-/* Queues zeroing of the device's bytes, before new work fills them. The host's copy stays. */
+/* Queues clearing of the device's bytes. The host's copy is not changed. */
 ls_status ls__readback_clear(ls__readback *readback);
 /* Queues the copy of the device's bytes to the host. */
 ls_status ls__readback_send(ls__readback *readback);

@@ -3,9 +3,11 @@
 
 #include "base/alloc.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 16 * 1024, PIECE_ALIGNMENT = 16 };
+enum { CHUNK_BYTES = 16 * 1024, ALIGNMENT = 16 };
 
 typedef struct ls__bump_chunk {
     struct ls__bump_chunk *next;
@@ -21,20 +23,20 @@ void ls__bump_open(ls__bump *bump, const ls_context *ctx)
 void *ls__bump_alloc(ls__bump *bump, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2) return NULL;
-    const size_t wanted = ls__round_up(bytes ? bytes : 1, PIECE_ALIGNMENT);
+    const size_t rounded = ls__round_up(bytes ? bytes : 1, ALIGNMENT);
     chunk *top = bump->chunks;
-    if (!top || top->size - top->used < wanted) {
+    if (!top || top->size - top->used < rounded) {
         const size_t header = ls__round_up(sizeof(chunk), LS__ALIGNMENT);
-        const size_t size = wanted > CHUNK_BYTES / 4 ? wanted : CHUNK_BYTES;
+        const size_t size = rounded > CHUNK_BYTES / 4 ? rounded : CHUNK_BYTES;
         unsigned char *memory = ls__zalloc(bump->ctx, header + size);
         if (!memory) return NULL;
         top = (chunk *)memory;
         *top = (chunk){ .next = bump->chunks, .size = size, .memory = memory + header };
         bump->chunks = top;
     }
-    void *piece = top->memory + top->used;
-    top->used += wanted;
-    return piece;
+    void *out = top->memory + top->used;
+    top->used += rounded;
+    return out;
 }
 
 char *ls__bump_strdup(ls__bump *bump, const char *text)
@@ -43,6 +45,19 @@ char *ls__bump_strdup(ls__bump *bump, const char *text)
     char *copy = ls__bump_alloc(bump, size);
     if (copy) memcpy(copy, text, size);
     return copy;
+}
+
+char *ls__bump_format(ls__bump *bump, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *out = n < 0 ? NULL : ls__bump_alloc(bump, (size_t)n + 1);
+    if (out) vsnprintf(out, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return out;
 }
 
 void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *room, size_t size)

@@ -1,5 +1,4 @@
-/* clock.h: durations, for reports, waits and kernel selection; results never depend on
- * it. */
+/* clock.h: durations for reports, waits and kernel selection; no result depends on them. */
 #ifndef LS_BASE_CLOCK_H
 #define LS_BASE_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* context.c: the parts of a context that need no device: its error as callers see it, and the list
- * of what it owns. Opening and closing are in tensor/context.c. */
+/* context.c: a context's error and the list of objects that it owns. backend/context.c opens and
+ * closes contexts. */
 #include "base/context.h"
 
 ls_status ls_context_status(const ls_context *ctx)
@@ -20,7 +20,7 @@ void ls_context_clear_error(ls_context *ctx)
 
 const char *ls_version(void)
 {
-    return LS__VERSION; /* the build's */
+    return LS__VERSION; /* from the build */
 }
 
 uint64_t ls_context_seed(const ls_context *ctx)
@@ -41,11 +41,10 @@ void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self))
 void ls__disown_and_close(ls__owned *object)
 {
     if (object->previous) object->previous->next = object->next;
-    if (object->next) {
+    if (object->next)
         object->next->previous = object->previous;
-    } else {
+    else
         object->ctx->last_owned = object->previous;
-    }
     object->previous = object->next = NULL;
     object->close(object);
 }

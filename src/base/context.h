@@ -1,5 +1,5 @@
-/* context.h: the struct of a context. Objects opened through a context begin with an ls__owned,
- * so that the context can close what is still open, last opened first. */
+/* context.h: the struct of a context. Objects opened through a context begin with an ls__owned. The
+ * context closes those that are still open, the last one first. */
 #ifndef LS_BASE_CONTEXT_H
 #define LS_BASE_CONTEXT_H
 
@@ -11,7 +11,7 @@ enum { LS__MESSAGE_SIZE = 1024, LS__KEPT_WARNINGS = 64 };
 typedef struct ls__owned ls__owned;
 struct ls__owned {
     ls_context *ctx;
-    void (*close)(ls__owned *self); /* frees the whole object; it is unlinked already */
+    void (*close)(ls__owned *self); /* frees the whole object; it is already unlinked */
     ls__owned *previous, *next;
 };
 
@@ -19,15 +19,15 @@ struct ls_context {
     ls_allocator allocator;
     ls_context_config config;
     ls_status error; /* the first one since it was cleared, or LS_OK */
-    bool unusable;   /* opening failed, or the device is lost: the error stays for good */
+    bool unusable;   /* opening failed, or the device is lost: the error can't be cleared */
     char message[LS__MESSAGE_SIZE];              /* of the last error, also after it was cleared */
-    _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL: there was no memory for the text */
-    _Atomic int64_t n_warnings;                  /* with those that were dropped */
+    _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL = memory was short */
+    _Atomic int64_t n_warnings;                  /* includes those that were dropped */
     ls__owned *last_owned;
-    struct ls__device *device;  /* tensor/backend.h */
-    struct ls__pool *pool;      /* device memory, tensor/pool.h */
-    struct ls__pool *host_pool; /* host memory that the device copies from and to by itself */
-    struct ls__selections *selections; /* of kernels, tensor/choices.h */
+    struct ls__device *device;         /* backend/backend.h */
+    struct ls__pool *pool;             /* device memory, backend/pool.h */
+    struct ls__pool *host_pool;        /* pinned host memory */
+    struct ls__selections *selections; /* of kernels, backend/algorithm_cache.h */
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));

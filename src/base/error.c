@@ -44,7 +44,7 @@ ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...)
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
 {
     if (bytes == 0) return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory", what);
-    return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
+    return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes requested", what, bytes);
 }
 
 ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...)
@@ -77,27 +77,29 @@ static void keep_warning(ls_context *ctx, const char *message)
     if (i < LS__KEPT_WARNINGS) atomic_store(&ctx->warnings[i], ls__strdup(ctx, message));
 }
 
-void ls__warn(ls_context *ctx, const char *format, ...)
+static void log_message(ls_context *ctx, ls_log_level level, const char *format, va_list args)
 {
     char message[LS__MESSAGE_SIZE];
-    va_list args;
     if (!ctx) return;
-    va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
+    if (level == LS_LOG_WARNING) keep_warning(ctx, message);
+    if (ctx->config.log) ctx->config.log(ctx->config.log_user, level, message);
+}
+
+void ls__warn(ls_context *ctx, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    log_message(ctx, LS_LOG_WARNING, format, args);
     va_end(args);
-    keep_warning(ctx, message);
-    if (ctx->config.log) ctx->config.log(ctx->config.log_user, LS_LOG_WARNING, message);
 }
 
 void ls__inform(ls_context *ctx, const char *format, ...)
 {
-    char message[LS__MESSAGE_SIZE];
     va_list args;
-    if (!ctx || !ctx->config.log) return;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    log_message(ctx, LS_LOG_INFO, format, args);
     va_end(args);
-    ctx->config.log(ctx->config.log_user, LS_LOG_INFO, message);
 }
 
 int64_t ls_context_warning_count(const ls_context *ctx)
@@ -115,7 +117,7 @@ const char *ls_context_warning(const ls_context *ctx, int64_t i)
 {
     if (i < 0 || i >= ls_context_warning_count(ctx)) return NULL;
     const char *text = atomic_load(&ctx->warnings[i]);
-    return text ? text : "a warning that there was no memory to keep";
+    return text ? text : "a warning that could not be stored: out of memory";
 }
 
 void ls__forget_warnings(ls_context *ctx)

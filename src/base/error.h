@@ -1,27 +1,28 @@
-/* error.h: the sticky error of a context, and how private code reports one. */
+/* error.h: the sticky error of a context, and functions that report errors and warnings. */
 #ifndef LS_BASE_ERROR_H
 #define LS_BASE_ERROR_H
 
 #include <lockstep/context.h>
 #include <stdarg.h>
 
-/* Keeps the error when none is kept yet (the first one wins), and returns `status`. ctx NULL:
- * returns it only. The text says which call or layer, what it got and what it wanted. */
+/* Stores the error unless the context has one already, and returns `status`; ctx may be NULL. The
+ * text names the call or layer, the actual and the expected value. */
 ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args);
 
-/* "NAME: out of memory, N bytes asked": for the library's own host memory. bytes 0 = not known. */
+/* "NAME: out of memory, N bytes requested": for the library's own host memory. bytes 0 = unknown.
+ */
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes);
 
 /* "TEXT: the system's reason" for a call that failed with errno `error`: LS_ERR_NOT_FOUND for
  * ENOENT, else LS_ERR_IO. */
 ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS_PRINTF(3, 4);
 
-/* Puts "TEXT: " before the error that is kept: where it happened. */
+/* Prepends "TEXT: ", the place of the error, to the stored message. */
 void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
-/* Is an error kept? Yes for NULL, which an earlier failure left behind. Public verbs
- * begin with LS__ENTER, public makers with LS__ENTER_NULL. */
+/* True for a stored error, and for NULL, the result of an earlier failure. Public verbs begin with
+ * LS__ENTER, public constructors with LS__ENTER_NULL. */
 bool ls__has_error(const ls_context *ctx);
 
 #define LS__ENTER(ctx)                                                                             \
@@ -33,14 +34,13 @@ bool ls__has_error(const ls_context *ctx);
         if (ls__has_error(ctx)) return NULL;                                                       \
     } while (0)
 
-/* A warning, or news, for the user's log callback; the context keeps warnings too. May be called
- * from any thread. */
+/* Pass a message to the user's log callback; the context also stores warnings. Thread-safe. */
 void ls__warn(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 void ls__inform(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
-/* Releases the kept warnings. */
+/* Frees the stored warnings. */
 void ls__forget_warnings(ls_context *ctx);
 
-/* The system's reason for an errno, as strerror but thread-safe. May or may not use buffer. */
+/* As strerror, but thread-safe. The text may be in `buffer` or static. */
 enum { LS__ERRNO_TEXT_SIZE = 128 };
 const char *ls__errno_text(int error, char *buffer, size_t size);
 

@@ -8,30 +8,33 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As many as the system follows itself. */
+/* The system's own limit. */
 enum { MAX_LINKS = 40 };
 
 #define NOT_REGULAR "not a regular file"
 
 struct ls__atomic_file {
     ls_context *ctx;
-    char *path;      /* as the user wrote it, for messages */
+    char *path;      /* the user's, for messages */
     char *target;    /* links followed */
-    char *folder;    /* of target, with its last slash; "" for the current one */
-    char *temporary; /* the file's name until commit; NULL: it has none */
-    bool straight;   /* fd is target itself, which is no regular file */
+    char *folder;    /* of target, with its last slash; "" = the current one */
+    char *temporary; /* the file's name until commit; NULL = unnamed */
+    bool direct;     /* fd is target itself, which is not a regular file */
     int fd, lock_fd;
-    bool failed; /* a write went wrong: commit must not happen */
+    bool failed; /* a write failed, so commit must fail */
 };
 
-/* Frees the struct; removes the temporary file when it is still there. */
-static void release(ls__atomic_file **file)
+static ls_status fail_writing(const ls__atomic_file *f, int error)
+{
+    return ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
+}
+
+void ls__atomic_file_abandon(ls__atomic_file **file)
 {
     ls__atomic_file *f = *file;
     *file = NULL;
@@ -48,7 +51,7 @@ static void release(ls__atomic_file **file)
     ls__free(f->ctx, f);
 }
 
-/* What the link at path names, or NULL where there is no link. */
+/* The target of the link at `path`; NULL if it is not a link. */
 static char *follow(ls_context *ctx, const char *path)
 {
     char name[PATH_MAX];
@@ -58,23 +61,20 @@ static char *follow(ls_context *ctx, const char *path)
     return ls__format(ctx, "%.*s%.*s", slash ? (int)(slash - path) + 1 : 0, path, (int)n, name);
 }
 
-/* Where the bytes shall end: path, or the file that a link there names, be it there or not. */
+/* The path to write: `path`, or the target of a link there, which need not exist. */
 static char *resolve(ls_context *ctx, const char *path, bool replaces_link)
 {
-    if (replaces_link) return ls__strdup(ctx, path);
-    char *real = realpath(path, NULL);
-    char *target = ls__strdup(ctx, real ? real : path);
-    for (int i = 0; !real && target && i < MAX_LINKS; i++) {
+    char *target = ls__strdup(ctx, path);
+    for (int i = 0; !replaces_link && target && i < MAX_LINKS; i++) {
         char *next = follow(ctx, target);
         if (!next) break;
         ls__free(ctx, target);
         target = next;
     }
-    free(real);
     return target;
 }
 
-/* What O_TMPFILE opened is named through /proc, which need not be mounted. */
+/* An unnamed file gets its name through /proc, which may not be mounted. */
 enum { PROC_PATH_SIZE = 32 };
 static const char *proc_path(int fd, char buffer[PROC_PATH_SIZE])
 {
@@ -82,8 +82,7 @@ static const char *proc_path(int fd, char buffer[PROC_PATH_SIZE])
     return buffer;
 }
 
-/* A file without a name, which vanishes with the process however that ends. -1 where the file
- * system has none. */
+/* Opens a file without a name, which vanishes with the process. -1 if the file system has none. */
 static int open_unnamed(const char *folder)
 {
     char path[PROC_PATH_SIZE];
@@ -93,8 +92,8 @@ static int open_unnamed(const char *folder)
     return -1;
 }
 
-/* As long as a named temporary file is locked, ls__folder_sweep leaves it alone. false: it was
- * swept between open and here. Where the file system has no locks nothing is swept. */
+/* Locks a named temporary file, because ls__folder_sweep removes unlocked ones. False if it was
+ * removed between open and here. Without locks in the file system nothing is removed. */
 static bool lock_temporary(int fd)
 {
     struct stat there;
@@ -102,16 +101,16 @@ static bool lock_temporary(int fd)
     return fstat(fd, &there) != 0 || there.st_nlink > 0;
 }
 
-/* 0, or why there is no file with this name now; EEXIST: try another one. */
+/* Creates the file named f->temporary. Returns 0 or the system's error; EEXIST: the name is taken.
+ */
 static int make_temporary(ls__atomic_file *f)
 {
     char path[PROC_PATH_SIZE];
     if (f->fd >= 0) {
+        const char *unnamed = proc_path(f->fd, path);
         flock(f->fd, LOCK_EX | LOCK_NB);
-        return linkat(AT_FDCWD, proc_path(f->fd, path), AT_FDCWD, f->temporary,
-                      AT_SYMLINK_FOLLOW) == 0
-                   ? 0
-                   : errno;
+        const int flags = AT_SYMLINK_FOLLOW;
+        return linkat(AT_FDCWD, unnamed, AT_FDCWD, f->temporary, flags) == 0 ? 0 : errno;
     }
     f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (f->fd < 0) return errno;
@@ -121,11 +120,11 @@ static int make_temporary(ls__atomic_file *f)
     return EEXIST;
 }
 
-/* Gives the file that is open a temporary name, or opens one with such a name. */
+/* Gives the open file a temporary name, or opens a file with such a name. */
 static ls_status name_temporary(ls__atomic_file *f)
 {
-    /* A short name, for the file's own may be as long as names can be. O_EXCL and linkat find a
-     * free one; what a killed process left has another process's number. */
+    /* The name is short, because the target's may have the maximum length. O_EXCL and linkat reject
+     * names that are taken. */
     for (int attempt = 0; attempt < 1000; attempt++) {
         f->temporary =
             ls__format(f->ctx, "%s.lockstep-%ld-%d.tmp", f->folder, (long)getpid(), attempt);
@@ -134,18 +133,12 @@ static ls_status name_temporary(ls__atomic_file *f)
         if (error == 0) return LS_OK;
         ls__free(f->ctx, f->temporary);
         f->temporary = NULL;
-        if (error != EEXIST) return ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
+        if (error != EEXIST) return fail_writing(f, error);
     }
-    return ls__fail_errno(f->ctx, EEXIST, "writing '%s'", f->path);
+    return fail_writing(f, EEXIST);
 }
 
-static ls_status open_temporary(ls__atomic_file *f)
-{
-    f->fd = open_unnamed(f->folder);
-    return f->fd >= 0 ? LS_OK : name_temporary(f);
-}
-
-/* Makes target and folder; NULL: no memory. Otherwise the file's own name in the folder. */
+/* Sets target and folder. Returns the file's name in the folder; NULL if memory is short. */
 static const char *find_place(ls__atomic_file *f, const char *path, bool replaces_link)
 {
     f->path = ls__strdup(f->ctx, path);
@@ -161,25 +154,23 @@ static const char *find_place(ls__atomic_file *f, const char *path, bool replace
 static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_link)
 {
     struct stat there;
-    /* A link that is replaced may point anywhere. */
+    /* a link that is replaced may have any target */
     const bool found = (replaces_link ? lstat : stat)(f->target, &there) == 0;
     const bool exists = found && !S_ISLNK(there.st_mode);
-    if (exists && S_ISDIR(there.st_mode))
-        return ls__fail_errno(f->ctx, EISDIR, "writing '%s'", f->path);
+    if (exists && S_ISDIR(there.st_mode)) return fail_writing(f, EISDIR);
     if (exists && !S_ISREG(there.st_mode) && replaces_link)
         return ls__fail(f->ctx, LS_ERR_IO, "writing '%s': " NOT_REGULAR, f->path);
     if (exists && !S_ISREG(there.st_mode)) {
-        f->straight = true;
-        /* Without O_NONBLOCK opening a pipe would wait for its other end. */
+        f->direct = true;
         f->fd = open(f->target, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-        if (f->fd < 0 || fcntl(f->fd, F_SETFL, O_WRONLY) != 0)
-            return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+        if (f->fd < 0 || fcntl(f->fd, F_SETFL, O_WRONLY) != 0) return fail_writing(f, errno);
         return LS_OK;
     }
-    if (*name == '\0') return ls__fail_errno(f->ctx, ENOENT, "writing '%s'", f->path);
+    if (*name == '\0') return fail_writing(f, ENOENT);
     if (!replaces_link && lstat(f->target, &there) == 0 && S_ISLNK(there.st_mode))
-        return ls__fail_errno(f->ctx, ELOOP, "writing '%s'", f->path);
-    return open_temporary(f);
+        return fail_writing(f, ELOOP);
+    f->fd = open_unnamed(f->folder);
+    return f->fd >= 0 ? LS_OK : name_temporary(f);
 }
 
 static ls_status open_atomic(ls_context *ctx, const char *path, bool replaces_link,
@@ -196,7 +187,7 @@ static ls_status open_atomic(ls_context *ctx, const char *path, bool replaces_li
     if (status == LS_OK)
         *out = f;
     else
-        release(&f);
+        ls__atomic_file_abandon(&f);
     return status;
 }
 
@@ -220,7 +211,7 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
             size -= (size_t)n;
         } else if (n == 0 || errno != EINTR) {
             file->failed = true;
-            return ls__fail_errno(file->ctx, n == 0 ? EIO : errno, "writing '%s'", file->path);
+            return fail_writing(file, n == 0 ? EIO : errno);
         }
     }
     return LS_OK;
@@ -233,7 +224,7 @@ static int open_folder(const char *folder)
 
 ls_status ls__atomic_file_lock(ls__atomic_file *file)
 {
-    if (file->straight) return LS_OK;
+    if (file->direct) return LS_OK;
     file->lock_fd = open_folder(file->folder);
     if (file->lock_fd < 0)
         return ls__fail_errno(file->ctx, errno, "locking the folder of '%s'", file->path);
@@ -241,7 +232,7 @@ ls_status ls__atomic_file_lock(ls__atomic_file *file)
     return LS_OK;
 }
 
-/* Some file systems cannot flush a folder (EINVAL); they have nothing to flush then. */
+/* EINVAL: the file system has no flush of folders. */
 static bool flush_folder(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL;
@@ -258,11 +249,9 @@ int ls__folder_flush(const char *folder)
 
 static ls_status put_in_place(ls__atomic_file *f, int folder_fd)
 {
-    if (folder_fd < 0 || fsync(f->fd) != 0)
-        return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+    if (folder_fd < 0 || fsync(f->fd) != 0) return fail_writing(f, errno);
     if (!f->temporary) LS_TRY(name_temporary(f));
-    if (rename(f->temporary, f->target) != 0)
-        return ls__fail_errno(f->ctx, errno, "writing '%s'", f->path);
+    if (rename(f->temporary, f->target) != 0) return fail_writing(f, errno);
     ls__free(f->ctx, f->temporary);
     f->temporary = NULL;
     if (flush_folder(folder_fd)) return LS_OK;
@@ -275,19 +264,14 @@ ls_status ls__atomic_file_commit(ls__atomic_file **file)
     if (!f) return LS_ERR_IO;
     ls_status status = LS_OK;
     if (f->failed) {
-        status = LS_ERR_IO; /* its error was kept when it happened */
-    } else if (!f->straight) {
+        status = LS_ERR_IO; /* its error is already stored */
+    } else if (!f->direct) {
         const int folder_fd = open_folder(f->folder);
         status = put_in_place(f, folder_fd);
         if (folder_fd >= 0) close(folder_fd);
     }
-    release(file);
+    ls__atomic_file_abandon(file);
     return status;
-}
-
-void ls__atomic_file_abandon(ls__atomic_file **file)
-{
-    release(file);
 }
 
 ls_status ls__file_replace(ls_context *ctx, const char *path, const void *bytes, size_t size)
@@ -311,11 +295,11 @@ bool ls__atomic_file_is_temporary(const char *name)
 /* Removes one temporary file unless a process holds its lock. Returns 0 or the system's error. */
 static int sweep(int folder_fd, const char *name)
 {
-    /* O_RDWR: network file systems lock only what may be written */
+    /* O_RDWR: network file systems lock only files that are open for writing */
     const int fd = openat(folder_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return 0;
-    const bool left = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    const int error = left && unlinkat(folder_fd, name, 0) != 0 && errno != ENOENT ? errno : 0;
+    const bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int error = is_free && unlinkat(folder_fd, name, 0) != 0 && errno != ENOENT ? errno : 0;
     close(fd);
     return error;
 }
@@ -330,15 +314,15 @@ int ls__folder_sweep(const char *dir)
         return error;
     }
     int error = 0;
-    for (const struct dirent *entry; error == 0 && (entry = readdir(folder));)
-        if (ls__atomic_file_is_temporary(entry->d_name)) error = sweep(fd, entry->d_name);
+    for (const struct dirent *file; error == 0 && (file = readdir(folder));)
+        if (ls__atomic_file_is_temporary(file->d_name)) error = sweep(fd, file->d_name);
     closedir(folder);
     return error;
 }
 
 void ls__atomic_file_sweep(const ls__atomic_file *file)
 {
-    if (!file->straight) ls__folder_sweep(file->folder);
+    if (!file->direct) ls__folder_sweep(file->folder);
 }
 
 /* ---- Reading ---- */
@@ -362,7 +346,7 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
     const char *kind = NOT_REGULAR;
     int error = 0;
-    /* Without O_NONBLOCK opening a pipe would wait for its other end. */
+    /* O_NONBLOCK: opening a pipe must not wait for its other end */
     *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0666);
     if (*fd < 0 || fstat(*fd, &there) != 0) error = errno;
     if (error == 0 && S_ISREG(there.st_mode)) {
@@ -385,46 +369,39 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
     *out = NULL;
     *size = 0;
     unsigned char *bytes = NULL;
-    char reason[LS__ERRNO_TEXT_SIZE];
+    char reason[LS__ERRNO_TEXT_SIZE], text[LS__ERRNO_TEXT_SIZE];
     int fd;
     int64_t file_bytes;
     ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
-    if (status != LS_OK) {
-        snprintf(message, message_size, "reading '%s': %s", path, reason);
-        goto fail;
-    }
-    if ((uintmax_t)file_bytes > max_bytes) {
-        snprintf(message, message_size, "reading '%s': %jd bytes, at most %zu are allowed", path,
-                 (intmax_t)file_bytes, max_bytes);
+    if (status == LS_OK && (uintmax_t)file_bytes > max_bytes) {
+        snprintf(reason, sizeof(reason), "%jd bytes, at most %zu are allowed", (intmax_t)file_bytes,
+                 max_bytes);
         status = LS_ERR_DATA;
-        goto fail;
     }
-    const size_t n_bytes = (size_t)file_bytes;
-    bytes = n_bytes < SIZE_MAX ? ls__alloc(ctx, n_bytes + 1) : NULL;
-    if (!bytes) {
-        snprintf(message, message_size, "reading '%s': out of memory, %zu bytes asked", path,
-                 n_bytes);
+    const size_t n_bytes = status == LS_OK ? (size_t)file_bytes : 0;
+    if (status == LS_OK && n_bytes < SIZE_MAX) bytes = ls__alloc(ctx, n_bytes + 1);
+    if (status == LS_OK && !bytes) {
+        snprintf(reason, sizeof(reason), "out of memory, %zu bytes requested", n_bytes);
         status = LS_ERR_MEMORY;
-        goto fail;
     }
-    for (size_t done = 0; done < n_bytes;) {
+    for (size_t done = 0; status == LS_OK && done < n_bytes;) {
         const ssize_t n = read(fd, bytes + done, n_bytes - done);
         if (n > 0) {
             done += (size_t)n;
-        } else if (n == 0 || errno != EINTR) { /* n == 0: it was cut while we read */
-            snprintf(message, message_size, "reading '%s': %s", path,
-                     ls__errno_text(n == 0 ? EIO : errno, reason, sizeof(reason)));
+        } else if (n == 0 || errno != EINTR) { /* n == 0: the file was truncated during the read */
+            const int error = n == 0 ? EIO : errno;
+            snprintf(reason, sizeof(reason), "%s", ls__errno_text(error, text, sizeof(text)));
             status = LS_ERR_IO;
-            goto fail;
         }
     }
-    close(fd);
+    if (fd >= 0) close(fd);
+    if (status != LS_OK) {
+        snprintf(message, message_size, "reading '%s': %s", path, reason);
+        ls__free(ctx, bytes);
+        return status;
+    }
     bytes[n_bytes] = 0;
     *out = bytes;
     *size = n_bytes;
     return LS_OK;
-fail:
-    if (fd >= 0) close(fd);
-    ls__free(ctx, bytes);
-    return status;
 }

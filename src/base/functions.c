@@ -32,7 +32,7 @@ double ls__exp2(double x)
     return ldexp(sum, (int)n);
 }
 
-/* Their Taylor series for 0 <= y <= pi / 4: the next terms are below 1e-19. */
+/* Taylor series for 0 <= y <= pi / 4; the next terms are below 1e-19. */
 static double sine(double y)
 {
     const double square = y * y;

@@ -1,6 +1,6 @@
-/* functions.h: elementary functions by IEEE arithmetic alone. The C library's differ in the last
- * bit between versions and processors (with and without fused multiply-add), which could move a
- * crop by a pixel, or change a learning rate. */
+/* functions.h: elementary functions from IEEE arithmetic alone. Those of the C library differ in
+ * the last bit between versions and processors (with and without fused multiply-add). That could
+ * move a crop by a pixel or change a learning rate. */
 #ifndef LS_BASE_FUNCTIONS_H
 #define LS_BASE_FUNCTIONS_H
 
@@ -10,8 +10,7 @@ double ls__log2(double x);
 double ls__exp2(double x);
 /* cos(pi x) for 0 <= x <= 1, within 3e-16. */
 double ls__cos_pi(double x);
-/* x^y for x > 0; exact to a rounding per multiplication where y is a small integer, else as
- * ls__exp2. */
+/* x^y for x > 0: by multiplications if y is an integer from 0 to 64, else by ls__exp2. */
 double ls__power_of(double x, double y);
 
 #endif

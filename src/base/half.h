@@ -1,5 +1,5 @@
-/* half.h: bf16 and f16 (IEEE 754 binary16) to and from f32, by bits, rounding to nearest even.
- * Every NaN stays a NaN of the same sign. */
+/* half.h: conversion of bf16 and f16 (IEEE 754 binary16) to and from f32 by integer operations,
+ * rounded to nearest even. A NaN becomes a NaN of the same sign. */
 #ifndef LS_BASE_HALF_H
 #define LS_BASE_HALF_H
 
@@ -28,8 +28,8 @@ LS__SHARED uint16_t ls__f32_to_bf16(float value)
 {
     const uint32_t bits = ls__float_bits(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* quiet NaN */
-    /* a half minus one below, and one more where the kept part is odd; a carry goes to the exponent
-     * and to infinity rightly */
+    /* adds 0x7fff, or 0x8000 if the upper half is odd; a carry correctly increases the exponent, up
+     * to infinity */
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
@@ -37,7 +37,7 @@ LS__SHARED float ls__f16_to_f32(uint16_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
     const uint32_t magnitude = bits & 0x7fffu;
-    if (magnitude > 0x7c00u) /* quiet NaN, as instructions make it */
+    if (magnitude > 0x7c00u) /* quiet NaN, like the processor's instructions */
         return ls__bits_float(sign | 0x7fc00000u | (magnitude & 0x3ffu) << 13);
     if (magnitude == 0x7c00u) return ls__bits_float(sign | 0x7f800000u);
     if (magnitude >= 0x400u)
@@ -70,7 +70,7 @@ LS__SHARED uint16_t ls__f32_to_f16(float value)
 
 enum { LS__BF16_INFINITY = 0x7f80, LS__F16_INFINITY = 0x7c00 };
 
-/* The next larger number of the type whose infinity is given; that and NaN stay. */
+/* The next larger number of the type with this infinity; infinity and NaN are unchanged. */
 LS__SHARED uint16_t ls__next_half(uint16_t bits, uint16_t infinity)
 {
     const uint16_t magnitude = bits & 0x7fffu;

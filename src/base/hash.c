@@ -1,4 +1,4 @@
-/* hash.c: digests of bytes by position, and XXH3 for keys and names. */
+/* hash.c: digests of bytes, and XXH3. */
 #include "base/hash.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint6
 void ls__digest_finish(ls__digest_sum *sum, uint64_t size)
 {
     for (int i = 0; i < 2; i++)
-        sum->lanes[i] = ls__mix64(sum->lanes[i] + ls__mix64(2 * size + (uint64_t)i));
+        sum->words[i] = ls__mix64(sum->words[i] + ls__mix64(2 * size + (uint64_t)i));
 }
 
 uint64_t ls__hash(const void *bytes, size_t size, uint64_t seed)

@@ -1,28 +1,27 @@
-/* hash.h: digests of 128 bits, position-aware and order-free: any thread may add any part.
+/* hash.h: 128-bit digests. The hash of a word depends on its position, so words may be added in any
+ * order by any thread.
  *
- * Each of two lanes is a sum over 64-bit words modulo 2^64. With k = key(position) and both halves
- * of x = word + k taken modulo 2^32 (lo, hi; ka, kb are the key's halves made odd):
+ * Each half of a digest is a sum over 64-bit words modulo 2^64. With k = key(position), lo and hi
+ * the halves of (word + k), each modulo 2^32, and ka and kb the halves of k made odd:
  *
- *   lane 0 += lo * hi                                    (NH; Black et al., UMAC, CRYPTO '99)
- *   lane 1 += y.hi * kb + (y << 32)  where  y = lo * ka + (hi << 32)
+ *   half 0 += lo * hi                                    (NH; Black et al., UMAC, CRYPTO '99)
+ *   half 1 += y.hi * kb + (y << 32)  where  y = lo * ka + (hi << 32)
  *
- * - One changed word is seen for sure: both steps of lane 1 are bijections of the word (an odd
- *   factor of one half, the other half added).
- * - Words that change places, and several changes that might make up for each other, meet products
- *   with unlike keys. For random keys two given messages agree in NH's lane with a probability of
- *   at most 2^-32, which only pairs of changes in one half of a word reach, and 2^-64 typically;
- *   lane 1 multiplies the changes by other halves of the keys.
- * - Two messages of different size differ in the last step, which mixes the size in.
+ * - One changed word always changes the digest: both steps of half 1 are bijections of the word.
+ * - Each word has its own key, so exchanged words, or several changes, do not cancel. With random
+ *   keys, half 0 of two given messages is equal with a probability of at most 2^-32, and typically
+ *   2^-64; half 1 uses other halves of the keys.
+ * - The last step mixes in the size, so messages of different sizes differ.
  *
- * This is no protection against someone who looks for collisions. It takes five multiplications of
- * 32 by 32 bits per word, so it keeps up with memory (cpu/ops/digest.c). */
+ * The hash does not resist deliberate collisions. It takes five 32-bit multiplications per word,
+ * so its speed is that of memory (cpu/ops/digest.c). */
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 
 #include "base/shared.h"
 
 typedef struct ls__digest_sum {
-    uint64_t lanes[2];
+    uint64_t words[2];
 } ls__digest_sum;
 
 /* splitmix64's finaliser (Steele, Lea, Flood 2014): a bijection that mixes all bits. */
@@ -33,8 +32,8 @@ LS__SHARED uint64_t ls__mix64(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* The key of a position: a Weyl sequence, from the golden ratio and pi, whose halves' product is
- * folded over it, since a plain sequence would let equidistant changes make up for each other. */
+/* The key of a position: a term of a Weyl sequence (golden ratio, pi) XOR the rotated product of
+ * its halves. With the term alone, equidistant changes could cancel. */
 #define LS__DIGEST_KEY_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define LS__DIGEST_KEY_START UINT64_C(0x243f6a8885a308d3)
 
@@ -45,16 +44,16 @@ LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t pos
     const uint64_t product = (s & half) * (s >> 32);
     const uint64_t key = s ^ (product << 32 | product >> 32);
     const uint64_t lo = (word + key) & half, hi = ((word >> 32) + (key >> 32)) & half;
-    sum->lanes[0] += lo * hi;
+    sum->words[0] += lo * hi;
     const uint64_t y = lo * ((key | 1) & half) + (hi << 32);
-    sum->lanes[1] += (y >> 32) * (key >> 32 | 1) + (y << 32);
+    sum->words[1] += (y >> 32) * (key >> 32 | 1) + (y << 32);
 }
 
-/* Adds bytes that stand at byte offset `offset` (a multiple of 8) of the whole, as little-endian
- * words; a rest of under 8 bytes is padded with zeros, so it must be the whole's end. */
+/* Adds the bytes at byte offset `offset` (a multiple of 8) of a message as little-endian words. A
+ * last word of less than 8 bytes is padded with zeros, so it must be the end of the message. */
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 
-/* The last step, once all parts are in: mixes the whole's size in. */
+/* The last step, after all bytes: mixes in the size of the message. */
 void ls__digest_finish(ls__digest_sum *sum, uint64_t size);
 
 /* XXH3 of bytes, for keys and names. */

@@ -1,5 +1,5 @@
-/* headroom.c: the block is a private mapping that could be written, because limits on data and
- * strict overcommit count only such mappings. */
+/* headroom.c: the block is a private writable mapping, because RLIMIT_DATA and strict overcommit
+ * count only such mappings. */
 #include "base/headroom.h"
 
 #include <sys/mman.h>

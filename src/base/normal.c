@@ -1,7 +1,7 @@
 /* normal.c: the inverse of the normal distribution by Wichura's PPND16, "Algorithm AS 241: the
  * percentage points of the normal distribution", Applied Statistics 37 (1988) 477-484; relative
- * accuracy about 1e-16 in exact arithmetic. Plain IEEE operations only, so its bits are the same
- * everywhere. */
+ * accuracy about 1e-16 in exact arithmetic. It uses plain IEEE operations only, so its bits are the
+ * same on all machines. */
 #include "base/random.h"
 
 #include <math.h>
@@ -64,7 +64,8 @@ static inline double of_bits(uint64_t bits)
     return x;
 }
 
-/* An integer below 2^52 as a double, by the bits of 2^52 + k: few processors convert a vector. */
+/* An integer below 2^52 as a double, from the bits of 2^52 + k, because few processors can convert
+ * vectors of integers. */
 static inline double to_double(uint64_t k)
 {
     return of_bits(UINT64_C(0x4330000000000000) | k) - 0x1p52;
@@ -74,12 +75,11 @@ static const double INVERSE_ODD[] = { 1.0 / 1,  1.0 / 3,  1.0 / 5,  1.0 / 7,  1.
                                       1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21 };
 
 /* The natural logarithm of a normal double in (0,1): x = 2^e m with m in [sqrt(1/2), sqrt(2)),
- * log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, whose series is cut after s^21: the rest
+ * log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by the series up to s^21; the remainder
  * is below 1e-17. */
 static inline double logarithm(double x)
 {
-    /* subtracting the bits of sqrt(1/2) makes the exponent field count from there, and 2048 more
-     * keeps it from falling below zero */
+    /* without the bits of sqrt(1/2), the exponent field is e; 2048 keeps it positive */
     const uint64_t above = bits_of(x) - UINT64_C(0x3fe6a09e667f3bcd);
     const uint64_t field = (above + (UINT64_C(2048) << 52)) >> 52;
     const double m = of_bits(bits_of(x) - ((field - 2048) << 52));
@@ -90,7 +90,7 @@ static inline double logarithm(double x)
 }
 
 enum { BATCH = 128 };
-static const double CENTRE = 0.425; /* p - 1/2 up to which the first formula goes */
+static const double CENTRE = 0.425; /* the centre's formula is for |p - 1/2| up to this */
 
 static inline double near_centre(double p)
 {
@@ -98,9 +98,9 @@ static inline double near_centre(double p)
     return q * evaluate(&centre, 0.180625 - q * q);
 }
 
-/* n numbers, at most BATCH, in loops that compilers make vectors of: all by the formula of the
- * centre, right for 85 of 100; those beyond by that of the flanks; the few in the tails, one of
- * 10^11, once more. */
+/* n numbers, at most BATCH, in loops that compilers vectorize. The formula of the centre is
+ * computed for all numbers and correct for 85 of 100; the formula of the flanks replaces the
+ * others, and that of the tails one of 10^11. */
 static void quantiles(const double *p, int n, double *z)
 {
     int beyond[BATCH], n_beyond = 0;

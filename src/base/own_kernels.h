@@ -1,12 +1,12 @@
-/* own_kernels.h: a number for the arithmetic of our own code, in runs' identities beside the
- * versions of libraries. */
+/* own_kernels.h: a version number of our own arithmetic. Like the versions of libraries, it is part
+ * of a run's identity. */
 #ifndef LS_BASE_OWN_KERNELS_H
 #define LS_BASE_OWN_KERNELS_H
 
 #include "base/strict_math.h"
 
-/* Increase it when our code computes other bits under an unchanged name: a kernel, the order in
- * which src/nn adds gradients, a draw, the shuffle, a schedule. */
+/* Increase it when the results of a kernel, a sum of gradients in src/nn, a draw, the shuffle or a
+ * schedule change without a change of its name. */
 enum { LS__OWN_KERNELS = 2 };
 /* The same for changes on CUDA devices only. */
 enum { LS__CUDA_KERNELS = 1 };

@@ -1,5 +1,5 @@
-/* philox.h: Philox4x32-10 (Salmon et al., SC'11) and how draws become its counters, for the CPU's
- * and the GPU's kernels. */
+/* philox.h: Philox4x32-10 (Salmon et al., SC'11) and the counters of draws, for CPU and GPU
+ * kernels. */
 #ifndef LS_BASE_PHILOX_H
 #define LS_BASE_PHILOX_H
 
@@ -7,8 +7,8 @@
 #include "base/strict_math.h"
 #include <lockstep/random.h>
 
-/* What ls_random_words hands to Philox for a draw. The sample is the lowest part of the counter:
- * that of sample s is (low + s, high), where low is that of sample 0. */
+/* Philox's input for a draw of sample 0. The sample is in the lowest bits of the counter, so that
+ * of sample s is (low + s, high). */
 typedef struct ls__philox_input {
     uint64_t low, high; /* counter: words 0, 1 and 2, 3 */
     uint32_t key[2];
@@ -42,10 +42,10 @@ LS__SHARED uint64_t ls__low_bits(uint64_t value, int n_bits)
 
 LS__SHARED ls__philox_input ls__random_input(uint64_t seed, const ls_draw *draw)
 {
-    /* a bijection of the seed that leaves no pattern between neighbouring seeds; the constant, from
-     * pi's digits, keeps seed 0 from being key 0 */
+    /* a bijection of the seed that removes patterns between neighbouring seeds; with the constant
+     * (digits of pi), seed 0 does not become key 0 */
     const uint64_t mixed = ls__mix64(seed ^ UINT64_C(0x243f6a8885a308d3));
-    /* 40 + 8 + 16 and 36 + 20 + 8 bits: every draw has a counter of its own */
+    /* 40 + 8 + 16 and 36 + 20 + 8 bits: each draw has its own counter */
     ls__philox_input input;
     input.low = ls__low_bits(draw->sample, 40) | ls__low_bits(draw->block, 8) << 40 |
                 ls__low_bits(draw->layer, 16) << 48;
@@ -56,7 +56,7 @@ LS__SHARED ls__philox_input ls__random_input(uint64_t seed, const ls_draw *draw)
     return input;
 }
 
-/* The four words of a draw whose input is that of sample 0. */
+/* The four words of a draw. */
 LS__SHARED void ls__philox_sample(const ls__philox_input *input, uint64_t sample, uint32_t out[4])
 {
     const uint64_t low = input->low + sample;

@@ -1,5 +1,5 @@
-/* queue.c: a ring of slots under one mutex. An item takes microseconds at least, taking the mutex
- * some 50 nanoseconds. */
+/* queue.c: a ring of slots under one mutex. Locking takes about 50 nanoseconds, an item at least
+ * several microseconds. */
 #include "base/queue.h"
 
 #include "base/alloc.h"
@@ -21,17 +21,17 @@ struct ls__queue {
     int n_workers, n_started, n_slots, n_kept;
     worker *workers; /* n_workers */
 
-    /* All below is guarded by the mutex. */
+    /* The mutex guards all fields below. */
     pthread_mutex_t mutex;
     pthread_cond_t work;   /* there is an item to take, or quit */
-    pthread_cond_t finish; /* a step is finished, or the last busy worker is not any more */
+    pthread_cond_t finish; /* a step is finished, or no worker is busy */
     bool quit;
     int64_t n_items, n_batch, n_steps;
-    int64_t open_step, open_item; /* the next item that nobody has taken yet */
-    int64_t taken_steps;          /* steps below this one were taken by the caller */
-    int64_t free_steps;           /* steps below this one were given back */
-    int n_busy;                   /* workers with an item in hand */
-    int64_t *n_left;              /* by slot: items of its step that are not finished */
+    int64_t open_step, open_item; /* the next item to take */
+    int64_t taken_steps;          /* the caller has taken the steps below this one */
+    int64_t free_steps;           /* the slots of the steps below this one are free */
+    int n_busy;                   /* workers that run an item */
+    int64_t *n_unfinished;        /* by slot: items of its step */
 };
 
 static int slot_of(const ls__queue *queue, int64_t step)
@@ -57,7 +57,7 @@ static ls__queue_item take_item(ls__queue *queue, int worker_index)
     const ls__queue_item item = { worker_index, slot_of(queue, queue->open_step), queue->open_step,
                                   queue->open_item };
     const int64_t n = items_in(queue, item.step);
-    if (item.item == 0) queue->n_left[item.slot] = n;
+    if (item.item == 0) queue->n_unfinished[item.slot] = n;
     if (++queue->open_item == n) {
         queue->open_item = 0;
         queue->open_step++;
@@ -81,15 +81,15 @@ static void *run_worker(void *arg)
         queue->fn(queue->arg, &item);
         pthread_mutex_lock(&queue->mutex);
         queue->n_busy--;
-        queue->n_left[item.slot]--;
-        if (queue->n_left[item.slot] == 0 || queue->n_busy == 0)
+        queue->n_unfinished[item.slot]--;
+        if (queue->n_unfinished[item.slot] == 0 || queue->n_busy == 0)
             pthread_cond_signal(&queue->finish);
     }
     pthread_mutex_unlock(&queue->mutex);
     return NULL;
 }
 
-/* Signals are for the program's own threads: workers are born with all of them blocked. */
+/* Starts the workers with all signals blocked, so that handlers run in the program's threads. */
 static ls_status start_workers(ls__queue *queue)
 {
     sigset_t all, before;
@@ -114,7 +114,6 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
                          ls__queue_fn fn, void *arg, ls__queue **out)
 {
     *out = NULL;
-    ls_status status = LS_OK;
     ls__queue *queue = ls__zalloc(ctx, sizeof(*queue));
     if (!queue) return ls__fail_memory(ctx, what, sizeof(*queue));
     *queue = (ls__queue){ .ctx = ctx,
@@ -127,18 +126,15 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->finish, NULL);
-    queue->n_left = ls__zalloc(ctx, (size_t)n_slots * sizeof(int64_t));
+    queue->n_unfinished = ls__zalloc(ctx, (size_t)n_slots * sizeof(int64_t));
     queue->workers = ls__zalloc(ctx, (size_t)n_workers * sizeof(worker));
-    if (!queue->n_left || !queue->workers) {
-        status = ls__fail_memory(ctx, what, (size_t)n_workers * sizeof(worker));
-        goto fail;
-    }
-    status = start_workers(queue);
-    if (status != LS_OK) goto fail;
-    *out = queue;
-    return LS_OK;
-fail:
-    ls__queue_close(&queue);
+    const ls_status status = queue->n_unfinished && queue->workers
+                                 ? start_workers(queue)
+                                 : ls__fail_memory(ctx, what, (size_t)n_workers * sizeof(worker));
+    if (status == LS_OK)
+        *out = queue;
+    else
+        ls__queue_close(&queue);
     return status;
 }
 
@@ -155,7 +151,7 @@ void ls__queue_close(ls__queue **queue)
     pthread_cond_destroy(&q->work);
     pthread_mutex_destroy(&q->mutex);
     ls__free(q->ctx, q->workers);
-    ls__free(q->ctx, q->n_left);
+    ls__free(q->ctx, q->n_unfinished);
     ls__free(q->ctx, q);
     *queue = NULL;
 }
@@ -196,7 +192,7 @@ int ls__queue_take(ls__queue *queue)
             }
         } else {
             pthread_cond_broadcast(&queue->work);
-            while (queue->open_step <= queue->taken_steps || queue->n_left[slot] > 0)
+            while (queue->open_step <= queue->taken_steps || queue->n_unfinished[slot] > 0)
                 pthread_cond_wait(&queue->finish, &queue->mutex);
         }
         queue->taken_steps++;

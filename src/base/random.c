@@ -1,4 +1,4 @@
-/* random.c: Philox4x32-10 (Salmon et al., SC'11), draws by name, and keyed permutations. */
+/* random.c: draws, and keyed permutations. */
 #include "base/hash.h"
 #include "base/random.h"
 
@@ -43,13 +43,12 @@ static uint32_t feistel_word(uint64_t seed, uint32_t epoch, uint32_t round, uint
     return words[0];
 }
 
-/* A Feistel network over halves of so few bits is measurably uneven: at n = 8 the frequency of a
- * pair of places is off by up to 18 %, at 32 faintly; tests/base/test_random.c finds nothing at 64.
+/* With halves of few bits, a Feistel network is not uniform: at n = 8 the frequency of a pair of
+ * places is off by up to 18 %, at 32 slightly; tests/base/test_random.c finds no difference at 64.
  */
 enum { FEISTEL_MIN = 64, FEISTEL_ROUNDS = 8 };
 
-/* The shuffle of Durstenfeld (CACM algorithm 235, 1964), each draw by name: all n! orders are
- * equally likely. */
+/* The shuffle of Durstenfeld (CACM algorithm 235, 1964): all n! orders are equally likely. */
 static uint64_t permute_few(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i)
 {
     uint8_t order[FEISTEL_MIN];
@@ -78,9 +77,9 @@ uint64_t ls_random_permute(uint64_t seed, uint32_t epoch, uint64_t n, uint64_t i
     const uint32_t left_mask = (uint32_t)ls__low_bits(UINT64_MAX, left_bits);
     const uint32_t right_mask = (uint32_t)ls__low_bits(UINT64_MAX, right_bits);
 
-    /* The network permutes 0..2^n_bits-1, fewer than 2n values. Walking on until the value is below
-     * n keeps that a permutation of 0..n-1, in fewer than two steps on average. Eight rounds: four
-     * suffice for large halves (Luby and Rackoff 1988), tiny ones gain from more. */
+    /* The network permutes 0..2^n_bits-1, fewer than 2n values. Repeating it until the value is
+     * below n gives a permutation of 0..n-1 with fewer than two repetitions on average. Four rounds
+     * suffice for large halves (Luby and Rackoff 1988); small ones need more. */
     do {
         uint32_t left = (uint32_t)(i >> right_bits), right = (uint32_t)i & right_mask;
         for (uint32_t round = 0; round < FEISTEL_ROUNDS; round += 2) {

@@ -1,8 +1,8 @@
 /* shape.c: data types and shapes. */
 #include <lockstep/tensor.h>
 
+#include "base/text.h"
 #include <inttypes.h>
-#include <stdio.h>
 
 static bool dtype_is_valid(ls_dtype dtype)
 {
@@ -29,7 +29,7 @@ size_t ls_dtype_bytes(ls_dtype dtype)
     return dtype_is_valid(dtype) ? sizes[dtype] : 0;
 }
 
-int64_t ls_shape_count(const ls_shape *shape)
+int64_t ls_shape_element_count(const ls_shape *shape)
 {
     if (!shape || shape->n_dims < 0 || shape->n_dims > LS_MAX_DIMS) return -1;
     int64_t count = 1;
@@ -51,20 +51,18 @@ int64_t ls_shape_count(const ls_shape *shape)
 bool ls_shape_equal(const ls_shape *a, const ls_shape *b)
 {
     if (!a || !b || a->n_dims != b->n_dims) return false;
-    for (int i = 0; i < a->n_dims && i < LS_MAX_DIMS; i++) {
+    for (int i = 0; i < a->n_dims && i < LS_MAX_DIMS; i++)
         if (a->dims[i] != b->dims[i]) return false;
-    }
     return true;
 }
 
 const char *ls_shape_text(const ls_shape *shape, char *buffer, size_t size)
 {
+    ls__text text = { buffer, size, 0 };
     if (!buffer || size == 0) return buffer;
-    size_t used = (size_t)snprintf(buffer, size, "[");
-    for (int i = 0; shape && i < shape->n_dims && i < LS_MAX_DIMS && used < size; i++) {
-        used += (size_t)snprintf(buffer + used, size - used, "%s%" PRId64, i ? "," : "",
-                                 shape->dims[i]);
-    }
-    if (used < size) snprintf(buffer + used, size - used, "]");
+    ls__text_put(&text, "[");
+    for (int i = 0; shape && i < shape->n_dims && i < LS_MAX_DIMS; i++)
+        ls__text_put(&text, "%s%" PRId64, i ? "," : "", shape->dims[i]);
+    ls__text_put(&text, "]");
     return buffer;
 }

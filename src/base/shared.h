@@ -1,6 +1,6 @@
-/* shared.h: functions that the CPU's and the GPU's kernels both compile, so that they compute the
- * same. They stand in headers as LS__SHARED functions, in what C11 and CUDA's C++ have in common,
- * and are compiled without contraction: a fused multiply-add is where fmaf says so. */
+/* shared.h: LS__SHARED functions are compiled for CPU and GPU kernels, so that both compute the
+ * same bits. They use the common subset of C11 and CUDA's C++ and are compiled without contraction:
+ * only fmaf is a fused multiply-add. */
 #ifndef LS_BASE_SHARED_H
 #define LS_BASE_SHARED_H
 

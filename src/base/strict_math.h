@@ -1,6 +1,6 @@
-/* strict_math.h: for every header that kernels, draws, rates or resizing begin with. Under these
- * options a compiler reorders sums and replaces divisions, so that a build has other bits than the
- * one whose number own_kernels.h gives. */
+/* strict_math.h: rejects compiler options that reorder sums and replace divisions, because such a
+ * build has other bits than the version in own_kernels.h. The basic headers of kernels, draws,
+ * schedules and resizing include it. */
 #ifndef LS_BASE_STRICT_MATH_H
 #define LS_BASE_STRICT_MATH_H
 

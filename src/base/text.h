@@ -1,5 +1,5 @@
-/* text.h: text that is written piece by piece into a caller's buffer, cut to it but counted whole,
- * as snprintf does. */
+/* text.h: appends text to a caller's buffer. As with snprintf, the text is truncated to the buffer,
+ * but its length is counted in full. */
 #ifndef LS_BASE_TEXT_H
 #define LS_BASE_TEXT_H
 
@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 typedef struct ls__text {
-    char *buffer; /* always terminated when size > 0 */
+    char *buffer; /* terminated if size > 0 */
     size_t size;
-    size_t length; /* of the whole text, also where it was cut */
+    size_t length; /* of the whole text, even if truncated */
 } ls__text;
 
 void ls__text_put(ls__text *text, const char *format, ...) LS_PRINTF(2, 3);
 
-/* A number exactly, as printf's "%a" of the "C" locale whatever the program's: "0x1.8p+0". */
+/* An exact number, as printf's "%a" writes it in the "C" locale: "0x1.8p+0". */
 void ls__text_put_exact(ls__text *text, double value);
 
 /* " 1 2 3". */
 void ls__text_put_integers(ls__text *text, int n, const int64_t *values);
-/* The same of floats, exactly. */
+/* Exact floats, each after a space. */
 void ls__text_put_floats(ls__text *text, int n, const float *values);
 
 #endif

@@ -1,20 +1,21 @@
 /* threads.c: a pool of threads that take tasks from one counter.
  *
- * `remaining` says how many tasks of the present run are not taken yet. Taking one is a
- * compare-and-swap from k > 0 to k-1; whoever succeeds holds an unfinished task, so the run, and
- * with it fn, arg and n_tasks, stays as it is until the taker adds to `finished`. Threads that come
- * too late find 0 and touch nothing: a run never waits for a thread that slept. */
+ * `remaining` is the number of tasks of the current run that no thread has taken. A thread takes a
+ * task by a compare-and-swap from k > 0 to k-1. It then holds an unfinished task, so fn, arg and
+ * n_tasks stay valid until it adds to `finished`. A thread that finds 0 accesses nothing, so a run
+ * never waits for a sleeping thread. */
 #include "base/threads.h"
 
 #include "base/alloc.h"
+#include "base/available.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 
-/* How long a thread without work looks for some before it sleeps. Waking a sleeper costs some 50
- * microseconds (futex), and the kernels of one step follow each other within a few. */
+/* A thread without work polls for this time before it sleeps. Waking a thread takes about 50
+ * microseconds (futex); the kernels of one step follow each other within a few microseconds. */
 static const double SPIN_SECONDS = 50e-6;
 
 typedef struct worker {
@@ -25,25 +26,25 @@ typedef struct worker {
 
 struct ls__threads {
     ls_context *ctx;
-    int n_threads; /* the caller's among them */
+    int n_threads; /* includes the caller's */
     int n_started; /* workers to join */
     bool spin;
     bool (*start)(void);
-    int n_ready, n_failed; /* workers that have run it; those in which it failed */
+    int n_ready, n_failed; /* workers in which `start` has returned; in which it failed */
     worker *workers;       /* n_threads - 1 */
     ls__observe_fn observe;
     void *observer;
 
-    /* the present run */
+    /* the current run */
     ls__task_fn fn;
     void *arg;
     int64_t n_tasks;
     _Alignas(LS__ALIGNMENT) _Atomic int64_t remaining;
     _Alignas(LS__ALIGNMENT) _Atomic int64_t finished;
 
-    /* Sleep and waking. Each side first announces itself (n_sleeping, caller_sleeps) or its event
-     * (remaining, finished), then looks at the other's, all sequentially consistent: one of them
-     * sees the other, so no wake-up is lost. */
+    /* Sleeping and waking. A sleeper writes n_sleeping or caller_sleeps, then reads remaining or
+     * finished; a waker writes those, then reads the former. All accesses are sequentially
+     * consistent, so at least one of the two sees the other, and no wake-up is lost. */
     _Alignas(LS__ALIGNMENT) _Atomic int n_sleeping;
     atomic_bool caller_sleeps;
     atomic_bool stop;
@@ -71,8 +72,8 @@ static bool is_done(ls__threads *pool)
     return atomic_load(&pool->finished) == pool->n_tasks;
 }
 
-/* Looks for a while; false when the condition did not come true. */
-static bool spin_for(ls__threads *pool, bool (*condition)(ls__threads *pool))
+/* Polls for SPIN_SECONDS; returns whether the condition became true. */
+static bool poll_condition(ls__threads *pool, bool (*condition)(ls__threads *pool))
 {
     if (!pool->spin) return condition(pool);
     const double until = ls__now_seconds() + SPIN_SECONDS;
@@ -85,28 +86,26 @@ static bool spin_for(ls__threads *pool, bool (*condition)(ls__threads *pool))
     return false;
 }
 
-/* Takes tasks until none is left. */
-static void work_off(ls__threads *pool, int thread)
+/* Takes a task: returns k > 0 for task n_tasks - k, or 0. */
+static int64_t take_task(ls__threads *pool)
 {
     int64_t k = atomic_load(&pool->remaining);
-    while (k > 0 && !atomic_compare_exchange_weak(&pool->remaining, &k, k - 1)) {
-    }
-    if (k <= 0) return;
+    while (k > 0 && !atomic_compare_exchange_weak(&pool->remaining, &k, k - 1)) continue;
+    return k;
+}
 
-    /* an unfinished task is held from here on: the run's fields are stable */
+static void run_tasks(ls__threads *pool, int thread)
+{
+    int64_t k = take_task(pool);
+    if (k <= 0) return;
+    /* an unfinished task is held, so the run's fields are stable */
     const ls__task_fn fn = pool->fn;
     void *arg = pool->arg;
     const int64_t n_tasks = pool->n_tasks;
     int64_t n_run = 0;
-    while (k > 0) {
-        fn(arg, n_tasks - k, thread);
-        n_run++;
-        k = atomic_load(&pool->remaining);
-        while (k > 0 && !atomic_compare_exchange_weak(&pool->remaining, &k, k - 1)) {
-        }
-    }
+    for (; k > 0; k = take_task(pool), n_run++) fn(arg, n_tasks - k, thread);
     if (atomic_fetch_add(&pool->finished, n_run) + n_run != n_tasks) return;
-    /* the last one; from here on the run's fields may be another run's */
+    /* this was the last task; the caller may begin another run now */
     if (thread != 0 && atomic_load(&pool->caller_sleeps)) {
         pthread_mutex_lock(&pool->mutex);
         pthread_cond_signal(&pool->done);
@@ -125,7 +124,7 @@ static void *worker_main(void *arg)
     pthread_cond_signal(&pool->done);
     pthread_mutex_unlock(&pool->mutex);
     for (;;) {
-        if (!spin_for(pool, has_work)) {
+        if (!poll_condition(pool, has_work)) {
             pthread_mutex_lock(&pool->mutex);
             atomic_fetch_add(&pool->n_sleeping, 1);
             while (!has_work(pool)) pthread_cond_wait(&pool->work, &pool->mutex);
@@ -133,19 +132,19 @@ static void *worker_main(void *arg)
             pthread_mutex_unlock(&pool->mutex);
         }
         if (atomic_load(&pool->stop)) return NULL;
-        work_off(pool, self->index);
+        run_tasks(pool, self->index);
     }
 }
 
-static void wake_workers(ls__threads *pool, int64_t n_wanted)
+static void wake_workers(ls__threads *pool, int64_t n)
 {
     const int n_sleeping = atomic_load(&pool->n_sleeping);
     if (n_sleeping == 0) return;
     pthread_mutex_lock(&pool->mutex);
-    if (n_wanted >= n_sleeping) {
+    if (n >= n_sleeping) {
         pthread_cond_broadcast(&pool->work);
     } else {
-        for (int64_t i = 0; i < n_wanted; i++) pthread_cond_signal(&pool->work);
+        for (int64_t i = 0; i < n; i++) pthread_cond_signal(&pool->work);
     }
     pthread_mutex_unlock(&pool->mutex);
 }
@@ -181,8 +180,8 @@ void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *a
     atomic_store(&pool->finished, 0);
     atomic_store(&pool->remaining, n_tasks);
     wake_workers(pool, n_tasks - 1);
-    work_off(pool, 0);
-    if (spin_for(pool, is_done)) return;
+    run_tasks(pool, 0);
+    if (poll_condition(pool, is_done)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->caller_sleeps, true);
     while (!is_done(pool)) pthread_cond_wait(&pool->done, &pool->mutex);
@@ -190,8 +189,8 @@ void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *a
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Starts the workers with all signals blocked: handlers run in the user's threads. Waits for them,
- * because what they allocate at their start must not be missing later. */
+/* Starts the workers with all signals blocked, so that handlers run in the user's threads. Waits
+ * for them, so that a failed allocation in `start` is reported here. */
 static ls_status start_workers(ls__threads *pool)
 {
     sigset_t all, before;
@@ -220,39 +219,28 @@ static ls_status start_workers(ls__threads *pool)
 ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), ls__threads **out)
 {
     *out = NULL;
-    if (n_threads < 1) {
-        return ls__fail(ctx, LS_ERR_INVALID, "thread pool: got %d threads, wanted at least 1",
+    if (n_threads < 1)
+        return ls__fail(ctx, LS_ERR_INVALID, "thread pool: got %d threads, expected at least 1",
                         n_threads);
-    }
     const size_t n_workers = (size_t)n_threads - 1;
     ls__threads *pool = ls__zalloc(ctx, sizeof(*pool));
     if (!pool) return ls__fail_memory(ctx, "thread pool", sizeof(*pool));
-    pool->ctx = ctx;
-    pool->n_threads = n_threads;
-    pool->start = start;
-    pool->spin = n_threads <= ls__available_processors();
-    atomic_init(&pool->remaining, 0);
-    atomic_init(&pool->finished, 0);
-    atomic_init(&pool->n_sleeping, 0);
-    atomic_init(&pool->caller_sleeps, false);
-    atomic_init(&pool->stop, false);
+    *pool = (ls__threads){ .ctx = ctx,
+                           .n_threads = n_threads,
+                           .start = start,
+                           .spin = n_threads <= ls__available_processors() };
     pthread_mutex_init(&pool->mutex, NULL); /* these cannot fail with default attributes */
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
-
-    ls_status status = LS_OK;
     pool->workers = ls__zalloc(ctx, n_workers * sizeof(*pool->workers));
-    if (!pool->workers) {
-        status = ls__fail_memory(ctx, "thread pool", n_workers * sizeof(*pool->workers));
-    } else {
-        status = start_workers(pool);
-    }
-    if (status != LS_OK) {
+    const ls_status status =
+        pool->workers ? start_workers(pool)
+                      : ls__fail_memory(ctx, "thread pool", n_workers * sizeof(*pool->workers));
+    if (status == LS_OK)
+        *out = pool;
+    else
         ls__threads_close(&pool);
-        return status;
-    }
-    *out = pool;
-    return LS_OK;
+    return status;
 }
 
 void ls__threads_close(ls__threads **threads)

@@ -1,13 +1,13 @@
-/* cpu.h: the CPU device, and what its providers of kernels share.
+/* cpu.h: the CPU device, and the interface of its kernels' providers.
  *
  * An op's kernel comes from one of six providers: winograd (our own 3x3 convolutions), direct (our
  * own convolutions of few input channels), implicit gemm (our own convolutions as matrix products:
  * 1x1 and strided ones), oneDNN (convolution, linear), own (our own kernels of the other ops, of
  * fixed order), reference (plain C for every op and layout: the oracle of every test). A seventh,
- * emulated, runs ops with 16-bit operands through their f32 kernels. Of the six, winograd, implicit
- * gemm and own take bf16 themselves too, and oneDNN where the processor multiplies it.
+ * emulated, runs ops with 16-bit operands through their f32 kernels. Winograd, implicit gemm and
+ * own also have bf16 kernels, as has oneDNN if the processor multiplies bf16.
  *
- * Every kernel is a list of tasks cut by shape alone; threads only decide who runs which task. */
+ * Every kernel is a list of tasks that depends on the shape alone, not on the number of threads. */
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
 
@@ -23,8 +23,8 @@ typedef struct ls__cpu {
     ls__device device; /* first */
     ls__threads *threads;
     int n_threads;
-    ls__isa isa;          /* what our own kernels use */
-    int64_t vector_block; /* channels that oneDNN's blocked layouts hold together: 16, 8 */
+    ls__isa isa;          /* of our own kernels */
+    int64_t vector_block; /* the block of oneDNN's blocked layouts: 16 or 8 channels */
     ls__onednn *onednn;
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
@@ -35,12 +35,11 @@ typedef struct ls__cpu {
 /* The best instruction set of this machine that our own kernels are compiled for. */
 ls__isa ls__isa_detect(void);
 const char *ls__isa_name(ls__isa isa); /* "AVX2" */
-/* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". Libraries cut
- * their loops by them, and so their sums. */
+/* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". The order of
+ * libraries' sums may depend on them. */
 void ls__cache_text(char *text, size_t size);
 
-/* Makes every thread's scratch at least this large; only while kernels are made, never while they
- * run. */
+/* Makes every thread's scratch at least this large. No kernel may run meanwhile. */
 ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes);
 
 /* A provider lists and makes kernels as ls__backend's slots of the same names do. */
@@ -48,7 +47,7 @@ typedef struct ls__cpu_provider {
     const char *name;
     int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
     ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
-    /* By op kind, those that it takes with bf16 operands too; NULL: none. */
+    /* By op kind: whether it also offers kernels with bf16 operands. NULL: for none. */
     const bool *bf16_kinds;
 } ls__cpu_provider;
 
@@ -67,7 +66,7 @@ static inline int64_t ls__divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The next multiple of step. */
+/* n rounded up to a multiple of step. */
 static inline int64_t ls__round_up_to(int64_t n, int64_t step)
 {
     return ls__divide_up(n, step) * step;

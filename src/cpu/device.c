@@ -1,7 +1,8 @@
-/* device.c: the CPU backend's table: the device, its threads and scratch memory, and the choice
- * among the providers of kernels. */
+/* device.c: the CPU backend's table: the device, its threads and scratch memory, and the providers
+ * of its kernels. */
 #include "cpu/cpu.h"
 #include "base/alloc.h"
+#include "base/available.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/own_kernels.h"
@@ -25,7 +26,7 @@ static const ls__cpu_provider *const providers[] = {
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
-/* Emulation is for what the others are not written for: 16-bit operands, but for some in bf16. */
+/* The other providers serve f32 operands, and bf16 where they say so; all else is emulated. */
 static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 {
     if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
@@ -35,7 +36,7 @@ static bool serves(const ls__cpu_provider *provider, const ls__op *op)
     return provider->bf16_kinds && provider->bf16_kinds[op->kind];
 }
 
-/* Tasks run in the caller's thread and in the pool's: all of them must round alike. */
+/* Tasks run in the caller's thread and in the pool's threads, which must all round alike. */
 static bool start_thread(void)
 {
     fesetenv(FE_DFL_ENV);
@@ -166,7 +167,7 @@ static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const cha
                     ls__op_name(op->kind), name);
 }
 
-/* The caller may have set another rounding mode, or flushing of denormals, for itself. */
+/* The caller may have set another rounding mode, or flush-to-zero, for its own arithmetic. */
 static void cpu_begin(ls__device *device)
 {
     fegetenv(&((ls__cpu *)device)->caller_environment);
@@ -180,35 +181,14 @@ static void cpu_end(ls__device *device)
     fesetenv(&((ls__cpu *)device)->caller_environment);
 }
 
-static ls_status cpu_read(ls__device *device, void *host, const void *memory, size_t bytes)
-{
-    return ls__cpu_copy(device, host, memory, bytes);
-}
-
-static ls_status cpu_write(ls__device *device, void *memory, const void *host, size_t bytes)
-{
-    return ls__cpu_copy(device, memory, host, bytes);
-}
-
-/* Everything has finished when its call returns, so an event has nothing to remember. */
-struct ls__event {
-    bool recorded;
-};
-
+/* All work has finished when its call returns, so an event has no state. */
 static ls_status cpu_event_open(ls__device *device, ls__event **out)
 {
-    *out = ls__zalloc(device->ctx, sizeof **out);
-    return *out ? LS_OK : ls__fail_memory(device->ctx, "cpu: event", sizeof **out);
+    *out = ls__alloc(device->ctx, 1);
+    return *out ? LS_OK : ls__fail_memory(device->ctx, "cpu: event", 1);
 }
 
-static ls_status cpu_event_record(ls__device *device, ls__event *event)
-{
-    (void)device;
-    event->recorded = true;
-    return LS_OK;
-}
-
-static ls_status cpu_event_wait(ls__device *device, ls__event *event)
+static ls_status cpu_event_done(ls__device *device, ls__event *event)
 {
     (void)device;
     (void)event;
@@ -219,8 +199,8 @@ static ls_status cpu_upload(ls__device *device, void *memory, const void *host, 
                             ls__event *after, ls__event *done)
 {
     (void)after;
-    LS_TRY(ls__cpu_copy(device, memory, host, bytes));
-    return cpu_event_record(device, done);
+    (void)done;
+    return ls__cpu_copy(device, memory, host, bytes);
 }
 
 static ls_status cpu_gather(ls__device *device, float *out, const float *const *scalars, int n)
@@ -272,9 +252,9 @@ const ls__backend ls__cpu_backend = {
     .host_memory = true,
     .precisions = LS__HAS_BF16 | LS__HAS_F16,
     .emulates = cpu_emulates,
-    .read = cpu_read,
-    .write = cpu_write,
-    .download = cpu_read,
+    .read = ls__cpu_copy,
+    .write = ls__cpu_copy,
+    .download = ls__cpu_copy,
     .upload = cpu_upload,
     .copy = ls__cpu_copy,
     .clear = ls__cpu_clear,
@@ -288,8 +268,8 @@ const ls__backend ls__cpu_backend = {
     .begin = cpu_begin,
     .end = cpu_end,
     .event_open = cpu_event_open,
-    .event_record = cpu_event_record,
-    .event_wait = cpu_event_wait,
+    .event_record = cpu_event_done,
+    .event_wait = cpu_event_done,
     .event_close = cpu_event_close,
     .stream_wait = cpu_stream_wait,
     .wait = cpu_wait,

@@ -15,8 +15,7 @@ typedef struct emulated {
     ls__kernel *inner;                   /* of the same op in f32 */
     ls__kernel *casts[LS__MAX_OPERANDS]; /* of the 16-bit operands, else NULL */
     int n_inputs;
-    /* Where each 16-bit operand stands as f32 in the workspace, and where the inner kernel's own
-     * workspace begins. */
+    /* In the workspace: of each 16-bit operand in f32, and of the inner kernel's workspace. */
     size_t offsets[LS__MAX_OPERANDS], inner_offset;
 } emulated;
 
@@ -35,7 +34,6 @@ static ls__op in_f32(const ls__op *op)
     return inner;
 }
 
-/* The estimate of the casts' time. */
 static const double BYTES_PER_MS = 10e6;
 
 static double cast_ms(const ls__op *op)
@@ -43,8 +41,8 @@ static double cast_ms(const ls__op *op)
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++)
         if (ls__is_half(&op->operands[i]))
-            bytes +=
-                (double)ls_shape_count(&op->operands[i].shape) * (sizeof(float) + sizeof(uint16_t));
+            bytes += (double)ls_shape_element_count(&op->operands[i].shape) *
+                     (sizeof(float) + sizeof(uint16_t));
     return bytes / BYTES_PER_MS;
 }
 
@@ -56,7 +54,7 @@ static int emulated_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *ou
     for (int i = 0; i < n; i++) {
         char name[LS__KERNEL_NAME_SIZE];
         const int length = snprintf(name, sizeof name, "%s%s", PREFIX, out[i].name);
-        if (length >= (int)sizeof name) continue; /* the name would be cut */
+        if (length >= (int)sizeof name) continue; /* the name is truncated */
         out[kept] = out[i];
         memcpy(out[kept].name, name, sizeof name);
         out[kept++].cost_ms += cast_ms(op);
@@ -93,7 +91,7 @@ static void emulated_close(ls__kernel *kernel)
     ls__free(k->cpu->device.ctx, k);
 }
 
-/* A 16-bit operand's way to f32, or the way back of one that is written. */
+/* Opens the cast of a 16-bit input to f32, or of an output from f32. */
 static ls_status open_cast(emulated *k, int operand)
 {
     const ls__backend *backend = k->cpu->device.backend;
@@ -109,7 +107,7 @@ static ls_status open_cast(emulated *k, int operand)
     return backend->kernel_open(&k->cpu->device, &cast, found[0].name, &k->casts[operand]);
 }
 
-/* Takes `bytes` of the workspace; false when no memory is that large. */
+/* Takes `bytes` of the workspace; false if its size would overflow. */
 static bool take(size_t *end, size_t bytes, size_t *offset)
 {
     *offset = *end;
@@ -128,7 +126,7 @@ static bool plan_workspace(emulated *k)
         const ls__operand *o = &k->op.operands[i];
         size_t bytes;
         if (ls__is_half(o) &&
-            (!ls__mul_size((size_t)ls_shape_count(&o->shape), sizeof(float), &bytes) ||
+            (!ls__mul_size((size_t)ls_shape_element_count(&o->shape), sizeof(float), &bytes) ||
              !take(&end, bytes, &k->offsets[i])))
             return false;
     }

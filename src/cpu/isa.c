@@ -1,13 +1,11 @@
-/* isa.c: what kind of processor this is: its instruction set, of those that our kernels are
- * compiled for, and its caches. */
+/* isa.c: the processor's instruction set, of those that our kernels are compiled for, and its
+ * caches. */
 #include "base/text.h"
 #include "cpu/cpu.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#endif
 
-#if defined(__x86_64__)
 /* clang 14's __builtin_cpu_supports does not support the name. */
 static bool has_f16c(void)
 {
@@ -35,12 +33,12 @@ const char *ls__isa_name(ls__isa isa)
     return names[isa];
 }
 
-#if defined(__x86_64__)
-/* Bytes of the i-th cache as CPUID numbers them, 0 when it is one of instructions; -1 at the end.
- * Intel's leaf 4 and AMD's 0x8000001d say it alike ("Deterministic Cache Parameters", Intel SDM
+/* Bytes of the i-th cache in CPUID's order, 0 for an instruction cache; -1 at the end. Intel's leaf
+ * 4 and AMD's 0x8000001d have the same format ("Deterministic Cache Parameters", Intel SDM
  * volume 2A; "Cache Properties", AMD APM volume 3). */
 static int64_t cache_bytes(unsigned i)
 {
+#if defined(__x86_64__)
     static const unsigned leaves[] = { 4, 0x8000001d };
     for (int l = 0; l < 2; l++) {
         unsigned a, b, c, d;
@@ -49,15 +47,10 @@ static int64_t cache_bytes(unsigned i)
         const int64_t line = (b & 4095) + 1, sets = (int64_t)c + 1;
         return (a & 31) == 2 ? 0 : ways * partitions * line * sets;
     }
-    return -1;
-}
-#else
-static int64_t cache_bytes(unsigned i)
-{
+#endif
     (void)i;
     return -1;
 }
-#endif
 
 void ls__cache_text(char *text, size_t size)
 {

@@ -2,7 +2,7 @@
  * digests. */
 #include "cpu/memory.h"
 #include "base/alloc.h"
-#include "base/available_memory.h"
+#include "base/available.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "cpu/ops/digest.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks on huge pages spare most of the TLB misses of kernels that stream through them. They
- * begin at one, so that only what is left at their end lies on small pages. */
+/* Huge pages under large blocks avoid most TLB misses of kernels that stream through them. A block
+ * begins at a huge page, so that only its last bytes are on small pages. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 void *ls__cpu_allocate(ls__device *device, size_t bytes)
@@ -19,7 +19,7 @@ void *ls__cpu_allocate(ls__device *device, size_t bytes)
     if (bytes < HUGE_PAGE_BYTES) return ls__alloc(device->ctx, bytes);
     const ls_allocator *allocator = &device->ctx->allocator;
     void *memory = allocator->allocate(allocator->user, bytes, HUGE_PAGE_BYTES);
-    if (!memory) return ls__alloc(device->ctx, bytes); /* there may be some that is less aligned */
+    if (!memory) return ls__alloc(device->ctx, bytes); /* less aligned memory may be available */
     const size_t whole_pages = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     (void)madvise(memory, whole_pages, MADV_HUGEPAGE); /* a hint only */
     return memory;
@@ -40,7 +40,7 @@ size_t ls__cpu_free_bytes(ls__device *device)
 ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
 {
     if (bytes <= cpu->scratch_bytes) return LS_OK;
-    /* Contents need not survive. A failure leaves every thread with at least what it had. */
+    /* Contents are not kept. After a failure every thread has at least its former size. */
     for (int i = 0; i < cpu->n_threads; i++) {
         unsigned char *block = ls__alloc(cpu->device.ctx, bytes);
         if (!block)
@@ -52,16 +52,16 @@ ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes)
     return LS_OK;
 }
 
-/* Copies, fills and digests are cut into chunks of this size, one task each. */
+/* Copies, fills and digests have one task per chunk of this size. */
 enum { CHUNK_BYTES = 1 << 20 };
 
 typedef struct chunk_job {
     unsigned char *dst;
-    const unsigned char *src;
+    const unsigned char *src; /* of a copy: NULL for zeros */
     size_t bytes;
     ls__isa isa;
-    uint64_t offset; /* of src in the whole that is digested */
-    _Atomic uint64_t lanes[2];
+    uint64_t offset; /* of src in the digested data */
+    _Atomic uint64_t words[2];
 } chunk_job;
 
 static int64_t count_chunks(size_t bytes)
@@ -79,15 +79,11 @@ static void copy_chunk(void *arg, int64_t task, int thread)
 {
     (void)thread;
     chunk_job *job = arg;
-    const size_t begin = (size_t)task * CHUNK_BYTES;
-    memcpy(job->dst + begin, job->src + begin, chunk_size(job, task));
-}
-
-static void clear_chunk(void *arg, int64_t task, int thread)
-{
-    (void)thread;
-    chunk_job *job = arg;
-    memset(job->dst + (size_t)task * CHUNK_BYTES, 0, chunk_size(job, task));
+    const size_t begin = (size_t)task * CHUNK_BYTES, size = chunk_size(job, task);
+    if (job->src)
+        memcpy(job->dst + begin, job->src + begin, size);
+    else
+        memset(job->dst + begin, 0, size);
 }
 
 /* The sum is modulo 2^64, so the order in which chunks are added does not matter. */
@@ -98,8 +94,8 @@ static void digest_chunk(void *arg, int64_t task, int thread)
     const size_t begin = (size_t)task * CHUNK_BYTES;
     ls__digest_sum sum = { { 0, 0 } };
     ls__ops_digest(job->isa, &sum, job->src + begin, chunk_size(job, task), job->offset + begin);
-    atomic_fetch_add_explicit(&job->lanes[0], sum.lanes[0], memory_order_relaxed);
-    atomic_fetch_add_explicit(&job->lanes[1], sum.lanes[1], memory_order_relaxed);
+    atomic_fetch_add_explicit(&job->words[0], sum.words[0], memory_order_relaxed);
+    atomic_fetch_add_explicit(&job->words[1], sum.words[1], memory_order_relaxed);
 }
 
 ls_status ls__cpu_copy(ls__device *device, void *dst, const void *src, size_t bytes)
@@ -111,9 +107,7 @@ ls_status ls__cpu_copy(ls__device *device, void *dst, const void *src, size_t by
 
 ls_status ls__cpu_clear(ls__device *device, void *memory, size_t bytes)
 {
-    chunk_job job = { .dst = memory, .bytes = bytes };
-    ls__threads_run(((ls__cpu *)device)->threads, count_chunks(bytes), clear_chunk, &job);
-    return LS_OK;
+    return ls__cpu_copy(device, memory, NULL, bytes);
 }
 
 ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
@@ -122,6 +116,6 @@ ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, u
     ls__cpu *cpu = (ls__cpu *)device;
     chunk_job job = { .src = memory, .bytes = bytes, .isa = cpu->isa, .offset = offset };
     ls__threads_run(cpu->threads, count_chunks(bytes), digest_chunk, &job);
-    for (int i = 0; i < 2; i++) sum->lanes[i] += job.lanes[i];
+    for (int i = 0; i < 2; i++) sum->words[i] += job.words[i];
     return LS_OK;
 }

@@ -89,7 +89,7 @@ static void cuda_close(ls__device *device)
     ls__free(cuda->device.ctx, cuda);
 }
 
-static ls_status open_parts(ls__cuda *cuda)
+static ls_status open_device(ls__cuda *cuda)
 {
     const ls__cuda_driver *driver = cuda->driver;
     LS_TRY(check_driver(cuda));
@@ -114,7 +114,7 @@ static ls_status cuda_open(ls_context *ctx, int index, ls__device **out)
     cuda->device = (ls__device){ &backend, ctx };
     cuda->driver = &ls__cuda_driver_table;
     cuda->index = index;
-    const ls_status status = open_parts(cuda);
+    const ls_status status = open_device(cuda);
     if (status != LS_OK) {
         cuda_close(&cuda->device);
         return status;

@@ -1,4 +1,5 @@
 /* our_kernels.c: the provider of our own kernels: one per op. */
+#include "base/activation.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/device/slots.h"
@@ -7,26 +8,27 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct own_entry {
-    int (*run)(const ls__cuda_call *call);
-    size_t (*workspace)(const ls__op *op); /* NULL: none */
-    bool uses_step;                        /* reads the step's values from device memory */
-    bool direct;     /* one thread per result; slower than a library's kernel */
-    bool two_passes; /* reads its operands twice, with a small kernel in between */
-} own_entry;
+typedef struct own_op {
+    ls__cuda_run_fn *run;
+    ls__cuda_workspace_fn *workspace; /* NULL: none */
+    bool uses_step;                   /* reads the step's values from device memory */
+    bool direct;                      /* one thread per result; slower than a library's kernel */
+    bool two_passes;                  /* reads its operands twice, with a small kernel in between */
+} own_op;
 
-static const own_entry entries[LS__N_OPS] = {
-    [LS__OP_REORDER] = { ls__cuda_reorder },
+static const own_op own_ops[LS__N_OPS] = {
+    [LS__OP_REORDER] = { ls__cuda_copy_channels },
     [LS__OP_CAST] = { ls__cuda_cast_op },
     [LS__OP_NORMALIZE] = { ls__cuda_normalize },
-    [LS__OP_CONV2D] = { ls__cuda_conv, .direct = true },
-    [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_conv_backward_data, .direct = true },
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_conv_backward_weights,
-                                         ls__cuda_conv_backward_weights_workspace, .direct = true },
-    [LS__OP_LINEAR] = { ls__cuda_linear, .direct = true },
-    [LS__OP_LINEAR_BACKWARD_DATA] = { ls__cuda_linear_backward_data, .direct = true },
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_linear_backward_weights,
-                                         ls__cuda_linear_backward_weights_workspace,
+    [LS__OP_CONV2D] = { ls__cuda_direct, .direct = true },
+    [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_direct_backward_data, .direct = true },
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_direct_backward_weights,
+                                         ls__cuda_direct_backward_weights_workspace,
+                                         .direct = true },
+    [LS__OP_LINEAR] = { ls__cuda_direct, .direct = true },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { ls__cuda_direct_backward_data, .direct = true },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { ls__cuda_direct_backward_weights,
+                                         ls__cuda_direct_backward_weights_workspace,
                                          .direct = true },
     [LS__OP_BATCH_NORM] = { ls__cuda_batch_norm, ls__cuda_batch_norm_workspace,
                             .two_passes = true },
@@ -36,43 +38,56 @@ static const own_entry entries[LS__N_OPS] = {
     [LS__OP_NORM_FINALIZE] = { ls__cuda_norm_finalize },
     [LS__OP_NORM_APPLY] = { ls__cuda_norm_apply },
     [LS__OP_NORM_BACKWARD_APPLY] = { ls__cuda_norm_backward_apply },
-    [LS__OP_RELU] = { ls__cuda_relu },
-    [LS__OP_RELU_BACKWARD] = { ls__cuda_relu_backward },
-    [LS__OP_SIGMOID] = { ls__cuda_sigmoid },
-    [LS__OP_SIGMOID_BACKWARD] = { ls__cuda_sigmoid_backward },
-    [LS__OP_ADD] = { ls__cuda_add },
-    [LS__OP_MUL] = { ls__cuda_mul },
+#define UNARY_ROWS(op, name)                                                                       \
+    [LS__OP_##op] = { ls__cuda_elementwise }, [LS__OP_##op##_BACKWARD] = { ls__cuda_elementwise },
+    LS__UNARY_LIST(UNARY_ROWS)[LS__OP_ADD] = { ls__cuda_elementwise },
+    [LS__OP_MUL] = { ls__cuda_elementwise },
+    [LS__OP_SOFTMAX] = { ls__cuda_softmax },
+    [LS__OP_SOFTMAX_BACKWARD] = { ls__cuda_softmax },
+    [LS__OP_GROUP_NORM] = { ls__cuda_group_norm },
+    [LS__OP_GROUP_NORM_BACKWARD] = { ls__cuda_group_norm_backward,
+                                     ls__cuda_group_norm_backward_workspace },
     [LS__OP_CONCAT] = { ls__cuda_concat },
-    [LS__OP_CONCAT_BACKWARD] = { ls__cuda_concat_backward },
-    [LS__OP_PAD_CHANNELS] = { ls__cuda_pad_channels },
-    [LS__OP_PAD_CHANNELS_BACKWARD] = { ls__cuda_pad_channels },
+    [LS__OP_CONCAT_BACKWARD] = { ls__cuda_copy_channels },
+    [LS__OP_PAD_CHANNELS] = { ls__cuda_copy_channels },
+    [LS__OP_PAD_CHANNELS_BACKWARD] = { ls__cuda_copy_channels },
     [LS__OP_MAX_POOL] = { ls__cuda_max_pool },
     [LS__OP_MAX_POOL_BACKWARD] = { ls__cuda_max_pool_backward },
     [LS__OP_AVG_POOL] = { ls__cuda_avg_pool },
     [LS__OP_AVG_POOL_BACKWARD] = { ls__cuda_avg_pool_backward },
     [LS__OP_GLOBAL_AVG_POOL] = { ls__cuda_global_avg_pool },
-    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { ls__cuda_global_avg_pool_backward },
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { ls__cuda_avg_pool_backward },
     [LS__OP_DROPOUT] = { ls__cuda_dropout, .uses_step = true },
     [LS__OP_DROPOUT_BACKWARD] = { ls__cuda_dropout, .uses_step = true },
     [LS__OP_CROSS_ENTROPY] = { ls__cuda_cross_entropy, ls__cuda_loss_workspace },
     [LS__OP_CROSS_ENTROPY_BACKWARD] = { ls__cuda_cross_entropy_backward },
+    [LS__OP_SOFT_CROSS_ENTROPY] = { ls__cuda_soft_cross_entropy, ls__cuda_loss_workspace },
+    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = { ls__cuda_soft_cross_entropy_backward },
+    [LS__OP_BINARY_CROSS_ENTROPY] = { ls__cuda_binary_cross_entropy, ls__cuda_loss_workspace },
+    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = { ls__cuda_binary_cross_entropy_backward },
+    [LS__OP_MSE] = { ls__cuda_mse, ls__cuda_loss_workspace },
+    [LS__OP_MSE_BACKWARD] = { ls__cuda_mse_backward },
     [LS__OP_TOP_K] = { ls__cuda_top_k, ls__cuda_loss_workspace },
     [LS__OP_LOSS_SCALE] = { ls__cuda_loss_scale },
+    [LS__OP_GRADIENT_SUM] = { ls__cuda_gradient_sum, .uses_step = true },
+    [LS__OP_GRADIENT_MEAN] = { ls__cuda_gradient_mean, .uses_step = true },
     [LS__OP_L2_NORM] = { ls__cuda_l2_norm, ls__cuda_l2_norm_workspace },
     [LS__OP_SGD] = { ls__cuda_sgd, .uses_step = true },
     [LS__OP_ADAM] = { ls__cuda_adam, .uses_step = true },
+    [LS__OP_RMSPROP] = { ls__cuda_rmsprop, .uses_step = true },
+    [LS__OP_EMA] = { ls__cuda_ema, .uses_step = true },
     [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
-/* The cost of a launch in a replayed graph and the memory bandwidth of an H200. Estimates decide on
- * fusions. The cost of a direct kernel ranks it behind any kernel of a library. */
+/* The cost of a launch in a replayed graph and the memory bandwidth of an H200. Fusion compares the
+ * estimates. The cost of a direct kernel ranks it behind any kernel of a library. */
 static const double LAUNCH_MS = 0.002, BYTES_PER_MS = 4.3e9, DIRECT_COST_MS = 1e6;
 
 typedef struct own_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__op op;
-    const own_entry *entry;
+    const own_op *row;
     /* The optimizer's segments in device memory, and the same in host memory. */
     ls__segment *segments, *segments_copy;
     int64_t n_segments, segment_capacity;
@@ -83,16 +98,11 @@ static bool find_segments(const ls__op *op, const ls__segment **segments, int64_
 {
     switch (op->kind) {
     case LS__OP_L2_NORM:
-        *segments = op->u.l2_norm.segments;
-        *n = *op->u.l2_norm.n_segments;
-        return true;
     case LS__OP_SGD:
-        *segments = op->u.sgd.segments;
-        *n = *op->u.sgd.n_segments;
-        return true;
     case LS__OP_ADAM:
-        *segments = op->u.adam.segments;
-        *n = *op->u.adam.n_segments;
+    case LS__OP_RMSPROP:
+        *segments = op->u.block.segments;
+        *n = *op->u.block.n_segments;
         return true;
     default: return false;
     }
@@ -148,7 +158,7 @@ static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspa
                          const ls__step *step)
 {
     own_kernel *k = (own_kernel *)kernel;
-    if (k->entry->uses_step) LS_TRY(ls__cuda_set_step(k->cuda, step));
+    if (k->row->uses_step) LS_TRY(ls__cuda_set_step(k->cuda, step));
     LS_TRY(update_segments(k));
     const ls__cuda_call call = { .op = &k->op,
                                  .buffers = buffers,
@@ -157,7 +167,7 @@ static ls_status own_run(ls__kernel *kernel, void *const *buffers, void *workspa
                                  .step = k->cuda->device_step,
                                  .segments = k->segments,
                                  .n_segments = k->n_segments };
-    return ls__cuda_check(k->cuda, k->entry->run(&call), ls__op_name(k->op.kind));
+    return ls__cuda_check(k->cuda, k->row->run(&call), ls__op_name(k->op.kind));
 }
 
 static void own_close(ls__kernel *kernel)
@@ -167,9 +177,9 @@ static void own_close(ls__kernel *kernel)
     ls__free(k->cuda->device.ctx, k);
 }
 
-static const char *name_of(const own_entry *entry)
+static const char *name_of(const own_op *row)
 {
-    return entry->direct ? "own direct" : "own";
+    return row->direct ? "own direct" : "own";
 }
 
 /* All operands that may have 16 bits have the same type. A cast has one of 16 bits and one of f32.
@@ -202,18 +212,18 @@ static bool is_read(const ls__op *op, int operand)
            ls__is_absent(&op->operands[BACK_SHIFT]);
 }
 
-static double cost_ms(const own_entry *entry, const ls__op *op)
+static double cost_ms(const own_op *row, const ls__op *op)
 {
-    if (entry->direct) return DIRECT_COST_MS;
+    if (row->direct) return DIRECT_COST_MS;
     const int n_inputs = ls__op_inputs(op->kind);
     double bytes = 0;
     for (int i = 0; i < op->n_operands; i++) {
         const ls__operand *o = &op->operands[i];
         if (ls__is_absent(o) || !is_read(op, i)) continue;
-        bytes += (double)ls_shape_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
-                 (i < n_inputs && entry->two_passes ? 2 : 1);
+        bytes += (double)ls_shape_element_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
+                 (i < n_inputs && row->two_passes ? 2 : 1);
     }
-    return LAUNCH_MS * (entry->two_passes ? 3 : 1) + bytes / BYTES_PER_MS;
+    return LAUNCH_MS * (row->two_passes ? 3 : 1) + bytes / BYTES_PER_MS;
 }
 
 static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
@@ -221,10 +231,10 @@ static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__can
 {
     (void)cuda;
     (void)state;
-    const own_entry *entry = &entries[op->kind];
-    if (max < 1 || !entry->run || !supports_types(op)) return 0;
-    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(entry, op) };
-    snprintf(out->name, sizeof(out->name), "%s", name_of(entry));
+    const own_op *row = &own_ops[op->kind];
+    if (max < 1 || !row->run || !supports_types(op)) return 0;
+    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(row, op) };
+    snprintf(out->name, sizeof(out->name), "%s", name_of(row));
     return 1;
 }
 
@@ -233,23 +243,23 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
 {
     (void)state;
     ls_context *ctx = cuda->device.ctx;
-    const own_entry *entry = &entries[op->kind];
-    if (strcmp(name, name_of(entry)) != 0)
+    const own_op *row = &own_ops[op->kind];
+    if (strcmp(name, name_of(row)) != 0)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
-    if (!entry->run || !supports_types(op))
+    if (!row->run || !supports_types(op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "%s: kernel '%s' does not support operands of these types",
                         ls__op_name(op->kind), name);
     own_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof(*k));
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
-    k->kernel.workspace_bytes = entry->workspace ? entry->workspace(op) : 0;
+    k->kernel.workspace_bytes = row->workspace ? row->workspace(op) : 0;
     k->kernel.run = own_run;
     k->kernel.close = own_close;
     k->cuda = cuda;
     k->op = *op;
-    k->entry = entry;
+    k->row = row;
     *out = &k->kernel;
     return LS_OK;
 }

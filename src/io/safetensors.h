@@ -1,5 +1,4 @@
-/* safetensors.h: declarations shared by the writer and the reader of safetensors files, and
- * variants of both for elements that are in no tensor. */
+/* safetensors.h: digests of safetensors files; reads and writes tensors without an ls_tensor. */
 #ifndef LS_IO_SAFETENSORS_H
 #define LS_IO_SAFETENSORS_H
 
@@ -29,8 +28,7 @@ ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn 
                             const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
                             void *user, const char *const *metadata);
 
-/* Adds a part of a file's contents to a digest, in any order; ls__tensors_digest_finish finishes
- * it. */
+/* Add a text or a tensor to the digest of a file, in any order; _finish finishes it. */
 void ls__tensors_digest_text(ls__digest_sum *sum, const char *key, const char *value);
 void ls__tensors_digest_elements(ls__digest_sum *sum, const char *name, const ls_spec *spec,
                                  const void *elements, size_t bytes);
@@ -40,8 +38,5 @@ ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls
 
 /* Type and shape of a tensor; an error if the name is unknown or the type is not supported. */
 ls_status ls__tensor_file_spec(const ls_tensor_file *file, const char *name, ls_spec *out);
-/* All elements of a tensor, to host memory of that many bytes. */
-ls_status ls__tensor_file_read_host(const ls_tensor_file *file, const char *name, void *out,
-                                    size_t bytes);
 
 #endif

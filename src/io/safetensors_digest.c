@@ -1,5 +1,5 @@
-/* safetensors_digest.c: a digest of a safetensors file's contents; see safetensors.h. The position
- * of a part is the hash of its name, so that the order in the file does not matter. */
+/* safetensors_digest.c: a digest of a safetensors file's contents. The position of a text or tensor
+ * is the hash of its name, so that the order in the file does not matter. */
 #include "io/safetensors.h"
 
 #include <string.h>
@@ -29,6 +29,6 @@ ls_digest ls__tensors_digest_finish(ls__digest_sum *sum)
 {
     ls_digest out;
     ls__digest_finish(sum, 0);
-    memcpy(out.lanes, sum->lanes, sizeof(out.lanes));
+    memcpy(out.words, sum->words, sizeof(out.words));
     return out;
 }

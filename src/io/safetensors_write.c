@@ -12,16 +12,16 @@
 
 #include <jansson.h>
 
-typedef struct entry {
+typedef struct tensor_header {
     const char *name;
     ls_spec spec;
     int64_t index; /* in the caller's lists */
-} entry;
+} tensor_header;
 
 /* Larger element types first, so that each tensor is aligned to its elements; then by name. */
-static int compare_entries(const void *a, const void *b)
+static int compare_tensors(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
+    const tensor_header *x = a, *y = b;
     const size_t x_bytes = ls_dtype_bytes(x->spec.dtype);
     const size_t y_bytes = ls_dtype_bytes(y->spec.dtype);
     if (x_bytes != y_bytes) return x_bytes > y_bytes ? -1 : 1;
@@ -29,17 +29,15 @@ static int compare_entries(const void *a, const void *b)
 }
 
 /* Names and specs as a sorted list in new memory. */
-static ls_status make_entries(ls_context *ctx, int64_t n, const char *const *names,
-                              const ls_spec *specs, entry **out)
+static ls_status sort_tensors(ls_context *ctx, int64_t n, const char *const *names,
+                              const ls_spec *specs, tensor_header **out)
 {
     size_t bytes;
-    *out = NULL;
-    if (!ls__mul_size((size_t)n, sizeof(entry), &bytes)) bytes = SIZE_MAX;
-    entry *entries = ls__alloc(ctx, bytes);
-    if (!entries) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
-    for (int64_t i = 0; i < n; i++) entries[i] = (entry){ names[i], specs[i], i };
-    qsort(entries, (size_t)n, sizeof(*entries), compare_entries);
-    *out = entries;
+    if (!ls__mul_size((size_t)n, sizeof(tensor_header), &bytes)) bytes = SIZE_MAX;
+    tensor_header *tensors = *out = ls__alloc(ctx, bytes);
+    if (!tensors) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
+    for (int64_t i = 0; i < n; i++) tensors[i] = (tensor_header){ names[i], specs[i], i };
+    qsort(tensors, (size_t)n, sizeof(*tensors), compare_tensors);
     return LS_OK;
 }
 
@@ -53,11 +51,10 @@ static ls_status add_member(ls_context *ctx, json_t *object, const char *what, c
         return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: there are two %s '%s'", what, key);
     }
     if (!value) return ls__fail_memory(ctx, "ls_tensors_save", 0);
-    if (json_object_set_new(object, key, value) != 0) {
+    if (json_object_set_new(object, key, value) != 0)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_tensors_save: %s '%s': the name is not UTF-8, or out of memory", what,
                         key);
-    }
     return LS_OK;
 }
 
@@ -66,76 +63,63 @@ static ls_status add_metadata(ls_context *ctx, json_t *root, const char *const *
     json_t *map = json_object();
     LS_TRY(add_member(ctx, root, "tensors", LS__SAFETENSORS_METADATA, map));
     for (; *metadata; metadata += 2) {
-        if (!metadata[1]) {
+        if (!metadata[1])
             return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: metadata '%s' has no value",
                             metadata[0]);
-        }
         json_t *value = json_string(metadata[1]);
-        if (!value) {
+        if (!value)
             return ls__fail(ctx, LS_ERR_INVALID,
                             "ls_tensors_save: metadata '%s': the value is not UTF-8, or out of "
                             "memory",
                             metadata[0]);
-        }
         LS_TRY(add_member(ctx, map, "metadata", metadata[0], value));
     }
     return LS_OK;
 }
 
-static ls_status add_tensor(ls_context *ctx, json_t *root, const entry *e, size_t *offset)
+static ls_status add_tensor(ls_context *ctx, json_t *root, const tensor_header *t, size_t *offset)
 {
-    const ls_shape *shape = &e->spec.shape;
+    const ls_shape *shape = &t->spec.shape;
     const size_t begin = *offset;
-    const size_t count = (size_t)ls_shape_count(shape);
+    const size_t count = (size_t)ls_shape_element_count(shape);
     size_t bytes;
-    if (!ls__mul_size(count, ls_dtype_bytes(e->spec.dtype), &bytes) ||
-        !ls__add_size(begin, bytes, offset) || *offset > INT64_MAX) {
+    if (!ls__mul_size(count, ls_dtype_bytes(t->spec.dtype), &bytes) ||
+        !ls__add_size(begin, bytes, offset) || *offset > INT64_MAX)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: more than 2^63 bytes");
-    }
     json_t *dims = json_array();
     bool complete = dims != NULL;
-    for (int i = 0; i < shape->n_dims && complete; i++) {
+    for (int i = 0; i < shape->n_dims && complete; i++)
         complete = json_array_append_new(dims, json_integer(shape->dims[i])) == 0;
-    }
     if (!complete) {
         json_decref(dims);
         return ls__fail_memory(ctx, "ls_tensors_save", 0);
     }
-    json_t *record =
-        json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(e->spec.dtype), "shape", dims,
+    json_t *value =
+        json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(t->spec.dtype), "shape", dims,
                   "data_offsets", (json_int_t)begin, (json_int_t)*offset);
-    return add_member(ctx, root, "tensors", e->name, record);
+    return add_member(ctx, root, "tensors", t->name, value);
 }
 
-static ls_status make_header(ls_context *ctx, int64_t n, const entry *entries,
-                             const char *const *metadata, json_t **out)
+static ls_status make_header(ls_context *ctx, int64_t n, const tensor_header *tensors,
+                             const char *const *metadata, json_t **root)
 {
-    ls_status status = LS_OK;
-    json_t *root = json_object();
-    if (!root) return ls__fail_memory(ctx, "ls_tensors_save", 0);
-    if (metadata) status = add_metadata(ctx, root, metadata);
+    *root = json_object();
+    if (!*root) return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    if (metadata) LS_TRY(add_metadata(ctx, *root, metadata));
     size_t offset = 0;
-    for (int64_t i = 0; i < n && status == LS_OK; i++) {
-        if (strcmp(entries[i].name, LS__SAFETENSORS_METADATA) == 0) {
-            status =
-                ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: no tensor can have the name '%s'",
-                         LS__SAFETENSORS_METADATA);
-        } else {
-            status = add_tensor(ctx, root, &entries[i], &offset);
-        }
+    for (int64_t i = 0; i < n; i++) {
+        if (strcmp(tensors[i].name, LS__SAFETENSORS_METADATA) == 0)
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_tensors_save: no tensor can have the name '%s'", tensors[i].name);
+        LS_TRY(add_tensor(ctx, *root, &tensors[i], &offset));
     }
-    if (status != LS_OK) {
-        json_decref(root);
-        return status;
-    }
-    *out = root;
     return LS_OK;
 }
 
 static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
 {
-    /* The object's end and spaces to a multiple of 8 bytes: as many writes for every length, which
-     * tests that interrupt a run in each of its calls count on. */
+    /* The object's end, then spaces up to a multiple of 8 bytes. The number of writes is the same
+     * for every length, because tests interrupt a run at each of its calls. */
     static const char end[] = "}       ";
     char *text;
     size_t length;
@@ -159,23 +143,20 @@ ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn 
                             const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
                             void *user, const char *const *metadata)
 {
-    entry *entries = NULL;
+    tensor_header *tensors = NULL;
     json_t *root = NULL;
     ls__atomic_file *file = NULL;
-    ls_status status = make_entries(ctx, n, names, specs, &entries);
-    if (status == LS_OK) status = make_header(ctx, n, entries, metadata, &root);
+    ls_status status = sort_tensors(ctx, n, names, specs, &tensors);
+    if (status == LS_OK) status = make_header(ctx, n, tensors, metadata, &root);
     if (status == LS_OK) status = open(ctx, path, &file);
     if (status == LS_OK) status = write_header(ctx, file, root);
-    for (int64_t i = 0; i < n && status == LS_OK; i++) {
-        status = put(user, entries[i].index, file);
-    }
-    if (status == LS_OK) {
+    for (int64_t i = 0; i < n && status == LS_OK; i++) status = put(user, tensors[i].index, file);
+    if (status == LS_OK)
         status = ls__atomic_file_commit(&file);
-    } else {
+    else
         ls__atomic_file_abandon(&file);
-    }
     json_decref(root);
-    ls__free(ctx, entries);
+    ls__free(ctx, tensors);
     return status;
 }
 
@@ -186,7 +167,6 @@ static ls_status put_tensor(void *user, int64_t i, ls__atomic_file *file)
     const ls_tensor *tensor = ((const ls_tensor *const *)user)[i];
     const void *data = ls_tensor_data_const(tensor);
     if (data) return ls__atomic_file_write(file, data, tensor->bytes);
-    /* from a device: in chunks through a small buffer */
     char buffer[LS__SAFETENSORS_CHUNK];
     for (size_t done = 0; done < tensor->bytes;) {
         const size_t rest = tensor->bytes - done;
@@ -203,20 +183,17 @@ static ls_status check_arguments(ls_context *ctx, const char *path, int64_t n,
                                  const char *const *names, const ls_tensor *const *tensors)
 {
     if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: path is NULL");
-    if (n < 0 || (n > 0 && (!names || !tensors))) {
+    if (n < 0 || (n > 0 && (!names || !tensors)))
         return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: got %" PRId64 " tensors%s", n,
                         n < 0 ? "" : ", but names or tensors is NULL");
-    }
     for (int64_t i = 0; i < n; i++) {
-        if (!names[i] || !tensors[i]) {
+        if (!names[i] || !tensors[i])
             return ls__fail(ctx, LS_ERR_INVALID,
                             "ls_tensors_save: the %s of tensor %" PRId64 " is NULL",
                             names[i] ? "memory" : "name", i);
-        }
-        if (tensors[i]->owned.ctx != ctx) {
+        if (tensors[i]->owned.ctx != ctx)
             return ls__fail(ctx, LS_ERR_MISMATCH,
                             "ls_tensors_save: tensor '%s' belongs to another context", names[i]);
-        }
     }
     return LS_OK;
 }

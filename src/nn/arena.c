@@ -7,29 +7,25 @@
 
 #include <stdio.h>
 
-/* Sets the batch of every input whose batch is the given one. */
-static void set_batch(ls_spec *specs, const ls_spec *from, int n, int64_t old_batch, int64_t batch)
-{
-    for (int i = 0; i < n; i++) {
-        specs[i] = from[i];
-        if (specs[i].shape.dims[0] == old_batch) specs[i].shape.dims[0] = batch;
-    }
-}
-
-/* The arena that a batch would need, or SIZE_MAX when that batch cannot be planned. */
-static size_t arena_for(ls_net *net, ls_mode mode, bool gradients, const ls_spec *wanted,
-                        int64_t old_batch, int64_t batch)
+/* The arena that a program like this one would need with another batch; SIZE_MAX if that batch
+ * cannot be planned. */
+static size_t arena_for(ls_net *net, const ls__program *like, int64_t batch)
 {
     const int n = net->graph.inputs.n;
+    const int64_t old_batch = like->input_specs[0].shape.dims[0];
     ls_spec *specs = ls__alloc(net->owned.ctx, (size_t)n * sizeof *specs);
     if (!specs) return SIZE_MAX;
-    set_batch(specs, wanted, n, old_batch, batch);
+    for (int i = 0; i < n; i++) {
+        specs[i] = like->input_specs[i];
+        if (specs[i].shape.dims[0] == old_batch) specs[i].shape.dims[0] = batch;
+    }
     ls__program *program = NULL;
     net->selector.never_runs = true;
-    const ls_status status = ls__compile(
-        &net->env, &net->graph,
-        &(ls__compile_request){ .mode = mode, .gradients = gradients, .input_specs = specs },
-        &program);
+    const ls_status status =
+        ls__compile(&net->env, &net->graph,
+                    &(ls__compile_request){
+                        .mode = like->mode, .gradients = like->gradients, .input_specs = specs },
+                    &program);
     net->selector.never_runs = false;
     const size_t bytes = status == LS_OK ? program->arena_bytes : SIZE_MAX;
     ls__program_close(&program);
@@ -54,15 +50,13 @@ static int64_t largest_batch(ls_net *net, const ls__program *program, size_t fre
     ls__pool *pool = net->owned.ctx->pool;
     enum { MAX_PLANS = 20 };
     int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
-    const int64_t asked = too_large;
-    double bytes_per_image = (double)program->arena_bytes / (double)asked;
+    double bytes_per_image = (double)program->arena_bytes / (double)too_large;
     bool misled = program->arena_bytes <= free;
     for (int i = 0; i < MAX_PLANS && fits + 1 < too_large; i++) {
         int64_t batch = (int64_t)((double)free / bytes_per_image);
         if (batch <= fits) batch = fits + 1;
         if (batch >= too_large) batch = misled ? fits + (too_large - fits) / 2 : too_large - 1;
-        const size_t bytes =
-            arena_for(net, program->mode, program->gradients, program->input_specs, asked, batch);
+        const size_t bytes = arena_for(net, program, batch);
         if (bytes == SIZE_MAX) break;
         if (ls__would_fit(pool, bytes)) {
             fits = batch;
@@ -91,7 +85,7 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
         snprintf(advice, sizeof advice, "not even a batch of 1 fits");
     return ls__fail(ctx, LS_ERR_MEMORY,
                     "net: out of device memory for activations and workspaces at batch %lld: %zu "
-                    "bytes asked, %zu free, %zu cached; %s",
+                    "bytes requested, %zu free, %zu cached; %s",
                     (long long)batch, program->arena_bytes, free, cached, advice);
 }
 

@@ -1,6 +1,6 @@
 /* autotune_overlap.c: with benchmark = on, timing decides whether weight gradients run in a second
- * stream (overlap.c). Concurrent kernels slow each other, so the whole backward part is timed, as a
- * captured graph, by the device's clock, alternately with and without overlap. The forward part's
+ * stream (overlap.c). Concurrent kernels slow each other, so the whole backward pass is timed, as a
+ * captured graph, by the device's clock, alternately with and without overlap. The forward pass's
  * values are filled with copies of the parameters, because zeros would take less power. */
 #include "base/error.h"
 #include "backend/pool.h"
@@ -9,19 +9,19 @@
 #include "nn/exec/run_call.h"
 #include "nn/net_state.h"
 #include "nn/select/autotune.h"
-#include "nn/select/trial.h"
+#include "nn/select/selector.h"
 
 #include <math.h>
 #include <stdio.h>
 
 /* Launches of each side; the shortest is its time. */
 enum { LAUNCHES = 5 };
-/* Total cost in runs of the backward part: the launches, one op-by-op run and two captures. */
+/* Total cost in runs of the backward pass: the launches, one op-by-op run and two captures. */
 enum { RUNS = 2 * LAUNCHES + 3 };
 
-static const ls__step step; /* any */
+static const ls__step step; /* its numbers do not matter */
 
-/* ---- Inputs of the backward part ---- */
+/* ---- Inputs of the backward pass ---- */
 
 static bool is_float(ls_dtype dtype)
 {
@@ -48,7 +48,7 @@ static ls_status fill(const ls_net *net, const ls__program *p, int v)
 }
 
 /* Labels and indices are zero, because they must be valid. Parameters are cast here, because the
- * forward part does not run. */
+ * forward pass does not run. */
 static ls_status fill_memory(const ls_net *net, const ls__program *p)
 {
     ls__device *device = p->ctx->device;
@@ -68,53 +68,53 @@ static ls_status fill_memory(const ls_net *net, const ls__program *p)
 
 /* ---- Time ---- */
 
-static ls_status queue(ls__program *p, bool beside)
+static ls_status queue(ls__program *p, bool overlaps)
 {
-    const ls__run_mode mode = { .in_order = !beside };
+    const ls__run_mode mode = { .in_order = !overlaps };
     for (int i = p->graph->inputs.n + p->n_forward; i < p->n_calls; i++)
         LS_TRY(ls__run_call(p->ctx, &p->calls[i], &step, &mode));
     return LS_OK;
 }
 
-static ls_status record(ls__program *p, bool beside, ls__captured **out)
+static ls_status capture(ls__program *p, bool overlaps, ls__captured **out)
 {
     ls__device *device = p->ctx->device;
     LS_TRY(device->backend->capture_begin(device, &step));
-    const ls_status status = queue(p, beside);
+    const ls_status status = queue(p, overlaps);
     const ls_status ended = device->backend->capture_end(device, out);
     return status == LS_OK ? ended : status;
 }
 
-/* captured NULL: op by op, in order. */
-static ls_status time_once(ls__program *p, ls__captured *recording, double *ms)
+/* graph NULL: op by op, in order. */
+static ls_status time_once(ls__program *p, ls__captured *graph, double *ms)
 {
     ls__device *device = p->ctx->device;
     const ls__backend *backend = device->backend;
     LS_TRY(backend->timer_start(device));
-    LS_TRY(recording ? backend->captured_launch(device, recording, &step) : queue(p, false));
+    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : queue(p, false));
     return backend->timer_stop(device, ms);
 }
 
-static ls_status time_both(ls__program *p, ls__captured *const recordings[2], double best[2])
+static ls_status time_both(ls__program *p, ls__captured *const graphs[2], double best[2])
 {
     best[0] = best[1] = INFINITY;
     for (int i = 0; i < 2 * LAUNCHES; i++) {
         double ms;
-        LS_TRY(time_once(p, recordings[i % 2], &ms));
+        LS_TRY(time_once(p, graphs[i % 2], &ms));
         best[i % 2] = fmin(best[i % 2], ms);
     }
     return LS_OK;
 }
 
-static ls_status time_recorded(ls__program *p, double best[2])
+static ls_status time_captured(ls__program *p, double best[2])
 {
     ls__device *device = p->ctx->device;
-    ls__captured *recordings[2] = { NULL };
-    ls_status status = record(p, false, &recordings[0]);
-    if (status == LS_OK) status = record(p, true, &recordings[1]);
-    if (status == LS_OK) status = time_both(p, recordings, best);
+    ls__captured *graphs[2] = { NULL };
+    ls_status status = capture(p, false, &graphs[0]);
+    if (status == LS_OK) status = capture(p, true, &graphs[1]);
+    if (status == LS_OK) status = time_both(p, graphs, best);
     for (int i = 0; i < 2; i++)
-        if (recordings[i]) device->backend->captured_close(device, recordings[i]);
+        if (graphs[i]) device->backend->captured_close(device, graphs[i]);
     return status;
 }
 
@@ -123,15 +123,7 @@ static ls_status time_backward(const ls_net *net, ls__program *p, double left_ms
     double ms;
     LS_TRY(fill_memory(net, p));
     LS_TRY(time_once(p, NULL, &ms));
-    return RUNS * ms > left_ms ? LS_OK : time_recorded(p, best);
-}
-
-/* Zero, as when the net was opened. */
-static ls_status clear_gradients(const ls_net *net)
-{
-    ls__device *device = net->owned.ctx->device;
-    return device->backend->clear(device, net->blocks.gradients,
-                                  (size_t)net->blocks.parameter_elements * sizeof(float));
+    return RUNS * ms > left_ms ? LS_OK : time_captured(p, best);
 }
 
 ls_status ls__time_overlap(const ls_net *net, ls__program *p, double left_ms, double *main_ms,
@@ -142,15 +134,14 @@ ls_status ls__time_overlap(const ls_net *net, ls__program *p, double left_ms, do
     device->backend->begin(device);
     ls_status status = time_backward(net, p, left_ms, best);
     if (status != LS_OK) ls__join_streams(p->ctx);
-    const ls_status cleared = clear_gradients(net);
+    /* The gradients are zero again, as when the net was opened. */
+    const ls_status cleared = device->backend->clear(
+        device, net->blocks.gradients, (size_t)net->blocks.parameter_elements * sizeof(float));
     if (status == LS_OK) status = cleared;
     device->backend->end(device);
-    *main_ms = best[0];
-    *side_ms = best[1];
-    if (status == LS_OK || !ls__forgive_failed_run(p->ctx)) return status;
-    ls__inform(p->ctx, "net: gradients of weights can't be timed: %.500s", p->ctx->message);
-    *main_ms = *side_ms = -1;
-    return LS_OK;
+    *main_ms = status == LS_OK ? best[0] : -1;
+    *side_ms = status == LS_OK ? best[1] : -1;
+    return status;
 }
 
 /* ---- Selecting a program ---- */

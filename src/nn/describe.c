@@ -15,12 +15,11 @@ static const char common_reason[] = "heuristic"; /* printed once, not with each 
 /* "layer1.0.bn2 + add + relu" */
 static void fused_name(const ls__fused_op *fused, char *out, size_t size)
 {
-    const bool add = fused->addend != NULL;
-    snprintf(out, size, "%s%s%s", fused->head->name, add ? " + add" : "",
+    snprintf(out, size, "%s%s%s", fused->head->name, fused->addend ? " + add" : "",
              fused->relu ? " + relu" : "");
 }
 
-static int64_t stage_parameters(const ls_graph *graph, const ls__fused_op *fused)
+static int64_t count_parameters(const ls_graph *graph, const ls__fused_op *fused)
 {
     int64_t count = 0;
     for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) {
@@ -31,7 +30,7 @@ static int64_t stage_parameters(const ls_graph *graph, const ls__fused_op *fused
     return count;
 }
 
-static int64_t stage_multiply_adds(const ls__program *p, const ls__fused_op *fused)
+static int64_t count_multiply_adds(const ls__program *p, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     if (!node->layer->multiply_adds) return 0;
@@ -58,7 +57,7 @@ static void instruction_text(const ls__instruction *in, char *out, size_t size)
         ls__text_put(&t, " [block %lld]", (long long)first->block);
 }
 
-/* The kernels of one fused op on separate lines, those of the backward part last. */
+/* The kernels of one fused op on separate lines, those of the backward pass last. */
 static void put_kernels(ls__text *t, const ls__program *p, const ls__fused_op *fused)
 {
     enum { INDENT = 4, TEXT_SIZE = 256 };
@@ -80,25 +79,19 @@ static void put_kernels(ls__text *t, const ls__program *p, const ls__fused_op *f
     if (column > 0) ls__text_put(t, "\n");
 }
 
-static size_t output_bytes(const ls__program *p, const ls__fused_op *fused)
-{
-    const int v = p->node_values[fused->tail->id];
-    return p->values[v].bytes;
-}
-
 typedef struct widths {
     int name, shape;
 } widths;
 
-static void put_stage(ls__text *t, const ls__program *p, const ls__fused_op *fused, widths w)
+static void put_fused_op(ls__text *t, const ls__program *p, const ls__fused_op *fused, widths w)
 {
     char name[2 * LS__MAX_NAME], shape[LS_SHAPE_TEXT_SIZE];
     fused_name(fused, name, sizeof name);
-    const ls_spec *spec = &p->specs[fused->tail->id];
     ls__text_put(t, "%-*s %-*s %10lld %13lld %10zu\n", w.name, name, w.shape,
-                 ls_shape_text(&spec->shape, shape, sizeof shape),
-                 (long long)stage_parameters(p->graph, fused),
-                 (long long)stage_multiply_adds(p, fused), output_bytes(p, fused));
+                 ls_shape_text(&p->specs[fused->tail->id].shape, shape, sizeof shape),
+                 (long long)count_parameters(p->graph, fused),
+                 (long long)count_multiply_adds(p, fused),
+                 p->values[p->node_values[fused->tail->id]].bytes);
     put_kernels(t, p, fused);
 }
 
@@ -117,19 +110,19 @@ static void put_table(ls__text *t, const ls__program *p)
         fused_name(fused, name, sizeof name);
         widen(&w.name, name);
         widen(&w.shape, ls_shape_text(&p->specs[fused->tail->id].shape, shape, sizeof shape));
-        parameters += stage_parameters(p->graph, fused);
-        multiply_adds += stage_multiply_adds(p, fused);
+        parameters += count_parameters(p->graph, fused);
+        multiply_adds += count_multiply_adds(p, fused);
     }
     ls__text_put(t, "%-*s %-*s %10s %13s %10s\n", w.name, "layer", w.shape, "output", "parameters",
                  "multiply-adds", "bytes");
     ls__text_put(t, "    kernels, forward then backward, selected by the %s unless stated\n",
                  common_reason);
-    for (int i = 0; i < p->n_fused_ops; i++) put_stage(t, p, &p->fused_ops[i], w);
+    for (int i = 0; i < p->n_fused_ops; i++) put_fused_op(t, p, &p->fused_ops[i], w);
     ls__text_put(t, "%-*s %-*s %10lld %13lld\n", w.name, "total", w.shape, "",
                  (long long)parameters, (long long)multiply_adds);
 }
 
-/* The program to show: a train program if there is one. */
+/* The last train program, or the last program if there is none. */
 static const ls__program *shown_program(const ls_net *net)
 {
     const ls__program *best = NULL;
@@ -144,12 +137,12 @@ static const ls__program *shown_program(const ls_net *net)
 
 static void put_memory(ls__text *t, const ls_net *net, const ls__program *p)
 {
-    const ls_net_memory memory = ls_net_memory_plan(net);
+    const ls_net_memory memory = ls_net_memory_usage(net);
     const double mib = 1024.0 * 1024.0;
     ls__text_put(t,
                  "\nmemory: parameters %.1f MiB, gradients %.1f MiB, kernel scratch %.1f MiB,\n"
-                 "    arena %.1f MiB (unshared it would be %.1f MiB)\n"
-                 "program: %d values, %d instructions\n",
+                 "    arena %.1f MiB (%.1f MiB without sharing)\n"
+                 "execution plan: %d values, %d instructions\n",
                  (double)memory.parameter_bytes / mib, (double)memory.gradient_bytes / mib,
                  (double)memory.scratch_bytes / mib, (double)memory.arena_bytes / mib,
                  (double)memory.unshared_bytes / mib, p->n_values, p->n_instructions);
@@ -160,9 +153,9 @@ static void put_precision(ls__text *t, const ls_net *net)
     ls__text_put(t, "precision: %s%s\n", ls__net_precision(net),
                  ls__emulates_precision(net) ? ", products made in f32" : "");
     if (net->blocks.loss_scale) {
-        const ls_loss_scale_config scale = ls__net_loss_scale_config(net);
+        const ls_loss_scale_config *scale = &net->config.loss_scale;
         ls__text_put(t, "loss scale: %g at first, doubled after %lld updates without overflow\n",
-                     (double)scale.initial, (long long)scale.growth_interval);
+                     (double)scale->initial, (long long)scale->growth_interval);
     }
 }
 
@@ -171,12 +164,10 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     LS__DEFAULT_FLOATS;
     if (!net || (!buffer && size > 0) || ls__has_error(net->owned.ctx)) return -1;
     const ls__program *p = shown_program(net);
-    if (!p) { /* all were dropped, for example by freezing: plan the net's shapes again */
+    if (!p) { /* all were dropped, for example by freezing */
         ls__program *fresh;
-        const ls__named_list *inputs = &net->graph.inputs;
-        for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
-        const ls_mode mode = net->config.inference ? LS_EVAL : LS_TRAIN;
-        if (ls__net_program(net, mode, net->fed_specs, false, &fresh) != LS_OK) return -1;
+        const ls_mode mode = net->config.inference ? LS_MODE_EVAL : LS_MODE_TRAIN;
+        if (ls__net_program(net, mode, NULL, false, &fresh) != LS_OK) return -1;
         p = fresh;
     }
     ls__text t = { buffer, size, 0 };
@@ -189,7 +180,7 @@ int ls_net_describe(ls_net *net, char *buffer, size_t size)
     return (int)t.length;
 }
 
-ls_net_memory ls_net_memory_plan(const ls_net *net)
+ls_net_memory ls_net_memory_usage(const ls_net *net)
 {
     if (!net) return (ls_net_memory){ 0 };
     const ls__device *device = net->owned.ctx->device;
@@ -198,7 +189,7 @@ ls_net_memory ls_net_memory_plan(const ls_net *net)
                              .scratch_bytes = device->backend->scratch_bytes(device) };
     if (net->blocks.compute_weights)
         memory.parameter_bytes +=
-            (size_t)net->blocks.parameter_elements * ls_dtype_bytes(ls__net_activations(net));
+            (size_t)net->blocks.parameter_elements * ls_dtype_bytes(net->env.activations);
     if (net->blocks.gradients)
         memory.gradient_bytes = (size_t)net->blocks.parameter_elements * sizeof(float);
     for (int i = 0; i < net->cache.n_programs; i++)

@@ -54,17 +54,18 @@ static void set_scale(const ls__parameter_init *init, draw_job *job)
     case LS_INIT_HE_FAN_IN: job->scale = (float)sqrt(2 / in); break;
     case LS_INIT_XAVIER: job->scale = (float)sqrt(6 / (in + out)); break;
     case LS_INIT_UNIFORM_FAN_IN: job->scale = (float)(1 / sqrt(in)); break;
+    case LS_INIT_NORMAL: job->scale = 0.01f; break;
     default: job->scale = (float)sqrt(2 / out); break;
     }
 }
 
 /* Draws parameter or buffer `i`, whose elements are zero before. */
-static ls_status draw_parameter(ls_net *net, int i, ls__threads *threads, float *piece)
+static ls_status draw_parameter(ls_net *net, int i, ls__threads *threads, float *chunk)
 {
     ls_context *ctx = net->owned.ctx;
     const ls__parameter *parameter = &net->graph.parameters[i];
     const ls_draw name = { .stream = LS_RANDOM_INIT, .layer = (uint32_t)i };
-    draw_job job = { .input = ls__random_input(ctx->config.seed, &name), .out = piece };
+    draw_job job = { .input = ls__random_input(ctx->config.seed, &name), .out = chunk };
     float value;
     const bool constant = is_constant(&net->graph.inits[i], parameter->kind, &value);
     if (constant && value == 0) return LS_OK;
@@ -73,13 +74,13 @@ static ls_status draw_parameter(ls_net *net, int i, ls__threads *threads, float 
         const int64_t rest = parameter->count - job.first;
         job.count = rest < CHUNK_ELEMENTS ? rest : CHUNK_ELEMENTS;
         if (constant)
-            for (int64_t j = 0; j < job.count; j++) piece[j] = value;
+            for (int64_t j = 0; j < job.count; j++) chunk[j] = value;
         else
             ls__threads_run(threads, (job.count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, draw_task,
                             &job);
         LS_TRY(ctx->device->backend->write(ctx->device,
                                            net->blocks.values + parameter->offset + job.first,
-                                           piece, (size_t)job.count * sizeof(float)));
+                                           chunk, (size_t)job.count * sizeof(float)));
     }
     return LS_OK;
 }
@@ -89,13 +90,13 @@ ls_status ls__net_set_initial_values(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__threads *threads = NULL;
     const size_t bytes = CHUNK_ELEMENTS * sizeof(float);
-    float *piece = ls__alloc(ctx, bytes);
-    ls_status status = piece ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
+    float *chunk = ls__alloc(ctx, bytes);
+    ls_status status = chunk ? LS_OK : ls__fail_memory(ctx, "initial values", bytes);
     if (status == LS_OK)
         status = ls__threads_open(ctx, ls_context_thread_count(ctx), NULL, &threads);
     for (int i = 0; i < net->graph.n_parameters && status == LS_OK; i++)
-        status = draw_parameter(net, i, threads, piece);
+        status = draw_parameter(net, i, threads, chunk);
     ls__threads_close(&threads);
-    ls__free(ctx, piece);
+    ls__free(ctx, chunk);
     return status;
 }

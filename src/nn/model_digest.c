@@ -11,12 +11,12 @@ enum { LINE_SIZE = 1024 };
 
 /* Two chains of hashes, 64 bits each. */
 typedef struct chain {
-    uint64_t lanes[2];
+    uint64_t words[2];
 } chain;
 
 static void add_bytes(chain *c, const void *bytes, size_t size)
 {
-    for (int i = 0; i < 2; i++) c->lanes[i] = ls__hash(bytes, size, c->lanes[i] + (uint64_t)i);
+    for (int i = 0; i < 2; i++) c->words[i] = ls__hash(bytes, size, c->words[i] + (uint64_t)i);
 }
 
 static void add_node(chain *c, const ls_graph *graph, const ls_node *node)
@@ -42,8 +42,9 @@ static void add_node(chain *c, const ls_graph *graph, const ls_node *node)
         add_bytes(c, node->u.custom.kind, strlen(node->u.custom.kind));
         add_bytes(c, node->u.custom.settings, strlen(node->u.custom.settings));
     }
-    const float *weights =
-        node->layer == &ls__cross_entropy_layer ? node->u.loss.class_weights : NULL;
+    const bool has_weights =
+        node->layer == &ls__cross_entropy_layer || node->layer == &ls__binary_cross_entropy_layer;
+    const float *weights = has_weights ? node->u.class_weights : NULL;
     if (weights)
         add_bytes(c, weights, (size_t)node->inputs[0]->spec.shape.dims[1] * sizeof(*weights));
 }
@@ -68,5 +69,5 @@ ls_digest ls__net_model_digest(const ls_net *net)
     add_names(&c, &graph->outputs);
     add_names(&c, &graph->losses);
     add_names(&c, &graph->metrics);
-    return (ls_digest){ { c.lanes[0], c.lanes[1] } };
+    return (ls_digest){ { c.words[0], c.words[1] } };
 }

@@ -12,6 +12,13 @@
 
 ls__net_blocks ls__net_get_blocks(const ls_net *net);
 
+/* True for the weight and bias of the net's head: its last linear layer. */
+bool ls__net_is_head(const ls_net *net, const char *parameter);
+/* The digest of the weights that were loaded before training, "" for none; part of a run's
+ * identity. */
+const char *ls__net_weights_digest(const ls_net *net);
+void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SIZE]);
+
 /* The input spec that the net was built with, for checkpoints. */
 const ls_input_spec *ls__net_input_spec(const ls_net *net);
 /* Marks the gradients of the last backward pass as used. */
@@ -20,7 +27,7 @@ void ls__net_use_gradients(ls_net *net);
 ls__selector *ls__net_selector(ls_net *net);
 
 /* Fails if the net has not run yet. */
-ls_status ls__net_need_results(ls_net *net, const char *call);
+ls_status ls__net_expect_results(ls_net *net, const char *call);
 /* The addresses of the last forward's losses, in device memory, and their weights: up to max of
  * each. Returns their number. */
 int ls__net_losses(const ls_net *net, const float **scalars, double *weights, int max);
@@ -37,24 +44,19 @@ ls_dtype ls__net_activations(const ls_net *net);
 /* The loss scale's settings with defaults filled in; valid only if the blocks have a loss scale. */
 ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 
-/* The algorithm cache after the net's build, or the table set by ls__net_take_selections. Ops that
- * are planned later use it. */
+/* The algorithm cache after the net's build, or the table set by ls__selector_replace. Ops that are
+ * planned later use it. */
 const ls__selections *ls__net_known_selections(const ls_net *net);
-
-/* Replaces the net's table by that of a resumed run, read from the file `path`, as if the net had
- * been built with it; *table becomes NULL. LS_ERR_MISMATCH, with nothing changed, if the net has
- * already used another kernel for an op. */
-ls_status ls__net_take_selections(ls_net *net, const char *path, ls__selections **table);
 
 /* A digest of nodes, settings, shapes, initialisation and names, but not of weights and of the list
  * of frozen parameters. A custom op is its kind, its settings and whether it has a backward. */
 ls_digest ls__net_model_digest(const ls_net *net);
 
-/* Seconds spent in each call of the last program since profiling began. */
+/* A call of the last program. */
 typedef struct ls__profile_line {
     const char *layer, *op, *kernel;
-    double seconds;
-    double flops, bytes; /* of one run, as ls__op_flops and ls__op_bytes count; 0 of users' ops */
+    double seconds;      /* since profiling began */
+    double flops, bytes; /* of one run, as ls__op_flops and ls__op_bytes count; 0 for users' ops */
 } ls__profile_line;
 /* True if the last program has a captured graph. */
 bool ls__net_is_captured(const ls_net *net);
@@ -63,8 +65,8 @@ void ls__net_profile(ls_net *net);
 /* Fills up to max lines in execution order; returns their number. */
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
 
-/* The serial number of a new optimizer. */
-uint64_t ls__net_number_optimizer(ls_net *net);
+/* The serial number of a new ls__update. */
+uint64_t ls__net_number_update(ls_net *net);
 
 /* ls_net_step, for an optimizer's update; NULL: forward and backward only. */
 ls_status ls__net_step(ls_net *net, const char *call, ls__update *update, const ls_batch *batch,

@@ -3,6 +3,7 @@
 #include "base/element.h"
 #include "base/error.h"
 #include "nn/graph/names.h"
+#include "nn/layers/layers.h"
 #include "nn/net_state.h"
 #include "backend/pool.h"
 
@@ -46,7 +47,7 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, ls_dt
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
-static ls_status open_scaler(ls_net *net)
+static ls_status open_loss_scale(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     const float loss_scale[LS__LOSS_SCALE_SIZE] = { net->config.loss_scale.initial };
@@ -63,15 +64,14 @@ ls_status ls__net_open_blocks(ls_net *net)
     ls__net_blocks *blocks = &net->blocks;
     const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
-    LS_TRY(
-        allocate(net, "parameters", net->blocks.block_elements, LS_F32, (void **)&blocks->values));
+    LS_TRY(allocate(net, "parameters", blocks->block_elements, LS_F32, (void **)&blocks->values));
     if (!net->config.inference)
         LS_TRY(allocate(net, "gradients", blocks->parameter_elements, LS_F32,
                         (void **)&blocks->gradients));
     if (activations != LS_F32)
         LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
                         &blocks->compute_weights));
-    LS_TRY(open_scaler(net));
+    LS_TRY(open_loss_scale(net));
     const size_t bytes = (size_t)(net->graph.n_parameters + 1) * sizeof(ls_tensor);
     net->value_views = ls__zalloc(ctx, bytes);
     net->gradient_views = ls__zalloc(ctx, bytes);
@@ -137,7 +137,7 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
     return NULL;
 }
 
-int64_t ls_net_parameter_elements(const ls_net *net)
+int64_t ls_net_parameter_element_count(const ls_net *net)
 {
     int64_t count = 0;
     for (int i = 0; net && i < net->graph.n_parameters; i++)
@@ -146,27 +146,43 @@ int64_t ls_net_parameter_elements(const ls_net *net)
     return count;
 }
 
-static ls_status clear_gradient(ls_net *net, const ls__parameter *parameter)
+bool ls__net_is_head(const ls_net *net, const char *parameter)
 {
-    ls__device *device = net->owned.ctx->device;
-    if (!net->blocks.gradients) return LS_OK;
-    return device->backend->clear(device, net->blocks.gradients + parameter->offset,
-                                  (size_t)parameter->count * sizeof(float));
+    const ls_node *head = NULL;
+    for (int i = 0; i < net->graph.n_nodes; i++)
+        if (net->graph.nodes[i]->layer == &ls__linear_layer) head = net->graph.nodes[i];
+    for (int role = LS__WEIGHT; head && role <= LS__BIAS; role++) {
+        const int i = head->parameters[role];
+        if (i >= 0 && strcmp(net->graph.parameters[i].name, parameter) == 0) return true;
+    }
+    return false;
+}
+
+const char *ls__net_weights_digest(const ls_net *net)
+{
+    return net->weights_digest;
+}
+
+void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SIZE])
+{
+    memcpy(net->weights_digest, digest, LS_DIGEST_TEXT_SIZE);
 }
 
 /* A frozen parameter's gradient is zero, so that a digest of the block does not depend on earlier
  * gradients. */
 static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__ENTER(ls__net_context(net));
+    ls__device *device = net->owned.ctx->device;
     int n_matches = 0;
     for (int i = 0; pattern && i < net->graph.n_parameters; i++) {
         ls__parameter *parameter = &net->graph.parameters[i];
         if (parameter->kind == LS_PARAMETER_BUFFER || fnmatch(pattern, parameter->name, 0) != 0)
             continue;
         n_matches++;
-        if (frozen) LS_TRY(clear_gradient(net, parameter));
+        if (frozen && net->blocks.gradients)
+            LS_TRY(device->backend->clear(device, net->blocks.gradients + parameter->offset,
+                                          (size_t)parameter->count * sizeof(float)));
         parameter->frozen = frozen;
     }
     if (n_matches == 0) {

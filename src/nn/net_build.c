@@ -20,40 +20,42 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
     const ls_spec *image = &config->input.image;
     char text[LS_SHAPE_TEXT_SIZE];
     ls_shape_text(&image->shape, text, sizeof text);
-    if (image->shape.n_dims < 2 || ls_shape_count(&image->shape) <= 0)
+    if (image->shape.n_dims < 2 || ls_shape_element_count(&image->shape) <= 0)
         return ls__fail(ctx, LS_ERR_SHAPE,
-                        "ls_net_build: config.input.image has shape %s, wanted [batch,...]", text);
+                        "ls_net_build: config.input.image has shape %s, expected [batch,...]",
+                        text);
     if (image->dtype != LS_F32 && image->dtype != LS_U8)
         return ls__fail(ctx, LS_ERR_TYPE,
-                        "ls_net_build: config.input.image is %s, wanted U8 or F32",
+                        "ls_net_build: config.input.image is %s, expected U8 or F32",
                         ls_dtype_name(image->dtype));
     if (image->dtype == LS_U8 && (image->shape.n_dims != 4 || image->shape.dims[3] > 4))
         return ls__fail(
             ctx, LS_ERR_SHAPE,
-            "ls_net_build: config.input.image is U8 %s; wanted [N,H,W,C] with at most 4 channels",
+            "ls_net_build: config.input.image is U8 %s; expected [N,H,W,C] with at most 4 channels",
             text);
-    if (config->max_execution_plans < 0 || config->max_execution_plans > MAX_PLANS)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: config.max_execution_plans is %d, wanted 0 to %d",
-                        config->max_execution_plans, MAX_PLANS);
-    if (config->steps < 0)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.steps is %lld, wanted >= 0",
-                        (long long)config->steps);
-    if (config->recompute < LS_RECOMPUTE_AUTO || config->recompute > LS_RECOMPUTE_CHEAP)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.recompute is %d",
-                        (int)config->recompute);
+    const struct {
+        const char *name;
+        int64_t value, most;
+    } limits[] = { { "max_execution_plans", config->max_execution_plans, MAX_PLANS },
+                   { "steps", config->steps, INT64_MAX },
+                   { "recompute", config->recompute, LS_RECOMPUTE_CHEAP },
+                   { "loss.kind", config->loss.kind, LS_LOSS_CROSS_ENTROPY } };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value < 0 || limits[i].value > limits[i].most)
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_net_build: config.%s is %lld, expected 0 to %lld", limits[i].name,
+                            (long long)limits[i].value, (long long)limits[i].most);
     LS_TRY(ls__precision_check(ctx, config));
-    if (config->loss.kind != LS_NO_LOSS && config->loss.kind != LS_CROSS_ENTROPY)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.loss.kind is %d",
-                        (int)config->loss.kind);
-    if (config->loss.kind == LS_NO_LOSS &&
-        (config->loss.label_smoothing != 0 || config->loss.class_weights))
+    if (config->loss.kind == LS_LOSS_NONE &&
+        (config->loss.label_smoothing != 0 || config->loss.class_weights ||
+         config->loss.soft_targets))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: label smoothing or class weights without a loss");
+                        "ls_net_build: label smoothing, class weights or soft targets without a "
+                        "loss");
     return LS_OK;
 }
 
-static ls_node *record_input(ls_net *net)
+static ls_node *append_input(ls_net *net)
 {
     const ls_input_spec *input = &net->config.input;
     ls_graph *graph = &net->graph;
@@ -64,40 +66,47 @@ static ls_node *record_input(ls_net *net)
         const float mean = input->mean[i];
         std[i] = input->std[i] == 0 ? 1 : input->std[i];
         if (isfinite(mean) && isfinite(std[i]) && std[i] > 0) continue;
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
-                 (double)mean, (double)std[i], i);
-        return NULL;
+        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
+                              (double)mean, (double)std[i], i);
     }
     return ls__append_normalize(graph, x, input->mean, std);
 }
 
-static bool record_loss(ls_net *net, ls_node *y)
+static ls_status append_loss(ls_net *net, ls_node *y)
 {
     ls_graph *graph = &net->graph;
     const ls_shape shape = ls_node_shape(y);
     if (shape.n_dims != 2 ||
         (net->config.input.n_classes > 0 && shape.dims[1] != net->config.input.n_classes)) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(
+        return ls__fail(
             graph->ctx, LS_ERR_SHAPE,
             "ls_net_build: the model's output '%s' is %s; cross-entropy requires [N,K], with K = "
             "%d for this data",
             y->name, ls_shape_text(&shape, text, sizeof text), net->config.input.n_classes);
-        return false;
     }
     ls_node *label = ls_input(graph, "label", (ls_spec){ LS_I32, LS_SHAPE(shape.dims[0]) });
     const ls_cross_entropy_config config = { net->config.loss.label_smoothing,
                                              net->config.loss.class_weights };
-    ls_node *loss = ls_loss(graph, "loss", ls_cross_entropy(graph, y, label, &config), 1);
-    if (!loss || !ls_metric(graph, "top1", ls_top_k(graph, y, label, 1))) return false;
-    return shape.dims[1] <= TOP_FEW || ls_metric(graph, "top5", ls_top_k(graph, y, label, TOP_FEW));
+    ls_node *target = label;
+    if (net->config.loss.soft_targets && label) {
+        label->u.input.classes = shape.dims[1]; /* as ls_cross_entropy of labels */
+        target = ls_input(graph, "target", (ls_spec){ LS_F32, shape });
+    }
+    ls_node *loss = ls_loss(graph, "loss", ls_cross_entropy(graph, y, target, &config), 1);
+    if (!loss || !ls_metric(graph, "top1", ls_top_k_correct(graph, y, label, 1)))
+        return LS_ERR_EARLIER;
+    if (shape.dims[1] > TOP_FEW &&
+        !ls_metric(graph, "top5", ls_top_k_correct(graph, y, label, TOP_FEW)))
+        return LS_ERR_EARLIER;
+    return LS_OK;
 }
 
-static ls_status record(ls_net *net, ls_model_fn model, const void *options)
+static ls_status make_graph(ls_net *net, ls_model_fn model, const void *options)
 {
     ls_graph *graph = &net->graph;
     ls_context *ctx = graph->ctx;
-    ls_node *x = record_input(net);
+    ls_node *x = append_input(net);
     ls_node *y = x ? model(graph, x, options) : NULL;
     LS__ENTER(ctx);
     if (!y) return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: the model function returned NULL");
@@ -108,7 +117,7 @@ static ls_status record(ls_net *net, ls_model_fn model, const void *options)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: scope '%s' was not ended",
                         graph->scope);
     if (!ls_output(graph, "output", y)) return LS_ERR_EARLIER;
-    if (net->config.loss.kind == LS_CROSS_ENTROPY && !record_loss(net, y)) return LS_ERR_EARLIER;
+    if (net->config.loss.kind == LS_LOSS_CROSS_ENTROPY) LS_TRY(append_loss(net, y));
     if (!net->config.inference && graph->losses.n == 0)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_net_build: no loss to train on: set config.loss, call ls_loss, or set "
@@ -127,6 +136,7 @@ static void close_net(ls__owned *owned)
     ls__selector_close(&net->selector);
     ls__net_close_results(net);
     ls__net_drop_no_labels(net);
+    ls__net_drop_one_hot(net);
     ls__net_close_blocks(net);
     ls__free(ctx, net->feeds);
     ls__free(ctx, net->fed_specs);
@@ -164,16 +174,13 @@ static void set_environment(ls_net *net)
 /* Programs for the model's own shapes, before step 0. */
 static ls_status make_programs(ls_net *net)
 {
-    const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program;
     LS_TRY(ls__selector_inherit(&net->selector));
-    for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
-    if (!net->config.inference)
-        LS_TRY(ls__net_program(net, LS_TRAIN, net->fed_specs, true, &program));
-    /* With benchmark on, the kernels of the evaluation are timed now too, because nothing is timed
-     * after the build. */
+    if (!net->config.inference) LS_TRY(ls__net_program(net, LS_MODE_TRAIN, NULL, true, &program));
+    /* With benchmark on, the kernels for evaluation are timed now, because nothing is timed after
+     * the build. */
     if (net->config.inference || net->owned.ctx->config.benchmark == LS_BENCHMARK_ON)
-        LS_TRY(ls__net_program(net, LS_EVAL, net->fed_specs, true, &program));
+        LS_TRY(ls__net_program(net, LS_MODE_EVAL, NULL, true, &program));
     return ls__selector_freeze(&net->selector);
 }
 
@@ -194,7 +201,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     ls__precision_fill(net);
     net->executor.ctx = ctx;
     ls__graph_open(&net->graph, ctx);
-    ls_status status = record(net, model, options);
+    ls_status status = make_graph(net, model, options);
     net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
@@ -236,7 +243,7 @@ const ls__selections *ls__net_selections(const ls_net *net)
 
 const ls__selections *ls__net_known_selections(const ls_net *net)
 {
-    return net->selector.known;
+    return net->selector.cache;
 }
 
 void ls__net_use_gradients(ls_net *net)
@@ -244,17 +251,12 @@ void ls__net_use_gradients(ls_net *net)
     net->has_gradients = false;
 }
 
-uint64_t ls__net_number_optimizer(ls_net *net)
+uint64_t ls__net_number_update(ls_net *net)
 {
-    return ++net->n_optimizers;
+    return ++net->n_updates;
 }
 
 ls__selector *ls__net_selector(ls_net *net)
 {
     return &net->selector;
-}
-
-ls_status ls__net_take_selections(ls_net *net, const char *path, ls__selections **table)
-{
-    return ls__selector_replace(&net->selector, path, table);
 }

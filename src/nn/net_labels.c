@@ -1,5 +1,5 @@
-/* net_labels.c: checks that fed labels are classes of the cross-entropies that read them, because
- * another number would make the loss and then every weight NaN. */
+/* net_labels.c: checks that fed labels are classes of the losses that read them, because
+ * another number would make the loss and then every weight NaN. Makes targets of labels. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/net_state.h"
@@ -20,7 +20,7 @@ static ls_status check_values(ls_net *net, const ls_node *input, const int32_t *
     if (bad < 0) return LS_OK;
     return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                     "input '%s': label %lld of %lld, counted from 0, is %d; expected 0 to %lld, or "
-                    "-1 for a row that the loss leaves out",
+                    "-1 for a row that the loss ignores",
                     input->name, (long long)bad, (long long)n, (int)labels[bad],
                     (long long)(classes - 1));
 }
@@ -34,7 +34,7 @@ static ls_status check_on_device(ls_net *net, const ls_node *input, const ls_ten
     if (!labels) return ls__fail_memory(ctx, input->name, tensor->bytes);
     ls_status status = ls__table(tensor)->read(ctx->device, labels, tensor->data, tensor->bytes);
     if (status == LS_OK) status = check_values(net, input, labels, tensor->count);
-    /* caches the check's result; the elements do not change */
+    /* Caches the result of the check; the elements do not change. */
     if (status == LS_OK) ((ls_tensor *)tensor)->checked_classes = input->u.input.classes;
     ls__free(ctx, labels);
     return status;
@@ -71,5 +71,41 @@ ls_status ls__net_fill_no_labels(ls_net *net, int64_t n)
     ls__tensor_view(ctx, &net->no_labels, LS_I32, LS_SHAPE(n), labels);
     const ls_status status = ls_tensor_fill(&net->no_labels, -1);
     if (status != LS_OK) ls__net_drop_no_labels(net);
+    return status;
+}
+
+void ls__net_drop_one_hot(ls_net *net)
+{
+    ls__pool_release(net->owned.ctx->pool, net->one_hot.data);
+    net->one_hot = (ls_tensor){ 0 };
+}
+
+static ls_status open_one_hot(ls_net *net, int64_t n, int64_t classes)
+{
+    ls_context *ctx = net->owned.ctx;
+    if (net->one_hot.count == n * classes) return LS_OK;
+    ls__net_drop_one_hot(net);
+    const size_t bytes = (size_t)(n * classes) * sizeof(float);
+    void *memory = ls__pool_allocate(ctx->pool, bytes);
+    if (!memory) return ls__pool_fail(ctx->pool, bytes, "net: targets");
+    ls__tensor_view(ctx, &net->one_hot, LS_F32, LS_SHAPE(n, classes), memory);
+    return LS_OK;
+}
+
+ls_status ls__net_fill_one_hot(ls_net *net, const ls_tensor *labels, int64_t classes)
+{
+    ls_context *ctx = net->owned.ctx;
+    const int64_t n = labels->count;
+    LS_TRY(open_one_hot(net, n, classes));
+    const size_t label_bytes = (size_t)n * sizeof(int32_t);
+    int32_t *values = ls__alloc(ctx, label_bytes);
+    float *targets = ls__zalloc(ctx, net->one_hot.bytes);
+    ls_status status = values && targets ? ls_tensor_read(labels, values, label_bytes)
+                                         : ls__fail_memory(ctx, "net: targets", net->one_hot.bytes);
+    for (int64_t i = 0; i < n && status == LS_OK; i++) /* other labels fail before the forward */
+        if (values[i] >= 0 && values[i] < classes) targets[i * classes + values[i]] = 1;
+    if (status == LS_OK) status = ls_tensor_write(&net->one_hot, targets, net->one_hot.bytes);
+    ls__free(ctx, values);
+    ls__free(ctx, targets);
     return status;
 }

@@ -7,17 +7,17 @@
 
 #include <string.h>
 
-ls_status ls__net_need_results(ls_net *net, const char *call)
+ls_status ls__net_expect_results(ls_net *net, const char *call)
 {
-    LS__ENTER(net->owned.ctx);
+    LS__ENTER(ls__net_context(net));
     if (net->current) return LS_OK;
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
 }
 
 /* Fails unless the last batch had labels. */
-static ls_status need_labels(ls_net *net, const char *call)
+static ls_status expect_labels(ls_net *net, const char *call)
 {
-    LS_TRY(ls__net_need_results(net, call));
+    LS_TRY(ls__net_expect_results(net, call));
     if (!net->unlabelled) return LS_OK;
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the last batch had no labels", call);
 }
@@ -84,15 +84,14 @@ double ls_results_metric(const ls_results *results, const char *name)
     return 0;
 }
 
-/* Returns all but the last `left`. */
-static ls_status take(ls_net *net, int64_t left, const char *call, ls_results *out)
+/* Returns the oldest results, or none if at most `kept` are pending. */
+static ls_status take(ls_net *net, int64_t kept, const char *call, ls_results *out)
 {
     LS__DEFAULT_FLOATS;
     if (out) *out = (ls_results){ 0 };
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__ENTER(ls__net_context(net));
     if (!out) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", call);
-    if (net->n_sent - net->n_taken <= left) return LS_OK;
+    if (net->n_sent - net->n_taken <= kept) return LS_OK;
     ls__results *r = &net->results[net->n_taken++ % LS__N_RESULTS];
     LS_TRY(ls__readback_wait(&r->readback));
     const ls__named_list *losses = &net->graph.losses, *metrics = &net->graph.metrics;
@@ -145,8 +144,7 @@ static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out
 ls_status ls_net_loss(ls_net *net, double *loss)
 {
     LS__DEFAULT_FLOATS;
-    if (!net) return LS_ERR_EARLIER;
-    LS_TRY(need_labels(net, "ls_net_loss"));
+    LS_TRY(expect_labels(net, "ls_net_loss"));
     if (!loss) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_loss: loss is NULL");
     *loss = 0;
     const ls__named_list *losses = &net->graph.losses;
@@ -161,35 +159,32 @@ ls_status ls_net_loss(ls_net *net, double *loss)
 ls_status ls_net_metric(ls_net *net, const char *name, double *value)
 {
     LS__DEFAULT_FLOATS;
-    if (!net) return LS_ERR_EARLIER;
-    LS_TRY(need_labels(net, "ls_net_metric"));
+    LS_TRY(expect_labels(net, "ls_net_metric"));
     if (!value) return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_metric: value is NULL");
     const ls_graph *graph = &net->graph;
-    const ls__named_node *metric = name ? ls__find_named(&graph->metrics, name) : NULL;
-    if (metric) {
-        LS_TRY(read_scalar(net, metric->node, value));
-        const ls_node *images = net->graph.inputs.items[0].node;
+    const int metric = name ? ls__find_named(&graph->metrics, name) : -1;
+    if (metric >= 0) {
+        LS_TRY(read_scalar(net, graph->metrics.items[metric].node, value));
+        const ls_node *images = graph->inputs.items[0].node;
         *value /= (double)net->current->specs[images->id].shape.dims[0];
         return LS_OK;
     }
-    const ls__named_node *scalar = name ? ls__find_named(&graph->losses, name) : NULL;
-    if (!scalar && name) scalar = ls__find_named(&graph->outputs, name);
-    if (!scalar || scalar->node->spec.dtype != LS_F32 ||
-        ls_shape_count(&scalar->node->spec.shape) != 1)
-        return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
-                        "ls_net_metric: the net has no metric, loss or scalar output '%s'",
-                        name ? name : "(null)");
-    return read_scalar(net, scalar->node, value);
+    const ls__named_list *const lists[2] = { &graph->losses, &graph->outputs };
+    for (int l = 0; l < 2 && name; l++) {
+        const int i = ls__find_named(lists[l], name);
+        const ls_node *node = i < 0 ? NULL : lists[l]->items[i].node;
+        if (node && node->spec.dtype == LS_F32 && ls_shape_element_count(&node->spec.shape) == 1)
+            return read_scalar(net, node, value);
+    }
+    return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
+                    "ls_net_metric: the net has no metric, loss or scalar output '%s'",
+                    name ? name : "(null)");
 }
 
 const ls_tensor *ls_net_output(ls_net *net, const char *name)
 {
-    if (!net || ls__net_need_results(net, "ls_net_output") != LS_OK) return NULL;
-    for (int i = 0; name && i < net->graph.outputs.n; i++)
-        if (strcmp(net->graph.outputs.items[i].name, name) == 0) return &net->output_views[i];
-    char names[LS__NAMES_TEXT_SIZE];
-    if (!name) name = "(null)";
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "ls_net_output: the net has no output '%s'; %s",
-             name, ls__nearest_names(&net->graph.outputs, "outputs", name, names));
-    return NULL;
+    if (ls__net_expect_results(net, "ls_net_output") != LS_OK) return NULL;
+    const int i =
+        ls__expect_named(net->owned.ctx, &net->graph.outputs, "ls_net_output", "output", name);
+    return i < 0 ? NULL : &net->output_views[i];
 }

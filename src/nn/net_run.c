@@ -11,14 +11,14 @@
 
 static ls_status enter(ls_net *net, const char *call)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__ENTER(ls__net_context(net));
     if (!atomic_exchange(&net->busy, true)) return LS_OK;
-    return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                    "%s: another call is running on this net, in another thread or around a "
-                    "callback of ls_op; a context and all that was opened through it belong to one "
-                    "thread at a time",
-                    call);
+    return ls__fail(
+        net->owned.ctx, LS_ERR_INVALID,
+        "%s: another call is running on this net, in another thread or around a "
+        "callback of ls_custom_op; a context and all that was opened through it belong to one "
+        "thread at a time",
+        call);
 }
 
 static ls_status leave(ls_net *net, ls_status status)
@@ -31,14 +31,7 @@ static ls_status leave(ls_net *net, ls_status status)
 
 static int find_input(ls_net *net, const char *call, const char *name)
 {
-    const ls__named_list *inputs = &net->graph.inputs;
-    for (int i = 0; name && i < inputs->n; i++)
-        if (strcmp(inputs->items[i].name, name) == 0) return i;
-    char names[LS__NAMES_TEXT_SIZE];
-    if (!name) name = "(null)";
-    ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND, "%s: the net has no input '%s'; %s", call, name,
-             ls__nearest_names(inputs, "inputs", name, names));
-    return -1;
+    return ls__expect_named(net->owned.ctx, &net->graph.inputs, call, "input", name);
 }
 
 static ls_status feed(ls_net *net, const char *call, int input, const ls_tensor *tensor)
@@ -48,14 +41,14 @@ static ls_status feed(ls_net *net, const char *call, int input, const ls_tensor 
         return ls__fail(net->owned.ctx, LS_ERR_MISMATCH,
                         "%s: the tensor for input '%s' belongs to another context than the net",
                         call, node->name);
-    const ls_shape *wanted = &node->spec.shape, *got = ls_tensor_shape(tensor);
-    if (ls_tensor_dtype(tensor) != node->spec.dtype || got->n_dims != wanted->n_dims ||
-        ls_tensor_count(tensor) == 0) {
+    const ls_shape *expected = &node->spec.shape, *got = ls_tensor_shape(tensor);
+    if (ls_tensor_dtype(tensor) != node->spec.dtype || got->n_dims != expected->n_dims ||
+        ls_tensor_element_count(tensor) == 0) {
         char a[LS_SHAPE_TEXT_SIZE], b[LS_SHAPE_TEXT_SIZE];
         return ls__fail(net->owned.ctx, LS_ERR_SHAPE,
                         "input '%s': got %s %s; the net was built for %s %s", node->name,
                         ls_dtype_name(ls_tensor_dtype(tensor)), ls_shape_text(got, a, sizeof a),
-                        ls_dtype_name(node->spec.dtype), ls_shape_text(wanted, b, sizeof b));
+                        ls_dtype_name(node->spec.dtype), ls_shape_text(expected, b, sizeof b));
     }
     net->feeds[input] = tensor;
     return LS_OK;
@@ -79,8 +72,7 @@ ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *tensor)
 
 ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
+    LS__ENTER(ls__net_context(net));
     if (epoch < 0 || step < 0)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_set_step: epoch %lld, step %lld",
                         (long long)epoch, (long long)step);
@@ -144,7 +136,7 @@ static ls_status begin(ls_net *net, ls__program *program, ls__update *update, do
     return LS_OK;
 }
 
-/* Fed tensors are the caller's and valid for one forward. */
+/* Fed tensors belong to the caller and are valid for one forward. */
 static void forget_feeds(ls_net *net)
 {
     for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
@@ -155,6 +147,7 @@ static ls_status run_to(ls_net *net, int end)
     const ls_status status = ls__executor_run(&net->executor, end);
     if (status != LS_OK || net->executor.next >= net->executor.ends[LS__PHASE_COPIES])
         forget_feeds(net);
+    if (status != LS_OK) net->current = NULL; /* there are no results */
     return status;
 }
 
@@ -168,7 +161,7 @@ static ls_status forward(ls_net *net, ls__program *program)
 
 static ls_status forward_fed(ls_net *net, ls_mode mode)
 {
-    if (mode != LS_TRAIN && mode != LS_EVAL)
+    if (mode != LS_MODE_TRAIN && mode != LS_MODE_EVAL)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
     ls__program *program;
     LS_TRY(find_program(net, mode, &program));
@@ -189,7 +182,7 @@ static ls_status backward(ls_net *net)
                         "ls_net_backward: the net was built for inference");
     if (!net->current || !net->forward_done)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                        "ls_net_backward: it follows ls_net_forward in mode LS_TRAIN, once");
+                        "ls_net_backward: call ls_net_forward in mode LS_MODE_TRAIN first");
     const ls_status status = run_to(net, net->executor.n_calls);
     net->forward_done = false;
     net->has_gradients = status == LS_OK;
@@ -203,6 +196,37 @@ ls_status ls_net_backward(ls_net *net)
     return leave(net, backward(net));
 }
 
+static ls_status feed_labels(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
+                             int64_t n_images)
+{
+    const int label = ls__find_named(&net->graph.inputs, "label");
+    if (label < 0) return LS_OK;
+    if (batch->labels) return feed(net, call, label, batch->labels);
+    if (mode != LS_MODE_EVAL || net->config.loss.kind == LS_LOSS_NONE || net->feeds[label])
+        return LS_OK;
+    LS_TRY(ls__net_fill_no_labels(net, n_images));
+    return feed(net, call, label, &net->no_labels);
+}
+
+/* The batch's own, or those of the labels. */
+static ls_status feed_targets(ls_net *net, const char *call, const ls_batch *batch)
+{
+    const ls__named_list *inputs = &net->graph.inputs;
+    const int target = ls__find_named(inputs, "target");
+    if (target < 0 && batch->targets && net->config.loss.kind != LS_LOSS_NONE)
+        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                        "%s: the batch has targets, which the loss does not read; set "
+                        "loss.soft_targets",
+                        call);
+    if (target < 0) return LS_OK;
+    if (batch->targets) return feed(net, call, target, batch->targets);
+    const int label = ls__find_named(inputs, "label");
+    if (!net->config.loss.soft_targets || net->feeds[target] || !net->feeds[label]) return LS_OK;
+    LS_TRY(ls__net_fill_one_hot(net, net->feeds[label],
+                                inputs->items[target].node->spec.shape.dims[1]));
+    return feed(net, call, target, &net->one_hot);
+}
+
 static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)
 {
     if (!batch || !batch->images)
@@ -212,14 +236,9 @@ static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const l
         return ls__fail(net->owned.ctx, LS_ERR_SHAPE,
                         "%s: the batch's n is %lld, its tensor has %lld images", call,
                         (long long)batch->n, (long long)n_images);
-    const int input = find_input(net, call, "input");
-    LS_TRY(feed(net, call, input, batch->images));
-    if (!ls__find_named(&net->graph.inputs, "label")) return LS_OK;
-    const int label = find_input(net, call, "label");
-    if (batch->labels) return feed(net, call, label, batch->labels);
-    if (mode != LS_EVAL || net->config.loss.kind == LS_NO_LOSS || net->feeds[label]) return LS_OK;
-    LS_TRY(ls__net_fill_no_labels(net, n_images));
-    return feed(net, call, label, &net->no_labels);
+    LS_TRY(feed(net, call, 0, batch->images));
+    LS_TRY(feed_labels(net, call, mode, batch, n_images));
+    return feed_targets(net, call, batch);
 }
 
 /* Finds the program for this batch and feeds the batch. On failure nothing stays fed, because the
@@ -237,14 +256,14 @@ static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const l
 static ls_status check_lr(const ls_net *net, const char *call, double lr)
 {
     if (lr >= 0 && lr <= 1e30) return LS_OK;
-    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: lr %g, wanted >= 0 and finite", call, lr);
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: lr %g, expected >= 0 and finite", call,
+                    lr);
 }
 
 ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
                             const ls_batch *batch, double lr)
 {
-    if (!net) return LS_ERR_EARLIER;
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = ls__net_context(net);
     LS__ENTER(ctx);
     if (net->config.inference)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
@@ -252,7 +271,7 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
     if (update) LS_TRY(check_lr(net, call, lr));
     ls__program *program;
-    LS_TRY(take_batch(net, call, LS_TRAIN, batch, &program));
+    LS_TRY(take_batch(net, call, LS_MODE_TRAIN, batch, &program));
     if (update) update->prepare(update);
     ls_status status = begin(net, program, update, lr);
     if (status == LS_OK) status = ls__executor_place_fault(&net->executor);
@@ -291,9 +310,7 @@ static ls_status update_alone(ls_net *net, const char *call, ls__update *update,
     LS_TRY(check_lr(net, call, lr));
     if (!net->has_gradients)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                        "%s: the net has no gradients that were not used yet; ls_net_backward "
-                        "makes them",
-                        call);
+                        "%s: there are no gradients to use; call ls_net_backward first", call);
     update->prepare(update);
     LS_TRY(ls__executor_begin(&net->executor, NULL, update, lr));
     return ls__executor_run(&net->executor, net->executor.n_calls);
@@ -308,7 +325,7 @@ ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, doub
 static ls_status evaluate(ls_net *net, const ls_batch *batch)
 {
     ls__program *program;
-    LS_TRY(take_batch(net, "ls_net_evaluate", LS_EVAL, batch, &program));
+    LS_TRY(take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch, &program));
     LS_TRY(forward(net, program));
     return ls__net_send_results(net, batch, NULL);
 }
@@ -322,32 +339,31 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
 
 /* ---- Gradients of inputs ---- */
 
-ls_status ls_net_want_gradient(ls_net *net, const char *input)
+ls_status ls_net_require_input_gradient(ls_net *net, const char *input)
 {
-    if (!net) return LS_ERR_EARLIER;
-    LS__ENTER(net->owned.ctx);
-    const int i = find_input(net, "ls_net_want_gradient", input);
+    LS__ENTER(ls__net_context(net));
+    const int i = find_input(net, "ls_net_require_input_gradient", input);
     if (i < 0) return LS_ERR_NOT_FOUND;
     ls_node *node = net->graph.inputs.items[i].node;
     if (node->spec.dtype != LS_F32)
         return ls__fail(net->owned.ctx, LS_ERR_TYPE,
-                        "ls_net_want_gradient: input '%s' is %s, gradients are F32", input,
+                        "ls_net_require_input_gradient: input '%s' is %s, gradients are F32", input,
                         ls_dtype_name(node->spec.dtype));
-    if (node->u.input.wants_gradient) return LS_OK;
-    node->u.input.wants_gradient = true;
+    if (node->u.input.requires_gradient) return LS_OK;
+    node->u.input.requires_gradient = true;
     ls__net_drop_training_programs(net);
     return LS_OK;
 }
 
 const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input)
 {
-    if (!net || ls__net_need_results(net, "ls_net_input_gradient") != LS_OK) return NULL;
+    if (ls__net_expect_results(net, "ls_net_input_gradient") != LS_OK) return NULL;
     const int i = find_input(net, "ls_net_input_gradient", input);
     if (i < 0) return NULL;
     if (net->has_gradients && net->gradient_of_inputs[i].data) return &net->gradient_of_inputs[i];
     ls__fail(net->owned.ctx, LS_ERR_INVALID,
-             "ls_net_input_gradient: '%s' has none: ls_net_want_gradient, forward and backward "
-             "come before",
+             "ls_net_input_gradient: '%s' has none: call ls_net_require_input_gradient, then "
+             "ls_net_forward and ls_net_backward",
              input);
     return NULL;
 }

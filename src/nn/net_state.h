@@ -37,25 +37,33 @@ struct ls_net {
     ls__environment env; /* of the programs */
     ls__plan_cache cache;
     ls__executor executor;
-    uint64_t n_optimizers; /* opened so far */
+    uint64_t n_updates; /* numbered so far */
 
-    const ls_tensor **feeds;       /* per graph input: the source of the next forward's copy */
-    ls_spec *fed_specs;            /* buffer for a program's key */
-    ls_tensor no_labels;           /* fed where a batch has none: a view of -1s, or empty */
-    bool unlabelled;               /* that is what the last forward was fed */
+    const ls_tensor **feeds; /* per graph input: the source of the next forward's copy */
+    ls_spec *fed_specs;      /* buffer for a program's key */
+    char weights_digest[LS_DIGEST_TEXT_SIZE]; /* see ls__net_set_weights_digest */
+    ls_tensor no_labels;           /* labels of -1 for batches without labels, or empty */
+    ls_tensor one_hot;             /* targets made of labels, or empty */
+    bool unlabelled;               /* the last forward read no_labels */
     ls_tensor *output_views;       /* per graph output */
     ls_tensor *gradient_of_inputs; /* per graph input */
     ls__program *current;          /* the last program that ran */
     bool forward_done;             /* current is a train program whose backward may run */
     bool has_gradients;            /* the last backward pass's gradients are unused */
     atomic_bool busy;              /* a call is running on the net */
-    bool has_run;                  /* and then by which thread last */
-    pthread_t last_thread;
+    bool has_run;
+    pthread_t last_thread; /* of the last run; valid if has_run */
 
     ls__results results[LS__N_RESULTS]; /* used alternately */
-    int64_t n_sent, n_taken;            /* of them */
-    const float **scalars;              /* buffer for a list of addresses */
+    int64_t n_sent, n_taken;
+    const float **scalars; /* buffer for a list of addresses */
 };
+
+/* NULL for NULL, which LS__ENTER treats as an earlier error. */
+static inline ls_context *ls__net_context(const ls_net *net)
+{
+    return net ? net->owned.ctx : NULL;
+}
 
 /* ---- net_blocks.c, initial_values.c ---- */
 
@@ -69,9 +77,9 @@ ls_status ls__net_set_initial_values(ls_net *net);
 
 /* Fails on an invalid precision or loss scale. */
 ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config);
-/* Fills in the loss scale's defaults, and warns of emulation. */
+/* Sets the defaults of the loss scale. Warns if the precision is emulated. */
 void ls__precision_fill(ls_net *net);
-/* True when the device computes the net's precision through another one. */
+/* True if the device emulates the net's precision through f32. */
 bool ls__emulates_precision(const ls_net *net);
 
 /* ---- arena.c ---- */
@@ -87,17 +95,18 @@ void ls__bind_to_arena(ls_net *net, ls__program *program);
 
 ls_status ls__plan_cache_open(ls_net *net);
 void ls__plan_cache_close(ls_net *net);
-/* The program for these inputs, cached or compiled now, bound to the arena. */
+/* The program for these inputs (NULL: with the shapes of the model function), cached or compiled
+ * now, bound to the arena. */
 ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs, bool timed,
                           ls__program **out);
-/* Drops training programs, whose gradients depend on frozen parameters and wanted inputs. */
+/* Closes training programs, which depend on frozen parameters and required input gradients. */
 void ls__net_drop_training_programs(ls_net *net);
 /* Replaces the program by one that computes weight gradients in a second stream, if timing is
  * on and shows that it is faster. */
 ls_status ls__autotune_overlap(ls_net *net, ls__program **program);
 
-/* Times the backward part of a bound program that overlaps, with and without overlap. Both times
- * are negative if that takes more than left_ms or fails, which is logged. */
+/* Times the backward pass of a bound program that overlaps, with and without overlap. Both times
+ * are negative on failure and if that takes more than left_ms. */
 ls_status ls__time_overlap(const ls_net *net, ls__program *program, double left_ms, double *main_ms,
                            double *side_ms);
 
@@ -111,12 +120,16 @@ ls_status ls__net_run_to(ls_net *net, int end);
 
 /* ---- net_labels.c ---- */
 
-/* Fails if a fed label is not a class of the cross-entropy that reads it. Waits for the device if
- * only that has the labels. */
+/* Fails if a fed label is not a class of the cross-entropy that reads it. Waits for labels that are
+ * only in device memory. */
 ls_status ls__net_check_labels(ls_net *net);
-/* Makes net->no_labels n labels of -1, which cross-entropy and top-k leave out. */
+/* Makes net->no_labels n labels of -1, which cross-entropy and top-k ignore. */
 ls_status ls__net_fill_no_labels(ls_net *net, int64_t n);
 void ls__net_drop_no_labels(ls_net *net);
+/* Makes net->one_hot the targets [n,classes] of the labels i32 [n]; rows of label -1 are 0. Waits
+ * for the device if it is not the CPU. */
+ls_status ls__net_fill_one_hot(ls_net *net, const ls_tensor *labels, int64_t classes);
+void ls__net_drop_one_hot(ls_net *net);
 
 /* ---- net_results.c ---- */
 

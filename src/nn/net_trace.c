@@ -63,12 +63,12 @@ ls_status ls__net_step_end(ls_net *net)
     return ls__net_run_to(net, net->executor.n_calls);
 }
 
-void ls__net_set_fault(ls_net *net, const ls__fault *fault)
+void ls__net_set_injected_fault(ls_net *net, const ls__injected_fault *fault)
 {
     net->executor.fault = *fault;
 }
 
-int64_t ls__net_fault_elements(const ls_net *net, const ls__trace_op *op)
+int64_t ls__net_injectable_elements(const ls_net *net, const ls__trace_op *op)
 {
-    return ls__fault_elements(net->executor.calls[op->position], &net->blocks);
+    return ls__injected_fault_elements(net->executor.calls[op->position], &net->blocks);
 }

@@ -1,4 +1,4 @@
-/* plan_cache.c: programs by mode and input shapes over one arena; drops the least recently used. */
+/* plan_cache.c: programs by mode and input shapes over one arena. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/net_state.h"
@@ -61,14 +61,18 @@ static void make_room(ls_net *net)
 ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs, bool timed,
                           ls__program **out)
 {
-    const int n_inputs = net->graph.inputs.n;
+    const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program = NULL;
+    if (!input_specs) {
+        for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
+        input_specs = net->fed_specs;
+    }
     for (int i = 0; i < net->cache.n_programs && !program; i++)
         if (net->cache.programs[i]->mode == mode &&
-            same_specs(net->cache.programs[i]->input_specs, input_specs, n_inputs))
+            same_specs(net->cache.programs[i]->input_specs, input_specs, inputs->n))
             program = net->cache.programs[i];
     if (!program) {
-        const bool gradients = mode == LS_TRAIN && !net->config.inference;
+        const bool gradients = mode == LS_MODE_TRAIN && !net->config.inference;
         LS_TRY(ls__compile(
             &net->env, &net->graph,
             &(ls__compile_request){
@@ -85,7 +89,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
         make_room(net);
         net->cache.programs[net->cache.n_programs++] = program;
     }
-    LS_TRY(ls__fit_arena(net, program)); /* there is none after a failure to make a larger one */
+    LS_TRY(ls__fit_arena(net, program)); /* none after a failure to enlarge it */
     program->last_used = ++net->cache.clock;
     ls__bind_to_arena(net, program);
     *out = program;

@@ -8,7 +8,7 @@
 typedef struct precision_rules {
     const char *name;
     ls_dtype activations;
-    unsigned needs; /* of the backend's precisions */
+    unsigned required; /* of the backend's precisions */
     bool scales_loss;
 } precision_rules;
 
@@ -20,7 +20,7 @@ static const precision_rules precisions[] = {
 };
 enum { N_PRECISIONS = sizeof precisions / sizeof precisions[0] };
 
-/* The scale and its counts are exact in f32. */
+/* Limits, so that the scale and its counts are exact in f32. */
 static const float FIRST_SCALE = 65536, LARGEST_SCALE = 16777216;
 enum { GROWTH_INTERVAL = 2000, LONGEST_INTERVAL = 1 << 24 };
 
@@ -31,7 +31,7 @@ ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: config.precision is %d",
                         (int)config->precision);
     const precision_rules *rules = &precisions[config->precision];
-    if (rules->needs & ~ctx->device->backend->precisions)
+    if (rules->required & ~ctx->device->backend->precisions)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "ls_net_build: precision is %s, which device %s does not have", rules->name,
                         ctx->device->backend->name);
@@ -42,14 +42,16 @@ ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
     int exponent;
     if (scale->initial != 0 && !(scale->initial >= 1 && scale->initial <= LARGEST_SCALE &&
                                  frexpf(scale->initial, &exponent) == 0.5f))
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: config.loss_scale.initial is %g, wanted a power of two from "
-                        "1 to 2^24",
-                        (double)scale->initial);
+        return ls__fail(
+            ctx, LS_ERR_INVALID,
+            "ls_net_build: config.loss_scale.initial is %g, expected a power of two from "
+            "1 to 2^24",
+            (double)scale->initial);
     if (scale->growth_interval < 0 || scale->growth_interval > LONGEST_INTERVAL)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: config.loss_scale.growth_interval is %lld, wanted 1 to 2^24",
-                        (long long)scale->growth_interval);
+        return ls__fail(
+            ctx, LS_ERR_INVALID,
+            "ls_net_build: config.loss_scale.growth_interval is %lld, expected 1 to 2^24",
+            (long long)scale->growth_interval);
     return LS_OK;
 }
 
@@ -57,16 +59,15 @@ void ls__precision_fill(ls_net *net)
 {
     const precision_rules *rules = &precisions[net->config.precision];
     ls_loss_scale_config *scale = &net->config.loss_scale;
-    ls_context *ctx = net->owned.ctx;
     if (rules->scales_loss && !net->config.inference) {
         if (scale->initial == 0) scale->initial = FIRST_SCALE;
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
     if (ls__emulates_precision(net))
         ls__warn(
-            ctx,
-            "%s on device %s: its products are made in f32, so it saves memory, and hardly time",
-            rules->name, ctx->device->backend->name);
+            net->owned.ctx,
+            "%s on device %s: products are computed in f32, which saves memory but little time",
+            rules->name, net->owned.ctx->device->backend->name);
 }
 
 bool ls__emulates_precision(const ls_net *net)
@@ -93,8 +94,7 @@ ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net)
 
 ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
 {
-    if (!net) return LS_ERR_EARLIER;
-    ls_context *ctx = net->owned.ctx;
+    ls_context *ctx = ls__net_context(net);
     LS__ENTER(ctx);
     if (!net->blocks.loss_scale)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,

@@ -1,11 +1,5 @@
-/* adam.c: Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019). With g the clipped gradient
- * and t the number of this update, from 1:
- *
- *   Adam:  g = g + weight_decay p             AdamW:  p = (1 - lr weight_decay) p
- *   m = beta1 m + (1 - beta1) g
- *   v = beta2 v + (1 - beta2) g^2
- *   p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
- */
+/* adam.c: Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019); the formulas stand in
+ * lockstep/optim.h. */
 #include "base/error.h"
 #include "base/floats.h"
 #include "optim/optimizer.h"
@@ -17,18 +11,10 @@ static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
     ls__put_setting(put, user, "epsilon", ls__shortest(op->u.adam.epsilon));
 }
 
-static const ls__optimizer_kind kinds[] = { { .name = "adam",
-                                              .call = "ls_adam",
-                                              .op = LS__OP_ADAM,
-                                              .n_states = 2,
-                                              .state_names = { "exp_avg", "exp_avg_sq" },
-                                              .settings = put_settings },
-                                            { .name = "adamw",
-                                              .call = "ls_adamw",
-                                              .op = LS__OP_ADAM,
-                                              .n_states = 2,
-                                              .state_names = { "exp_avg", "exp_avg_sq" },
-                                              .settings = put_settings } };
+static const ls__optimizer_kind kinds[] = {
+    { "adam", "ls_adam", 2, { "exp_avg", "exp_avg_sq" }, put_settings },
+    { "adamw", "ls_adamw", 2, { "exp_avg", "exp_avg_sq" }, put_settings },
+};
 
 static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoupled)
 {
@@ -46,14 +32,16 @@ static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoup
     /* epsilon must be above 0, because sqrt(v) is 0 if all gradients were 0 */
     const ls__field fields[] = { { "beta1", (double)op.u.adam.beta1, LS__BELOW_ONE },
                                  { "beta2", (double)op.u.adam.beta2, LS__BELOW_ONE },
-                                 { "epsilon", (double)op.u.adam.epsilon, LS__POSITIVE },
-                                 { "weight_decay", (double)weight_decay, LS__NOT_NEGATIVE },
-                                 { "decay", c.decay, LS__SELECTION_OF_2 },
-                                 { "clip_norm", (double)c.clip_norm, LS__NOT_NEGATIVE } };
-    if (!ls__check_fields(ctx, kind->call, fields, sizeof fields / sizeof fields[0])) return NULL;
-    const ls__optimizer_options options = { .weight_decay = weight_decay,
+                                 { "epsilon", (double)op.u.adam.epsilon, LS__POSITIVE } };
+    if (ls__check_fields(ctx, kind->call, fields, sizeof fields / sizeof fields[0]) != LS_OK)
+        return NULL;
+    const ls__optimizer_options options = { .decay = { weight_decay, c.weight_decay_scope },
+                                            .groups = c.groups,
+                                            .n_groups = c.n_groups,
                                             .clip_norm = c.clip_norm,
-                                            .decay = c.decay };
+                                            .clip_value = c.clip_value,
+                                            .ema_decay = c.ema_decay,
+                                            .accumulate = c.accumulate };
     return ls__optimizer_open(net, kind, &options, &op);
 }
 

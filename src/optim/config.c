@@ -23,28 +23,27 @@ static const struct {
     [LS__UNIT] = { 0, 1, false, false, "0 to 1" },
     [LS__SHARE] = { 0, 1, true, false, "above 0 and at most 1" },
     [LS__COUNT] = { 0, MOST, false, false, "0 to 2^40" },
-    [LS__SOME] = { 1, MOST, false, false, "1 to 2^40" },
     [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
     [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
     [LS__SELECTION_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
 };
 
-bool ls__in_range(double value, ls__range range)
+/* False for NaN. */
+static bool is_in_range(double value, ls__range range)
 {
     const double low = ranges[range].low, high = ranges[range].high;
     return (ranges[range].above ? value > low : value >= low) &&
            (ranges[range].below ? value < high : value <= high);
 }
 
-bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n)
+ls_status ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (ls__in_range(fields[i].value, fields[i].range)) continue;
-        ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, wanted %s", call, fields[i].name,
-                 fields[i].value, ranges[fields[i].range].text);
-        return false;
+        if (is_in_range(fields[i].value, fields[i].range)) continue;
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, expected %s", call, fields[i].name,
+                        fields[i].value, ranges[fields[i].range].text);
     }
-    return true;
+    return LS_OK;
 }
 
 float ls__or_default(float value, float fallback)

@@ -14,7 +14,6 @@ typedef enum ls__range {
     LS__UNIT,          /* [0, 1] */
     LS__SHARE,         /* (0, 1] */
     LS__COUNT,         /* 0 to 2^40 */
-    LS__SOME,          /* 1 to 2^40 */
     LS__EPOCHS,        /* 0 to 2^20, the range of epochs in random draws */
     LS__SOME_EPOCHS,   /* 1 to 2^20 */
     LS__SELECTION_OF_2 /* an enum of two */
@@ -26,10 +25,8 @@ typedef struct ls__field {
     ls__range range;
 } ls__field;
 
-/* False for NaN. */
-bool ls__in_range(double value, ls__range range);
-/* On failure false, and an error with the call, the first wrong field, its value and its range. */
-bool ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n);
+/* LS_ERR_INVALID with the call, the first wrong field, its value and its range. */
+ls_status ls__check_fields(ls_context *ctx, const char *call, const ls__field *fields, int n);
 
 /* The value of a field: `fallback` for 0, 0 for LS_ZERO. */
 float ls__or_default(float value, float fallback);

@@ -8,11 +8,20 @@
 #include "nn/graph/names.h"
 #include "backend/pool.h"
 
-#include <stddef.h>
 #include <string.h>
 
-/* ---- Segments: consecutive trained parameters with one weight decay. Gaps between parameters are
- * zero in every block, and every update keeps zeros, so a segment may include them. ---- */
+/* ---- Segments: consecutive trained parameters with one weight decay and learning rate. Gaps
+ * between parameters are zero in every block, and every update keeps zeros, so a segment may
+ * include them. ---- */
+
+/* The gradients that a parameter had before it was frozen. A lost device fails in the step. */
+static void drop_accumulated(const ls_optimizer *opt, const ls__parameter *parameter)
+{
+    ls__device *device = opt->owned.ctx->device;
+    if (opt->sum)
+        (void)device->backend->clear(device, opt->sum + parameter->offset,
+                                     (size_t)parameter->count * sizeof(float));
+}
 
 static void find_segments(ls_optimizer *opt)
 {
@@ -22,15 +31,19 @@ static void find_segments(ls_optimizer *opt)
     int64_t run_end = -1; /* end of the last segment's parameter, with its gap */
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
-        if (parameter->kind == LS_PARAMETER_BUFFER || parameter->frozen) continue;
-        const bool decays = opt->decay == LS_DECAY_ALL || parameter->kind == LS_PARAMETER_WEIGHT;
-        const float weight_decay = decays ? opt->weight_decay : 0;
+        if (parameter->kind == LS_PARAMETER_BUFFER) continue;
+        if (parameter->frozen) {
+            drop_accumulated(opt, parameter);
+            continue;
+        }
+        const ls_parameter_group own = ls__groups_of(&opt->groups, &opt->options.decay, parameter);
         ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
-        if (last && run_end == parameter->offset && last->weight_decay == weight_decay) {
+        if (last && run_end == parameter->offset && last->weight_decay == own.weight_decay &&
+            last->lr_scale == own.lr_scale) {
             last->count = parameter->offset + parameter->count - last->offset;
         } else {
-            opt->segments[opt->n_segments++] =
-                (ls__segment){ parameter->offset, parameter->count, weight_decay };
+            opt->segments[opt->n_segments++] = (ls__segment){ parameter->offset, parameter->count,
+                                                              own.weight_decay, own.lr_scale };
         }
         run_end = parameter->offset +
                   (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
@@ -39,38 +52,90 @@ static void find_segments(ls_optimizer *opt)
 
 /* ---- Updating ---- */
 
-static ls_optimizer *owner_of(ls__update *update)
+static void set_accumulated(ls_optimizer *opt, int64_t n)
 {
-    return (ls_optimizer *)((char *)update - offsetof(ls_optimizer, update));
+    opt->update.n_accumulated = opt->accumulation.n_accumulated = n;
 }
 
 static void prepare(ls__update *update)
 {
-    ls_optimizer *opt = owner_of(update);
+    ls_optimizer *opt = update->optimizer;
     if (opt->frozen_version != ls__net_get_blocks(opt->net).frozen_version) find_segments(opt);
 }
 
-static void done(ls__update *update)
+static void update_done(ls__update *update)
 {
-    ls_optimizer *opt = owner_of(update);
+    ls_optimizer *opt = update->optimizer;
     opt->has_norm = opt->norm != NULL;
     update->n_steps++;
+    set_accumulated(opt, 0);
     ls__net_use_gradients(opt->net);
+}
+
+static void accumulation_done(ls__update *update)
+{
+    set_accumulated(update->optimizer, update->n_accumulated + 1);
+    ls__net_use_gradients(update->net);
+}
+
+ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch)
+{
+    const bool is_due = opt->update.n_accumulated + 1 >= opt->options.accumulate;
+    return is_due || (batch && batch->is_last) ? &opt->update : &opt->accumulation;
+}
+
+double ls__optimizer_lr(const ls_optimizer *opt, const ls_schedule *schedule, int64_t epoch,
+                        int64_t step)
+{
+    return ls_schedule_lr(schedule, epoch, step / opt->options.accumulate);
+}
+
+int64_t ls__optimizer_updates_per_epoch(const ls_optimizer *opt, int64_t n_steps)
+{
+    return (n_steps + opt->options.accumulate - 1) / opt->options.accumulate;
+}
+
+static ls_status refuse_averages(const ls_optimizer *opt, const char *call)
+{
+    if (!opt || !opt->holds_average) return LS_OK;
+    LS__ENTER(opt->owned.ctx);
+    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                    "%s: the net holds the moving averages; call ls_optimizer_swap_ema first",
+                    call);
 }
 
 ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
 {
     LS__DEFAULT_FLOATS;
-    return ls__net_step(net, "ls_net_step", opt ? &opt->update : NULL, batch, lr);
+    LS_TRY(refuse_averages(opt, "ls_net_step"));
+    ls__update *update = opt ? ls__optimizer_update_of(opt, batch) : NULL;
+    return ls__net_step(net, "ls_net_step", update, batch, lr);
 }
 
 ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
 {
     LS__DEFAULT_FLOATS;
+    LS_TRY(refuse_averages(opt, "ls_optimizer_step"));
     return opt ? ls__net_update(opt->net, "ls_optimizer_step", &opt->update, lr) : LS_ERR_EARLIER;
 }
 
-/* ---- Opening and closing ---- */
+ls_status ls_optimizer_accumulate(ls_optimizer *opt)
+{
+    static const char call[] = "ls_optimizer_accumulate";
+    LS__DEFAULT_FLOATS;
+    if (!opt) return LS_ERR_EARLIER;
+    LS_TRY(refuse_averages(opt, call));
+    LS__ENTER(opt->owned.ctx);
+    if (opt->sum) return ls__net_update(opt->net, call, &opt->accumulation, 0);
+    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                    "%s: the optimizer's accumulate is %lld, expected more than 1", call,
+                    (long long)opt->options.accumulate);
+}
+
+/* ---- Moving averages ---- */
+
+/* Elements that are exchanged at a time. */
+enum { EXCHANGED = 1 << 18 };
 
 /* Reads the number of updates that the net's loss scaling skipped before this optimizer's first. */
 static ls_status read_skipped(ls_net *net, int64_t *skipped)
@@ -79,20 +144,66 @@ static ls_status read_skipped(ls_net *net, int64_t *skipped)
     return ls__net_get_blocks(net).loss_scale ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
 }
 
+ls_status ls__optimizer_begin_average(ls_optimizer *opt)
+{
+    if (!opt->average || opt->holds_average) return LS_OK;
+    int64_t skipped;
+    ls__device *device = opt->owned.ctx->device;
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    LS_TRY(read_skipped(opt->net, &skipped));
+    if (opt->update.n_steps > skipped) return LS_OK;
+    return device->backend->copy(device, opt->average, blocks.values,
+                                 (size_t)blocks.block_elements * sizeof(float));
+}
+
+ls_status ls__optimizer_swap_ema(ls_optimizer *opt)
+{
+    if (!opt->average) return LS_OK;
+    LS_TRY(ls__optimizer_begin_average(opt));
+    ls__device *device = opt->owned.ctx->device;
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    for (int64_t i = 0; i < blocks.block_elements; i += EXCHANGED) {
+        const int64_t left = blocks.block_elements - i;
+        const size_t bytes = (size_t)(left < EXCHANGED ? left : EXCHANGED) * sizeof(float);
+        float *values = blocks.values + i, *average = opt->average + i;
+        LS_TRY(device->backend->copy(device, opt->exchange, values, bytes));
+        LS_TRY(device->backend->copy(device, values, average, bytes));
+        LS_TRY(device->backend->copy(device, average, opt->exchange, bytes));
+    }
+    opt->holds_average = !opt->holds_average;
+    ls__net_use_gradients(opt->net); /* the gradients are of other weights */
+    return LS_OK;
+}
+
+ls_status ls_optimizer_swap_ema(ls_optimizer *opt)
+{
+    if (!opt) return LS_ERR_EARLIER;
+    LS__ENTER(opt->owned.ctx);
+    if (opt->average) return ls__optimizer_swap_ema(opt);
+    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                    "ls_optimizer_swap_ema: the optimizer has no ema_decay");
+}
+
+/* ---- Opening and closing ---- */
+
 static void close_optimizer(ls__owned *owned)
 {
     ls_optimizer *opt = (ls_optimizer *)owned;
     ls_context *ctx = owned->ctx;
     ls__captures_drop(ctx, &opt->update.captures);
-    for (int i = 0; i < LS__N_PARTS; i++) {
+    ls__captures_drop(ctx, &opt->accumulation.captures);
+    for (int i = 0; i < LS__MAX_UPDATE_CALLS; i++) {
         const ls__call *call = &opt->calls[i];
         if (call->kernel) call->kernel->close(call->kernel);
         ls__pool_release(ctx->pool, call->workspace);
     }
     ls__pool_release(ctx->pool, opt->norm);
+    ls__pool_release(ctx->pool, opt->average);
+    ls__pool_release(ctx->pool, opt->exchange);
     for (int i = 0; i < LS__MAX_STATES; i++) ls__pool_release(ctx->pool, opt->states[i]);
     ls__free(ctx, opt->views);
     ls__free(ctx, opt->segments);
+    ls__groups_close(ctx, &opt->groups);
     ls__free(ctx, opt);
 }
 
@@ -102,6 +213,23 @@ static ls_status allocate(const ls_optimizer *opt, const char *what, size_t byte
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out) return ls__pool_fail(ctx->pool, bytes, "%s: %s", opt->kind->call, what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
+}
+
+static ls_status open_state(ls_optimizer *opt, const char *name)
+{
+    ls_context *ctx = opt->owned.ctx;
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    const int s = opt->n_states++;
+    const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
+    opt->state_names[s] = name;
+    LS_TRY(allocate(opt, name, bytes, (void **)&opt->states[s]));
+    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+        const ls__parameter *parameter = &blocks.parameters[i];
+        if (parameter->kind == LS_PARAMETER_BUFFER) continue;
+        ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + s], LS_F32, parameter->shape,
+                        opt->states[s] + parameter->offset);
+    }
+    return LS_OK;
 }
 
 static ls_status open_states(ls_optimizer *opt)
@@ -115,42 +243,59 @@ static ls_status open_states(ls_optimizer *opt)
     if (!opt->segments) return ls__fail_memory(ctx, opt->kind->call, segment_bytes);
     opt->views = ls__zalloc(ctx, view_bytes);
     if (!opt->views) return ls__fail_memory(ctx, opt->kind->call, view_bytes);
-    for (int s = 0; s < opt->n_states; s++) {
-        const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
-        LS_TRY(allocate(opt, opt->kind->state_names[s], bytes, (void **)&opt->states[s]));
-        for (size_t i = 0; i < n; i++) {
-            const ls__parameter *parameter = &blocks.parameters[i];
-            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
-            ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + (size_t)s], LS_F32,
-                            parameter->shape, opt->states[s] + parameter->offset);
-        }
+    for (int slot = 0; slot < opt->kind->n_states; slot++) {
+        if (opt->options.absent_states >> slot & 1) continue;
+        LS_TRY(open_state(opt, opt->kind->state_names[slot]));
     }
-    if (opt->clip_norm > 0 || blocks.loss_scale)
+    if (opt->options.accumulate > 1) {
+        LS_TRY(open_state(opt, "accumulated"));
+        opt->sum = opt->states[opt->n_states - 1];
+    }
+    if (opt->options.clip_norm > 0 || blocks.loss_scale)
         LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     opt->update.norm = opt->norm;
     return LS_OK;
 }
 
-/* A block of count elements; absent when count is 0. */
-static ls__operand operand(int64_t count)
+static ls_status open_average(ls_optimizer *opt)
 {
-    return (ls__operand){ .dtype = LS_F32,
-                          .shape = { .n_dims = count > 0 ? 1 : -1, .dims = { count } } };
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    const size_t bytes = (size_t)blocks.block_elements * sizeof(float);
+    const size_t most = EXCHANGED * sizeof(float);
+    if (opt->options.ema_decay == 0) return LS_OK;
+    LS_TRY(allocate(opt, "the moving averages", bytes, (void **)&opt->average));
+    LS_TRY(allocate(opt, "the exchange of averages", bytes < most ? bytes : most,
+                    (void **)&opt->exchange));
+    return ls__optimizer_begin_average(opt);
 }
 
-/* Opens the kernel of a part's op, which must be complete, and appends its call. */
-static ls_status open_part(ls_optimizer *opt, ls__optimizer_part part, void *const *buffers)
+/* An operand of an op; absent if memory is NULL. */
+typedef struct block {
+    int64_t count;
+    void *memory;
+} block;
+
+/* Opens the kernel of an op with these operands, and appends its call. */
+static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_blocks,
+                           const block *blocks)
 {
     ls__why why;
-    const ls__op *op = &opt->ops[part];
     ls__selector *selector = ls__net_selector(opt->net);
+    ls__op *op = &opt->ops[opt->update.n_calls];
     ls__call *call = &opt->calls[opt->update.n_calls];
+    *op = *settings;
+    op->n_operands = n_blocks;
     *call = (ls__call){ .kind = ls__op_name(op->kind),
                         .name = "optimizer",
                         .op = op,
                         .n_inputs = ls__op_inputs(op->kind),
                         .updates = true };
-    memcpy(call->buffers, buffers, (size_t)op->n_operands * sizeof *buffers);
+    for (int i = 0; i < n_blocks; i++) {
+        const bool given = blocks[i].memory != NULL;
+        call->buffers[i] = blocks[i].memory;
+        op->operands[i].dtype = LS_F32;
+        op->operands[i].shape = given ? LS_SHAPE(blocks[i].count) : (ls_shape){ .n_dims = -1 };
+    }
     LS_TRY(ls__selector_open_kernel(selector, op, opt->kind->call, &call->kernel, &why));
     LS_TRY(ls__selector_note_kernel(selector, op, opt->kind->call, call->kernel, &why));
     opt->update.n_calls++;
@@ -158,60 +303,89 @@ static ls_status open_part(ls_optimizer *opt, ls__optimizer_part part, void *con
     return allocate(opt, "a workspace", call->kernel->workspace_bytes, &call->workspace);
 }
 
-static ls_status open_norm(ls_optimizer *opt, int64_t n, const ls__operand *loss_scale)
+static ls__block_settings block_settings(const ls_optimizer *opt)
 {
-    ls__op *op = &opt->ops[LS__PART_NORM];
-    if (!opt->norm) return LS_OK;
-    *op = (ls__op){ .kind = LS__OP_L2_NORM, .n_operands = 3 };
-    op->operands[0] = operand(n);
-    op->operands[1] = *loss_scale;
-    op->operands[2] = operand(1);
-    op->u.l2_norm.segments = opt->segments;
-    op->u.l2_norm.n_segments = &opt->n_segments;
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    return open_part(opt, LS__PART_NORM,
-                     (void *const[]){ blocks.gradients, blocks.loss_scale, opt->norm });
+    return (ls__block_settings){ .segments = opt->segments,
+                                 .n_segments = &opt->n_segments,
+                                 .clip_norm = opt->options.clip_norm,
+                                 .clip_value = opt->options.clip_value };
 }
 
-static ls_status open_update(ls_optimizer *opt, int64_t n, const ls__operand *loss_scale)
+static ls_status open_norm(ls_optimizer *opt, block gradients, block loss_scale, block norm)
 {
-    const int n_states = opt->kind->n_states;
-    ls__op *op = &opt->ops[LS__PART_UPDATE];
-    op->n_operands = 4 + n_states;
-    op->operands[0] = op->operands[1] = operand(n);
-    for (int i = 0; i < n_states; i++) op->operands[2 + i] = operand(opt->n_states ? n : 0);
-    op->operands[2 + n_states] = operand(opt->norm ? 1 : 0);
-    op->operands[3 + n_states] = *loss_scale;
-    if (op->kind == LS__OP_SGD) {
-        op->u.sgd.clip_norm = opt->clip_norm;
-        op->u.sgd.segments = opt->segments;
-        op->u.sgd.n_segments = &opt->n_segments;
-    } else {
-        op->u.adam.clip_norm = opt->clip_norm;
-        op->u.adam.segments = opt->segments;
-        op->u.adam.n_segments = &opt->n_segments;
+    const ls__op op = { .kind = LS__OP_L2_NORM, .u.block = block_settings(opt) };
+    return open_call(opt, &op, 3, (const block[]){ gradients, loss_scale, norm });
+}
+
+static ls_status open_update(ls_optimizer *opt, const ls__op *settings, block values,
+                             block gradients, block loss_scale, block norm)
+{
+    ls__op op = *settings;
+    op.u.block = block_settings(opt);
+    block blocks[4 + LS__MAX_STATES] = { values, gradients };
+    int n = 2, state = 0;
+    for (int slot = 0; slot < opt->kind->n_states; slot++) {
+        const bool absent = opt->options.absent_states >> slot & 1;
+        blocks[n++] = (block){ values.count, absent ? NULL : opt->states[state++] };
     }
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    void *buffers[4 + LS__MAX_STATES] = { blocks.values, blocks.gradients };
-    for (int i = 0; i < opt->n_states; i++) buffers[2 + i] = opt->states[i];
-    buffers[2 + n_states] = opt->norm;
-    buffers[3 + n_states] = blocks.loss_scale;
-    return open_part(opt, LS__PART_UPDATE, buffers);
+    blocks[n++] = norm;
+    blocks[n++] = loss_scale;
+    opt->settings = &opt->ops[opt->update.n_calls];
+    return open_call(opt, &op, n, blocks);
 }
 
-static ls_status open_kernels(ls_optimizer *opt)
+/* The call of a batch without an update, after those of the update. */
+static ls_status open_sum(ls_optimizer *opt, block gradients, block sum)
 {
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    const ls__operand loss_scale = operand(blocks.loss_scale ? LS__LOSS_SCALE_SIZE : 0);
-    LS_TRY(open_norm(opt, blocks.parameter_elements, &loss_scale));
-    LS_TRY(open_update(opt, blocks.parameter_elements, &loss_scale));
-    if (!blocks.loss_scale) return LS_OK;
-    ls__op *op = &opt->ops[LS__PART_SCALE];
-    *op = (ls__op){ .kind = LS__OP_LOSS_SCALE_UPDATE, .n_operands = 2 };
-    op->operands[0] = operand(1);
-    op->operands[1] = loss_scale;
-    op->u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
-    return open_part(opt, LS__PART_SCALE, (void *const[]){ opt->norm, blocks.loss_scale });
+    const int n = opt->update.n_calls;
+    const ls__op op = { .kind = LS__OP_GRADIENT_SUM };
+    LS_TRY(open_call(opt, &op, 2, (const block[]){ gradients, sum }));
+    opt->update.n_calls = n;
+    opt->accumulation.calls = &opt->calls[n];
+    opt->accumulation.n_calls = 1;
+    return LS_OK;
+}
+
+static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
+{
+    const ls__net_blocks net = ls__net_get_blocks(opt->net);
+    const block values = { net.parameter_elements, net.values };
+    const block gradients = { net.parameter_elements, net.gradients };
+    const block loss_scale = { LS__LOSS_SCALE_SIZE, net.loss_scale }, norm = { 1, opt->norm };
+    const block sum = { net.parameter_elements, opt->sum };
+    if (opt->sum) {
+        const ls__op op = { .kind = LS__OP_GRADIENT_MEAN };
+        LS_TRY(open_call(opt, &op, 2, (const block[]){ gradients, sum }));
+    }
+    if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
+    LS_TRY(open_update(opt, settings, values, gradients, loss_scale, norm));
+    if (opt->average) {
+        const ls__op op = { .kind = LS__OP_EMA, .u.ema.decay = opt->options.ema_decay };
+        LS_TRY(open_call(opt, &op, 4,
+                         (const block[]){ { net.block_elements, net.values },
+                                          { net.block_elements, opt->average },
+                                          norm,
+                                          loss_scale }));
+    }
+    if (net.loss_scale) {
+        ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
+        op.u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
+        LS_TRY(open_call(opt, &op, 2, (const block[]){ norm, loss_scale }));
+    }
+    return opt->sum ? open_sum(opt, gradients, sum) : LS_OK;
+}
+
+static ls_status check_options(ls_context *ctx, const char *call, const ls__optimizer_options *o)
+{
+    const ls__field fields[] = {
+        { "weight_decay", (double)o->decay.weight_decay, LS__NOT_NEGATIVE },
+        { "weight_decay_scope", o->decay.weight_decay_scope, LS__SELECTION_OF_2 },
+        { "clip_norm", (double)o->clip_norm, LS__NOT_NEGATIVE },
+        { "clip_value", (double)o->clip_value, LS__NOT_NEGATIVE },
+        { "ema_decay", (double)o->ema_decay, LS__BELOW_ONE },
+        { "accumulate", (double)o->accumulate, LS__COUNT }
+    };
+    return ls__check_fields(ctx, call, fields, sizeof fields / sizeof fields[0]);
 }
 
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
@@ -219,6 +393,7 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
 {
     ls_context *ctx = ls_net_context(net);
     const ls__net_blocks blocks = ls__net_get_blocks(net);
+    if (check_options(ctx, kind->call, options) != LS_OK) return NULL;
     if (!blocks.gradients || blocks.parameter_elements == 0) {
         ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
                  blocks.gradients ? "has no parameters" : "was built for inference");
@@ -231,23 +406,31 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     }
     opt->owned.ctx = ctx;
     opt->net = net;
-    opt->update = (ls__update){ .net = net,
-                                .calls = opt->calls,
-                                .serial = ls__net_number_optimizer(net),
-                                .prepare = prepare,
-                                .done = done };
     opt->kind = kind;
-    opt->weight_decay = options->weight_decay;
-    opt->clip_norm = options->clip_norm;
-    opt->decay = options->decay;
-    opt->n_states = options->stateless ? 0 : kind->n_states;
-    opt->ops[LS__PART_UPDATE] = *op;
-    ls_status status = read_skipped(net, &opt->skipped_before);
+    opt->options = *options;
+    if (options->accumulate == 0) opt->options.accumulate = 1;
+    opt->update = (ls__update){ .net = net,
+                                .optimizer = opt,
+                                .calls = opt->calls,
+                                .serial = ls__net_number_update(net),
+                                .prepare = prepare,
+                                .done = update_done };
+    if (options->accumulate > 1)
+        opt->accumulation = (ls__update){ .net = net,
+                                          .optimizer = opt,
+                                          .serial = ls__net_number_update(net),
+                                          .prepare = prepare,
+                                          .done = accumulation_done };
+    ls_status status = ls__groups_open(net, kind->call, options->groups, options->n_groups,
+                                       &options->decay, &opt->groups);
+    opt->options.groups = NULL;
+    if (status == LS_OK) status = read_skipped(net, &opt->skipped_before);
     opt->update.n_steps = opt->skipped_before;
     if (status == LS_OK) status = open_states(opt);
+    if (status == LS_OK) status = open_average(opt);
     if (status == LS_OK) {
         find_segments(opt);
-        status = open_kernels(opt);
+        status = open_calls(opt, op);
     }
     if (status != LS_OK) {
         close_optimizer(&opt->owned);
@@ -268,7 +451,7 @@ void ls_optimizer_close(ls_optimizer **opt)
 
 int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {
-    return opt ? opt->update.n_steps - ls__optimizer_skipped_before(opt) : 0;
+    return opt ? opt->update.n_steps - opt->skipped_before : 0;
 }
 
 ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
@@ -276,23 +459,19 @@ ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
     if (!opt) return LS_ERR_EARLIER;
     LS__ENTER(opt->owned.ctx);
     const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
-    if (!ls__check_fields(opt->owned.ctx, "ls_optimizer_set_step_count", fields, 1))
-        return LS_ERR_INVALID;
+    LS_TRY(ls__check_fields(opt->owned.ctx, "ls_optimizer_set_step_count", fields, 1));
     int64_t skipped;
     LS_TRY(read_skipped(opt->net, &skipped));
-    ls__optimizer_set_updates(opt, steps, skipped);
+    ls__optimizer_set_updates(opt, steps, skipped, 0);
     return LS_OK;
 }
 
-int64_t ls__optimizer_skipped_before(const ls_optimizer *opt)
-{
-    return opt->skipped_before;
-}
-
-void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before)
+void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before,
+                               int64_t accumulated)
 {
     opt->skipped_before = skipped_before;
     opt->update.n_steps = steps + skipped_before;
+    set_accumulated(opt, accumulated);
 }
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
@@ -325,7 +504,7 @@ int ls_optimizer_state_count(const ls_optimizer *opt)
 const char *ls_optimizer_state_name(const ls_optimizer *opt, int state)
 {
     const bool known = state >= 0 && state < ls_optimizer_state_count(opt);
-    return known ? opt->kind->state_names[state] : "";
+    return known ? opt->state_names[state] : "";
 }
 
 ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *parameter)
@@ -351,18 +530,17 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     return NULL;
 }
 
-float *ls__optimizer_state_block(const ls_optimizer *opt, int state)
-{
-    return opt->states[state];
-}
-
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user)
 {
-    opt->kind->settings(&opt->ops[LS__PART_UPDATE], put, user);
-    ls__put_setting(put, user, "weight_decay", ls__shortest(opt->weight_decay));
+    opt->kind->settings(opt->settings, put, user);
+    ls__put_setting(put, user, "weight_decay", ls__shortest(opt->options.decay.weight_decay));
     ls__put_setting(put, user, "decay_of_weights_only",
-                    opt->weight_decay > 0 && opt->decay == LS_DECAY_WEIGHTS);
-    ls__put_setting(put, user, "clip_norm", ls__shortest(opt->clip_norm));
+                    (opt->options.decay.weight_decay > 0 || opt->groups.n > 0) &&
+                        opt->options.decay.weight_decay_scope == LS_WEIGHT_DECAY_WEIGHTS);
+    ls__put_setting(put, user, "clip_norm", ls__shortest(opt->options.clip_norm));
+    ls__put_setting(put, user, "clip_value", ls__shortest(opt->options.clip_value));
+    ls__put_setting(put, user, "ema_decay", ls__shortest(opt->options.ema_decay));
+    ls__put_setting(put, user, "accumulate", opt->sum ? (double)opt->options.accumulate : 0);
     const ls_loss_scale_config scale = ls__net_loss_scale_config(opt->net);
     ls__put_setting(put, user, "loss_scale", ls__shortest(scale.initial));
     ls__put_setting(put, user, "loss_scale_growth_interval", (double)scale.growth_interval);

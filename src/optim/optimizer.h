@@ -5,41 +5,54 @@
 
 #include "nn/net.h"
 #include "optim/config.h"
+#include "optim/groups.h"
 #include <lockstep/optim.h>
 
-enum { LS__MAX_STATES = 2 };
+/* Three of a kind, and the gradients of earlier batches. */
+enum { LS__MAX_STATES = 4 };
 
 /* The properties of one kind of optimizer. */
 typedef struct ls__optimizer_kind {
     const char *name, *call; /* "sgd", "ls_sgd" */
-    ls__op_kind op;          /* operands: parameter, gradient, the states, norm?, loss_scale? */
-    int n_states;            /* of the op */
+    int n_states;
     const char *state_names[LS__MAX_STATES];
     void (*settings)(const ls__op *op, ls__setting_fn put, void *user);
 } ls__optimizer_kind;
 
-/* The ops that an update may have. */
-typedef enum ls__optimizer_part {
-    LS__PART_NORM,
-    LS__PART_UPDATE,
-    LS__PART_SCALE,
-    LS__N_PARTS
-} ls__optimizer_part;
+typedef struct ls__optimizer_options {
+    ls__group_defaults decay;
+    const ls_parameter_group *groups; /* of the config; NULL after opening */
+    int n_groups;
+    float clip_norm, clip_value, ema_decay;
+    int64_t accumulate;     /* batches per update; at least 1 */
+    unsigned absent_states; /* bit i: the op's state i is absent */
+} ls__optimizer_options;
+
+/* The gradients' mean, their norm, the update, the moving average, the loss scale; the gradients'
+ * sum. */
+enum { LS__MAX_UPDATE_CALLS = 6 };
 
 struct ls_optimizer {
     ls__owned owned; /* first */
     ls_net *net;
-    ls__update update; /* the calls of a step */
+    ls__update update;       /* the calls of a step */
+    ls__update accumulation; /* those of a batch without an update; none unless accumulate > 1 */
     const ls__optimizer_kind *kind;
-    float weight_decay, clip_norm;
-    ls_decay decay;
-    int n_states; /* in use: all of the kind's, or none */
-    ls__op ops[LS__N_PARTS];
-    ls__call calls[LS__N_PARTS];   /* of its parts, in execution order */
-    float *states[LS__MAX_STATES]; /* device memory, of the parameter block's size */
-    float *norm;                   /* device memory, one element; NULL = not needed */
-    ls_tensor *views;              /* LS__MAX_STATES per parameter */
-    ls__segment *segments;         /* room for one per parameter */
+    ls__optimizer_options options;
+    ls__groups groups;
+    int n_states; /* in use */
+    const char *state_names[LS__MAX_STATES];
+    ls__op ops[LS__MAX_UPDATE_CALLS];
+    ls__call calls[LS__MAX_UPDATE_CALLS]; /* of the ops, in execution order */
+    const ls__op *settings;               /* the op with the kind's settings */
+    float *states[LS__MAX_STATES];        /* device memory, laid out like the parameter block */
+    float *sum;                           /* the state "accumulated"; NULL unless accumulate > 1 */
+    float *average;        /* device memory, of the net's whole block; NULL without ema_decay */
+    float *exchange;       /* device memory through which ls_optimizer_swap_ema exchanges */
+    bool holds_average;    /* the net holds the averages, and `average` what it had */
+    float *norm;           /* device memory, one element; NULL = not needed */
+    ls_tensor *views;      /* LS__MAX_STATES per parameter */
+    ls__segment *segments; /* room for one per parameter */
     int64_t n_segments, frozen_version;
     int64_t skipped_before; /* updates skipped by loss scaling before this optimizer was opened.
                                update.n_steps counts them too, because kernels subtract all
@@ -47,24 +60,29 @@ struct ls_optimizer {
     bool has_norm;          /* an update has run */
 };
 
-typedef struct ls__optimizer_options {
-    float weight_decay, clip_norm;
-    ls_decay decay;
-    bool stateless; /* the op's states are absent */
-} ls__optimizer_options;
-
-/* Makes an optimizer. `op` holds the kind's settings except clip_norm and segments; it is
- * copied. */
+/* Makes an optimizer, and checks its options. `op` holds the kind's settings except `block`; it is
+ * copied. Its operands are: parameters, gradients, the states, norm?, loss_scale? */
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                                  const ls__optimizer_options *options, const ls__op *op);
 
-/* Device memory of a state, laid out like the parameter block. */
-float *ls__optimizer_state_block(const ls_optimizer *opt, int state);
+/* Sets ls_optimizer_step_count, skipped_before and the number of accumulated batches. */
+void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before,
+                               int64_t accumulated);
 
-/* The number of updates skipped before the first that ls_optimizer_step_count counts; then a setter
- * of both. */
-int64_t ls__optimizer_skipped_before(const ls_optimizer *opt);
-void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before);
+/* The calls of ls_net_step for this batch: an update, or an accumulation. */
+ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch);
+
+/* The learning rate of a step of the loader. Schedules count updates. */
+double ls__optimizer_lr(const ls_optimizer *opt, const ls_schedule *schedule, int64_t epoch,
+                        int64_t step);
+/* The number of updates in an epoch of n_steps batches. */
+int64_t ls__optimizer_updates_per_epoch(const ls_optimizer *opt, int64_t n_steps);
+
+/* Before the first update the averages are the weights, which may have been loaded after the
+ * optimizer was opened: copies them. After it, does nothing. */
+ls_status ls__optimizer_begin_average(ls_optimizer *opt);
+/* ls_optimizer_swap_ema, also while the context has an error; LS_OK without a moving average. */
+ls_status ls__optimizer_swap_ema(ls_optimizer *opt);
 
 /* All settings of the optimizer, with its net's loss scaling. */
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);

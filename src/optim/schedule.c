@@ -1,4 +1,5 @@
-/* schedule.c: the common part of all learning-rate schedules: warm-up, state, checks, lifetime. */
+/* schedule.c: the common part of all learning-rate schedules: settings and their checks, warm-up,
+ * state, lifetime. */
 #include "optim/schedule.h"
 
 #include "base/alloc.h"
@@ -6,82 +7,199 @@
 #include "base/floats.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* The lr is constant beyond these, and the sum of steps cannot overflow. */
 static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61;
 
-double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
+/* ---- Settings ---- */
+
+typedef struct field {
+    const char *name;
+    size_t at; /* in ls_schedule_config */
+    enum { REAL, COUNT, FLAG } type;
+    ls__range range;
+    unsigned kinds; /* that use it */
+    double fallback;
+} field;
+
+#define AT(name)   #name, offsetof(ls_schedule_config, name)
+#define KIND(name) (1u << LS_SCHEDULE_##name)
+#define GAMMAS     (KIND(STEP) | KIND(MULTI_STEP) | KIND(EXPONENTIAL) | KIND(REDUCE_ON_PLATEAU))
+#define COSINES    (KIND(COSINE) | KIND(COSINE_RESTARTS))
+#define MIN_LRS    (COSINES | KIND(POLYNOMIAL) | KIND(REDUCE_ON_PLATEAU))
+#define ENDING     (KIND(COSINE) | KIND(POLYNOMIAL) | KIND(ONE_CYCLE))
+
+/* In the order of checkpoints. */
+static const field fields[] = {
+    { AT(lr), REAL, LS__POSITIVE, ~0u, 0 },
+    { AT(min_lr), REAL, LS__NOT_NEGATIVE, MIN_LRS, 0 },
+    { AT(gamma), REAL, LS__POSITIVE, GAMMAS, 0.1 },
+    { AT(power), REAL, LS__POSITIVE, KIND(POLYNOMIAL), 1 },
+    { AT(pct_start), REAL, LS__SHARE, KIND(ONE_CYCLE), 0.3 },
+    { AT(div_factor), REAL, LS__POSITIVE, KIND(ONE_CYCLE), 25 },
+    { AT(final_div_factor), REAL, LS__POSITIVE, KIND(ONE_CYCLE), 1e4 },
+    { AT(step_size), COUNT, LS__SOME_EPOCHS, KIND(STEP), 0 },
+    { AT(epochs), COUNT, LS__SOME_EPOCHS, ENDING, 0 },
+    { AT(patience), COUNT, LS__EPOCHS, KIND(REDUCE_ON_PLATEAU), 10 },
+    { AT(cooldown), COUNT, LS__EPOCHS, KIND(REDUCE_ON_PLATEAU), 0 },
+    { AT(threshold), REAL, LS__BELOW_ONE, KIND(REDUCE_ON_PLATEAU), 1e-4 },
+    { AT(maximize), FLAG, LS__UNIT, KIND(REDUCE_ON_PLATEAU), 0 },
+    { AT(t_0), COUNT, LS__SOME_EPOCHS, KIND(COSINE_RESTARTS), 0 },
+    { AT(t_mult), COUNT, LS__SOME_EPOCHS, KIND(COSINE_RESTARTS), 1 },
+    { AT(by_epoch), FLAG, LS__UNIT, COSINES, 0 },
+    { AT(steps_per_epoch), COUNT, LS__COUNT, ~0u, 0 },
+    { AT(warmup_epochs), COUNT, LS__EPOCHS, ~KIND(ONE_CYCLE), 0 },
+    { AT(warmup_start), REAL, LS__UNIT, ~KIND(ONE_CYCLE), 0.01 },
+    { AT(n_milestones), COUNT, LS__EPOCHS, KIND(MULTI_STEP), 0 },
+};
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+
+static bool is(const field *f, const char *name)
 {
-    LS__DEFAULT_FLOATS;
-    if (!s) return 0;
-    epoch = epoch < 0 ? 0 : epoch < MAX_EPOCHS ? epoch : MAX_EPOCHS;
-    step = step < 0 ? 0 : step < MAX_STEPS ? step : MAX_STEPS;
-    const int64_t now = epoch * s->steps_per_epoch + step;
-    const int64_t warmup = s->warmup_epochs * s->steps_per_epoch;
-    if (now < warmup) {
-        const double target = s->kind->lr(s, (ls__schedule_time){ 0, 0 });
-        const double share = (double)now / (double)warmup;
-        return target * (s->warmup_start + (1 - s->warmup_start) * share);
+    return strcmp(f->name, name) == 0;
+}
+
+static double value_of(const ls_schedule_config *c, const field *f)
+{
+    const void *at = (const char *)c + f->at;
+    if (f->type == FLAG) return *(const bool *)at;
+    return f->type == REAL ? *(const double *)at : (double)*(const int64_t *)at;
+}
+
+static void set_default(ls_schedule_config *c, const field *f)
+{
+    void *at = (char *)c + f->at;
+    double *real = at;
+    int64_t *count = at;
+    if (f->type == REAL && *real == 0) *real = signbit(*real) ? 0 : f->fallback;
+    if (f->type == COUNT && f->fallback > 0)
+        *count = *count == 0 ? (int64_t)f->fallback : *count == LS_ZERO_INT ? 0 : *count;
+}
+
+/* Checks a field that its kind does not use. */
+static ls_status check_unused(ls_context *ctx, const char *call, const ls_schedule_config *c,
+                              const field *f)
+{
+    const double value = value_of(c, f);
+    if (value == 0 && !signbit(value)) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, but %s", call, f->name, value,
+                    is(f, "warmup_start") ? "there is no warm-up epoch" : "has no effect here");
+}
+
+static ls_status check_milestones(ls_context *ctx, const char *call, const ls_schedule_config *c)
+{
+    if ((c->n_milestones > 0) != (c->milestones != NULL))
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: n_milestones is %lld, but milestones is %s", call,
+                        (long long)c->n_milestones, c->milestones ? "set" : "NULL");
+    for (int64_t i = 0; i < c->n_milestones; i++) {
+        const int at = c->milestones[i], last = i > 0 ? c->milestones[i - 1] : 0;
+        if (at <= last)
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "%s: milestone %lld is epoch %d, expected one after epoch %d", call,
+                            (long long)i, at, last);
     }
-    /* `step` may count past an epoch's end while `epoch` stays */
-    const int64_t since = epoch > s->warmup_epochs ? epoch - s->warmup_epochs : 0;
-    return s->kind->lr(s, (ls__schedule_time){ since, now - warmup });
-}
-
-/* ---- State ---- */
-
-ls_status ls_schedule_report(ls_schedule *s, double metric)
-{
-    LS__DEFAULT_FLOATS;
-    if (!s) return LS_ERR_EARLIER;
-    LS__ENTER(s->owned.ctx);
-    if (s->kind->report) s->kind->report(s, metric);
     return LS_OK;
 }
 
-void ls_schedule_get_state(const ls_schedule *s, double state[LS_SCHEDULE_STATE])
+/* True if the learning rate changes within an epoch. */
+static bool is_by_step(const ls_schedule_config *c)
 {
-    const double none[LS_SCHEDULE_STATE] = { 1, 0, 0, 0 };
-    if (!state) return;
-    memcpy(state, s ? (double[]){ s->factor, s->best, s->n_bad, s->n_cooling } : none,
-           sizeof(none));
+    return c->kind == LS_SCHEDULE_ONE_CYCLE || ((COSINES >> c->kind & 1) && !c->by_epoch);
 }
 
-bool ls__schedule_is_state(const double state[LS_SCHEDULE_STATE])
+static ls_status check_together(ls_context *ctx, const char *call, const ls_schedule_config *c)
 {
-    return ls__in_range(state[0], LS__UNIT) && !isnan(state[1]) &&
-           ls__in_range(state[2], LS__COUNT) && ls__in_range(state[3], LS__COUNT);
+    const bool by_step = is_by_step(c);
+    if (c->kind == LS_SCHEDULE_REDUCE_ON_PLATEAU)
+        LS_TRY(ls__check_fields(ctx, call, &(ls__field){ "gamma", c->gamma, LS__INSIDE_UNIT }, 1));
+    if (c->min_lr > c->lr)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: min_lr is %.9g, above the learning rate %.9g",
+                        call, c->min_lr, c->lr);
+    if (c->epochs > 0 && c->warmup_epochs >= c->epochs)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: warmup_epochs is %lld, expected fewer than %lld",
+                        call, (long long)c->warmup_epochs, (long long)c->epochs);
+    if (c->steps_per_epoch == 0 && (by_step || c->warmup_epochs > 0))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: steps_per_epoch is required, because the learning rate changes from "
+                        "step to step%s",
+                        call, by_step ? "" : " while it warms up");
+    return check_milestones(ctx, call, c);
 }
 
-ls_status ls_schedule_set_state(ls_schedule *s, const double state[LS_SCHEDULE_STATE])
+/* Sets the defaults, then checks all fields. */
+static ls_status resolve(ls_context *ctx, ls_schedule_config *c)
 {
-    if (!s) return LS_ERR_EARLIER;
-    LS__ENTER(s->owned.ctx);
-    if (!state)
-        return ls__fail(s->owned.ctx, LS_ERR_INVALID, "ls_schedule_set_state: state is NULL");
-    const ls__field fields[] = { { "state[0], the factor,", state[0], LS__UNIT },
-                                 { "state[2], the bad epochs,", state[2], LS__COUNT },
-                                 { "state[3], the cooldown,", state[3], LS__COUNT } };
-    if (!ls__check_fields(s->owned.ctx, "ls_schedule_set_state", fields, 3)) return LS_ERR_INVALID;
-    if (isnan(state[1]))
-        return ls__fail(s->owned.ctx, LS_ERR_INVALID,
-                        "ls_schedule_set_state: state[1], the best metric, is not a number");
-    s->factor = state[0];
-    s->best = state[1];
-    s->n_bad = state[2];
-    s->n_cooling = state[3];
-    return LS_OK;
+    char call[64];
+    if ((unsigned)c->kind > LS_SCHEDULE_COSINE_RESTARTS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: there is no kind %d", (int)c->kind);
+    snprintf(call, sizeof call, "ls_schedule_open: %s", ls__schedule_formulas[c->kind].name);
+    for (int i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        const bool no_warmup = is(f, "warmup_start") && c->warmup_epochs == 0;
+        const bool required = is(f, "gamma") && c->kind == LS_SCHEDULE_EXPONENTIAL;
+        if (!(f->kinds >> c->kind & 1) || no_warmup) {
+            LS_TRY(check_unused(ctx, call, c, f));
+            continue;
+        }
+        if (!required) set_default(c, f);
+        LS_TRY(ls__check_fields(ctx, call, &(ls__field){ f->name, value_of(c, f), f->range }, 1));
+    }
+    return check_together(ctx, call, c);
+}
+
+const char *ls__schedule_name(const ls_schedule *s)
+{
+    return ls__schedule_formulas[s->config.kind].name;
+}
+
+void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
+{
+    const ls_schedule_config *c = &s->config;
+    for (const field *f = fields; !is(f, "n_milestones"); f++) {
+        const bool steps = is(f, "by_epoch");
+        ls__put_setting(put, user, steps ? "by_step" : f->name,
+                        steps ? is_by_step(c) : value_of(c, f));
+    }
+    for (int i = 0; i < c->n_milestones; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "milestone%d", i + 1);
+        ls__put_setting(put, user, name, s->milestones[i]);
+    }
 }
 
 /* ---- Opening and closing ---- */
 
 static void close_schedule(ls__owned *owned)
 {
-    ls_schedule *s = (ls_schedule *)owned;
-    ls__free(owned->ctx, s->milestones);
-    ls__free(owned->ctx, s);
+    ls__free(owned->ctx, owned);
+}
+
+ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config)
+{
+    LS__DEFAULT_FLOATS;
+    LS__ENTER_NULL(ctx);
+    if (!config) {
+        ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: config is NULL");
+        return NULL;
+    }
+    ls_schedule_config c = *config;
+    if (resolve(ctx, &c) != LS_OK) return NULL;
+    const size_t milestone_bytes = (size_t)c.n_milestones * sizeof *c.milestones;
+    ls_schedule *s = ls__zalloc(ctx, sizeof *s + milestone_bytes);
+    if (!s) {
+        ls__fail_memory(ctx, "ls_schedule_open", sizeof *s + milestone_bytes);
+        return NULL;
+    }
+    s->config = c;
+    s->factor = 1;
+    if (c.kind == LS_SCHEDULE_REDUCE_ON_PLATEAU) s->best = c.maximize ? -INFINITY : INFINITY;
+    if (milestone_bytes > 0) memcpy(s->milestones, c.milestones, milestone_bytes);
+    s->config.milestones = s->milestones;
+    ls__own(ctx, &s->owned, close_schedule);
+    return s;
 }
 
 void ls_schedule_close(ls_schedule **schedule)
@@ -91,93 +209,95 @@ void ls_schedule_close(ls_schedule **schedule)
     *schedule = NULL;
 }
 
-static bool check(ls_context *ctx, const ls_schedule *s, bool start_given)
-{
-    const char *call = s->kind->call;
-    const ls__field fields[] = { { "lr", s->base, LS__POSITIVE },
-                                 { "min_lr", s->min_lr, LS__NOT_NEGATIVE },
-                                 { "warm-up epochs", (double)s->warmup_epochs, LS__EPOCHS },
-                                 { "warm-up start", s->warmup_start, LS__UNIT },
-                                 { "steps_per_epoch", (double)s->steps_per_epoch, LS__COUNT } };
-    if (!ls__check_fields(ctx, call, fields, sizeof fields / sizeof fields[0])) return false;
-    if (s->min_lr > s->base) {
-        ls__fail(ctx, LS_ERR_INVALID, "%s: min_lr is %.9g, above the learning rate %.9g", call,
-                 s->min_lr, s->base);
-        return false;
-    }
-    if (start_given && s->warmup_epochs == 0) {
-        ls__fail(ctx, LS_ERR_INVALID, "%s: warm-up start is %.9g, but there is no warm-up epoch",
-                 call, s->warmup_start);
-        return false;
-    }
-    if (s->steps_per_epoch == 0 && (s->by_step || s->warmup_epochs > 0)) {
-        ls__fail(ctx, LS_ERR_INVALID,
-                 "%s: steps_per_epoch is required, because the learning rate changes from step to "
-                 "step%s",
-                 call, s->by_step ? "" : " while it warms up");
-        return false;
-    }
-    return true;
-}
+/* ---- The learning rate ---- */
 
-ls_schedule *ls__schedule_open(ls_context *ctx, const ls_schedule *prototype,
-                               int64_t steps_per_epoch, ls_schedule_warmup warmup)
+double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
 {
     LS__DEFAULT_FLOATS;
-    const bool start_given = warmup.start != 0 || signbit(warmup.start);
-    ls_schedule *s = ls__alloc(ctx, sizeof *s);
-    if (!s) {
-        ls__fail_memory(ctx, prototype->kind->call, sizeof *s);
-        return NULL;
+    if (!s) return 0;
+    const ls_schedule_config *c = &s->config;
+    double (*const lr)(const ls_schedule *, ls__schedule_time) = ls__schedule_formulas[c->kind].lr;
+    epoch = epoch < 0 ? 0 : epoch < MAX_EPOCHS ? epoch : MAX_EPOCHS;
+    step = step < 0 ? 0 : step < MAX_STEPS ? step : MAX_STEPS;
+    const int64_t now = epoch * c->steps_per_epoch + step;
+    const int64_t warmup = c->warmup_epochs * c->steps_per_epoch;
+    if (now < warmup) {
+        const double target = lr(s, (ls__schedule_time){ 0, 0 });
+        const double share = (double)now / (double)warmup;
+        return target * (c->warmup_start + (1 - c->warmup_start) * share);
     }
-    *s = *prototype;
-    s->steps_per_epoch = steps_per_epoch;
-    s->warmup_epochs = warmup.epochs;
-    s->warmup_start = ls__shortest(ls__or_default(warmup.start, 0.01f));
-    s->factor = 1;
-    if (!check(ctx, s, start_given)) {
-        ls__free(ctx, s);
-        return NULL;
-    }
-    ls__own(ctx, &s->owned, close_schedule);
-    return s;
+    /* `step` may count past an epoch's end while `epoch` stays */
+    const int64_t since = epoch > c->warmup_epochs ? epoch - c->warmup_epochs : 0;
+    return lr(s, (ls__schedule_time){ since, now - warmup });
 }
 
-/* ---- For checkpoints ---- */
+/* ---- State ---- */
 
-const char *ls__schedule_name(const ls_schedule *s)
+/* PyTorch's ReduceLROnPlateau with a relative threshold and eps = 0. */
+static void report_to_plateau(ls_schedule *s, double metric)
 {
-    return s->kind->name;
+    const ls_schedule_config *c = &s->config;
+    const double bar = s->best * (c->maximize ? 1 + c->threshold : 1 - c->threshold);
+    if (c->maximize ? metric > bar : metric < bar) { /* false for NaN */
+        s->best = metric;
+        s->n_bad = 0;
+    } else {
+        s->n_bad++;
+    }
+    if (s->n_cooling > 0) {
+        s->n_cooling--;
+        s->n_bad = 0;
+    }
+    if (s->n_bad > (double)c->patience) {
+        s->factor *= c->gamma;
+        s->n_cooling = (double)c->cooldown;
+        s->n_bad = 0;
+    }
 }
 
-void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
+ls_status ls_schedule_report(ls_schedule *s, double metric)
 {
-    const struct {
-        const char *name;
-        double value;
-    } settings[] = { { "lr", s->base },
-                     { "min_lr", s->min_lr },
-                     { "gamma", s->gamma },
-                     { "power", s->power },
-                     { "pct_start", s->pct_start },
-                     { "div_factor", s->div_factor },
-                     { "final_div_factor", s->final_div_factor },
-                     { "step_size", (double)s->step_size },
-                     /* as configured, warm-up included */
-                     { "epochs", s->epochs > 0 ? (double)(s->epochs + s->warmup_epochs) : 0 },
-                     { "patience", (double)s->patience },
-                     { "cooldown", (double)s->cooldown },
-                     { "threshold", s->threshold },
-                     { "maximize", s->maximize },
-                     { "by_step", s->by_step },
-                     { "steps_per_epoch", (double)s->steps_per_epoch },
-                     { "warmup_epochs", (double)s->warmup_epochs },
-                     { "warmup_start", s->warmup_epochs > 0 ? s->warmup_start : 0 } };
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        ls__put_setting(put, user, settings[i].name, settings[i].value);
-    for (int i = 0; i < s->n_milestones; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "milestone%d", i + 1);
-        ls__put_setting(put, user, name, s->milestones[i]);
-    }
+    LS__DEFAULT_FLOATS;
+    if (!s) return LS_ERR_EARLIER;
+    LS__ENTER(s->owned.ctx);
+    if (s->config.kind == LS_SCHEDULE_REDUCE_ON_PLATEAU) report_to_plateau(s, metric);
+    return LS_OK;
+}
+
+void ls_schedule_get_state(const ls_schedule *s, double state[LS_SCHEDULE_STATE_SIZE])
+{
+    const double none[LS_SCHEDULE_STATE_SIZE] = { 1, 0, 0, 0 };
+    if (!state) return;
+    memcpy(state, s ? (double[]){ s->factor, s->best, s->n_bad, s->n_cooling } : none,
+           sizeof(none));
+}
+
+static ls_status check_state(ls_context *ctx, const double state[LS_SCHEDULE_STATE_SIZE])
+{
+    const ls__field numbers[] = { { "state[0], the factor,", state[0], LS__UNIT },
+                                  { "state[2], the bad epochs,", state[2], LS__COUNT },
+                                  { "state[3], the cooldown,", state[3], LS__COUNT } };
+    LS_TRY(ls__check_fields(ctx, "ls_schedule_set_state", numbers, 3));
+    if (!isnan(state[1])) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "ls_schedule_set_state: state[1], the best metric, is not a number");
+}
+
+bool ls__schedule_is_state(const double state[LS_SCHEDULE_STATE_SIZE])
+{
+    return check_state(NULL, state) == LS_OK;
+}
+
+ls_status ls_schedule_set_state(ls_schedule *s, const double state[LS_SCHEDULE_STATE_SIZE])
+{
+    if (!s) return LS_ERR_EARLIER;
+    LS__ENTER(s->owned.ctx);
+    if (!state)
+        return ls__fail(s->owned.ctx, LS_ERR_INVALID, "ls_schedule_set_state: state is NULL");
+    LS_TRY(check_state(s->owned.ctx, state));
+    s->factor = state[0];
+    s->best = state[1];
+    s->n_bad = state[2];
+    s->n_cooling = state[3];
+    return LS_OK;
 }

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 static const char FORMAT[] = "lockstep algorithm cache 1";
-/* Holds LS__MAX_SELECTIONS lines of the largest length. */
+/* Enough for LS__MAX_SELECTIONS lines of the maximum length. */
 enum { MAX_FILE_BYTES = 8 << 20 };
 
 /* ---- Fields that must match ---- */
@@ -37,49 +37,36 @@ static void make_fields(const ls_context *ctx, field out[N_FIELDS])
 
 /* ---- As JSON ---- */
 
-static bool put_text(json_t *object, const char *key, const char *value)
-{
-    return json_object_set_new(object, key, json_string(value)) == 0;
-}
-
 /* Skips the ops of `without`, which may be NULL. */
 static json_t *list(const ls__selections *selections, bool derived, const json_t *without)
 {
-    json_t *out = json_object();
-    bool good = out != NULL;
-    for (int i = 0; i < selections->n && good; i++) {
+    ls__json_builder out = { json_object(), false };
+    for (int i = 0; i < selections->n; i++) {
         const ls__selection *selection = selections->items[i];
         if (selection->derived == derived && !json_object_get(without, selection->op))
-            good = put_text(out, selection->op, selection->kernel);
+            ls__json_put_text(&out, selection->op, selection->kernel);
     }
-    if (good) return out;
-    json_decref(out);
-    return NULL;
+    return ls__json_finish(&out);
 }
 
 json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections)
 {
     field fields[N_FIELDS];
     make_fields(ctx, fields);
-    json_t *out = json_object();
-    bool good = out != NULL;
-    for (int i = 0; i < N_FIELDS && good; i++) good = put_text(out, fields[i].key, fields[i].value);
-    good = good && json_object_set_new(out, "kernels", list(selections, false, NULL)) == 0;
-    if (good) return out;
-    json_decref(out);
-    return NULL;
+    ls__json_builder out = { json_object(), false };
+    for (int i = 0; i < N_FIELDS; i++) ls__json_put_text(&out, fields[i].key, fields[i].value);
+    ls__json_put(&out, "kernels", list(selections, false, NULL));
+    return ls__json_finish(&out);
 }
 
 json_t *ls__algorithm_cache_of_net(const ls_context *ctx, const ls_net *net)
 {
-    const ls__selections *used = ls__net_selections(net), *known = ls__net_known_selections(net);
-    json_t *out = ls__algorithm_cache_json(ctx, used);
-    const json_t *selections = json_object_get(out, "kernels");
-    if (out && json_object_set_new(out, "heuristic", list(used, true, NULL)) == 0 &&
-        json_object_set_new(out, "known", list(known, false, selections)) == 0)
-        return out;
-    json_decref(out);
-    return NULL;
+    const ls__selections *used = ls__net_selections(net);
+    ls__json_builder out = { ls__algorithm_cache_json(ctx, used), false };
+    const json_t *kernels = json_object_get(out.json, "kernels");
+    ls__json_put(&out, "heuristic", list(used, true, NULL));
+    ls__json_put(&out, "known", list(ls__net_known_selections(net), false, kernels));
+    return ls__json_finish(&out);
 }
 
 /* ---- Reading ---- */
@@ -166,7 +153,7 @@ static ls_status take(const reading *r, json_t *all, const ls__selection *as)
 
 static ls_status read_json(const reading *r, const json_t *json, bool checkpoint)
 {
-    /* A full table drops its first items. The heuristic's can be computed again. */
+    /* A full table drops its first items: those of the heuristic, which can be computed again. */
     static const struct {
         const char *key;
         ls__selection as;
@@ -241,34 +228,23 @@ ls_status ls_algorithm_cache_load(ls_context *ctx, const char *path)
 
 /* ---- Saving ---- */
 
-/* Puts the file's selections into `all`, then the context's over them. The heuristic's selections
- * are left out, because no file holds them and they must not replace timed ones. */
-static ls_status merge(ls_context *ctx, ls__selections *all, const char *path)
+/* Puts the file's selections into `all`, then the context's, which replace them, and writes all.
+ * The heuristic's selections are skipped, because no file contains them and they must not replace
+ * timed ones. */
+static ls_status write_merged(ls_context *ctx, ls__selections *all, const char *path,
+                              ls__atomic_file *file)
 {
     struct stat there;
+    LS_TRY(ls__atomic_file_lock(file));
     if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0)
         LS_TRY(read_file(ctx, all, path, "ls_algorithm_cache_save"));
     for (int i = 0; i < ctx->selections->n; i++)
         if (!ctx->selections->items[i]->derived)
             LS_TRY(ls__selections_put(ctx, all, ctx->selections->items[i]));
     ls__selections_keep_recent(all, LS__MAX_SELECTIONS);
-    return LS_OK;
-}
-
-static ls_status save_merged(ls_context *ctx, ls__selections *all, const char *path)
-{
-    ls__atomic_file *file;
-    LS_TRY(ls__atomic_file_open(ctx, path, &file));
-    json_t *json = NULL;
-    ls_status status = ls__atomic_file_lock(file);
-    if (status == LS_OK) status = merge(ctx, all, path);
-    if (status == LS_OK) {
-        json = ls__algorithm_cache_json(ctx, all);
-        status = ls__json_write(ctx, path, file, json);
-    }
+    json_t *json = ls__algorithm_cache_json(ctx, all);
+    const ls_status status = ls__json_write(ctx, path, file, json);
     json_decref(json);
-    if (status == LS_OK) return ls__atomic_file_commit(&file);
-    ls__atomic_file_abandon(&file);
     return status;
 }
 
@@ -276,10 +252,14 @@ ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path)
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(check_path(ctx, path, "ls_algorithm_cache_save"));
-    ls__selections *all;
-    LS_TRY(ls__selections_open(ctx, &all));
-    const ls_status status = save_merged(ctx, all, path);
+    ls__atomic_file *file;
+    LS_TRY(ls__atomic_file_open(ctx, path, &file));
+    ls__selections *all = NULL;
+    ls_status status = ls__selections_open(ctx, &all);
+    if (status == LS_OK) status = write_merged(ctx, all, path, file);
     ls__selections_close(&all);
+    if (status == LS_OK) return ls__atomic_file_commit(&file);
+    ls__atomic_file_abandon(&file);
     return status;
 }
 

@@ -13,7 +13,7 @@
 
 /* Pixels. A character of the texts is at most LETTER wide on average. */
 enum { WIDTH = 900, RIGHT = 24, TOP = 52, GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
-enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, TEXT_DROP = 5, MIN_LEFT = 72 };
+enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, BASELINE = 5, MIN_LEFT = 72 };
 enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICKS = 12 };
 
 /* Colours for colour-blind readers (Okabe and Ito 2008). */
@@ -22,7 +22,8 @@ static const char *const colours[LS__CHART_COLOURS] = {
 };
 
 typedef struct scale {
-    double low, high, tick; /* tick 0: logarithmic */
+    bool is_log;            /* low, high and tick are those of log10 of the values */
+    double low, high, tick; /* tick: the distance of two ticks */
     double begin, end;      /* pixels of low and high */
 } scale;
 
@@ -91,17 +92,10 @@ static double tick_distance(double range, double n)
     return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
 }
 
-/* The number of powers of ten between both ends, whose quotient may overflow. */
-static double powers_of(const scale *s)
-{
-    return log10(s->high) - log10(s->low);
-}
-
 static double position(const scale *s, double value)
 {
-    const double share = s->tick > 0 ? (value - s->low) / (s->high - s->low)
-                                     : (log10(value) - log10(s->low)) / powers_of(s);
-    return s->begin + share * (s->end - s->begin);
+    const double at = s->is_log ? log10(value) : value;
+    return s->begin + (at - s->low) / (s->high - s->low) * (s->end - s->begin);
 }
 
 static double x_of(const ls__chart_line *line, int64_t i)
@@ -133,32 +127,29 @@ static scale x_scale(const ls__chart *chart, double left)
         }
     }
     if (!(low <= high)) low = high = 0;
-    scale s = { .low = low - 0.5, .high = high + 0.5, .begin = left, .end = WIDTH - RIGHT };
+    const double half = fmax(0.5, 1e-9 * fabs(high)); /* larger values have no halves */
+    scale s = { .low = low - half, .high = high + half, .begin = left, .end = WIDTH - RIGHT };
     s.tick = fmax(1, tick_distance(s.high - s.low, X_TICKS));
     return s;
 }
 
-/* Widened to whole ticks, or powers of ten. */
+/* The range of all lines' values, extended to whole ticks. */
 static scale y_scale(const ls__chart_panel *p, double top)
 {
+    scale s = { .is_log = p->log_y, .tick = 1, .begin = top + PLOT_HEIGHT, .end = top };
     double low = p->from_zero && !p->log_y ? 0 : INFINITY,
-           high = p->up_to > 0 ? p->up_to : -INFINITY;
+           high = p->up_to > 0 && !p->log_y ? p->up_to : -INFINITY;
     for (int i = 0; i < p->n_lines; i++)
         for (int64_t k = 0; k < p->lines[i].n; k++) {
             if (!can_draw(p, p->lines[i].y[k])) continue;
-            low = fmin(low, p->lines[i].y[k]);
-            high = fmax(high, p->lines[i].y[k]);
+            const double at = p->log_y ? log10(p->lines[i].y[k]) : p->lines[i].y[k];
+            low = fmin(low, at);
+            high = fmax(high, at);
         }
-    if (!(low <= high)) low = high = p->log_y ? 1 : 0;
-    scale s = { .begin = top + PLOT_HEIGHT, .end = top };
-    if (p->log_y) {
-        s.low = pow(10, floor(log10(low)));
-        s.high = fmax(pow(10, ceil(log10(high))), 10 * s.low);
-        return s;
-    }
+    if (!(low <= high)) low = high = 0;
     if (!(high - low > 1e-9 * fabs(high) && high - low > 1 / HUGE_Y))
-        high = low + fmax(1, fabs(low));
-    s.tick = tick_distance(high - low, Y_TICKS);
+        high = low + (p->log_y ? 1 : fmax(1, fabs(low)));
+    if (!p->log_y) s.tick = tick_distance(high - low, Y_TICKS);
     s.low = floor(low / s.tick) * s.tick;
     s.high = ceil(high / s.tick) * s.tick;
     return s;
@@ -168,21 +159,19 @@ static void draw_y_tick(const drawing *d, const scale *y, double value)
 {
     const double at = position(y, value);
     put_rectangle(d, d->left, at - 0.5, WIDTH - RIGHT - d->left, 1, "#dddddd");
-    put_number(d, d->left - 8, at + TEXT_DROP, "end", value);
+    put_number(d, d->left - 8, at + BASELINE, "end", value);
 }
 
+/* A logarithmic axis has ticks at powers of ten: some of many, or of few also their 2- and 5-fold.
+ */
 static void draw_y_ticks(const drawing *d, const scale *y)
 {
-    const double powers = powers_of(y);
-    for (double k = y->tick > 0 ? round(y->low / y->tick) : 0; y->tick > 0; k++) {
-        if (k > round(y->high / y->tick)) return;
-        draw_y_tick(d, y, k * y->tick);
-    }
-    const double skip = ceil(powers / (2 * Y_TICKS));
-    for (double k = 0; k <= round(powers); k += skip) {
-        draw_y_tick(d, y, y->low * pow(10, k));
-        for (int times = 2; times <= 5 && powers < 2.5 && k < round(powers); times += 3)
-            draw_y_tick(d, y, y->low * pow(10, k) * times);
+    const double first = round(y->low / y->tick), last = round(y->high / y->tick);
+    const double step = ceil((last - first) / (2 * Y_TICKS));
+    for (double k = first; k <= last; k += step) {
+        draw_y_tick(d, y, y->is_log ? pow(10, k) : k * y->tick);
+        for (int times = 2; y->is_log && times <= 5 && last - first <= 2 && k < last; times += 3)
+            draw_y_tick(d, y, pow(10, k) * times);
     }
 }
 
@@ -250,7 +239,7 @@ static void draw_rows(const drawing *d, const ls__chart_panel *p, double top)
     for (int i = 0; i < p->n_rows; i++) {
         const ls__chart_row *row = &p->rows[i];
         const double y = top + i * ROW_HEIGHT;
-        put_text(d, d->left - 8, y + ROW_HEIGHT / 2.0 + TEXT_DROP, "end", "", row->name);
+        put_text(d, d->left - 8, y + ROW_HEIGHT / 2.0 + BASELINE, "end", "", row->name);
         int64_t begin = 0;
         for (int k = 0; k < row->n_spans; k++) {
             const double x = position(&d->x, (double)begin - 0.5);
@@ -275,12 +264,12 @@ static double draw_legend(const drawing *d, const ls__chart_panel *p, double top
             y += LEGEND_LINE;
         }
         put_rectangle(d, x, y + 7, 22, 8, colours[i % LS__CHART_COLOURS]);
-        put_text(d, x + 30, y + LEGEND_LINE / 2.0 + TEXT_DROP, "start", "", p->names[i]);
+        put_text(d, x + 30, y + LEGEND_LINE / 2.0 + BASELINE, "start", "", p->names[i]);
         x += width;
     }
     if (p->n_names > 0) y += LEGEND_LINE;
     if (p->note && *p->note) {
-        put_text(d, d->left, y + LEGEND_LINE / 2.0 + TEXT_DROP, "start", "", p->note);
+        put_text(d, d->left, y + LEGEND_LINE / 2.0 + BASELINE, "start", "", p->note);
         y += LEGEND_LINE;
     }
     return y - top + 6;
@@ -330,8 +319,6 @@ static double draw(ls__text *out, const ls__chart *chart, double height)
     ls__text_put(out, "</svg>\n");
     return bottom + BOTTOM;
 }
-
-/* ---- The text, the file ---- */
 
 ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size)
 {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/loader/loader.h"
+#include "io/safetensors.h"
 #include "nn/net.h"
 #include "optim/schedule.h"
 
@@ -29,6 +30,10 @@ ls_status ls__state_context(const char *call, const ls_training_state *state, ls
                             "%s: the state's members belong to different contexts", call);
     if (state->net && state->optimizer && state->optimizer->net != state->net)
         return ls__fail(*out, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
+    if (state->optimizer && state->optimizer->holds_average)
+        return ls__fail(*out, LS_ERR_INVALID,
+                        "%s: the net holds the moving averages; call ls_optimizer_swap_ema first",
+                        call);
     return LS_OK;
 }
 
@@ -40,12 +45,26 @@ const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *cal
     }
     const size_t n = strlen(path), n_end = strlen(EXTENSION);
     if (n > n_end && strcmp(path + n - n_end, EXTENSION) == 0) return path;
-    char *out = ls__bump_alloc(bump, n + sizeof(EXTENSION));
-    if (!out) {
-        ls__fail_memory(ctx, call, n + sizeof(EXTENSION));
-        return NULL;
-    }
-    memcpy(out, path, n);
-    memcpy(out + n, EXTENSION, sizeof(EXTENSION));
+    const char *out = ls__bump_format(bump, "%s%s", path, EXTENSION);
+    if (!out) ls__fail_memory(ctx, call, n + sizeof(EXTENSION));
     return out;
+}
+
+ls_status ls__checkpoint_check_digest(ls_context *ctx, const char *path, const ls_tensor_file *file,
+                                      bool needed)
+{
+    const char *wrote = ls_tensor_file_metadata(file, LS__CHECKPOINT_DIGEST);
+    if (!wrote && !needed) return LS_OK;
+    if (!wrote)
+        return ls__fail(ctx, LS_ERR_FORMAT,
+                        "'%s' is no checkpoint of a run: its metadata has no '%s'", path,
+                        LS__CHECKPOINT_DIGEST);
+    ls_digest digest;
+    char text[LS_DIGEST_TEXT_SIZE];
+    LS_TRY(ls__tensor_file_digest(file, LS__CHECKPOINT_DIGEST, &digest));
+    if (strcmp(ls_digest_text(digest, text), wrote) == 0) return LS_OK;
+    return ls__fail(ctx, LS_ERR_FORMAT,
+                    "'%s' is damaged, or was changed: the digest of its contents is %s, expected "
+                    "%.40s",
+                    path, text, wrote);
 }

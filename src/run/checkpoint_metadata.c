@@ -1,22 +1,23 @@
 /* checkpoint_metadata.c: the metadata of a checkpoint. Keys and values are texts:
  *
- *   lockstep         version that wrote it
+ *   lockstep         version of the writer
  *   epoch, step      the next step to run
  *   best             the best metric so far
  *   identity         {"seed": "5", ...}; see identity.h
  *   classes          ["cat", "dog"]
  *   mean, std, crop  image preparation: [0.485, ...], [0.229, ...], side or [height, width]
  *   kernels          {"format": "lockstep algorithm cache 1", ...}; see algorithm_cache_file.h
+ *   flattened        {"fc1.weight": 16, ...}: C of linear weights in the order H,W,C
  *   bad_images       {"loader": [[7, "no image"], ...], "validation": []}
  *   optimizer_steps  number of updates
  *   schedule_state   four numbers
  *   skipped_before   with loss scaling: updates skipped before the optimizer was opened
+ *   accumulated      with gradient accumulation: batches since the last update
  *   lockstep digest  digest of the rest of the file (checkpoint_save.c)
  *
- * A resumed run must have the identity that the file holds. */
+ * A resumed run must have the identity in the file. */
 #include "run/checkpoint.h"
 
-#include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "data/loader/loader.h"
@@ -26,7 +27,6 @@
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/algorithm_cache_file.h"
-#include "io/json_text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,38 +40,15 @@ static const long long MAX_COUNT = 1LL << 40; /* of epochs, steps */
 
 /* ---- Text ---- */
 
-static char *copy(ls__bump *bump, const char *format, ...) LS_PRINTF(2, 3);
-static char *copy(ls__bump *bump, const char *format, ...)
+/* Releases json. Numbers are read back exactly. NULL if memory is short or json is NULL. */
+static const char *dump(ls__bump *bump, json_t *json)
 {
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, format, args);
-    char *out = n < 0 ? NULL : ls__bump_alloc(bump, (size_t)n + 1);
-    if (out) vsnprintf(out, (size_t)n + 1, format, again);
-    va_end(again);
-    va_end(args);
-    return out;
-}
-
-/* Numbers are read back exactly. NULL if memory is short or json is NULL. */
-static const char *dump(ls__bump *bump, const json_t *json)
-{
-    char *text;
-    size_t size;
-    if (!ls__json_dump(bump->ctx, json, ls__json_exact(json), &text, &size)) return NULL;
-    char *out = ls__bump_alloc(bump, size + 1);
-    if (out) memcpy(out, text, size);
-    ls__free(bump->ctx, text);
-    return out;
-}
-
-/* The same, and releases json. */
-static const char *dump_new(ls__bump *bump, json_t *json)
-{
-    const char *out = dump(bump, json);
+    LS__IN_C_LOCALE;
+    const size_t flags = ls__json_exact(json), size = json ? json_dumpb(json, NULL, 0, flags) : 0;
+    char *out = size > 0 ? ls__bump_alloc(bump, size + 1) : NULL;
+    const bool good = out && json_dumpb(json, out, size, flags) == size;
     json_decref(json);
-    return out;
+    return good ? out : NULL;
 }
 
 /* Exact in any locale; "inf", "-inf", "nan". */
@@ -79,26 +56,17 @@ static const char *number_text(ls__bump *bump, double value)
 {
     if (isnan(value)) return "nan";
     if (isinf(value)) return value > 0 ? "inf" : "-inf";
-    return dump_new(bump, json_real(value));
+    return dump(bump, json_real(value));
 }
 
 static bool parse_number(const char *text, double *out)
 {
-    static const struct {
-        const char *text;
-        double value;
-    } words[] = { { "nan", NAN }, { "inf", INFINITY }, { "-inf", -INFINITY } };
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(text, words[i].text) != 0) continue;
-        *out = words[i].value;
-        return true;
-    }
     LS__IN_C_LOCALE;
-    json_t *json = text ? json_loads(text, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL) : NULL;
-    const bool good = json_is_real(json);
-    if (good) *out = json_real_value(json);
-    json_decref(json);
-    return good;
+    char *end = NULL;
+    errno = 0;
+    *out = text ? strtod(text, &end) : 0;
+    const bool overflows = isinf(*out) && errno == ERANGE;
+    return end && end != text && *end == '\0' && !overflows;
 }
 
 static bool parse_count(const char *text, int64_t *out)
@@ -130,38 +98,57 @@ static void add(pairs *p, const char *key, const char *value)
     p->items[p->n++] = value;
 }
 
+static void add_count(pairs *p, const char *key, int64_t value)
+{
+    add(p, key, ls__bump_format(p->bump, "%" PRId64, value));
+}
+
 /* The image preparation of the loader, or else of the net's input. */
 static void add_input(pairs *p, const ls_training_state *state)
 {
     if (!state->loader && !state->net) return;
     const ls_input_spec spec =
-        state->loader ? ls_loader_spec(state->loader) : *ls__net_input_spec(state->net);
+        state->loader ? ls_loader_input_spec(state->loader) : *ls__net_input_spec(state->net);
     const int64_t *d = spec.image.shape.dims;
     if (spec.image.dtype != LS_U8 || spec.image.shape.n_dims != 4 || d[3] > 4) return;
-    add(p, "mean", dump_new(p->bump, ls__json_floats(spec.mean, d[3], 0)));
-    add(p, "std", dump_new(p->bump, ls__json_floats(spec.std, d[3], 1)));
-    add(p, "crop",
-        d[1] == d[2] ? copy(p->bump, "%" PRId64, d[1])
-                     : copy(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
+    add(p, "mean", dump(p->bump, ls__json_floats(spec.mean, d[3], 0)));
+    add(p, "std", dump(p->bump, ls__json_floats(spec.std, d[3], 1)));
+    if (d[1] == d[2])
+        add_count(p, "crop", d[1]);
+    else
+        add(p, "crop", ls__bump_format(p->bump, "[%" PRId64 ", %" PRId64 "]", d[1], d[2]));
+}
+
+/* For the export to PyTorch. */
+static void add_flattened(pairs *p, const ls_net *net)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(net);
+    ls__json_builder out = { json_object(), false };
+    for (int64_t i = 0; i < blocks.n_parameters; i++)
+        if (blocks.parameters[i].flattened)
+            ls__json_put(&out, blocks.parameters[i].name,
+                         json_integer(blocks.parameters[i].flattened));
+    json_t *all = ls__json_finish(&out);
+    if (!all || json_object_size(all) > 0)
+        add(p, LS__CHECKPOINT_FLATTENED, dump(p->bump, all));
+    else
+        json_decref(all);
 }
 
 static json_t *bad_samples_json(const ls_loader *loader)
 {
-    json_t *out = json_array();
+    ls__json_builder out = { json_array(), false };
     /* Without replacement a bad sample stops the run; the file may be repaired before it resumes.
      */
     const bool replaces = loader && loader->config.on_bad_image == LS_BAD_IMAGE_SKIP;
     const int64_t n = replaces ? ls_loader_statistics(loader).n_bad : 0;
-    for (int64_t i = 0; out && i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
         json_t *text = ls__json_text(loader->owned.ctx, reason);
-        if (json_array_append_new(out, json_pack("[I, o]", (json_int_t)sample, text)) == 0)
-            continue;
-        json_decref(out);
-        out = NULL;
+        ls__json_append(&out, json_pack("[I, o]", (json_int_t)sample, text));
     }
-    return out;
+    return ls__json_finish(&out);
 }
 
 static bool has_loss_scale(const ls_training_state *state)
@@ -169,32 +156,33 @@ static bool has_loss_scale(const ls_training_state *state)
     return state->optimizer && ls__net_get_blocks(state->optimizer->net).loss_scale;
 }
 
+static bool accumulates(const ls_training_state *state)
+{
+    return state->optimizer && state->optimizer->sum;
+}
+
 static void add_state(pairs *p, const ls_training_state *state)
 {
     if (state->loader)
         add(p, "classes",
-            dump_new(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset)));
+            dump(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset)));
     if (state->loader || state->validation)
         add(p, "bad_images",
-            dump_new(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),
-                                        "validation", bad_samples_json(state->validation))));
+            dump(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),
+                                    "validation", bad_samples_json(state->validation))));
     if (state->optimizer)
-        add(p, "optimizer_steps",
-            copy(p->bump, "%" PRId64, ls_optimizer_step_count(state->optimizer)));
-    if (has_loss_scale(state))
-        add(p, "skipped_before",
-            copy(p->bump, "%" PRId64, ls__optimizer_skipped_before(state->optimizer)));
+        add_count(p, "optimizer_steps", ls_optimizer_step_count(state->optimizer));
+    if (has_loss_scale(state)) add_count(p, "skipped_before", state->optimizer->skipped_before);
+    if (accumulates(state)) add_count(p, "accumulated", state->optimizer->update.n_accumulated);
     if (state->schedule) {
-        double s[LS_SCHEDULE_STATE];
+        double s[LS_SCHEDULE_STATE_SIZE];
         ls_schedule_get_state(state->schedule, s);
-        const char *texts[LS_SCHEDULE_STATE];
-        for (int i = 0; i < LS_SCHEDULE_STATE; i++) {
-            texts[i] = number_text(p->bump, s[i]);
-            p->failed |= !texts[i];
+        const char *all = "";
+        for (int i = 0; i < LS_SCHEDULE_STATE_SIZE && all; i++) {
+            const char *number = number_text(p->bump, s[i]);
+            all = number ? ls__bump_format(p->bump, "%s%s%s", all, i ? " " : "", number) : NULL;
         }
-        if (!p->failed)
-            add(p, "schedule_state",
-                copy(p->bump, "%s %s %s %s", texts[0], texts[1], texts[2], texts[3]));
+        add(p, "schedule_state", all);
     }
 }
 
@@ -203,16 +191,14 @@ ls_status ls__metadata_make(ls__bump *bump, ls_context *ctx, const ls_training_s
 {
     pairs p = { .bump = bump };
     add(&p, "lockstep", ls_version());
-    add(&p, "epoch", copy(bump, "%" PRId64, state->epoch));
-    add(&p, "step", copy(bump, "%" PRId64, state->step));
+    add_count(&p, "epoch", state->epoch);
+    add_count(&p, "step", state->step);
     add(&p, "best", number_text(bump, state->best));
-    add(&p, "identity", dump_new(bump, ls__identity_make(ctx, state)));
+    add(&p, "identity", dump(bump, ls__identity_make(ctx, state)));
     add_input(&p, state);
+    if (state->net) add_flattened(&p, state->net);
     add_state(&p, state);
-    if (state->net) {
-        json_t *selections = ls__algorithm_cache_of_net(ctx, state->net);
-        add(&p, "kernels", dump_new(bump, selections));
-    }
+    if (state->net) add(&p, "kernels", dump(bump, ls__algorithm_cache_of_net(ctx, state->net)));
     for (const char *const *pair = state->metadata; pair && *pair; pair += 2) {
         if (!pair[1])
             return ls__fail(ctx, LS_ERR_INVALID, "ls_checkpoint_save: metadata '%s' has no value",
@@ -267,7 +253,7 @@ static json_t *parse(const checking *c, const char *key)
     return out;
 }
 
-/* The identity to compare: of the members of state, and with an optimizer of the whole run. NULL if
+/* The identity to compare: of the state's members, or with an optimizer of the whole run. NULL if
  * memory is short. */
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
@@ -280,50 +266,45 @@ static json_t *make_comparable(const checking *c, const ls_training_state *state
     return out;
 }
 
-/* Fails if a compared section is missing. */
-static ls_status check_sections(const checking *c, const json_t *there, const json_t *here)
+/* Fails if a section of `here` is missing or differs. */
+static ls_status compare_identities(const checking *c, const json_t *there, json_t *here,
+                                    bool force)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)here, key, value)
+    json_object_foreach(here, key, value)
     {
         if (!json_object_get(there, key))
             return ls__fail(c->ctx, LS_ERR_FORMAT,
                             "'%s' is no checkpoint of such a run: its identity has no '%s'",
                             c->path, key);
     }
-    return LS_OK;
-}
-
-static ls_status check_differences(const checking *c, const json_t *differences, bool force)
-{
+    json_t *differences = ls__identity_differences(there, here, false);
     if (!differences) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    if (json_array_size(differences) == 0) return LS_OK;
-    if (!force) return ls__identity_fail(c->ctx, c->path, differences);
-    size_t i;
-    json_t *difference;
-    json_array_foreach(differences, i, difference)
-    {
+    const size_t n = json_array_size(differences);
+    if (n > 0 && !force) ls__identity_fail(c->ctx, c->path, differences);
+    for (size_t i = 0; i < n && force; i++) {
         char text[LS__MESSAGE_SIZE];
-        ls__warn(c->ctx, "'%s': going on as another run: %.800s", c->path,
+        const json_t *difference = json_array_get(differences, i);
+        ls__warn(c->ctx, "'%s': resuming as another run: %.800s", c->path,
                  ls__identity_text(difference, "there", "here", text, sizeof(text)));
     }
-    return LS_OK;
+    json_decref(differences);
+    return c->ctx->error;
 }
 
-static ls_status check_identity(const checking *c, const ls_training_state *state)
+static ls_status check_identity(const checking *c, const ls_training_state *state,
+                                char weights[LS_DIGEST_TEXT_SIZE])
 {
-    json_t *here = make_comparable(c, state), *there = NULL, *differences = NULL;
-    ls_status status = here ? LS_OK : ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    if (status == LS_OK && json_object_size(here) > 0) {
+    json_t *here = make_comparable(c, state), *there = NULL;
+    if (!here) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
+    ls_status status = LS_OK;
+    if (json_object_size(here) > 0) {
         there = parse(c, "identity");
-        status = there ? check_sections(c, there, here) : c->ctx->error;
-        if (status == LS_OK) {
-            differences = ls__identity_differences(there, here, false);
-            status = check_differences(c, differences, state->force);
-        }
+        const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
+        if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
+        status = there ? compare_identities(c, there, here, state->force) : c->ctx->error;
     }
-    json_decref(differences);
     json_decref(there);
     json_decref(here);
     return status;
@@ -343,7 +324,7 @@ static ls_status read_bad_samples(const checking *c, const json_t *all, const ls
         const json_t *pair = json_array_get(all, i), *sample = json_array_get(pair, 0);
         json_t *reason = json_array_get(pair, 1);
         const int64_t at = json_is_integer(sample) ? json_integer_value(sample) : -1;
-        if (at <= last || at >= ls_dataset_count(loader->dataset) || !json_is_string(reason))
+        if (at <= last || at >= ls_dataset_sample_count(loader->dataset) || !json_is_string(reason))
             return fail_metadata(c, "bad_images", "no pairs of samples and texts");
         const bool restored = ls__json_restore(c->ctx, reason);
         out->samples[i] = last = at;
@@ -370,20 +351,18 @@ static ls_status read_bad_images(const checking *c, const ls_training_state *sta
     return status;
 }
 
-static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_STATE])
+static ls_status read_schedule_state(const checking *c, double out[LS_SCHEDULE_STATE_SIZE])
 {
-    const char *text = ls_tensor_file_metadata(c->file, "schedule_state");
-    char *rest = text ? ls__bump_strdup(c->bump, text) : NULL;
-    if (text && !rest) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
-    for (int i = 0; i < LS_SCHEDULE_STATE; i++) {
-        const char *number = rest;
-        rest = rest ? strchr(rest, ' ') : NULL;
-        if (rest) *rest++ = '\0';
-        const bool last = i == LS_SCHEDULE_STATE - 1;
-        if (!parse_number(number, &out[i]) || !rest != last)
+    const char *text = ls_tensor_file_metadata(c->file, "schedule_state"), *at = text ? text : "";
+    for (int i = 0; i < LS_SCHEDULE_STATE_SIZE; i++) {
+        char number[32];
+        int length = 0;
+        if (sscanf(at, "%31s%n", number, &length) != 1 || !parse_number(number, &out[i]))
             return fail_metadata(c, "schedule_state", text);
+        at += length;
     }
-    return ls__schedule_is_state(out) ? LS_OK : fail_metadata(c, "schedule_state", text);
+    if (*at || !ls__schedule_is_state(out)) return fail_metadata(c, "schedule_state", text);
+    return LS_OK;
 }
 
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
@@ -396,10 +375,11 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     LS_TRY(read_count(&c, "step", &out->step));
     const char *best = ls_tensor_file_metadata(file, "best");
     if (!parse_number(best, &out->best)) return fail_metadata(&c, "best", best);
-    LS_TRY(check_identity(&c, state));
+    LS_TRY(check_identity(&c, state, out->weights));
     LS_TRY(read_bad_images(&c, state, out));
     if (state->optimizer) LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
     if (has_loss_scale(state)) LS_TRY(read_count(&c, "skipped_before", &out->skipped_before));
+    if (accumulates(state)) LS_TRY(read_count(&c, "accumulated", &out->accumulated));
     if (state->schedule) LS_TRY(read_schedule_state(&c, out->schedule));
     return LS_OK;
 }

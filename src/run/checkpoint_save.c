@@ -6,37 +6,34 @@
 #include "base/floats.h"
 #include "backend/backend.h"
 #include "io/safetensors.h"
+#include "optim/optimizer.h"
 
 #include <string.h>
 
 typedef struct writing {
     ls__device *device;
-    ls__records net, optimizer;
+    ls__saved_tensors tensors;
     float *copy; /* host copy of a tensor, if the device has its own memory */
-    float *turned;
+    float *transposed;
 } writing;
 
-static const ls__record *record_at(const writing *w, int64_t i)
-{
-    return i < w->net.n ? &w->net.items[i] : &w->optimizer.items[i - w->net.n];
-}
-
-/* A record's elements in the file's layout; valid until the next call. */
-static ls_status elements_of(const writing *w, const ls__record *record, const void **out,
+/* A tensor's elements in the file's layout; valid until the next call. */
+static ls_status elements_of(const writing *w, const ls__saved_tensor *tensor, const void **out,
                              size_t *bytes)
 {
-    *out = &record->number;
-    *bytes = sizeof record->number;
-    if (!record->memory) return LS_OK;
-    const float *elements = record->memory;
-    *bytes = (size_t)record->count * sizeof(float);
+    *out = &tensor->number;
+    *bytes = sizeof tensor->number;
+    if (!tensor->memory) return LS_OK;
+    const float *elements = tensor->memory;
+    *bytes = (size_t)tensor->count * sizeof(float);
     if (w->copy) {
-        LS_TRY(w->device->backend->read(w->device, w->copy, record->memory, *bytes));
+        LS_TRY(w->device->backend->read(w->device, w->copy, tensor->memory, *bytes));
         elements = w->copy;
     }
-    if (record->transposed) {
-        ls__weights_to_file(w->turned, elements, &record->spec.shape);
-        elements = w->turned;
+    if (tensor->channels) {
+        const int64_t n = tensor->spec.shape.dims[0], channels = tensor->channels;
+        ls__transpose(w->transposed, elements, n, tensor->count / (n * channels), channels);
+        elements = w->transposed;
     }
     *out = elements;
     return LS_OK;
@@ -46,7 +43,8 @@ static ls_status put(void *user, int64_t i, ls__atomic_file *file)
 {
     const void *elements;
     size_t bytes;
-    LS_TRY(elements_of(user, record_at(user, i), &elements, &bytes));
+    const writing *w = user;
+    LS_TRY(elements_of(w, &w->tensors.items[i], &elements, &bytes));
     return ls__atomic_file_write(file, elements, bytes);
 }
 
@@ -59,12 +57,12 @@ static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
     ls__digest_sum sum = { { 0, 0 } };
     for (; (*metadata)[n]; n += 2)
         ls__tensors_digest_text(&sum, (*metadata)[n], (*metadata)[n + 1]);
-    for (int64_t i = 0; i < w->net.n + w->optimizer.n; i++) {
-        const ls__record *record = record_at(w, i);
+    for (int64_t i = 0; i < w->tensors.n; i++) {
+        const ls__saved_tensor *tensor = &w->tensors.items[i];
         const void *elements;
         size_t bytes;
-        LS_TRY(elements_of(w, record, &elements, &bytes));
-        ls__tensors_digest_elements(&sum, record->name, &record->spec, elements, bytes);
+        LS_TRY(elements_of(w, tensor, &elements, &bytes));
+        ls__tensors_digest_elements(&sum, tensor->name, &tensor->spec, elements, bytes);
     }
     const char **sealed = ls__bump_alloc(bump, (n + 3) * sizeof *sealed);
     char *text = ls__bump_alloc(bump, LS_DIGEST_TEXT_SIZE);
@@ -80,19 +78,17 @@ static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
 static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writing *w,
                        const char *const *metadata)
 {
-    const int64_t n = w->net.n + w->optimizer.n;
-    const int64_t largest =
-        w->net.largest > w->optimizer.largest ? w->net.largest : w->optimizer.largest;
-    const size_t bytes = (size_t)largest * sizeof(float);
-    w->turned = ls__bump_alloc(bump, bytes);
+    const int64_t n = w->tensors.n;
+    const size_t bytes = (size_t)w->tensors.largest * sizeof(float);
+    w->transposed = ls__bump_alloc(bump, bytes);
     if (!ctx->device->backend->host_memory) w->copy = ls__bump_alloc(bump, bytes);
     const char **names = ls__bump_alloc(bump, (size_t)n * sizeof *names);
     ls_spec *specs = ls__bump_alloc(bump, (size_t)n * sizeof *specs);
-    if (!w->turned || !names || !specs || (!w->copy && !ctx->device->backend->host_memory))
+    if (!w->transposed || !names || !specs || (!w->copy && !ctx->device->backend->host_memory))
         return ls__fail_memory(ctx, "ls_checkpoint_save", bytes);
     for (int64_t i = 0; i < n; i++) {
-        names[i] = record_at(w, i)->name;
-        specs[i] = record_at(w, i)->spec;
+        names[i] = w->tensors.items[i].name;
+        specs[i] = w->tensors.items[i].spec;
     }
     LS_TRY(seal(ctx, bump, w, &metadata));
     return ls__tensors_write(ctx, path, ls__atomic_file_replace, n, names, specs, put, w, metadata);
@@ -109,8 +105,8 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     if (!path) return ctx->error;
     writing w = { .device = ctx->device };
     const char *const *metadata;
-    LS_TRY(ls__records_of_net(bump, state->net, ls_optimizer_step_count(state->optimizer), &w.net));
-    LS_TRY(ls__records_of_optimizer(bump, state->optimizer, &w.optimizer));
+    if (state->optimizer) LS_TRY(ls__optimizer_begin_average(state->optimizer));
+    LS_TRY(ls__saved_tensors_list(bump, ctx, state->net, state->optimizer, false, &w.tensors));
     LS_TRY(ls__metadata_make(bump, ctx, state, &metadata));
     return write(ctx, bump, path, &w, metadata);
 }

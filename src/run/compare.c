@@ -7,21 +7,18 @@
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Host memory for one value of each side. */
-typedef struct buffers {
-    ls_context *ctx;
-    void *scratch, *elements[2];
-    size_t bytes;
-} buffers;
+enum { SCRATCH = 2, N_BUFFERS };
 
 typedef struct comparison {
     ls__compare_side *sides;
     ls__finding *out;
-    buffers buffers;
     ls_batch batches[2];
+    void *buffers[N_BUFFERS]; /* host memory: a value of each side, and scratch memory */
+    size_t bytes;             /* of each */
 } comparison;
 
 static ls_context *context_of(const ls__compare_side *side)
@@ -31,65 +28,56 @@ static ls_context *context_of(const ls__compare_side *side)
 
 /* ---- Values ---- */
 
-static void close_buffers(buffers *b)
+static void free_buffers(comparison *c)
 {
-    ls__free(b->ctx, b->scratch);
-    for (int i = 0; i < 2; i++) ls__free(b->ctx, b->elements[i]);
-    *b = (buffers){ .ctx = b->ctx };
+    for (int i = 0; i < N_BUFFERS; i++) {
+        ls__free(context_of(&c->sides[0]), c->buffers[i]);
+        c->buffers[i] = NULL;
+    }
+    c->bytes = 0;
 }
 
-static ls_status make_room(buffers *b, size_t bytes)
+static ls_status make_room(comparison *c, size_t bytes)
 {
-    if (bytes <= b->bytes) return LS_OK;
-    close_buffers(b);
-    b->scratch = ls__alloc(b->ctx, bytes);
-    for (int i = 0; i < 2; i++) b->elements[i] = ls__alloc(b->ctx, bytes);
-    if (!b->scratch || !b->elements[0] || !b->elements[1])
-        return ls__fail_memory(b->ctx, "compare", 3 * bytes);
-    b->bytes = bytes;
+    if (bytes <= c->bytes) return LS_OK;
+    ls_context *ctx = context_of(&c->sides[0]);
+    free_buffers(c);
+    for (int i = 0; i < N_BUFFERS; i++) {
+        c->buffers[i] = ls__alloc(ctx, bytes);
+        if (!c->buffers[i]) return ls__fail_memory(ctx, "compare", N_BUFFERS * bytes);
+    }
+    c->bytes = bytes;
     return LS_OK;
 }
 
-/* The rank of a float among all floats of its type; sign: the mask of its sign bit. */
-static int64_t rank_of(uint32_t bits, uint32_t sign)
+/* The rank of a float among all floats of its type. */
+static int64_t rank_of(ls_dtype dtype, const void *element)
 {
+    uint32_t bits;
+    uint16_t half;
+    const bool is_half = dtype != LS_F32;
+    memcpy(is_half ? (void *)&half : &bits, element, ls_dtype_bytes(dtype));
+    if (is_half) bits = half;
+    const uint32_t sign = UINT32_C(1) << (is_half ? 15 : 31);
     const int64_t magnitude = bits & (sign - 1);
     return bits & sign ? -1 - magnitude : magnitude;
 }
 
-static int64_t rank_f32(const void *element)
-{
-    uint32_t bits;
-    memcpy(&bits, element, sizeof(bits));
-    return rank_of(bits, UINT32_C(1) << 31);
-}
-
-static int64_t rank_half(const void *element)
-{
-    uint16_t bits;
-    memcpy(&bits, element, sizeof(bits));
-    return rank_of(bits, UINT32_C(1) << 15);
-}
-
 uint64_t ls__ulps(ls_dtype dtype, const void *a, const void *b)
 {
-    if (dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16) {
-        const bool half = dtype != LS_F32;
-        const int64_t d = half ? rank_half(a) - rank_half(b) : rank_f32(a) - rank_f32(b);
-        return (uint64_t)(d < 0 ? -d : d);
-    }
-    const double d = ls__element_value(dtype, a) - ls__element_value(dtype, b);
-    return (uint64_t)(d < 0 ? -d : d);
+    const bool is_float = dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16;
+    const double d = is_float ? (double)(rank_of(dtype, a) - rank_of(dtype, b))
+                              : ls__element_value(dtype, a) - ls__element_value(dtype, b);
+    return (uint64_t)fabs(d);
 }
 
-/* Adds the differences of both buffers, whose elements are first, first + 1, ..., to the finding.
- */
+/* Puts the differences of both buffers, from element `first` on, into the finding. */
 static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_t count)
 {
     ls__finding *out = c->out;
     const size_t size = ls_dtype_bytes(dtype);
-    const char *a = (const char *)c->buffers.elements[0] + (size_t)first * size;
-    const char *b = (const char *)c->buffers.elements[1] + (size_t)first * size;
+    const char *a = (const char *)c->buffers[0] + (size_t)first * size;
+    const char *b = (const char *)c->buffers[1] + (size_t)first * size;
     out->element = -1;
     out->n_different = 0;
     if (memcmp(a, b, (size_t)count * size) == 0) return;
@@ -102,14 +90,18 @@ static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_
     }
 }
 
-/* Compares two values of one type and shape. */
-static ls_status compare_values(comparison *c, ls_context *const contexts[2],
-                                const ls__trace_value values[2])
+/* Reads a side's value into buffer `into`. The value that is compared with it has equal bytes. */
+static ls_status read_value(comparison *c, int side, const ls__trace_value *value, int into)
 {
-    const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);
-    LS_TRY(make_room(&c->buffers, bytes));
-    for (int i = 0; i < 2; i++)
-        LS_TRY(ls__trace_read(contexts[i], &values[i], c->buffers.scratch, c->buffers.elements[i]));
+    LS_TRY(make_room(c, (size_t)value->count * ls_dtype_bytes(value->dtype)));
+    return ls__trace_read(context_of(&c->sides[side]), value, c->buffers[SCRATCH],
+                          c->buffers[into]);
+}
+
+/* Compares both sides' values, of one type and shape. */
+static ls_status compare_values(comparison *c, const ls__trace_value values[2])
+{
+    for (int i = 0; i < 2; i++) LS_TRY(read_value(c, i, &values[i], i));
     compare_buffers(c, values[0].dtype, 0, values[0].count);
     return LS_OK;
 }
@@ -120,41 +112,44 @@ static ls_status read_batches(comparison *c, bool labels)
 {
     for (int i = 0; i < 2; i++) {
         const ls_tensor *tensor = labels ? c->batches[i].labels : c->batches[i].images;
-        LS_TRY(make_room(&c->buffers, ls_tensor_bytes(tensor)));
-        LS_TRY(ls_tensor_read(tensor, c->buffers.elements[i], ls_tensor_bytes(tensor)));
+        LS_TRY(make_room(c, ls_tensor_bytes(tensor)));
+        LS_TRY(ls_tensor_read(tensor, c->buffers[i], ls_tensor_bytes(tensor)));
     }
     return LS_OK;
 }
 
-/* Compares sample numbers and labels, then pixels. */
+/* Finds the first place whose sample numbers, labels or pixels differ. */
 static ls_status compare_batches(comparison *c)
 {
     ls__finding *out = c->out;
     const ls_batch *a = &c->batches[0], *b = &c->batches[1];
     const ls_shape *shape = ls_tensor_shape(a->images);
-    out->place = -1;
     if (!ls_shape_equal(shape, ls_tensor_shape(b->images))) {
         out->found = LS__FOUND_BATCH;
         return LS_OK;
     }
-    LS_TRY(read_batches(c, true));
-    int64_t first = a->n; /* index of the first sample number or label that differs */
-    const int32_t *labels[2] = { c->buffers.elements[0], c->buffers.elements[1] };
-    for (int64_t i = a->n - 1; i >= 0; i--)
-        if (a->samples[i] != b->samples[i] || labels[0][i] != labels[1][i]) first = i;
-    for (int i = 0; i < 2 && first < a->n; i++) out->labels[i] = labels[i][first];
     LS_TRY(read_batches(c, false));
-    const int64_t pixels = ls_tensor_count(a->images) / a->n;
-    out->element = -1;
+    const int64_t pixels = ls_tensor_element_count(a->images) / a->n;
     int64_t place = 0;
-    for (; place < a->n && place <= first; place++) {
+    for (; place < a->n; place++) {
         compare_buffers(c, ls_tensor_dtype(a->images), place * pixels, pixels);
-        if (out->element >= 0 || place == first) break;
+        if (out->element >= 0) break;
+    }
+    LS_TRY(read_batches(c, true));
+    const int32_t *labels[2] = { c->buffers[0], c->buffers[1] };
+    for (int64_t i = 0; i < place; i++) {
+        if (a->samples[i] == b->samples[i] && labels[0][i] == labels[1][i]) continue;
+        place = i;
+        out->element = -1; /* these images are equal */
+        out->n_different = 0;
     }
     if (place == a->n) return LS_OK;
     out->found = LS__FOUND_BATCH;
     out->place = place;
-    for (int i = 0; i < 2; i++) out->samples[i] = c->batches[i].samples[place];
+    for (int i = 0; i < 2; i++) {
+        out->samples[i] = c->batches[i].samples[place];
+        out->labels[i] = labels[i][place];
+    }
     out->value = (ls__trace_value){
         .role = "image", .dtype = ls_tensor_dtype(a->images), .shape = *shape, .count = pixels
     };
@@ -174,12 +169,13 @@ static bool next_op(comparison *c, int side)
     return ls__net_step_op(c->sides[side].net, &out->ops[side]);
 }
 
+/* n_before: elements that the op's earlier outputs have. */
 static void set_found(comparison *c, ls__found found, const ls__trace_value *value,
-                      int64_t written_before)
+                      int64_t n_before)
 {
     c->out->found = found;
     c->out->value = *value;
-    c->out->fault_element = written_before + c->out->element;
+    c->out->fault_element = n_before + c->out->element;
 }
 
 /* Runs one side's next reorders. Each must write the values that it reads, independently of the
@@ -187,7 +183,6 @@ static void set_found(comparison *c, ls__found found, const ls__trace_value *val
 static ls_status run_reorders(comparison *c, int side)
 {
     ls_net *net = c->sides[side].net;
-    ls_context *const contexts[2] = { context_of(&c->sides[side]), context_of(&c->sides[side]) };
     const ls__trace_op *op = &c->out->ops[side];
     while (next_op(c, side) && (op->moves || op->again)) {
         if (op->again) {
@@ -196,14 +191,9 @@ static ls_status run_reorders(comparison *c, int side)
         }
         ls__trace_value values[2];
         for (int i = 0; i < 2; i++) ls__net_step_value(net, op, i, &values[i]);
-        const size_t bytes = (size_t)values[0].count * ls_dtype_bytes(values[0].dtype);
-        LS_TRY(make_room(&c->buffers, bytes));
-        /* The op may overwrite its input, so that is read before. */
-        LS_TRY(ls__trace_read(contexts[0], &values[0], c->buffers.scratch,
-                              c->buffers.elements[1 - side]));
+        LS_TRY(read_value(c, side, &values[0], 1 - side)); /* now: the op may overwrite it */
         LS_TRY(ls__net_step_next(net));
-        LS_TRY(
-            ls__trace_read(contexts[0], &values[1], c->buffers.scratch, c->buffers.elements[side]));
+        LS_TRY(read_value(c, side, &values[1], side));
         compare_buffers(c, values[0].dtype, 0, values[0].count);
         if (c->out->element < 0) continue;
         set_found(c, LS__FOUND_OP, &values[1], 0);
@@ -224,7 +214,6 @@ static bool same_op(const ls__trace_op *a, const ls__trace_op *b)
 static ls_status compare_operands(comparison *c, bool outputs)
 {
     ls__finding *out = c->out;
-    ls_context *const contexts[2] = { context_of(&c->sides[0]), context_of(&c->sides[1]) };
     int64_t n_written = 0;
     for (int i = 0; i < out->ops[0].n_values; i++) {
         ls__trace_value values[2];
@@ -236,7 +225,7 @@ static ls_status compare_operands(comparison *c, bool outputs)
             out->found = LS__FOUND_PROGRAM;
             return LS_OK;
         }
-        LS_TRY(compare_values(c, contexts, values));
+        LS_TRY(compare_values(c, values));
         if (out->element >= 0) {
             set_found(c, outputs ? LS__FOUND_OP : LS__FOUND_STATE, &values[0], n_written);
             return LS_OK;
@@ -252,13 +241,13 @@ static ls_status compare_ops(comparison *c)
     while (out->found == LS__FOUND_NOTHING) {
         for (int i = 0; i < 2 && out->found == LS__FOUND_NOTHING; i++) LS_TRY(run_reorders(c, i));
         if (out->found != LS__FOUND_NOTHING || out->ops[0].n_values + out->ops[1].n_values == 0)
-            break;
+            return LS_OK;
         if (!same_op(&out->ops[0], &out->ops[1])) {
             out->found = LS__FOUND_PROGRAM;
-            break;
+            return LS_OK;
         }
         LS_TRY(compare_operands(c, false));
-        if (out->found != LS__FOUND_NOTHING) break;
+        if (out->found != LS__FOUND_NOTHING) return LS_OK;
         for (int i = 0; i < 2; i++) LS_TRY(ls__net_step_next(c->sides[i].net));
         LS_TRY(compare_operands(c, true));
     }
@@ -282,24 +271,18 @@ static ls_status advance(ls__compare_side *side)
     return LS_OK;
 }
 
-static bool same_digests(const ls_step_digest *a, const ls_step_digest *b)
-{
-    return ls_digest_equal(a->batch, b->batch) && ls_digest_equal(a->gradients, b->gradients) &&
-           ls_digest_equal(a->weights, b->weights) &&
-           memcmp(&a->loss, &b->loss, sizeof(a->loss)) == 0;
-}
-
 /* Compares a step's digests with the run log, if there is one. */
 static ls_status check_run_log(ls__compare_side *side, int64_t step, const ls_step_digest *digest)
 {
     if (!side->run_log || side->diverged >= 0) return LS_OK;
     ls_context *ctx = context_of(side);
     int64_t n_steps;
-    LS_TRY(ls_run_log_count(ctx, side->run_log, &n_steps));
+    LS_TRY(ls_run_log_step_count(ctx, side->run_log, &n_steps));
     if (step >= n_steps) return LS_OK;
-    ls_step_digest wrote;
-    LS_TRY(ls_run_log_read(ctx, side->run_log, step, &wrote));
-    if (!same_digests(&wrote, digest)) side->diverged = step;
+    ls_step_digest logged;
+    LS_TRY(ls_run_log_read(ctx, side->run_log, step, &logged));
+    _Static_assert(sizeof(logged) == 7 * sizeof(uint64_t), "ls_step_digest has no padding");
+    if (memcmp(&logged, digest, sizeof(logged)) != 0) side->diverged = step;
     return LS_OK;
 }
 
@@ -318,59 +301,69 @@ static ls_status replay_step(ls__compare_side *side)
     ls_batch batch;
     ls_step_digest digest;
     LS_TRY(next_batch(side, &batch));
-    const double lr = ls_schedule_lr(side->schedule, side->epoch, side->step);
+    const double lr = ls__optimizer_lr(side->optimizer, side->schedule, side->epoch, side->step);
     LS_TRY(ls_net_step(side->net, side->optimizer, &batch, lr));
     LS_TRY(ls_net_digest(side->net, &batch, &digest));
     LS_TRY(check_run_log(side, steps_done(side), &digest));
     return advance(side);
 }
 
+/* state LS__MAX_STATES: the moving average. */
 static ls__trace_value state_value(const ls_optimizer *opt, int state,
                                    const ls__parameter *parameter)
 {
+    const bool average = state == LS__MAX_STATES;
+    float *block = average ? opt->average : opt->states[state];
     ls__trace_value value = { .parameter = parameter->name,
                               .dtype = LS_F32,
                               .shape = parameter->shape,
                               .count = parameter->count,
-                              .memory = ls__optimizer_state_block(opt, state) + parameter->offset };
-    snprintf(value.role, sizeof(value.role), "%s", ls_optimizer_state_name(opt, state));
+                              .memory = block + parameter->offset };
+    snprintf(value.role, sizeof(value.role), "%s",
+             average ? "moving average" : ls_optimizer_state_name(opt, state));
     return value;
 }
 
-static bool same_entries(const ls__net_blocks *a, const ls__net_blocks *b)
+static bool same_shapes(const ls__net_blocks *a, const ls__net_blocks *b)
 {
     for (int64_t i = 0; i < a->n_parameters && i < b->n_parameters; i++)
         if (!ls_shape_equal(&a->parameters[i].shape, &b->parameters[i].shape)) return false;
     return a->n_parameters == b->n_parameters;
 }
 
-/* Compares the optimizers' states, which are not in the digests of weights. Different models are
- * found by the next step. */
+/* Compares a state of the optimizers, or their moving averages, as state_value counts them. */
+static ls_status compare_state(comparison *c, int state)
+{
+    ls_optimizer *const opts[2] = { c->sides[0].optimizer, c->sides[1].optimizer };
+    const ls__net_blocks blocks = ls__net_get_blocks(c->sides[0].net);
+    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+        const ls__parameter *parameter = &blocks.parameters[i];
+        if (parameter->kind == LS_PARAMETER_BUFFER && state < LS__MAX_STATES) continue;
+        const ls__trace_value values[2] = { state_value(opts[0], state, parameter),
+                                            state_value(opts[1], state, parameter) };
+        LS_TRY(compare_values(c, values));
+        if (c->out->element < 0) continue;
+        set_found(c, LS__FOUND_EARLIER, &values[1], 0);
+        return LS_OK;
+    }
+    return LS_OK;
+}
+
+/* Compares what is not in the digests of weights. Different models are found by the next step. */
 static ls_status compare_states(comparison *c)
 {
     ls_optimizer *const opts[2] = { c->sides[0].optimizer, c->sides[1].optimizer };
     const ls__net_blocks blocks = ls__net_get_blocks(c->sides[0].net);
     const ls__net_blocks others = ls__net_get_blocks(c->sides[1].net);
-    ls_context *const contexts[2] = { context_of(&c->sides[0]), context_of(&c->sides[1]) };
     const int n_states = ls_optimizer_state_count(opts[0]);
-    if (!same_entries(&blocks, &others) || n_states != ls_optimizer_state_count(opts[1]))
+    if (!same_shapes(&blocks, &others) || n_states != ls_optimizer_state_count(opts[1]))
         return LS_OK;
-    for (int s = 0; s < n_states; s++) {
-        for (int64_t e = 0; e < blocks.n_parameters; e++) {
-            const ls__parameter *parameter = &blocks.parameters[e];
-            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
-            const ls__trace_value values[2] = { state_value(opts[0], s, parameter),
-                                                state_value(opts[1], s, parameter) };
-            LS_TRY(compare_values(c, contexts, values));
-            if (c->out->element < 0) continue;
-            set_found(c, LS__FOUND_EARLIER, &values[1], 0);
-            return LS_OK;
-        }
-    }
-    return LS_OK;
+    for (int s = 0; s < n_states && c->out->found == LS__FOUND_NOTHING; s++)
+        LS_TRY(compare_state(c, s));
+    if (c->out->found != LS__FOUND_NOTHING || !opts[0]->average || !opts[1]->average) return LS_OK;
+    for (int i = 0; i < 2; i++) LS_TRY(ls__optimizer_begin_average(opts[i]));
+    return compare_state(c, LS__MAX_STATES);
 }
-
-/* ---- Both ---- */
 
 static ls_status compare_step(comparison *c)
 {
@@ -378,15 +371,16 @@ static ls_status compare_step(comparison *c)
     for (int i = 0; i < 2; i++) {
         ls__compare_side *side = &c->sides[i];
         LS_TRY(next_batch(side, &c->batches[i]));
-        out->lrs[i] = ls_schedule_lr(side->schedule, side->epoch, side->step);
+        out->lrs[i] = ls__optimizer_lr(side->optimizer, side->schedule, side->epoch, side->step);
     }
     LS_TRY(compare_batches(c));
     if (out->found == LS__FOUND_NOTHING &&
         memcmp(&out->lrs[0], &out->lrs[1], sizeof(out->lrs[0])) != 0)
         out->found = LS__FOUND_LR;
     for (int i = 0; i < 2; i++)
-        LS_TRY(ls__net_step_begin(c->sides[i].net, &c->sides[i].optimizer->update, &c->batches[i],
-                                  out->lrs[i]));
+        LS_TRY(ls__net_step_begin(c->sides[i].net,
+                                  ls__optimizer_update_of(c->sides[i].optimizer, &c->batches[i]),
+                                  &c->batches[i], out->lrs[i]));
     LS_TRY(compare_ops(c));
     for (int i = 0; i < 2; i++) {
         LS_TRY(ls__net_step_end(c->sides[i].net));
@@ -429,7 +423,7 @@ static ls_status replay(comparison *c)
 
 ls_status ls__compare_runs(ls__compare_side sides[2], int64_t step, ls__finding *out)
 {
-    comparison c = { .sides = sides, .out = out, .buffers.ctx = context_of(&sides[0]) };
+    comparison c = { .sides = sides, .out = out };
     *out = (ls__finding){ .step = step, .place = -1, .side = -1, .element = -1 };
     ls_status status = LS_OK;
     for (int i = 0; i < 2 && status == LS_OK; i++) status = start(&sides[i], step);
@@ -437,6 +431,6 @@ ls_status ls__compare_runs(ls__compare_side sides[2], int64_t step, ls__finding 
     out->epoch = sides[0].epoch;
     out->step_in_epoch = sides[0].step;
     if (status == LS_OK && out->found == LS__FOUND_NOTHING) status = compare_step(&c);
-    close_buffers(&c.buffers);
+    free_buffers(&c);
     return status;
 }

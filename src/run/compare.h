@@ -1,5 +1,6 @@
 /* compare.h: the first divergence of two runs. Both are opened in this process, each with a context
- * and executors of its own, and replayed to a step. That step then runs op by op on both sides.
+ * and execution settings of its own, and replayed to a step. That step then runs op by op on both
+ * sides.
  *
  * All outputs are compared in the order of execution, so the first op whose outputs differ had
  * equal inputs and caused the divergence. Values are compared bit by bit, by logical element, in
@@ -54,12 +55,13 @@ typedef struct ls__finding {
      * input: `side` is the side whose reorder is wrong, and -1 for other ops. */
     ls__trace_op ops[2];
     int side;
-    ls__trace_value value; /* not in _PROGRAM; of _EARLIER role and entry */
+    ls__trace_value value; /* not in _PROGRAM; of _EARLIER the parameter and role */
 
     /* The first element that differs in the value; -1 if none. LS__FOUND_BATCH: the
      * value is the image at `place`, with role "image" and shape [H,W,C]. */
     int64_t element, n_different;
-    int64_t fault_element; /* the same, counted over all outputs of the op, as in ls__fault */
+    int64_t
+        fault_element; /* the same, counted over all outputs of the op, as in ls__injected_fault */
     double values[2];
     uint64_t ulps; /* distance in representable numbers; for integers the difference */
 } ls__finding;

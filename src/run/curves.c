@@ -61,7 +61,8 @@ ls_status ls__curves_save(ls_context *ctx, const char *dir, const char *title, b
     double *columns = ls__alloc(ctx, bytes);
     ls_status status;
     if (n == 0)
-        status = ls__fail(ctx, LS_ERR_DATA, "%s/metrics.jsonl: no epoch is complete", dir);
+        status = ls__fail(ctx, LS_ERR_DATA,
+                          "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
     else if (!path || !columns)
         status = ls__fail_memory(ctx, dir, bytes);
     else

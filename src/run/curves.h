@@ -4,9 +4,9 @@
 
 #include <lockstep/context.h>
 
-/* Writes DIR/curves.svg: loss and top-1 accuracy of each epoch in DIR/metrics.jsonl, in training
- * and, if there is any, in validation. log_loss: a logarithmic axis for the loss. LS_ERR_DATA
- * if no epoch is complete. */
+/* Writes DIR/curves.svg: loss and top-1 accuracy of each epoch in DIR/metrics.jsonl, of training
+ * and of validation if the run has it. log_loss: a logarithmic axis for the loss. LS_ERR_DATA if no
+ * epoch is complete. */
 ls_status ls__curves_save(ls_context *ctx, const char *dir, const char *title, bool log_loss);
 
 #endif

@@ -14,12 +14,18 @@
  *   "decoders"    of images, with their versions
  *   "loader"      settings that are not 0
  *   "validation"  the same two of state->validation
- *   "model"       digest, parameters, names of frozen parameters, if any
+ *   "model"       digest, parameters, names of frozen parameters, if any, digest of the weights
+ *                 that the run began with, if they were loaded
  *   "optimizer", "schedule"   name and settings
  *   "kernels"     op: kernel, for ops that the net has used
  *
  * NULL if memory is short, with the error in the context. */
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state);
+
+/* The identity of a net that was built to resume has no digest of the weights that the run began
+ * with, because they are not loaded again: takes it from the stored identity. Returns it; NULL if
+ * `here` has its own, or `there` has none. */
+const char *ls__identity_adopt_weights(json_t *here, const json_t *there);
 
 /* The list of {"field": "optimizer.momentum", "there": 0.9, "here": 0.8}, in the order of `here`;
  * null stands for a missing value. Kernels are compared only for ops that both have, because a run

@@ -30,34 +30,34 @@ static size_t digits_of(double value)
     return digits;
 }
 
-size_t ls__json_digits(const json_t *json)
+static size_t most_digits(const json_t *json)
 {
     size_t most = json_is_real(json) ? digits_of(json_real_value(json)) : DECIMAL_DIGITS, i;
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)json, key, value)
     {
-        const size_t digits = ls__json_digits(value);
+        const size_t digits = most_digits(value);
         if (digits > most) most = digits;
     }
     json_array_foreach(json, i, value)
     {
-        const size_t digits = ls__json_digits(value);
+        const size_t digits = most_digits(value);
         if (digits > most) most = digits;
     }
     return most;
 }
 
-size_t ls__json_exact(const json_t *json)
+json_t *ls__json_finish(ls__json_builder *builder)
 {
-    return JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(ls__json_digits(json));
+    if (!builder->failed) return builder->json;
+    json_decref(builder->json);
+    return NULL;
 }
 
-ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
-                          char **out, size_t *size)
+size_t ls__json_exact(const json_t *json)
 {
-    const bool good = ls__json_dump(ctx, json, flags | ls__json_exact(json), out, size);
-    return good ? LS_OK : ls__fail_memory(ctx, path, *size);
+    return JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(most_digits(json));
 }
 
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
@@ -65,7 +65,8 @@ ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *fil
 {
     char *text;
     size_t size;
-    LS_TRY(ls__json_format(ctx, path, json, JSON_INDENT(2), &text, &size));
+    if (!ls__json_dump(ctx, json, JSON_INDENT(2) | ls__json_exact(json), &text, &size))
+        return ls__fail_memory(ctx, path, size);
     ls_status status = ls__atomic_file_write(file, text, size);
     ls__free(ctx, text);
     return status == LS_OK ? ls__atomic_file_write(file, "\n", 1) : status;
@@ -98,14 +99,10 @@ ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REA
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)
 {
-    json_t *out = json_array();
-    for (int64_t i = 0; out && i < n; i++) {
-        const double value = ls__shortest(values[i] != 0 ? values[i] : fallback);
-        if (json_array_append_new(out, json_real(value)) == 0) continue;
-        json_decref(out);
-        out = NULL;
-    }
-    return out;
+    ls__json_builder out = { json_array(), false };
+    for (int64_t i = 0; i < n; i++)
+        ls__json_append(&out, json_real(ls__shortest(values[i] != 0 ? values[i] : fallback)));
+    return ls__json_finish(&out);
 }
 
 json_t *ls__json_text(ls_context *ctx, const char *text)
@@ -127,10 +124,10 @@ json_t *ls__json_text(ls_context *ctx, const char *text)
 /* The byte of a leading \xE9; 0 if the text begins otherwise. */
 static int escaped_byte(const char *text)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    if (text[0] != '\\' || text[1] != 'x' || !text[2] || !text[3]) return 0;
-    const char *high = strchr(digits, text[2]), *low = strchr(digits, text[3]);
-    return high && low ? (int)(16 * (high - digits) + (low - digits)) : 0;
+    unsigned byte;
+    int n = 0;
+    const bool is_read = *text == '\\' && sscanf(text, "\\x%2X%n", &byte, &n) == 1;
+    return is_read && n == 4 ? (int)byte : 0;
 }
 
 bool ls__json_restore(ls_context *ctx, json_t *text)
@@ -150,12 +147,8 @@ bool ls__json_restore(ls_context *ctx, json_t *text)
 
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)
 {
-    json_t *out = json_array();
-    for (int i = 0; out && i < ls_dataset_class_count(dataset); i++) {
-        if (json_array_append_new(out, ls__json_text(ctx, ls_dataset_class_name(dataset, i))) == 0)
-            continue;
-        json_decref(out);
-        out = NULL;
-    }
-    return out;
+    ls__json_builder out = { json_array(), false };
+    for (int i = 0; i < ls_dataset_class_count(dataset); i++)
+        ls__json_append(&out, ls__json_text(ctx, ls_dataset_class_name(dataset, i)));
+    return ls__json_finish(&out);
 }

@@ -6,12 +6,30 @@
 #include <jansson.h>
 #include <lockstep/data.h>
 
-/* The digits (JSON_REAL_PRECISION) with which all numbers are read back exactly: 15, which prints
- * 0.1 as 0.1, or 17 if a number needs more. */
-size_t ls__json_digits(const json_t *json);
-
-/* jansson's flags for any value: exact numbers, keys in their order. */
+/* jansson's flags for any value: keys in their order, and numbers that are read back exactly, with
+ * 15 digits, which print 0.1 as 0.1, or up to 17 if a number needs more. */
 size_t ls__json_exact(const json_t *json);
+
+/* An object or array under construction; `failed` = memory was short. Each call takes over the
+ * reference to a value; NULL is a failure. */
+typedef struct ls__json_builder {
+    json_t *json;
+    bool failed;
+} ls__json_builder;
+static inline void ls__json_put(ls__json_builder *b, const char *key, json_t *value)
+{
+    b->failed |= json_object_set_new(b->json, key, value) != 0;
+}
+static inline void ls__json_put_text(ls__json_builder *b, const char *key, const char *value)
+{
+    ls__json_put(b, key, json_string(value));
+}
+static inline void ls__json_append(ls__json_builder *b, json_t *value)
+{
+    b->failed |= json_array_append_new(b->json, value) != 0;
+}
+/* The object or array; NULL if memory was short. */
+json_t *ls__json_finish(ls__json_builder *builder);
 
 /* Members of an object; 0 or NULL where they are missing or of another type. */
 static inline long long ls__json_get_integer(const json_t *object, const char *key)
@@ -29,10 +47,6 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);
 /* The same into an open file; path is for errors. */
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
                          const json_t *json);
-/* Any value as text, laid out by jansson's flags, without an end of line and without a 0 byte:
- * *size bytes from the context's allocator. path is for errors. */
-ls_status ls__json_format(ls_context *ctx, const char *path, const json_t *json, size_t flags,
-                          char **out, size_t *size);
 
 enum { LS__JSON_REASON_SIZE = 256 };
 /* Reads a regular file; duplicate keys are an error. On failure *out is NULL and `reason` is the
@@ -48,7 +62,7 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback);
 json_t *ls__json_text(ls_context *ctx, const char *text);
 /* The inverse: afterwards json_string_value gives the original bytes. False if memory is short. */
 bool ls__json_restore(ls_context *ctx, json_t *text);
-/* The class names, escaped so. */
+/* The class names, escaped like that. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "io/json_text.h"
 #include "run/json.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +23,17 @@ typedef struct text {
     size_t size, capacity;
 } text;
 
-/* Rows are kept as text, because objects would take ten times the memory and fragment the heap. */
 struct ls__metrics {
     ls_context *ctx;
     char *paths[N_KINDS];
     int64_t sizes[N_KINDS]; /* bytes that this process has written; UNKNOWN = none yet */
-    text lines;             /* all rows, as in the file of JSON lines */
-    int64_t n_rows;
-    json_t *last; /* the last row, or NULL */
+    json_t *rows;           /* of epochs 1, 2, 3, ... */
 };
+
+static const json_t *last_row(const ls__metrics *m)
+{
+    return json_array_get(m->rows, json_array_size(m->rows) - 1);
+}
 
 /* ---- Rows as text ---- */
 
@@ -53,7 +56,8 @@ static ls_status put_json(ls__metrics *m, text *t, const json_t *json)
 {
     char *bytes;
     size_t size;
-    LS_TRY(ls__json_format(m->ctx, m->paths[JSONL], json, 0, &bytes, &size));
+    if (!ls__json_dump(m->ctx, json, ls__json_exact(json), &bytes, &size))
+        return ls__fail_memory(m->ctx, m->paths[JSONL], size);
     const ls_status status = put(m, t, bytes, size);
     ls__free(m->ctx, bytes);
     return status;
@@ -64,7 +68,7 @@ static ls_status put_csv_line(ls__metrics *m, text *t, const json_t *row)
 {
     const char *key, *separator = "";
     json_t *value;
-    json_object_foreach(m->last, key, value)
+    json_object_foreach((json_t *)last_row(m), key, value)
     {
         const json_t *cell = json_object_get(row, key);
         LS_TRY(put(m, t, separator, strlen(separator)));
@@ -75,20 +79,29 @@ static ls_status put_csv_line(ls__metrics *m, text *t, const json_t *row)
     return put(m, t, "\n", 1);
 }
 
-static ls_status put_csv(ls__metrics *m, text *t)
+static ls_status put_row(ls__metrics *m, kind k, text *t, const json_t *row)
 {
-    LS__IN_C_LOCALE;
-    if (!m->last) return LS_OK;
-    LS_TRY(put_csv_line(m, t, NULL));
-    const char *at = m->lines.bytes, *end = at + m->lines.size;
-    for (const char *next; at < end; at = next) {
-        next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
-        json_t *row = json_loadb(at, (size_t)(next - at), 0, NULL);
-        if (!row) return ls__fail_memory(m->ctx, m->paths[CSV], (size_t)(next - at));
-        const ls_status status = put_csv_line(m, t, row);
-        json_decref(row);
-        LS_TRY(status);
+    const char *key, *separator = "{\"";
+    json_t *value;
+    if (k == CSV) return put_csv_line(m, t, row);
+    /* Value by value, because the digits of one must not depend on the others. */
+    json_object_foreach((json_t *)row, key, value)
+    {
+        LS_TRY(put(m, t, separator, strlen(separator)));
+        LS_TRY(put(m, t, key, strlen(key)));
+        LS_TRY(put(m, t, "\": ", 3));
+        LS_TRY(put_json(m, t, value));
+        separator = ", \"";
     }
+    return put(m, t, "}\n", 2);
+}
+
+static ls_status put_all(ls__metrics *m, kind k, text *t)
+{
+    size_t i;
+    const json_t *row;
+    if (k == CSV && last_row(m)) LS_TRY(put_csv_line(m, t, NULL));
+    json_array_foreach(m->rows, i, row) LS_TRY(put_row(m, k, t, row));
     return LS_OK;
 }
 
@@ -96,17 +109,16 @@ static ls_status put_csv(ls__metrics *m, text *t)
 
 static ls_status write_whole(ls__metrics *m, kind k)
 {
-    text csv = { 0 };
-    const text *t = k == CSV ? &csv : &m->lines;
+    text t = { 0 };
     m->sizes[k] = UNKNOWN;
-    ls_status status = k == CSV ? put_csv(m, &csv) : LS_OK;
-    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t->bytes, t->size);
-    if (status == LS_OK) m->sizes[k] = (int64_t)t->size;
-    ls__free(m->ctx, csv.bytes);
+    ls_status status = put_all(m, k, &t);
+    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t.bytes, t.size);
+    if (status == LS_OK) m->sizes[k] = (int64_t)t.size;
+    ls__free(m->ctx, t.bytes);
     return status;
 }
 
-/* Appends the text and flushes it. An incomplete write is cut off. */
+/* Appends the text and flushes it. Removes an incomplete write. */
 static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
 {
     const off_t begin = (off_t)m->sizes[k];
@@ -125,13 +137,12 @@ static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
     }
     m->sizes[k] = UNKNOWN;
     const ls_status status = ls__fail_errno(m->ctx, error, "writing '%s'", m->paths[k]);
-    if (ftruncate(fd, begin) != 0) return status; /* a resumed run cuts it */
+    if (ftruncate(fd, begin) != 0) return status; /* a resumed run truncates it */
     return status;
 }
 
-/* Appends the last row, whose line is given. A file that is missing or that others changed is
- * rewritten. */
-static ls_status write_row(ls__metrics *m, kind k, const text *line)
+/* Appends the last row. Rewrites a file that is missing or that was changed by others. */
+static ls_status write_row(ls__metrics *m, kind k)
 {
     int fd;
     int64_t size;
@@ -139,92 +150,70 @@ static ls_status write_row(ls__metrics *m, kind k, const text *line)
     if (m->sizes[k] == UNKNOWN ||
         ls__open_regular(m->paths[k], O_WRONLY, &fd, &size, reason) != LS_OK)
         return write_whole(m, k);
-    text csv = { 0 };
+    text t = { 0 };
     ls_status status = LS_OK;
     if (size != m->sizes[k]) {
         status = write_whole(m, k);
     } else {
-        if (k == CSV) status = put_csv_line(m, &csv, m->last);
-        if (status == LS_OK) status = write_end(m, k, fd, k == CSV ? &csv : line);
+        status = put_row(m, k, &t, last_row(m));
+        if (status == LS_OK) status = write_end(m, k, fd, &t);
     }
-    ls__free(m->ctx, csv.bytes);
+    ls__free(m->ctx, t.bytes);
     close(fd);
     return status;
 }
 
-static bool same_columns(json_t *a, json_t *b)
+static bool same_columns(const json_t *a, const json_t *b)
 {
-    void *i = json_object_iter(a), *j = json_object_iter(b);
+    void *i = json_object_iter((json_t *)a), *j = json_object_iter((json_t *)b);
     while (i && j && strcmp(json_object_iter_key(i), json_object_iter_key(j)) == 0) {
-        i = json_object_iter_next(a, i);
-        j = json_object_iter_next(b, j);
+        i = json_object_iter_next((json_t *)a, i);
+        j = json_object_iter_next((json_t *)b, j);
     }
     return !i && !j;
-}
-
-/* Takes over the reference to the row and appends its line. */
-static ls_status keep_row(ls__metrics *m, json_t *row)
-{
-    const size_t size = m->lines.size;
-    ls_status status = put_json(m, &m->lines, row);
-    if (status == LS_OK) status = put(m, &m->lines, "\n", 1);
-    if (status != LS_OK) {
-        m->lines.size = size;
-        json_decref(row);
-        return status;
-    }
-    json_decref(m->last);
-    m->last = row;
-    m->n_rows++;
-    return LS_OK;
 }
 
 /* The JSON lines are written first: they show the next process that the CSV file may be incomplete.
  */
 ls_status ls__metrics_append(ls__metrics *m, json_t *row)
 {
-    const size_t begin = m->lines.size;
-    if (!row || !same_columns(row, m->last)) m->sizes[CSV] = UNKNOWN;
-    if (!row) return ls__fail_memory(m->ctx, m->paths[JSONL], 0);
-    LS_TRY(keep_row(m, row));
-    const text line = { .bytes = m->lines.bytes + begin, .size = m->lines.size - begin };
-    LS_TRY(write_row(m, JSONL, &line));
-    return write_row(m, CSV, &line);
+    if (!row || !same_columns(row, last_row(m))) m->sizes[CSV] = UNKNOWN;
+    if (json_array_append_new(m->rows, row) != 0)
+        return ls__fail_memory(m->ctx, m->paths[JSONL], 0);
+    LS_TRY(write_row(m, JSONL));
+    return write_row(m, CSV);
 }
 
 /* ---- Opening ---- */
-
-/* Rows are those of epochs 1, 2, 3, ... */
-static ls_status take_row(ls__metrics *m, json_t *row, int line)
-{
-    const int64_t epoch = ls__json_get_integer(row, "epoch");
-    if (epoch == m->n_rows + 1) return keep_row(m, row);
-    json_decref(row);
-    return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d is not that of epoch %" PRId64,
-                    m->paths[JSONL], line, m->n_rows + 1);
-}
 
 /* is_longer: other bytes follow the rows that are kept, for example an incomplete line. */
 static ls_status parse_rows(ls__metrics *m, const char *at, const char *end, int64_t last_epoch,
                             bool *is_longer)
 {
     LS__IN_C_LOCALE;
-    for (int line = 1; at < end && m->n_rows < last_epoch; line++) {
+    int64_t n = 0;
+    for (; at < end && n < last_epoch; n++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const size_t length = (size_t)((newline ? newline : end) - at);
         json_error_t error;
         json_t *row = json_loadb(at, length, 0, &error);
         if (!row)
-            return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %d: not JSON: %s", m->paths[JSONL],
-                            line, error.text);
-        LS_TRY(take_row(m, row, line));
+            return ls__fail(m->ctx, LS_ERR_FORMAT, "%s: line %" PRId64 ": not JSON: %s",
+                            m->paths[JSONL], n + 1, error.text);
+        const bool is_next = ls__json_get_integer(row, "epoch") == n + 1;
+        if (json_array_append_new(m->rows, row) != 0)
+            return ls__fail_memory(m->ctx, m->paths[JSONL], 0);
+        if (!is_next)
+            return ls__fail(m->ctx, LS_ERR_FORMAT,
+                            "%s: line %" PRId64 " is not that of epoch %" PRId64, m->paths[JSONL],
+                            n + 1, n + 1);
         at += length + 1;
     }
     *is_longer = at != end;
-    if (m->n_rows == last_epoch) return LS_OK;
+    if (n == last_epoch) return LS_OK;
     return ls__fail(m->ctx, LS_ERR_DATA,
                     "%s: has %" PRId64 " rows of the %" PRId64 " epochs that are done",
-                    m->paths[JSONL], m->n_rows, last_epoch);
+                    m->paths[JSONL], n, last_epoch);
 }
 
 static ls_status load_rows(ls__metrics *m, int64_t last_epoch)
@@ -250,10 +239,10 @@ ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch,
     *out = NULL;
     ls__metrics *m = ls__zalloc(ctx, sizeof(*m));
     if (!m) return ls__fail_memory(ctx, dir, sizeof(*m));
-    *m = (ls__metrics){ .ctx = ctx, .sizes = { UNKNOWN, UNKNOWN } };
+    *m = (ls__metrics){ .ctx = ctx, .sizes = { UNKNOWN, UNKNOWN }, .rows = json_array() };
     m->paths[JSONL] = ls__format(ctx, "%s/metrics.jsonl", dir);
     m->paths[CSV] = ls__format(ctx, "%s/metrics.csv", dir);
-    const bool good = m->paths[JSONL] && m->paths[CSV];
+    const bool good = m->rows && m->paths[JSONL] && m->paths[CSV];
     const ls_status status =
         good ? load_rows(m, last_epoch) : ls__fail_memory(ctx, dir, strlen(dir));
     if (status == LS_OK)
@@ -268,13 +257,12 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__metrics *m = *metrics;
     *metrics = NULL;
     if (!m) return;
-    json_decref(m->last);
-    ls__free(m->ctx, m->lines.bytes);
+    json_decref(m->rows);
     for (int k = 0; k < N_KINDS; k++) ls__free(m->ctx, m->paths[k]);
     ls__free(m->ctx, m);
 }
 
-/* Reads rows up to the first incomplete one, which a run may be writing. */
+/* Reads rows up to an incomplete last line, which a run may be writing. */
 static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out, char message[512])
 {
     unsigned char *bytes = NULL;
@@ -290,11 +278,24 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out,
     LS__IN_C_LOCALE;
     *out = json_array();
     const char *line = bytes ? (const char *)bytes : "", *end;
-    while (*out && (end = strchr(line, '\n')) &&
-           json_array_append_new(*out, json_loadb(line, (size_t)(end - line), 0, NULL)) == 0)
-        line = end + 1;
+    status = *out ? LS_OK : LS_ERR_MEMORY;
+    for (; status == LS_OK && (end = strchr(line, '\n')); line = end + 1) {
+        json_t *row = json_loadb(line, (size_t)(end - line), 0, NULL);
+        if (json_is_object(row) && json_array_append(*out, row) == 0) {
+            json_decref(row);
+            continue;
+        }
+        json_decref(row);
+        status = LS_ERR_DATA;
+        snprintf(message, 512, "%.400s/metrics.jsonl: line %zu is damaged", dir,
+                 json_array_size(*out) + 1);
+    }
     ls__free(ctx, bytes);
-    return *out ? LS_OK : LS_ERR_MEMORY;
+    if (status != LS_OK) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows)

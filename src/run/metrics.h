@@ -1,8 +1,8 @@
-/* metrics.h: a run's metrics, a row per epoch, as DIR/metrics.jsonl (one JSON object a line) and
- * DIR/metrics.csv. The first row of a process writes both files whole, later ones are added at
- * their ends and flushed. A killed process may leave part of a line: the resumed run cuts it, with
- * all rows of epochs after its checkpoint. Numbers are read back exactly, so that
- * schedules which follow a metric can be replayed. */
+/* metrics.h: a run's metrics, a row per epoch, as DIR/metrics.jsonl (one JSON object per line) and
+ * DIR/metrics.csv. The first row of a process rewrites both files, later ones are appended and
+ * flushed. If a process is killed, its last line may be incomplete. The resumed run removes it and
+ * all rows of epochs after its checkpoint. Numbers are read back exactly, so that schedules that
+ * depend on a metric can be replayed. */
 #ifndef LS_RUN_METRICS_H
 #define LS_RUN_METRICS_H
 
@@ -11,11 +11,11 @@
 
 typedef struct ls__metrics ls__metrics;
 
-/* Keeps the file's rows up to epoch last_epoch, none of which may be missing, and cuts later rows
- * off both files. */
+/* Keeps the rows up to epoch last_epoch, all of which must be in the file, and removes later rows
+ * from both files. */
 ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch, ls__metrics **out);
-/* Adds a row, a flat object of numbers and nulls, to both files. Takes over the reference;
- * row NULL = LS_ERR_MEMORY. */
+/* Adds a row, a flat object of numbers and nulls, to both files. Takes over the reference; NULL is
+ * LS_ERR_MEMORY. */
 ls_status ls__metrics_append(ls__metrics *metrics, json_t *row);
 void ls__metrics_close(ls__metrics **metrics);
 

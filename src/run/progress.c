@@ -3,27 +3,26 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 void ls__progress_write(const ls__progress *p, char out[LS__PROGRESS_TEXT])
 {
     LS__IN_C_LOCALE;
-    snprintf(out, LS__PROGRESS_TEXT, "%lld %a %a %a %lld %a %a", (long long)p->best_epoch,
-             p->sums.loss, p->sums.top1, p->sums.top5, (long long)p->sums.n_images, p->seconds,
+    snprintf(out, LS__PROGRESS_TEXT, "%" PRId64 " %a %a %a %" PRId64 " %a %a", p->best_epoch,
+             p->sums.loss, p->sums.top1, p->sums.top5, p->sums.n_images, p->seconds,
              p->wait_seconds);
 }
 
 bool ls__progress_read(const char *text, ls__progress *out)
 {
     LS__IN_C_LOCALE;
-    long long n = -1, best_epoch = -1;
     ls__progress p = { 0 };
-    const bool good = text &&
-                      sscanf(text, "%lld %la %la %la %lld %la %la", &best_epoch, &p.sums.loss,
-                             &p.sums.top1, &p.sums.top5, &n, &p.seconds, &p.wait_seconds) == 7 &&
-                      best_epoch >= 0 && n >= 0;
-    p.sums.n_images = n;
-    p.best_epoch = best_epoch;
+    const bool good =
+        text &&
+        sscanf(text, "%" SCNd64 " %la %la %la %" SCNd64 " %la %la", &p.best_epoch, &p.sums.loss,
+               &p.sums.top1, &p.sums.top5, &p.sums.n_images, &p.seconds, &p.wait_seconds) == 7 &&
+        p.best_epoch >= 0 && p.sums.n_images >= 0;
     if (good) *out = p;
     return good;
 }

@@ -45,15 +45,16 @@ bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
 {
     DIR *folder = opendir(dir);
     *name = '\0';
-    for (const struct dirent *parameter; folder && (parameter = readdir(folder));)
-        if (!is_of_run(parameter->d_name) && (!*name || strcmp(parameter->d_name, name) < 0))
-            snprintf(name, LS__FILE_NAME_SIZE, "%s", parameter->d_name);
+    for (const struct dirent *file; folder && (file = readdir(folder));)
+        if (!is_of_run(file->d_name) && (!*name || strcmp(file->d_name, name) < 0))
+            snprintf(name, LS__FILE_NAME_SIZE, "%s", file->d_name);
     if (folder) closedir(folder);
     return *name != '\0';
 }
 
-/* Makes the folder `path`, whose name begins at `name`, and flushes the parent folder to disk:
- * otherwise a power failure could lose the whole run. An unreadable parent can't be flushed. */
+/* Makes the folder `path`, whose name begins at `name`, and flushes the parent folder to disk,
+ * because a power failure could otherwise lose the whole run. An unreadable parent can't be
+ * flushed. */
 static int make_folder(char *path, char *name)
 {
     if (mkdir(path, 0777) != 0) return errno;
@@ -114,11 +115,11 @@ static void unlock(ls__owned *owned)
 /* True if the context already holds the lock through another file handle. */
 static bool holds(const ls_context *ctx, int fd)
 {
-    struct stat wanted, held;
-    if (fstat(fd, &wanted) != 0) return false;
+    struct stat file, held;
+    if (fstat(fd, &file) != 0) return false;
     for (const ls__owned *o = ctx->last_owned; o; o = o->previous)
         if (o->close == unlock && fstat(((const folder_lock *)o)->fd, &held) == 0 &&
-            held.st_dev == wanted.st_dev && held.st_ino == wanted.st_ino)
+            held.st_dev == file.st_dev && held.st_ino == file.st_ino)
             return true;
     return false;
 }
@@ -147,8 +148,9 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
     return error == 0 || no_locks ? LS_OK : fail_errno(ctx, dir, error);
 }
 
-ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
+ls_status ls__run_folder_lock(ls_context *ctx, const char *dir, ls__owned **out)
 {
+    if (out) *out = NULL;
     LS__ENTER(ctx);
     folder_lock *lock = ls__zalloc(ctx, sizeof(*lock));
     if (!lock) return ls__fail_memory(ctx, "the run folder's lock", sizeof(*lock));
@@ -158,9 +160,11 @@ ls_status ls__run_folder_lock(ls_context *ctx, const char *dir)
     ls_status status = take(ctx, dir, lock, &taken);
     const int error = status == LS_OK && taken ? ls__folder_sweep(dir) : 0;
     if (error != 0) status = fail_errno(ctx, dir, error);
-    if (status == LS_OK)
-        ls__own(ctx, &lock->owned, unlock);
-    else
+    if (status != LS_OK) {
         unlock(&lock->owned);
-    return status;
+        return status;
+    }
+    ls__own(ctx, &lock->owned, unlock);
+    if (out) *out = &lock->owned;
+    return LS_OK;
 }

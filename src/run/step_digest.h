@@ -1,4 +1,4 @@
-/* step_digest.h: digests of a step, read back asynchronously. */
+/* step_digest.h: digests of a step, read back asynchronously, and their line in a run log. */
 #ifndef LS_RUN_STEP_DIGEST_H
 #define LS_RUN_STEP_DIGEST_H
 
@@ -7,14 +7,15 @@
 #include <lockstep/run_log.h>
 
 typedef struct ls__step_digest {
-    ls__readback readback; /* a device_part of run_log_digest.c */
-    ls_tensor images;      /* type and shape only: the memory may hold another batch by now */
-    ls_tensor labels;      /* context NULL = no labels */
+    ls__readback readback;     /* device_digests of run_log_digest.c */
+    ls_tensor images;          /* type and shape only: the memory may hold another batch by now */
+    ls_tensor labels, targets; /* context NULL = none */
     ls__digest_sum samples;
     int64_t n_samples;
     size_t gradient_bytes, value_bytes;
     int n_losses;
-    double *weights; /* of the losses */
+    double *weights;      /* of the losses */
+    const float **losses; /* their addresses on the device */
 } ls__step_digest;
 
 /* Queues the computation and the readback of the digests. */
@@ -22,5 +23,11 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
 /* Waits for the readback. */
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out);
 void ls__step_digest_close(ls__step_digest *digest);
+
+enum {
+    LS__STEP_DIGITS = 12,
+    LS__LINE_SIZE = LS__STEP_DIGITS + 1 + 32 + 1 + 16 + 1 + 32 + 1 + 32 + 1 /* with its '\n' */
+};
+void ls__run_log_format(int64_t step, const ls_step_digest *digest, char out[LS__LINE_SIZE + 1]);
 
 #endif

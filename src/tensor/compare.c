@@ -12,13 +12,7 @@
 
 double ls__element_value(ls_dtype dtype, const void *element)
 {
-    union {
-        float f32;
-        uint16_t u16;
-        int64_t i64;
-        int32_t i32;
-        uint8_t u8;
-    } v;
+    ls__element v;
     memcpy(&v, element, ls_dtype_bytes(dtype));
     switch (dtype) {
     case LS_F32: return (double)v.f32;
@@ -34,7 +28,7 @@ double ls__element_value(ls_dtype dtype, const void *element)
 /* a - b of two elements whose bits differ; infinite instead of NaN. */
 static double distance(ls_dtype dtype, const void *a, const void *b)
 {
-    if (dtype == LS_I64) { /* close values may both be inexact as double */
+    if (dtype == LS_I64) { /* as doubles, close values may be equal */
         int64_t x, y;
         memcpy(&x, a, sizeof(x));
         memcpy(&y, b, sizeof(y));
@@ -47,7 +41,7 @@ static double distance(ls_dtype dtype, const void *a, const void *b)
 /* Partial sums of a comparison. */
 typedef struct comparison {
     ls_difference difference;
-    double squares_apart, squares_b;
+    double sum_d2, sum_b2; /* of the squares of differences, and of b */
 } comparison;
 
 static void compare_elements(comparison *c, ls_dtype dtype, const char *a, const char *b,
@@ -56,10 +50,10 @@ static void compare_elements(comparison *c, ls_dtype dtype, const char *a, const
     const size_t bytes = ls_dtype_bytes(dtype);
     for (int64_t i = 0; i < n; i++, a += bytes, b += bytes) {
         const double value = ls__element_value(dtype, b);
-        c->squares_b += value * value;
+        c->sum_b2 += value * value;
         if (memcmp(a, b, bytes) == 0) continue;
         const double d = distance(dtype, a, b);
-        c->squares_apart += d * d;
+        c->sum_d2 += d * d;
         if (d > c->difference.max_absolute) c->difference.max_absolute = d;
         if (c->difference.n_different++ == 0) c->difference.first = first + i;
     }
@@ -83,7 +77,7 @@ ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_differenc
         LS_TRY(ls__table(b)->read(ctx->device, host_b, (char *)b->data + offset, bytes));
         compare_elements(&c, a->dtype, host_a, host_b, first, n);
     }
-    if (c.squares_apart > 0.0) c.difference.relative_l2 = sqrt(c.squares_apart / c.squares_b);
+    if (c.sum_d2 > 0.0) c.difference.relative_l2 = sqrt(c.sum_d2 / c.sum_b2);
     if (isnan(c.difference.relative_l2)) c.difference.relative_l2 = INFINITY;
     *out = c.difference;
     return LS_OK;
@@ -94,14 +88,14 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     LS__ENTER(tensor ? tensor->owned.ctx : NULL);
     ls_context *ctx = tensor->owned.ctx;
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_digest: out is NULL");
-    ls__readback late;
-    LS_TRY(ls__readback_open(&late, ctx, "ls_tensor_digest", sizeof(ls__digest_sum)));
-    ls_status status = ls__readback_clear(&late);
-    if (status == LS_OK) status = ls__tensor_digest_queue(tensor, late.memory);
-    if (status == LS_OK) status = ls__readback_send(&late);
-    if (status == LS_OK) status = ls__readback_wait(&late);
-    if (status == LS_OK) *out = ls__tensor_digest_finish(tensor, late.host);
-    ls__readback_close(&late);
+    ls__readback readback;
+    LS_TRY(ls__readback_open(&readback, ctx, "ls_tensor_digest", sizeof(ls__digest_sum)));
+    ls_status status = ls__readback_clear(&readback);
+    if (status == LS_OK) status = ls__tensor_digest_queue(tensor, readback.memory);
+    if (status == LS_OK) status = ls__readback_send(&readback);
+    if (status == LS_OK) status = ls__readback_wait(&readback);
+    if (status == LS_OK) *out = ls__tensor_digest_finish(tensor, readback.host);
+    ls__readback_close(&readback);
     return status;
 }
 
@@ -115,26 +109,25 @@ ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum
 {
     ls__digest_sum sum = *elements;
     ls_digest out;
-    /* type and shape, at positions beyond all elements */
+    /* Type and shape have positions beyond all elements. */
     uint64_t position = UINT64_MAX;
     ls__digest_word(&sum, (uint64_t)tensor->dtype, position--);
     ls__digest_word(&sum, (uint64_t)tensor->shape.n_dims, position--);
-    for (int i = 0; i < tensor->shape.n_dims; i++) {
+    for (int i = 0; i < tensor->shape.n_dims; i++)
         ls__digest_word(&sum, (uint64_t)tensor->shape.dims[i], position--);
-    }
     ls__digest_finish(&sum, tensor->bytes);
-    memcpy(out.lanes, sum.lanes, sizeof(out.lanes));
+    memcpy(out.words, sum.words, sizeof(out.words));
     return out;
 }
 
 bool ls_digest_equal(ls_digest a, ls_digest b)
 {
-    return a.lanes[0] == b.lanes[0] && a.lanes[1] == b.lanes[1];
+    return a.words[0] == b.words[0] && a.words[1] == b.words[1];
 }
 
 const char *ls_digest_text(ls_digest digest, char buffer[LS_DIGEST_TEXT_SIZE])
 {
-    snprintf(buffer, LS_DIGEST_TEXT_SIZE, "%016llx%016llx", (unsigned long long)digest.lanes[0],
-             (unsigned long long)digest.lanes[1]);
+    snprintf(buffer, LS_DIGEST_TEXT_SIZE, "%016llx%016llx", (unsigned long long)digest.words[0],
+             (unsigned long long)digest.words[1]);
     return buffer;
 }

@@ -35,11 +35,11 @@ static ls_tensor *open_unset(ls_context *ctx, const char *call, ls_dtype dtype, 
         return NULL;
     }
     char text[LS_SHAPE_TEXT_SIZE];
-    const int64_t count = ls_shape_count(&shape);
+    const int64_t count = ls_shape_element_count(&shape);
     if (count < 0 || (uint64_t)count > PTRDIFF_MAX / ls_dtype_bytes(dtype)) {
         ls__fail(ctx, LS_ERR_SHAPE, "%s: shape %s with %d dimensions: %s", call,
                  ls_shape_text(&shape, text, sizeof(text)), shape.n_dims,
-                 "wanted at most 6, none negative, in fewer than 2^63 bytes");
+                 "expected at most 6, none negative, in fewer than 2^63 bytes");
         return NULL;
     }
     ls_tensor *tensor = ls__zalloc(ctx, sizeof(*tensor));
@@ -67,38 +67,35 @@ ls_tensor *ls_tensor_open(ls_context *ctx, ls_dtype dtype, ls_shape shape)
 {
     LS__ENTER_NULL(ctx);
     ls_tensor *tensor = open_unset(ctx, "ls_tensor_open", dtype, shape);
-    if (tensor && ls__table(tensor)->clear(ctx->device, tensor->data, tensor->bytes) != LS_OK) {
+    if (tensor && ls__table(tensor)->clear(ctx->device, tensor->data, tensor->bytes) != LS_OK)
         ls_tensor_close(&tensor);
-    }
     return tensor;
 }
 
-ls_tensor *ls_tensor_from(ls_context *ctx, ls_dtype dtype, ls_shape shape, const void *data)
+ls_tensor *ls_tensor_from_data(ls_context *ctx, ls_dtype dtype, ls_shape shape, const void *data)
 {
     LS__ENTER_NULL(ctx);
-    ls_tensor *tensor = open_unset(ctx, "ls_tensor_from", dtype, shape);
+    ls_tensor *tensor = open_unset(ctx, "ls_tensor_from_data", dtype, shape);
     if (!tensor) return NULL;
-    if (!data && tensor->bytes > 0) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_from: data is NULL");
-        ls_tensor_close(&tensor);
-    } else if (ls__table(tensor)->write(ctx->device, tensor->data, data, tensor->bytes) != LS_OK) {
-        ls_tensor_close(&tensor);
-    }
+    const ls_status status =
+        data || tensor->bytes == 0
+            ? ls__table(tensor)->write(ctx->device, tensor->data, data, tensor->bytes)
+            : ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_from_data: data is NULL");
+    if (status != LS_OK) ls_tensor_close(&tensor);
     return tensor;
 }
 
 void ls_tensor_close(ls_tensor **tensor)
 {
     if (!tensor || !*tensor) return;
-    ls_tensor *t = *tensor;
+    if (!(*tensor)->view) ls__disown_and_close(&(*tensor)->owned);
     *tensor = NULL;
-    if (!t->view) ls__disown_and_close(&t->owned);
 }
 
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data)
 {
     *out = (ls_tensor){ .owned.ctx = ctx, .dtype = dtype, .shape = shape, .data = data };
-    out->count = ls_shape_count(&shape);
+    out->count = ls_shape_element_count(&shape);
     out->bytes = (size_t)out->count * ls_dtype_bytes(dtype);
     out->view = true;
 }
@@ -113,7 +110,7 @@ const ls_shape *ls_tensor_shape(const ls_tensor *tensor)
     return tensor ? &tensor->shape : NULL;
 }
 
-int64_t ls_tensor_count(const ls_tensor *tensor)
+int64_t ls_tensor_element_count(const ls_tensor *tensor)
 {
     return tensor ? tensor->count : 0;
 }
@@ -136,13 +133,11 @@ void *ls_tensor_data(ls_tensor *tensor)
 static ls_status check_transfer(const ls_tensor *tensor, const char *call, const void *host,
                                 size_t bytes)
 {
-    if (bytes != tensor->bytes) {
+    if (bytes != tensor->bytes)
         return ls__fail(context_of(tensor), LS_ERR_INVALID, "%s: got %zu bytes, the tensor has %zu",
                         call, bytes, tensor->bytes);
-    }
-    if (!host && bytes > 0) {
+    if (!host && bytes > 0)
         return ls__fail(context_of(tensor), LS_ERR_INVALID, "%s: host memory is NULL", call);
-    }
     return LS_OK;
 }
 
@@ -167,13 +162,11 @@ ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_t
     LS__ENTER(context_of(a));
     LS__ENTER(context_of(b));
     ls_context *ctx = context_of(a);
-    if (ctx != context_of(b)) {
+    if (ctx != context_of(b))
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the tensors belong to different contexts", call);
-    }
-    if (same_type && a->dtype != b->dtype) {
+    if (same_type && a->dtype != b->dtype)
         return ls__fail(ctx, LS_ERR_TYPE, "%s: the tensors are %s and %s", call,
                         ls_dtype_name(a->dtype), ls_dtype_name(b->dtype));
-    }
     if (!ls_shape_equal(&a->shape, &b->shape)) {
         char text[2][LS_SHAPE_TEXT_SIZE];
         return ls__fail(ctx, LS_ERR_SHAPE, "%s: the tensors have shapes %s and %s", call,
@@ -215,8 +208,8 @@ static float round_to_odd(double value)
     return nextafterf(f, value > (double)f ? INFINITY : -INFINITY);
 }
 
-/* Truncates towards zero and saturates; NaN gives 0. low and high are exact in double or, as 2^63-1
- * is not, one below a double. */
+/* Truncates towards zero and saturates; NaN gives 0. low and high are exact as doubles, except
+ * 2^63-1, which is one below a double. */
 static int64_t to_integer(double value, int64_t low, int64_t high)
 {
     if (isnan(value)) return 0;
@@ -229,13 +222,7 @@ static int64_t to_integer(double value, int64_t low, int64_t high)
 static size_t encode(ls_dtype dtype, double value, unsigned char out[8])
 {
     const size_t bytes = ls_dtype_bytes(dtype);
-    union {
-        float f32;
-        uint16_t u16;
-        int64_t i64;
-        int32_t i32;
-        uint8_t u8;
-    } v = { .i64 = 0 };
+    ls__element v = { .i64 = 0 };
     switch (dtype) {
     case LS_F32: v.f32 = (float)value; break;
     case LS_BF16: v.u16 = ls__f32_to_bf16(round_to_odd(value)); break;
@@ -256,10 +243,9 @@ ls_status ls_tensor_fill(ls_tensor *tensor, double value)
     tensor->checked_classes = 0;
     unsigned char element[8], pattern[4096];
     const size_t element_bytes = encode(tensor->dtype, value, element);
-    for (size_t i = 0; i < sizeof(pattern); i += element_bytes) {
+    for (size_t i = 0; i < sizeof(pattern); i += element_bytes)
         memcpy(pattern + i, element, element_bytes);
-    }
-    /* writes the pattern once, then doubles it on the device */
+    /* The pattern is written once, then doubled on the device. */
     const ls__backend *table = ls__table(tensor);
     char *data = tensor->data;
     size_t done = tensor->bytes < sizeof(pattern) ? tensor->bytes : sizeof(pattern);

@@ -16,8 +16,7 @@ struct ls_tensor {
      * all labels; 0 = unknown. Each write of the elements sets it to 0. */
     const int32_t *host_copy;
     int64_t checked_classes;
-    bool view; /* data is borrowed; the tensor is part of another object and is never closed
-                  alone */
+    bool view; /* data is borrowed, and ls_tensor_close does nothing */
 };
 
 /* The device's table of operations: ls__table(tensor)->read(...). */
@@ -29,15 +28,22 @@ static inline const ls__backend *ls__table(const ls_tensor *tensor)
 /* Makes `out` a view of `data`, which must outlive it. shape must be valid. */
 void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape shape, void *data);
 
-/* The two halves of ls_tensor_digest. The first queues the addition of the elements' sum to *sum,
- * in device memory. The second makes the digest of that sum and the tensor's dtype, shape and size.
- */
+/* The two halves of ls_tensor_digest. The first queues the addition of the elements to *sum, in
+ * device memory. The second makes the digest of that sum and the tensor's dtype, shape and size. */
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
 
 /* Fails on a kept error and on tensors of different contexts, shapes or types. */
 ls_status ls__tensor_check_pair(const char *call, const ls_tensor *a, const ls_tensor *b,
                                 bool same_type);
+
+typedef union ls__element {
+    float f32;
+    uint16_t u16;
+    int64_t i64;
+    int32_t i32;
+    uint8_t u8;
+} ls__element;
 
 /* One element in host memory as a number. */
 double ls__element_value(ls_dtype dtype, const void *element);

@@ -6,12 +6,18 @@
 #include "base/floats.h"
 #include "data/loader/loader.h"
 #include "run/checkpoint.h"
+#include "train/predict.h"
 #include <inttypes.h>
 #include <math.h>
 
+ls_status ls__call_listener(const ls__listener *listener, const ls_event *event)
+{
+    return listener->on_event ? listener->on_event(listener->user, event) : LS_OK;
+}
+
 ls_status ls__notify(const ls__listener *listener, const ls_event *event)
 {
-    const ls_status status = listener->on_event ? listener->on_event(listener->user, event) : LS_OK;
+    const ls_status status = ls__call_listener(listener, event);
     if (status == LS_OK) return LS_OK;
     return ls__fail(listener->ctx, status, "the callback for events returned: %s",
                     ls_status_text(status));
@@ -31,14 +37,14 @@ static ls_status fail_nonfinite(const ls__tally *t, const ls_results *r)
     const char *loss = isnan(r->loss) ? "nan" : r->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
     const char *path = ls_dataset_sample_path(t->loader->dataset, t->samples[at][0]);
     const int n_known = (int)(n < LS__TALLY_SAMPLES ? n : LS__TALLY_SAMPLES);
-    (void)ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
-                                                .validation = t->validation,
-                                                .epoch = r->epoch,
-                                                .step = r->step,
-                                                .loss = r->loss,
-                                                .samples = t->samples[at],
-                                                .n_samples = n_known,
-                                                .batch_size = n });
+    (void)ls__call_listener(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
+                                                       .validation = t->validation,
+                                                       .epoch = r->epoch,
+                                                       .step = r->step,
+                                                       .loss = r->loss,
+                                                       .samples = t->samples[at],
+                                                       .n_samples = n_known,
+                                                       .batch_size = n });
     return ls__fail(t->listener.ctx, LS_ERR_NONFINITE,
                     "the loss is %s in %s, epoch %" PRId64 ", step %" PRId64
                     "; the batch's first image is sample %" PRId64 "%s%s",
@@ -74,12 +80,17 @@ ls_status ls__tally_begin(const ls__tally *t)
     return LS_OK;
 }
 
-ls_status ls__tally_add(ls__tally *t, const ls_batch *batch)
+static void begin_batch(ls__tally *t, const ls_batch *batch)
 {
     const int64_t at = t->n_begun++ % LS__TALLY_BATCHES;
     t->n_samples[at] = batch->n;
     for (int64_t i = 0; i < batch->n && i < LS__TALLY_SAMPLES; i++)
         t->samples[at][i] = batch->samples[i];
+}
+
+ls_status ls__tally_add(ls__tally *t, const ls_batch *batch)
+{
+    begin_batch(t, batch);
     return add_all(t, ls_net_results);
 }
 
@@ -90,10 +101,27 @@ ls_status ls__tally_finish(ls__tally *t)
 
 /* ---- A pass ---- */
 
-static ls_status evaluate_batch(ls__tally *t, const ls_batch *batch, ls_event *event, double waited)
+/* The results of the mean probabilities instead of the net's, which are dropped. */
+static ls_status add_flipped(ls__tally *t, ls__prediction *p, const ls_batch *batch)
 {
-    LS_TRY(ls_net_evaluate(t->net, batch));
-    LS_TRY(ls__tally_add(t, batch));
+    ls_results results;
+    LS_TRY(ls__predict(p, "ls_evaluate", batch));
+    LS_TRY(ls__tally_begin(t));
+    LS_TRY(ls__prediction_results(p, batch, &results));
+    begin_batch(t, batch);
+    return add(t, &results);
+}
+
+static ls_status evaluate_batch(ls__tally *t, ls__prediction *p, const ls_batch *batch,
+                                ls_event *event, double waited)
+{
+    if (p->test_time_flip) {
+        LS_TRY(add_flipped(t, p, batch));
+    } else {
+        LS_TRY(ls_net_evaluate(t->net, batch));
+        LS_TRY(ls__tally_add(t, batch));
+    }
+    event->probabilities = p->probabilities;
     event->step = batch->step;
     event->batch = batch;
     event->averages = ls__averages(t->sums);
@@ -108,6 +136,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     ls__tally tally = {
         .net = net, .loader = loader, .sums = out, .listener = listener, .validation = true
     };
+    ls__prediction prediction = { .net = net, .test_time_flip = config->test_time_flip };
     ls_event event = { .validation = true, .epoch = epoch };
     *out = (ls__sums){ 0 };
     if (ls_loader_start(loader, 0) != LS_OK || ls__tally_begin(&tally) != LS_OK)
@@ -121,7 +150,8 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     event.step_count = 0;
     while (status == LS_OK && !(stopped = config->stop && *config->stop) &&
            ls_loader_next(loader, &batch))
-        status = evaluate_batch(&tally, &batch, &event, waited);
+        status = evaluate_batch(&tally, &prediction, &batch, &event, waited);
+    ls__prediction_free(&prediction);
     const bool bad_data = status == LS_OK && ls_loader_status(loader) != LS_OK;
     if (status == LS_OK && !bad_data) status = ls__tally_finish(&tally);
     const ls_status ended = ls__notify(
@@ -131,7 +161,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     if (status != LS_OK) return LS_TRAINER_ERROR;
     if (bad_data) return LS_TRAINER_DATA_ERROR;
     stopped |= config->stop && *config->stop;
-    return stopped ? LS_TRAINER_STOPPED : LS_TRAINER_DONE;
+    return stopped ? LS_TRAINER_INTERRUPTED : LS_TRAINER_DONE;
 }
 
 ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
@@ -141,10 +171,11 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
     LS__DEFAULT_FLOATS;
     ls_context *ctx;
     ls__sums sums;
-    *out = (ls_averages){ 0 };
+    if (out) *out = (ls_averages){ 0 };
     if (!net || !loader) return LS_ERR_EARLIER;
     LS_TRY(ls__state_context("ls_evaluate", &(ls_training_state){ .net = net, .loader = loader },
                              &ctx));
+    if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
     ls__evaluate(net, loader, config ? config : &defaults, 0, &sums);
     *out = ls__averages(&sums);
     return ls__has_error(ctx) ? ctx->error : LS_OK;

@@ -1,4 +1,4 @@
-/* evaluate.h: averages of a net's results over the batches of a pass, and how a pass can end. */
+/* evaluate.h: a net's average results over the batches of a pass. */
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
@@ -12,10 +12,12 @@ typedef struct ls__listener {
     void *user;
 } ls__listener;
 ls_status ls__notify(const ls__listener *listener, const ls_event *event);
+/* The same without an error of the context. */
+ls_status ls__call_listener(const ls__listener *listener, const ls_event *event);
 
 ls_averages ls__averages(const ls__sums *sums);
 
-/* Adds a net's results to sums as they arrive, which may be one batch late. */
+/* Adds up a net's results. Those of a batch may arrive after the next batch has been queued. */
 enum { LS__TALLY_BATCHES = 2, LS__TALLY_SAMPLES = 8 };
 typedef struct ls__tally {
     ls_net *net;
@@ -23,20 +25,20 @@ typedef struct ls__tally {
     ls__sums *sums;
     ls__listener listener;
     bool validation;
-    /* Of each queued batch: its first samples, and their number. */
+    /* Of each queued batch: the first samples, and the number of samples. */
     int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES], n_samples[LS__TALLY_BATCHES];
     int64_t n_begun, n_added;
 } ls__tally;
 
-/* Before a pass: drops the results of batches that the caller has run and not read. */
+/* Before a pass: drops unread results of earlier batches. */
 ls_status ls__tally_begin(const ls__tally *tally);
 /* After the net has run a batch. LS_ERR_NONFINITE names the batch whose loss is not finite. */
 ls_status ls__tally_add(ls__tally *tally, const ls_batch *batch);
-/* Waits for the results that are left. */
+/* Waits for the remaining results. */
 ls_status ls__tally_finish(ls__tally *tally);
 
-/* One pass over a loader in evaluation mode. LS_TRAINER_STOPPED: by the flag. The error of any
- * other end than DONE and STOPPED is in the context. `epoch` is that of events. */
+/* One pass over a loader in evaluation mode. LS_TRAINER_INTERRUPTED: config->stop was set. For
+ * other ends than DONE and INTERRUPTED the error is in the context. `epoch` is that of events. */
 ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                             int64_t epoch, ls__sums *out);
 

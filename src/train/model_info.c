@@ -2,10 +2,12 @@
 #include "train/model_info.h"
 
 #include "base/alloc.h"
+#include "base/bump.h"
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "run/checkpoint.h"
 #include "run/json.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,49 +19,87 @@ struct ls_saved_model {
     ls__owned owned;
     char *path;
     ls_model_info info;
-    json_t *classes; /* owns the names of info.classes */
+    json_t *classes; /* owns the names of info.classes, */
+    ls__bump names;  /* or, of weights without metadata, this does */
+    /* Of ls_dataset_split; the fraction is 0 if the validation data are no part of a dataset. */
+    double split_fraction;
+    uint64_t split_seed;
+    bool digest_of_contents;
+    char validation_digest[LS_DIGEST_TEXT_SIZE];
 };
 
-static const char *const stem_words[] = { "auto", "small", "large" };
-static const char *const exif_words[] = { "ignored", "honoured" };
-static const char *const decode_words[] = { "exact", "fast" };
-static const char *const shortcut_words[] = { "projection", "parameter-free" };
+/* Keys whose value is one of a few words, and the index of the word if a file lacks the key; -1:
+ * the key is required. Older files have no decode, because there was only one mode. */
+enum { STEM, SHORTCUTS, EXIF, DECODE, N_WORDS };
+static const struct {
+    const char *key, *words[3];
+    int missing;
+} fields[N_WORDS] = {
+    [STEM] = { "stem", { "auto", "small", "large" }, -1 },
+    [SHORTCUTS] = { "shortcuts", { "projection", "parameter-free" }, -1 },
+    [EXIF] = { "exif", { "ignored", "honoured" }, -1 },
+    [DECODE] = { "decode", { "exact", "fast" }, LS_DECODE_EXACT },
+};
+
+ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model_info *info)
+{
+    const struct {
+        const char *name;
+        int64_t value, low, high;
+    } members[] = { { "resize", info->resize, 1, MAX_IMAGE_SIDE },
+                    { "options.stem", info->options.stem, LS_STEM_AUTO, LS_STEM_LARGE },
+                    { "decode", info->decode, LS_DECODE_EXACT, LS_DECODE_FAST } };
+    if (!info->model)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: the member model of model is NULL", call);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (members[i].value < members[i].low || members[i].value > members[i].high)
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: model.%s is %lld, expected %lld to %lld",
+                            call, members[i].name, (long long)members[i].value,
+                            (long long)members[i].low, (long long)members[i].high);
+    if (info->channels != 0 && info->channels != 1 && info->channels != 3)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: model.channels is %lld, expected 1 or 3", call,
+                        (long long)info->channels);
+    return LS_OK;
+}
 
 void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
 {
     snprintf(out->resize, LS__INFO_TEXT, "%lld", (long long)info->resize);
     const char *const pairs[LS__INFO_METADATA] = {
         "model",     info->model->name,
-        "stem",      stem_words[info->options.stem],
-        "shortcuts", shortcut_words[info->options.parameter_free_shortcuts],
+        "stem",      fields[STEM].words[info->options.stem],
+        "shortcuts", fields[SHORTCUTS].words[info->options.parameter_free_shortcuts],
         "resize",    out->resize,
-        "exif",      exif_words[info->honour_exif],
-        "decode",    decode_words[info->decode],
+        "exif",      fields[EXIF].words[info->honour_exif],
+        "decode",    fields[DECODE].words[info->decode],
     };
     memcpy(out->pairs, pairs, sizeof(pairs));
 }
 
 /* ---- Reading ---- */
 
-static int find_word(const char *word, int n, const char *const *words)
+/* The index of the value among the words of fields[i], or -1. */
+static int read_word(const ls_tensor_file *file, int i)
 {
-    for (int i = 0; word && i < n; i++)
-        if (strcmp(word, words[i]) == 0) return i;
+    const char *word = ls_tensor_file_metadata(file, fields[i].key);
+    if (!word) return fields[i].missing;
+    for (int k = 0; k < 3 && fields[i].words[k]; k++)
+        if (strcmp(word, fields[i].words[k]) == 0) return k;
     return -1;
 }
 
-static bool read_side(const char *text, int64_t *out)
+static bool read_side(const ls_tensor_file *file, const char *key, int64_t *out)
 {
-    char *end;
-    *out = text ? strtoll(text, &end, 10) : 0;
-    return text && *text && !*end && *out > 0 && *out <= MAX_IMAGE_SIDE;
+    return ls__metadata_count(file, key, out) && *out > 0 && *out <= MAX_IMAGE_SIDE;
 }
 
-static bool read_channels(const char *text, float out[3])
+/* A number for each channel, of which there are 1 or 3. */
+static bool read_channels(const char *text, float out[3], int *n)
 {
     json_t *array = text ? json_loads(text, 0, NULL) : NULL;
-    bool good = json_array_size(array) == 3;
-    for (size_t i = 0; good && i < 3; i++) {
+    *n = (int)json_array_size(array);
+    bool good = *n == 1 || *n == 3;
+    for (size_t i = 0; good && i < (size_t)*n; i++) {
         const json_t *number = json_array_get(array, i);
         good = json_is_number(number);
         out[i] = (float)json_number_value(number);
@@ -83,6 +123,24 @@ static bool read_classes(ls_context *ctx, const char *text, ls_saved_model *out)
     return classes != NULL;
 }
 
+/* Of the validation data in the run's identity (run/identity.c). */
+static void read_split(const char *text, ls_saved_model *out)
+{
+    json_t *identity = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *data = json_object_get(json_object_get(identity, "validation"), "data");
+    const json_t *split = json_object_get(data, "split");
+    const char *seed = ls__json_get_string(split, "seed");
+    const char *digest = ls__json_get_string(data, "digest");
+    const char *digest_of = ls__json_get_string(data, "digest_of");
+    if (seed && digest && digest_of && strlen(digest) < LS_DIGEST_TEXT_SIZE) {
+        out->split_fraction = json_real_value(json_object_get(split, "fraction"));
+        out->split_seed = strtoull(seed, NULL, 10);
+        out->digest_of_contents = strcmp(digest_of, "contents") == 0;
+        strcpy(out->validation_digest, digest);
+    }
+    json_decref(identity);
+}
+
 /* The first key whose value cannot be used, or NULL. */
 static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *saved)
 {
@@ -91,25 +149,25 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
     const char *model = ls_tensor_file_metadata(file, "model");
     out->model = ls_model_find(model);
     if (!out->model) return "model";
-    const int stem = find_word(ls_tensor_file_metadata(file, "stem"), 3, stem_words);
-    if (stem < 0) return "stem";
-    out->options.stem = (ls_stem)stem;
-    const int shortcut = find_word(ls_tensor_file_metadata(file, "shortcuts"), 2, shortcut_words);
-    if (shortcut < 0) return "shortcuts";
-    out->options.parameter_free_shortcuts = shortcut == 1;
-    const int exif = find_word(ls_tensor_file_metadata(file, "exif"), 2, exif_words);
-    if (exif < 0) return "exif";
-    out->honour_exif = exif == 1;
-    /* Older files lack this key, because there was one mode only. */
-    const char *decode_word = ls_tensor_file_metadata(file, "decode");
-    const int decode = decode_word ? find_word(decode_word, 2, decode_words) : LS_DECODE_EXACT;
-    if (decode < 0) return "decode";
-    out->decode = (ls_decode)decode;
-    if (!read_side(ls_tensor_file_metadata(file, "crop"), &out->image_size)) return "crop";
-    if (!read_side(ls_tensor_file_metadata(file, "resize"), &out->resize)) return "resize";
-    if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean)) return "mean";
-    if (!read_channels(ls_tensor_file_metadata(file, "std"), out->std)) return "std";
+    int words[N_WORDS];
+    for (int i = 0; i < N_WORDS; i++) {
+        words[i] = read_word(file, i);
+        if (words[i] < 0) return fields[i].key;
+    }
+    out->options.stem = (ls_stem)words[STEM];
+    out->options.parameter_free_shortcuts = words[SHORTCUTS] == 1;
+    out->honour_exif = words[EXIF] == 1;
+    out->decode = (ls_decode)words[DECODE];
+    if (!read_side(file, "crop", &out->image_size)) return "crop";
+    if (!read_side(file, "resize", &out->resize)) return "resize";
+    int n_std;
+    if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean, &out->channels))
+        return "mean";
+    if (!read_channels(ls_tensor_file_metadata(file, "std"), out->std, &n_std) ||
+        n_std != out->channels)
+        return "std";
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), saved)) return "classes";
+    read_split(ls_tensor_file_metadata(file, "identity"), saved);
     return NULL;
 }
 
@@ -119,6 +177,7 @@ static void close_saved(ls__owned *owned)
     ls__free(owned->ctx, (void *)saved->info.classes);
     ls__free(owned->ctx, saved->path);
     json_decref(saved->classes);
+    ls__bump_close(&saved->names);
     ls__free(owned->ctx, saved);
 }
 
@@ -129,29 +188,71 @@ static ls_status read_model(ls_context *ctx, const char *path, ls_saved_model *o
     const char *key = read_keys(ctx, file, out);
     const char *value = key ? ls_tensor_file_metadata(file, key) : NULL;
     if (key)
-        ls__fail(ctx, LS_ERR_FORMAT,
-                 "%s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' say all that is "
-                 "needed",
-                 path, value ? "unusable" : "no", key, value ? ": " : "", value ? value : "");
+        ls__fail(
+            ctx, LS_ERR_FORMAT,
+            "%s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' have all required "
+            "keys",
+            path, value ? "unusable" : "no", key, value ? ": " : "", value ? value : "");
     ls_tensor_file_close(&file);
     return key ? LS_ERR_FORMAT : LS_OK;
 }
 
-ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path)
+static ls_status copy_model(ls_context *ctx, const char *call, const ls_model_info *info,
+                            ls_saved_model *out)
 {
-    LS__ENTER_NULL(ctx);
-    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_saved_model_open: path is NULL"), NULL;
+    LS_TRY(ls__model_info_check(ctx, call, info));
+    const int64_t n = info->options.n_classes;
+    if (n < 1 || !info->classes || info->image_size < 1 || info->image_size > MAX_IMAGE_SIDE)
+        return ls__fail(
+            ctx, LS_ERR_INVALID,
+            "%s: %lld classes, image_size %lld; expected 1 or more, with names, and 1 to "
+            "%d",
+            call, (long long)n, (long long)info->image_size, (int)MAX_IMAGE_SIDE);
+    out->info = *info;
+    if (out->info.channels == 0) out->info.channels = 3;
+    const char **classes = ls__zalloc(ctx, (size_t)n * sizeof(*classes));
+    out->info.classes = classes;
+    if (!classes) return ls__fail_memory(ctx, call, (size_t)n * sizeof(*classes));
+    for (int64_t i = 0; i < n; i++) {
+        classes[i] = ls__bump_strdup(&out->names, info->classes[i]);
+        if (!classes[i]) return ls__fail_memory(ctx, call, 0);
+    }
+    return LS_OK;
+}
+
+/* info NULL: from the file's metadata. */
+static ls_saved_model *open_saved(ls_context *ctx, const char *call, const char *path,
+                                  const ls_model_info *info)
+{
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: path is NULL", call), NULL;
     ls_saved_model *saved = ls__zalloc(ctx, sizeof(*saved));
     if (!saved) return ls__fail_memory(ctx, path, sizeof(*saved)), NULL;
     saved->owned.ctx = ctx;
+    ls__bump_open(&saved->names, ctx);
     saved->path = ls__strdup(ctx, path);
     if (!saved->path) ls__fail_memory(ctx, path, strlen(path));
-    if (saved->path && read_model(ctx, path, saved) == LS_OK) {
+    if (saved->path &&
+        (info ? copy_model(ctx, call, info, saved) : read_model(ctx, path, saved)) == LS_OK) {
         ls__own(ctx, &saved->owned, close_saved);
         return saved;
     }
     close_saved(&saved->owned);
     return NULL;
+}
+
+ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path)
+{
+    LS__ENTER_NULL(ctx);
+    return open_saved(ctx, "ls_saved_model_open", path, NULL);
+}
+
+ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
+                                            const ls_model_info *info)
+{
+    static const char call[] = "ls_saved_model_from_weights";
+    LS__ENTER_NULL(ctx);
+    if (!info) return ls__fail(ctx, LS_ERR_INVALID, "%s: info is NULL", call), NULL;
+    return open_saved(ctx, call, path, info);
 }
 
 void ls_saved_model_close(ls_saved_model **model)
@@ -168,6 +269,30 @@ ls_model_info ls_saved_model_info(const ls_saved_model *model)
 
 /* ---- Use ---- */
 
+bool ls_saved_model_has_split(const ls_saved_model *model)
+{
+    return model && model->split_fraction > 0;
+}
+
+ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_dataset *dataset)
+{
+    if (!dataset || !ls_saved_model_has_split(model)) return NULL;
+    ls_context *ctx = model->owned.ctx;
+    LS__ENTER_NULL(ctx);
+    ls_dataset *train, *validation;
+    ls_digest digest;
+    char text[LS_DIGEST_TEXT_SIZE];
+    ls_status status =
+        ls_dataset_split(dataset, model->split_fraction, model->split_seed, &train, &validation);
+    if (status == LS_ERR_DATA) ls_context_clear_error(ctx); /* other data */
+    if (status != LS_OK) return NULL;
+    ls_dataset_close(&train);
+    status = ls_dataset_digest(validation, model->digest_of_contents, &digest);
+    if (status != LS_OK || strcmp(ls_digest_text(digest, text), model->validation_digest) != 0)
+        ls_dataset_close(&validation);
+    return validation;
+}
+
 ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_precision precision,
                              bool with_loss)
 {
@@ -176,27 +301,29 @@ ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_prec
     LS__ENTER_NULL(ctx);
     const ls_model_info *info = &model->info;
     ls_net_config config = {
-        .input = { .image = { LS_U8, LS_SHAPE(batch, info->image_size, info->image_size, 3) },
+        .input = { .image = { LS_U8,
+                              LS_SHAPE(batch, info->image_size, info->image_size, info->channels) },
                    .n_classes = with_loss ? (int)info->options.n_classes : 0 },
-        .loss = { .kind = with_loss ? LS_CROSS_ENTROPY : LS_NO_LOSS },
+        .loss = { .kind = with_loss ? LS_LOSS_CROSS_ENTROPY : LS_LOSS_NONE },
         .precision = precision,
         .inference = true
     };
     memcpy(config.input.mean, info->mean, sizeof(info->mean));
     memcpy(config.input.std, info->std, sizeof(info->std));
     ls_net *net = ls_net_build(ctx, info->model->function, &info->options, &config);
-    if (net && ls_checkpoint_load_weights(net, model->path) != LS_OK) ls_net_close(&net);
+    if (net && ls_net_load_weights(net, model->path, NULL, NULL) != LS_OK) ls_net_close(&net);
     return net;
 }
 
-ls_loader_config ls_model_info_loader(const ls_model_info *info, int64_t batch)
+ls_loader_config ls_model_info_loader_config(const ls_model_info *info, int64_t batch)
 {
     ls_loader_config config = {
-        .batch = batch,
+        .batch_size = batch,
         .honour_exif = info->honour_exif,
         .decode = info->decode,
         .resize = info->resize,
         .crop = info->image_size,
+        .grey = info->channels == 1,
     };
     memcpy(config.mean, info->mean, sizeof(config.mean));
     memcpy(config.std, info->std, sizeof(config.std));

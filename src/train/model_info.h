@@ -11,6 +11,8 @@ typedef struct ls__info_metadata {
     char resize[LS__INFO_TEXT];
     const char *pairs[LS__INFO_METADATA];
 } ls__info_metadata;
+/* LS_ERR_INVALID names a member that ls_saved_model_open would reject. */
+ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model_info *info);
 void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out);
 
 #endif

@@ -1,5 +1,4 @@
-/* skipped_updates.h: detects that loss scaling skips every update, because such a run learns
- * nothing. */
+/* skipped_updates.h: detects runs that train nothing because loss scaling skips every update. */
 #ifndef LS_TRAIN_SKIPPED_UPDATES_H
 #define LS_TRAIN_SKIPPED_UPDATES_H
 
@@ -10,14 +9,24 @@
  * 2^24, to its minimum, 2^-24. */
 enum { LS__HOPELESS_UPDATES = 50 };
 
-/* The last check at which an update had been applied since the check before it. */
+/* The last check that found an applied update since the check before it. */
 typedef struct ls__skipped_updates {
-    int64_t steps, skipped; /* by then */
-    bool reported;          /* since then */
+    int64_t steps, skipped; /* at that check */
+    bool reported;          /* since that check */
 } ls__skipped_updates;
 
 /* The next check. Returns true once for each sequence of LS__HOPELESS_UPDATES or more updates that
  * were all skipped. */
-bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t steps, int64_t skipped);
+static inline bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t steps,
+                                             int64_t skipped)
+{
+    if (skipped - last->skipped < steps - last->steps) {
+        *last = (ls__skipped_updates){ .steps = steps, .skipped = skipped };
+        return false;
+    }
+    if (last->reported || steps - last->steps < LS__HOPELESS_UPDATES) return false;
+    last->reported = true;
+    return true;
+}
 
 #endif

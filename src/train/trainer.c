@@ -5,7 +5,11 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/net.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "run/json.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static bool is_stopped(const ls_trainer *t)
@@ -13,14 +17,14 @@ static bool is_stopped(const ls_trainer *t)
     return t->config.stop && *t->config.stop;
 }
 
-/* Whether max_steps ends the run in the middle of an epoch. */
+/* True if max_steps ends the run in the middle of an epoch. */
 static bool is_halted(const ls_trainer *t)
 {
     return t->config.max_steps > 0 && t->step < ls_loader_step_count(t->loader) &&
            ls__trainer_steps(t) >= t->config.max_steps;
 }
 
-/* The end of an epoch saves anyway. */
+/* False at the end of an epoch, which saves anyway. */
 static bool is_checkpoint_due(const ls_trainer *t)
 {
     const int64_t every = t->config.checkpoint_every;
@@ -41,13 +45,14 @@ static bool has_loss_scale(const ls_trainer *t)
     return ls__net_activations(t->net) == LS_F16;
 }
 
-/* Checked from time to time, because it waits for the device. */
+/* Every LS__HOPELESS_UPDATES updates, because it waits for the device. */
 static ls_status watch_skipped(ls_trainer *t)
 {
-    const int64_t done = ls__trainer_steps(t);
+    const int64_t done = ls_optimizer_step_count(t->optimizer);
+    const bool updated = t->optimizer->update.n_accumulated == 0;
     double scale;
     int64_t skipped;
-    if (!has_loss_scale(t) || done % LS__HOPELESS_UPDATES != 0) return LS_OK;
+    if (!has_loss_scale(t) || !updated || done % LS__HOPELESS_UPDATES != 0) return LS_OK;
     LS_TRY(ls_net_loss_scale(t->net, &scale, &skipped));
     if (!ls__skipped_updates_check(&t->skipped, done, skipped)) return LS_OK;
     return ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_SKIPPED_UPDATES,
@@ -57,26 +62,25 @@ static ls_status watch_skipped(ls_trainer *t)
                                                  .loss_scale = scale });
 }
 
-/* From where the run begins or resumes. */
 static ls_status begin_watch(ls_trainer *t)
 {
     if (!has_loss_scale(t)) return LS_OK;
-    t->skipped = (ls__skipped_updates){ .steps = ls__trainer_steps(t) };
+    t->skipped = (ls__skipped_updates){ .steps = ls_optimizer_step_count(t->optimizer) };
     return ls_net_loss_scale(t->net, NULL, &t->skipped.skipped);
 }
 
 /* ---- One epoch ---- */
 
-/* Clocks of a training pass. They include the time of the epoch's steps before a resume. */
+/* Times of a training pass, which include the epoch's steps before a resume. */
 typedef struct pass {
-    double begun, waited; /* clocks, set back by what was done before */
+    double begun, waited; /* the clocks at the beginning, minus the times before the resume */
     double waited_before;
 } pass;
 
 static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
 {
     ls__progress *done = &t->progress;
-    const double lr = ls_schedule_lr(t->schedule, t->epoch, batch->step);
+    const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, batch->step);
     LS_TRY(ls_net_step(t->net, t->optimizer, batch, lr));
     if (t->log) LS_TRY(ls_run_log_step(t->log, t->net, batch));
     LS_TRY(ls__tally_add(&t->tally, batch));
@@ -129,13 +133,7 @@ static ls_trainer_end train_epoch(ls_trainer *t)
     status = ls__tally_finish(&t->tally);
     done->seconds = ls__now_seconds() - p.begun;
     if (status != LS_OK) return failed(status);
-    return halted ? LS_TRAINER_HALTED : is_stopped(t) ? LS_TRAINER_STOPPED : LS_TRAINER_DONE;
-}
-
-static ls_trainer_end validate(ls_trainer *t, ls__sums *out)
-{
-    const ls_evaluate_config config = { t->config.stop, t->config.on_event, t->config.user };
-    return ls__evaluate(t->net, t->config.validation, &config, t->epoch, out);
+    return halted ? LS_TRAINER_MAX_STEPS : is_stopped(t) ? LS_TRAINER_INTERRUPTED : LS_TRAINER_DONE;
 }
 
 /* ---- The end of an epoch ---- */
@@ -147,30 +145,37 @@ static int64_t count_bad(const ls_trainer *t)
     return ls_loader_statistics(t->loader).n_bad + (val ? ls_loader_statistics(val).n_bad : 0);
 }
 
+/* JSON has no infinity and no NaN. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
 {
     const bool has_val = t->config.validation != NULL;
-    const bool has_top5 = ls_loader_spec(t->loader).n_classes > 5;
+    const bool has_top5 = ls_loader_input_spec(t->loader).n_classes > 5;
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
-    json_t *row = json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)t->epoch + 1, "lr", lr,
-                            "train_loss", train->loss, "train_top1", train->top1);
-    if (has_top5) json_object_set_new(row, "train_top5", json_real(train->top5));
-    json_object_set_new(row, "val_loss", has_val ? json_real(val->loss) : json_null());
-    json_object_set_new(row, "val_top1", has_val ? json_real(val->top1) : json_null());
-    if (has_top5)
-        json_object_set_new(row, "val_top5", has_val ? json_real(val->top5) : json_null());
-    json_object_set_new(row, "images_per_second", json_real((double)train->n_images / e->seconds));
-    json_object_set_new(row, "data_wait", json_real(e->wait_seconds / e->seconds));
-    json_object_set_new(row, "seconds", json_real(e->seconds + e->validation_seconds));
+    ls__json_builder row = { json_object(), false };
+    ls__json_put(&row, "epoch", json_integer(t->epoch + 1));
+    ls__json_put(&row, "lr", number(lr));
+    ls__json_put(&row, "train_loss", number(train->loss));
+    ls__json_put(&row, "train_top1", number(train->top1));
+    if (has_top5) ls__json_put(&row, "train_top5", number(train->top5));
+    ls__json_put(&row, "val_loss", has_val ? number(val->loss) : json_null());
+    ls__json_put(&row, "val_top1", has_val ? number(val->top1) : json_null());
+    if (has_top5) ls__json_put(&row, "val_top5", has_val ? number(val->top5) : json_null());
+    ls__json_put(&row, "images_per_second", number((double)train->n_images / e->seconds));
+    ls__json_put(&row, "data_wait", number(e->wait_seconds / e->seconds));
+    ls__json_put(&row, "seconds", number(e->seconds + e->validation_seconds));
     double scale;
     int64_t skipped;
     if (has_loss_scale(t) && ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
-        json_object_set_new(row, "loss_scale", json_real(scale));
-        json_object_set_new(row, "skipped_updates", json_integer(skipped));
+        ls__json_put(&row, "loss_scale", number(scale));
+        ls__json_put(&row, "skipped_updates", json_integer(skipped));
     }
-    if (json_object_set_new(row, "bad_images", json_integer(count_bad(t))) == 0) return row;
-    json_decref(row);
-    return NULL;
+    ls__json_put(&row, "bad_images", json_integer(count_bad(t)));
+    return ls__json_finish(&row);
 }
 
 /* Metrics first, then best, then last: a resumed run writes the files that a kill left out, with
@@ -185,12 +190,16 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
                    .seconds = t->progress.seconds,
                    .wait_seconds = t->progress.wait_seconds,
                    .validation_seconds = val_seconds };
-    const double metric = t->config.validation ? e.validation_averages.top1 : e.averages.top1;
-    const double lr = ls_schedule_lr(t->schedule, t->epoch, t->step - 1);
+    const ls_averages *averages = t->config.validation ? &e.validation_averages : &e.averages;
+    const double metric = averages->top1;
+    const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, t->step - 1);
     e.is_best = metric > t->best;
-    if (t->dir) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
+    /* A callback that failed is called again, but the row is written once. */
+    if (t->dir && !t->has_row) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
+    t->has_row = true;
     LS_TRY(ls__notify(&t->listener, &e));
-    LS_TRY(ls_schedule_report(t->schedule, metric));
+    LS_TRY(ls_schedule_report(t->schedule, t->schedule->config.maximize ? metric : averages->loss));
+    t->has_row = false;
     t->epoch++;
     t->step = 0;
     t->progress = (ls__progress){ .best_epoch = t->progress.best_epoch };
@@ -212,17 +221,26 @@ static ls_trainer_end stop_at_bad_data(ls_trainer *t)
     const bool trains = t->step < ls_loader_step_count(t->loader);
     const ls_status error = ctx->error;
     snprintf(message, sizeof(message), "%s", ctx->message);
-    (void)ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_DATA_ERROR,
-                                                .validation = !trains,
-                                                .epoch = t->epoch,
-                                                .step = t->step,
-                                                .message = message });
+    (void)ls__call_listener(&t->listener, &(ls_event){ .kind = LS_EVENT_DATA_ERROR,
+                                                       .validation = !trains,
+                                                       .epoch = t->epoch,
+                                                       .step = t->step,
+                                                       .message = message });
     ls_context_clear_error(ctx);
     const ls_status status = trains ? ls__tally_finish(&t->tally) : LS_OK;
     if (status != LS_OK) return failed(status);
     if (t->dir && ls_trainer_save(t) != LS_OK) return LS_TRAINER_ERROR;
     ls__fail(ctx, error, "%s", message);
     return LS_TRAINER_DATA_ERROR;
+}
+
+/* With the moving averages of the weights, if the optimizer has them. */
+static ls_trainer_end validate(ls_trainer *t, ls__sums *out)
+{
+    const ls_evaluate_config config = { t->config.stop, t->config.on_event, t->config.user };
+    if (ls__optimizer_swap_ema(t->optimizer) != LS_OK) return LS_TRAINER_ERROR;
+    const ls_trainer_end end = ls__evaluate(t->net, t->config.validation, &config, t->epoch, out);
+    return ls__optimizer_swap_ema(t->optimizer) == LS_OK ? end : LS_TRAINER_ERROR;
 }
 
 static ls_trainer_end train_epochs(ls_trainer *t)
@@ -235,7 +253,7 @@ static ls_trainer_end train_epochs(ls_trainer *t)
         if (end != LS_TRAINER_DONE) return end;
         if (finish_epoch(t, &val, ls__now_seconds() - begun) != LS_OK) return LS_TRAINER_ERROR;
     }
-    return is_stale(t) ? LS_TRAINER_STALE : LS_TRAINER_DONE;
+    return is_stale(t) ? LS_TRAINER_EARLY_STOP : LS_TRAINER_DONE;
 }
 
 ls_status ls_trainer_run(ls_trainer *t, ls_trainer_end *out)
@@ -249,7 +267,7 @@ ls_status ls_trainer_run(ls_trainer *t, ls_trainer_end *out)
     LS_TRY(begin_watch(t));
     ls_trainer_end end = train_epochs(t);
     if (end == LS_TRAINER_DATA_ERROR) end = stop_at_bad_data(t);
-    const bool is_resumable = end == LS_TRAINER_STOPPED || end == LS_TRAINER_HALTED;
+    const bool is_resumable = end == LS_TRAINER_INTERRUPTED || end == LS_TRAINER_MAX_STEPS;
     if (is_resumable && t->dir && ls_trainer_save(t) != LS_OK) end = LS_TRAINER_ERROR;
     if (out) *out = end;
     return ctx->error;

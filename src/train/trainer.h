@@ -22,11 +22,13 @@ struct ls_trainer {
     char *dir, *last_path, *best_path; /* of last.safetensors and best.safetensors */
     ls__metrics *metrics;
     ls_run_log *log;
-    bool is_saved; /* what last.safetensors holds is this run's */
+    ls__owned *lock; /* of the folder; NULL if the context has held it before */
+    bool is_saved;   /* last.safetensors is of this run */
+    bool has_row;    /* the metrics have the row of the present epoch */
 
-    /* Where the run is. */
+    /* The run's position. */
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
-    double best;         /* of the metric by which best.safetensors is chosen; below 0 = none yet */
+    double best;         /* metric of best.safetensors; below 0 = none yet */
     bool best_is_lost;
     ls__progress progress;
     ls__tally tally; /* adds to progress.sums */
@@ -43,8 +45,8 @@ ls_training_state ls__trainer_training_state(const ls_trainer *trainer);
 
 /* The weights alone, as best.safetensors. */
 ls_status ls__trainer_save_best(ls_trainer *trainer);
-/* For a resumed run: adds the second name of last.safetensors, if the run was killed before it
- * could. */
-ls_status ls__trainer_keep(ls_trainer *trainer);
+/* Gives last.safetensors a second name with the number of its step. Unless is_new, an existing file
+ * of that name remains: a resumed run has it, except if a kill prevented that. */
+ls_status ls__trainer_keep(ls_trainer *trainer, bool is_new);
 
 #endif

@@ -1,8 +1,10 @@
-/* trainer_open.c: opens a run's folder, and restores what it holds; see trainer.h. */
+/* trainer_open.c: opens and restores a run's folder; see trainer.h. */
 #include "train/trainer.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "run/checkpoint.h"
 #include "run/run_folder.h"
 #include <inttypes.h>
@@ -38,32 +40,95 @@ static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: %s has no effect without dir", call, idle);
     if (c->force && !c->resume)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: force has no effect without resume", call);
-    if (c->model && !c->model->model)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: the member model of model is NULL", call);
-    return LS_OK;
+    if (c->dir && !*c->dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: dir is empty", call);
+    return c->model ? ls__model_info_check(ctx, call, c->model) : LS_OK;
+}
+
+/* The validation batches go to the net that is trained. */
+static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
+{
+    if (!t->config.validation) return LS_OK;
+    ls_input_spec specs[2] = { ls_loader_input_spec(t->loader),
+                               ls_loader_input_spec(t->config.validation) };
+    for (int i = 0; i < 2; i++) specs[i].image.shape.dims[0] = 0;
+    if (ls_shape_equal(&specs[0].image.shape, &specs[1].image.shape) &&
+        specs[0].n_classes == specs[1].n_classes)
+        return LS_OK;
+    char texts[2][LS_SHAPE_TEXT_SIZE];
+    return ls__fail(
+        ctx, LS_ERR_SHAPE, "%s: validation has images %s of %d classes, training %s of %d", call,
+        ls_shape_text(&specs[1].image.shape, texts[1], sizeof(texts[1])), specs[1].n_classes,
+        ls_shape_text(&specs[0].image.shape, texts[0], sizeof(texts[0])), specs[0].n_classes);
+}
+
+/* A schedule that counts batches would not reach its end. */
+static ls_status check_schedule(ls_context *ctx, const ls_trainer *t)
+{
+    const int64_t steps = ls_loader_step_count(t->loader);
+    const int64_t updates = ls__optimizer_updates_per_epoch(t->optimizer, steps);
+    const int64_t got = t->schedule->config.steps_per_epoch;
+    if (updates == steps || got == 0 || got == updates) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "%s: the schedule has %" PRId64 " steps per epoch, expected %" PRId64
+                    ": with accumulate %" PRId64 " a schedule counts updates, not batches",
+                    call, got, updates, t->optimizer->options.accumulate);
 }
 
 /* ---- The folder ---- */
 
-/* A folder whose last.safetensors has no step done is that of a run that was killed while it began.
- */
+static bool has_bytes(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0;
+}
+
+/* A last.safetensors of step 0 is of a run that was killed while it began, so the folder is unused.
+ * The files of another run are never overwritten, even if its last.safetensors is lost. */
 static ls_status check_unused(ls_trainer *t)
 {
     ls_context *ctx = t->owned.ctx;
-    struct stat there;
     int64_t epoch = 0, step = 0;
-    if (stat(t->last_path, &there) != 0) return LS_OK;
-    ls_tensor_file *file = ls_tensor_file_open(ctx, t->last_path);
-    if (!file && ctx->error != LS_ERR_FORMAT) return ctx->error;
-    if (!file) return ls_context_clear_error(ctx), LS_OK; /* not the file of a run */
-    const bool is_new = ls__metadata_count(file, "epoch", &epoch) &&
-                        ls__metadata_count(file, "step", &step) && epoch == 0 && step == 0;
-    ls_tensor_file_close(&file);
+    bool is_new = !has_bytes(t->best_path);
+    if (is_new && has_bytes(t->last_path)) {
+        ls_tensor_file *file = ls_tensor_file_open(ctx, t->last_path);
+        if (!file) return ctx->error;
+        is_new = ls__metadata_count(file, "epoch", &epoch) &&
+                 ls__metadata_count(file, "step", &step) && epoch == 0 && step == 0;
+        ls_tensor_file_close(&file);
+    }
     if (is_new) return LS_OK;
     return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", t->dir);
 }
 
-/* A folder of that name is reported before an epoch is trained. */
+static void close_trainer(ls__owned *owned)
+{
+    ls_trainer *t = (ls_trainer *)owned;
+    const ls_context *ctx = owned->ctx;
+    ls__metrics_close(&t->metrics);
+    ls_run_log_close(&t->log);
+    if (t->lock) ls__disown_and_close(t->lock);
+    ls__free(ctx, t->dir);
+    ls__free(ctx, t->last_path);
+    ls__free(ctx, t->best_path);
+    ls__free(ctx, t);
+}
+
+/* The lock of a folder is the context's, so it does not exclude a second trainer. */
+static ls_status check_single(const ls_trainer *t)
+{
+    struct stat mine, other;
+    if (stat(t->dir, &mine) != 0) return LS_OK;
+    for (const ls__owned *o = t->owned.ctx->last_owned; o; o = o->previous) {
+        const char *dir = o->close == close_trainer ? ((const ls_trainer *)o)->dir : NULL;
+        if (dir && stat(dir, &other) == 0 && other.st_dev == mine.st_dev &&
+            other.st_ino == mine.st_ino)
+            return ls__fail(t->owned.ctx, LS_ERR_INVALID,
+                            "run folder '%s': another trainer of this context is open there", dir);
+    }
+    return LS_OK;
+}
+
+/* Fails before training if best.safetensors is a folder. */
 static ls_status check_best_name(const ls_trainer *t)
 {
     struct stat there;
@@ -72,7 +137,7 @@ static ls_status check_best_name(const ls_trainer *t)
                     "%s: a folder; the best weights are written to that name", t->best_path);
 }
 
-/* Lost weights can't be restored, so they do not stop a run. */
+/* Damaged or missing best weights can't be restored, so they do not stop a run. */
 static ls_status check_best(ls_trainer *t)
 {
     ls_context *ctx = t->owned.ctx;
@@ -96,8 +161,8 @@ static ls_status restore(ls_trainer *t)
     t->epoch = state.epoch;
     t->step = state.step;
     t->best = state.best;
-    LS_TRY(ls__trainer_keep(t));
-    /* A run that was forced is another run from now on, so it is saved when it begins. */
+    LS_TRY(ls__trainer_keep(t, false));
+    /* With force this is a new run, which is saved when it begins. */
     t->is_saved = !t->config.force;
     return LS_OK;
 }
@@ -115,7 +180,8 @@ static ls_status open_folder(ls_trainer *t)
                            : ls__fail_memory(ctx, t->config.dir, strlen(t->config.dir));
     t->config.dir = t->dir;
     if (status == LS_OK && !resume) status = ls__run_folder_create(ctx, t->dir);
-    if (status == LS_OK) status = ls__run_folder_lock(ctx, t->dir);
+    if (status == LS_OK) status = check_single(t);
+    if (status == LS_OK) status = ls__run_folder_lock(ctx, t->dir, &t->lock);
     if (status == LS_OK && !resume) status = check_unused(t);
     if (status == LS_OK) status = check_best_name(t);
     if (status == LS_OK && resume) status = restore(t);
@@ -130,18 +196,6 @@ static ls_status open_folder(ls_trainer *t)
 }
 
 /* ---- Opening ---- */
-
-static void close_trainer(ls__owned *owned)
-{
-    ls_trainer *t = (ls_trainer *)owned;
-    const ls_context *ctx = owned->ctx;
-    ls__metrics_close(&t->metrics);
-    ls_run_log_close(&t->log);
-    ls__free(ctx, t->dir);
-    ls__free(ctx, t->last_path);
-    ls__free(ctx, t->best_path);
-    ls__free(ctx, t);
-}
 
 ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
                             ls_loader *loader, const ls_trainer_config *config)
@@ -168,7 +222,9 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                        .listener = { ctx, c->on_event, c->user },
                        .best = -1 };
     if (c->model) t->model = *c->model;
-    const ls_status status = c->dir ? open_folder(t) : LS_OK;
+    ls_status status = check_objects(ctx, t);
+    if (status == LS_OK) status = check_schedule(ctx, t);
+    if (status == LS_OK && c->dir) status = open_folder(t);
     if (status == LS_OK)
         ls__own(ctx, &t->owned, close_trainer); /* last, so that it is closed before its run log */
     else
@@ -183,7 +239,7 @@ void ls_trainer_close(ls_trainer **trainer)
     *trainer = NULL;
 }
 
-ls_trainer_state ls_trainer_where(const ls_trainer *t)
+ls_trainer_state ls_trainer_get_state(const ls_trainer *t)
 {
     if (!t) return (ls_trainer_state){ 0 };
     return (ls_trainer_state){ .epoch = t->epoch,

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "optim/optimizer.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -49,25 +50,25 @@ static ls_status save(ls_trainer *t, const char *path, bool whole_state)
 ls_status ls__trainer_save_best(ls_trainer *t)
 {
     if (!t->dir) return LS_OK;
-    LS_TRY(save(t, t->best_path, false));
+    LS_TRY(ls__optimizer_swap_ema(t->optimizer));
+    const ls_status status = save(t, t->best_path, false);
+    LS_TRY(ls__optimizer_swap_ema(t->optimizer));
+    LS_TRY(status);
     t->best_is_lost = false;
     return LS_OK;
 }
 
-/* Keeps what last.safetensors holds under the name of its step too. */
-static ls_status keep(ls_trainer *t, bool is_new)
+ls_status ls__trainer_keep(ls_trainer *t, bool is_new)
 {
     if (!t->config.keep_checkpoints) return LS_OK;
     char *kept = ls__format(t->owned.ctx, "%s/checkpoint-%012" PRId64 ".safetensors", t->dir,
                             ls__trainer_steps(t));
     if (!kept) return ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
     ls_status status = LS_OK;
-    if (is_new || access(kept, F_OK) != 0) {
-        /* a hard link takes no space; on file systems without links the checkpoint is written
-         * twice */
-        if (linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
-            status = save(t, kept, true);
-    }
+    /* a hard link takes no space; without links the checkpoint is written twice */
+    if ((is_new || access(kept, F_OK) != 0) &&
+        linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
+        status = save(t, kept, true);
     ls__free(t->owned.ctx, kept);
     return status;
 }
@@ -79,13 +80,8 @@ ls_status ls_trainer_save(ls_trainer *t)
     LS__ENTER(ctx);
     if (!t->dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_trainer_save: the run has no folder");
     LS_TRY(save(t, t->last_path, true));
-    LS_TRY(keep(t, true));
+    LS_TRY(ls__trainer_keep(t, true));
     t->is_saved = true;
     return ls__notify(&t->listener,
                       &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
-}
-
-ls_status ls__trainer_keep(ls_trainer *t)
-{
-    return keep(t, false);
 }

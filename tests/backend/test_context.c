@@ -43,7 +43,7 @@ START_TEST(every_field_acts_or_is_rejected)
         { { .benchmark = LS_BENCHMARK_ON }, LS_OK, "" },
         { { .benchmark = (ls_benchmark)2 }, LS_ERR_INVALID, "benchmark is 2" },
         { { .threads = 3 }, LS_OK, "" },
-        { { .threads = -1 }, LS_ERR_INVALID, "threads is -1, wanted 1 to 1024" },
+        { { .threads = -1 }, LS_ERR_INVALID, "threads is -1, expected 1 to 1024" },
         { { .threads = 1025 }, LS_ERR_INVALID, "threads is 1025" },
         { { .allocator = &no_functions }, LS_ERR_INVALID, "allocate and release" },
     };
@@ -99,7 +99,7 @@ START_TEST(a_kept_error_refuses_everything)
 
     ck_assert_int_eq(ls_tensor_copy(a, b), LS_ERR_TYPE);
     ck_assert_ptr_null(ls_tensor_open(ctx, LS_F32, LS_SHAPE(1)));
-    ck_assert_ptr_null(ls_tensor_from(ctx, LS_F32, LS_SHAPE(2), host));
+    ck_assert_ptr_null(ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2), host));
     ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
     ck_assert_int_eq(ls_tensor_fill(a, 2.0), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_tensor_write(a, host, sizeof(host)), LS_ERR_EARLIER);
@@ -131,7 +131,7 @@ START_TEST(null_in_null_out)
     ls_tensor_file *no_file = NULL;
     char text[8];
     ck_assert_ptr_null(ls_tensor_open(NULL, LS_F32, LS_SHAPE(1)));
-    ck_assert_ptr_null(ls_tensor_from(NULL, LS_F32, LS_SHAPE(1), text));
+    ck_assert_ptr_null(ls_tensor_from_data(NULL, LS_F32, LS_SHAPE(1), text));
     ck_assert_ptr_null(ls_tensor_file_open(NULL, "x"));
     ck_assert_ptr_null(ls_tensor_file_load(NULL, "x"));
     ck_assert_int_eq(ls_tensor_file_read(NULL, "x", NULL), LS_ERR_EARLIER);
@@ -150,9 +150,9 @@ START_TEST(null_in_null_out)
     ck_assert_ptr_null(ls_tensor_shape(NULL));
     ck_assert_ptr_null(ls_tensor_data(NULL));
     ck_assert_ptr_null(ls_tensor_data_const(NULL));
-    ck_assert_int_eq(ls_tensor_count(NULL), 0);
+    ck_assert_int_eq(ls_tensor_element_count(NULL), 0);
     ck_assert_uint_eq(ls_tensor_bytes(NULL), 0);
-    ck_assert_int_eq(ls_tensor_file_count(NULL), 0);
+    ck_assert_int_eq(ls_tensor_file_tensor_count(NULL), 0);
     ck_assert_ptr_null(ls_tensor_file_name(NULL, 0));
     ck_assert(!ls_tensor_file_find(NULL, "x", &spec));
     ck_assert_ptr_null(ls_tensor_file_metadata(NULL, "x"));
@@ -178,7 +178,7 @@ START_TEST(memory_statistics_and_limit)
 
     ck_assert_ptr_null(ls_tensor_open(ctx, LS_U8, LS_SHAPE((1 << 19) + 1)));
     ck_assert_str_eq(ls_context_message(ctx),
-                     "ls_tensor_open: U8 [524289]: out of device memory: 524289 bytes asked, "
+                     "ls_tensor_open: U8 [524289]: out of device memory: 524289 bytes requested, "
                      "524288 free, 0 cached");
     ls_context_clear_error(ctx);
     ls_tensor *b = ls_tensor_open(ctx, LS_U8, LS_SHAPE(1 << 19)); /* what it said is free is free */

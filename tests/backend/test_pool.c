@@ -234,7 +234,8 @@ START_TEST(reports)
     ck_assert_uint_eq(ls__pool_free_bytes(pool), free);
     ck_assert_int_eq(ls__pool_fail(pool, 5000, "%s", "someone"), LS_ERR_MEMORY);
     snprintf(wanted, sizeof(wanted),
-             "someone: out of device memory: 5000 bytes asked, %zu free, %d cached", free, 4 << 16);
+             "someone: out of device memory: 5000 bytes requested, %zu free, %d cached", free,
+             4 << 16);
     ck_assert_str_eq(ls_context_message(ctx), wanted);
     ls_context_clear_error(ctx);
     ck_assert_ptr_null(ls__pool_allocate(pool, free + 1));

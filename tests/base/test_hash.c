@@ -25,7 +25,7 @@ static ls__digest_sum digest(const void *data, size_t size)
 
 static bool equal(ls__digest_sum a, ls__digest_sum b)
 {
-    return a.lanes[0] == b.lanes[0] && a.lanes[1] == b.lanes[1];
+    return a.words[0] == b.words[0] && a.words[1] == b.words[1];
 }
 
 START_TEST(parts_add_up_in_any_order)
@@ -62,7 +62,7 @@ START_TEST(every_bit_counts)
     for (int bit = 0; bit < 8 * N; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         const ls__digest_sum changed = digest(bytes, N);
-        ck_assert(changed.lanes[0] != whole.lanes[0] && changed.lanes[1] != whole.lanes[1]);
+        ck_assert(changed.words[0] != whole.words[0] && changed.words[1] != whole.words[1]);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
 }
@@ -105,7 +105,7 @@ START_TEST(all_swaps_count)
                 const ls__digest_sum swapped = digest(words, sizeof words);
                 words[i] = a;
                 words[j] = b;
-                ck_assert(swapped.lanes[0] != whole.lanes[0] && swapped.lanes[1] != whole.lanes[1]);
+                ck_assert(swapped.words[0] != whole.words[0] && swapped.words[1] != whole.words[1]);
             }
     }
 }
@@ -128,7 +128,7 @@ START_TEST(balanced_moves_count)
                     words[p + d] = words[q - d] = one;
                     const ls__digest_sum moved = digest(words, sizeof words);
                     words[p + d] = words[q - d] = 0;
-                    ck_assert(moved.lanes[0] != whole.lanes[0] && moved.lanes[1] != whole.lanes[1]);
+                    ck_assert(moved.words[0] != whole.words[0] && moved.words[1] != whole.words[1]);
                 }
             }
     }
@@ -149,8 +149,8 @@ START_TEST(digests_never_change)
     /* they are kept in runs' records */
     fill();
     const ls__digest_sum whole = digest(bytes, N);
-    ck_assert_uint_eq(whole.lanes[0], UINT64_C(0x68d860f93b1838ac));
-    ck_assert_uint_eq(whole.lanes[1], UINT64_C(0x1c7c79e60473dde2));
+    ck_assert_uint_eq(whole.words[0], UINT64_C(0x68d860f93b1838ac));
+    ck_assert_uint_eq(whole.words[1], UINT64_C(0x1c7c79e60473dde2));
 }
 END_TEST
 

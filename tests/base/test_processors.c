@@ -1,6 +1,5 @@
 /* Control group limits, on made-up trees: processors and memory. */
-#include "base/available_memory.h"
-#include "base/threads.h"
+#include "base/available.h"
 
 #include "../suite.h"
 #include <errno.h>

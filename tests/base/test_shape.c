@@ -27,17 +27,18 @@ END_TEST
 START_TEST(counts)
 {
     const int64_t large = INT64_C(1) << 32;
-    ck_assert_int_eq(ls_shape_count(&(ls_shape){ 0 }), 1);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(32, 28, 28, 1)), 25088);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(32, 0, 28)), 0);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(INT64_MAX)), INT64_MAX);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(large, large)), -1);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(large, 0, large)), -1); /* also beside a zero */
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(2, -1)), -1);
-    ck_assert_int_eq(ls_shape_count(&LS_SHAPE(0, -1)), -1);
-    ck_assert_int_eq(ls_shape_count(&(ls_shape){ .n_dims = 7 }), -1);
-    ck_assert_int_eq(ls_shape_count(&(ls_shape){ .n_dims = -1 }), -1);
-    ck_assert_int_eq(ls_shape_count(NULL), -1);
+    ck_assert_int_eq(ls_shape_element_count(&(ls_shape){ 0 }), 1);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(32, 28, 28, 1)), 25088);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(32, 0, 28)), 0);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(INT64_MAX)), INT64_MAX);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(large, large)), -1);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(large, 0, large)),
+                     -1); /* also beside a zero */
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(2, -1)), -1);
+    ck_assert_int_eq(ls_shape_element_count(&LS_SHAPE(0, -1)), -1);
+    ck_assert_int_eq(ls_shape_element_count(&(ls_shape){ .n_dims = 7 }), -1);
+    ck_assert_int_eq(ls_shape_element_count(&(ls_shape){ .n_dims = -1 }), -1);
+    ck_assert_int_eq(ls_shape_element_count(NULL), -1);
 }
 END_TEST
 

@@ -114,8 +114,8 @@ void expect(int status, const char *format, ...)
     const pid_t pid = start(0, format, args);
     va_end(args);
     const int got = wait_command(pid);
-    ck_assert_msg(got == status, "'%s': status %d, wanted %d; it said:\n%s%s", format, got, status,
-                  said_out, said_err);
+    ck_assert_msg(got == status, "'%s': status %d, expected %d; it said:\n%s%s", format, got,
+                  status, said_out, said_err);
 }
 
 void expect_out(const char *text)

@@ -17,10 +17,11 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const verbs[] = { "train", "eval", "predict", "describe", "compare",
-                                         "repro", "plot", "pack",    "demo-data" };
-    const size_t n_verbs = sizeof(verbs) / sizeof(verbs[0]);
-    for (size_t i = 0; i < n_verbs; i++) expect_out(verbs[i]);
+    static const char *const commands[] = { "train",   "eval",      "predict", "describe",
+                                            "compare", "repro",     "plot",    "pack",
+                                            "export",  "demo-data", "augment" };
+    const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
+    for (size_t i = 0; i < n_commands; i++) expect_out(commands[i]);
     expect(0, "--version");
     expect_out("lockstep 0.");
     static const char *const flags[] = {
@@ -38,20 +39,20 @@ START_TEST(help_and_version)
     expect_out("--inference");
     expect(0, "demo-data --help");
     expect_out("DIR");
-    for (size_t i = 0; i < n_verbs; i++) {
+    for (size_t i = 0; i < n_commands; i++) {
         char usage[64];
-        snprintf(usage, sizeof(usage), "usage: lockstep %s", verbs[i]);
+        snprintf(usage, sizeof(usage), "usage: lockstep %s", commands[i]);
         static const char *const words[] = { "-h", "--help" };
         for (size_t w = 0; w < 2; w++) {
-            expect(0, "%s %s", verbs[i], words[w]);
+            expect(0, "%s %s", commands[i], words[w]);
             expect_out(usage);
             ck_assert_str_eq(said_err, "");
         }
-        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '--frobnicate'", verbs[i]);
-        expect(2, "%s --frobnicate", verbs[i]);
+        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '--frobnicate'", commands[i]);
+        expect(2, "%s --frobnicate", commands[i]);
         expect_err(usage);
-        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '-Q'", verbs[i]);
-        expect(2, "%s -Q", verbs[i]);
+        snprintf(usage, sizeof(usage), "lockstep %s: unknown option '-Q'", commands[i]);
+        expect(2, "%s -Q", commands[i]);
         expect_err(usage);
     }
     end_folder();
@@ -68,16 +69,18 @@ static void expect_narrow(const char *what)
     }
 }
 
-/* In lines of 80 columns, by either spelling; and mistyped options are recognized by each verb. */
-START_TEST(help_of_each_verb)
+/* In lines of 80 columns, by either spelling; and mistyped options are recognized by each command.
+ */
+START_TEST(help_of_each_command)
 {
     static const struct {
-        const char *verb, *mistake, *meant;
-    } verbs[] = {
+        const char *command, *mistake, *meant;
+    } commands[] = {
         { "train", "--ephocs", "--epochs" },     { "eval", "--per-clas", "--per-class" },
         { "predict", "--tpo", "--top" },         { "describe", "--infrence", "--inference" },
         { "compare", "--jsno", "--json" },       { "repro", "--restrat", "--restart" },
         { "pack", "--overwrit", "--overwrite" }, { "demo-data", "--tarin", "--train" },
+        { "augment", "--girt", "--grid" },
     };
     static char help[sizeof(said_out)];
     begin_folder();
@@ -86,16 +89,16 @@ START_TEST(help_of_each_verb)
     memcpy(help, said_out, sizeof(help));
     expect(0, "--help");
     ck_assert_str_eq(said_out, help);
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        expect(0, "%s --help", verbs[i].verb);
-        expect_narrow(verbs[i].verb);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        expect(0, "%s --help", commands[i].command);
+        expect_narrow(commands[i].command);
         memcpy(help, said_out, sizeof(help));
-        expect(0, "help %s", verbs[i].verb);
+        expect(0, "help %s", commands[i].command);
         ck_assert_str_eq(said_out, help);
         char meant[64];
-        snprintf(meant, sizeof(meant), "'%s'; did you mean '%s'?\n", verbs[i].mistake,
-                 verbs[i].meant);
-        expect(2, "%s %s", verbs[i].verb, verbs[i].mistake);
+        snprintf(meant, sizeof(meant), "'%s'; did you mean '%s'?\n", commands[i].mistake,
+                 commands[i].meant);
+        expect(2, "%s %s", commands[i].command, commands[i].mistake);
         expect_err(meant);
     }
     expect(0, "train --help");
@@ -119,19 +122,36 @@ START_TEST(mistakes_on_the_command_line)
     static const struct {
         const char *line, *said;
     } cases[] = {
-        { "", "usage: lockstep VERB" },
-        { "trian", "unknown verb 'trian'; did you mean 'train'?" },
-        { "frobnicate", "unknown verb 'frobnicate'; 'lockstep --help' lists them" },
+        { "", "usage: lockstep COMMAND" },
+        { "trian", "unknown command 'trian'; did you mean 'train'?" },
+        { "frobnicate", "unknown command 'frobnicate'; 'lockstep --help' lists the commands" },
         { "train", "--data-dir DIR is required" },
         { "train --data-dri x", "did you mean '--data-dir'?" },
         { "train --data-dir x --epochs 0", "--epochs: expected an integer from 1" },
         { "train --data-dir x --lr 0", "--lr: expected a number from" },
         { "train --data-dir x --on-bad-image ignore", "expected one of fail|skip" },
-        { "train --data-dir x --model resnet19", "no model is called 'resnet19'; did you mean" },
+        { "train --data-dir x --model resnet19", "unknown model 'resnet19'; did you mean" },
         { "train --data-dir x extra", "unexpected argument 'extra'" },
         { "train --data-dir x --scale-min 0.5", "--scale-min has no effect here" },
         { "train --data-dir x --image-size 64 --crop-padding 4", "--crop-padding has no effect" },
         { "train --data-dir x --opt adam --momentum 0.9", "--momentum has no effect here" },
+        { "train --data-dir x --lr-milestones 3", "--lr-milestones has no effect here" },
+        { "train --data-dir x --lr-restart-mult 3", "--lr-restart-mult has no effect here" },
+        { "train --data-dir x --lr-scheduler multistep", "requires --lr-milestones N,N,..." },
+        { "train --data-dir x --lr-scheduler multistep --lr-milestones 5,3",
+          "--lr-milestones '5,3': expected at most 64 ascending epochs" },
+        { "train --data-dir x --lr-scheduler multistep --lr-milestones 5,", "'5,': expected" },
+        { "train --data-dir x --lr-scheduler multistep --lr-milestones 0,5x", "'0,5x': expected" },
+        { "train --data-dir x --param-groups fc.*", "expected PATTERN:lr-scale=X,weight-decay=X" },
+        { "train --data-dir x --param-groups fc.*:lr=2", "got 'fc.*:lr=2'" },
+        { "train --data-dir x --param-groups fc.*:lr-scale=x", "got 'fc.*:lr-scale=x'" },
+        { "train --data-dir x --param-groups :lr-scale=2", "got ':lr-scale=2'" },
+        { "train --data-dir x --param-groups fc.*:", "got 'fc.*:'" },
+        { "train --data-dir x --lr 1 --lr-per-256 1", "--lr and --lr-per-256 exclude each other" },
+        { "train --data-dir x --lr-per-256 900 -b 512",
+          "--lr-per-256: the learning rate for 512 images per update would be 1800" },
+        { "train --data-dir x --plateau-metric loss", "--plateau-metric has no effect here" },
+        { "train --data-dir x --clip-value -1", "--clip-value: expected a number from 0" },
         { "train --data-dir x --lr-gamma 0.5", "--lr-gamma has no effect here" },
         { "train --data-dir x --lr 0.1 --lr-min 0.2", "--lr-min 0.2 is above --lr 0.1" },
         { "train --data-dir x --lr-scheduler plateau --lr-gamma 1",
@@ -145,7 +165,11 @@ START_TEST(mistakes_on_the_command_line)
         { "eval --checkpoint x", "--data-dir DIR is required" },
         { "predict --checkpoint x", "no image given" },
         { "predict x.png", "--checkpoint FILE is required" },
-        { "describe --model vgg", "no model is called 'vgg'" },
+        { "describe --model vgg", "unknown model 'vgg'" },
+        { "describe --model mobilenet_v2 --stem large",
+          "--stem has no effect here: it requires a resnet" },
+        { "predict --checkpoint x --model mlp --parameter-free-shortcuts x.png",
+          "--parameter-free-shortcuts has no effect here: it requires a resnet" },
         { "demo-data", "expected one folder" },
         { "demo-data a b", "expected one folder" },
         { "demo-data a --train 0", "--train: expected an integer" },
@@ -212,7 +236,7 @@ START_TEST(failures_at_run_time)
 {
     begin_folder();
     expect(1, "train --resume nothing");
-    expect_err("nothing: no such folder: no run was begun there; --out nothing begins one");
+    expect_err("nothing: no such folder; --out nothing starts a run there");
     expect(1, "train --data-dir x --device tpu");
     expect_err("lockstep train: there is no device 'tpu'");
     expect(1, "describe --device tpu");
@@ -224,9 +248,9 @@ START_TEST(failures_at_run_time)
     expect_err("run/config.json: line 1");
     write_text("run/config.json", "{\"options\": {\"data-dir\": null}}");
     expect(1, "train --resume run");
-    expect_err("run/config.json: no options with a data-dir in it");
+    expect_err("run/config.json: missing 'options' with 'data-dir'");
     expect(2, "train --data-dir x --out run");
-    expect_err("holds a run already");
+    expect_err("already contains a run");
     end_folder();
 }
 END_TEST
@@ -259,10 +283,10 @@ START_TEST(exit_statuses)
     kill(pid, SIGTERM);
     ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
     expect(0, "train --help");
-    expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unusable images or data\n"
-               "folder, 4 the loss is not finite, 128+n stopped by signal n after saving\n"
-               "(SIGINT, SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n");
-    expect_out("[epochs / 10, at least 1; 0 with one epoch\n");
+    expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an\n"
+               "unusable data folder, 4 the loss is not finite, 128+n stopped by signal n after\n"
+               "saving (SIGINT, SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n");
+    expect_out("[epochs / 10, at least 1; 0");
     json_t *config = json_load_file("run/config.json", 0, NULL); /* of one epoch */
     const json_t *options = json_object_get(config, "options");
     ck_assert_int_eq(json_integer_value(json_object_get(options, "lr-warmup-epochs")), 0);
@@ -296,7 +320,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("command", help_and_version, help_of_each_verb, mistakes_on_the_command_line,
-                     full_standard_output, closed_standard_files, failures_at_run_time,
-                     exit_statuses, demo_data);
+    return RUN_SUITE("command", help_and_version, help_of_each_command,
+                     mistakes_on_the_command_line, full_standard_output, closed_standard_files,
+                     failures_at_run_time, exit_statuses, demo_data);
 }

@@ -27,10 +27,10 @@ START_TEST(unusable_folders)
     expect(0, "demo-data drawn --train 8 --val 2 --seed 3");
     ck_assert_int_eq(system("rm -r data/train/a && cp -r drawn/train/star data/train"), 0);
     expect(3, TRAIN);
-    expect_err("only one class, 'star'");
+    expect_err("expected at least two classes, found one: 'star'");
     ck_assert_int_eq(system("cp -r drawn/train/ring data/train"), 0);
     expect(3, TRAIN);
-    expect_err("has no folder 'val', 'validation', 'valid' or 'test'; --no-val trains without one");
+    expect_err("has no folder 'val', 'validation', 'valid' or 'test'; --val-split 0.2 splits");
     ck_assert_int_eq(system("cp -r drawn/val data/test"), 0);
     expect(3, TRAIN);
     expect_err("arrow"); /* a class that training does not have */
@@ -72,13 +72,13 @@ START_TEST(data_folders_of_the_wrong_kind)
 
     /* one level too low */
     expect(3, TRAIN "--data-dir data/train --out none");
-    expect_err("data/train: has no folder 'train'; expected data/train/train/<class>/<image>; the "
-               "folder above has one: --data-dir data\n");
+    expect_err("data/train: has no folder 'train'; expected data/train/train/<class>/<image>; did "
+               "you mean --data-dir data?\n");
     expect(3, TRAIN "--data-dir ./data/train/ --out none");
-    expect_err("the folder above has one: --data-dir ./data\n");
+    expect_err("; did you mean --data-dir ./data?\n");
     ck_assert_int_eq(chdir("data"), 0);
     expect(3, TRAIN "--data-dir train --out none");
-    expect_err("the folder above has one: --data-dir .\n");
+    expect_err("; did you mean --data-dir .?\n");
     ck_assert_int_eq(chdir(".."), 0);
     expect(3, TRAIN "--data-dir data/val --out none");
     ck_assert_ptr_null(strstr(said_err, "the folder above"));
@@ -112,20 +112,19 @@ START_TEST(warnings_before_training)
     expect(0, TRAIN "--image-size 16 -b 10 --steps 1 --out quarter");
     ck_assert_int_eq(count_said("warning"), 0);
     expect(0, TRAIN "--image-size 16 -b 11 --steps 1 --out more");
-    expect_err("warning: -b 11 is more than a quarter of the 40 training images: 3 steps per "
-               "epoch; -b 4 makes 10\n");
+    expect_err(
+        "warning: -b 11 gives only 3 steps per epoch for 40 training images; -b 4 gives 10\n");
     expect(0, TRAIN "--image-size 16 -b 40 --steps 1 --out all");
-    expect_err("1 step per epoch; -b 4 makes 10\n");
+    expect_err("-b 40 gives only 1 step per epoch for 40 training images; -b 4 gives 10\n");
 
     ck_assert_int_eq(system("mkdir up && mv data up/train"), 0);
     expect(0, TRAIN "--image-size 16 --data-dir up --no-val --steps 1 --out high");
-    expect_err(
-        "up/train looks like a dataset's folder: --data-dir up/train trains on the classes in "
-        "up/train/train\n");
+    expect_err("the classes of up/train are named like a dataset's folders; did you mean "
+               "--data-dir up/train?\n");
     ck_assert_int_eq(system("mv up/train up/photos"), 0);
     expect(3, TRAIN "--data-dir up --out none");
-    expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; up/photos has one: "
-               "--data-dir up/photos\n");
+    expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; did you mean "
+               "--data-dir up/photos?\n");
     end_folder();
 }
 END_TEST
@@ -155,11 +154,11 @@ START_TEST(unusable_images)
     expect(3, TRAIN);
     ck_assert(strstr(said_err, "data/train/star/cut.png") ||
               strstr(said_err, "data/train/ring/empty.jpg"));
-    ck_assert_ptr_null(strstr(said_err, "left out: ")); /* the run ended instead */
-    expect_err("data/train: left out 1 file of no known image format, such as");
+    ck_assert_ptr_null(strstr(said_err, "image replaced: ")); /* the run ended instead */
+    expect_err("data/train: ignored 1 file not in a supported image format, such as");
     expect(0, TRAIN "--on-bad-image skip --out skipped");
-    expect_err("left out: data/train/star/cut.png");
-    expect_err("left out: data/train/ring/empty.jpg");
+    expect_err("unreadable image replaced: data/train/star/cut.png");
+    expect_err("unreadable image replaced: data/train/ring/empty.jpg");
     size_t size;
     char *metrics = read_file("skipped/metrics.jsonl", &size);
     ck_assert_ptr_nonnull(strstr(metrics, "\"bad_images\": 2"));
@@ -168,48 +167,48 @@ START_TEST(unusable_images)
     write_text("data/val/star/bad.png", "no image");
     expect(3, "eval --checkpoint skipped/last.safetensors --data-dir data -b 4");
     expect_err("lockstep eval: batch 5: image 'data/val/star/bad.png': ");
-    expect_err("--on-bad-image skip replaces unreadable images with other ones\n");
+    expect_err("--on-bad-image skip replaces unreadable images by other images\n");
     expect(0, "eval --checkpoint skipped/last.safetensors --data-dir data --on-bad-image skip");
     end_folder();
 }
 END_TEST
 
-/* demo-data draws images of 32 x 32 pixels or more. */
+/* demo-data generates images of 32 x 32 pixels or more. */
 START_TEST(images_beyond_max_pixels)
 {
     begin_folder();
     expect(0, "demo-data data --train 8 --val 2");
     expect(3, TRAIN "--max-pixels 1000 --out small");
     expect_err("pixels, more than the limit of 1000 (max_pixels)");
-    expect_err("larger images need a larger limit: begin a new run with --max-pixels N\n");
+    expect_err("to accept larger images, start a new run with --max-pixels N\n");
     expect(3, TRAIN "--max-pixels 1 --on-bad-image skip --out none");
-    expect_err("larger images need a larger limit: begin a new run with --max-pixels N\n");
-    expect_err("warning: left out: data/train/");
-    ck_assert_int_eq(count_said("warning: left out: "), 6);
-    expect_err(" images, among them:\n");
+    expect_err("to accept larger images, start a new run with --max-pixels N\n");
+    expect_err("warning: unreadable image replaced: data/train/");
+    ck_assert_int_eq(count_said("warning: unreadable image replaced: "), 5);
+    expect_err(" unreadable images replaced, among them:\n");
     expect(2, TRAIN "--max-pixels 268435456");
     expect_err("--max-pixels: expected an integer from 1 to 268435455");
     expect(0, TRAIN "--max-pixels 5000 --stop-at 1");
     expect(0, "train --resume run --stop-at 2"); /* the run's own limit */
     expect(2, "train --resume run --max-pixels 6000");
-    expect_err("--max-pixels differs from the run's own 5000");
+    expect_err("--max-pixels can't be changed on resume: the run has 5000 (run/config.json)");
     expect(0, TRAIN "--stop-at 1 --out default");
     expect(2, "train --resume default --max-pixels 6000");
-    expect_err("--max-pixels differs from the run's own default (89478485): a resumed run keeps");
+    expect_err("--max-pixels can't be changed on resume: the run has the default, 89478485 (");
     expect(0, "train --resume default --max-pixels 89478485 --stop-at 2");
     const char *with = "--checkpoint run/last.safetensors --max-pixels 1000";
     expect(3, "eval %s --data-dir data", with);
     expect_err("limit of 1000 (max_pixels)");
-    expect_err("larger images need a larger limit: --max-pixels N\n");
+    expect_err("to accept larger images, use --max-pixels N\n");
     expect(3, "eval %s --data-dir data --on-bad-image skip", with);
-    expect_err("larger images need a larger limit: --max-pixels N\n");
+    expect_err("to accept larger images, use --max-pixels N\n");
     ck_assert_int_eq(system("cp $(ls data/val/star/* | head -1) image"), 0);
     expect(3, "predict %s image", with);
     expect_err("limit of 1000 (max_pixels)");
-    expect_err("larger images need a larger limit: --max-pixels N\n");
+    expect_err("to accept larger images, use --max-pixels N\n");
     expect(3, "pack data data.pack --max-pixels 1000");
     expect_err("limit of 1000 (max_pixels)");
-    expect_err("larger images need a larger limit: --max-pixels N\n");
+    expect_err("to accept larger images, use --max-pixels N\n");
 
     /* a run of a version that had no such option */
     expect(0, TRAIN "--stop-at 1 --out old");

@@ -14,9 +14,8 @@ START_TEST(losses_name_their_label_smoothing)
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
     expect(0, TRAIN);
-    expect_out(
-        "loss    cross-entropy with label smoothing 0.1  also in validation  'lockstep eval' "
-        "leaves it out\n");
+    expect_out("loss    cross-entropy with label smoothing 0.1  validation uses it, too; 'lockstep "
+               "eval' does not\n");
     expect(0, "eval --checkpoint run/last.safetensors --data-dir data");
     ck_assert_ptr_nonnull(strstr(strstr(said_out, ": loss "), " without label smoothing, top-1 "));
     char plain[32];
@@ -45,7 +44,7 @@ START_TEST(lines_fit_the_terminal)
         ck_assert_int_eq(system(line), 0);
         size_t size;
         char *said = read_file("said", &size), *rest = said;
-        ck_assert_ptr_nonnull(strstr(said, "'lockstep eval' leaves it out"));
+        ck_assert_ptr_nonnull(strstr(said, "'lockstep eval' does not"));
         for (char *at; (at = strsep(&rest, "\r\n"));) {
             const bool is_command = strstr(at, LOCKSTEP_COMMAND) != NULL;
             ck_assert_msg(is_command || strlen(at) <= (size_t)widths[i], "%s", at);
@@ -143,6 +142,34 @@ START_TEST(classes_are_aligned)
 }
 END_TEST
 
+/* The accuracies of the classes are those of the same predictions as the whole. */
+START_TEST(evaluation_with_flips)
+{
+    double loss[2], top1[2], sum = 0;
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 4");
+    expect(0, TRAIN);
+    for (int i = 0; i < 2; i++) {
+        expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class%s",
+               i ? " --test-time-flip" : "");
+        ck_assert_int_eq(sscanf(strstr(said_out, ": loss "),
+                                ": loss %lf without label smoothing, top-1 %lf", &loss[i],
+                                &top1[i]),
+                         2);
+    }
+    ck_assert(loss[0] != loss[1]);
+    int n = 0;
+    const char *at = strstr(strstr(said_out, "most confused with"), "\n");
+    for (double class_top1; sscanf(at + 1, " %*s %*d %lf", &class_top1) == 1; n++) {
+        sum += class_top1;
+        at = strchr(at + 1, '\n');
+    }
+    ck_assert_int_eq(n, 10);
+    ck_assert(sum / n - top1[1] < 1e-4 && top1[1] - sum / n < 1e-4);
+    end_folder();
+}
+END_TEST
+
 START_TEST(predictions)
 {
     begin_folder();
@@ -164,6 +191,12 @@ START_TEST(predictions)
     ck_assert(sum > 0.5 && sum < 1.001);
     expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 elsewhere/image");
     expect_out("triangle");
+    static char plain[sizeof(said_out)];
+    memcpy(plain, said_out, sizeof(plain));
+    expect(0, "predict --checkpoint elsewhere/w.safetensors --top 99 --test-time-flip "
+              "elsewhere/image");
+    expect_out("triangle");
+    ck_assert_str_ne(said_out, plain);
     /* one bad image does not keep the others from being answered */
     expect(3, "predict --checkpoint elsewhere/w.safetensors elsewhere/text.jpg elsewhere/image "
               "elsewhere/none.png");
@@ -199,7 +232,7 @@ START_TEST(hostile_names)
                             "cp $(ls data/val/star/* | head -1) image.png"),
                      0);
     expect(0, TRAIN);
-    expect_err("left out 1 file of no known image format, such as");
+    expect_err("ignored 1 file not in a supported image format, such as");
     expect_clean();
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     expect_out("\n  e\\x1b]0;t\\x07\\nforged\\xc2\\x9bm ");
@@ -220,7 +253,7 @@ START_TEST(hostile_names)
     expect(0, TRAIN "--data-dir " NAME " --stop-at 1 --out run" NAME);
     expect_clean();
     expect(2, NAME);
-    expect_err("unknown verb 'e\\x1b");
+    expect_err("unknown command 'e\\x1b");
     expect_clean();
     expect(2, "train --" NAME);
     expect_err("unknown option '--e\\x1b");
@@ -241,9 +274,31 @@ START_TEST(hostile_names)
 }
 END_TEST
 
+/* The table of a class and its prediction takes memory for the images, not for all pairs. */
+START_TEST(per_class_of_many_classes)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 1 --val 1");
+    ck_assert_int_eq(system("cp data/train/star/* x && "
+                            "seq 0 69999 | sed 's/^/x,/' >all.csv && "
+                            "printf 'x,3\nx,69999\nx,3\n' >val.csv"),
+                     0);
+    expect(0, "train --data-dir all.csv --no-val --model lenet5 --grey -b 2 --steps 1 --threads 1 "
+              "--out run");
+    ck_assert_int_eq(system(LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors "
+                                             "--data-dir val.csv --per-class --threads 1 >out && "
+                                             "test $(wc -l <out) = 70002 && "
+                                             "grep -q '^  3             2  0.0000  [0-9]* (2)$' "
+                                             "out && grep -q '^  69999         1  [01]' out"),
+                     0);
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("command_results", losses_name_their_label_smoothing, lines_fit_the_terminal,
-                     curves, checkpoints_from_elsewhere, classes_are_aligned, predictions,
-                     hostile_names);
+    return RUN_SUITE("command_results", per_class_of_many_classes,
+                     losses_name_their_label_smoothing, lines_fit_the_terminal, curves,
+                     checkpoints_from_elsewhere, classes_are_aligned, evaluation_with_flips,
+                     predictions, hostile_names);
 }

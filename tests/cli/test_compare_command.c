@@ -28,11 +28,11 @@ START_TEST(identical_runs)
     expect(0, "compare a b"); /* as far as both go */
     expect_out("A: a\nB: b\n");
     expect_out("A has 40 steps, B has 13; all common steps are identical");
-    expect_out("answer: identical in all common steps\n");
+    expect_out("result: identical in all common steps\n");
     expect(0, "train --resume b -j 1 --threads 3");
     expect(0, "compare a b");
     expect_out("identity: the same");
-    expect_out("answer: identical\n");
+    expect_out("result: identical\n");
     expect(0, "compare a a --json");
     end_folder();
 }
@@ -69,7 +69,7 @@ START_TEST(runs_of_other_identities)
     expect_out("seed is \"0\" in A, \"1\" in B");
     expect_out("optimizer.momentum is 0.9 in A, 0.8 in B");
     expect_out("the first step that differs is 0, in: batch loss gradients weights");
-    expect_out("answer: not comparable");
+    expect_out("result: not comparable");
     expect(0, TRAIN "--out c --steps 3 --seeding worker -j 1");
     expect(0, TRAIN "--out d --steps 3 --seeding worker -j 2");
     expect(2, "compare c d");
@@ -136,7 +136,7 @@ START_TEST(digests_of_contents_in_one_run)
     for (int i = 0; i < 2; i++) {
         expect(0, "compare %s %s", sides[i][0], sides[i][1]);
         expect_out("identity: the same\n  digests of the data are not compared: only one run has");
-        expect_out("answer: identical\n");
+        expect_out("result: identical\n");
     }
     expect(0, "compare b b");
     expect_not_out("not compared");
@@ -145,6 +145,22 @@ START_TEST(digests_of_contents_in_one_run)
     expect(2, "compare a d");
     expect_out("seed is \"0\" in A, \"1\" in B");
     expect_not_out("data.digest");
+    end_folder();
+}
+END_TEST
+
+/* In the sum of gradients, which the digests of the step do not contain. That element's gradients
+ * are 0.7 and -0.4, so that the ulp is not lost in their sum. */
+START_TEST(a_fault_in_accumulated_gradients_is_located)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--accumulate 2 --stop-at 3 --out a");
+    expect(0, TRAIN "--accumulate 2 --stop-at 3 --out b --inject-fault 0:122:26");
+    expect(1, "compare a b");
+    expect_out("the first step that differs is 1, in: gradients");
+    expect_out("A: op 122, gradient_sum of 'optimizer'");
+    expect_out("sum ('conv1.weight')");
     end_folder();
 }
 END_TEST
@@ -178,11 +194,12 @@ START_TEST(an_injected_fault_is_located)
     /* a fault that nobody noted: the replay meets the other run's record */
     json_t *manifest = json_load_file("b1/manifest.json", 0, NULL);
     json_t *session = json_array_get(json_object_get(manifest, "sessions"), 0);
-    json_object_set_new(json_object_get(session, "executors"), "fault", json_null());
+    json_object_set_new(json_object_get(session, "execution"), "fault", json_null());
     ck_assert_int_eq(json_dump_file(manifest, "b1/manifest.json", 0), 0);
     json_decref(manifest);
     expect(1, "compare a0 b1");
-    expect_out("match A's run log; a hardware fault, or a cause outside the identity, changed B");
+    expect_out(
+        "which matches A's run log: B was changed by a hardware fault, or by something outside");
 
     /* the data are gone, are elsewhere, are others */
     ck_assert_int_eq(system("mv data moved"), 0);
@@ -281,7 +298,7 @@ START_TEST(mistakes)
     expect(2, "compare a nosuch");
     expect_err("compare: nosuch: no such folder\n");
     expect(2, "compare a data");
-    expect_err("compare: data/config.json: no such file; the folder holds no run\n");
+    expect_err("compare: data/config.json: no such file; the folder contains no run\n");
     expect(2, "compare a a/config.json");
     expect_err("compare: a/config.json: not a folder; expected the folder of a run\n");
     expect(2, TRAIN "--out b --inject-fault 3:x");
@@ -297,7 +314,10 @@ START_TEST(mistakes)
     expect_err("d/run_log.txt");
     ck_assert_int_eq(system("echo '{}' >d/manifest.json"), 0);
     expect(2, "compare a d");
-    expect_err("d/manifest.json: no identity or no sessions in it");
+    expect_err("d/manifest.json: missing 'identity', 'sessions' or a session's 'execution'");
+    ck_assert_int_eq(system("echo '{\"identity\": {}, \"sessions\": [{}]}' >d/manifest.json"), 0);
+    expect(2, "compare d a");
+    expect_err("d/manifest.json: missing 'identity', 'sessions' or a session's 'execution'");
     end_folder();
 }
 END_TEST
@@ -334,7 +354,7 @@ int main(void)
 {
     return RUN_SUITE("compare_command", identical_runs, full_standard_output,
                      runs_of_other_identities, options_are_named, digests_of_contents_in_one_run,
-                     an_injected_fault_is_located, names_that_are_not_utf8,
-                     control_characters_in_json, a_replaced_image_is_located, mistakes,
-                     special_files_in_a_run_folder);
+                     an_injected_fault_is_located, a_fault_in_accumulated_gradients_is_located,
+                     names_that_are_not_utf8, control_characters_in_json,
+                     a_replaced_image_is_located, mistakes, special_files_in_a_run_folder);
 }

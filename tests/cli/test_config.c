@@ -39,10 +39,11 @@ START_TEST(unusable_values_are_named_with_usable_ones)
           "option 'epochs': expected an integer from 1 to 100000, got \"many\"" },
         { "epochs", "0", "option 'epochs': expected an integer from 1 to 100000, got 0\n" },
         { "lr", "-0.5", "option 'lr': expected a number from 1e-12 to 1000, got -0.5\n" },
-        { "opt", "\"lion\"", "option 'opt': expected one of sgd|adam|adamw, got \"lion\"\n" },
+        { "opt", "\"lion\"",
+          "option 'opt': expected one of sgd|adam|adamw|rmsprop, got \"lion\"\n" },
         { "exif", "1", "option 'exif': expected true or false, got 1\n" },
         { "device", "null", "option 'device': expected a NAME, got null\n" },
-        { "model", "\"vgg\"", "option 'model': expected one of resnet20, 32, 44, " },
+        { "model", "\"vgg\"", "option 'model': expected one of resnet20, resnet32, " },
         { "max-pixels", "1e9", "option 'max-pixels': expected an integer from 1 to 268435455" },
     };
     begin("");
@@ -81,14 +82,14 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     static const char *const options[] = { "", "--device auto", "--device cpu" };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         expect(0, "train --resume run --stop-at %zu %s", i + 2, options[i]);
-        expect_err("lockstep train: run resumes on cpu, the device that --device auto took\n");
+        expect_err("lockstep train: run resumes on cpu, the device that --device auto selected\n");
     }
     set("device", false, "\"cuda:0, NVIDIA H200, sm_90\"");
     expect(1, "train --resume run");
-    expect_err("lockstep train: run resumes on cuda:0, the device that --device auto took\n");
+    expect_err("lockstep train: run resumes on cuda:0, the device that --device auto selected\n");
     expect_err("device 'cuda': its module can't be loaded: ");
     expect(2, "train --resume run --device cpu");
-    expect_err("--device differs from the run's own \"cuda:0\"");
+    expect_err("--device can't be changed on resume: the run has \"cuda:0\"");
     ck_assert_ptr_null(strstr(said_err, "resumes on"));
     end_folder();
 }
@@ -114,7 +115,7 @@ START_TEST(cuda_is_the_first_cuda_device)
         set("device", true, cases[i].stored);
         expect(cases[i].same ? 1 : 2, "train --resume run --device %s", cases[i].given);
         expect_err(cases[i].same ? "device 'cuda': its module can't be loaded: "
-                                 : "--device differs from the run's own \"cuda");
+                                 : "--device can't be changed on resume: the run has \"cuda");
     }
     end_folder();
 }
@@ -127,7 +128,7 @@ START_TEST(checkpoints_of_other_libraries)
     ck_assert_int_eq(system("sed -i 's/oneDNN [0-9]/oneDNN x/g' run/last.safetensors"), 0);
     expect(1, "train --resume run");
     expect_err("holds the kernels of another machine or version: libraries is 'oneDNN x");
-    expect_err("lockstep train: --force continues anyway, with other kernels\n");
+    expect_err("lockstep train: --force ignores these kernels and selects new ones\n");
     end_folder();
 }
 END_TEST

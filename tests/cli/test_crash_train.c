@@ -42,7 +42,7 @@ static int run_train(const char *line, call_trace *traced)
         words[n++] = word;
     if (!freopen(".said-out", "w", stdout) || !freopen(".said-err", "w", stderr)) _exit(127);
     trace_calls(traced);
-    const int answer = verb_train.run(&verb_train, n, words);
+    const int answer = command_train.run(n, words);
     fflush(NULL);
     _exit(answer);
 }
@@ -101,7 +101,7 @@ static void go_on(void)
     const bool is_run = exists("run/config.json");
     if (!is_run || has_step()) {
         ck_assert_int_ne(run_train(is_run ? BEGIN : RESUME, NULL), 0);
-        expect_err(is_run ? "run holds a run already" : "no run was begun there");
+        expect_err(is_run ? "run already contains a run" : "; --out run starts a run there");
     }
     const int status = run_train(is_run ? RESUME : BEGIN, NULL);
     ck_assert_msg(status == 0, "not resumed: %s", said_err);

@@ -6,15 +6,12 @@
 #include "../suite.h"
 #include <stdlib.h>
 
-static const cli_verb verb = { .name = "test" };
-
 static int open_both(ls_context *ctx)
 {
     static const char *const classes[] = { "cat", "dog" };
     ls_dataset *data;
-    int answer = folders_open_train(&verb, ctx, "data", &data);
-    if (answer == EXIT_DONE)
-        answer = folders_open_val(&verb, ctx, "data", false, 2, classes, &data);
+    int answer = folders_open_train(ctx, "data", false, &data);
+    if (answer == EXIT_DONE) answer = folders_open_val(ctx, "data", false, 2, classes, &data);
     ck_assert_int_eq(answer == EXIT_DONE, data != NULL);
     return answer;
 }

@@ -19,21 +19,21 @@ typedef struct values {
 #define AT(member) offsetof(values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_SWITCH, 'l', "loud", AT(loud), "a switch", .value = NULL },
+    { OPTION_SWITCH, 'l', "loud", AT(loud), "a switch" },
     { OPTION_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
     { OPTION_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
     { OPTION_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
     { OPTION_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue", .fallback = "green" },
-    { OPTION_INTEGER, 'j', "threads", AT(threads), "an executor", "N", 0, 8, .executor = true },
+    { OPTION_INTEGER, 'j', "threads", AT(threads), "a setting", "N", 0, 8, .execution = true },
     { OPTION_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none",
       .optional = true },
     { .kind = OPTION_END },
 };
-static const cli_verb verb = { "try", "tries.", "FILE...", "More.\n", options, NULL };
+static const cli_command command = { "try", "tries.", "FILE...", "More.\n", options, NULL };
 
 /* What goes to stderr lands in `said`. */
 static char said[4096];
-static parse_result parse(values *v, cli_parsed *parsed, int argc, const char *const *argv)
+static int parse(values *v, cli_parsed *parsed, int argc, const char *const *argv)
 {
     static char *list[16]; /* the arguments' words stay borrowed from it */
     for (int i = 0; i < argc; i++) list[i] = (char *)argv[i];
@@ -42,7 +42,7 @@ static parse_result parse(values *v, cli_parsed *parsed, int argc, const char *c
     const int saved = dup(STDERR_FILENO);
     dup2(fileno(file), STDERR_FILENO);
     *v = (values){ 0 };
-    const parse_result result = options_parse(&verb, argc, list, v, parsed);
+    const int result = options_parse(&command, argc, list, v, parsed);
     fflush(stderr);
     dup2(saved, STDERR_FILENO);
     close(saved);
@@ -60,14 +60,14 @@ START_TEST(defaults)
 {
     values v;
     cli_parsed parsed;
-    ck_assert_int_eq(PARSE(&v, &parsed, "a.png"), PARSE_OK);
+    ck_assert_int_eq(PARSE(&v, &parsed, "a.png"), -1);
     ck_assert(!v.loud);
     ck_assert_int_eq(v.count, 7);
     ck_assert(v.rate == 0.5);
     ck_assert_ptr_null(v.name);
     ck_assert_int_eq(v.colour, 1);
     ck_assert_int_eq(parsed.n_arguments, 1);
-    ck_assert(!options_given(&verb, &parsed, "count"));
+    ck_assert(!options_given(&parsed, "count"));
 }
 END_TEST
 
@@ -77,20 +77,20 @@ START_TEST(spellings)
     cli_parsed parsed;
     ck_assert_int_eq(PARSE(&v, &parsed, "--count", "3", "x", "--rate=1e-1", "-j4", "--colour=blue",
                            "y", "--loud", "--name", "-z", "--", "--count", "-n"),
-                     PARSE_OK);
+                     -1);
     ck_assert_int_eq(v.count, 3);
     ck_assert(v.rate == 0.1 && v.loud);
     ck_assert_int_eq(v.threads, 4);
     ck_assert_int_eq(v.colour, 2);
     ck_assert_str_eq(v.name, "-z");
-    ck_assert(options_given(&verb, &parsed, "count") && options_given(&verb, &parsed, "threads"));
+    ck_assert(options_given(&parsed, "count") && options_given(&parsed, "threads"));
     static const char *const arguments[] = { "x", "y", "--count", "-n" };
     ck_assert_int_eq(parsed.n_arguments, 4);
     for (int i = 0; i < 4; i++) ck_assert_str_eq(parsed.arguments[i], arguments[i]);
-    ck_assert_int_eq(PARSE(&v, &parsed, "-n=-5", "-l"), PARSE_OK);
+    ck_assert_int_eq(PARSE(&v, &parsed, "-n=-5", "-l"), -1);
     ck_assert_int_eq(v.count, -5);
     ck_assert(v.loud);
-    ck_assert_int_eq(PARSE(&v, &parsed, "-n", "1", "-n", "2"), PARSE_OK);
+    ck_assert_int_eq(PARSE(&v, &parsed, "-n", "1", "-n", "2"), -1);
     ck_assert_int_eq(v.count, 2);
 }
 END_TEST
@@ -104,9 +104,10 @@ START_TEST(mistakes)
         { "--cuont", "3", "unknown option '--cuont'; did you mean '--count'?" },
         { "--cuont=3", NULL, "unknown option '--cuont'; did you mean '--count'?" },
         { "--hepl", NULL, "did you mean '--help'?" },
-        { "--zzzzzzzz", NULL, "unknown option '--zzzzzzzz'; 'lockstep try --help' lists them all" },
+        { "--zzzzzzzz", NULL,
+          "unknown option '--zzzzzzzz'; 'lockstep try --help' lists all options" },
         { "-x", NULL, "unknown option '-x'" },
-        { "--count", NULL, "--count needs a value: --count N" },
+        { "--count", NULL, "--count requires a value: --count N" },
         { "--count", "", "--count: expected an integer from -5 to 100, got ''" },
         { "--count", "3x", "got '3x'" },
         { "--count", "101", "expected an integer from -5 to 100, got '101'" },
@@ -130,7 +131,7 @@ START_TEST(mistakes)
         values v;
         cli_parsed parsed;
         const char *argv[] = { cases[i].word, cases[i].value };
-        ck_assert_int_eq(parse(&v, &parsed, cases[i].value ? 2 : 1, argv), PARSE_ERROR);
+        ck_assert_int_eq(parse(&v, &parsed, cases[i].value ? 2 : 1, argv), EXIT_USAGE);
         ck_assert_msg(strstr(said, cases[i].said), "%s: said: %s", cases[i].word, said);
     }
 }
@@ -149,12 +150,12 @@ END_TEST
 
 START_TEST(unexpected_arguments)
 {
-    static const cli_verb none = { "bare", "", "", NULL, options, NULL };
+    static const cli_command none = { "bare", "", "", NULL, options, NULL };
     values v = { 0 };
     cli_parsed parsed;
     char word[] = "extra";
     char *argv[] = { word };
-    ck_assert_int_eq(options_parse(&none, 1, argv, &v, &parsed), PARSE_ERROR);
+    ck_assert_int_eq(options_parse(&none, 1, argv, &v, &parsed), EXIT_USAGE);
 }
 END_TEST
 
@@ -164,8 +165,8 @@ START_TEST(json_and_back)
     cli_parsed parsed;
     ck_assert_int_eq(PARSE(&v, &parsed, "--count=9", "--rate=0.30000000000000004", "--name=x",
                            "--colour=red", "--loud"),
-                     PARSE_OK);
-    json_t *stored = options_to_json(&verb, &v);
+                     -1);
+    json_t *stored = options_to_json(options, &v);
     char *text = json_dumps(stored, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     ck_assert_str_eq(text, "{\"loud\": true, \"count\": 9, \"rate\": 0.3, \"name\": \"x\", "
                            "\"colour\": \"red\", \"threads\": 0, \"late\": 0}");
@@ -173,22 +174,22 @@ START_TEST(json_and_back)
     free(text);
 
     PARSE(&w, &parsed, "--threads=3", "--count=9");
-    ck_assert(options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(options_resume(&parsed, loaded, "config.json", &w));
     ck_assert(w.loud && w.rate == v.rate && w.count == 9 && w.colour == 0 && w.threads == 3);
     ck_assert_str_eq(w.name, "x");
     json_object_del(loaded, "late");
     PARSE(&w, &parsed, "--count=9");
-    ck_assert(options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(options_resume(&parsed, loaded, "config.json", &w));
     ck_assert_int_eq(w.late, 0);
     PARSE(&w, &parsed, "--late=3");
-    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
     PARSE(&w, &parsed, "--count=8");
-    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
     PARSE(&w, &parsed, "--count=9");
     json_object_set_new(loaded, "colour", json_string("pink"));
-    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
     json_object_del(loaded, "colour");
-    ck_assert(!options_resume(&verb, loaded, "config.json", &w, &parsed));
+    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
     json_decref(loaded);
     json_decref(stored);
 }
@@ -201,14 +202,14 @@ START_TEST(stored_texts_with_a_default_are_texts)
         { OPTION_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
         { .kind = OPTION_END },
     };
-    static const cli_verb none = { "try", "tries.", "", NULL, one, NULL };
+    static const cli_command none = { "try", "tries.", "", NULL, one, NULL };
     values v;
     cli_parsed parsed;
-    ck_assert_int_eq(options_parse(&none, 0, NULL, &v, &parsed), PARSE_OK);
+    ck_assert_int_eq(options_parse(&none, 0, NULL, &v, &parsed), -1);
     json_t *stored = json_pack("{s:n}", "model");
-    ck_assert(!options_resume(&none, stored, "config.json", &v, &parsed));
+    ck_assert(!options_resume(&parsed, stored, "config.json", &v));
     json_object_set_new(stored, "model", json_string("large"));
-    ck_assert(options_resume(&none, stored, "config.json", &v, &parsed));
+    ck_assert(options_resume(&parsed, stored, "config.json", &v));
     ck_assert_str_eq(v.name, "large");
     json_decref(stored);
 }
@@ -223,7 +224,7 @@ START_TEST(stored_zeros_of_numbers_that_were_not_given)
         { OPTION_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
         { .kind = OPTION_END },
     };
-    static const cli_verb sizes = { "try", "tries.", "", NULL, two, NULL };
+    static const cli_command sizes = { "try", "tries.", "", NULL, two, NULL };
     static const struct {
         char *given;
         bool same;
@@ -232,9 +233,8 @@ START_TEST(stored_zeros_of_numbers_that_were_not_given)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         values v;
         cli_parsed parsed;
-        ck_assert_int_eq(options_parse(&sizes, 1, (char *[]){ cases[i].given }, &v, &parsed),
-                         PARSE_OK);
-        ck_assert_int_eq(options_resume(&sizes, stored, "config.json", &v, &parsed), cases[i].same);
+        ck_assert_int_eq(options_parse(&sizes, 1, (char *[]){ cases[i].given }, &v, &parsed), -1);
+        ck_assert_int_eq(options_resume(&parsed, stored, "config.json", &v), cases[i].same);
     }
     json_decref(stored);
 }

@@ -47,7 +47,7 @@ START_TEST(packs_train_to_the_same_bits)
         snprintf(path, sizeof(path), "%s.run/metrics.jsonl", packs[i]);
         expect_same_metrics("run/metrics.jsonl", path, 2);
         expect(0, "compare run %s.run", packs[i]);
-        expect_out("answer: identical");
+        expect_out("result: identical");
 
         /* Begun on the folder, gone on with the pack, ended on the folder. */
         expect(0, TRAIN "--data-dir data --out mixed%d --stop-at 7", i);
@@ -118,19 +118,19 @@ START_TEST(bad_images)
     write_text("data/train/star/notes.txt", "no image");
     expect(3, "pack data p");
     expect_err("image 'data/train/star/cut.png': ");
-    expect_err("left out 1 file of no known image format");
-    expect_err("lockstep pack: --on-bad-image skip packs such images too; 'lockstep train "
-               "--on-bad-image skip' leaves them out\n");
+    expect_err("ignored 1 file not in a supported image format");
+    expect_err("lockstep pack: --on-bad-image skip packs such images as they are; 'lockstep train "
+               "--on-bad-image skip' replaces them\n");
     ck_assert(!exists("p"));
     expect_clean();
     for (int raw = 0; raw < 2; raw++) {
         expect(0, "pack data p --overwrite --on-bad-image skip %s", raw ? "--raw" : "-j 1");
         expect_err("image 'data/train/star/cut.png': ");
-        expect_out("1 of the images can't be used");
+        expect_out("; 1 unreadable image\n");
         expect(3, TRAIN "--data-dir p --out fails%d", raw);
         expect_err("p/train/star/cut.png");
         expect(0, TRAIN "--data-dir p --out skips%d --on-bad-image skip", raw);
-        expect_err("left out: p/train/star/cut.png");
+        expect_err("unreadable image replaced: p/train/star/cut.png");
     }
     expect(0, TRAIN "--data-dir data --out run --on-bad-image skip");
     ck_assert(same_files("run/run_log.txt", "skips0/run_log.txt"));

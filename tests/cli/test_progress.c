@@ -76,7 +76,7 @@ START_TEST(progress_goes_to_stderr)
     progress_begin(&p, "epoch 1/1", WORK_TRAIN, 0, 10);
     p.shown -= 1e6; /* so long ago that it is time again */
     progress_step(&p, 32, 0, 1.5, 0.25);
-    progress_end(&p);
+    progress_clear(&p);
     fflush(stdout);
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         dup2(saved[fd - 1], fd);

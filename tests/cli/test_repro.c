@@ -44,7 +44,7 @@ START_TEST(one_result)
     begin_folder();
     draw_data();
     expect(0, REPRO "--steps 22 --workers 0,3 --threads 2,1 --restart 2 --out a/b");
-    expect_out("One result: all 8 runs have the same bits in all 22 steps.");
+    expect_out("One result: all 8 runs are bit-identical in all 22 steps.");
     ck_assert_str_eq(said_err, "");
     expect_out("'3x1': 3 workers, 1 thread; '@"); /* a run that is there, with its restart */
     expect_out("resumed with 0 workers, 2 threads\n");
@@ -53,10 +53,10 @@ START_TEST(one_result)
     expect_in_file("a/b/repro.csv", "\nw3-t1-r2,3,1,2,3x1 @"); /* then 0x2, then 3x1 */
     ck_assert_int_eq(count_lines("a/b/losses.csv"), 23);
     expect_in_file("a/b/repro.svg", ">8 runs of 22 steps: 1 result</text>");
-    expect_in_file("a/b/repro.svg", ">8 runs: the bits of w0-t2</text>");
-    expect_in_file("a/b/repro.svg", ">Gaps: stopped and resumed.</text>");
+    expect_in_file("a/b/repro.svg", ">8 runs: same result as w0-t2</text>");
+    expect_in_file("a/b/repro.svg", ">Gaps: interrupted and resumed.</text>");
     ck_assert(same_files("a/b/w0-t2/run_log.txt", "a/b/w3-t1-r2/run_log.txt"));
-    expect_in_file("a/b/w3-t1-r2.log", "run     a/b/w3-t1-r2, continued at epoch ");
+    expect_in_file("a/b/w3-t1-r2.log", "run     a/b/w3-t1-r2, resumed at epoch ");
     end_folder();
 }
 END_TEST
@@ -67,14 +67,14 @@ START_TEST(different_results)
     begin_folder();
     draw_data();
     expect(1, REPRO "--steps 6 --workers 1,2 --threads 1,2 --restart 1 --seeding worker");
-    expect_out("2 results: the runs do not have the same bits.");
+    expect_out("2 results: the runs differ.");
     expect_out("  4 runs: 1x1, 1x2, 1x1 @");
     expect_out("  4 runs: 2x1, 2x2, 2x1 @");
     expect_out("; differ from 1x1 from step 1 on: batch, loss, gradients, weights\n");
     expect_in_file("repro/repro.csv", ",w1-t1,,\n");
     expect_in_file("repro/repro.csv", ",w2-t1,1,batch loss gradients weights\n");
     expect_in_file("repro/repro.svg", ">8 runs of 6 steps: 2 results</text>");
-    expect_in_file("repro/repro.svg", ">4 runs: the bits of w2-t1, different from step 1</text>");
+    expect_in_file("repro/repro.svg", ">4 runs: same result as w2-t1; diverges at step 1</text>");
     end_folder();
 }
 END_TEST
@@ -135,7 +135,7 @@ START_TEST(misuse)
     expect(2, REPRO "--steps 3 --restart 3");
     expect_err("--restart 3: expected less than --steps 3");
     expect(2, REPRO "--steps 3 --workers 2 --threads 1");
-    expect_err("--workers 2 and --threads 1 make one run; at least two are needed to compare");
+    expect_err("--workers 2 and --threads 1 give only one run; a comparison requires two");
     expect(2, REPRO "--steps 41");
     expect_err("2 epochs of these images have 40 steps: use --epochs 3 or fewer steps");
     expect(3, "repro --data-dir nowhere");

@@ -96,7 +96,7 @@ START_TEST(a_resume_can_skip_bad_images)
         expect(0, "train --resume run"); /* the option stays changed */
         expect_same_runs("whole", "run", 2);
         expect(0, "compare whole run");
-        expect_out("answer: identical");
+        expect_out("result: identical");
         end_folder();
     }
 }
@@ -115,7 +115,7 @@ START_TEST(a_run_without_a_step_is_replaced)
     expect(0, TRAIN "--epochs 1 --on-bad-image skip --out run");
     ck_assert_int_eq(system("rm data/train/star/bad*"), 0);
     expect(2, TRAIN "--epochs 1 --out run");
-    expect_err("run holds a run already");
+    expect_err("run already contains a run");
 
     write_bad_images("data/train/star", 40);
     expect(3, TRAIN "--epochs 2 --out again");
@@ -135,7 +135,7 @@ START_TEST(folders_with_other_files_are_refused)
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
     expect(2, TRAIN "--epochs 1 --out data");
-    expect_err("lockstep train: --out data: the folder is not empty and holds no run (found "
+    expect_err("lockstep train: --out data: the folder is not empty and contains no run (found "
                "'train'");
     expect_err("expected a new or empty folder\n");
     ck_assert_int_eq(system("test \"$(ls -A data)\" = \"$(printf 'train\\nval')\""), 0);
@@ -162,11 +162,15 @@ END_TEST
  * of one that was begun with as many. */
 START_TEST(a_finished_run_is_lengthened)
 {
-    static const char *const schedules[] = { "constant", "step --lr-step-size 2", "exponential",
-                                             "plateau" };
+    static const char *const schedules[] = { "constant",
+                                             "step --lr-step-size 2",
+                                             "exponential",
+                                             "plateau --plateau-metric loss --lr-per-256 0.4",
+                                             "multistep --lr-milestones 1,2",
+                                             "cosine-restarts --lr-restart-epochs 2" };
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         char whole[32], run[32];
         snprintf(whole, sizeof(whole), "whole%d", i);
         snprintf(run, sizeof(run), "run%d", i);
@@ -185,10 +189,10 @@ START_TEST(a_finished_run_is_lengthened)
         expect(0, "train --resume %s", run);
         expect_same_runs(whole, run, 4);
         expect(0, "compare %s %s", whole, run);
-        expect_out("answer: identical");
+        expect_out("result: identical");
     }
     expect(2, "train --resume run0 --epochs 3");
-    expect_err("--epochs 3: the run has 4; a run can be lengthened, not shortened");
+    expect_err("--epochs 3: the run has 4; a run can be extended, not shortened");
     end_folder();
 }
 END_TEST
@@ -206,10 +210,38 @@ START_TEST(a_schedule_over_all_epochs_is_not_lengthened)
                  "the learning rates of --lr-scheduler %s depend on the number of epochs",
                  schedules[i]);
         expect_err(said);
-        expect_err("begin a new run with --epochs 4");
+        expect_err("start a new run with --epochs 4");
         expect(0, "train --resume run%d --epochs 2", i);
         expect_out("ended after 1 step");
     }
+    end_folder();
+}
+END_TEST
+
+/* Stopped in the middle of an epoch and resumed on other workers and threads. */
+START_TEST(optimizer_options_resume)
+{
+    static const char *const options[] = {
+        "--opt rmsprop --momentum 0.9 --clip-value 0.01 --param-groups fc.*:lr-scale=10",
+        "--model-ema 0.9",
+        "--model-ema 0.9 --precision f16 --opt adamw",
+    };
+    enum { N = sizeof(options) / sizeof(options[0]) };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    for (int i = 0; i < N; i++) {
+        char whole[32], run[32];
+        snprintf(whole, sizeof(whole), "whole%d", i);
+        snprintf(run, sizeof(run), "run%d", i);
+        expect(0, TRAIN "%s --epochs 3 --out %s", options[i], whole);
+        expect(0, TRAIN "%s --epochs 3 --stop-at 7 --out %s", options[i], run);
+        expect(0, "train --resume %s -j 2 --threads 3", run);
+        expect_same_runs(whole, run, 3);
+        expect(0, "compare %s %s", whole, run);
+        expect_out("result: identical");
+    }
+    expect(2, "train --resume run0 --param-groups fc.*:lr-scale=2");
+    expect_err("--param-groups can't be changed on resume");
     end_folder();
 }
 END_TEST
@@ -218,5 +250,5 @@ int main(void)
 {
     return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
                      folders_with_other_files_are_refused, a_finished_run_is_lengthened,
-                     a_schedule_over_all_epochs_is_not_lengthened);
+                     a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume);
 }

@@ -28,7 +28,7 @@ static void expect_lines(void)
     static const char *const words[] = { "  train loss ", " top-1 ",      "  val loss ",
                                          " images/s  ",   "  data wait ", "  time 0:" };
     for (int i = 1; i <= 3; i++) {
-        char begin[32];
+        char begin[40];
         snprintf(begin, sizeof(begin), "\nepoch %d/3  train loss ", i);
         expect_out(begin);
         const char *line = strstr(said_out, begin) + 1, *end = strchr(line, '\n');
@@ -85,10 +85,10 @@ START_TEST(a_run_writes_its_files)
     ls_context_close(&ctx);
 
     expect(2, TRAIN "--out run");
-    expect_err("holds a run already");
+    expect_err("already contains a run");
     expect(0, "train --resume run");
     expect(2, "train --resume run --lr 0.5");
-    expect_err("--lr differs from the run's own 0.00625");
+    expect_err("--lr can't be changed on resume: the run has 0.00625 (run/config.json)");
     end_folder();
 }
 END_TEST
@@ -103,6 +103,55 @@ START_TEST(threads_and_workers_change_nothing)
     ck_assert(same_files("a/run_log.txt", "b/run_log.txt"));
     expect(0, TRAIN "--epochs 1 --out c -j 3 --threads 3 --seed 8");
     ck_assert(!same_files("a/last.safetensors", "c/last.safetensors"));
+    end_folder();
+}
+END_TEST
+
+/* All of it, with a resume in the middle of an epoch. */
+START_TEST(augmentation)
+{
+    static const char *const options =
+        "--vertical-flip 0.5 --auto-augment rand --brightness 0.4 --contrast 0.4 --saturation 0.4 "
+        "--hue 0.1 --random-erase 0.25";
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --out plain");
+    expect(0, TRAIN "--epochs 1 --out whole -j 0 %s", options);
+    expect(0, TRAIN "--epochs 1 --out stopped -j 3 --stop-at 7 %s", options);
+    expect(0, "train --resume stopped -j 1");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
+    ck_assert(!same_files("whole/last.safetensors", "plain/last.safetensors"));
+    expect(2, "train --resume stopped --hue 0.2");
+    expect_err("--hue can't be changed on resume: the run has 0.1");
+    expect(2, TRAIN "--hue 0.6");
+    expect_err("--hue");
+    end_folder();
+}
+END_TEST
+
+/* Mixed batches: the same for workers, threads and a resume in the middle of an epoch. */
+START_TEST(mixup_and_cutmix)
+{
+    static const char *const options = "--mixup-alpha 0.2 --cutmix-alpha 1";
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --out plain");
+    expect(0, TRAIN "--epochs 1 --out whole -j 0 --threads 1 %s", options);
+    expect(0, TRAIN "--epochs 1 --out stopped -j 3 --threads 3 --stop-at 7 %s", options);
+    expect(0, "train --resume stopped -j 1 --threads 2");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
+    ck_assert(!same_files("whole/last.safetensors", "plain/last.safetensors"));
+    expect(2, "train --resume stopped --mixup-alpha 0.3");
+    expect_err("--mixup-alpha can't be changed on resume: the run has 0.2");
+    expect(2, TRAIN "--mixup-alpha 0.0005");
+    expect_err("--mixup-alpha 0.0005: expected 0, or at least 0.001");
+    expect(2, TRAIN "--clip-value 1e-46");
+    expect_err("--clip-value 1e-46: expected 0, or at least 1e-30");
+    expect(0, TRAIN "--epochs 1 --out cutmix --cutmix-alpha 1");
+    ck_assert(!same_files("whole/last.safetensors", "cutmix/last.safetensors"));
+    expect(0, "eval --checkpoint cutmix/best.safetensors --data-dir data");
     end_folder();
 }
 END_TEST
@@ -123,7 +172,7 @@ START_TEST(sixteen_bits)
     json_decref(row);
     expect(2, "train --resume stopped --precision f32");
     expect(2, "train --resume stopped --precision f32 --force");
-    expect_err("--precision differs from the run's own \"f16\": a resumed run keeps its recipe");
+    expect_err("--precision can't be changed on resume: the run has \"f16\" (");
     expect(0, TRAIN "--epochs 1 --precision bf16 --out bf16");
     expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint bf16/best.safetensors --data-dir data "
                "--per-class --precision bf16\n");
@@ -188,7 +237,8 @@ START_TEST(missing_best_weights)
     ck_assert_str_eq(said_err, "");
     ck_assert_int_eq(unlink("run/best.safetensors"), 0);
     expect(0, "train --resume run");
-    expect_err("run/best.safetensors, the weights after epoch 1, is missing; the first epoch");
+    expect_err(
+        "run/best.safetensors, the weights after epoch 1, is missing; it is rewritten after");
     ck_assert_ptr_nonnull(strstr(last_line(), " (epoch 1)  weights run/last.safetensors\n"));
     ck_assert_int_eq(strncmp(last_line(), "time since resume 0:", 20), 0);
     expect_out("next: " LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors --data-dir ");
@@ -268,6 +318,7 @@ START_TEST(nonfinite_loss)
            "--lr 1000 --lr-scheduler constant --lr-warmup-epochs 0 --momentum 0.99 --out run");
     expect_err("the loss is ");
     expect_err("data/train/");
+    expect_err("--lr");
     end_folder();
 }
 END_TEST
@@ -275,7 +326,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("train", a_run_writes_its_files, threads_and_workers_change_nothing,
-                     sixteen_bits, a_run_ends_after_max_steps, patience, missing_best_weights,
-                     damaged_best_weights, a_folder_in_place_of_the_best_weights, full_disk,
-                     nonfinite_loss);
+                     augmentation, mixup_and_cutmix, sixteen_bits, a_run_ends_after_max_steps,
+                     patience, missing_best_weights, damaged_best_weights,
+                     a_folder_in_place_of_the_best_weights, full_disk, nonfinite_loss);
 }

@@ -66,7 +66,7 @@ START_TEST(a_run_resumes_without_its_algorithm_cache)
     }
     json_decref(whole);
     expect(2, "train --resume stopped1 --algorithm-cache other.json");
-    expect_err("--algorithm-cache differs from the run's own \"kernels.json\"");
+    expect_err("--algorithm-cache can't be changed on resume: the run has \"kernels.json\"");
     end_folder();
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(unusable_algorithm_caches)
                      0);
     expect(1, TRAIN "--benchmark --algorithm-cache foreign.json --out other --stop-at 2");
     expect_err("processor is 'another ");
-    expect_err("lockstep train: --force continues anyway, with other kernels\n");
+    expect_err("lockstep train: --force ignores these kernels and selects new ones\n");
     expect(0, TRAIN "--benchmark --algorithm-cache foreign.json --out other --stop-at 2 --force");
     expect_err("warning: 'foreign.json'");
     ck_assert(same_files("foreign.json", "before.json"));

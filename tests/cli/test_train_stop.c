@@ -28,7 +28,7 @@ START_TEST(stopped_and_resumed_is_the_same)
     for (int i = 1; i < (int)(sizeof(stops) / sizeof(stops[0])); i++) {
         expect(0, "train --resume stopped --stop-at %d -j %d --threads %d", stops[i], i % 3,
                1 + i % 2);
-        expect_out("as asked");
+        expect_out(" (--stop-at)\n");
         ck_assert_int_eq(count_steps("stopped"), stops[i]);
     }
     expect(0, "train --resume stopped");
@@ -36,6 +36,38 @@ START_TEST(stopped_and_resumed_is_the_same)
     ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
     ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
     expect_same_metrics("whole/metrics.jsonl", "stopped/metrics.jsonl", 3);
+    end_folder();
+}
+END_TEST
+
+/* Updates after 3 of the 20 steps of an epoch, and after its last 2: stopped and killed between
+ * the steps of an update, too. */
+START_TEST(accumulated_gradients_are_resumed)
+{
+    static const int stops[] = { 1, 5, 19, 22, 40 };
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--accumulate 3 --out whole");
+    expect_out("one update per 3 batches");
+    expect(0, TRAIN "--accumulate 3 --out stopped --stop-at %d", stops[0]);
+    for (int i = 1; i < (int)(sizeof(stops) / sizeof(stops[0])); i++)
+        expect(0, "train --resume stopped --stop-at %d -j %d --threads %d", stops[i], i % 3,
+               1 + i % 2);
+    const pid_t pid = start_command(0, "train --resume stopped --checkpoint-every 4");
+    while (count_steps("stopped") < 47) sleep_ms(1);
+    kill(pid, SIGKILL);
+    wait_command(pid);
+    expect(0, "train --resume stopped");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
+    expect(2, "train --resume stopped --accumulate 2");
+    expect_err("--accumulate can't be changed on resume: the run has 3");
+
+    /* images per update; a schedule of 7 updates per epoch */
+    expect(0, TRAIN "--accumulate 3 --lr-per-256 0.4 --out scaled --stop-at 1");
+    expect_out("lr      0.0375 (0.4 per 256 images)");
+    ck_assert_int_eq(system("grep -q '\"steps_per_epoch\": 7' scaled/manifest.json"), 0);
     end_folder();
 }
 END_TEST
@@ -89,7 +121,7 @@ START_TEST(checkpoints_in_mid_epoch)
     draw_data();
     expect(0, TRAIN "--out whole --checkpoint-every 7 --keep-checkpoints");
     for (int step = 7; step <= 60; step += 7) {
-        char kept[64], name[32];
+        char kept[64], name[48];
         snprintf(kept, sizeof(kept), "whole/checkpoint-%012d.safetensors", step);
         snprintf(name, sizeof(name), "asked%d", step);
         expect(0, TRAIN "--out %s --stop-at %d", name, step);
@@ -229,14 +261,15 @@ START_TEST(changed_data)
     ck_assert_int_eq(system("mv data moved"), 0);
     expect(3, "train --resume run");
     expect_err("/data: no such folder");
-    expect_err("--data-dir DIR names another place");
+    expect_err("if it was moved, use --data-dir DIR");
     expect(0, "train --resume run --data-dir moved");
     ck_assert_int_eq(system("rm moved/train/star/000000.*"), 0);
     expect(1, "train --resume run --data-dir moved");
-    expect_err("data.samples is 160 there, 159 here");
-    expect_err("would continue with another identity");
+    expect_err("data.samples is 160 in the run, 159 now");
+    expect_err("the identity differs from that of the run");
     expect(0, "train --resume run --data-dir moved --force");
-    expect_err("warning: continues with another identity: data.samples is 160 there, 159 here");
+    expect_err(
+        "warning: resumed although the identity differs: data.samples is 160 in the run, 159 now");
     json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
     const json_t *sessions = json_object_get(manifest, "sessions");
     ck_assert_int_eq(json_array_size(sessions), 4);
@@ -304,7 +337,7 @@ START_TEST(seeding_by_worker_keeps_the_worker_count)
     expect(0, TRAIN "--epochs 1 --seeding worker -j 2 --out stopped --stop-at 3");
     for (int force = 0; force < 2; force++) {
         expect(2, "train --resume stopped -j 3 %s", force ? "--force" : "");
-        expect_err("--workers 3: the run has 2, and seeds by worker");
+        expect_err("--workers 3: the run has 2 workers, and with --seeding worker");
     }
     expect(0, "train --resume stopped -j 2 --stop-at 5");
     expect(0, "train --resume stopped");
@@ -315,10 +348,10 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("train_stop", stopped_and_resumed_is_the_same, signals_save_and_stop,
-                     ignored_signals_stay_ignored, checkpoints_in_mid_epoch,
-                     killed_before_its_first_epoch_ends, killed_at_any_moment,
-                     a_failed_resume_changes_no_file, changed_data,
-                     seeding_by_worker_keeps_the_worker_count, bad_images_are_remembered,
-                     an_active_run_is_not_resumed);
+    return RUN_SUITE(
+        "train_stop", stopped_and_resumed_is_the_same, accumulated_gradients_are_resumed,
+        signals_save_and_stop, ignored_signals_stay_ignored, checkpoints_in_mid_epoch,
+        killed_before_its_first_epoch_ends, killed_at_any_moment, a_failed_resume_changes_no_file,
+        changed_data, seeding_by_worker_keeps_the_worker_count, bad_images_are_remembered,
+        an_active_run_is_not_resumed);
 }

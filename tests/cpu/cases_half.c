@@ -17,7 +17,8 @@ static int64_t count_elements(const op_case *c)
 {
     int64_t n = 0;
     for (int i = 0; i < c->op.n_operands; i++)
-        if (!ls__is_absent(&c->op.operands[i])) n += ls_shape_count(&c->op.operands[i].shape);
+        if (!ls__is_absent(&c->op.operands[i]))
+            n += ls_shape_element_count(&c->op.operands[i].shape);
     return n;
 }
 

@@ -1,41 +1,51 @@
-/* Gradient norm, SGD, Adam over blocks with gaps and frozen stretches; loss scaling. */
+/* Gradient accumulation and norm, SGD, Adam, RMSprop over blocks with gaps and frozen stretches;
+ * loss scaling. */
 #include "op_case.h"
 
 /* PyTorch's order of float operations, a few roundings of 6e-8 each; the reference works in double.
  */
 static const double TOLERANCE = 1e-6;
 
-static const ls__segment few[] = { { 0, 5, 0.01f }, { 16, 20, 0 }, { 48, 3, 0.5f } };
-static const ls__segment many[] = {
-    { 0, 9, 0 },         { 16, 70000, 5e-4f },     { 70016, 1, 5e-4f },     { 70032, 63, 0 },
-    { 81920, 16384, 0 }, { 98304, 100000, 5e-4f }, { 250000, 50000, 1e-2f }
-};
-static const ls__segment one[] = { { 3, 94, 0.1f } };
+static const ls__segment few[] = { { 0, 5, 0.01f, 1 }, { 16, 20, 0, 3 }, { 48, 3, 0.5f, 0.1f } };
+static const ls__segment many[] = { { 0, 9, 0, 1 },
+                                    { 16, 70000, 5e-4f, 1 },
+                                    { 70016, 1, 5e-4f, 0.3f },
+                                    { 70032, 63, 0, 1 },
+                                    { 81920, 16384, 0, 10 },
+                                    { 98304, 100000, 5e-4f, 1 },
+                                    { 250000, 50000, 1e-2f, 0 } };
+static const ls__segment one[] = { { 3, 94, 0.1f, 1 } };
 
 static const struct {
     const ls__segment *segments;
     int64_t n_segments, count;
 } blocks[] = { { few, 3, 64 }, { many, 7, 300000 }, { one, 1, 100 }, { one, 0, 100 } };
 
+static ls__block_settings settings(size_t i, bool clip_norm, bool clip_value)
+{
+    return (ls__block_settings){ .segments = blocks[i].segments,
+                                 .n_segments = &blocks[i].n_segments,
+                                 .clip_norm = clip_norm ? 0.5f : 0,
+                                 .clip_value = clip_value ? 0.25f : 0 };
+}
+
 static void add_sgd(case_list *list, size_t i)
 {
     const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
-                      norm = dense(LS_F32, LS_SHAPE(1)), scaler = dense(LS_F32, LS_SHAPE(3));
+                      norm = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
     for (int with = 0; with < 24; with++) {
         const bool momentum = with % 3 > 0, nesterov = with % 3 == 2, clip = with / 3 & 1;
         const bool first = with / 6 & 1, scaled = with / 12;
         const ls__operand operands[] = { x, x, momentum ? x : absent(),
                                          clip || scaled ? norm : absent(),
-                                         scaled ? scaler : absent() };
+                                         scaled ? grad_scaler : absent() };
         op_case *c = add_case(list, LS__OP_SGD, 5, operands, "%s%s%s%s%s",
                               momentum ? "momentum " : "", nesterov ? "nesterov " : "",
                               clip ? "clip " : "", scaled ? "scaled " : "", first ? "first" : "");
+        c->op.u.sgd.block = settings(i, clip, clip && momentum);
         c->op.u.sgd.momentum = momentum ? 0.9f : 0;
         c->op.u.sgd.dampening = momentum && !nesterov ? 0.2f : 0;
         c->op.u.sgd.nesterov = nesterov;
-        c->op.u.sgd.clip_norm = clip ? 0.5f : 0;
-        c->op.u.sgd.segments = blocks[i].segments;
-        c->op.u.sgd.n_segments = &blocks[i].n_segments;
         c->step.optimizer_step = first ? 0 : 3;
         c->tolerance = TOLERANCE;
     }
@@ -44,23 +54,51 @@ static void add_sgd(case_list *list, size_t i)
 static void add_adam(case_list *list, size_t i)
 {
     const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
-                      norm = dense(LS_F32, LS_SHAPE(1)), scaler = dense(LS_F32, LS_SHAPE(3));
+                      norm = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
     for (int with = 0; with < 16; with++) {
         const bool decoupled = with & 1, clip = with & 2, first = with & 4, scaled = with & 8;
         const ls__operand operands[] = {
-            x, x, x, x, clip || scaled ? norm : absent(), scaled ? scaler : absent()
+            x, x, x, x, clip || scaled ? norm : absent(), scaled ? grad_scaler : absent()
         };
         op_case *c =
             add_case(list, LS__OP_ADAM, 6, operands, "%s%s%s%s", decoupled ? "decoupled " : "",
                      clip ? "clip " : "", scaled ? "scaled " : "", first ? "first" : "");
+        c->op.u.adam.block = settings(i, clip, first);
         c->op.u.adam.beta1 = 0.9f;
         c->op.u.adam.beta2 = 0.999f;
         c->op.u.adam.epsilon = 1e-8f;
         c->op.u.adam.decoupled = decoupled;
-        c->op.u.adam.clip_norm = clip ? 0.5f : 0;
-        c->op.u.adam.segments = blocks[i].segments;
-        c->op.u.adam.n_segments = &blocks[i].n_segments;
         c->step.optimizer_step = first ? 0 : 99;
+        c->step.lr = 1e-2;
+        c->tolerance = TOLERANCE;
+    }
+}
+
+static void add_rmsprop(case_list *list, size_t i)
+{
+    const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
+                      norm = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
+    for (int with = 0; with < 17; with++) {
+        const bool clamped = with == 16; /* see fill_input */
+        const bool centered = clamped || with & 1, momentum = with & 2, clip = with & 4,
+                   scaled = with & 8;
+        const ls__operand operands[] = { x,
+                                         x,
+                                         x,
+                                         centered ? x : absent(),
+                                         momentum ? x : absent(),
+                                         clip || scaled ? norm : absent(),
+                                         scaled ? grad_scaler : absent() };
+        op_case *c =
+            add_case(list, LS__OP_RMSPROP, 7, operands, "%s%s%s%s",
+                     clamped    ? "clamped "
+                     : centered ? "centered "
+                                : "",
+                     momentum ? "momentum " : "", clip ? "clip " : "", scaled ? "scaled" : "");
+        c->op.u.rmsprop.block = settings(i, clip, momentum);
+        c->op.u.rmsprop.alpha = 0.9f;
+        c->op.u.rmsprop.epsilon = clamped ? RMSPROP_CLAMPED_EPSILON : 1e-8f;
+        c->op.u.rmsprop.momentum = momentum ? 0.9f : 0;
         c->step.lr = 1e-2;
         c->tolerance = TOLERANCE;
     }
@@ -69,13 +107,40 @@ static void add_adam(case_list *list, size_t i)
 static void add_l2_norm(case_list *list, size_t i)
 {
     const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
-                      norm = dense(LS_F32, LS_SHAPE(1)), scaler = dense(LS_F32, LS_SHAPE(3));
+                      norm = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
     for (int scaled = 0; scaled < 2; scaled++) {
-        const ls__operand operands[] = { x, scaled ? scaler : absent(), norm };
+        const ls__operand operands[] = { x, scaled ? grad_scaler : absent(), norm };
         op_case *c = add_case(list, LS__OP_L2_NORM, 3, operands, "%d segments%s",
                               (int)blocks[i].n_segments, scaled ? " scaled" : "");
-        c->op.u.l2_norm.segments = blocks[i].segments;
-        c->op.u.l2_norm.n_segments = &blocks[i].n_segments;
+        c->op.u.block = settings(i, false, false);
+        c->tolerance = TOLERANCE;
+    }
+}
+
+static void add_accumulation(case_list *list, size_t i)
+{
+    const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count));
+    for (int64_t accumulated = 0; accumulated < 3; accumulated++)
+        for (int mean = 0; mean < 2; mean++) {
+            op_case *c = add_case(list, mean ? LS__OP_GRADIENT_MEAN : LS__OP_GRADIENT_SUM, 2,
+                                  (ls__operand[]){ x, x }, "after %d", (int)accumulated);
+            c->step.accumulated = accumulated;
+            c->tolerance = TOLERANCE;
+        }
+}
+
+static void add_ema(case_list *list, size_t i)
+{
+    const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
+                      norm = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
+    for (int with = 0; with < 4; with++) {
+        const bool first = with & 1, scaled = with & 2;
+        const ls__operand operands[] = { x, x, scaled ? norm : absent(),
+                                         scaled ? grad_scaler : absent() };
+        op_case *c = add_case(list, LS__OP_EMA, 4, operands, "%s%s", first ? "first " : "",
+                              scaled ? "scaled" : "");
+        c->op.u.ema.decay = 0.9f;
+        c->step.optimizer_step = first ? 0 : 5;
         c->tolerance = TOLERANCE;
     }
 }
@@ -83,14 +148,17 @@ static void add_l2_norm(case_list *list, size_t i)
 void add_optimizer_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        add_accumulation(list, i);
         add_l2_norm(list, i);
         add_sgd(list, i);
         add_adam(list, i);
+        add_rmsprop(list, i);
+        add_ema(list, i);
     }
-    const ls__operand number = dense(LS_F32, LS_SHAPE(1)), scaler = dense(LS_F32, LS_SHAPE(3));
-    add_case(list, LS__OP_LOSS_SCALE, 3, (ls__operand[]){ number, scaler, number }, "one");
-    add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, scaler }, "grows")
+    const ls__operand number = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
+    add_case(list, LS__OP_LOSS_SCALE, 3, (ls__operand[]){ number, grad_scaler, number }, "one");
+    add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, grad_scaler }, "grows")
         ->op.u.loss_scale.growth_interval = 1;
-    add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, scaler }, "stays")
+    add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, grad_scaler }, "stays")
         ->op.u.loss_scale.growth_interval = 1000;
 }

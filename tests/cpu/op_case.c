@@ -57,6 +57,7 @@ const case_list *all_cases(void)
         add_linear_cases(&list);
         add_norm_cases(&list);
         add_activation_cases(&list);
+        add_rows_cases(&list);
         add_pool_cases(&list);
         add_loss_cases(&list);
         add_optimizer_cases(&list);
@@ -196,7 +197,8 @@ static bool is_among(const char *name, size_t length, const char *const *names, 
 static bool is_positive(const char *name, size_t length)
 {
     static const char *const names[] = { "running_var", "invstd", "exp_avg_sq", "squares",
-                                         "weights",     "total",  "norm",       "scaler" };
+                                         "weights",     "total",  "norm",       "grad_scaler",
+                                         "square_avg",  "targets" };
     return is_among(name, length, names, sizeof names / sizeof names[0]);
 }
 
@@ -215,6 +217,17 @@ static double load(ls_dtype dtype, const void *memory, size_t i)
     return (double)(dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits));
 }
 
+/* Ops whose first input is spread over more than [-1, 1), where their function does not bend. */
+static float spread_of(const op_case *c, int operand)
+{
+    static const bool wide[LS__N_OPS] = {
+        [LS__OP_RELU6] = true,         [LS__OP_RELU6_BACKWARD] = true, [LS__OP_TANH] = true,
+        [LS__OP_SILU] = true,          [LS__OP_SILU_BACKWARD] = true,  [LS__OP_GELU] = true,
+        [LS__OP_GELU_BACKWARD] = true,
+    };
+    return operand == 0 && wide[c->op.kind] ? 8 : 1;
+}
+
 static void fill_input(const op_case *c, int operand, void *memory, int64_t count)
 {
     size_t length = 0;
@@ -229,10 +242,15 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
             ((uint8_t *)memory)[i] = (uint8_t)(draw(operand, i) * 256);
     } else {
         ck_assert(dtype == LS_F32 || dtype == LS_BF16 || dtype == LS_F16);
-        const float low = is_positive(name, length) ? 0.5f : -1.0f;
-        const float high = is_positive(name, length) ? 1.5f : 1.0f;
+        /* the mean of what square_avg is the mean square of */
+        const bool is_mean = length == 8 && memcmp(name, "grad_avg", 8) == 0;
+        const float spread = is_mean ? 0.5f : spread_of(c, operand);
+        const float low = is_positive(name, length) ? 0.5f : -spread;
+        const float high = is_positive(name, length) ? 1.5f : spread;
         for (int64_t i = 0; i < count; i++)
             store(dtype, memory, i, low + (high - low) * draw(operand, i));
+        if (is_mean && c->op.u.rmsprop.epsilon == RMSPROP_CLAMPED_EPSILON)
+            for (int64_t i = 0; i < count; i += 3) store(dtype, memory, i, 4);
     }
 }
 
@@ -247,7 +265,7 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
     const int64_t plane = x->shape.n_dims == 4 ? d[1] * d[2] * block : block;
     const float *vectors[LS__MAX_OPERANDS];
     for (int i = SCALE; i <= SHIFT; i++) vectors[i] = b->memory[i];
-    for (int64_t i = 0; i < ls_shape_count(&x->shape); i++) {
+    for (int64_t i = 0; i < ls_shape_element_count(&x->shape); i++) {
         const int64_t at = i / plane % (channels / block) * block + i % block;
         const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
         const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];
@@ -262,7 +280,7 @@ void fill_buffers(const op_case *c, op_buffers *b, bool share)
     for (int i = 0; i < b->n; i++) {
         const ls__operand *operand = &c->op.operands[i];
         if (ls__is_absent(operand)) continue;
-        const int64_t count = ls_shape_count(&operand->shape);
+        const int64_t count = ls_shape_element_count(&operand->shape);
         b->bytes[i] = (size_t)count * ls_dtype_bytes(operand->dtype);
         if (share && c->shares[i]) {
             b->memory[i] = b->memory[c->shares[i] - 1];

@@ -10,6 +10,9 @@
 #include "base/context.h"
 #include "cpu/cpu.h"
 
+/* A case of centered RMSprop with this epsilon has variances that are clamped at 0. */
+#define RMSPROP_CLAMPED_EPSILON 0.25f
+
 typedef struct op_case {
     char name[200];
     ls__op op;
@@ -36,6 +39,7 @@ void add_layout_cases(case_list *list);
 void add_conv_cases(case_list *list);
 void add_linear_cases(case_list *list);
 void add_norm_cases(case_list *list);
+void add_rows_cases(case_list *list);
 void add_activation_cases(case_list *list);
 void add_pool_cases(case_list *list);
 void add_loss_cases(case_list *list);

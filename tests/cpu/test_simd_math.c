@@ -1,5 +1,6 @@
-/* Our own exp, sigmoid and log against the C library's in double. */
+/* Our own exp, activation functions and log against the C library's in double. */
 #include "../suite.h"
+#include "base/activation.h"
 #include "cpu/simd/math.h"
 #include <math.h>
 #include <stdlib.h>
@@ -53,6 +54,41 @@ START_TEST(sigmoid_within_three_ulp)
 }
 END_TEST
 
+START_TEST(tanh_within_three_ulp)
+{
+    double worst = 0;
+    for (int i = 0; i <= 2000000; i++) {
+        const float x = -20 + (float)i * (40.0f / 2000000);
+        worst = fmax(worst, ulps(ls__tanh(x), tanh((double)x)));
+    }
+    for (float x = 1e-30f; x < 1; x *= 1.0001f)
+        worst = fmax(worst, ulps(ls__tanh(-x), tanh(-(double)x)));
+    ck_assert_double_le(worst, 3);
+    ck_assert(ls__tanh(0) == 0 && ls__tanh(-1e30f) == -1 && ls__tanh(INFINITY) == 1);
+    ck_assert(isnan(ls__tanh(NAN)));
+}
+END_TEST
+
+/* Absolute up to 0, relative in the lower tail. */
+START_TEST(normal_distribution_within_one_in_a_million)
+{
+    double worst = 0, worst_in_tail = 0;
+    for (int i = 0; i <= 2000000; i++) {
+        const float x = -13 + (float)i * (26.0f / 2000000);
+        float power;
+        const double got = ls__normal_cdf(x, &power), wanted = erfc(-(double)x / sqrt(2)) / 2;
+        worst = fmax(worst, fabs(got - wanted));
+        worst_in_tail = fmax(worst_in_tail, x < 0 ? fabs(got / wanted - 1) : 0);
+    }
+    ck_assert_double_le(worst, 2.5e-7);
+    ck_assert_double_le(worst_in_tail, 1e-5); /* x^2 / 2 is up to 84, and rounded */
+    ck_assert(ls__gelu(0) == 0 && ls__gelu(-20) == 0 && ls__gelu(1e30f) == 1e30f);
+    ck_assert(ls__gelu_gradient(1e30f, 1) == 1 && ls__gelu_gradient(-1e30f, 1) == 0);
+    ck_assert(ls__silu_gradient(1e30f, 1) == 1 && ls__silu_gradient(-1e30f, 1) == 0);
+    ck_assert(isnan(ls__gelu(NAN)) && isnan(ls__silu(NAN)) && isnan(ls__relu6(NAN)));
+}
+END_TEST
+
 START_TEST(log_is_exact_to_1e15)
 {
     double worst = 0;
@@ -78,6 +114,8 @@ int main(void)
     tcase_add_test(tcase, exp_within_two_ulp);
     tcase_add_test(tcase, exp_at_the_edges);
     tcase_add_test(tcase, sigmoid_within_three_ulp);
+    tcase_add_test(tcase, tanh_within_three_ulp);
+    tcase_add_test(tcase, normal_distribution_within_one_in_a_million);
     tcase_add_test(tcase, log_is_exact_to_1e15);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

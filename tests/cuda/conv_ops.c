@@ -38,10 +38,10 @@ void conv_ops_add(conv_ops *list, const char *model, int64_t batch, int64_t side
     ls_net *net =
         ls_net_build(ctx, ls_model_find(model)->function, NULL,
                      &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(1, side, side, 3) } },
-                                       .loss = { LS_CROSS_ENTROPY } });
+                                       .loss = { LS_LOSS_CROSS_ENTROPY } });
     if (!net) ck_abort_msg("%s", ls_context_message(ctx));
     const ls__program *p = net->cache.programs[0];
-    for (int p_index = 1; p->mode != LS_TRAIN; p_index++) p = net->cache.programs[p_index];
+    for (int p_index = 1; p->mode != LS_MODE_TRAIN; p_index++) p = net->cache.programs[p_index];
     const int n_before = list->n;
     for (int i = 0; i < p->n_instructions; i++) {
         ls__op op = p->instructions[i].op;

@@ -22,14 +22,14 @@ function fail(what) {
 function check() {
     if (entry == "") return
     n_parameters++
-    packs = entry ~ /ls__pack|unary_kernel|binary_kernel|sgd_kernel|adam_kernel|cast_packs/
+    packs = entry ~ /ls__pack|elementwise_kernel|sgd_kernel|adam_kernel|rmsprop_kernel|cast_packs/
     n_packs += packs
     # bytes become values: a pixel of 3 bytes makes a pack
     if (packs && !loads && entry !~ /normalize_padded/) fail("no load of 16 bytes")
     # these write sums
     if (packs && !stores && entry !~ /statistics_kernel/) fail("no store of 16 bytes")
     if (!packs && entry ~ /normalize_kernel/ && !stores) fail("no store of 16 bytes")
-    if (divisions && entry !~ /ls__singleI[a-z0-9_]*El/) fail(divisions " divisions of 64 bits")
+    if (divisions && entry !~ /ls__single.*ElEv/) fail(divisions " divisions of 64 bits")
     if (local) fail("local memory")
     entry = ""
 }

@@ -38,10 +38,10 @@ static void keep_log(void *user, ls_log_level level, const char *message)
 
 /* ---- A run ---- */
 
-static ls_status keep(const ls_op_call *call);
+static ls_status keep(const ls_custom_op_call *call);
 
 typedef struct shape {
-    ls_op_config op; /* forward NULL: none */
+    ls_custom_op_config op; /* forward NULL: none */
 } shape;
 
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
@@ -51,10 +51,10 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     x = ls_relu(g, ls_batch_norm(g, "bn", x, NULL));
     x = ls_dropout(g, ls_global_avg_pool(g, x), 0.3f);
     if (s->op.forward) {
-        ls_op_config op = s->op;
+        ls_custom_op_config op = s->op;
         op.kind = "mine";
         op.output = (ls_spec){ LS_F32, ls_node_shape(x) };
-        ls_node *y = ls_op(g, "mine", 1, &x, &op);
+        ls_node *y = ls_custom_op(g, "mine", 1, &x, &op);
         x = y ? ls_add(g, x, y) : NULL;
     }
     return ls_linear(g, "fc", x, CLASSES, NULL);
@@ -84,7 +84,7 @@ static run open_run(const ls_context_config *with, const shape *s, int max_execu
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BUILT_FOR, SIDE, SIDE, 3) },
                                      .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
-                          .loss = { LS_CROSS_ENTROPY },
+                          .loss = { LS_LOSS_CROSS_ENTROPY },
                           .precision = precision,
                           .max_execution_plans = max_execution_plans });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
@@ -94,8 +94,9 @@ static run open_run(const ls_context_config *with, const shape *s, int max_execu
     for (int i = 0; i < MOST; i++) labels[i] = i * 3 % CLASSES;
     for (int n = 1; n <= MOST; n++)
         r.batches[n] =
-            (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, LS_SHAPE(n, SIDE, SIDE, 3), pixels),
-                        .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(n), labels),
+            (ls_batch){ .images =
+                            ls_tensor_from_data(r.ctx, LS_U8, LS_SHAPE(n, SIDE, SIDE, 3), pixels),
+                        .labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(n), labels),
                         .n = n };
     ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
     return r;
@@ -157,13 +158,22 @@ static int go_through_changes(run *r, ls_step_digest *out)
     ls_optimizer_close(&r->opt); /* another one may be given its memory */
     r->opt = ls_sgd(r->net, &(ls_sgd_config){ .momentum = 0.8f });
     for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MOST, 0.1);
-    ls__net_set_fault(r->net, &(ls__fault){ .epoch = 0, .step = r->step, .op = 4, .element = 1 });
+    other = r->opt;
+    r->opt = ls_adam(r->net, &(ls_adam_config){ .accumulate = 3 });
+    for (int i = 0; i < 9; i++) { /* two graphs take turns */
+        r->batches[MOST].is_last = i == 4;
+        out[n++] = checked_step(r, MOST, 0.001);
+    }
+    ls_optimizer_close(&r->opt);
+    r->opt = other;
+    ls__net_set_injected_fault(
+        r->net, &(ls__injected_fault){ .epoch = 0, .step = r->step, .op = 4, .element = 1 });
     for (int i = 0; i < 2; i++) out[n++] = checked_step(r, MOST, 0.1);
     for (int i = 0; i < 3; i++) { /* in three verbs */
         ck_assert_int_eq(ls_net_set_step(r->net, 1, i), LS_OK);
         ck_assert_int_eq(ls_net_feed(r->net, "input", r->batches[4].images), LS_OK);
         ck_assert_int_eq(ls_net_feed(r->net, "label", r->batches[4].labels), LS_OK);
-        ck_assert_int_eq(ls_net_forward(r->net, LS_TRAIN), LS_OK);
+        ck_assert_int_eq(ls_net_forward(r->net, LS_MODE_TRAIN), LS_OK);
         ck_assert_int_eq(ls_net_backward(r->net), LS_OK);
         ck_assert_int_eq(ls_optimizer_step(r->opt, 0.1), LS_OK);
         ck_assert_int_eq(ls_net_digest(r->net, &r->batches[4], &out[n++]), LS_OK);
@@ -267,7 +277,7 @@ END_TEST
 
 static int n_calls_back;
 
-static ls_status keep(const ls_op_call *call)
+static ls_status keep(const ls_custom_op_call *call)
 {
     (void)call;
     n_calls_back++;
@@ -275,7 +285,7 @@ static ls_status keep(const ls_op_call *call)
 }
 
 /* Breaks the promise: waits. */
-static ls_status wait(const ls_op_call *call)
+static ls_status wait(const ls_custom_op_call *call)
 {
     ls_context *ctx = call->user;
     n_calls_back++;
@@ -307,12 +317,12 @@ START_TEST(broken_promise)
                      &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(2, SIDE, SIDE, 3) } },
                                        .inference = true });
     const float pixels[2 * SIDE * SIDE * 3] = { 1 };
-    ls_tensor *images = ls_tensor_from(ctx, LS_F32, LS_SHAPE(2, SIDE, SIDE, 3), pixels);
+    ls_tensor *images = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2, SIDE, SIDE, 3), pixels);
     logged[0] = '\0';
     n_calls_back = 0;
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(ls_net_feed(net, "input", images), LS_OK);
-        ck_assert_msg(ls_net_forward(net, LS_EVAL) == LS_OK, "%s", ls_context_message(ctx));
+        ck_assert_msg(ls_net_forward(net, LS_MODE_EVAL) == LS_OK, "%s", ls_context_message(ctx));
     }
     ck_assert_int_eq(n_calls_back, 5); /* that of the recording, too */
     ck_assert_msg(strstr(logged, "queued op by op: mine 'mine'") != NULL, "%s", logged);

@@ -107,7 +107,7 @@ START_TEST(tensors)
     for (int i = 0; i < N; i++) values[i] = (float)(i - 500) * 1.37e-3f;
     ls_digest digests[2];
     for (int i = 0; i < 2; i++) {
-        ls_tensor *x = ls_tensor_from(contexts[i], LS_F32, LS_SHAPE(17, 59), values);
+        ls_tensor *x = ls_tensor_from_data(contexts[i], LS_F32, LS_SHAPE(17, 59), values);
         ls_tensor *half = ls_tensor_open(contexts[i], LS_F16, LS_SHAPE(17, 59));
         ck_assert(i == 1 || ls_tensor_data(x) == NULL);
         ck_assert_int_eq(ls_tensor_cast(half, x), LS_OK);
@@ -141,7 +141,7 @@ START_TEST(host_memory)
     unsigned char *a = ls__pool_allocate(ctx->host_pool, 5000), back[5000];
     ck_assert_ptr_nonnull(a);
     for (int i = 0; i < 5000; i++) a[i] = (unsigned char)i;
-    ls_tensor *x = ls_tensor_from(ctx, LS_U8, LS_SHAPE(5000), a);
+    ls_tensor *x = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(5000), a);
     ck_assert_int_eq(ls_tensor_read(x, back, sizeof(back)), LS_OK);
     ck_assert_mem_eq(a, back, sizeof(back));
     ls__pool_release(ctx->host_pool, a);
@@ -206,7 +206,7 @@ static ls_status use_all(void)
 {
     float data[64] = { 1 }, back[64];
     ls_context *ctx = open_on("cuda", NULL);
-    ls_tensor *a = ls_tensor_from(ctx, LS_F32, LS_SHAPE(8, 8), data);
+    ls_tensor *a = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(8, 8), data);
     ls_tensor *b = ls_tensor_open(ctx, LS_BF16, LS_SHAPE(8, 8));
     ls_digest digest;
     ls_status status = ls_tensor_cast(b, a);

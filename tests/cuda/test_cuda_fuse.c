@@ -66,7 +66,7 @@ static run open_with(const char *device, ls_precision precision, settings s)
     if (s.cache_path) ck_assert_int_eq(ls_algorithm_cache_load(r.ctx, s.cache_path), LS_OK);
     r.net = ls_net_build(r.ctx, bottlenecks, &channels,
                          &(ls_net_config){ .input = { .image = bottleneck_images },
-                                           .loss = { LS_CROSS_ENTROPY },
+                                           .loss = { LS_LOSS_CROSS_ENTROPY },
                                            .precision = precision,
                                            .steps = s.steps,
                                            .loss_scale = scale });

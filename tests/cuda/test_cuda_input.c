@@ -33,11 +33,13 @@ static source open_source(const char *device, int workers, int prefetch)
                      &(ls_context_config){ .device = device, .seed = 7, .threads = 1 }) };
     s.data = ls_dataset_from_memory(s.ctx, pixels, LS_SHAPE(SAMPLES, SIDE, SIDE, CHANNELS), labels,
                                     CLASSES);
-    s.loader = ls_loader_open(s.data, &(ls_loader_config){ .batch = BATCH,
+    s.loader = ls_loader_open(s.data, &(ls_loader_config){ .batch_size = BATCH,
                                                            .workers = workers,
                                                            .prefetch = prefetch,
                                                            .shuffle = true,
-                                                           .flip = 0.5f });
+                                                           .flip_probability = 0.5f,
+                                                           .mixup_alpha = 0.3f,
+                                                           .cutmix_alpha = 1 });
     return s;
 }
 
@@ -52,15 +54,16 @@ static void check_good(const source *s)
 /* All that an epoch's batches hold; copied on the device, which the host lets do it when it likes,
  * and read at the end. */
 static void read_epoch(source *s, int64_t epoch, int64_t step, bool at_once,
-                       uint8_t out[SAMPLES * IMAGE_BYTES], int32_t labels[SAMPLES])
+                       uint8_t out[SAMPLES * IMAGE_BYTES], int32_t labels[SAMPLES],
+                       float targets[SAMPLES * CLASSES])
 {
-    ls_tensor *kept[MAX_STEPS][2];
+    ls_tensor *kept[MAX_STEPS][3];
     int n = 0;
     int64_t n_samples = step * BATCH;
     ck_assert_int_eq(ls_loader_start_at(s->loader, epoch, step), LS_OK);
     for (ls_batch b; ls_loader_next(s->loader, &b); n++) {
-        const ls_tensor *parts[2] = { b.images, b.labels };
-        for (int i = 0; i < 2; i++) {
+        const ls_tensor *parts[3] = { b.images, b.labels, b.targets };
+        for (int i = 0; i < 3; i++) {
             kept[n][i] =
                 ls_tensor_open(s->ctx, ls_tensor_dtype(parts[i]), *ls_tensor_shape(parts[i]));
             ck_assert_int_eq(ls_tensor_copy(kept[n][i], parts[i]), LS_OK);
@@ -74,8 +77,11 @@ static void read_epoch(source *s, int64_t epoch, int64_t step, bool at_once,
         ck_assert_int_eq(ls_tensor_read(kept[i][0], out + n_samples * IMAGE_BYTES, bytes), LS_OK);
         ck_assert_int_eq(
             ls_tensor_read(kept[i][1], labels + n_samples, ls_tensor_bytes(kept[i][1])), LS_OK);
+        ck_assert_int_eq(
+            ls_tensor_read(kept[i][2], targets + n_samples * CLASSES, ls_tensor_bytes(kept[i][2])),
+            LS_OK);
         n_samples += (int64_t)bytes / IMAGE_BYTES;
-        for (int j = 0; j < 2; j++) ls_tensor_close(&kept[i][j]);
+        for (int j = 0; j < 3; j++) ls_tensor_close(&kept[i][j]);
     }
     ck_assert_int_eq(n_samples, SAMPLES);
 }
@@ -85,18 +91,20 @@ START_TEST(bytes_are_the_cpus)
     static const int workers[] = { 0, 1, 3 };
     uint8_t pixels[2][SAMPLES * IMAGE_BYTES] = { { 0 } };
     int32_t labels[2][SAMPLES];
+    float targets[2][SAMPLES * CLASSES];
     setenv("LOCKSTEP_EMULATED_STREAMS", orders[_i], 1);
     source cpu = open_source("cpu", 0, 0);
-    read_epoch(&cpu, 3, 0, false, pixels[0], labels[0]);
+    read_epoch(&cpu, 3, 0, false, pixels[0], labels[0], targets[0]);
     for (int i = 0; i < 6; i++) {
         source cuda = open_source("cuda", workers[i % 3], i / 3 ? 1 : 4);
         /* An epoch that is dropped on its way leaves copies under way. */
         ck_assert_int_eq(ls_loader_start(cuda.loader, 1), LS_OK);
         ls_batch b;
         for (int j = 0; j < i; j++) ck_assert(ls_loader_next(cuda.loader, &b));
-        read_epoch(&cuda, 3, 0, i % 2 == 1, pixels[1], labels[1]);
+        read_epoch(&cuda, 3, 0, i % 2 == 1, pixels[1], labels[1], targets[1]);
         ck_assert_mem_eq(pixels[0], pixels[1], sizeof(pixels[0]));
         ck_assert_mem_eq(labels[0], labels[1], sizeof(labels[0]));
+        ck_assert_mem_eq(targets[0], targets[1], sizeof(targets[0]));
         ls_context_close(&cuda.ctx);
     }
     ls_context_close(&cpu.ctx);
@@ -120,9 +128,10 @@ typedef struct history {
 
 static ls_net *build(const source *s, ls_optimizer **opt)
 {
-    ls_net *net = ls_net_build(s->ctx, model, NULL,
-                               &(ls_net_config){ .input = ls_loader_spec(s->loader),
-                                                 .loss = { .kind = LS_CROSS_ENTROPY } });
+    ls_net *net = ls_net_build(
+        s->ctx, model, NULL,
+        &(ls_net_config){ .input = ls_loader_input_spec(s->loader),
+                          .loss = { .kind = LS_LOSS_CROSS_ENTROPY, .soft_targets = true } });
     *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
     return net;
 }

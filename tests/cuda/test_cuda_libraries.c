@@ -33,7 +33,7 @@ static ls_net *build(ls_context *ctx, ls_precision precision)
 {
     return ls_net_build(ctx, bottlenecks, NULL,
                         &(ls_net_config){ .input = { .image = bottleneck_images },
-                                          .loss = { LS_CROSS_ENTROPY },
+                                          .loss = { LS_LOSS_CROSS_ENTROPY },
                                           .precision = precision,
                                           .steps = 1000000 });
 }

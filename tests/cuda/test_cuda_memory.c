@@ -25,7 +25,7 @@ static ls_net *build(ls_context *ctx, int64_t batch)
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(batch, SIDE, SIDE, 3) },
                                      .std = { 1, 1, 1 },
                                      .n_classes = CLASSES },
-                          .loss = { LS_CROSS_ENTROPY } });
+                          .loss = { LS_LOSS_CROSS_ENTROPY } });
 }
 
 static size_t number_before(const char *message, const char *word)
@@ -43,7 +43,7 @@ static int64_t largest_batch(ls_context *ctx, size_t memory_bytes)
     ck_assert_ptr_null(build(ctx, 1 << 16));
     ck_assert_int_eq(ls_context_status(ctx), LS_ERR_MEMORY);
     const char *message = ls_context_message(ctx);
-    const size_t asked = number_before(message, " bytes asked"),
+    const size_t asked = number_before(message, " bytes requested"),
                  free = number_before(message, " free");
     ck_assert_uint_gt(asked, memory_bytes);
     ck_assert_uint_le(free + number_before(message, " cached"), memory_bytes);
@@ -103,8 +103,9 @@ static ls_status live(ls_context *ctx)
     static const int32_t labels[2] = { 0, 2 };
     ls_net *net = build(ctx, 2);
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 1 });
-    ls_batch batch = { .images = ls_tensor_from(ctx, LS_U8, LS_SHAPE(2, SIDE, SIDE, 3), pixels),
-                       .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(2), labels),
+    ls_batch batch = { .images =
+                           ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(2, SIDE, SIDE, 3), pixels),
+                       .labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(2), labels),
                        .n = 2 };
     double loss;
     for (; batch.step < 3; batch.step++) {

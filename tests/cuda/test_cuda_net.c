@@ -50,7 +50,7 @@ static run open_run_in(ls_precision precision, const char *device, bool adam)
                                      .mean = { 0.5f, 0.4f, 0.3f },
                                      .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
-                          .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+                          .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f },
                           .precision = precision });
     if (adam)
         r.opt = ls_adamw(r.net, &(ls_adam_config){ .weight_decay = 0.01f, .clip_norm = 1 });
@@ -61,10 +61,10 @@ static run open_run_in(ls_precision precision, const char *device, bool adam)
     int32_t labels[BATCH];
     for (size_t i = 0; i < sizeof(pixels); i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
     for (int i = 0; i < BATCH; i++) labels[i] = i * 3 % CLASSES;
-    r.batch =
-        (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
-                    .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels),
-                    .n = BATCH };
+    r.batch = (ls_batch){ .images = ls_tensor_from_data(r.ctx, LS_U8,
+                                                        LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
+                          .labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH), labels),
+                          .n = BATCH };
     ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
     return r;
 }
@@ -118,9 +118,12 @@ static limits limits_of(const run *r)
     return has_cudnn(r->ctx) ? (limits){ 1e-5, 1e-4 } : (limits){ 2e-6, 1e-5 };
 }
 
-static void check_parity(bool adam)
+/* frozen: a pattern, or NULL */
+static void check_parity(bool adam, const char *frozen)
 {
     run cuda = open_run("cuda", adam), cpu = open_run("cpu", adam);
+    if (frozen) ck_assert_int_eq(ls_net_freeze(cuda.net, frozen), LS_OK);
+    if (frozen) ck_assert_int_eq(ls_net_freeze(cpu.net, frozen), LS_OK);
     const limits limit = limits_of(&cuda);
     for (int i = 0; i < STEPS; i++) {
         const double a = take_step(&cuda), b = take_step(&cpu);
@@ -144,13 +147,19 @@ static void check_parity(bool adam)
 
 START_TEST(sgd_as_on_the_cpu)
 {
-    check_parity(false);
+    check_parity(false, NULL);
+}
+END_TEST
+
+START_TEST(frozen_norms_as_on_the_cpu)
+{
+    check_parity(false, "bn*");
 }
 END_TEST
 
 START_TEST(adamw_as_on_the_cpu)
 {
-    check_parity(true);
+    check_parity(true, NULL);
 }
 END_TEST
 
@@ -237,7 +246,7 @@ START_TEST(checkpoints_go_to_the_other_device)
     ck_assert_int_eq(ls_checkpoint_load(&here, path), LS_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(ls_context_message(cpu.ctx), "device is \"cuda\" there"));
     ls_context_clear_error(cpu.ctx);
-    ck_assert_int_eq(ls_checkpoint_load_weights(cpu.net, path), LS_OK);
+    ck_assert_int_eq(ls_net_load_weights(cpu.net, path, NULL, NULL), LS_OK);
     for (int64_t i = 0; i < ls_net_parameter_count(cpu.net); i++)
         ck_assert_double_eq(entry_distance(&cuda, &cpu, i), 0);
     /* And back: the run goes on as if it had not been stopped. */
@@ -262,7 +271,7 @@ END_TEST
 static void *seen_stream;
 static const void *seen_input;
 
-static ls_status see(const ls_op_call *call)
+static ls_status see(const ls_custom_op_call *call)
 {
     seen_stream = call->stream;
     seen_input = call->inputs[0];
@@ -273,9 +282,10 @@ static ls_node *model_with_op(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
     x = ls_global_avg_pool(g, x);
-    return ls_op(
-        g, "mine", 1, &x,
-        &(ls_op_config){ .kind = "see", .output = { LS_F32, ls_node_shape(x) }, .forward = see });
+    return ls_custom_op(g, "mine", 1, &x,
+                        &(ls_custom_op_config){ .kind = "see",
+                                                .output = { LS_F32, ls_node_shape(x) },
+                                                .forward = see });
 }
 
 START_TEST(own_op_gets_the_stream)
@@ -285,9 +295,9 @@ START_TEST(own_op_gets_the_stream)
     const ls_spec image = { LS_F32, LS_SHAPE(2, 4, 4, 3) };
     ls_net *net = ls_net_build(ctx, model_with_op, NULL,
                                &(ls_net_config){ .input = { .image = image }, .inference = true });
-    ck_assert_int_eq(ls_net_feed(net, "input", ls_tensor_from(ctx, LS_F32, image.shape, pixels)),
-                     LS_OK);
-    ck_assert_int_eq(ls_net_forward(net, LS_EVAL), LS_OK);
+    ck_assert_int_eq(
+        ls_net_feed(net, "input", ls_tensor_from_data(ctx, LS_F32, image.shape, pixels)), LS_OK);
+    ck_assert_int_eq(ls_net_forward(net, LS_MODE_EVAL), LS_OK);
     ck_assert_ptr_nonnull(seen_stream);
     ck_assert_ptr_nonnull(seen_input);
     ls_context_close(&ctx);
@@ -336,8 +346,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("cuda net", sgd_as_on_the_cpu, adamw_as_on_the_cpu, bf16_as_on_the_cpu,
-                     f16_as_on_the_cpu, same_bits_again, freezing,
+    return RUN_SUITE("cuda net", sgd_as_on_the_cpu, frozen_norms_as_on_the_cpu, adamw_as_on_the_cpu,
+                     bf16_as_on_the_cpu, f16_as_on_the_cpu, same_bits_again, freezing,
                      checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32,
                      labels_must_be_classes);
 }

@@ -1,6 +1,7 @@
 /* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel; and the
  * emulated library's of the optional convolutions. */
 #include "../suite.h"
+#include "base/activation.h"
 #include "has_cudnn.h"
 #include "op_case.h"
 #include <stdio.h>
@@ -310,11 +311,12 @@ END_TEST
 /* Arithmetic that both devices compile from one header has the bits of the CPU's own kernels. */
 START_TEST(shared_arithmetic_has_the_cpus_bits)
 {
+#define IS_SHARED(op, name) [LS__OP_##op] = true, [LS__OP_##op##_BACKWARD] = true,
+    static const bool shared[LS__N_OPS] = { LS__UNARY_LIST(IS_SHARED) };
     int n = 0;
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];
-        if (!is_dense(c) || (c->op.kind != LS__OP_SIGMOID && c->op.kind != LS__OP_SIGMOID_BACKWARD))
-            continue;
+        if (!is_dense(c) || !shared[c->op.kind]) continue;
         const int y = ls__op_inputs(c->op.kind);
         ls__candidate kernels[LS__MAX_CANDIDATES];
         op_buffers cpu, cuda;

@@ -24,19 +24,19 @@ static void keep_log(void *user, ls_log_level level, const char *message)
 
 /* ---- A net: a stem, two blocks with a shortcut, a linear layer: N_WEIGHTS gradients ---- */
 
-static ls_status copy(const ls_op_call *call, void *to, const void *from)
+static ls_status copy(const ls_custom_op_call *call, void *to, const void *from)
 {
     ls_context *ctx = call->user;
-    const size_t bytes = (size_t)ls_shape_count(&call->output_spec.shape) * sizeof(float);
+    const size_t bytes = (size_t)ls_shape_element_count(&call->output_spec.shape) * sizeof(float);
     return ctx->device->backend->copy(ctx->device, to, from, bytes);
 }
 
-static ls_status pass(const ls_op_call *call)
+static ls_status pass(const ls_custom_op_call *call)
 {
     return copy(call, call->output, call->inputs[0]);
 }
 
-static ls_status pass_back(const ls_op_call *call)
+static ls_status pass_back(const ls_custom_op_call *call)
 {
     return copy(call, call->input_gradients[0], call->output_gradient);
 }
@@ -68,12 +68,12 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *with)
     x = ls_dropout(g, ls_global_avg_pool(g, x), 0.3f);
     x = ls_linear(g, "fc", x, CLASSES, NULL);
     if (!o->plainly) return x;
-    return ls_op(g, "mine", 1, &x,
-                 &(ls_op_config){ .kind = "mine",
-                                  .forward = pass,
-                                  .backward = pass_back,
-                                  .user = o->ctx,
-                                  .output = { LS_F32, ls_node_shape(x) } });
+    return ls_custom_op(g, "mine", 1, &x,
+                        &(ls_custom_op_config){ .kind = "mine",
+                                                .forward = pass,
+                                                .backward = pass_back,
+                                                .user = o->ctx,
+                                                .output = { LS_F32, ls_node_shape(x) } });
 }
 
 typedef struct run {
@@ -118,17 +118,17 @@ static run try_run(ls_precision precision, const char *where, bool plainly)
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3) },
                                      .std = { 0.2f, 0.3f, 0.25f },
                                      .n_classes = CLASSES },
-                          .loss = { LS_CROSS_ENTROPY },
+                          .loss = { LS_LOSS_CROSS_ENTROPY },
                           .precision = precision });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
     static uint8_t pixels[BATCH * SIDE * SIDE * 3];
     int32_t labels[BATCH];
     for (size_t i = 0; i < sizeof(pixels); i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
     for (int i = 0; i < BATCH; i++) labels[i] = i * 3 % CLASSES;
-    r.batch =
-        (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
-                    .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels),
-                    .n = BATCH };
+    r.batch = (ls_batch){ .images = ls_tensor_from_data(r.ctx, LS_U8,
+                                                        LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
+                          .labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH), labels),
+                          .n = BATCH };
     return r;
 }
 
@@ -240,7 +240,7 @@ START_TEST(bits_of_three_verbs)
             ck_assert_int_eq(ls_net_set_step(r.net, 0, i), LS_OK);
             ck_assert_int_eq(ls_net_feed(r.net, "input", r.batch.images), LS_OK);
             ck_assert_int_eq(ls_net_feed(r.net, "label", r.batch.labels), LS_OK);
-            ck_assert_int_eq(ls_net_forward(r.net, LS_TRAIN), LS_OK);
+            ck_assert_int_eq(ls_net_forward(r.net, LS_MODE_TRAIN), LS_OK);
             ck_assert_int_eq(ls_net_backward(r.net), LS_OK);
             ck_assert_int_eq(ls_net_digest(r.net, &r.batch, &digests[side]), LS_OK);
             ck_assert_int_eq(ls_optimizer_step(r.opt, 0.1), LS_OK);
@@ -461,7 +461,7 @@ static void check_released_memory(run *r)
     ls_optimizer_close(&r->opt);
     ls_net_close(&r->net);
     for (int i = 0; i < N_TENSORS; i++) {
-        tensors[i] = ls_tensor_from(r->ctx, LS_F32, LS_SHAPE(ELEMENTS), ones);
+        tensors[i] = ls_tensor_from_data(r->ctx, LS_F32, LS_SHAPE(ELEMENTS), ones);
         ck_assert_ptr_nonnull(tensors[i]);
     }
     ck_assert_int_eq(r->ctx->device->backend->wait(r->ctx->device), LS_OK);

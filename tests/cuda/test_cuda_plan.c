@@ -64,7 +64,7 @@ static ls_net *build_for(ls_context *ctx, ls_model_fn model_of, ls_precision pre
         ctx, model_of, NULL,
         &(ls_net_config){
             .input = { .image = { LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3) }, .n_classes = 3 },
-            .loss = { LS_CROSS_ENTROPY },
+            .loss = { LS_LOSS_CROSS_ENTROPY },
             .precision = precision,
             .steps = steps });
 }
@@ -81,8 +81,8 @@ static ls_digest step_digest(ls_context *ctx, ls_net *net)
     for (size_t i = 0; i < sizeof(pixels) / sizeof(pixels[0]); i++)
         pixels[i] = (float)(i * 2654435761u % 997) / 997;
     const ls_batch batch = {
-        .images = ls_tensor_from(ctx, LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
-        .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 2 }),
+        .images = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(BATCH, SIDE, SIDE, 3), pixels),
+        .labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 2 }),
         .n = BATCH
     };
     ls_step_digest digest;

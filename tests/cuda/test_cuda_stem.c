@@ -82,20 +82,21 @@ static run open_run(const settings *s)
     run r = { .ctx = ls_context_open(
                   &(ls_context_config){ .device = s->device ? s->device : "cuda", .seed = 7 }) };
     unsetenv("LOCKSTEP_CUDA_LIBRARIES");
-    r.net = ls_net_build(r.ctx, s->model ? s->model : one_reader, NULL,
-                         &(ls_net_config){ .input = { .image = { dtype, shape },
-                                                      .mean = { 0.5f, 0.4f, 0.3f },
-                                                      .std = { 0.2f, 0.3f, 0.25f } },
-                                           .loss = { s->inference ? LS_NO_LOSS : LS_CROSS_ENTROPY },
-                                           .inference = s->inference,
-                                           .recompute = s->recompute,
-                                           .precision = s->precision });
+    r.net = ls_net_build(
+        r.ctx, s->model ? s->model : one_reader, NULL,
+        &(ls_net_config){ .input = { .image = { dtype, shape },
+                                     .mean = { 0.5f, 0.4f, 0.3f },
+                                     .std = { 0.2f, 0.3f, 0.25f } },
+                          .loss = { s->inference ? LS_LOSS_NONE : LS_LOSS_CROSS_ENTROPY },
+                          .inference = s->inference,
+                          .recompute = s->recompute,
+                          .precision = s->precision });
     static uint8_t pixels[4 * BATCH * SIDE * SIDE * 4];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
-    r.batch = (ls_batch){ .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH),
-                                                   (const int32_t[BATCH]){ 2, 0, 3 }),
+    r.batch = (ls_batch){ .labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH),
+                                                        (const int32_t[BATCH]){ 2, 0, 3 }),
                           .n = BATCH };
-    if (dtype == LS_U8) r.batch.images = ls_tensor_from(r.ctx, LS_U8, shape, pixels);
+    if (dtype == LS_U8) r.batch.images = ls_tensor_from_data(r.ctx, LS_U8, shape, pixels);
     check(&r, ls_context_status(r.ctx));
     if (s->frozen) check(&r, ls_net_freeze(r.net, s->frozen));
     return r;

@@ -192,10 +192,10 @@ START_TEST(handle_or_description)
         ls__candidate list[LS__MAX_CANDIDATES];
         ls__kernel *kernel;
         expect_engines(3, NO_NOTE, -1);
-        ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &op, list, LS__MAX_CANDIDATES), 3);
+        ck_assert_int_eq(ls__cudnn_candidates(cudnn, &op, list, LS__MAX_CANDIDATES), 3);
         ck_assert_int_eq(was_set[CUDNN_ATTR_OPERATIONGRAPH_HANDLE], !described);
         ck_assert_int_eq(was_set[CUDNN_ATTR_ENGINEHEUR_DEVICEPROP], described);
-        ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &op, list[1].name, &kernel), LS_OK);
+        ck_assert_int_eq(ls__cudnn_kernel_open(cudnn, &op, list[1].name, &kernel), LS_OK);
         ck_assert_int_eq(was_set[CUDNN_ATTR_EXECUTION_PLAN_HANDLE], !described);
         ck_assert_int_eq(was_set[CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP], described);
         ck_assert_int_eq(was_set[CUDNN_ATTR_ENGINE_DEVICEPROP], described);
@@ -227,7 +227,7 @@ START_TEST(transforms_have_a_bound)
         const ls__op op = conv(cases[i].dtype, 8);
         ls__kernel *kernel;
         expect_engines(1, cases[i].note, -1);
-        ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &op, "cudnn 0", &kernel), LS_OK);
+        ck_assert_int_eq(ls__cudnn_kernel_open(cudnn, &op, "cudnn 0", &kernel), LS_OK);
         ck_assert_float_eq(kernel->error_bound, cases[i].bound);
         kernel->close(kernel);
     }
@@ -244,7 +244,7 @@ START_TEST(dropped_engines_are_counted)
     for (int i = 0; i < 2; i++) {
         const ls__op op = conv(LS_F16, 8 + i);
         expect_engines(70, NO_NOTE, 3);
-        ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &op, list, LS__MAX_CANDIDATES), 64);
+        ck_assert_int_eq(ls__cudnn_candidates(cudnn, &op, list, LS__MAX_CANDIDATES), 64);
         ck_assert_int_eq(ls__cudnn_dropped(cudnn), 6 * (i + 1));
     }
     ck_assert_int_eq(n_logged, 1);

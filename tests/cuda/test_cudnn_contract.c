@@ -3,7 +3,7 @@
  * the stand-in refuses what cuDNN does, and accepts no less. */
 #include "../suite.h"
 #include "conv_ops.h"
-#include "cuda/cudnn/fusion.h"
+#include "cuda/cudnn/cudnn.h"
 #include <cudnn.h>
 #include <lockstep/lockstep.h>
 #include <stdio.h>
@@ -227,23 +227,15 @@ static const row rows[] = {
       "the plan: CUDNN_STATUS_BAD_PARAM" },
 };
 
-static ls_status open_kernel(ls__cudnn *cudnn, const ls__op *op, const char *name, ls__kernel **out)
-{
-    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_open(cudnn, op, name, out)
-                                        : ls__cudnn_conv_open(cudnn, op, name, out);
-}
-
 /* The name of the best kernel that can be made, and that has knobs if any has. */
 static void find_kernel(ls_context *ctx, ls__cudnn *cudnn, const ls__op *op,
                         char name[LS__KERNEL_NAME_SIZE])
 {
     ls__candidate list[LS__MAX_CANDIDATES];
-    const int n = ls__op_is_optional(op->kind)
-                      ? ls__cudnn_fusion_candidates(cudnn, op, list, LS__MAX_CANDIDATES)
-                      : ls__cudnn_conv_candidates(cudnn, op, list, LS__MAX_CANDIDATES);
+    const int n = ls__cudnn_candidates(cudnn, op, list, LS__MAX_CANDIDATES);
     for (int i = 0; i < n; i++) {
         ls__kernel *kernel;
-        if (open_kernel(cudnn, op, list[i].name, &kernel) == LS_OK) {
+        if (ls__cudnn_kernel_open(cudnn, op, list[i].name, &kernel) == LS_OK) {
             kernel->close(kernel);
             memcpy(name, list[i].name, LS__KERNEL_NAME_SIZE);
             return;
@@ -275,7 +267,7 @@ START_TEST(one_wrong_attribute)
     fault.index = r->index;
     fault.value = r->value;
     fault.change = r->change;
-    const ls_status status = open_kernel(cudnn, &op, name, &kernel);
+    const ls_status status = ls__cudnn_kernel_open(cudnn, &op, name, &kernel);
     ck_assert_msg(r->change == NONE || fault.n_seen > fault.nth, "%s: no such call", r->what);
     fault.change = NONE;
     const char *message = ls_context_message(ctx);

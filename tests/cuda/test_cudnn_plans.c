@@ -4,7 +4,7 @@
 #include "../suite.h"
 #include "base/alloc.h"
 #include "conv_ops.h"
-#include "cuda/cudnn/fusion.h"
+#include "cuda/cudnn/cudnn.h"
 
 #include <cudnn.h>
 #include <stdio.h>
@@ -65,22 +65,18 @@ typedef struct subject {
 
 static int list_kernels(ls__cudnn *cudnn, const subject *s, ls__candidate out[LS__MAX_CANDIDATES])
 {
-    return ls__op_is_optional(s->op->kind)
-               ? ls__cudnn_fusion_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES)
-               : ls__cudnn_conv_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES);
+    return ls__cudnn_candidates(cudnn, s->op, out, LS__MAX_CANDIDATES);
 }
 
 static ls_status open_kernel(ls__cudnn *cudnn, const subject *s, const char *name, ls__kernel **out)
 {
-    return ls__op_is_optional(s->op->kind) ? ls__cudnn_fusion_open(cudnn, s->op, name, out)
-                                           : ls__cudnn_conv_open(cudnn, s->op, name, out);
+    return ls__cudnn_kernel_open(cudnn, s->op, name, out);
 }
 
 static ls_status restore_kernel(ls__cudnn *cudnn, const subject *s, const char *text,
                                 ls__kernel **out)
 {
-    return ls__op_is_optional(s->op->kind) ? ls__cudnn_fusion_restore(cudnn, s->op, text, out)
-                                           : ls__cudnn_conv_restore(cudnn, s->op, text, out);
+    return ls__cudnn_kernel_restore(cudnn, s->op, text, out);
 }
 
 static void check_restored(ls_context *ctx, ls__cudnn *cudnn, const subject *s,
@@ -134,7 +130,7 @@ START_TEST(every_convolution_has_its_plans)
     conv_ops_add(list, "resnet20", 128, 32);
     conv_ops_add(list, "resnet18", 128, 32);
     const ls__op first_op = conv_op_in(&list->ops[0], LS_F16, false);
-    const int n_first = ls__cudnn_conv_candidates(cudnn, &first_op, first, LS__MAX_CANDIDATES);
+    const int n_first = ls__cudnn_candidates(cudnn, &first_op, first, LS__MAX_CANDIDATES);
     for (int p = 0; p < N_PRECISIONS; p++) {
         int n_plans = 0;
         for (int i = 0; i < list->n; i++) {
@@ -149,8 +145,7 @@ START_TEST(every_convolution_has_its_plans)
         printf("%s: %d ops, %d plans\n", precisions[p].name, list->n, n_plans);
     }
     /* More ops than the cache that are kept: the first one's have gone, and come anew. */
-    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &first_op, again, LS__MAX_CANDIDATES),
-                     n_first);
+    ck_assert_int_eq(ls__cudnn_candidates(cudnn, &first_op, again, LS__MAX_CANDIDATES), n_first);
     ck_assert_mem_eq(first, again, (size_t)n_first * sizeof *first);
     ck_assert_int_eq(ls__cudnn_dropped(cudnn), 0);
     free(list);
@@ -304,10 +299,10 @@ START_TEST(names_say_which_configuration)
     const ls__op f16 = conv_op_in(&plain, LS_F16, false), tf32 = conv_op_in(&plain, LS_F32, true);
     ls__candidate list[LS__MAX_CANDIDATES];
     ls__kernel *kernel;
-    ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES), 24);
+    ck_assert_int_gt(ls__cudnn_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES), 24);
     ck_assert_ptr_nonnull(strchr(list[0].name, '=')); /* the knobs are in the names */
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        expect(ctx, ls__cudnn_conv_open(cudnn, &f16, wrong[i], &kernel),
+        expect(ctx, ls__cudnn_kernel_open(cudnn, &f16, wrong[i], &kernel),
                i < N_NAMES ? LS_ERR_UNSUPPORTED : LS_ERR_NOT_FOUND, "conv2d x=F16:32x28x28x128");
         ck_assert_ptr_null(kernel);
     }
@@ -317,14 +312,14 @@ START_TEST(names_say_which_configuration)
     ck_assert_ptr_nonnull(strstr(text, " tf32"));
     ls__op_text(&plain, text, sizeof text);
     ck_assert_ptr_null(strstr(text, "tf32"));
-    ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &tf32, list, LS__MAX_CANDIDATES), 0);
-    expect(ctx, ls__cudnn_conv_open(cudnn, &plain, list[0].name, &kernel), LS_ERR_UNSUPPORTED,
+    ck_assert_int_gt(ls__cudnn_candidates(cudnn, &tf32, list, LS__MAX_CANDIDATES), 0);
+    expect(ctx, ls__cudnn_kernel_open(cudnn, &plain, list[0].name, &kernel), LS_ERR_UNSUPPORTED,
            "tf32");
     /* Room for fewer than there are: of an op that is known, and of one that is not. */
     const ls__op bf16 = conv_op_in(&plain, LS_BF16, false);
     memset(list, 0, sizeof list);
-    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &f16, list, 3), 3);
-    ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &bf16, list, 3), 3);
+    ck_assert_int_eq(ls__cudnn_candidates(cudnn, &f16, list, 3), 3);
+    ck_assert_int_eq(ls__cudnn_candidates(cudnn, &bf16, list, 3), 3);
     ck_assert_str_eq(list[3].name, "");
     ls__cudnn_close(&cudnn);
     close_context(&ctx);
@@ -347,30 +342,27 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
     ops[4] = conv_op_in(&ops[4], LS_BF16, false); /* dw is f32 */
     ops[5].operands[0].dtype = LS_F16;
     for (int i = 0; i < 6; i++) {
-        ck_assert_int_eq(ls__cudnn_conv_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
+        ck_assert_int_eq(ls__cudnn_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
-        expect(ctx, ls__cudnn_conv_open(cudnn, &ops[i], "cudnn 0", &kernel), LS_ERR_UNSUPPORTED,
+        expect(ctx, ls__cudnn_kernel_open(cudnn, &ops[i], "cudnn 0", &kernel), LS_ERR_UNSUPPORTED,
                "cuDNN's");
-        expect(ctx, ls__cudnn_conv_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
+        expect(ctx, ls__cudnn_kernel_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
                "cuDNN's");
     }
-    /* Fusions of f32, of bf16, which cuDNN would compile, of an f32 dw, in another block; what is
-     * no fusion. */
-    ls__op fused[5];
+    /* Fusions of f32, of bf16, which cuDNN would compile, of an f32 dw, in another block. */
+    ls__op fused[4];
     const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
     fused[0] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F32);
     fused[1] = fused_op(LS__OP_NORM_CONV2D_STATISTICS, &plain, LS_BF16);
     fused[2] = fused_op(LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS, &plain, LS_F16);
     fused[3] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F16);
     fused[3].operands[0].block = 8;
-    fused[4] = plain;
-    for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(ls__cudnn_fusion_candidates(cudnn, &fused[i], list, LS__MAX_CANDIDATES),
-                         0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(ls__cudnn_candidates(cudnn, &fused[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         if (i == 2) continue; /* refused by cuDNN itself */
         expect(ctx,
-               ls__cudnn_fusion_open(cudnn, &fused[i], i == 1 ? "cudnn 3" : "cudnn 2", &kernel),
+               ls__cudnn_kernel_open(cudnn, &fused[i], i == 1 ? "cudnn 3" : "cudnn 2", &kernel),
                LS_ERR_UNSUPPORTED, i == 1 ? "PREREQUISITE_MISSING" : "f16");
     }
     ls__cudnn_close(&cudnn);
@@ -408,13 +400,13 @@ START_TEST(names_need_no_heuristics)
             ls__candidate candidates[LS__MAX_CANDIDATES];
             ls__kernel *kernel;
             n_heuristics = 0;
-            const int n = ls__cudnn_conv_candidates(first, &op, candidates, LS__MAX_CANDIDATES);
+            const int n = ls__cudnn_candidates(first, &op, candidates, LS__MAX_CANDIDATES);
             ck_assert_int_gt(n, 0);
             ck_assert_int_gt(n_heuristics, 0);
             n_heuristics = 0;
             ls__cudnn *second;
             ck_assert_int_eq(ls__cudnn_open(ctx, device_json, &second), LS_OK);
-            if (ls__cudnn_conv_open(second, &op, candidates[0].name, &kernel) != LS_OK)
+            if (ls__cudnn_kernel_open(second, &op, candidates[0].name, &kernel) != LS_OK)
                 ck_abort_msg("%s", ls_context_message(ctx));
             ck_assert_str_eq(kernel->name, candidates[0].name);
             ck_assert_int_eq(kernel->nondeterministic, !candidates[0].deterministic);
@@ -437,19 +429,20 @@ START_TEST(texts_of_plans_are_checked)
     ls__candidate list[LS__MAX_CANDIDATES];
     ls__kernel *kernel, *restored;
     char *text;
-    ck_assert_int_gt(ls__cudnn_conv_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES), 1);
-    ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &f16, list[0].name, &kernel), LS_OK);
+    ck_assert_int_gt(ls__cudnn_candidates(cudnn, &f16, list, LS__MAX_CANDIDATES), 1);
+    ck_assert_int_eq(ls__cudnn_kernel_open(cudnn, &f16, list[0].name, &kernel), LS_OK);
     ck_assert_int_eq(ls__cudnn_plan_text(kernel, &text), LS_OK);
 
-    expect(ctx, ls__cudnn_conv_restore(cudnn, &bf16, text, &restored), LS_ERR_MISMATCH, "x=BF16:");
+    expect(ctx, ls__cudnn_kernel_restore(cudnn, &bf16, text, &restored), LS_ERR_MISMATCH,
+           "x=BF16:");
     ck_assert_ptr_null(restored);
-    expect(ctx, ls__cudnn_conv_restore(cudnn, &f16, "", &restored), LS_ERR_MISMATCH, "x=F16:");
+    expect(ctx, ls__cudnn_kernel_restore(cudnn, &f16, "", &restored), LS_ERR_MISMATCH, "x=F16:");
     /* Cut anywhere it is no plan. */
     const size_t length = strlen(text);
     for (size_t n = 0; n < length; n += 37) {
         const char kept = text[n];
         text[n] = '\0';
-        ck_assert_int_ne(ls__cudnn_conv_restore(cudnn, &f16, text, &restored), LS_OK);
+        ck_assert_int_ne(ls__cudnn_kernel_restore(cudnn, &f16, text, &restored), LS_OK);
         ck_assert_ptr_null(restored);
         ck_assert_int_ne(ls_context_status(ctx), LS_OK);
         ls_context_clear_error(ctx);
@@ -459,15 +452,15 @@ START_TEST(texts_of_plans_are_checked)
     ls__cudnn *other;
     memcpy(strstr(device_json, "\"deviceVer\":900"), "\"deviceVer\":800", 15);
     ck_assert_int_eq(ls__cudnn_open(ctx, device_json, &other), LS_OK);
-    expect(ctx, ls__cudnn_conv_restore(other, &f16, text, &restored), LS_ERR_UNSUPPORTED,
+    expect(ctx, ls__cudnn_kernel_restore(other, &f16, text, &restored), LS_ERR_UNSUPPORTED,
            "MISMATCH");
-    expect(ctx, ls__cudnn_conv_open(other, &f16, list[0].name, &restored), LS_ERR_UNSUPPORTED,
+    expect(ctx, ls__cudnn_kernel_open(other, &f16, list[0].name, &restored), LS_ERR_UNSUPPORTED,
            "MISMATCH");
     ls__cudnn_close(&other);
     /* Another name than its plan's. */
     char *name = strstr(text, list[0].name) + strlen("cudnn ");
     *name = *name == '1' ? '2' : '1';
-    ck_assert_int_ne(ls__cudnn_conv_restore(cudnn, &f16, text, &restored), LS_OK);
+    ck_assert_int_ne(ls__cudnn_kernel_restore(cudnn, &f16, text, &restored), LS_OK);
     expect(ctx, LS_OK, LS_OK, "cuDNN made");
     /* Nothing runs on a device that is only described. */
     expect(ctx, kernel->run(kernel, (void *[4]){ NULL }, NULL, &(ls__step){ 0 }),
@@ -511,11 +504,11 @@ static ls_status use_memory(ls_context *ctx, const ls__op *op)
     ls__kernel *kernel = NULL, *restored = NULL;
     char *text = NULL;
     ls_status status = ls__cudnn_open(ctx, device_json, &cudnn);
-    if (status == LS_OK && ls__cudnn_conv_candidates(cudnn, op, list, LS__MAX_CANDIDATES) == 0)
+    if (status == LS_OK && ls__cudnn_candidates(cudnn, op, list, LS__MAX_CANDIDATES) == 0)
         status = LS_ERR_MEMORY; /* the context says so too */
-    if (status == LS_OK) status = ls__cudnn_conv_open(cudnn, op, list[0].name, &kernel);
+    if (status == LS_OK) status = ls__cudnn_kernel_open(cudnn, op, list[0].name, &kernel);
     if (status == LS_OK) status = ls__cudnn_plan_text(kernel, &text);
-    if (status == LS_OK) status = ls__cudnn_conv_restore(cudnn, op, text, &restored);
+    if (status == LS_OK) status = ls__cudnn_kernel_restore(cudnn, op, text, &restored);
     if (restored != NULL) restored->close(restored);
     if (kernel != NULL) kernel->close(kernel);
     ls__free(ctx, text);

@@ -128,7 +128,7 @@ START_TEST(orders_by_chance)
 {
     bool between = false, early = false, late = false;
     for (int seed = 1; seed <= 20; seed++) {
-        char text[8];
+        char text[12];
         snprintf(text, sizeof(text), "%d", seed);
         const streams s = open_streams(text);
         const ls__cuda_replay replay = capture(&s);

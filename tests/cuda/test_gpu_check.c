@@ -28,7 +28,7 @@ static int run(const char *format, ...)
         "scripts=%s/scripts build=%s PATH=$PWD/path:$PATH\n"
         "[ -e path/nvidia-smi ] || tool nvidia-smi 'echo emulated GPU, 1.0'\n"
         "[ -e path/python3 ] || tool python3 'exit 1'\n"
-        "check() { $scripts/gpu_check.sh --out out \"$@\"; }\n",
+        "check() { GPU_CHECK_PYTHON=python3 $scripts/gpu_check.sh --out out \"$@\"; }\n",
         folder, LOCKSTEP_SOURCE_DIR, LOCKSTEP_BUILD_DIR);
     va_start(arguments, format);
     n += vsnprintf(command + n, sizeof(command) - (size_t)n, format, arguments);
@@ -342,13 +342,13 @@ START_TEST(sanitizer_findings)
         int exit, wanted;
     } cases[] = {
         { "", 0, 0 },
-        { "at void cudnn::ops::unary_kernel<float>(int)+0x10 in x.cu:1", 99, 0 },
-        { "at my_unary_kernel(int)+0x10 in x.cu:1", 99, 0 },
+        { "at void cudnn::ops::elementwise_kernel<float>(int)+0x10 in x.cu:1", 99, 0 },
+        { "at my_elementwise_kernel(int)+0x10 in x.cu:1", 99, 0 },
         { "Program hit cudaErrorInvalidValue on CUDA API call to cudaMalloc", 99, 0 },
-        { "at void unary_kernel<float>(const T1 *)+0x10 in elementwise.cu:31", 99, 1 },
+        { "at void elementwise_kernel<float>(const T1 *)+0x10 in elementwise.cu:31", 99, 1 },
         { "at 0x10 in elementwise.cu:31:norm_kernel(int)", 99, 1 },
         { "Race between Write access at norm_kernel(int)+0x1 and Read access", 99, 1 },
-        { "at void cudnn::ops::unary_kernel<float>(int)+0x10 in x.cu:1", 3, 3 },
+        { "at void cudnn::ops::elementwise_kernel<float>(int)+0x10 in x.cu:1", 3, 3 },
     };
     folder = new_folder();
     ck_assert_int_eq(run("$scripts/gpu_check/parts.sh kernels $scripts/.. >kernels"), 0);

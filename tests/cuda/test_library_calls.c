@@ -64,9 +64,8 @@ static cudnnBackendDescriptor_t finish(cudnnBackendDescriptor_t d)
 /* What has to be made for a handle. */
 enum { GRAPH = 1, PLAN = 2, BOTH = 3 };
 
-static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
+static void build(ls__cudnn_graph *graph)
 {
-    (void)problem;
     const ls_shape image = LS_SHAPE(1, 1, 1, CHANNELS),
                    weights = LS_SHAPE(CHANNELS, 1, 1, CHANNELS);
     const ls__op op = { .u.conv = { { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 } };
@@ -87,7 +86,7 @@ static convolution open_convolution(int handles)
     cudnnBackendDescriptor_t device = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     set(device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &c.handle);
     finish(device);
-    build(NULL, &parts);
+    build(&parts);
     cudnnBackendDescriptor_t graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, parts.n_operations,
         parts.operations);
@@ -248,9 +247,9 @@ START_TEST(kernels_of_a_plan)
     char *text;
     ck_assert_int_eq(ls__cudnn_open(ctx, NULL, &cudnn), LS_OK);
     ck_assert_int_eq(ls__cudnn_set_stream(cudnn, &stream), LS_OK);
-    ck_assert_int_eq(ls__cudnn_conv_open(cudnn, &op, "cudnn 6 2=4", &kernels[0]), LS_OK);
+    ck_assert_int_eq(ls__cudnn_kernel_open(cudnn, &op, "cudnn 6 2=4", &kernels[0]), LS_OK);
     ck_assert_int_eq(ls__cudnn_plan_text(kernels[0], &text), LS_OK);
-    ck_assert_msg(ls__cudnn_conv_restore(cudnn, &op, text, &kernels[1]) == LS_OK, "%s",
+    ck_assert_msg(ls__cudnn_kernel_restore(cudnn, &op, text, &kernels[1]) == LS_OK, "%s",
                   ls_context_message(ctx));
     void *buffers[4] = { device_memory(sizeof x), device_memory(sizeof w), NULL, NULL };
     void *workspace = device_memory(kernels[0]->workspace_bytes);

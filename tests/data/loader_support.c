@@ -50,9 +50,10 @@ static void note_batch(trace *t, ls_context *ctx, ls_loader *loader, const ls_ba
     ck_assert_int_lt(t->n, MAX_TRACE);
     ck_assert_int_eq(ls_tensor_shape(b->images)->dims[0], b->n);
     ck_assert_int_eq(ls_tensor_shape(b->labels)->dims[0], b->n);
-    ls_tensor *samples = ls_tensor_from(ctx, LS_I64, LS_SHAPE(b->n), b->samples);
+    ls_tensor *samples = ls_tensor_from_data(ctx, LS_I64, LS_SHAPE(b->n), b->samples);
     ls_tensor_digest(b->images, &t->batches[t->n].images);
     ls_tensor_digest(b->labels, &t->batches[t->n].labels);
+    if (b->targets) ls_tensor_digest(b->targets, &t->batches[t->n].targets);
     ls_tensor_digest(samples, &t->batches[t->n].samples);
     t->batches[t->n].count = b->n;
     t->batches[t->n].epoch = b->epoch;

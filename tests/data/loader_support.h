@@ -17,7 +17,7 @@ void write_bad_image(const char *path, int kind);
 extern const int64_t bad_images[N_BAD_KINDS];
 
 typedef struct trace_batch {
-    ls_digest images, labels, samples;
+    ls_digest images, labels, samples, targets;
     int64_t count, n_bad, epoch, step;
 } trace_batch;
 

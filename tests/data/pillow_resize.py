@@ -32,7 +32,8 @@ def fnv1a(data):
     return digest
 
 
-for h, w, to_h, to_w in SIZES:
-    image = draw_image(h, w, 3, h + w)
-    resized = Image.fromarray(image).resize((to_w, to_h), Image.BILINEAR)
-    print(f"{{ {h}, {w}, {to_h}, {to_w}, 0x{fnv1a(resized.tobytes()):016x} }},")
+if __name__ == "__main__":
+    for h, w, to_h, to_w in SIZES:
+        image = draw_image(h, w, 3, h + w)
+        resized = Image.fromarray(image).resize((to_w, to_h), Image.BILINEAR)
+        print(f"{{ {h}, {w}, {to_h}, {to_w}, 0x{fnv1a(resized.tobytes()):016x} }},")

@@ -393,7 +393,7 @@ START_TEST(exif_samples_are_all_alike_upright)
             /* The series bears its number, 0 to 8, in the image, so only most pixels are alike.
              */
             const uint8_t *p = ls_tensor_data_const(first), *q = ls_tensor_data_const(image);
-            const int64_t count = ls_tensor_count(first);
+            const int64_t count = ls_tensor_element_count(first);
             int64_t n_far = 0;
             for (int64_t k = 0; k < count; k++) n_far += abs(p[k] - q[k]) > 24;
             ck_assert_msg(n_far < count / 20, "%s_%d: %lld of %lld differ", series[s], i,

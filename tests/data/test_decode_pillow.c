@@ -28,7 +28,7 @@ static ls_tensor *load_part(fixture *f, const char *name, const char *part)
 static const char *difference(const ls__image *image, const ls_tensor *pixels, char text[TEXT_SIZE])
 {
     const ls_shape *shape = ls_tensor_shape(pixels);
-    const int64_t width = shape->dims[1], count = ls_tensor_count(pixels);
+    const int64_t width = shape->dims[1], count = ls_tensor_element_count(pixels);
     *text = '\0';
     if (shape->dims[0] != image->height || width != image->width) {
         snprintf(text, TEXT_SIZE, "%lld x %lld pixels, expected %lld x %lld",
@@ -83,7 +83,7 @@ START_TEST(pixels_are_pillows)
     f.file = ls_tensor_file_open(f.ctx, LOCKSTEP_SOURCE_DIR "/tests/fixtures/images.safetensors");
     expect_ok(f.ctx);
     int n = 0, n_wrong = 0;
-    for (int64_t i = 0; i < ls_tensor_file_count(f.file); i++) {
+    for (int64_t i = 0; i < ls_tensor_file_tensor_count(f.file); i++) {
         const char *tensor = ls_tensor_file_name(f.file, i), *slash = strrchr(tensor, '/');
         if (!slash || strcmp(slash, "/file") != 0) continue;
         char name[128], text[TEXT_SIZE];

@@ -16,7 +16,7 @@ static void touch(const char *folder, const char *name)
 static void expect_samples(const ls_dataset *data, const char *folder, int n,
                            const char *const *names, const int *labels)
 {
-    ck_assert_int_eq(ls_dataset_count(data), n);
+    ck_assert_int_eq(ls_dataset_sample_count(data), n);
     for (int i = 0; i < n; i++) {
         ck_assert_str_eq(ls_dataset_sample_path(data, i), path_in(folder, "%s", names[i]));
         ck_assert_int_eq(ls_dataset_label(data, i), labels[i]);
@@ -197,10 +197,10 @@ START_TEST(one_level_too_high)
         expect_warning(dir, "train");
     }
     ls_context *ctx = ls_context_open(NULL);
-    const ls_pack_part part = { "", ls_image_folder_open(ctx, dir) };
+    const ls_pack_split split = { "", ls_image_folder_open(ctx, dir) };
     const uint8_t pixel[3] = { 1, 2, 3 };
     write_png(path_in(dir, "train/a/1.png"), 1, 1, 3, pixel);
-    ls_pack_write(ctx, path_in(folder, "pack"), 1, &part,
+    ls_pack_write(ctx, path_in(folder, "pack"), 1, &split,
                   &(ls_pack_config){ .on_bad_image = LS_BAD_IMAGE_SKIP }, NULL);
     expect_ok(ctx);
     ls_context_close(&ctx);
@@ -285,7 +285,7 @@ START_TEST(folders_may_be_deep_but_not_without_end)
             ls_context *ctx = ls_context_open(NULL);
             ls_dataset *data = ls_image_folder_open(ctx, folder);
             if (i == 30)
-                ck_assert_int_eq(ls_dataset_count(data), 1);
+                ck_assert_int_eq(ls_dataset_sample_count(data), 1);
             else
                 expect_error(ctx, LS_ERR_UNSUPPORTED, "folders deep", folder);
             ls_context_close(&ctx);
@@ -302,7 +302,7 @@ START_TEST(many_files_are_found)
         write_file(path_in(folder, "%s/%05d.png", i % 3 ? "a" : "b", i), "", 0);
     ls_context *ctx = ls_context_open(NULL);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    ck_assert_int_eq(ls_dataset_count(data), 1500);
+    ck_assert_int_eq(ls_dataset_sample_count(data), 1500);
     for (int64_t i = 1; i < 1500; i++)
         ck_assert_int_lt(
             strcmp(ls_dataset_sample_path(data, i - 1), ls_dataset_sample_path(data, i)), 0);
@@ -321,7 +321,7 @@ START_TEST(samples_in_memory_are_copied_and_checked)
     ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(2, 3, 4, 1), labels, 2);
     expect_ok(ctx);
     labels[0] = 0;
-    ck_assert_int_eq(ls_dataset_count(data), 2);
+    ck_assert_int_eq(ls_dataset_sample_count(data), 2);
     ck_assert_int_eq(ls_dataset_label(data, 0), 1);
     ck_assert_str_eq(ls_dataset_class_name(data, 1), "1");
     ck_assert_ptr_null(ls_dataset_sample_path(data, 0));
@@ -345,7 +345,7 @@ END_TEST
 START_TEST(null_data_sets_answer)
 {
     const char *example;
-    ck_assert_int_eq(ls_dataset_count(NULL), 0);
+    ck_assert_int_eq(ls_dataset_sample_count(NULL), 0);
     ck_assert_int_eq(ls_dataset_class_count(NULL), 0);
     ck_assert_int_eq(ls_dataset_label(NULL, 0), -1);
     ck_assert_int_eq(ls_dataset_ignored_count(NULL, &example), 0);

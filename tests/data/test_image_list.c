@@ -17,7 +17,7 @@ START_TEST(a_list_keeps_its_own_copy)
     expect_ok(ctx);
     first[0] = second[0] = 'z';
     labels[0] = labels[1] = 1;
-    ck_assert_int_eq(ls_dataset_count(list), 2);
+    ck_assert_int_eq(ls_dataset_sample_count(list), 2);
     ck_assert_int_eq(ls_dataset_class_count(list), 3);
     ck_assert_str_eq(ls_dataset_sample_path(list, 0), "a.png");
     ck_assert_str_eq(ls_dataset_sample_path(list, 1), "b/c.jpg");
@@ -44,7 +44,7 @@ START_TEST(a_list_feeds_a_loader)
     write_png(path_in(folder, "colour.png"), 4, 5, 3, colour);
     const char *paths[] = { path_in(folder, "colour.png"), path_in(folder, "grey.png") };
     ls_dataset *list = ls_image_list_open(ctx, 2, paths, (int32_t[]){ 1, 0 }, 2);
-    ls_loader *loader = ls_loader_open(list, &(ls_loader_config){ .batch = 2 });
+    ls_loader *loader = ls_loader_open(list, &(ls_loader_config){ .batch_size = 2 });
     expect_ok(ctx);
     ls_batch batch;
     ck_assert_int_eq(ls_loader_start(loader, 0), LS_OK);
@@ -69,7 +69,7 @@ START_TEST(wrong_lists_are_refused)
     const char *paths[] = { "a.png", "b.png" }, *holes[] = { "a.png", NULL };
     const int32_t labels[] = { 0, 2 };
     ck_assert_ptr_null(ls_image_list_open(ctx, 0, paths, NULL, 0));
-    expect_error(ctx, LS_ERR_INVALID, "0 paths", "wanted 1 or more");
+    expect_error(ctx, LS_ERR_INVALID, "0 paths", "expected 1 or more");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, NULL, NULL, 0));
     expect_error(ctx, LS_ERR_INVALID, "0 paths");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, holes, NULL, 0));
@@ -79,7 +79,7 @@ START_TEST(wrong_lists_are_refused)
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, labels, 0));
     expect_error(ctx, LS_ERR_INVALID, "0 classes", "with labels");
     ck_assert_ptr_null(ls_image_list_open(ctx, 2, paths, labels, 2));
-    expect_error(ctx, LS_ERR_DATA, "'b.png' has label 2", "wanted 0 to 1");
+    expect_error(ctx, LS_ERR_DATA, "'b.png' has label 2", "expected 0 to 1");
     ck_assert_ptr_null(ls_image_list_open(NULL, 2, paths, NULL, 0));
     ls_context_close(&ctx);
 }

@@ -18,16 +18,19 @@ static ls_context *open_context(uint64_t seed)
     return ctx;
 }
 
-static const ls_loader_config train = { .batch = 8,
+static const ls_loader_config train = { .batch_size = 8,
                                         .shuffle = true,
                                         .random_resized_crop = true,
                                         .crop = 24,
-                                        .flip = 0.5f,
+                                        .flip_probability = 0.5f,
                                         .honour_exif = true };
-static const ls_loader_config padded = {
-    .batch = 8, .shuffle = true, .resize = 20, .crop = 24, .crop_padding = 4, .flip = 0.5f
-};
-static const ls_loader_config val = { .batch = 8, .resize = 20, .crop = 16 };
+static const ls_loader_config padded = { .batch_size = 8,
+                                         .shuffle = true,
+                                         .resize = 20,
+                                         .crop = 24,
+                                         .crop_padding = 4,
+                                         .flip_probability = 0.5f };
+static const ls_loader_config val = { .batch_size = 8, .resize = 20, .crop = 16 };
 
 /* ---- Bits; see also test_loader_bits.c. ---- */
 
@@ -80,7 +83,7 @@ START_TEST(bits_are_those_of_earlier_versions)
     trace *t = malloc(sizeof(trace));
     for (int r = 0; r < 3; r++) {
         ls_loader_config config = *recipes[r];
-        config.batch = 10;
+        config.batch_size = 10;
         run_epochs(ctx, data, config, 7, 7, t);
         char text[LS_DIGEST_TEXT_SIZE];
         ck_assert_str_eq(ls_digest_text(t->batches[0].images, text), digests[r]);
@@ -102,6 +105,7 @@ static int64_t epoch_samples(ls_loader *loader, const ls_dataset *data, int64_t 
     for (ls_batch b; ls_loader_next(loader, &b); step++) {
         ck_assert_int_eq(b.epoch, epoch);
         ck_assert_int_eq(b.step, step);
+        ck_assert_int_eq(b.is_last, step + 1 == ls_loader_step_count(loader));
         const int32_t *labels = ls_tensor_data_const(b.labels);
         for (int64_t i = 0; i < b.n; i++) {
             ck_assert_int_eq(labels[i], ls_dataset_label(data, b.samples[i]));
@@ -271,7 +275,7 @@ START_TEST(when_all_images_are_bad_skipping_ends)
     for (int i = 0; i < 5; i++) write_file(path_in(folder, "a/%d.png", i), "x", 1);
     ls_context *ctx = open_context(6);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    ls_loader_config config = { .batch = 2, .crop = 8, .on_bad_image = LS_BAD_IMAGE_SKIP };
+    ls_loader_config config = { .batch_size = 2, .crop = 8, .on_bad_image = LS_BAD_IMAGE_SKIP };
     for (int workers = 0; workers < 3; workers++) {
         config.workers = workers;
         ls_loader *loader = ls_loader_open(data, &config);
@@ -332,8 +336,8 @@ START_TEST(images_of_other_sizes_are_bad_where_nothing_crops)
     }
     ls_context *ctx = open_context(6);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 2 });
-    const ls_input_spec spec = ls_loader_spec(loader);
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 2 });
+    const ls_input_spec spec = ls_loader_input_spec(loader);
     ck_assert(ls_shape_equal(&spec.image.shape, &LS_SHAPE(2, 10, 12, 3)));
     ck_assert_int_eq(spec.image.dtype, LS_U8);
     ck_assert_int_eq(spec.n_classes, 1);
@@ -346,8 +350,8 @@ START_TEST(images_of_other_sizes_are_bad_where_nothing_crops)
     expect_error(ctx, LS_ERR_DATA, "a/2.png': 13 x 10 pixels", "12 x 10");
     ls_loader_close(&loader);
     /* The shorter side resized, the longer one follows. */
-    loader = ls_loader_open(data, &(ls_loader_config){ .batch = 4, .resize = 20 });
-    const ls_shape resized = ls_loader_spec(loader).image.shape;
+    loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 4, .resize = 20 });
+    const ls_shape resized = ls_loader_input_spec(loader).image.shape;
     ck_assert(ls_shape_equal(&resized, &LS_SHAPE(4, 20, 24, 3)));
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -370,9 +374,10 @@ START_TEST(samples_in_memory_come_as_they_are)
                 ls_dataset_from_memory(ctx, images, LS_SHAPE(N, H, W, channels), labels, 4);
             for (int workers = 0; workers <= 2; workers += 2) {
                 ls_loader *loader = ls_loader_open(
-                    data, &(ls_loader_config){ .batch = 7, .workers = workers, .shuffle = true });
+                    data,
+                    &(ls_loader_config){ .batch_size = 7, .workers = workers, .shuffle = true });
                 expect_ok(ctx);
-                const ls_input_spec spec = ls_loader_spec(loader);
+                const ls_input_spec spec = ls_loader_input_spec(loader);
                 ck_assert(ls_shape_equal(&spec.image.shape, &LS_SHAPE(7, H, W, channels)));
                 ck_assert_float_eq(spec.mean[0], channels == 1 ? 0.449f : 0.485f);
                 ck_assert_float_eq(spec.std[0], channels == 1 ? 0.226f : 0.229f);
@@ -414,35 +419,58 @@ START_TEST(wrong_configurations_are_refused)
         ls_loader_config config;
         const char *word;
     } cases[] = {
-        { { .batch = 0 }, "batch is 0" },
-        { { .batch = -1 }, "batch is -1" },
-        { { .batch = INT64_MAX }, "batch is" },
-        { { .batch = 2, .workers = -1 }, "workers is -1" },
-        { { .batch = 2, .workers = 100000 }, "workers is 100000" },
-        { { .batch = 2, .prefetch = -1 }, "prefetch is -1" },
-        { { .batch = 2, .on_bad_image = (ls_bad_image)7 }, "on_bad_image is 7" },
-        { { .batch = 2, .resize = -1 }, "resize is -1" },
-        { { .batch = 2, .crop = -4 }, "crop is -4" },
-        { { .batch = 2, .crop = 4, .crop_padding = -1 }, "crop_padding is -1" },
-        { { .batch = 2, .crop_padding = 1 }, "crop_padding without crop" },
-        { { .batch = 2, .flip = 1.5f }, "flip is 1.5" },
-        { { .batch = 2, .flip = NAN }, "flip is nan" },
-        { { .batch = 2, .random_resized_crop = true }, "random_resized_crop without crop" },
-        { { .batch = 2, .crop = 4, .crop_padding = 1, .random_resized_crop = true }, "exclude" },
-        { { .batch = 2, .crop = 4, .scale_max = 1 }, "scale without random_resized_crop" },
-        { { .batch = 2, .crop = 4, .ratio_max = 1 }, "ratio without random_resized_crop" },
-        { { .batch = 2, .crop = 4, .random_resized_crop = true, .scale_min = 0.5f }, "scale is" },
-        { { .batch = 2, .crop = 4, .random_resized_crop = true, .scale_min = 1, .scale_max = 2 },
+        { { .batch_size = 0 }, "batch_size is 0" },
+        { { .batch_size = -1 }, "batch_size is -1" },
+        { { .batch_size = INT64_MAX }, "batch_size is" },
+        { { .batch_size = 2, .workers = -1 }, "workers is -1" },
+        { { .batch_size = 2, .workers = 100000 }, "workers is 100000" },
+        { { .batch_size = 2, .prefetch = -1 }, "prefetch is -1" },
+        { { .batch_size = 2, .on_bad_image = (ls_bad_image)7 }, "on_bad_image is 7" },
+        { { .batch_size = 2, .resize = -1 }, "resize is -1" },
+        { { .batch_size = 2, .crop = -4 }, "crop is -4" },
+        { { .batch_size = 2, .crop = 4, .crop_padding = -1 }, "crop_padding is -1" },
+        { { .batch_size = 2, .crop_padding = 1 }, "crop_padding without crop" },
+        { { .batch_size = 2, .flip_probability = 1.5f }, "flip_probability is 1.5" },
+        { { .batch_size = 2, .flip_probability = NAN }, "flip_probability is nan" },
+        { { .batch_size = 2, .vertical_flip_probability = -1 },
+          "vertical_flip_probability is -1, expected 0 to 1" },
+        { { .batch_size = 2, .brightness = -0.5f }, "brightness is -0.5, expected 0 to 255" },
+        { { .batch_size = 2, .contrast = NAN }, "contrast is nan" },
+        { { .batch_size = 2, .saturation = 256 }, "saturation is 256, expected 0 to 255" },
+        { { .batch_size = 2, .hue = 0.6f }, "hue is 0.6, expected 0 to 0.5" },
+        { { .batch_size = 2, .random_erase = 2 }, "random_erase is 2, expected 0 to 1" },
+        { { .batch_size = 2, .auto_augment = (ls_auto_augment)3 }, "auto_augment is 3" },
+        { { .batch_size = 2, .random_resized_crop = true }, "random_resized_crop without crop" },
+        { { .batch_size = 2, .crop = 4, .crop_padding = 1, .random_resized_crop = true },
+          "exclude" },
+        { { .batch_size = 2, .crop = 4, .scale_max = 1 }, "scale without random_resized_crop" },
+        { { .batch_size = 2, .crop = 4, .ratio_max = 1 }, "ratio without random_resized_crop" },
+        { { .batch_size = 2, .crop = 4, .random_resized_crop = true, .scale_min = 0.5f },
           "scale is" },
-        { { .batch = 2, .crop = 4, .random_resized_crop = true, .ratio_min = 2, .ratio_max = 1 },
+        { { .batch_size = 2,
+            .crop = 4,
+            .random_resized_crop = true,
+            .scale_min = 1,
+            .scale_max = 2 },
+          "scale is" },
+        { { .batch_size = 2,
+            .crop = 4,
+            .random_resized_crop = true,
+            .ratio_min = 2,
+            .ratio_max = 1 },
           "ratio is" },
-        { { .batch = 2, .crop = 4, .random_resized_crop = true, .ratio_min = NAN, .ratio_max = 1 },
+        { { .batch_size = 2,
+            .crop = 4,
+            .random_resized_crop = true,
+            .ratio_min = NAN,
+            .ratio_max = 1 },
           "ratio is" },
-        { { .batch = 2, .mean = { 0.5f, 0.5f, 0.5f } }, "std 0" },
-        { { .batch = 2, .std = { 1, 1, -1 } }, "channel 2" },
-        { { .batch = 2, .mean = { NAN }, .std = { 1, 1, 1 } }, "channel 0 has mean nan" },
-        { { .batch = 2, .decode = LS_DECODE_FAST }, "decode is fast, but the data in memory are" },
-        { { .batch = 5, .drop_last = true }, "drop_last leaves no batch of 4 samples" },
+        { { .batch_size = 2, .mean = { 0.5f, 0.5f, 0.5f } }, "std 0" },
+        { { .batch_size = 2, .std = { 1, 1, -1 } }, "channel 2" },
+        { { .batch_size = 2, .mean = { NAN }, .std = { 1, 1, 1 } }, "channel 0 has mean nan" },
+        { { .batch_size = 2, .decode = LS_DECODE_FAST },
+          "decode is fast, but the data in memory are" },
+        { { .batch_size = 5, .drop_last = true }, "drop_last leaves no batch of 4 samples" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         ck_assert_ptr_null(ls_loader_open(data, &cases[i].config));
@@ -452,9 +480,16 @@ START_TEST(wrong_configurations_are_refused)
     expect_error(ctx, LS_ERR_INVALID, "no configuration");
     ck_assert_ptr_null(ls_loader_open(NULL, &cases[0].config));
     expect_ok(ctx);
-    ls_loader *plain = ls_loader_open(data, &(ls_loader_config){ .batch = 2, .std = { 1, 1, 1 } });
-    ck_assert_float_eq(ls_loader_spec(plain).mean[0], 0);
-    ck_assert_float_eq(ls_loader_spec(plain).std[0], 1);
+    ls_dataset *grey = ls_dataset_from_memory(ctx, images, LS_SHAPE(4, 8, 8, 1), labels, 1);
+    ck_assert_ptr_null(
+        ls_loader_open(grey, &(ls_loader_config){ .batch_size = 2, .saturation = 1 }));
+    expect_error(ctx, LS_ERR_INVALID, "saturation is set, but the images have one channel");
+    ck_assert_ptr_null(ls_loader_open(grey, &(ls_loader_config){ .batch_size = 2, .hue = 0.1f }));
+    expect_error(ctx, LS_ERR_INVALID, "hue is set, but the images have one channel");
+    ls_loader *plain =
+        ls_loader_open(data, &(ls_loader_config){ .batch_size = 2, .std = { 1, 1, 1 } });
+    ck_assert_float_eq(ls_loader_input_spec(plain).mean[0], 0);
+    ck_assert_float_eq(ls_loader_input_spec(plain).std[0], 1);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -465,7 +500,7 @@ START_TEST(wrong_calls_are_refused)
     const int32_t labels[4] = { 0 };
     ls_context *ctx = open_context(1);
     ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(4, 8, 8, 3), labels, 1);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 2, .workers = 1 });
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 2, .workers = 1 });
     ls_batch b;
     ck_assert(!ls_loader_next(loader, &b));
     ck_assert_int_eq(ls_loader_status(loader), LS_ERR_INVALID);
@@ -473,7 +508,7 @@ START_TEST(wrong_calls_are_refused)
     static const int64_t wrong[][2] = { { -1, 0 }, { 1 << 20, 0 }, { 0, -1 }, { 0, 3 } };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(ls_loader_start_at(loader, wrong[i][0], wrong[i][1]), LS_ERR_INVALID);
-        expect_error(ctx, LS_ERR_INVALID, wrong[i][1] ? "step is" : "epoch is", "wanted 0 to");
+        expect_error(ctx, LS_ERR_INVALID, wrong[i][1] ? "step is" : "epoch is", "expected 0 to");
     }
     ck_assert_int_eq(ls_loader_start_at(loader, (1 << 20) - 1, 2), LS_OK);
     ck_assert(!ls_loader_next(loader, &b));
@@ -488,7 +523,7 @@ START_TEST(wrong_calls_are_refused)
     ck_assert(!ls_loader_next(loader, &b));
     ck_assert_int_eq(ls_loader_status(loader), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_loader_start(loader, 0), LS_ERR_EARLIER);
-    ck_assert_ptr_null(ls_loader_open(data, &(ls_loader_config){ .batch = 2 }));
+    ck_assert_ptr_null(ls_loader_open(data, &(ls_loader_config){ .batch_size = 2 }));
     ls_context_clear_error(ctx);
     ck_assert(ls_loader_next(loader, &b));
     ck_assert_int_eq(b.step, 1);
@@ -497,7 +532,7 @@ START_TEST(wrong_calls_are_refused)
     ck_assert_int_eq(ls_loader_status(NULL), LS_ERR_EARLIER);
     ck_assert(!ls_loader_next(NULL, &b));
     ck_assert_int_eq(ls_loader_step_count(NULL), 0);
-    ck_assert_int_eq(ls_loader_spec(NULL).image.shape.n_dims, 0);
+    ck_assert_int_eq(ls_loader_input_spec(NULL).image.shape.n_dims, 0);
     ck_assert_int_eq(ls_loader_statistics(NULL).n_images, 0);
     ck_assert_int_eq(ls_loader_bad_sample(NULL, 0, NULL), -1);
     ls_loader_close(NULL);
@@ -520,7 +555,7 @@ START_TEST(device_memory_is_taken_at_open_and_has_limits)
     ls_context *ctx =
         ls_context_open(&(ls_context_config){ .memory_limit_bytes = 1 << 20, .threads = 1 });
     ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(64, 32, 32, 3), labels, 1);
-    ls_loader_config config = { .batch = 64, .workers = 2, .prefetch = 8 };
+    ls_loader_config config = { .batch_size = 64, .workers = 2, .prefetch = 8 };
     ck_assert_ptr_null(ls_loader_open(data, &config));
     expect_error(ctx, LS_ERR_MEMORY, "9 batches take 196864 bytes each", "free");
     ck_assert_uint_eq(ls_context_memory(ctx).current_bytes, 0);
@@ -603,7 +638,7 @@ START_TEST(every_allocation_may_fail)
             if (ctx && ls_context_status(ctx) == LS_OK) {
                 ls_dataset *data = ls_image_folder_open(ctx, folder);
                 ls_loader *loader =
-                    ls_loader_open(data, &(ls_loader_config){ .batch = 16,
+                    ls_loader_open(data, &(ls_loader_config){ .batch_size = 16,
                                                               .workers = workers,
                                                               .prefetch = 1,
                                                               .resize = 20,

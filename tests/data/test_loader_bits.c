@@ -14,9 +14,21 @@ static const int prefetches[] = { 1, 0, 7 };
 enum { N_WORKERS = sizeof(workers) / sizeof(*workers) };
 
 static const ls_loader_config recipes[] = {
-    { .random_resized_crop = true, .crop = 10, .flip = 0.5f, .honour_exif = true },
-    { .resize = 8, .crop = 10, .crop_padding = 3, .flip = 0.5f },
+    { .random_resized_crop = true, .crop = 10, .flip_probability = 0.5f, .honour_exif = true },
+    { .resize = 8, .crop = 10, .crop_padding = 3, .flip_probability = 0.5f },
     { .resize = 9, .crop = 8 },
+    { .random_resized_crop = true,
+      .crop = 10,
+      .flip_probability = 0.5f,
+      .vertical_flip_probability = 0.5f,
+      .auto_augment = LS_AUTO_AUGMENT_RAND,
+      .brightness = 0.4f,
+      .contrast = 0.4f,
+      .saturation = 0.4f,
+      .hue = 0.1f,
+      .random_erase = 0.5f },
+    { .resize = 12, .crop = 11, .auto_augment = LS_AUTO_AUGMENT_TRIVIAL },
+    { .resize = 8, .crop = 10, .crop_padding = 3, .mixup_alpha = 0.4f, .cutmix_alpha = 1 },
 };
 enum { N_RECIPES = sizeof(recipes) / sizeof(*recipes) };
 
@@ -110,8 +122,8 @@ static ls_dataset *open_data(ls_context *ctx, const images *p, const struct layo
 
 /* ---- Checks ---- */
 
-/* Sound samples are where the order has them, bad ones are gone, labels are those of the samples.
- */
+/* Sound samples are where the order has them, bad ones are gone, labels are those of the samples,
+ * or of the image mixed in. */
 static void check_order(ls_context *ctx, ls_dataset *data, const ls_loader_config *config,
                         const struct layout *l, const bool *is_bad)
 {
@@ -124,7 +136,9 @@ static void check_order(ls_context *ctx, ls_dataset *data, const ls_loader_confi
             for (int64_t i = 0; i < b.n; i++, n++) {
                 const int64_t due = sample_at(l, config->shuffle, epoch, n);
                 ck_assert(is_bad[due] ? !is_bad[b.samples[i]] : b.samples[i] == due);
-                ck_assert_int_eq(labels[i], b.samples[i] % N_CLASSES);
+                const int64_t before = b.samples[i > 0 ? i - 1 : b.n - 1];
+                ck_assert(labels[i] == b.samples[i] % N_CLASSES ||
+                          (b.targets && labels[i] == before % N_CLASSES));
             }
         }
         expect_ok(ctx);
@@ -142,10 +156,10 @@ static void expect_tail(const trace *whole, const trace *tail, int at, const cha
                   what, tail->n, whole->n, at);
     for (int i = 0; i < tail->n; i++) {
         const trace_batch a = whole->batches[at + i], b = tail->batches[i];
-        const bool same = ls_digest_equal(a.images, b.images) &&
-                          ls_digest_equal(a.labels, b.labels) &&
-                          ls_digest_equal(a.samples, b.samples) && a.count == b.count &&
-                          a.epoch == b.epoch && a.step == b.step;
+        const bool same =
+            ls_digest_equal(a.images, b.images) && ls_digest_equal(a.labels, b.labels) &&
+            ls_digest_equal(a.samples, b.samples) && ls_digest_equal(a.targets, b.targets) &&
+            a.count == b.count && a.epoch == b.epoch && a.step == b.step;
         ck_assert_msg(same, "%s: epoch %d, step %d differs", what, (int)a.epoch, (int)a.step);
     }
 }
@@ -202,7 +216,7 @@ START_TEST(workers_change_no_bit)
         const struct layout *l = &layouts[i / 4];
         const int flags = i % 4;
         ls_loader_config config = recipes[(i / 4 + flags) % N_RECIPES];
-        config.batch = l->batch;
+        config.batch_size = l->batch;
         config.on_bad_image = LS_BAD_IMAGE_SKIP;
         config.shuffle = flags & 1;
         config.drop_last = flags & 2;

@@ -21,7 +21,7 @@ static char *make_folder_of_sizes(void)
     return folder;
 }
 
-static const ls_loader_config limited = { .batch = 3, .crop = 5, .max_pixels = LIMIT };
+static const ls_loader_config limited = { .batch_size = 3, .crop = 5, .max_pixels = LIMIT };
 
 START_TEST(larger_images_are_bad)
 {
@@ -37,7 +37,7 @@ START_TEST(larger_images_are_bad)
     ls_loader_close(&loader);
 
     /* Without a crop the first image is decoded when the loader is opened. */
-    ls_loader_config whole = { .batch = 1, .max_pixels = LIMIT - 1 };
+    ls_loader_config whole = { .batch_size = 1, .max_pixels = LIMIT - 1 };
     ck_assert_ptr_null(ls_loader_open(data, &whole));
     expect_error(ctx, LS_ERR_DATA, "a/0.png", "limit of 99");
 
@@ -66,20 +66,20 @@ START_TEST(limits_out_of_range_or_without_effect_are_refused)
     ls_loader_config config = limited;
     config.max_pixels = -1;
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_INVALID, "max_pixels is -1", "wanted 0 to 268435455");
+    expect_error(ctx, LS_ERR_INVALID, "max_pixels is -1", "expected 0 to 268435455");
     config.max_pixels = (int64_t)LS_LARGEST_MAX_PIXELS + 1;
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_INVALID, "max_pixels is 268435456", "wanted 0 to 268435455");
-    const ls_pack_part part = { "", data };
+    expect_error(ctx, LS_ERR_INVALID, "max_pixels is 268435456", "expected 0 to 268435455");
+    const ls_pack_split split = { "", data };
     const ls_pack_config packing = { .max_pixels = -1 };
-    ck_assert_int_eq(ls_pack_write(ctx, path_in(folder, "p"), 1, &part, &packing, NULL),
+    ck_assert_int_eq(ls_pack_write(ctx, path_in(folder, "p"), 1, &split, &packing, NULL),
                      LS_ERR_INVALID);
-    expect_error(ctx, LS_ERR_INVALID, "max_pixels is -1", "wanted 0 to 268435455");
+    expect_error(ctx, LS_ERR_INVALID, "max_pixels is -1", "expected 0 to 268435455");
 
     const uint8_t pixels[5 * 5 * 3] = { 0 };
     const int32_t label = 0;
     ls_dataset *memory = ls_dataset_from_memory(ctx, pixels, LS_SHAPE(1, 5, 5, 3), &label, 1);
-    config = (ls_loader_config){ .batch = 1, .max_pixels = LIMIT };
+    config = (ls_loader_config){ .batch_size = 1, .max_pixels = LIMIT };
     ck_assert_ptr_null(ls_loader_open(memory, &config));
     expect_error(ctx, LS_ERR_INVALID, "max_pixels is set", "data in memory");
     ls_context_close(&ctx);
@@ -92,7 +92,7 @@ START_TEST(packs_keep_to_the_limit_as_folders_do)
     char *folder = make_folder_of_sizes(), *place = new_folder();
     ls_context *ctx = ls_context_open(NULL);
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    const ls_pack_part part = { "", data };
+    const ls_pack_split split = { "", data };
     ls_loader_config config = limited;
     config.on_bad_image = LS_BAD_IMAGE_SKIP;
     trace *expected = malloc(sizeof(trace)), *got = malloc(sizeof(trace));
@@ -105,7 +105,7 @@ START_TEST(packs_keep_to_the_limit_as_folders_do)
                                          .on_bad_image = LS_BAD_IMAGE_SKIP,
                                          .max_pixels = limited_too ? LIMIT : 0 };
         ls_pack_summary summary;
-        ck_assert_int_eq(ls_pack_write(ctx, path, 1, &part, &packing, &summary), LS_OK);
+        ck_assert_int_eq(ls_pack_write(ctx, path, 1, &split, &packing, &summary), LS_OK);
         ck_assert_int_eq(summary.n_bad, limited_too);
         ls_dataset *packed = ls_image_folder_open(ctx, path);
         run_epochs(ctx, packed, config, 0, 1, got);
@@ -122,7 +122,7 @@ END_TEST
 /* The identity's loader.max_pixels, 0 where it is not there. */
 static int64_t identified_limit(ls_context *ctx, ls_dataset *data, int64_t max_pixels)
 {
-    ls_loader_config config = { .batch = 1, .crop = 5, .max_pixels = max_pixels };
+    ls_loader_config config = { .batch_size = 1, .crop = 5, .max_pixels = max_pixels };
     ls_loader *loader = ls_loader_open(data, &config);
     json_t *identity = ls__identity_make(ctx, &(ls_training_state){ .loader = loader });
     expect_ok(ctx);

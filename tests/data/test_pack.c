@@ -16,8 +16,8 @@ static ls_pack_summary pack(ls_context *ctx, const char *folder, const char *pat
 {
     ls_pack_summary summary;
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    const ls_pack_part part = { "", data };
-    ls_pack_write(ctx, path, 1, &part, &config, &summary);
+    const ls_pack_split split = { "", data };
+    ls_pack_write(ctx, path, 1, &split, &config, &summary);
     expect_ok(ctx);
     ls_dataset_close(&data);
     return summary;
@@ -28,11 +28,11 @@ static void expect_same_data(ls_dataset *a, ls_dataset *b)
 {
     ck_assert_ptr_nonnull(a);
     ck_assert_ptr_nonnull(b);
-    ck_assert_int_eq(ls_dataset_count(a), ls_dataset_count(b));
+    ck_assert_int_eq(ls_dataset_sample_count(a), ls_dataset_sample_count(b));
     ck_assert_int_eq(ls_dataset_class_count(a), ls_dataset_class_count(b));
     for (int c = 0; c < ls_dataset_class_count(a); c++)
         ck_assert_str_eq(ls_dataset_class_name(a, c), ls_dataset_class_name(b, c));
-    for (int64_t i = 0; i < ls_dataset_count(a); i++)
+    for (int64_t i = 0; i < ls_dataset_sample_count(a); i++)
         ck_assert_int_eq(ls_dataset_label(a, i), ls_dataset_label(b, i));
     for (int contents = 0; contents < 2; contents++) {
         ls_digest digests[2];
@@ -42,9 +42,13 @@ static void expect_same_data(ls_dataset *a, ls_dataset *b)
     }
 }
 
-static const ls_loader_config random_crops = {
-    .batch = 8, .shuffle = true, .random_resized_crop = true, .crop = 16, .flip = 0.5f
-};
+static const ls_loader_config random_crops = { .batch_size = 8,
+                                               .shuffle = true,
+                                               .random_resized_crop = true,
+                                               .crop = 16,
+                                               .flip_probability = 0.5f,
+                                               .auto_augment = LS_AUTO_AUGMENT_TRIVIAL,
+                                               .hue = 0.1f };
 
 /* Batches of folder and pack, both forms, with and without the turn of EXIF. */
 static void expect_same_batches(bool bad)
@@ -100,9 +104,9 @@ START_TEST(bad_images_end_the_packing)
     char *folder = make_images(true), *place = new_folder();
     for (int workers = 0; workers < 3; workers++) {
         ls_context *ctx = ls_context_open(NULL);
-        const ls_pack_part part = { "x", ls_image_folder_open(ctx, folder) };
+        const ls_pack_split split = { "x", ls_image_folder_open(ctx, folder) };
         const ls_pack_config config = { .workers = workers };
-        ck_assert_int_eq(ls_pack_write(ctx, path_in(place, "p"), 1, &part, &config, NULL),
+        ck_assert_int_eq(ls_pack_write(ctx, path_in(place, "p"), 1, &split, &config, NULL),
                          LS_ERR_DATA);
         expect_error(ctx, LS_ERR_DATA, path_in(place, "p': image '"), "class0/03.jpg': empty file");
         ls_context_close(&ctx);
@@ -160,7 +164,7 @@ START_TEST(resized_packs_are_data_of_their_own)
     ls_tensor *image = ls_image_load(ctx, path, false);
     const int64_t h = ls_tensor_shape(image)->dims[0], w = ls_tensor_shape(image)->dims[1];
     ls_tensor *wanted = ls_image_resize(image, h < w ? 24 : 24 * h / w, h < w ? 24 * w / h : 24);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 8, .crop = 24 });
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 8, .crop = 24 });
     ls_batch b;
     ls_loader_start(loader, 0);
     ck_assert(ls_loader_next(loader, &b));
@@ -189,23 +193,23 @@ START_TEST(parts_are_folders)
     uint8_t pixel[3] = { 1, 2, 3 };
     write_png(path_in(place, "other/class1/1.png"), 1, 1, 3, pixel);
     ls_dataset *other = ls_image_folder_open(ctx, path_in(place, "other"));
-    const ls_pack_part parts[] = { { "train", ls_image_folder_open(ctx, folder) },
-                                   { "val", other } };
+    const ls_pack_split splits[] = { { "train", ls_image_folder_open(ctx, folder) },
+                                     { "val", other } };
     ls_pack_summary s;
-    ck_assert_int_eq(ls_pack_write(ctx, file, 2, parts, NULL, &s), LS_OK);
-    ck_assert_int_eq(s.n_parts, 2);
+    ck_assert_int_eq(ls_pack_write(ctx, file, 2, splits, NULL, &s), LS_OK);
+    ck_assert_int_eq(s.n_splits, 2);
     static const char *const names[] = { "val", "", "train", NULL };
-    bool held[4];
-    ck_assert(ls_pack_holds(file, 4, names, held));
-    ck_assert(held[0] && !held[1] && held[2] && !held[3]);
-    ck_assert(!ls_pack_holds(file, 1, &names[1], held));
-    ck_assert(!ls_pack_holds(folder, 4, names, held) && !held[0] && !held[2]);
-    ck_assert(!ls_pack_holds(path_in(place, "none"), 4, names, held));
-    ck_assert(!ls_pack_holds(NULL, 4, names, held) && !ls_pack_holds(file, 4, NULL, held));
+    bool found[4];
+    ck_assert(ls_pack_holds(file, 4, names, found));
+    ck_assert(found[0] && !found[1] && found[2] && !found[3]);
+    ck_assert(!ls_pack_holds(file, 1, &names[1], found));
+    ck_assert(!ls_pack_holds(folder, 4, names, found) && !found[0] && !found[2]);
+    ck_assert(!ls_pack_holds(path_in(place, "none"), 4, names, found));
+    ck_assert(!ls_pack_holds(NULL, 4, names, found) && !ls_pack_holds(file, 4, NULL, found));
     ck_assert(!ls_pack_holds(file, 4, names, NULL));
     ck_assert(ls_pack_check(ctx, file, NULL, &s) == LS_OK && s.n_samples == N_IMAGES + 1);
 
-    expect_same_data(parts[0].dataset, ls_image_folder_open(ctx, path_in(place, "p/train")));
+    expect_same_data(splits[0].dataset, ls_image_folder_open(ctx, path_in(place, "p/train")));
     expect_same_data(other, ls_image_folder_open(ctx, path_in(place, "p//val//")));
     /* Classes that are given in another order, one of which has no folder. */
     ls_dataset *ordered[2] = { ls_image_folder_open_classes(ctx, folder, 4, classes),
@@ -287,8 +291,8 @@ START_TEST(killed_packings_leave_nothing)
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
             ls_context *ctx = ls_context_open(NULL);
-            const ls_pack_part part = { "", ls_image_folder_open(ctx, folder) };
-            ls_pack_write(ctx, path_in(place, "p"), 1, &part,
+            const ls_pack_split split = { "", ls_image_folder_open(ctx, folder) };
+            ls_pack_write(ctx, path_in(place, "p"), 1, &split,
                           &(ls_pack_config){ .progress = die_at_20 }, NULL);
             _exit(EXIT_SUCCESS);
         }
@@ -318,17 +322,17 @@ START_TEST(mistakes)
     packed = ls_image_folder_open(ctx, path_in(place, "is"));
     const struct {
         int n;
-        ls_pack_part parts[2];
+        ls_pack_split splits[2];
         ls_pack_config config;
         const char *word;
     } cases[] = {
-        { 0, { { "", data } }, { 0 }, "no parts" },
+        { 0, { { "", data } }, { 0 }, "no splits" },
         { 1, { { NULL, data } }, { 0 }, "(NULL)" },
         { 1, { { "a/b", data } }, { 0 }, "without slashes" },
-        { 2, { { "", data }, { "b", data } }, { 0 }, "part 0 of 2" },
+        { 2, { { "", data }, { "b", data } }, { 0 }, "split 0 of 2" },
         { 2, { { "b", data }, { "b", data } }, { 0 }, "'b' is given twice" },
-        { 1, { { "b", NULL } }, { 0 }, "wanted a data set of an image folder" },
-        { 1, { { "b", packed } }, { 0 }, "wanted a data set of an image folder" },
+        { 1, { { "b", NULL } }, { 0 }, "expected a dataset of an image folder" },
+        { 1, { { "b", packed } }, { 0 }, "expected a dataset of an image folder" },
         { 1, { { "b", ls_image_list_open(ctx, 1, &image, NULL, 0) } }, { 0 }, "an image folder" },
         { 1, { { "b", ls_image_folder_open(another, folder) } }, { 0 }, "in this context" },
         { 1,
@@ -341,7 +345,7 @@ START_TEST(mistakes)
         { 1, { { "", data } }, { .on_bad_image = (ls_bad_image)2 }, "on_bad_image is 2" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        ls_pack_write(ctx, file, cases[i].n, cases[i].parts, &cases[i].config, NULL);
+        ls_pack_write(ctx, file, cases[i].n, cases[i].splits, &cases[i].config, NULL);
         expect_error(ctx, LS_ERR_INVALID, "ls_pack_write", cases[i].word);
     }
     ls_loader_config fast = random_crops;
@@ -351,24 +355,24 @@ START_TEST(mistakes)
     ck_assert_ptr_null(ls_loader_open(ls_image_folder_open(ctx, path_in(place, "raw")), &fast));
     expect_error(ctx, LS_ERR_INVALID, "decode is fast", "pixels");
     unlink(path_in(place, "raw"));
-    const ls_pack_part part = { "", data };
-    ls_pack_write(ctx, NULL, 1, &part, NULL, NULL);
+    const ls_pack_split split = { "", data };
+    ls_pack_write(ctx, NULL, 1, &split, NULL, NULL);
     expect_error(ctx, LS_ERR_INVALID, "ls_pack_write", "no path");
-    ck_assert_int_eq(ls_pack_write(NULL, file, 1, &part, NULL, NULL), LS_ERR_EARLIER);
-    ls_pack_write(ctx, path_in(place, "is"), 1, &part, NULL, NULL);
+    ck_assert_int_eq(ls_pack_write(NULL, file, 1, &split, NULL, NULL), LS_ERR_EARLIER);
+    ls_pack_write(ctx, path_in(place, "is"), 1, &split, NULL, NULL);
     expect_error(ctx, LS_ERR_IO, "there is a file already", "/is");
-    ls_pack_write(ctx, path_in(place, "is"), 1, &part, &(ls_pack_config){ .overwrite = true },
+    ls_pack_write(ctx, path_in(place, "is"), 1, &split, &(ls_pack_config){ .overwrite = true },
                   NULL);
     expect_ok(ctx);
-    ls_pack_write(ctx, path_in(place, "no/p"), 1, &part, NULL, NULL);
+    ls_pack_write(ctx, path_in(place, "no/p"), 1, &split, NULL, NULL);
     expect_error(ctx, LS_ERR_NOT_FOUND, "no/p", "No such file");
-    ls_pack_write(ctx, "/dev/full", 1, &part, NULL, NULL);
+    ls_pack_write(ctx, "/dev/full", 1, &split, NULL, NULL);
     expect_error(ctx, LS_ERR_IO, "/dev/full", "No space left");
 
     for (int workers = 0; workers < 3; workers++) {
         int64_t n = 0;
         const ls_pack_config config = { .workers = workers, .progress = stop_at_20, .user = &n };
-        ls_pack_write(ctx, file, 1, &part, &config, NULL);
+        ls_pack_write(ctx, file, 1, &split, &config, NULL);
         expect_error(ctx, LS_ERR_IO, file, "stopped");
         n = 0;
         ls_pack_check(ctx, path_in(place, "is"), &config, NULL);
@@ -376,12 +380,12 @@ START_TEST(mistakes)
     }
     char *late = strdup(path_in(place, "late"));
     const ls_pack_config meanwhile = { .progress = write_meanwhile, .user = late };
-    ls_pack_write(ctx, late, 1, &part, &meanwhile, NULL);
+    ls_pack_write(ctx, late, 1, &split, &meanwhile, NULL);
     expect_error(ctx, LS_ERR_IO, "there is a file already", "/late");
     ck_assert_int_eq(unlink(late), 0);
     free(late);
     const char *sample = ls_dataset_sample_path(data, 0);
-    ls_pack_write(ctx, sample, 1, &part, &(ls_pack_config){ .overwrite = true }, NULL);
+    ls_pack_write(ctx, sample, 1, &split, &(ls_pack_config){ .overwrite = true }, NULL);
     expect_error(ctx, LS_ERR_INVALID, "one of the images", sample);
 
     ls_pack_check(ctx, path_in(place, "none"), NULL, NULL);
@@ -407,14 +411,14 @@ static void starve(const char *folder, const char *file, int form)
         failing_allocator_init(&a, 0);
         ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
         a.fail_at = atomic_load(&a.n_requests) + n;
-        const ls_pack_part part = { "", ls_image_folder_open(ctx, folder) };
+        const ls_pack_split split = { "", ls_image_folder_open(ctx, folder) };
         const ls_pack_config config = { .pixels = form != FILES,
                                         .resize = form == N_FORMS ? 4 : 0,
                                         .overwrite = true };
-        if (part.dataset) ls_pack_write(ctx, file, 1, &part, &config, NULL);
+        if (split.dataset) ls_pack_write(ctx, file, 1, &split, &config, NULL);
         ls_loader *loader = ls_loader_open(
             ls_image_folder_open(ctx, file),
-            &(ls_loader_config){ .batch = 3, .crop = 4, .resize = 4, .honour_exif = true });
+            &(ls_loader_config){ .batch_size = 3, .crop = 4, .resize = 4, .honour_exif = true });
         ls_batch b;
         ls_loader_start(loader, 0);
         const bool good = ls_loader_next(loader, &b);

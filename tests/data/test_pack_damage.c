@@ -25,8 +25,8 @@ static unsigned char *make_pack(const char *folder, bool pixels, size_t *n)
             write_png(path_in(folder, "data/%d/%d.png", c, i), 4, 5, 3, image);
         }
     }
-    const ls_pack_part part = { "", ls_image_folder_open(ctx, path_in(folder, "data")) };
-    ls_pack_write(ctx, path_in(folder, "pack"), 1, &part, &(ls_pack_config){ .pixels = pixels },
+    const ls_pack_split split = { "", ls_image_folder_open(ctx, path_in(folder, "data")) };
+    ls_pack_write(ctx, path_in(folder, "pack"), 1, &split, &(ls_pack_config){ .pixels = pixels },
                   NULL);
     expect_ok(ctx);
     ls_context_close(&ctx);
@@ -40,7 +40,7 @@ static char message[1024];
 static ls_status use(ls_context *ctx, const char *path)
 {
     ls_dataset *data = ls_image_folder_open(ctx, path);
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = 3 });
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 1, .crop = 3 });
     ls_loader_start(loader, 0);
     ls_digest digest;
     if (data) ls_dataset_digest(data, true, &digest);
@@ -53,16 +53,23 @@ static ls_status use(ls_context *ctx, const char *path)
     return status;
 }
 
-static bool holds(const char *path, const char *part)
+static bool holds(const char *path, const char *split)
 {
-    bool held;
-    return ls_pack_holds(path, 1, &part, &held) && held;
+    bool found;
+    return ls_pack_holds(path, 1, &split, &found) && found;
+}
+
+static uint64_t get64(const unsigned char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
 }
 
 /* Where the index begins. */
 static size_t index_of(const unsigned char *bytes, size_t n)
 {
-    return (size_t)ls__le64(bytes + n - LS__PACK_BLOCK + 16);
+    return (size_t)get64(bytes + n - LS__PACK_BLOCK + 16);
 }
 
 /* One bit of every byte of the file. */
@@ -123,7 +130,7 @@ START_TEST(cut_and_grown_files_are_refused)
 }
 END_TEST
 
-/* What can't be opened is not taken for a pack without that part, nor for a damaged one. */
+/* What can't be opened is not taken for a pack without that split, nor for a damaged one. */
 START_TEST(no_file_handles)
 {
     char *folder = new_folder();
@@ -134,10 +141,10 @@ START_TEST(no_file_handles)
     struct rlimit before;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
-    const bool held = holds(path, "");
+    const bool found = holds(path, "");
     const ls_status checked = ls_pack_check(ctx, path, NULL, NULL);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-    ck_assert(held);
+    ck_assert(found);
     ck_assert_int_eq(checked, LS_ERR_DEVICE);
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -171,14 +178,14 @@ START_TEST(hostile_indices_do_no_harm)
     const size_t index = index_of(bytes, n);
     int n_refused = 0, n_used = 0;
     for (size_t at = 8; at < n - 8; at = at == 48 ? index : at + 8) {
-        const uint64_t was = ls__le64(bytes + at);
+        const uint64_t was = get64(bytes + at);
         const uint64_t values[] = { 0,          1,          was - 1,         was + 1,
                                     1ull << 24, n,          n - 64,          UINT64_MAX,
                                     1ull << 32, 1ull << 63, UINT64_MAX / 64, was | 1ull << 40 };
         for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
             memcpy(copy, bytes, n);
             put64(copy + at, values[v]);
-            const uint64_t place = ls__le64(copy + n - LS__PACK_BLOCK + 16);
+            const uint64_t place = get64(copy + n - LS__PACK_BLOCK + 16);
             if (place <= n - LS__PACK_BLOCK) reseal(copy, n);
             write_file(path, copy, n);
             const ls_status status = use(ctx, path);
@@ -203,9 +210,9 @@ START_TEST(files_may_be_large)
     size_t n;
     unsigned char *bytes = make_pack(folder, _i == 1, &n);
     const size_t index = index_of(bytes, n);
-    unsigned char *last = bytes + index + LS__PACK_INDEX_BYTES + 3 * LS__PACK_GROUP_BYTES +
-                          (N_IMAGES - 1) * LS__PACK_SAMPLE_BYTES;
-    const size_t place = (size_t)ls__le64(last), tail = n - place;
+    unsigned char *last = bytes + index + sizeof(ls__pack_index) + 3 * sizeof(ls__pack_group) +
+                          (N_IMAGES - 1) * sizeof(ls__pack_sample);
+    const size_t place = (size_t)get64(last), tail = n - place;
     put64(last, place + far);
     unsigned char *trailer = bytes + n - LS__PACK_BLOCK;
     reseal(bytes, n);
@@ -239,7 +246,7 @@ static uint64_t offset_of(const char *path, int64_t i)
     ls__pack pack;
     char reason[LS__REASON_SIZE];
     ck_assert_int_eq(ls__pack_open(ctx, path, &pack, reason), LS_OK);
-    const uint64_t offset = ls__pack_sample_at(&pack, i).offset;
+    const uint64_t offset = pack.samples[i].offset;
     ls__pack_close(&pack);
     ls_context_close(&ctx);
     return offset;
@@ -252,7 +259,7 @@ START_TEST(cut_while_it_is_open)
     free(make_pack(folder, _i == 1, &n));
     ls_context *ctx = ls_context_open(NULL);
     ls_dataset *data = ls_image_folder_open(ctx, path_in(folder, "pack"));
-    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = 3 });
+    ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 1, .crop = 3 });
     ls_batch b;
     ls_loader_start(loader, 0);
     ck_assert(ls_loader_next(loader, &b));
@@ -277,7 +284,7 @@ START_TEST(cut_images_are_skipped)
     ls_context *ctx = ls_context_open(NULL);
     ls_loader *loader = ls_loader_open(
         ls_image_folder_open(ctx, path),
-        &(ls_loader_config){ .batch = 1, .crop = 3, .on_bad_image = LS_BAD_IMAGE_SKIP });
+        &(ls_loader_config){ .batch_size = 1, .crop = 3, .on_bad_image = LS_BAD_IMAGE_SKIP });
     for (int epoch = 0; epoch < 2; epoch++) {
         int n_batches = 0;
         ls_loader_start(loader, epoch);
@@ -330,7 +337,7 @@ START_TEST(cut_while_an_image_is_read)
         ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
         ls_loader *loader =
             ls_loader_open(ls_image_folder_open(ctx, a.path),
-                           &(ls_loader_config){ .batch = 1, .resize = 7, .crop = 6 });
+                           &(ls_loader_config){ .batch_size = 1, .resize = 7, .crop = 6 });
         expect_ok(ctx);
         a.n_left = at;
         ls_batch b;

@@ -47,7 +47,7 @@ START_TEST(resize_equals_pillow)
     for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
         const int h = pillow[i].from.h, w = pillow[i].from.w;
         uint8_t *pixels = draw_image(h, w, 3, (unsigned)(h + w));
-        ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(h, w, 3), pixels);
+        ls_tensor *image = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(h, w, 3), pixels);
         ls_tensor *out = ls_image_resize(image, pillow[i].to.h, pillow[i].to.w);
         expect_ok(ctx);
         ck_assert(
@@ -87,7 +87,7 @@ START_TEST(a_window_is_a_part_of_the_whole)
         }
         free(pixels), free(whole), free(part);
     }
-    ls__resizer_free(&resizer);
+    ls__buffer_free(resizer.ctx, &resizer.memory);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -175,7 +175,7 @@ START_TEST(all_kernels_follow_the_definition)
         }
         free(pixels), free(dst), free(expected);
     }
-    ls__resizer_free(&resizer);
+    ls__buffer_free(resizer.ctx, &resizer.memory);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -195,7 +195,7 @@ START_TEST(one_channel_is_resized_as_each_of_three)
         resize_window(&resizer, &(ls__image_view){ rgb, W * 3, H, W, 3 }, TO_H, TO_W, &all, out3));
     for (int i = 0; i < TO_H * TO_W * 3; i++) ck_assert_int_eq(out3[i], out1[i / 3]);
     free(grey), free(rgb);
-    ls__resizer_free(&resizer);
+    ls__buffer_free(resizer.ctx, &resizer.memory);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -207,15 +207,16 @@ START_TEST(white_stays_white_and_sizes_have_limits)
     memset(white, 255, 40000 * 3);
     static const int sizes[][4] = { { 1, 40000, 1, 1 }, { 40000, 1, 3, 2 }, { 200, 200, 7, 333 } };
     for (int i = 0; i < 3; i++) {
-        ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(sizes[i][0], sizes[i][1], 3), white);
+        ls_tensor *image =
+            ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(sizes[i][0], sizes[i][1], 3), white);
         ls_tensor *out = ls_image_resize(image, sizes[i][2], sizes[i][3]);
         expect_ok(ctx);
         const uint8_t *p = ls_tensor_data_const(out);
-        for (int64_t k = 0; k < ls_tensor_count(out); k++) ck_assert_int_eq(p[k], 255);
+        for (int64_t k = 0; k < ls_tensor_element_count(out); k++) ck_assert_int_eq(p[k], 255);
         ls_tensor_close(&out);
         ls_tensor_close(&image);
     }
-    ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(2, 2, 3), white);
+    ls_tensor *image = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(2, 2, 3), white);
     ck_assert_ptr_null(ls_image_resize(image, 0, 5));
     expect_error(ctx, LS_ERR_INVALID, "ls_image_resize", "5 x 0");
     ck_assert_ptr_null(ls_image_resize(image, INT64_MAX, 2));

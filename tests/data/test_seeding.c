@@ -12,7 +12,7 @@ static const int numbers_of_workers[] = { 0, 1, 2, 3, 8 };
 enum { N_NUMBERS = sizeof numbers_of_workers / sizeof numbers_of_workers[0] };
 
 static const ls_loader_config random_crops = {
-    .shuffle = true, .crop = SIDE, .crop_padding = 3, .flip = 0.5f
+    .shuffle = true, .crop = SIDE, .crop_padding = 3, .flip_probability = 0.5f
 };
 
 static ls_context *open_context(void)
@@ -36,13 +36,14 @@ static void expect_same_for_all(ls_context *ctx, ls_dataset *data, ls_loader_con
                                 const char *what)
 {
     trace *alone = malloc(sizeof *alone), *other = malloc(sizeof *other);
-    const int64_t n_steps = (ls_dataset_count(data) + config.batch - 1) / config.batch;
+    const int64_t n_steps =
+        (ls_dataset_sample_count(data) + config.batch_size - 1) / config.batch_size;
     const int64_t stride = n_steps > 4 ? n_steps / 3 : 1;
     for (int64_t step = 0; step <= n_steps; step += stride) {
         for (int w = 0; w < N_NUMBERS; w++) {
             char text[128];
             snprintf(text, sizeof text, "%s, batch %d, from step %d, %d workers", what,
-                     (int)config.batch, (int)step, numbers_of_workers[w]);
+                     (int)config.batch_size, (int)step, numbers_of_workers[w]);
             config.workers = numbers_of_workers[w];
             config.prefetch = 1 + 2 * w;
             run_epochs_from(ctx, data, config, 0, step, 1, w ? other : alone);
@@ -64,7 +65,7 @@ START_TEST(by_sample_workers_change_nothing_for_odd_sizes_and_partial_batches)
             ls_loader_config config = random_crops;
             char what[32];
             snprintf(what, sizeof what, "%d samples", sizes[s]);
-            config.batch = batches[b];
+            config.batch_size = batches[b];
             expect_same_for_all(ctx, data, config, what);
         }
         ls_context_close(&ctx);
@@ -77,18 +78,18 @@ START_TEST(by_sample_workers_change_nothing_when_bad_images_are_skipped)
     char *folder = make_images(true);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    ls_loader_config config = { .batch = 8,
+    ls_loader_config config = { .batch_size = 8,
                                 .shuffle = true,
                                 .random_resized_crop = true,
                                 .crop = 16,
-                                .flip = 0.5f,
+                                .flip_probability = 0.5f,
                                 .on_bad_image = LS_BAD_IMAGE_SKIP };
     expect_same_for_all(ctx, data, config, "random boxes");
     config.seeding = LS_SEED_BY_SAMPLE; /* the default */
     config.random_resized_crop = false;
     config.resize = 20;
     config.shuffle = false;
-    config.batch = 5;
+    config.batch_size = 5;
     expect_same_for_all(ctx, data, config, "central crops");
     ls_context_close(&ctx);
     remove_folder(folder);
@@ -110,11 +111,11 @@ START_TEST(by_worker_a_number_of_workers_repeats_and_others_differ)
     char *folder = make_images(true);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    const ls_loader_config config = { .batch = 4,
+    const ls_loader_config config = { .batch_size = 4,
                                       .shuffle = true,
                                       .random_resized_crop = true,
                                       .crop = 16,
-                                      .flip = 0.5f,
+                                      .flip_probability = 0.5f,
                                       .on_bad_image = LS_BAD_IMAGE_SKIP,
                                       .seeding = LS_SEED_BY_WORKER };
     trace *all = malloc(N_NUMBERS * sizeof *all), *again = malloc(sizeof *again);
@@ -150,7 +151,7 @@ START_TEST(by_worker_an_epoch_goes_on_from_its_middle)
     ls_dataset *data = ls_image_folder_open(ctx, folder);
     ls_loader_config config = random_crops;
     config.resize = 20;
-    config.batch = 6;
+    config.batch_size = 6;
     config.seeding = LS_SEED_BY_WORKER;
     config.on_bad_image = LS_BAD_IMAGE_SKIP;
     trace *whole = malloc(sizeof *whole), *tail = malloc(sizeof *tail);
@@ -181,7 +182,7 @@ START_TEST(by_worker_batches_are_dealt_in_turn)
     ls_context *ctx = open_context();
     ls_dataset *data = make_samples(ctx, 60);
     ls_loader_config config = random_crops;
-    config.batch = 6;
+    config.batch_size = 6;
     config.seeding = LS_SEED_BY_WORKER;
     trace *two = malloc(sizeof *two), *three = malloc(sizeof *three);
     config.workers = 2;
@@ -202,10 +203,10 @@ START_TEST(seeding_is_one_of_two)
     ls_context *ctx = open_context();
     ls_dataset *data = make_samples(ctx, 4);
     ls_loader_config config = random_crops;
-    config.batch = 2;
+    config.batch_size = 2;
     config.seeding = (ls_seeding)2;
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_INVALID, "seeding is 2", "wanted 0 to 1");
+    expect_error(ctx, LS_ERR_INVALID, "seeding is 2", "expected 0 to 1");
     ls_context_close(&ctx);
 }
 END_TEST

@@ -16,8 +16,10 @@ void make_bmps(void);
 void make_pnms(void);
 
 void make_packs(void);
+void make_lists(void);
 void make_checkpoints(void);
 void make_tensors(void);
+void make_torch_files(void);
 void make_texts(void);
 
 #endif

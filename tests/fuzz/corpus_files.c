@@ -2,11 +2,14 @@
 #include "corpus.h"
 #include "small_run.h"
 
-#include "run/run_log_lines.h"
+#include "run/step_digest.h"
 #include <jansson.h>
 #include <lockstep/pack.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zip.h>
+#include <zlib.h>
 
 static ls_context *open_context(void)
 {
@@ -36,14 +39,14 @@ void make_packs(void)
     write_file(path_in(folder, "dog/2.bmp"), "none", 4);
     ls_context *ctx = open_context();
     ls_dataset *data = ls_image_folder_open(ctx, folder);
-    const ls_pack_part parts[] = { { "train", data }, { "val", data } }, whole = { "", data };
+    const ls_pack_split splits[] = { { "train", data }, { "val", data } }, whole = { "", data };
     static const ls_pack_config files = { .on_bad_image = LS_BAD_IMAGE_SKIP, .overwrite = true },
                                 resized = { .pixels = true,
                                             .resize = 4,
                                             .on_bad_image = LS_BAD_IMAGE_SKIP,
                                             .overwrite = true };
     const char *path = path_in(folder, "x.pack");
-    ls_pack_write(ctx, path, 2, parts, &files, NULL);
+    ls_pack_write(ctx, path, 2, splits, &files, NULL);
     expect_ok(ctx);
     take(path, "pack", "files");
     ls_pack_write(ctx, path, 1, &whole, &resized, NULL);
@@ -51,6 +54,32 @@ void make_packs(void)
     take(path, "pack", "pixels");
     ls_context_close(&ctx);
     free(pixels);
+    remove_folder(folder);
+}
+
+/* Idx files of two images of 3x3, and of two labels; lists. */
+void make_lists(void)
+{
+    static const char images[] = "\0\0\10\3\0\0\0\2\0\0\0\3\0\0\0\3"
+                                 "123456789abcdefghi";
+    static const char labels[] = "\0\0\10\1\0\0\0\2\1";
+    char *folder = new_folder();
+    put("idx", "images", images, sizeof(images) - 1);
+    put("idx", "labels", labels, sizeof(labels));
+    PUT_TEXT("idx", "one_image",
+             "\0\0\10\3\0\0\0\1\0\0\0\3\0\0\0\3"
+             "123456789");
+    for (int i = 0; i < 2; i++) {
+        const char *path = path_in(folder, "x.gz");
+        gzFile file = gzopen(path, "wb");
+        gzwrite(file, i ? labels : images, i ? sizeof(labels) : sizeof(images) - 1);
+        ck_assert_int_eq(gzclose(file), Z_OK);
+        take(path, "idx", i ? "labels_gzip" : "images_gzip");
+    }
+    PUT_TEXT("csv", "rows", "a.jpg,cat\nb/c.jpg,dog\nd.jpg,cat\n");
+    PUT_TEXT("csv", "quotes", "\"a, \"\"b\"\".jpg\",\"cat\"\r\n\r\n\"x\ny.jpg\",dog");
+    PUT_TEXT("csv", "header", "\xef\xbb\xbfid,Label,split,filename\n1,cat,,a.jpg\n");
+    PUT_TEXT("csv", "numbers", "a,10\nb,9\nc,0\n");
     remove_folder(folder);
 }
 
@@ -153,6 +182,38 @@ void make_tensors(void)
     memcpy(file, &length, 8);
     memcpy(file + 8, foreign, length);
     put("tensors", "foreign", file, sizeof(file));
+}
+
+static unsigned char *read_entry(zip_t *zip, const char *name, size_t *size)
+{
+    zip_stat_t stat;
+    ck_assert_int_eq(zip_stat(zip, name, 0, &stat), 0);
+    unsigned char *bytes = malloc(stat.size);
+    zip_file_t *entry = zip_fopen(zip, name, 0);
+    ck_assert_int_eq(zip_fread(entry, bytes, stat.size), (zip_int64_t)stat.size);
+    zip_fclose(entry);
+    *size = stat.size;
+    return bytes;
+}
+
+/* An archive, and the pickles of several. */
+void make_torch_files(void)
+{
+    static const char *const names[] = { "layouts", "module", "nested", "types" };
+    char path[512], name[64];
+    size_t size;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), LOCKSTEP_SOURCE_DIR "/tests/fixtures/torch/%s.pt", names[i]);
+        if (i == 0) take(path, "torch_file", "archive");
+        int code;
+        zip_t *zip = zip_open(path, ZIP_RDONLY, &code);
+        snprintf(path, sizeof(path), "%s/data.pkl", names[i]);
+        unsigned char *bytes = read_entry(zip, path, &size);
+        snprintf(name, sizeof(name), "pickle_%s", names[i]);
+        put("torch_file", name, bytes, size);
+        free(bytes);
+        zip_discard(zip);
+    }
 }
 
 static void make_records(void)

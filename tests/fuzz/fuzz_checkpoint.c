@@ -55,7 +55,7 @@ static void load(const char *path)
         end(ls_checkpoint_load(&run, path));
     }
     open_run();
-    end(ls_checkpoint_load_weights(run.net, path));
+    end(ls_net_load_weights(run.net, path, NULL, NULL));
     open_run();
     end(ls_checkpoint_load_algorithms(fuzz_context(), path));
 }

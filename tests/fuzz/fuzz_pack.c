@@ -27,7 +27,7 @@ static void check_batch(const ls_batch *batch, uint64_t seen[MAX_SAMPLES])
 static void load_all(ls_dataset *dataset)
 {
     ls_loader *loader =
-        ls_loader_open(dataset, &(ls_loader_config){ .batch = 2,
+        ls_loader_open(dataset, &(ls_loader_config){ .batch_size = 2,
                                                      .honour_exif = true,
                                                      .on_bad_image = LS_BAD_IMAGE_SKIP,
                                                      .resize = SIDE,
@@ -48,7 +48,7 @@ static void read_all(ls_dataset *dataset)
     ls_digest digest;
     FUZZ_CHECK(ls_dataset_digest(dataset, true, &digest) == LS_OK);
     const int n_classes = ls_dataset_class_count(dataset);
-    for (int64_t i = 0; i < ls_dataset_count(dataset); i++) {
+    for (int64_t i = 0; i < ls_dataset_sample_count(dataset); i++) {
         const int label = ls_dataset_label(dataset, i);
         FUZZ_CHECK(label >= 0 && label < n_classes && ls_dataset_class_name(dataset, label));
         FUZZ_CHECK(ls_dataset_sample_path(dataset, i));
@@ -59,23 +59,30 @@ static void read_all(ls_dataset *dataset)
 static void check_pack(const uint8_t *bytes, size_t n)
 {
     ls_context *ctx = fuzz_context();
-    char path[512], part[sizeof(path) + 8];
+    char path[512], split[sizeof(path) + 8];
     snprintf(path, sizeof(path), "%s", fuzz_file(NAME, bytes, n));
-    snprintf(part, sizeof(part), "%s/train", path);
+    snprintf(split, sizeof(split), "%s/train", path);
     const ls_status status = ls_pack_check(ctx, path, NULL, NULL);
     FUZZ_CHECK(fuzz_error(NAME) == status);
-    bool held[2];
-    (void)ls_pack_holds(path, 2, (const char *const[]){ "", "train" }, held);
+    bool found[2];
+    (void)ls_pack_holds(path, 2, (const char *const[]){ "", "train" }, found);
     for (int i = 0; i < 2; i++) {
-        ls_dataset *dataset = ls_image_folder_open(ctx, i ? part : path);
+        ls_dataset *dataset = ls_image_folder_open(ctx, i ? split : path);
         fuzz_error(NAME);
-        FUZZ_CHECK(!dataset || held[i]);
+        FUZZ_CHECK(!dataset || found[i]);
         if (dataset) read_all(dataset);
         ls_dataset_close(&dataset);
     }
 }
 
 /* ---- Repairing, as pack.h describes the file ---- */
+
+static uint64_t get64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
 
 static void put64(uint8_t *at, uint64_t value)
 {
@@ -90,14 +97,14 @@ static void seal(uint8_t *block)
 /* The hashes of samples, where the index's numbers allow it. */
 static void repair_samples(uint8_t *file, uint64_t index, uint64_t bytes)
 {
-    const uint64_t n_groups = ls__le64(file + index) + ls__le64(file + index + 8);
-    const uint64_t n_samples = ls__le64(file + index + 16);
+    const uint64_t n_groups = get64(file + index) + get64(file + index + 8);
+    const uint64_t n_samples = get64(file + index + 16);
     if (n_groups > bytes || n_samples > bytes) return;
-    const uint64_t at = LS__PACK_INDEX_BYTES + n_groups * LS__PACK_GROUP_BYTES;
-    if (at + n_samples * LS__PACK_SAMPLE_BYTES > bytes) return;
+    const uint64_t at = sizeof(ls__pack_index) + n_groups * sizeof(ls__pack_group);
+    if (at + n_samples * sizeof(ls__pack_sample) > bytes) return;
     for (uint64_t i = 0; i < n_samples; i++) {
-        uint8_t *sample = file + index + at + i * LS__PACK_SAMPLE_BYTES;
-        const uint64_t offset = ls__le64(sample), n = ls__le64(sample + 8);
+        uint8_t *sample = file + index + at + i * sizeof(ls__pack_sample);
+        const uint64_t offset = get64(sample), n = get64(sample + 8);
         if (offset <= index && n <= index - offset)
             put64(sample + 16, ls__hash(file + offset, n, 0));
     }
@@ -106,9 +113,9 @@ static void repair_samples(uint8_t *file, uint64_t index, uint64_t bytes)
 static void repair(uint8_t *file, size_t size)
 {
     uint8_t *trailer = file + size - LS__PACK_BLOCK;
-    const uint64_t index = ls__le64(trailer + 16), end = size - LS__PACK_BLOCK;
+    const uint64_t index = get64(trailer + 16), end = size - LS__PACK_BLOCK;
     seal(file);
-    if (index <= end && end - index >= LS__PACK_INDEX_BYTES) {
+    if (index <= end && end - index >= sizeof(ls__pack_index)) {
         repair_samples(file, index, end - index);
         put64(trailer + 24, end - index);
         put64(trailer + 32, ls__hash(file + index, end - index, 0));

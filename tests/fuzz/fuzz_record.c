@@ -2,7 +2,7 @@
  * their steps are refused. */
 #include "fuzz.h"
 
-#include "run/run_log_lines.h"
+#include "run/step_digest.h"
 #include <string.h>
 
 static const char NAME[] = "run_log.txt";
@@ -30,7 +30,7 @@ static void resume(const char *path, int64_t n_steps, int64_t n_sound)
     ls_run_log_close(&record);
     int64_t n = 0;
     ls_step_digest last;
-    FUZZ_CHECK(ls_run_log_count(ctx, path, &n) == LS_OK && n == n_steps + 1);
+    FUZZ_CHECK(ls_run_log_step_count(ctx, path, &n) == LS_OK && n == n_steps + 1);
     FUZZ_CHECK(ls_run_log_read(ctx, path, n_steps, &last) == LS_OK);
     FUZZ_CHECK(ls_digest_equal(last.weights, digest.weights) && last.loss == digest.loss);
 }
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = fuzz_file(NAME, data, size), *sound = write_sound(3);
     int64_t n = 0, n_sound = 0;
     ls_step_digest step;
-    FUZZ_CHECK(ls_run_log_count(ctx, path, &n) == LS_OK && n == (int64_t)size / LS__LINE_SIZE);
+    FUZZ_CHECK(ls_run_log_step_count(ctx, path, &n) == LS_OK && n == (int64_t)size / LS__LINE_SIZE);
     if (n > MAX_STEPS) n = MAX_STEPS;
     while (n_sound < n && ls_run_log_read(ctx, path, n_sound, &step) == LS_OK) n_sound++;
     fuzz_error(NAME);

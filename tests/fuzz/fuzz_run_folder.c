@@ -7,12 +7,12 @@
 
 static void resume(const json_t *options)
 {
-    const cli_parsed none = { 0 };
+    cli_parsed none = { .options = recipe_options };
     recipe r = { 0 };
-    if (!options_resume(&verb_train, options, fuzz_folder(), &r, &none)) return;
-    if (!find_model(&verb_train, r.model)) return;
-    (void)recipe_resolve(&verb_train, &none, &r);
-    cli_run t = { .verb = &verb_train, .recipe = &r, .dir = fuzz_folder(), .ctx = fuzz_context() };
+    if (!options_resume(&none, options, fuzz_folder(), &r)) return;
+    if (!find_model(r.model)) return;
+    (void)recipe_resolve(&none, &r);
+    cli_run t = { .recipe = &r, .dir = fuzz_folder(), .ctx = fuzz_context() };
     (void)run_manifest_check(&t);
     json_decref(t.manifest);
     json_decref(t.forced);
@@ -23,8 +23,8 @@ static void add_defaults(json_t *options)
 {
     recipe r = { 0 };
     cli_parsed parsed;
-    FUZZ_CHECK(options_parse(&verb_train, 0, NULL, &r, &parsed) == PARSE_OK);
-    json_t *defaults = options_to_json(&verb_train, &r);
+    FUZZ_CHECK(options_parse(&command_train, 0, NULL, &r, &parsed) < 0);
+    json_t *defaults = options_to_json(recipe_options, &r);
     FUZZ_CHECK(json_object_update_missing(options, defaults) == 0);
     json_decref(defaults);
 }
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_file("config.json", data, n);
     fuzz_file("manifest.json", zero ? zero + 1 : data, rest);
     compare_side side;
-    if (compare_side_read(&side, &verb_compare, fuzz_folder())) {
+    if (compare_side_read(&side, fuzz_folder())) {
         json_t *options = json_object_get(side.config, "options");
         resume(options);
         add_defaults(options);

@@ -29,8 +29,10 @@ END_TEST
 START_TEST(files)
 {
     make_packs();
+    make_lists();
     make_checkpoints();
     make_tensors();
+    make_torch_files();
     make_texts();
 }
 END_TEST

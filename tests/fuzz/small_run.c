@@ -17,13 +17,14 @@ ls_training_state small_run_open(ls_context *ctx)
     static const int32_t labels[N_SAMPLES] = { 0, 1, 0, 1 };
     ls_dataset *data =
         ls_dataset_from_memory(ctx, pixels, LS_SHAPE(N_SAMPLES, SIDE, SIDE, 3), labels, N_CLASSES);
-    ls_training_state out = { .loader =
-                                  ls_loader_open(data, &(ls_loader_config){ .batch = BATCH }) };
-    out.net = ls_net_build(
-        ctx, model, NULL,
-        &(ls_net_config){ .input = ls_loader_spec(out.loader), .loss = { LS_CROSS_ENTROPY } });
+    ls_training_state out = { .loader = ls_loader_open(
+                                  data, &(ls_loader_config){ .batch_size = BATCH }) };
+    out.net = ls_net_build(ctx, model, NULL,
+                           &(ls_net_config){ .input = ls_loader_input_spec(out.loader),
+                                             .loss = { LS_LOSS_CROSS_ENTROPY } });
     out.optimizer = ls_sgd(out.net, &(ls_sgd_config){ .momentum = 0.9f });
-    out.schedule = ls_schedule_reduce_on_plateau(
-        ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.5 });
+    out.schedule = ls_schedule_open(
+        ctx,
+        &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU, .lr = 0.1, .gamma = 0.5 });
     return out;
 }

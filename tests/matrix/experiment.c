@@ -34,13 +34,13 @@ static int64_t side(const run *r)
 
 static ls_loader *open_train(const run *r, ls_dataset *data)
 {
-    ls_loader_config config = { .batch = BATCH,
+    ls_loader_config config = { .batch_size = BATCH,
                                 .workers = r->leg->workers,
                                 .shuffle = true,
                                 .honour_exif = true,
                                 .on_bad_image = LS_BAD_IMAGE_SKIP,
                                 .crop = side(r),
-                                .flip = 0.5f };
+                                .flip_probability = 0.5f };
     if (r->wrong == SEED_BY_WORKER) config.seeding = LS_SEED_BY_WORKER;
     if (r->which == RECIPE_SGD) {
         config.random_resized_crop = true;
@@ -57,18 +57,23 @@ static void open_optimizer(run *r)
 {
     ls_training_state *s = &r->state;
     if (r->which == RECIPE_SGD) {
-        const ls_sgd_config sgd = { .momentum = 0.9f, .weight_decay = 5e-4f, .clip_norm = 1 };
-        const ls_schedule_cosine_config cosine = {
-            .max_lr = 0.05, .epochs = EPOCHS, .warmup_epochs = 2, .steps_per_epoch = STEPS_PER_EPOCH
+        const ls_sgd_config sgd = {
+            .momentum = 0.9f, .weight_decay = 5e-4f, .clip_norm = 1, .ema_decay = 0.9f
         };
+        const ls_schedule_config cosine = { .kind = LS_SCHEDULE_COSINE,
+                                            .lr = 0.05,
+                                            .epochs = EPOCHS,
+                                            .warmup_epochs = 2,
+                                            .steps_per_epoch = STEPS_PER_EPOCH };
         s->optimizer = ls_sgd(s->net, &sgd);
-        s->schedule = ls_schedule_cosine(r->ctx, &cosine);
+        s->schedule = ls_schedule_open(r->ctx, &cosine);
     } else {
-        const ls_schedule_plateau_config plateau = { .lr = 0.003,
-                                                     .gamma = 0.5,
-                                                     .patience = LS_NONE };
+        const ls_schedule_config plateau = { .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                             .lr = 0.003,
+                                             .gamma = 0.5,
+                                             .patience = LS_ZERO_INT };
         s->optimizer = ls_adamw(s->net, &(ls_adam_config){ .clip_norm = 1 });
-        s->schedule = ls_schedule_reduce_on_plateau(r->ctx, &plateau);
+        s->schedule = ls_schedule_open(r->ctx, &plateau);
     }
 }
 
@@ -85,13 +90,13 @@ static ls_status open_run(run *r, const char *images)
     ls_dataset *data = ls_image_folder_open(r->ctx, images);
     ls_training_state *s = &r->state;
     s->loader = open_train(r, data);
-    r->val = ls_loader_open(data, &(ls_loader_config){ .batch = BATCH,
+    r->val = ls_loader_open(data, &(ls_loader_config){ .batch_size = BATCH,
                                                        .workers = l->workers,
                                                        .resize = side(r) + 3,
                                                        .crop = side(r),
                                                        .on_bad_image = LS_BAD_IMAGE_SKIP });
-    const ls_net_config training = { .input = ls_loader_spec(s->loader),
-                                     .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
+    const ls_net_config training = { .input = ls_loader_input_spec(s->loader),
+                                     .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
     if (threaded && !write_threaded_cache(r->cache, &r->options, &training)) return LS_ERR_IO;
     if (threaded) LS_TRY(ls_algorithm_cache_load(r->ctx, r->cache));
     s->net = ls_net_build(r->ctx, matrix_model, &r->options, &training);
@@ -124,6 +129,17 @@ static void digest_optimizer(const run *r)
             ls_tensor_digest(ls_optimizer_state(r->state.optimizer, k, entry.name),
                              &r->out->history.optimizer[n++]);
     }
+}
+
+/* The moving averages. */
+static ls_status digest_averages(const run *r)
+{
+    int n = 0;
+    LS_TRY(ls_optimizer_swap_ema(r->state.optimizer));
+    for (int64_t i = 0; i < ls_net_parameter_count(r->state.net) && n < N_TENSORS; i++)
+        ls_tensor_digest(ls_net_parameter_at(r->state.net, i).value,
+                         &r->out->history.averages[n++]);
+    return ls_optimizer_swap_ema(r->state.optimizer);
 }
 
 static void kill_now(int number)
@@ -201,7 +217,7 @@ static ls_status train_epoch(run *r)
 static ls_status check_record(const run *r)
 {
     int64_t n;
-    LS_TRY(ls_run_log_count(r->ctx, r->record_path, &n));
+    LS_TRY(ls_run_log_step_count(r->ctx, r->record_path, &n));
     r->out->record_good = n == STEPS;
     for (int64_t i = 0; i < STEPS && r->out->record_good; i++) {
         ls_step_digest there;
@@ -223,6 +239,7 @@ static ls_status train(run *r, const char *images)
         s->step = 0;
     }
     digest_optimizer(r);
+    if (r->which == RECIPE_SGD) LS_TRY(digest_averages(r));
     ls_run_log_close(&r->record);
     LS_TRY(check_record(r));
     return ls_context_status(r->ctx);

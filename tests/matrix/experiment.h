@@ -12,7 +12,7 @@ enum { VALIDATE_EVERY = 3 }; /* epochs */
 enum { MAX_LEGS = 4, N_TENSORS = 64 };
 
 typedef enum recipe {
-    RECIPE_SGD,  /* momentum, clipping, cosine with warm-up; random areas */
+    RECIPE_SGD,  /* momentum, clipping, moving averages, cosine with warm-up; random areas */
     RECIPE_ADAMW /* plateau, which listens to the validation; crops from a border of zeros; a wider
                     net and larger images */
 } recipe;
@@ -52,6 +52,7 @@ typedef struct history {
         double val_loss, val_top1;
     } epochs[EPOCHS];
     ls_digest optimizer[N_TENSORS]; /* at the end, of each parameter's states */
+    ls_digest averages[N_TENSORS];
 } history;
 
 typedef struct outcome {

@@ -12,18 +12,20 @@ enum { MAX_CHANNELS = 256 };
  * pixels in `parts` pieces: harmless when that is a constant, and the classical mistake when it is
  * the number of threads. ---- */
 
-static ls_status scale_forward(const ls_op_call *call)
+static ls_status scale_forward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *scale = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->output_spec.shape), c = call->output_spec.shape.dims[3];
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape),
+                  c = call->output_spec.shape.dims[3];
     for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = x[i] * scale[i % c];
     return LS_OK;
 }
 
-static ls_status scale_backward(const ls_op_call *call)
+static ls_status scale_backward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *scale = call->inputs[1], *dy = call->output_gradient;
-    const int64_t n = ls_shape_count(&call->output_spec.shape), c = call->output_spec.shape.dims[3];
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape),
+                  c = call->output_spec.shape.dims[3];
     const int64_t rows = n / c, parts = *(const int *)call->user;
     for (int64_t i = 0; i < n; i++) call->input_gradients[0][i] = dy[i] * scale[i % c];
     memset(call->input_gradients[1], 0, (size_t)c * sizeof(float));
@@ -40,12 +42,12 @@ static ls_node *scale(ls_graph *g, const char *name, ls_node *x, const int *part
 {
     const ls_shape factors = LS_SHAPE(ls_node_shape(x).dims[3]);
     ls_node *both[] = { x, ls_parameter(g, name, factors, LS_PARAMETER_NORM, LS_INIT_DEFAULT) };
-    const ls_op_config op = { .kind = "scale",
-                              .output = { LS_F32, ls_node_shape(x) },
-                              .forward = scale_forward,
-                              .backward = scale_backward,
-                              .user = (void *)(uintptr_t)parts };
-    return ls_op(g, name, 2, both, &op);
+    const ls_custom_op_config op = { .kind = "scale",
+                                     .output = { LS_F32, ls_node_shape(x) },
+                                     .forward = scale_forward,
+                                     .backward = scale_backward,
+                                     .user = (void *)(uintptr_t)parts };
+    return ls_custom_op(g, name, 2, both, &op);
 }
 
 /* ---- The net. conv2 (Winograd) is cut into tasks by tiles, the gradient of conv7's weights by
@@ -54,7 +56,7 @@ static ls_node *scale(ls_graph *g, const char *name, ls_node *x, const int *part
 static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels,
                      ls_conv2d_config config)
 {
-    ls_scope(g, "%s", name);
+    ls_scope_begin(g, "%s", name);
     x = ls_batch_norm(g, "bn", ls_conv2d(g, "conv", x, channels, &config), NULL);
     ls_scope_end(g);
     return x;

@@ -4,27 +4,28 @@
 #include <lockstep/models.h>
 
 #include "../suite.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static ls_net *build(ls_context *ctx, const char *name, int64_t side,
-                     const ls_resnet_options *options)
+                     const ls_model_options *options)
 {
     const ls_model *model = ls_model_find(name);
     ck_assert_ptr_nonnull(model);
-    ls_net *net =
-        ls_net_build(ctx, model->function, options,
-                     &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(1, side, side, 3) } },
-                                       .inference = true });
+    const int64_t channels = strcmp(name, "lenet5") == 0 ? 1 : 3;
+    const ls_spec image = { LS_U8, LS_SHAPE(1, side, side, channels) };
+    ls_net *net = ls_net_build(ctx, model->function, options,
+                               &(ls_net_config){ .input = { .image = image }, .inference = true });
     if (!net) ck_abort_msg("%s", ls_context_message(ctx));
     return net;
 }
 
-static int64_t count(const char *name, const ls_resnet_options *options)
+static int64_t count(const char *name, const ls_model_options *options)
 {
     ls_context *ctx = ls_context_open(NULL);
     ls_net *net = build(ctx, name, ls_model_find(name)->image_size, options);
-    const int64_t n = ls_net_parameter_elements(net);
+    const int64_t n = ls_net_parameter_element_count(net);
     ls_context_close(&ctx);
     return n;
 }
@@ -38,18 +39,30 @@ START_TEST(parameter_counts)
         const char *name;
         int64_t plain, parameter_free;
     } cases[] = {
-        { "resnet20", 272474, 269722 },    { "resnet32", 466906, 464154 },
-        { "resnet44", 661338, 658586 },    { "resnet56", 855770, 853018 },
-        { "resnet110", 1730714, 1727962 }, { "resnet18", 11689512, 0 },
-        { "resnet34", 21797672, 0 },       { "resnet50", 25557032, 0 },
-        { "resnet101", 44549160, 0 },      { "resnet152", 60192808, 0 },
+        { "resnet20", 272474, 269722 },
+        { "resnet32", 466906, 464154 },
+        { "resnet44", 661338, 658586 },
+        { "resnet56", 855770, 853018 },
+        { "resnet110", 1730714, 1727962 },
+        { "resnet18", 11689512, 0 },
+        { "resnet34", 21797672, 0 },
+        { "resnet50", 25557032, 0 },
+        { "resnet101", 44549160, 0 },
+        { "resnet152", 60192808, 0 },
+        { "wide_resnet50_2", 68883240, 0 },
+        { "resnext50_32x4d", 25028904, 0 },
+        { "mobilenet_v2", 3504872, 0 },
+        { "vgg16_bn", 138365992, 0 },
+        { "wide_resnet28_10", 36479194, 0 },
+        { "mlp", 1472522, 0 },
+        { "lenet5", 61706, 0 }, /* of one channel */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         ck_assert_str_eq(ls_model_at((int)i)->name, cases[i].name);
         ck_assert_int_eq(count(cases[i].name, NULL), cases[i].plain);
         if (cases[i].parameter_free)
             ck_assert_int_eq(
-                count(cases[i].name, &(ls_resnet_options){ .parameter_free_shortcuts = true }),
+                count(cases[i].name, &(ls_model_options){ .parameter_free_shortcuts = true }),
                 cases[i].parameter_free);
     }
     ck_assert_ptr_null(ls_model_at((int)(sizeof(cases) / sizeof(cases[0]))));
@@ -89,6 +102,10 @@ START_TEST(torchvision_names)
 {
     compare_names("resnet18");
     compare_names("resnet50");
+    compare_names("wide_resnet50_2");
+    compare_names("resnext50_32x4d");
+    compare_names("mobilenet_v2");
+    compare_names("vgg16_bn");
 }
 END_TEST
 
@@ -117,7 +134,7 @@ START_TEST(descriptions_fit)
         const ls_shape shape = i ? LS_SHAPE(2, 224, 224, 3) : LS_SHAPE(2, 32, 32, 3);
         ls_net *net = ls_net_build(ctx, ls_model_find(names[i])->function, NULL,
                                    &(ls_net_config){ .input = { .image = { LS_U8, shape } },
-                                                     .loss = { LS_CROSS_ENTROPY } });
+                                                     .loss = { LS_LOSS_CROSS_ENTROPY } });
         const int length = ls_net_describe(net, text, sizeof text);
         ck_assert(length > 0 && length < (int)sizeof text);
         for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
@@ -135,7 +152,7 @@ END_TEST
 static void check_stem(int64_t side, ls_stem stem, int64_t kernel)
 {
     ls_context *ctx = ls_context_open(NULL);
-    ls_net *net = build(ctx, "resnet18", side, &(ls_resnet_options){ .stem = stem });
+    ls_net *net = build(ctx, "resnet18", side, &(ls_model_options){ .stem = stem });
     const ls_shape *shape = ls_tensor_shape(ls_net_parameter(net, "conv1.weight"));
     ck_assert(ls_shape_equal(shape, &LS_SHAPE(64, kernel, kernel, 3)));
     ls_context_close(&ctx);
@@ -162,7 +179,7 @@ static float first_value(ls_net *net, const char *name)
 START_TEST(zero_init_residual_is_the_last_scale)
 {
     ls_context *ctx = ls_context_open(NULL);
-    const ls_resnet_options zero = { .n_classes = 7, .zero_init_residual = true };
+    const ls_model_options zero = { .n_classes = 7, .zero_init_residual = true };
     ls_net *basic = build(ctx, "resnet20", 32, &zero), *deep = build(ctx, "resnet50", 64, &zero);
     ck_assert(first_value(basic, "layer1.0.bn1.weight") == 1);
     ck_assert(first_value(basic, "layer1.0.bn2.weight") == 0);
@@ -175,8 +192,48 @@ START_TEST(zero_init_residual_is_the_last_scale)
 }
 END_TEST
 
+/* torchvision: normal, std 0.01, and 0. */
+START_TEST(initial_values_of_mobilenet_v2)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    ls_net *net = build(ctx, "mobilenet_v2", 64, NULL);
+    const ls_tensor *weight = ls_net_parameter(net, "classifier.1.weight");
+    const int64_t n = ls_tensor_element_count(weight);
+    const float *w = ls_tensor_data_const(weight);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)w[i];
+        squares += (double)w[i] * (double)w[i];
+    }
+    ck_assert_double_eq_tol(sum / (double)n, 0, 5 * 0.01 / sqrt((double)n));
+    ck_assert_double_eq_tol(sqrt(squares / (double)n), 0.01, 1e-4);
+    const float *bias = ls_tensor_data_const(ls_net_parameter(net, "classifier.1.bias"));
+    for (int i = 0; i < 1000; i++) ck_assert(bias[i] == 0);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(vgg_needs_multiples_of_224)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_spec images[] = { { LS_U8, LS_SHAPE(1, 64, 64, 3) },
+                               { LS_U8, LS_SHAPE(1, 224, 448, 3) } };
+    for (int i = 0; i < 2; i++) {
+        ck_assert_ptr_null(
+            ls_net_build(ctx, ls_vgg16_bn, NULL,
+                         &(ls_net_config){ .input = { .image = images[i] }, .inference = true }));
+        ck_assert_int_eq(ls_context_status(ctx), LS_ERR_UNSUPPORTED);
+        ck_assert_ptr_nonnull(
+            strstr(ls_context_message(ctx), i ? "input [1,7,14,512]" : "input [1,2,2,512]"));
+        ls_context_clear_error(ctx);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("models", parameter_counts, torchvision_names, multiply_adds, descriptions_fit,
-                     stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale);
+                     stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale,
+                     initial_values_of_mobilenet_v2, vgg_needs_multiples_of_224);
 }

@@ -19,7 +19,7 @@ static const ls_conv2d_config kernel3 = { .kernel = 3, .padding = 1 },
 static inline ls_node *conv_norm(ls_graph *g, int i, ls_node *x, int64_t channels,
                                  const ls_conv2d_config *config)
 {
-    ls_scope(g, "%d", i);
+    ls_scope_begin(g, "%d", i);
     x = ls_batch_norm(g, "bn", ls_conv2d(g, "conv", x, channels, config), NULL);
     ls_scope_end(g);
     return x;
@@ -47,8 +47,9 @@ static inline ls_batch bottleneck_batch(ls_context *ctx)
     static float pixels[BOTTLENECK_BATCH * BOTTLENECK_SIDE * BOTTLENECK_SIDE * 3];
     for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
         pixels[i] = (float)(i * 2654435761u % 1024) / 256 - 2;
-    return (ls_batch){ .images = ls_tensor_from(ctx, LS_F32, bottleneck_images.shape, pixels),
-                       .labels = ls_tensor_from(ctx, LS_I32, LS_SHAPE(BOTTLENECK_BATCH), labels),
+    return (ls_batch){ .images = ls_tensor_from_data(ctx, LS_F32, bottleneck_images.shape, pixels),
+                       .labels =
+                           ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(BOTTLENECK_BATCH), labels),
                        .n = BOTTLENECK_BATCH };
 }
 

@@ -18,7 +18,7 @@ static inline ls_net_config small_config(int64_t batch)
 {
     return (
         ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(batch, 8, 8, 3) }, .n_classes = 10 },
-                        .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
+                        .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
 }
 
 typedef struct data {
@@ -33,7 +33,7 @@ static inline data make_data(ls_context *ctx, int64_t n, int64_t size)
                { 0 } };
     ck_assert_msg(d.images && d.labels, "%s", ls_context_message(ctx));
     uint8_t *pixels = ls_tensor_data(d.images);
-    for (int64_t i = 0; i < ls_tensor_count(d.images); i++)
+    for (int64_t i = 0; i < ls_tensor_element_count(d.images); i++)
         pixels[i] = (uint8_t)(i * 2654435761u >> 13);
     for (int64_t i = 0; i < n; i++) ((int32_t *)ls_tensor_data(d.labels))[i] = (int32_t)(i % 10);
     d.batch = (ls_batch){ .images = d.images, .labels = d.labels, .n = n };

@@ -35,10 +35,10 @@ static run open_run(ls_precision precision, bool blocked)
     const int32_t labels[BATCH] = { 1, 3 };
     r.images = ls_tensor_open(r.ctx, LS_F32, shape);
     ls_tensor_random_normal(r.images, 1, 0, 1);
-    r.labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels);
+    r.labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH), labels);
     r.net = ls_net_build(r.ctx, model, NULL,
                          &(ls_net_config){ .input = { .image = { LS_F32, shape } },
-                                           .loss = { LS_CROSS_ENTROPY },
+                                           .loss = { LS_LOSS_CROSS_ENTROPY },
                                            .precision = precision });
     ck_assert_msg(r.net, "%s", ls_context_message(r.ctx));
     return r;
@@ -72,14 +72,14 @@ START_TEST(only_wanted_gradients_are_computed)
 {
     static const struct {
         const char *frozen;
-        int n_sigmoid, n_mul, n_concat; /* of the backward part */
+        int n_sigmoid, n_mul, n_concat; /* of the backward pass */
     } cases[] = {
         { NULL, 1, 2, 2 }, { "a.*", 1, 1, 2 }, { "b.*", 0, 1, 1 }, { "[ab].*", 0, 0, 0 }
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         run r = open_run(LS_PRECISION_F32, false);
         if (cases[i].frozen) ck_assert_int_eq(ls_net_freeze(r.net, cases[i].frozen), LS_OK);
-        forward(&r, LS_TRAIN);
+        forward(&r, LS_MODE_TRAIN);
         ck_assert_int_eq(ls_net_backward(r.net), LS_OK);
         ck_assert_int_eq(count(&r, LS__OP_SIGMOID_BACKWARD), cases[i].n_sigmoid);
         ck_assert_int_eq(count(&r, LS__OP_MUL), 1 + cases[i].n_mul);
@@ -106,7 +106,7 @@ START_TEST(one_memory_takes_all_inputs)
 {
     for (int blocked = 0; blocked < 2; blocked++) {
         run r = open_run(LS_PRECISION_F32, blocked);
-        forward(&r, LS_TRAIN);
+        forward(&r, LS_MODE_TRAIN);
         const ls__program *p = training_program(&r);
         const ls__instruction *before = NULL;
         for (int i = 0; i < p->n_instructions; i++) {
@@ -138,7 +138,7 @@ START_TEST(evaluation_computes_the_same)
         run r = open_run(precisions[i], false);
         static float all[2][N][N_CHANNELS], images[N][CHANNELS];
         for (int mode = 0; mode < 2; mode++) {
-            forward(&r, mode ? LS_EVAL : LS_TRAIN);
+            forward(&r, mode ? LS_MODE_EVAL : LS_MODE_TRAIN);
             const ls_tensor *output = ls_net_output(r.net, "all");
             ck_assert_uint_eq(ls_tensor_bytes(output), sizeof all[0]);
             ck_assert_int_eq(ls_tensor_read(output, all[mode], sizeof all[0]), LS_OK);

@@ -9,20 +9,20 @@
 enum { N = 4, H = 3, W = 2, C = 5, K = 3 };
 
 /* y = x * sigmoid(a[c] x) with a trained slope per channel. */
-static ls_status swish_forward(const ls_op_call *call)
+static ls_status swish_forward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *a = call->inputs[1];
     float *y = call->output;
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
     for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1 + expf(-a[i % C] * x[i]));
     return LS_OK;
 }
 
-static ls_status swish_backward(const ls_op_call *call)
+static ls_status swish_backward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *a = call->inputs[1], *dy = call->output_gradient;
     float *dx = call->input_gradients[0], *da = call->input_gradients[1];
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
     double sums[C] = { 0 };
     for (int64_t i = 0; i < n; i++) {
         const float s = 1 / (1 + expf(-a[i % C] * x[i]));
@@ -34,20 +34,20 @@ static ls_status swish_backward(const ls_op_call *call)
 }
 
 /* Mean squared difference of two tensors: a loss of one's own. */
-static ls_status square_forward(const ls_op_call *call)
+static ls_status square_forward(const ls_custom_op_call *call)
 {
     const float *a = call->inputs[0], *b = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)((a[i] - b[i]) * (a[i] - b[i]));
     *(float *)call->output = (float)(sum / (double)n);
     return LS_OK;
 }
 
-static ls_status square_backward(const ls_op_call *call)
+static ls_status square_backward(const ls_custom_op_call *call)
 {
     const float *a = call->inputs[0], *b = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     for (int i = 0; i < 2; i++)
         for (int64_t j = 0; call->input_gradients[i] && j < n; j++)
             call->input_gradients[i][j] =
@@ -58,11 +58,11 @@ static ls_status square_backward(const ls_op_call *call)
 static ls_node *swish(ls_graph *g, const char *name, ls_node *x, ls_node *slope)
 {
     ls_node *inputs[2] = { x, slope };
-    return ls_op(g, name, 2, inputs,
-                 &(ls_op_config){ .kind = "swish",
-                                  .output = { LS_F32, ls_node_shape(x) },
-                                  .forward = swish_forward,
-                                  .backward = swish_backward });
+    return ls_custom_op(g, name, 2, inputs,
+                        &(ls_custom_op_config){ .kind = "swish",
+                                                .output = { LS_F32, ls_node_shape(x) },
+                                                .forward = swish_forward,
+                                                .backward = swish_backward });
 }
 
 static ls_node *two_headed(ls_graph *g, ls_node *x, const void *options)
@@ -75,11 +75,11 @@ static ls_node *two_headed(ls_graph *g, ls_node *x, const void *options)
     x = swish(g, "swish2", ls_batch_norm(g, "bn", x, NULL), slope); /* one parameter, used twice */
     ls_node *features = ls_output(g, "features", ls_global_avg_pool(g, x));
     ls_node *pair[2] = { features, target };
-    ls_node *square = ls_op(g, "square", 2, pair,
-                            &(ls_op_config){ .kind = "mean_square",
-                                             .output = { LS_F32, LS_SHAPE(1) },
-                                             .forward = square_forward,
-                                             .backward = square_backward });
+    ls_node *square = ls_custom_op(g, "square", 2, pair,
+                                   &(ls_custom_op_config){ .kind = "mean_square",
+                                                           .output = { LS_F32, LS_SHAPE(1) },
+                                                           .forward = square_forward,
+                                                           .backward = square_backward });
     ls_loss(g, "square", square, 0.5f);
     return ls_linear(g, "fc", features, K, NULL);
 }
@@ -96,13 +96,13 @@ static fixture open_fixture(void)
     const int32_t labels[N] = { 0, 1, 2, 1 };
     f.x = ls_tensor_open(f.ctx, LS_F32, LS_SHAPE(N, H, W, 2));
     f.target = ls_tensor_open(f.ctx, LS_F32, LS_SHAPE(N, C));
-    f.label = ls_tensor_from(f.ctx, LS_I32, LS_SHAPE(N), labels);
+    f.label = ls_tensor_from_data(f.ctx, LS_I32, LS_SHAPE(N), labels);
     ls_tensor_random_normal(f.x, 1, 0, 1);
     ls_tensor_random_normal(f.target, 2, 0, 1);
     f.net = ls_net_build(
         f.ctx, two_headed, NULL,
         &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(N, H, W, 2) }, .n_classes = K },
-                          .loss = { LS_CROSS_ENTROPY } });
+                          .loss = { LS_LOSS_CROSS_ENTROPY } });
     ck_assert_msg(ls_context_status(f.ctx) == LS_OK, "%s", ls_context_message(f.ctx));
     return f;
 }
@@ -113,7 +113,7 @@ static double total_loss(fixture *f)
     ck_assert_int_eq(ls_net_feed(f->net, "input", f->x), LS_OK);
     ck_assert_int_eq(ls_net_feed(f->net, "target", f->target), LS_OK);
     ck_assert_int_eq(ls_net_feed(f->net, "label", f->label), LS_OK);
-    ck_assert_int_eq(ls_net_forward(f->net, LS_TRAIN), LS_OK);
+    ck_assert_int_eq(ls_net_forward(f->net, LS_MODE_TRAIN), LS_OK);
     ck_assert_int_eq(ls_net_loss(f->net, &loss), LS_OK);
     return loss;
 }
@@ -144,7 +144,7 @@ START_TEST(shared_parameter_gradient)
             if (strcmp(ls_net_parameter_at(f.net, i).name, names[t]) == 0)
                 gradient = ls_net_parameter_at(f.net, i).gradient;
         float expected[64];
-        const int64_t n = ls_tensor_count(value) < 10 ? ls_tensor_count(value) : 10;
+        const int64_t n = ls_tensor_element_count(value) < 10 ? ls_tensor_element_count(value) : 10;
         memcpy(expected, ls_tensor_data_const(gradient), (size_t)n * sizeof *expected);
         for (int64_t i = 0; i < n; i++) {
             float *w = (float *)ls_tensor_data(value) + i;
@@ -161,7 +161,7 @@ START_TEST(shared_parameter_gradient)
 }
 END_TEST
 
-static ls_status failing(const ls_op_call *call)
+static ls_status failing(const ls_custom_op_call *call)
 {
     (void)call;
     return LS_ERR_DATA;
@@ -171,9 +171,10 @@ static ls_node *broken(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
     x = ls_linear(g, "fc", ls_flatten(g, x), K, NULL);
-    return ls_op(g, "mine", 1, &x,
-                 &(ls_op_config){
-                     .kind = "breaks", .output = { LS_F32, LS_SHAPE(N, K) }, .forward = failing });
+    return ls_custom_op(g, "mine", 1, &x,
+                        &(ls_custom_op_config){ .kind = "breaks",
+                                                .output = { LS_F32, LS_SHAPE(N, K) },
+                                                .forward = failing });
 }
 
 START_TEST(callback_failure_ends_the_step)
@@ -184,16 +185,16 @@ START_TEST(callback_failure_ends_the_step)
         &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(N, H) } }, .inference = true });
     ls_tensor *x = ls_tensor_open(ctx, LS_F32, LS_SHAPE(N, H));
     ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
-    ck_assert_int_eq(ls_net_forward(net, LS_EVAL), LS_ERR_DATA);
+    ck_assert_int_eq(ls_net_forward(net, LS_MODE_EVAL), LS_ERR_DATA);
     ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "breaks 'mine'"));
     ls_context_close(&ctx);
 }
 END_TEST
 
-static ls_status halve(const ls_op_call *call)
+static ls_status halve(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
     for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = x[i] / 2;
     return LS_OK;
 }
@@ -203,9 +204,10 @@ static ls_node *halved(ls_graph *g, ls_node *x, const void *options)
     (void)options;
     ls_node *inputs[2] = { ls_parameter(g, "p", LS_SHAPE(1), LS_PARAMETER_BIAS, LS_INIT_DEFAULT),
                            x };
-    return ls_op(
-        g, "half", 2, inputs,
-        &(ls_op_config){ .kind = "halve", .output = { LS_F32, LS_SHAPE(N, H) }, .forward = halve });
+    return ls_custom_op(g, "half", 2, inputs,
+                        &(ls_custom_op_config){ .kind = "halve",
+                                                .output = { LS_F32, LS_SHAPE(N, H) },
+                                                .forward = halve });
 }
 
 /* Straight after an input, and behind a parameter: the output follows the batch. */
@@ -219,7 +221,7 @@ START_TEST(another_batch)
         ls_tensor *x = ls_tensor_open(ctx, LS_F32, LS_SHAPE(batch, H));
         ls_tensor_fill(x, 3);
         ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
-        ck_assert_int_eq(ls_net_forward(net, LS_EVAL), LS_OK);
+        ck_assert_int_eq(ls_net_forward(net, LS_MODE_EVAL), LS_OK);
         const ls_tensor *y = ls_net_output(net, "output");
         ck_assert_int_eq(ls_tensor_shape(y)->dims[0], batch);
         ck_assert_float_eq(((const float *)ls_tensor_data_const(y))[batch * H - 1], 1.5f);

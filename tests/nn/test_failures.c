@@ -21,12 +21,12 @@ static bool work(ls_context *ctx, ls_precision precision)
 {
     const uint8_t pixels[N * SIZE * SIZE * 3] = { 7, 200, 31 };
     const int32_t labels[N] = { 2, 1 };
-    ls_tensor *images = ls_tensor_from(ctx, LS_U8, LS_SHAPE(N, SIZE, SIZE, 3), pixels);
-    ls_tensor *label = ls_tensor_from(ctx, LS_I32, LS_SHAPE(N), labels);
+    ls_tensor *images = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(N, SIZE, SIZE, 3), pixels);
+    ls_tensor *label = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(N), labels);
     ls_net *net =
         ls_net_build(ctx, model, NULL,
                      &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(N, SIZE, SIZE, 3) } },
-                                       .loss = { LS_CROSS_ENTROPY },
+                                       .loss = { LS_LOSS_CROSS_ENTROPY },
                                        .precision = precision });
     ls_optimizer *opt = ls_adam(net, NULL);
     if (ls_context_status(ctx) != LS_OK) return false;

@@ -12,7 +12,7 @@ static ls_node *perceptron(ls_graph *g, ls_node *x, const void *options)
 {
     const bool *apart = options;
     for (int i = 1; i <= 2; i++) {
-        ls_scope(g, "hidden%d", i);
+        ls_scope_begin(g, "hidden%d", i);
         x = ls_linear(g, "fc", x, 17, &(ls_linear_config){ .no_bias = i == 2 });
         if (*apart) x = ls_output(g, i == 1 ? "first" : "second", x);
         x = ls_relu(g, x);
@@ -33,13 +33,13 @@ static outcome train(ls_precision precision, bool apart)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 5, .threads = 2 });
     const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(BATCH, FEATURES) },
                                               .n_classes = CLASSES },
-                                   .loss = { LS_CROSS_ENTROPY },
+                                   .loss = { LS_LOSS_CROSS_ENTROPY },
                                    .precision = precision };
     ls_net *net = ls_net_build(ctx, perceptron, &apart, &config);
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
     ls_tensor *images = ls_tensor_open(ctx, LS_F32, LS_SHAPE(BATCH, FEATURES));
-    ls_tensor *labels =
-        ls_tensor_from(ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 1, 2, 3, 4, 0 });
+    ls_tensor *labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(BATCH),
+                                            (const int32_t[BATCH]){ 0, 1, 2, 3, 4, 0 });
     ck_assert_int_eq(ls_tensor_random_normal(images, 1, 0, 1), LS_OK);
     const ls_batch batch = { .images = images, .labels = labels, .n = BATCH };
     for (int i = 0; i < STEPS; i++) ck_assert_int_eq(ls_net_step(net, opt, &batch, 0.1), LS_OK);
@@ -86,11 +86,11 @@ START_TEST(norms_have_their_shift_where_y_follows_from_x)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(BATCH, FEATURES) },
                                               .n_classes = CLASSES },
-                                   .loss = { LS_CROSS_ENTROPY } };
+                                   .loss = { LS_LOSS_CROSS_ENTROPY } };
     ls_net *net = ls_net_build(ctx, norms, NULL, &config);
     ck_assert_msg(net, "%s", ls_context_message(ctx));
     int p_index = 0, n_norms = 0;
-    while (net->cache.programs[p_index]->mode != LS_TRAIN) p_index++;
+    while (net->cache.programs[p_index]->mode != LS_MODE_TRAIN) p_index++;
     const ls__program *p = net->cache.programs[p_index];
     for (int i = 0; i < p->n_instructions; i++) {
         const ls__instruction *in = &p->instructions[i];

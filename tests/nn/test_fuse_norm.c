@@ -122,7 +122,7 @@ static ls_net *build(ls_context *ctx, ls_model_fn model, ls_precision precision)
 {
     return ls_net_build(ctx, model, NULL,
                         &(ls_net_config){ .input = { .image = bottleneck_images },
-                                          .loss = { LS_CROSS_ENTROPY },
+                                          .loss = { LS_LOSS_CROSS_ENTROPY },
                                           .precision = precision,
                                           .recompute = LS_RECOMPUTE_NONE });
 }
@@ -216,7 +216,7 @@ static double distance(const ls_tensor *a, const ls_tensor *b)
 {
     const float *x = ls_tensor_data_const(a), *y = ls_tensor_data_const(b);
     double error = 0, largest = 1e-2;
-    for (int64_t i = 0; i < ls_tensor_count(a); i++) {
+    for (int64_t i = 0; i < ls_tensor_element_count(a); i++) {
         error = fmax(error, fabs((double)x[i] - (double)y[i]));
         largest = fmax(largest, fabs((double)y[i]));
     }
@@ -465,7 +465,7 @@ START_TEST(no_memory_decides_nothing)
         offer.scarce = scarce;
         ls_net *net = ls_net_build(ctx, bottlenecks, NULL,
                                    &(ls_net_config){ .input = { .image = bottleneck_images },
-                                                     .loss = { LS_CROSS_ENTROPY },
+                                                     .loss = { LS_LOSS_CROSS_ENTROPY },
                                                      .steps = 1000000000 });
         ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
         if (scarce) {

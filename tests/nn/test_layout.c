@@ -83,18 +83,18 @@ static void run(int how, result *out)
     const ls_shape shape = LS_SHAPE(N, SIZE, SIZE, 3);
     const int32_t labels[N] = { 2, 0, 3 };
     ls_tensor *x = ls_tensor_open(ctx, LS_F32, shape),
-              *label = ls_tensor_from(ctx, LS_I32, LS_SHAPE(N), labels);
+              *label = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(N), labels);
     ls_tensor_random_normal(x, 1, 0, 1);
-    ls_net *net = ls_net_build(
-        ctx, model, NULL,
-        &(ls_net_config){ .input = { .image = { LS_F32, shape } }, .loss = { LS_CROSS_ENTROPY } });
+    ls_net *net = ls_net_build(ctx, model, NULL,
+                               &(ls_net_config){ .input = { .image = { LS_F32, shape } },
+                                                 .loss = { LS_LOSS_CROSS_ENTROPY } });
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     static char text[65536];
     ck_assert_int_gt(ls_net_describe(net, text, sizeof text), 0);
     out->blocked = strstr(text, "[block 4]") != NULL;
     ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
     ck_assert_int_eq(ls_net_feed(net, "label", label), LS_OK);
-    ck_assert_int_eq(ls_net_forward(net, LS_TRAIN), LS_OK);
+    ck_assert_int_eq(ls_net_forward(net, LS_MODE_TRAIN), LS_OK);
     ck_assert_int_eq(ls_net_backward(net), LS_OK);
     ck_assert_int_eq(ls_net_loss(net, &out->loss), LS_OK);
     out->n = 0;
@@ -102,11 +102,11 @@ static void run(int how, result *out)
         const ls_tensor *gradient = ls_net_parameter_at(net, i).gradient;
         if (!gradient) continue;
         memcpy(out->gradients + out->n, ls_tensor_data_const(gradient), ls_tensor_bytes(gradient));
-        out->n += ls_tensor_count(gradient);
+        out->n += ls_tensor_element_count(gradient);
     }
     const ls_tensor *map = ls_net_output(net, "map"); /* dense whatever the layout inside */
     memcpy(out->gradients + out->n, ls_tensor_data_const(map), ls_tensor_bytes(map));
-    out->n += ls_tensor_count(map);
+    out->n += ls_tensor_element_count(map);
     ck_assert_int_le(out->n, 8192);
     ctx->device->backend = real;
     ls_context_close(&ctx);

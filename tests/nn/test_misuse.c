@@ -28,7 +28,7 @@ static setup open_setup(ls_model_fn fn)
     setup s = { .ctx = ls_context_open(&(ls_context_config){ .threads = 2 }) };
     const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(N, SIDE, SIDE, 3) },
                                               .n_classes = CLASSES },
-                                   .loss = { LS_CROSS_ENTROPY } };
+                                   .loss = { LS_LOSS_CROSS_ENTROPY } };
     s.net = ls_net_build(s.ctx, fn, NULL, &config);
     s.opt = ls_sgd(s.net, &(ls_sgd_config){ .momentum = 0.9f });
     s.images = ls_tensor_open(s.ctx, LS_U8, LS_SHAPE(N, SIDE, SIDE, 3));
@@ -44,7 +44,7 @@ static ls_digest weights_of(ls_net *net)
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         ls_digest one;
         ck_assert_int_eq(ls_tensor_digest(ls_net_parameter_at(net, i).value, &one), LS_OK);
-        for (int k = 0; k < 2; k++) sum.lanes[k] = sum.lanes[k] * 31 + one.lanes[k];
+        for (int k = 0; k < 2; k++) sum.words[k] = sum.words[k] * 31 + one.words[k];
     }
     return sum;
 }
@@ -75,7 +75,7 @@ START_TEST(labels_must_be_classes)
         expect_error(s.ctx, LS_ERR_INVALID, bad[i].text);
         ck_assert_int_eq(ls_net_feed(s.net, "input", s.images), LS_OK);
         ck_assert_int_eq(ls_net_feed(s.net, "label", s.labels), LS_OK);
-        ck_assert_int_eq(ls_net_forward(s.net, LS_TRAIN), LS_ERR_INVALID);
+        ck_assert_int_eq(ls_net_forward(s.net, LS_MODE_TRAIN), LS_ERR_INVALID);
         expect_error(s.ctx, LS_ERR_INVALID, bad[i].text);
     }
     ck_assert(ls_digest_equal(before, weights_of(s.net)));
@@ -131,28 +131,28 @@ END_TEST
 static ls_status (*act)(void);
 static setup shared;
 
-static ls_status copy_and_act(const ls_op_call *call)
+static ls_status copy_and_act(const ls_custom_op_call *call)
 {
     memcpy(call->output, call->inputs[0],
-           (size_t)ls_shape_count(&call->output_spec.shape) * sizeof(float));
+           (size_t)ls_shape_element_count(&call->output_spec.shape) * sizeof(float));
     return act ? act() : LS_OK;
 }
 
-static ls_status copy_back(const ls_op_call *call)
+static ls_status copy_back(const ls_custom_op_call *call)
 {
     memcpy(call->input_gradients[0], call->output_gradient,
-           (size_t)ls_shape_count(&call->output_spec.shape) * sizeof(float));
+           (size_t)ls_shape_element_count(&call->output_spec.shape) * sizeof(float));
     return LS_OK;
 }
 
 static ls_node *acting_model(ls_graph *g, ls_node *x, const void *options)
 {
     x = model(g, x, options);
-    const ls_op_config config = { .kind = "copy",
-                                  .output = { LS_F32, ls_node_shape(x) },
-                                  .forward = copy_and_act,
-                                  .backward = copy_back };
-    return ls_op(g, "mine", 1, &x, &config);
+    const ls_custom_op_config config = { .kind = "copy",
+                                         .output = { LS_F32, ls_node_shape(x) },
+                                         .forward = copy_and_act,
+                                         .backward = copy_back };
+    return ls_custom_op(g, "mine", 1, &x, &config);
 }
 
 static ls_status refuse(void)
@@ -169,6 +169,24 @@ START_TEST(an_op_is_named_once)
                      "copy 'mine': its forward callback returned 'unusable data'");
     expect_error(s.ctx, LS_ERR_DATA, "");
     ls_context_close(&s.ctx);
+}
+END_TEST
+
+static ls_node *unnamed_kind_model(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)options;
+    return ls_custom_op(g, "mine", 1, &x,
+                        &(ls_custom_op_config){ .kind = "", .forward = copy_and_act });
+}
+
+START_TEST(a_custom_op_has_a_kind)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(N, SIDE, SIDE, 3) } },
+                                   .inference = true };
+    ck_assert_ptr_null(ls_net_build(ctx, unnamed_kind_model, NULL, &config));
+    expect_error(ctx, LS_ERR_INVALID, "a name, config.kind and config.forward are required");
+    ls_context_close(&ctx);
 }
 END_TEST
 
@@ -209,7 +227,7 @@ START_TEST(feeds_that_another_thread_took_are_explained)
     ck_assert_int_eq(pthread_create(&thread, NULL, step_beside, &other_status), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(other_status, LS_OK);
-    ck_assert_int_eq(ls_net_forward(shared.net, LS_TRAIN), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_net_forward(shared.net, LS_MODE_TRAIN), LS_ERR_INVALID);
     expect_error(shared.ctx, LS_ERR_INVALID, "has not been fed since another thread ran this net");
     ls_context_close(&shared.ctx);
 }
@@ -226,7 +244,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("misuse", labels_must_be_classes, a_batch_is_as_long_as_its_tensors,
-                     wrong_names_name_the_nearest, an_op_is_named_once,
+                     wrong_names_name_the_nearest, an_op_is_named_once, a_custom_op_has_a_kind,
                      two_threads_on_one_net_are_found_out,
                      feeds_that_another_thread_took_are_explained, a_null_net_is_mentioned);
 }

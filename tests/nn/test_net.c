@@ -47,6 +47,65 @@ START_TEST(a_warm_step_allocates_nothing)
 }
 END_TEST
 
+/* ---- Stochastic depth ---- */
+
+enum { DEPTH_IMAGES = 64, DEPTH_SIZE = 5 };
+static const float DEPTH_PROBABILITY = 0.25f;
+
+static ls_node *depth(ls_graph *g, ls_node *x, const void *mode)
+{
+    x = ls_stochastic_depth(g, x, DEPTH_PROBABILITY, *(const ls_stochastic_depth_mode *)mode);
+    return ls_linear(g, "fc", ls_output(g, "kept", x), 2, NULL);
+}
+
+/* The number of images that were kept. Fails the test unless each is 0 or x / (1 - p) as a whole.
+ */
+static int count_kept(const ls_tensor *y)
+{
+    const float *values = ls_tensor_data_const(y);
+    int n_kept = 0;
+    for (int i = 0; i < DEPTH_IMAGES; i++) {
+        const float *image = values + i * DEPTH_SIZE;
+        const float wanted = image[0] == 0 ? 0 : 3 / (1 - DEPTH_PROBABILITY);
+        for (int j = 0; j < DEPTH_SIZE; j++) ck_assert_float_eq_tol(image[j], wanted, 1e-6f);
+        n_kept += image[0] != 0;
+    }
+    return n_kept;
+}
+
+START_TEST(stochastic_depth_drops_images)
+{
+    for (int m = 0; m < 2; m++) {
+        const ls_stochastic_depth_mode mode =
+            m ? LS_STOCHASTIC_DEPTH_BATCH : LS_STOCHASTIC_DEPTH_ROW;
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 3 });
+        const ls_shape shape = LS_SHAPE(DEPTH_IMAGES, DEPTH_SIZE);
+        const ls_net_config config = { .input = { .image = { LS_F32, shape }, .n_classes = 2 },
+                                       .loss = { LS_LOSS_CROSS_ENTROPY } };
+        ls_net *net = ls_net_build(ctx, depth, &mode, &config);
+        expect_ok(ctx);
+        ls_tensor *x = ls_tensor_open(ctx, LS_F32, shape);
+        const int32_t zeros[DEPTH_IMAGES] = { 0 };
+        ls_tensor *labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(DEPTH_IMAGES), zeros);
+        for (int i = 0; i < DEPTH_IMAGES * DEPTH_SIZE; i++) ((float *)ls_tensor_data(x))[i] = 3;
+        ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
+        ck_assert_int_eq(ls_net_feed(net, "label", labels), LS_OK);
+        ck_assert_int_eq(ls_net_forward(net, LS_MODE_TRAIN), LS_OK);
+        const int n_kept = count_kept(ls_net_output(net, "kept"));
+        if (m)
+            ck_assert(n_kept == 0 || n_kept == DEPTH_IMAGES);
+        else
+            ck_assert_int_le(abs(n_kept - 48), 12); /* std 3.5 */
+        ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
+        ck_assert_int_eq(ls_net_feed(net, "label", labels), LS_OK);
+        ck_assert_int_eq(ls_net_forward(net, LS_MODE_EVAL), LS_OK);
+        const float *y = ls_tensor_data_const(ls_net_output(net, "kept"));
+        for (int i = 0; i < DEPTH_IMAGES * DEPTH_SIZE; i++) ck_assert(y[i] == 3);
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 START_TEST(training_lowers_the_loss)
 {
     ls_context *ctx = ls_context_open(NULL);
@@ -78,8 +137,8 @@ static ls_digest train(int threads, int64_t batch)
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         ls_digest one;
         ck_assert_int_eq(ls_tensor_digest(ls_net_parameter_at(net, i).value, &one), LS_OK);
-        sum.lanes[0] = sum.lanes[0] * 31 + one.lanes[0];
-        sum.lanes[1] = sum.lanes[1] * 31 + one.lanes[1];
+        sum.words[0] = sum.words[0] * 31 + one.words[0];
+        sum.words[1] = sum.words[1] * 31 + one.words[1];
     }
     ls_context_close(&ctx);
     return sum;
@@ -200,7 +259,7 @@ static ls_node *with_metrics(ls_graph *g, ls_node *x, const void *n)
     char name[16];
     for (int i = 0; i < *(const int *)n; i++) {
         snprintf(name, sizeof name, "best%d", i + 2);
-        ls_metric(g, name, ls_top_k(g, y, parts, i + 2));
+        ls_metric(g, name, ls_top_k_correct(g, y, parts, i + 2));
     }
     return y;
 }
@@ -213,7 +272,8 @@ START_TEST(a_graph_declares_metrics)
     ls_net *net = ls_net_build(ctx, with_metrics, &(int){ 3 }, &config);
     expect_ok(ctx);
     data d = make_data(ctx, 4, 8);
-    ls_tensor *parts = ls_tensor_from(ctx, LS_I32, LS_SHAPE(4), (const int32_t[]){ 9, 4, 1, 0 });
+    ls_tensor *parts =
+        ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(4), (const int32_t[]){ 9, 4, 1, 0 });
     static const char *const names[] = { "best2", "best3", "best4", "top1", "top5" };
     ls_results results;
     ck_assert_int_eq(ls_net_feed(net, "parts", parts), LS_OK);
@@ -287,7 +347,7 @@ static ls_node *paddings(ls_graph *g, ls_node *x, const void *options)
 {
     (void)options;
     const ls_conv2d_config tall = {
-        .kernel = 3, .kernel_w = 1, .padding = 1, .padding_w = LS_NONE
+        .kernel = 3, .kernel_w = 1, .padding = 1, .padding_w = LS_ZERO_INT
     };
     return ls_conv2d(g, "tall", x, 4, &tall);
 }
@@ -296,7 +356,7 @@ START_TEST(padding_of_height_alone)
 {
     ls_context *ctx = ls_context_open(NULL);
     ls_net_config config = small_config(2);
-    config.loss.kind = LS_NO_LOSS;
+    config.loss.kind = LS_LOSS_NONE;
     config.loss.label_smoothing = 0;
     config.inference = true;
     ls_net *net = ls_net_build(ctx, paddings, NULL, &config);
@@ -465,7 +525,7 @@ START_TEST(values_share_memory)
     ls_context *ctx = ls_context_open(NULL);
     ls_net_config config = small_config(16);
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
-    const ls_net_memory memory = ls_net_memory_plan(net);
+    const ls_net_memory memory = ls_net_memory_usage(net);
     ck_assert_uint_lt(memory.arena_bytes, memory.unshared_bytes * 3 / 4);
     char text[8192];
     const int length = ls_net_describe(net, text, sizeof text);
@@ -475,7 +535,7 @@ START_TEST(values_share_memory)
     char few[16];
     ck_assert_int_eq(ls_net_describe(net, few, sizeof few), length); /* cut, counted whole */
     ck_assert_int_eq(few[15], 0);
-    ck_assert_int_eq((int)ls_net_parameter_elements(net),
+    ck_assert_int_eq((int)ls_net_parameter_element_count(net),
                      3 * 3 * 3 * 8 + 16 + 3 * 3 * 8 * 16 + 16 * 10 + 10);
     ls_context_close(&ctx);
 }
@@ -488,6 +548,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_warm_step_allocates_nothing);
     tcase_add_test(c, training_lowers_the_loss);
+    tcase_add_test(c, stochastic_depth_drops_images);
     tcase_add_test(c, threads_change_no_bit);
     tcase_add_test(c, steps_take_no_other_threads);
     tcase_add_test(c, other_batches_make_other_plans);

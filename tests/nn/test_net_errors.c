@@ -72,7 +72,7 @@ static ls_node *twice(ls_graph *g, ls_node *x, const void *o)
 static ls_node *open_scope(ls_graph *g, ls_node *x, const void *o)
 {
     (void)o;
-    ls_scope(g, "layer%d", 1);
+    ls_scope_begin(g, "layer%d", 1);
     return ls_linear(g, "fc", ls_flatten(g, x), 10, NULL);
 }
 static ls_node *no_node(ls_graph *g, ls_node *x, const void *o)
@@ -84,6 +84,31 @@ static ls_node *bad_dropout(ls_graph *g, ls_node *x, const void *o)
 {
     (void)o;
     return ls_linear(g, "fc", ls_flatten(g, ls_dropout(g, x, 1.0f)), 10, NULL);
+}
+static ls_node *bad_group_norm(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_group_norm(g, "gn", x, 2, NULL);
+}
+static ls_node *no_groups(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_group_norm(g, "gn", x, 0, NULL);
+}
+static ls_node *bad_layer_norm(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_layer_norm(g, "ln", x, &(ls_layer_norm_config){ .epsilon = -1 });
+}
+static ls_node *bad_depth(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_stochastic_depth(g, x, -0.5f, LS_STOCHASTIC_DEPTH_ROW);
+}
+static ls_node *bad_depth_mode(ls_graph *g, ls_node *x, const void *o)
+{
+    (void)o;
+    return ls_stochastic_depth(g, x, 0.5f, (ls_stochastic_depth_mode)7);
 }
 static ls_node *bad_pool(ls_graph *g, ls_node *x, const void *o)
 {
@@ -122,6 +147,11 @@ static const struct misuse {
     { open_scope, LS_ERR_INVALID, { "layer1", "not ended", "" } },
     { no_node, LS_ERR_INVALID, { "returned NULL", "", "" } },
     { bad_dropout, LS_ERR_INVALID, { "dropout", "probability 1", "[0,1)" } },
+    { bad_group_norm, LS_ERR_SHAPE, { "group_norm 'gn'", "2 groups", "3 channels" } },
+    { no_groups, LS_ERR_INVALID, { "group_norm 'gn'", "at least 1 group", "got 0" } },
+    { bad_layer_norm, LS_ERR_INVALID, { "layer_norm 'ln'", "epsilon", "-1" } },
+    { bad_depth, LS_ERR_INVALID, { "stochastic_depth", "probability -0.5", "[0,1)" } },
+    { bad_depth_mode, LS_ERR_INVALID, { "stochastic_depth", "mode 7", "row or batch" } },
     { bad_pool, LS_ERR_INVALID, { "max_pool", "padding 2", "half" } },
     { too_wide, LS_ERR_SHAPE, { "linear 'wide'", "[4,2305843009213693952]", "too many" } },
     { too_many, LS_ERR_MEMORY, { "'b'", "more than memory", "" } },
@@ -150,7 +180,7 @@ START_TEST(wrong_calls_change_nothing)
     double loss;
     ck_assert_int_eq(ls_net_loss(net, &loss), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "not been run");
-    ck_assert_int_eq(ls_net_forward(net, LS_TRAIN), LS_ERR_INVALID);
+    ck_assert_int_eq(ls_net_forward(net, LS_MODE_TRAIN), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "'input' has not been fed");
     ck_assert_int_eq(ls_net_backward(net), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "ls_net_forward");
@@ -165,7 +195,8 @@ START_TEST(wrong_calls_change_nothing)
     ck_assert_int_eq(ls_net_step(net, NULL, &wrong, 0.1), LS_ERR_SHAPE);
     expect_error(ctx, LS_ERR_SHAPE, "7 channels, the net was built for 3");
     ls_tensor_close(&more_channels);
-    ck_assert_int_eq(ls_net_forward(net, LS_TRAIN), LS_ERR_INVALID); /* nothing of it stayed fed */
+    ck_assert_int_eq(ls_net_forward(net, LS_MODE_TRAIN),
+                     LS_ERR_INVALID); /* nothing of it stayed fed */
     expect_error(ctx, LS_ERR_INVALID, "'input' has not been fed");
     ck_assert_int_eq(ls_net_step(NULL, NULL, &d.batch, 0.1), LS_ERR_EARLIER);
     ck_assert_int_eq(ls_net_step(net, NULL, &d.batch, 0.1), LS_OK);

@@ -25,21 +25,21 @@ enum { N_TYPES = 2 };
 
 /* ---- y = x * x * scale[c]: an op of the user's own that sees f32 only ---- */
 
-static ls_status square_forward(const ls_op_call *call)
+static ls_status square_forward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *scale = call->inputs[1];
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
-    const int64_t c = ls_shape_count(&call->input_specs[1].shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
+    const int64_t c = ls_shape_element_count(&call->input_specs[1].shape);
     for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = x[i] * x[i] * scale[i % c];
     return LS_OK;
 }
 
-static ls_status square_backward(const ls_op_call *call)
+static ls_status square_backward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *scale = call->inputs[1], *dy = call->output_gradient;
     float *dx = call->input_gradients[0], *dscale = call->input_gradients[1];
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
-    const int64_t c = ls_shape_count(&call->input_specs[1].shape);
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
+    const int64_t c = ls_shape_element_count(&call->input_specs[1].shape);
     for (int64_t i = 0; dscale && i < c; i++) dscale[i] = 0;
     for (int64_t i = 0; i < n; i++) {
         if (dx) dx[i] = 2 * x[i] * scale[i % c] * dy[i];
@@ -54,11 +54,11 @@ static ls_node *square(ls_graph *g, const char *name, ls_node *x)
     ls_node *inputs[2] = { x,
                            ls_parameter(g, "square.scale", LS_SHAPE(shape.dims[shape.n_dims - 1]),
                                         LS_PARAMETER_NORM, LS_INIT_DEFAULT) };
-    return ls_op(g, name, 2, inputs,
-                 &(ls_op_config){ .kind = "square",
-                                  .output = { LS_F32, shape },
-                                  .forward = square_forward,
-                                  .backward = square_backward });
+    return ls_custom_op(g, name, 2, inputs,
+                        &(ls_custom_op_config){ .kind = "square",
+                                                .output = { LS_F32, shape },
+                                                .forward = square_forward,
+                                                .backward = square_backward });
 }
 
 /* x [N,13,13,3] -> [N,7]: every op that there is. */
@@ -96,13 +96,14 @@ static run open_run(ls_precision precision, ls_dtype input, int threads)
 {
     static const ls_shape shape = { 4, { BATCH, SIDE, SIDE, 3 } };
     run r = { .ctx = ls_context_open(&(ls_context_config){ .seed = 5, .threads = threads }) };
-    r.net = ls_net_build(r.ctx, model, NULL,
-                         &(ls_net_config){ .input = { .image = { input, shape },
-                                                      .mean = { 0.5f, 0.4f, 0.3f },
-                                                      .std = { 0.2f, 0.3f, 0.25f },
-                                                      .n_classes = CLASSES },
-                                           .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
-                                           .precision = precision });
+    r.net =
+        ls_net_build(r.ctx, model, NULL,
+                     &(ls_net_config){ .input = { .image = { input, shape },
+                                                  .mean = { 0.5f, 0.4f, 0.3f },
+                                                  .std = { 0.2f, 0.3f, 0.25f },
+                                                  .n_classes = CLASSES },
+                                       .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+                                       .precision = precision });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 5e-4f });
     if (input == LS_F32) {
         r.images = ls_tensor_open(r.ctx, LS_F32, shape);
@@ -110,11 +111,11 @@ static run open_run(ls_precision precision, ls_dtype input, int threads)
     } else {
         static uint8_t pixels[BATCH * SIDE * SIDE * 3];
         for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
-        r.images = ls_tensor_from(r.ctx, LS_U8, shape, pixels);
+        r.images = ls_tensor_from_data(r.ctx, LS_U8, shape, pixels);
     }
     int32_t labels[BATCH];
     for (int i = 0; i < BATCH; i++) labels[i] = i * 3 % CLASSES;
-    r.labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH), labels);
+    r.labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH), labels);
     r.batch = (ls_batch){ .images = r.images, .labels = r.labels, .n = BATCH };
     ck_assert_msg(ls_context_status(r.ctx) == LS_OK, "%s", ls_context_message(r.ctx));
     return r;
@@ -135,7 +136,7 @@ static double distance(const ls_tensor *a, const ls_tensor *b, double factor)
 {
     const float *x = ls_tensor_data_const(a), *y = ls_tensor_data_const(b);
     double error = 0, size = 0;
-    for (int64_t i = 0; i < ls_tensor_count(b); i++) {
+    for (int64_t i = 0; i < ls_tensor_element_count(b); i++) {
         const double d = (double)x[i] * factor - (double)y[i];
         error += d * d;
         size += (double)y[i] * (double)y[i];
@@ -190,7 +191,7 @@ START_TEST(gradients_beside_f32)
     }
     run *const runs[] = { &half, &full };
     for (int i = 0; i < 2; i++) {
-        ls_net_want_gradient(runs[i]->net, "input");
+        ls_net_require_input_gradient(runs[i]->net, "input");
         const ls_status status = ls_net_step(runs[i]->net, NULL, &runs[i]->batch, 0);
         ck_assert_msg(status == LS_OK, "%s", ls_context_message(runs[i]->ctx));
     }
@@ -257,7 +258,7 @@ START_TEST(types_of_operands)
                                           "dy", "dy1", "dy2", "dadd", "logits", "dlogits" };
     const ls_dtype half = types[_i].precision == LS_PRECISION_BF16 ? LS_BF16 : LS_F16;
     run r = open_run(types[_i].precision, LS_F32, 1);
-    ls_net_want_gradient(r.net, "input");
+    ls_net_require_input_gradient(r.net, "input");
     ls__trace_op op;
     ck_assert_int_eq(ls__net_step_begin(r.net, &r.opt->update, &r.batch, RATE), LS_OK);
     int n_casts = 0, n_halves = 0;
@@ -289,20 +290,22 @@ END_TEST
 /* ---- Where types meet: inputs and parameters that layers and users' ops share, a loss that is a
  * layer's output, one that is a user's op's ---- */
 
-static ls_status sum_forward(const ls_op_call *call)
+static ls_status sum_forward(const ls_custom_op_call *call)
 {
     const float *a = call->inputs[0], *b = call->inputs[1];
     float sum = 0;
-    for (int64_t i = 0; i < ls_shape_count(&call->input_specs[0].shape); i++) sum += a[i] * b[i];
+    for (int64_t i = 0; i < ls_shape_element_count(&call->input_specs[0].shape); i++)
+        sum += a[i] * b[i];
     *(float *)call->output = sum;
     return LS_OK;
 }
 
-static ls_status sum_backward(const ls_op_call *call)
+static ls_status sum_backward(const ls_custom_op_call *call)
 {
     for (int which = 0; which < 2; which++)
-        for (int64_t i = 0;
-             call->input_gradients[which] && i < ls_shape_count(&call->input_specs[0].shape); i++)
+        for (int64_t i = 0; call->input_gradients[which] &&
+                            i < ls_shape_element_count(&call->input_specs[0].shape);
+             i++)
             call->input_gradients[which][i] =
                 call->output_gradient[0] * ((const float *)call->inputs[1 - which])[i];
     return LS_OK;
@@ -314,11 +317,11 @@ static ls_node *meeting(ls_graph *g, ls_node *x, const void *options)
     const ls_shape shape = ls_node_shape(x);
     ls_node *p = ls_parameter(g, "p", shape, LS_PARAMETER_WEIGHT, LS_INIT_XAVIER);
     ls_node *pair[] = { x, p };
-    ls_node *sum = ls_op(g, "sum", 2, pair,
-                         &(ls_op_config){ .kind = "sum",
-                                          .output = { LS_F32, LS_SHAPE(1) },
-                                          .forward = sum_forward,
-                                          .backward = sum_backward });
+    ls_node *sum = ls_custom_op(g, "sum", 2, pair,
+                                &(ls_custom_op_config){ .kind = "sum",
+                                                        .output = { LS_F32, LS_SHAPE(1) },
+                                                        .forward = sum_forward,
+                                                        .backward = sum_backward });
     ls_loss(g, "op", sum, 0.25f);
     ls_node *both = ls_add(g, ls_add(g, x, p), ls_dropout(g, x, 0.0f));
     ls_node *y = ls_linear(g, "a", ls_relu(g, ls_add(g, both, x)), 3, NULL);
@@ -340,7 +343,7 @@ START_TEST(types_meet)
                               .precision = half ? types[_i].precision : LS_PRECISION_F32 });
         ls_tensor *x = ls_tensor_open(contexts[half], LS_F32, LS_SHAPE(1, 20));
         ls_tensor_random_normal(x, 1, 0, 1);
-        ls_net_want_gradient(nets[half], "input");
+        ls_net_require_input_gradient(nets[half], "input");
         ls_net_step(nets[half], NULL, &(ls_batch){ .images = x, .n = 1 }, 0);
         ls_net_loss(nets[half], &losses[half]);
         ls_net_metric(nets[half], "op", &outputs[half]);

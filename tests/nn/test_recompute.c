@@ -22,7 +22,7 @@ static ls_node *conv_norm(ls_graph *g, ls_node *x, int64_t channels, const ls_co
 static ls_node *scoped(ls_graph *g, const char *scope, int i, ls_node *x, int64_t channels,
                        const ls_conv2d_config *config)
 {
-    ls_scope(g, "%s%d", scope, i);
+    ls_scope_begin(g, "%s%d", scope, i);
     x = conv_norm(g, x, channels, config);
     ls_scope_end(g);
     return x;
@@ -46,19 +46,21 @@ static ls_node *residual(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
 }
 
-static ls_status half_forward(const ls_op_call *call)
+static ls_status half_forward(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0];
     float *y = call->output;
-    for (int64_t i = 0; i < ls_shape_count(&call->output_spec.shape); i++) y[i] = 0.5f * x[i];
+    for (int64_t i = 0; i < ls_shape_element_count(&call->output_spec.shape); i++)
+        y[i] = 0.5f * x[i];
     return LS_OK;
 }
 
-static ls_status half_backward(const ls_op_call *call)
+static ls_status half_backward(const ls_custom_op_call *call)
 {
     const float *dy = call->output_gradient;
     float *dx = call->input_gradients[0];
-    for (int64_t i = 0; i < ls_shape_count(&call->output_spec.shape); i++) dx[i] = 0.5f * dy[i];
+    for (int64_t i = 0; i < ls_shape_element_count(&call->output_spec.shape); i++)
+        dx[i] = 0.5f * dy[i];
     return LS_OK;
 }
 
@@ -73,11 +75,11 @@ static ls_node *mixed(ls_graph *g, ls_node *x, const void *options)
     x = ls_avg_pool(g, ls_relu(g, scoped(g, "c", 2, x, 8, &kernel3)),
                     &(ls_pool_config){ .kernel = 2 });
     x = ls_pad_channels(g, x, 12);
-    x = ls_op(g, "half", 1, &x,
-              &(ls_op_config){ .kind = "half",
-                               .output = { LS_F32, ls_node_shape(x) },
-                               .forward = half_forward,
-                               .backward = half_backward });
+    x = ls_custom_op(g, "half", 1, &x,
+                     &(ls_custom_op_config){ .kind = "half",
+                                             .output = { LS_F32, ls_node_shape(x) },
+                                             .forward = half_forward,
+                                             .backward = half_backward });
     x = ls_relu(g, ls_batch_norm(g, "last.bn", x, NULL));
     return ls_linear(g, "fc", ls_flatten(g, x), CLASSES, NULL);
 }
@@ -103,13 +105,13 @@ static run open_limited(ls_model_fn model, const void *options, ls_precision pre
                   .seed = 4, .threads = threads, .memory_limit_bytes = limit_bytes }) };
     r.net = ls_net_build(r.ctx, model, options,
                          &(ls_net_config){ .input = { .image = spec },
-                                           .loss = { LS_CROSS_ENTROPY },
+                                           .loss = { LS_LOSS_CROSS_ENTROPY },
                                            .precision = precision,
                                            .recompute = recompute });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f });
-    r.batch = (ls_batch){ .images = ls_tensor_from(r.ctx, LS_U8, spec.shape, pixels),
-                          .labels = ls_tensor_from(r.ctx, LS_I32, LS_SHAPE(BATCH),
-                                                   (const int32_t[BATCH]){ 1, 3, 0, 2 }),
+    r.batch = (ls_batch){ .images = ls_tensor_from_data(r.ctx, LS_U8, spec.shape, pixels),
+                          .labels = ls_tensor_from_data(r.ctx, LS_I32, LS_SHAPE(BATCH),
+                                                        (const int32_t[BATCH]){ 1, 3, 0, 2 }),
                           .n = BATCH };
     return r;
 }
@@ -168,7 +170,7 @@ static void check_equal(run *a, run *b)
 
 static size_t arena_bytes(const run *r)
 {
-    return ls_net_memory_plan(r->net).arena_bytes;
+    return ls_net_memory_usage(r->net).arena_bytes;
 }
 
 /* ---- Tests ---- */
@@ -335,7 +337,7 @@ START_TEST(chains_are_bounded)
 }
 END_TEST
 
-/* Programs without a backward part have nothing to compute again; frozen norms keep nothing. */
+/* Programs without a backward pass have nothing to compute again; frozen norms keep nothing. */
 START_TEST(frozen_and_evaluated)
 {
     run kept = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_NONE, 1);
@@ -367,7 +369,7 @@ START_TEST(misuse)
     ls_context *ctx = ls_context_open(NULL);
     ck_assert_ptr_null(ls_net_build(ctx, residual, &(int){ 1 },
                                     &(ls_net_config){ .input = { .image = images },
-                                                      .loss = { LS_CROSS_ENTROPY },
+                                                      .loss = { LS_LOSS_CROSS_ENTROPY },
                                                       .recompute = (ls_recompute)7 }));
     expect_error(ctx, LS_ERR_INVALID, "config.recompute is 7");
     ls_context_close(&ctx);

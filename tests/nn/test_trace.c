@@ -39,7 +39,7 @@ static side open(int threads, bool blocked)
     if (blocked) bend_layouts(s.ctx, LS__OP_CONV2D);
     const ls_net_config config = {
         .input = { .image = { LS_U8, LS_SHAPE(N, SIZE, SIZE, 3) }, .n_classes = CLASSES },
-        .loss = { LS_CROSS_ENTROPY },
+        .loss = { LS_LOSS_CROSS_ENTROPY },
         .precision = precision,
     };
     s.net = ls_net_build(s.ctx, model, NULL, &config);
@@ -231,7 +231,7 @@ static int count_elements(int64_t out[MOST_OPS])
     int n = 0;
     begin(&a);
     for (; n < MOST_OPS && ls__net_step_op(a.net, &op); n++) {
-        out[n] = ls__net_fault_elements(a.net, &op);
+        out[n] = ls__net_injectable_elements(a.net, &op);
         ck_assert_int_eq(ls__net_step_next(a.net), LS_OK);
     }
     ls_context_close(&a.ctx);
@@ -250,8 +250,8 @@ START_TEST(a_fault_hits_one_element)
     for (int target = 0; target < n_ops; target++) {
         if (n_elements[target] == 0) continue;
         side a = open(1, true), b = open(2, true);
-        const ls__fault fault = { .op = target, .element = n_elements[target] * 2 / 3 };
-        ls__net_set_fault(b.net, &fault);
+        const ls__injected_fault fault = { .op = target, .element = n_elements[target] * 2 / 3 };
+        ls__net_set_injected_fault(b.net, &fault);
         begin(&a);
         begin(&b);
         for (int i = 0; i <= target; i++) {
@@ -274,10 +274,10 @@ START_TEST(a_fault_hits_one_element)
 }
 END_TEST
 
-static void expect_refusal(ls__fault fault, const char *part)
+static void expect_refusal(ls__injected_fault fault, const char *part)
 {
     side a = open_side(1);
-    ls__net_set_fault(a.net, &fault);
+    ls__net_set_injected_fault(a.net, &fault);
     ck_assert_int_eq(ls_net_step(a.net, a.opt, &a.batch, 0.1), LS_ERR_INVALID);
     ck_assert_msg(strstr(ls_context_message(a.ctx), part), "%s", ls_context_message(a.ctx));
     ls_context_close(&a.ctx);
@@ -285,17 +285,18 @@ static void expect_refusal(ls__fault fault, const char *part)
 
 START_TEST(faults_that_cannot_be_are_refused)
 {
-    expect_refusal((ls__fault){ .op = 1000 }, "the step has");
-    expect_refusal((ls__fault){ .op = 0, .element = N * SIZE * SIZE * 3 }, "copy 'input'");
-    expect_refusal((ls__fault){ .op = 0, .element = -1 }, "element -1");
-    expect_refusal((ls__fault){ .op = 1 }, "'label', which writes 0"); /* integers */
+    expect_refusal((ls__injected_fault){ .op = 1000 }, "the step has");
+    expect_refusal((ls__injected_fault){ .op = 0, .element = N * SIZE * SIZE * 3 }, "copy 'input'");
+    expect_refusal((ls__injected_fault){ .op = 0, .element = -1 }, "element -1");
+    expect_refusal((ls__injected_fault){ .op = 1 }, "'label', which has 0 elements"); /* integers */
 }
 END_TEST
 
 START_TEST(a_fault_belongs_to_one_step)
 {
     side a = open_side(1), b = open_side(1);
-    ls__net_set_fault(b.net, &(ls__fault){ .epoch = 1, .step = 1, .op = 2, .element = 5 });
+    ls__net_set_injected_fault(
+        b.net, &(ls__injected_fault){ .epoch = 1, .step = 1, .op = 2, .element = 5 });
     static const struct {
         int64_t epoch, step;
         bool same;

@@ -42,7 +42,7 @@ static setting open_setting(which kind, ls_precision precision, ls_loss_scale_co
     setting s = { .ctx = ls_context_open(&(ls_context_config){ .seed = 2, .threads = 1 }) };
     s.net = ls_net_build(s.ctx, model, NULL,
                          &(ls_net_config){ .input = { .image = { LS_F32, shape } },
-                                           .loss = { LS_CROSS_ENTROPY },
+                                           .loss = { LS_LOSS_CROSS_ENTROPY },
                                            .precision = precision,
                                            .loss_scale = scale });
     s.opt = open_optimizer(s.net, kind);
@@ -61,7 +61,7 @@ static void take_step(setting *s, bool in_pieces)
     if (in_pieces) {
         ls_net_feed(s->net, "input", s->batch.images);
         ls_net_feed(s->net, "label", s->batch.labels);
-        ls_net_forward(s->net, LS_TRAIN);
+        ls_net_forward(s->net, LS_MODE_TRAIN);
         ls_net_backward(s->net);
         ls_optimizer_step(s->opt, 0.01);
     } else {
@@ -200,7 +200,8 @@ START_TEST(optimizers_that_take_turns)
     for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
         const ls_tensor *tensor = ls_net_parameter_at(s.net, i).value;
         const float *values = ls_tensor_data_const(tensor);
-        for (int64_t j = 0; j < ls_tensor_count(tensor); j++) ck_assert(isfinite(values[j]));
+        for (int64_t j = 0; j < ls_tensor_element_count(tensor); j++)
+            ck_assert(isfinite(values[j]));
     }
     ls_context_close(&s.ctx);
 }
@@ -237,7 +238,8 @@ START_TEST(the_scale_has_a_floor)
         const ls_parameter_info parameter = ls_net_parameter_at(s.net, i);
         const float *x = ls_tensor_data(parameter.value);
         for (int64_t j = 0;
-             parameter.kind != LS_PARAMETER_BUFFER && j < ls_tensor_count(parameter.value); j++)
+             parameter.kind != LS_PARAMETER_BUFFER && j < ls_tensor_element_count(parameter.value);
+             j++)
             ck_assert_msg(isfinite(x[j]), "%s[%lld] is %g", parameter.name, (long long)j,
                           (double)x[j]);
     }
@@ -258,7 +260,7 @@ START_TEST(norms_are_unscaled)
     for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
         const ls_tensor *gradient = ls_net_parameter_at(s.net, i).gradient;
         const float *g = gradient ? ls_tensor_data_const(gradient) : NULL;
-        for (int64_t j = 0; g && j < ls_tensor_count(gradient); j++)
+        for (int64_t j = 0; g && j < ls_tensor_element_count(gradient); j++)
             squares += (double)g[j] * (double)g[j];
     }
     ck_assert_msg(fabs(sqrt(squares) / 256 - norm) <= 1e-6 * norm, "%g, norm %g",
@@ -284,18 +286,22 @@ START_TEST(misuse)
         { LS_PRECISION_F32, { 1024 }, false, LS_ERR_INVALID, "loss_scale is set; f32 has none" },
         { LS_PRECISION_BF16, { 0, 5 }, false, LS_ERR_INVALID, "loss_scale is set; bf16 has none" },
         { LS_PRECISION_F16, { 4 }, true, LS_ERR_INVALID, "loss_scale is set; inference has none" },
-        { LS_PRECISION_F16, { 3 }, false, LS_ERR_INVALID, "initial is 3, wanted a power of two" },
-        { LS_PRECISION_F16, { 0.5f }, false, LS_ERR_INVALID, "initial is 0.5, wanted" },
-        { LS_PRECISION_F16, { 0x1p25f }, false, LS_ERR_INVALID, "initial is 3.35544e+07, wanted" },
-        { LS_PRECISION_F16, { -2 }, false, LS_ERR_INVALID, "initial is -2, wanted" },
-        { LS_PRECISION_F16, { NAN }, false, LS_ERR_INVALID, "initial is nan, wanted" },
-        { LS_PRECISION_F16, { 0, -1 }, false, LS_ERR_INVALID, "growth_interval is -1, wanted" },
+        { LS_PRECISION_F16, { 3 }, false, LS_ERR_INVALID, "initial is 3, expected a power of two" },
+        { LS_PRECISION_F16, { 0.5f }, false, LS_ERR_INVALID, "initial is 0.5, expected" },
+        { LS_PRECISION_F16,
+          { 0x1p25f },
+          false,
+          LS_ERR_INVALID,
+          "initial is 3.35544e+07, expected" },
+        { LS_PRECISION_F16, { -2 }, false, LS_ERR_INVALID, "initial is -2, expected" },
+        { LS_PRECISION_F16, { NAN }, false, LS_ERR_INVALID, "initial is nan, expected" },
+        { LS_PRECISION_F16, { 0, -1 }, false, LS_ERR_INVALID, "growth_interval is -1, expected" },
         { LS_PRECISION_F16, { 0, 1 << 25 }, false, LS_ERR_INVALID, "growth_interval is 33554432" },
     };
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(N, SIDE, SIDE, 3) } },
-                                 .loss = { LS_CROSS_ENTROPY },
+                                 .loss = { LS_LOSS_CROSS_ENTROPY },
                                  .precision = cases[i].precision,
                                  .loss_scale = cases[i].scale,
                                  .inference = cases[i].inference };
@@ -314,7 +320,7 @@ START_TEST(nets_without_a_scale)
         ls_net *net = ls_net_build(
             ctx, model, NULL,
             &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(N, 6, 6, 3) } },
-                              .loss = { LS_CROSS_ENTROPY },
+                              .loss = { LS_LOSS_CROSS_ENTROPY },
                               .precision = inference ? LS_PRECISION_F16 : LS_PRECISION_BF16,
                               .inference = inference });
         ck_assert_ptr_nonnull(net);

@@ -31,7 +31,7 @@ static setting open_setting(const ls_allocator *allocator)
     s.net = ls_net_build(
         s.ctx, model, NULL,
         &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(8, 4) }, .n_classes = 3 },
-                          .loss = { LS_CROSS_ENTROPY } });
+                          .loss = { LS_LOSS_CROSS_ENTROPY } });
     s.images = ls_tensor_open(s.ctx, LS_F32, LS_SHAPE(8, 4));
     s.labels = ls_tensor_open(s.ctx, LS_I32, LS_SHAPE(8));
     ls_tensor_random_normal(s.images, 1, 0, 1);
@@ -43,7 +43,7 @@ static void make_gradients(setting *s)
 {
     ls_net_feed(s->net, "input", s->images);
     ls_net_feed(s->net, "label", s->labels);
-    ls_net_forward(s->net, LS_TRAIN);
+    ls_net_forward(s->net, LS_MODE_TRAIN);
     ls_net_backward(s->net);
     expect_ok(s->ctx);
 }
@@ -65,7 +65,8 @@ START_TEST(decay_spares_biases_and_norms)
     for (int weights_only = 0; weights_only < 2; weights_only++) {
         setting s = open_setting(NULL);
         ls_optimizer *opt = ls_sgd(
-            s.net, &(ls_sgd_config){ .weight_decay = 0.5f, .decay = (ls_decay)weights_only });
+            s.net, &(ls_sgd_config){ .weight_decay = 0.5f,
+                                     .weight_decay_scope = (ls_weight_decay_scope)weights_only });
         for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++)
             if (ls_net_parameter_at(s.net, i).kind != LS_PARAMETER_BUFFER)
                 ls_tensor_fill(ls_net_parameter_at(s.net, i).value, 1);
@@ -78,7 +79,7 @@ START_TEST(decay_spares_biases_and_norms)
             if (parameter.kind == LS_PARAMETER_BUFFER) continue;
             const bool decays = !weights_only || parameter.kind == LS_PARAMETER_WEIGHT;
             const float *value = ls_tensor_data_const(parameter.value);
-            for (int64_t j = 0; j < ls_tensor_count(parameter.value); j++)
+            for (int64_t j = 0; j < ls_tensor_element_count(parameter.value); j++)
                 ck_assert_msg(value[j] == (decays ? 0.875f : 1.0f), "%s: %g", parameter.name,
                               (double)value[j]);
         }
@@ -92,7 +93,8 @@ START_TEST(segments_are_merged_over_gaps)
     setting s = open_setting(NULL);
     const ls_optimizer *all = ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.1f });
     ls_optimizer *some =
-        ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.1f, .decay = LS_DECAY_WEIGHTS });
+        ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.1f,
+                                           .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS });
     expect_ok(s.ctx);
     ck_assert_int_eq(all->n_segments, 1);
     ck_assert_int_eq(all->segments[0].offset, 0);
@@ -152,8 +154,7 @@ START_TEST(gaps_stay_zero)
         ls_adamw(s.net, &(ls_adam_config){ .weight_decay = 0.3f, .clip_norm = 0.1f });
     for (int i = 0; i < 5; i++) ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
     const ls__net_blocks blocks = ls__net_get_blocks(s.net);
-    float *const all[] = { blocks.values, blocks.gradients, ls__optimizer_state_block(opt, 0),
-                           ls__optimizer_state_block(opt, 1) };
+    float *const all[] = { blocks.values, blocks.gradients, opt->states[0], opt->states[1] };
     bool used[MAX_ELEMENTS] = { false };
     for (int64_t i = 0; i < blocks.n_parameters; i++)
         for (int64_t j = 0; j < blocks.parameters[i].count; j++)
@@ -210,15 +211,15 @@ START_TEST(each_backward_pass_serves_one_update)
     ck_assert_int_ne(ls_optimizer_gradient_norm(opt, &norm), LS_OK);
     expect_error(s.ctx, LS_ERR_INVALID, "no step has been done");
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
-    expect_error(s.ctx, LS_ERR_INVALID, "ls_net_backward makes them");
+    expect_error(s.ctx, LS_ERR_INVALID, "call ls_net_backward first");
     make_gradients(&s);
     ck_assert_int_eq(ls_optimizer_step(opt, 0.1), LS_OK);
     ck_assert_int_eq(ls_optimizer_step_count(opt), 1);
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
-    expect_error(s.ctx, LS_ERR_INVALID, "ls_net_backward makes them");
+    expect_error(s.ctx, LS_ERR_INVALID, "call ls_net_backward first");
     ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
-    expect_error(s.ctx, LS_ERR_INVALID, "ls_net_backward makes them");
+    expect_error(s.ctx, LS_ERR_INVALID, "call ls_net_backward first");
     ck_assert_int_eq(ls_optimizer_step_count(opt), 2);
     ls_context_close(&s.ctx);
 }
@@ -234,7 +235,7 @@ START_TEST(wrong_rates_change_nothing)
     static const double wrong[] = { -1, NAN, INFINITY, 1e31 };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_ne(ls_optimizer_step(opt, wrong[i]), LS_OK);
-        expect_error(s.ctx, LS_ERR_INVALID, "wanted >= 0 and finite");
+        expect_error(s.ctx, LS_ERR_INVALID, "expected >= 0 and finite");
     }
     ck_assert_int_eq(ls_optimizer_step(opt, 0), LS_OK); /* a rate of 0 is none of them */
     copy_values(&s, after);
@@ -250,7 +251,7 @@ START_TEST(wrong_configs_are_refused)
         ls_sgd_config config;
         const char *part;
     } sgd[] = {
-        { { .momentum = -0.5f }, "ls_sgd: momentum is -0.5, wanted a number of at least 0" },
+        { { .momentum = -0.5f }, "ls_sgd: momentum is -0.5, expected a number of at least 0" },
         { { .momentum = NAN }, "momentum is nan" },
         { { .weight_decay = -1e-4f }, "weight_decay is -9.99999975e-05" },
         { { .momentum = 0.9f, .dampening = -1 }, "dampening is -1" },
@@ -258,7 +259,9 @@ START_TEST(wrong_configs_are_refused)
         { { .nesterov = true }, "nesterov requires momentum above 0 (got 0)" },
         { { .nesterov = true, .momentum = 0.9f, .dampening = 0.25f }, "no dampening (got 0.25)" },
         { { .clip_norm = INFINITY }, "clip_norm is inf" },
-        { { .decay = (ls_decay)2 }, "decay is 2" }
+        { { .clip_value = -1 }, "clip_value is -1, expected a number of at least 0" },
+        { { .ema_decay = 1 }, "ema_decay is 1, expected at least 0 and below 1" },
+        { { .weight_decay_scope = (ls_weight_decay_scope)2 }, "weight_decay_scope is 2" }
     };
     for (size_t i = 0; i < sizeof sgd / sizeof sgd[0]; i++) {
         ck_assert_ptr_null(ls_sgd(s.net, &sgd[i].config));
@@ -267,16 +270,28 @@ START_TEST(wrong_configs_are_refused)
     static const struct {
         ls_adam_config config;
         const char *part;
-    } adam[] = { { { .beta1 = 1 }, "ls_adamw: beta1 is 1, wanted at least 0 and below 1" },
+    } adam[] = { { { .beta1 = 1 }, "ls_adamw: beta1 is 1, expected at least 0 and below 1" },
                  { { .beta2 = -0.1f }, "beta2 is -0.1" },
                  { { .beta2 = NAN }, "beta2 is nan" },
                  { { .epsilon = -1e-8f }, "epsilon is -9.99999994e-09" },
-                 { { .epsilon = LS_ZERO }, "epsilon is 0, wanted a number above 0" },
+                 { { .epsilon = LS_ZERO }, "epsilon is 0, expected a number above 0" },
                  { { .weight_decay = -1 }, "weight_decay is -1" } };
     for (size_t i = 0; i < sizeof adam / sizeof adam[0]; i++) {
         ck_assert_ptr_null(ls_adamw(s.net, &adam[i].config));
         expect_error(s.ctx, LS_ERR_INVALID, adam[i].part);
     }
+    static const struct {
+        ls_rmsprop_config config;
+        const char *part;
+    } rmsprop[] = { { { .alpha = 1 }, "ls_rmsprop: alpha is 1, expected at least 0 and below 1" },
+                    { { .epsilon = LS_ZERO }, "epsilon is 0, expected a number above 0" },
+                    { { .momentum = -1 }, "momentum is -1" },
+                    { { .clip_value = NAN }, "clip_value is nan" } };
+    for (size_t i = 0; i < sizeof rmsprop / sizeof rmsprop[0]; i++) {
+        ck_assert_ptr_null(ls_rmsprop(s.net, &rmsprop[i].config));
+        expect_error(s.ctx, LS_ERR_INVALID, rmsprop[i].part);
+    }
+    ck_assert_ptr_null(ls_rmsprop(NULL, NULL));
     ck_assert_ptr_null(ls_sgd(NULL, NULL));
     ck_assert_ptr_null(ls_adam(NULL, NULL));
     ls_net *net = ls_net_build(
@@ -297,7 +312,11 @@ START_TEST(states_can_be_looked_at)
     ck_assert_str_eq(ls_optimizer_state_name(adam, 1), "exp_avg_sq");
     ck_assert_str_eq(ls_optimizer_state_name(adam, 2), "");
     ck_assert_str_eq(ls_optimizer_name(adam), "adam");
-    ck_assert_int_eq(ls_tensor_count(ls_optimizer_state(adam, 1, "a.weight")), 20);
+    ck_assert_int_eq(ls_tensor_element_count(ls_optimizer_state(adam, 1, "a.weight")), 20);
+    ls_optimizer *rmsprop = ls_rmsprop(s.net, &(ls_rmsprop_config){ .momentum = 0.9f });
+    ck_assert_int_eq(ls_optimizer_state_count(rmsprop), 2);
+    ck_assert_str_eq(ls_optimizer_state_name(rmsprop, 0), "square_avg");
+    ck_assert_str_eq(ls_optimizer_state_name(rmsprop, 1), "momentum");
     ck_assert_ptr_null(ls_optimizer_state(plain, 0, "a.weight"));
     expect_error(s.ctx, LS_ERR_INVALID, "state 0 of 0 of sgd");
     ck_assert_ptr_null(ls_optimizer_state(adam, 0, "norm.running_mean"));
@@ -311,6 +330,102 @@ START_TEST(states_can_be_looked_at)
 }
 END_TEST
 
+START_TEST(groups_without_effect_are_refused)
+{
+    static const struct {
+        ls_parameter_group groups[2];
+        int n;
+        ls_status status;
+        const char *part;
+    } wrong[] = {
+        { { { "d.*", 2 } },
+          1,
+          LS_ERR_NOT_FOUND,
+          "group 'd.*': the net has no parameter whose name" },
+        { { { "*.running_mean", 2 } }, 1, LS_ERR_NOT_FOUND, "no parameter whose name matches" },
+        { { { "c.bias", 2 }, { "c.*", 3 } }, 2, LS_ERR_INVALID, "belong to later groups" },
+        { { { "c.*" } }, 1, LS_ERR_INVALID, "'c.*' has no effect: it sets neither" },
+        { { { "c.*", -1 } }, 1, LS_ERR_INVALID, "lr_scale of a group is -1" },
+        { { { "c.*", 1, NAN } }, 1, LS_ERR_INVALID, "weight_decay of a group is nan" },
+        { { { "*.bias", 1, 0.1f } }, 1, LS_ERR_INVALID, "weight_decay_scope excludes" },
+        { { { NULL, 1 } }, 1, LS_ERR_INVALID, "pattern is NULL" },
+        { { { "c.*", 2 } }, 0, LS_ERR_INVALID, "n_groups is 0, but groups is set" },
+        { { { "c.*", 2 } }, -1, LS_ERR_INVALID, "n_groups is -1" },
+    };
+    setting s = open_setting(NULL);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_ptr_null(
+            ls_sgd(s.net, &(ls_sgd_config){ .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS,
+                                            .groups = wrong[i].groups,
+                                            .n_groups = wrong[i].n }));
+        expect_error(s.ctx, wrong[i].status, wrong[i].part);
+    }
+    ck_assert_ptr_null(ls_adam(s.net, &(ls_adam_config){ .n_groups = 1 }));
+    expect_error(s.ctx, LS_ERR_INVALID, "n_groups is 1, but groups is NULL");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+/* Buffers are averaged, frozen parameters stay, and the weights come back to the bit. */
+START_TEST(averages_are_exchanged)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .ema_decay = 0.9f });
+    float before[MAX_ELEMENTS], after[MAX_ELEMENTS], mean[2][7], frozen[2][20];
+    ls_net_freeze(s.net, "a.weight");
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    const int64_t n = copy_values(&s, before);
+    for (int k = 0; k < 2; k++) {
+        ls_tensor_read(ls_net_parameter(s.net, "norm.running_mean"), mean[k], sizeof mean[k]);
+        ls_tensor_read(ls_net_parameter(s.net, "a.weight"), frozen[k], sizeof frozen[k]);
+        ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    }
+    ck_assert_int_ne(memcmp(mean[0], mean[1], sizeof mean[0]), 0);
+    ck_assert(mean[1][0] != 0); /* the initial value */
+    ck_assert_int_eq(memcmp(frozen[0], frozen[1], sizeof frozen[0]), 0);
+    copy_values(&s, after);
+    ck_assert_int_eq(memcmp(before, after, (size_t)n * sizeof *before), 0);
+
+    ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    copy_values(&s, after);
+    ck_assert_int_ne(memcmp(before, after, (size_t)n * sizeof *before), 0);
+    ck_assert_int_ne(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    expect_error(s.ctx, LS_ERR_INVALID, "ls_net_step: the net holds the moving averages");
+    ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
+    expect_error(s.ctx, LS_ERR_INVALID, "ls_optimizer_step: the net holds the moving averages");
+    const ls_training_state state = { .net = s.net, .optimizer = opt };
+    ck_assert_int_ne(ls_checkpoint_save(&state, "none"), LS_OK);
+    expect_error(s.ctx, LS_ERR_INVALID, "ls_checkpoint_save: the net holds the moving averages");
+    ls_optimizer *plain = ls_sgd(s.net, NULL);
+    ck_assert_int_ne(ls_optimizer_swap_ema(plain), LS_OK);
+    expect_error(s.ctx, LS_ERR_INVALID, "has no ema_decay");
+    ck_assert_int_eq(ls_optimizer_swap_ema(NULL), LS_ERR_EARLIER);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+/* Before the first update the averages are the weights, also those that were loaded late. */
+START_TEST(averages_begin_with_the_weights)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .ema_decay = 0.9f });
+    ls_tensor *weight = ls_net_parameter(s.net, "a.weight");
+    static float loaded[20], averages[20];
+    for (int i = 0; i < 20; i++) loaded[i] = (float)i;
+    ck_assert_int_eq(ls_tensor_write(weight, loaded, sizeof loaded), LS_OK);
+    ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(weight, averages, sizeof averages), LS_OK);
+    ck_assert_int_eq(memcmp(loaded, averages, sizeof loaded), 0);
+    ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    ck_assert_int_eq(ls_net_step(s.net, opt, &s.batch, 0.1), LS_OK);
+    ck_assert_int_eq(ls_tensor_write(weight, loaded, sizeof loaded), LS_OK);
+    ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    ck_assert_int_eq(ls_tensor_read(weight, averages, sizeof averages), LS_OK);
+    ck_assert_int_ne(memcmp(loaded, averages, sizeof loaded), 0);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
 START_TEST(every_allocation_failing)
 {
     int n_failed = 0;
@@ -320,7 +435,10 @@ START_TEST(every_allocation_failing)
         setting s = open_setting(&a.allocator);
         expect_ok(s.ctx);
         a.fail_at = atomic_load(&a.n_requests) + n;
-        ls_optimizer *opt = ls_adam(s.net, &(ls_adam_config){ .clip_norm = 1 });
+        const ls_parameter_group group = { "c.*", 2 };
+        ls_optimizer *opt = ls_adam(
+            s.net, &(ls_adam_config){
+                       .clip_norm = 1, .ema_decay = 0.9f, .groups = &group, .n_groups = 1 });
         const bool failed = failing_allocator_failed(&a);
         if (!opt) expect_error(s.ctx, LS_ERR_MEMORY, "");
         n_failed += !opt;
@@ -337,5 +455,7 @@ int main(void)
     return RUN_SUITE("optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
                      frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
                      each_backward_pass_serves_one_update, wrong_rates_change_nothing,
-                     wrong_configs_are_refused, states_can_be_looked_at, every_allocation_failing);
+                     wrong_configs_are_refused, states_can_be_looked_at,
+                     groups_without_effect_are_refused, averages_are_exchanged,
+                     averages_begin_with_the_weights, every_allocation_failing);
 }

@@ -28,7 +28,7 @@ void parity_hashed(const char *name, int64_t n, float scale, float shift, float 
 void parity_fill(ls_tensor *tensor, const char *name, float scale, float shift)
 {
     ck_assert_msg(tensor != NULL, "no tensor for '%s'", name);
-    parity_hashed(name, ls_tensor_count(tensor), scale, shift, ls_tensor_data(tensor));
+    parity_hashed(name, ls_tensor_element_count(tensor), scale, shift, ls_tensor_data(tensor));
 }
 
 double parity_compare(const char *what, int64_t n, const float *a, const float *b, double tolerance)
@@ -69,8 +69,9 @@ double parity_check(ls_tensor_file *file, const char *name, const ls_tensor *our
                   ls_shape_text(&spec.shape, b, sizeof(b)));
     ls_tensor *theirs = ls_tensor_file_load(file, name);
     ck_assert(theirs != NULL);
-    const double relative = parity_compare(name, ls_tensor_count(ours), ls_tensor_data_const(ours),
-                                           ls_tensor_data_const(theirs), tolerance);
+    const double relative =
+        parity_compare(name, ls_tensor_element_count(ours), ls_tensor_data_const(ours),
+                       ls_tensor_data_const(theirs), tolerance);
     ls_tensor_close(&theirs);
     return relative;
 }
@@ -81,7 +82,7 @@ double parity_check_projected(ls_tensor_file *file, const char *name, const char
     ls_spec spec;
     ck_assert_msg(ours != NULL, "%s: ours is missing", name);
     ck_assert_msg(ls_tensor_file_find(file, name, &spec), "no '%s' among the fixtures", name);
-    const int64_t n_projections = spec.shape.dims[0] - 1, n = ls_tensor_count(ours);
+    const int64_t n_projections = spec.shape.dims[0] - 1, n = ls_tensor_element_count(ours);
     float *theirs = calloc((size_t)n_projections + 1, sizeof(float));
     float *vector = calloc((size_t)n, sizeof(float));
     const float *x = ls_tensor_data_const(ours);

@@ -17,6 +17,7 @@ typedef struct one_case {
     int32_t config[N_CONFIG];
     float *weights; /* of the outputs in the loss */
     float *class_weights;
+    bool is_loss;
 } one_case;
 
 static const char *of(const one_case *c, const char *what)
@@ -28,20 +29,20 @@ static const char *of(const one_case *c, const char *what)
 
 /* ---- The loss: a sum of outputs, each times its weight ---- */
 
-static ls_status weigh(const ls_op_call *call)
+static ls_status weigh(const ls_custom_op_call *call)
 {
     const float *x = call->inputs[0], *weights = call->user;
     double sum = 0;
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)weights[i];
     *(float *)call->output = (float)sum;
     return LS_OK;
 }
 
-static ls_status weigh_backward(const ls_op_call *call)
+static ls_status weigh_backward(const ls_custom_op_call *call)
 {
     const float *weights = call->user;
-    const int64_t n = ls_shape_count(&call->input_specs[0].shape);
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
     for (int64_t i = 0; i < n; i++)
         call->input_gradients[0][i] = call->output_gradient[0] * weights[i];
     return LS_OK;
@@ -50,16 +51,16 @@ static ls_status weigh_backward(const ls_op_call *call)
 static ls_node *weighted_sum(ls_graph *g, ls_node *x, one_case *c)
 {
     const ls_shape shape = ls_node_shape(x);
-    const int64_t n = ls_shape_count(&shape);
+    const int64_t n = ls_shape_element_count(&shape);
     ck_assert_msg(n > 0, "%s: %s", c->name, ls_context_message(ls_graph_context(g)));
     c->weights = calloc((size_t)n, sizeof(float));
     parity_hashed(of(c, "weights"), n, 1, 0, c->weights);
-    const ls_op_config config = { .kind = "weighted sum",
-                                  .output = { LS_F32, LS_SHAPE(1) },
-                                  .forward = weigh,
-                                  .backward = weigh_backward,
-                                  .user = c->weights };
-    return ls_op(g, "sum", 1, &x, &config);
+    const ls_custom_op_config config = { .kind = "weighted sum",
+                                         .output = { LS_F32, LS_SHAPE(1) },
+                                         .forward = weigh,
+                                         .backward = weigh_backward,
+                                         .user = c->weights };
+    return ls_custom_op(g, "sum", 1, &x, &config);
 }
 
 /* ---- The ops ---- */
@@ -85,6 +86,17 @@ static ls_node *batch_norm(ls_graph *g, ls_node *x, one_case *c)
                                                         .momentum = (float)(v[5] * 1e-3) });
     if (v[7]) y = ls_add(g, y, residual(g, x));
     return v[6] ? ls_relu(g, y) : y;
+}
+
+static ls_node *layer_norm(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_layer_norm(g, "op", x, &(ls_layer_norm_config){ (float)(c->config[5] * 1e-6) });
+}
+
+static ls_node *group_norm(ls_graph *g, ls_node *x, one_case *c)
+{
+    return ls_group_norm(g, "op", x, c->config[4],
+                         &(ls_group_norm_config){ (float)(c->config[5] * 1e-6) });
 }
 
 static ls_node *linear(ls_graph *g, ls_node *x, one_case *c)
@@ -159,34 +171,79 @@ static ls_node *concat(ls_graph *g, ls_node *x, one_case *c)
     return ls_concat(g, n, parts);
 }
 
-/* The fixtures' logits are 4 times the input, so that the softmax is not flat. */
-static ls_status times_four(const ls_op_call *call)
+/* The input of some fixtures is scaled, so that softmax is not flat and functions saturate. */
+static ls_status scale(const ls_custom_op_call *call)
 {
-    const float *x = call->inputs[0];
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
-    for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = 4 * x[i];
+    const float *x = call->inputs[0], *by = call->user;
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
+    for (int64_t i = 0; i < n; i++) ((float *)call->output)[i] = *by * x[i];
     return LS_OK;
 }
 
-static ls_status times_four_backward(const ls_op_call *call)
+static ls_status scale_backward(const ls_custom_op_call *call)
 {
-    const int64_t n = ls_shape_count(&call->output_spec.shape);
-    for (int64_t i = 0; i < n; i++) call->input_gradients[0][i] = 4 * call->output_gradient[i];
+    const float *by = call->user;
+    const int64_t n = ls_shape_element_count(&call->output_spec.shape);
+    for (int64_t i = 0; i < n; i++) call->input_gradients[0][i] = *by * call->output_gradient[i];
     return LS_OK;
+}
+
+static float four = 4, eight = 8;
+
+static ls_node *times(ls_graph *g, ls_node *x, float *by)
+{
+    return ls_custom_op(g, "times", 1, &x,
+                        &(ls_custom_op_config){ .kind = "times",
+                                                .output = { LS_F32, ls_node_shape(x) },
+                                                .forward = scale,
+                                                .backward = scale_backward,
+                                                .user = by });
+}
+
+/* Functions without parameters. */
+static ls_node *function(ls_graph *g, ls_node *x, one_case *c)
+{
+    static const struct {
+        const char *name;
+        ls_node *(*append)(ls_graph *graph, ls_node *x);
+    } functions[] = { { "softmax/", ls_softmax },
+                      { "relu6/", ls_relu6 },
+                      { "tanh/", ls_tanh },
+                      { "silu/", ls_silu },
+                      { "gelu/", ls_gelu } };
+    int i = 0;
+    while (strncmp(c->name, functions[i].name, strlen(functions[i].name)) != 0) i++;
+    return functions[i].append(g, times(g, x, &eight));
+}
+
+static void make_class_weights(one_case *c)
+{
+    const int32_t *v = c->config;
+    c->is_loss = true;
+    if (!v[3]) return;
+    c->class_weights = calloc((size_t)v[1], sizeof(float));
+    parity_hashed(of(c, "class_weights"), v[1], 0.75f, 1, c->class_weights);
+}
+
+static ls_node *target_loss(ls_graph *g, ls_node *x, one_case *c)
+{
+    const int32_t *v = c->config;
+    make_class_weights(c);
+    x = times(g, x, &four);
+    ls_node *targets = ls_input(g, "targets", (ls_spec){ LS_F32, ls_node_shape(x) });
+    if (c->name[0] == 'm') return ls_mse(g, x, targets);
+    if (c->name[0] == 'b')
+        return ls_binary_cross_entropy(g, x, targets,
+                                       &(ls_binary_cross_entropy_config){ c->class_weights });
+    return ls_cross_entropy(g, x, targets,
+                            &(ls_cross_entropy_config){ (float)(v[2] / 1000.0), c->class_weights });
 }
 
 static ls_node *cross_entropy(ls_graph *g, ls_node *x, one_case *c)
 {
     const int32_t *v = c->config;
-    if (v[3]) {
-        c->class_weights = calloc((size_t)v[1], sizeof(float));
-        parity_hashed(of(c, "class_weights"), v[1], 0.75f, 1, c->class_weights);
-    }
-    x = ls_op(g, "times", 1, &x,
-              &(ls_op_config){ .kind = "times four",
-                               .output = { LS_F32, ls_node_shape(x) },
-                               .forward = times_four,
-                               .backward = times_four_backward });
+    make_class_weights(c);
+    x = times(g, x, &four);
     ls_node *labels = ls_input(g, "labels", (ls_spec){ LS_I32, LS_SHAPE(v[0]) });
     return ls_cross_entropy(g, x, labels,
                             &(ls_cross_entropy_config){ (float)(v[2] / 1000.0), c->class_weights });
@@ -202,11 +259,18 @@ typedef struct op_kind {
 static const op_kind kinds[] = {
     { .name = "conv2d", .build = conv2d, .n_dims = 4, .n_cases = 16 },
     { .name = "batch_norm", .build = batch_norm, .n_dims = 4, .n_cases = 7 },
+    { .name = "layer_norm", .build = layer_norm, .n_dims = 4, .n_cases = 2 },
+    { .name = "group_norm", .build = group_norm, .n_dims = 4, .n_cases = 4 },
     { .name = "linear", .build = linear, .n_dims = 2, .n_cases = 3 },
     { .name = "max_pool", .build = max_pool, .n_dims = 4, .n_cases = 3 },
     { .name = "avg_pool", .build = avg_pool, .n_dims = 4, .n_cases = 2 },
     { .name = "global_avg_pool", .build = global_avg_pool, .n_dims = 4, .n_cases = 1 },
     { .name = "relu", .build = relu, .n_dims = 4, .n_cases = 1 },
+    { .name = "softmax", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "relu6", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "tanh", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "silu", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "gelu", .build = function, .n_dims = 4, .n_cases = 1 },
     { .name = "flatten", .build = flatten, .n_dims = 4, .n_cases = 1 },
     { .name = "pad_channels", .build = pad_channels, .n_dims = 4, .n_cases = 1 },
     { .name = "add", .build = add, .n_dims = 4, .n_cases = 1 },
@@ -214,6 +278,9 @@ static const op_kind kinds[] = {
     { .name = "mul", .build = mul, .n_dims = 4, .n_cases = 2 },
     { .name = "concat", .build = concat, .n_dims = 4, .n_cases = 6 },
     { .name = "cross_entropy", .build = cross_entropy, .n_dims = 2, .n_cases = 6 },
+    { .name = "soft_cross_entropy", .build = target_loss, .n_dims = 2, .n_cases = 4 },
+    { .name = "binary_cross_entropy", .build = target_loss, .n_dims = 2, .n_cases = 2 },
+    { .name = "mse", .build = target_loss, .n_dims = 2, .n_cases = 1 },
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -231,9 +298,8 @@ static const op_kind *kind_of(const one_case *c)
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 {
     one_case *c = *(one_case *const *)options;
-    const bool is_loss = strncmp(c->name, "cross_entropy/", 14) == 0;
     ls_node *y = kind_of(c)->build(g, x, c);
-    ls_loss(g, "loss", is_loss ? y : weighted_sum(g, y, c), 1);
+    ls_loss(g, "loss", c->is_loss ? y : weighted_sum(g, y, c), 1);
     return y;
 }
 
@@ -251,7 +317,8 @@ static ls_shape input_shape(const one_case *c)
 static void feed(ls_context *ctx, ls_net *net, const one_case *c, const char *name)
 {
     ls_tensor *tensor = ls_tensor_open(ctx, LS_F32, input_shape(c));
-    parity_fill(tensor, of(c, name), 1, 0);
+    const bool targets = strcmp(name, "targets") == 0;
+    parity_fill(tensor, of(c, name), targets ? 0.5f : 1, targets ? 0.5f : 0);
     ck_assert_int_eq(ls_net_feed(net, name, tensor), LS_OK);
 }
 
@@ -259,6 +326,7 @@ static void feed_all(ls_context *ctx, ls_net *net, ls_tensor_file *file, const o
 {
     feed(ctx, net, c, "input");
     if (ls_tensor_file_find(file, of(c, "gradient.residual"), NULL)) feed(ctx, net, c, "residual");
+    if (kind_of(c)->build == target_loss) feed(ctx, net, c, "targets");
     if (ls_tensor_file_find(file, of(c, "labels"), NULL))
         ls_net_feed(net, "labels", parity_load(ctx, file, of(c, "labels")));
 }
@@ -266,7 +334,7 @@ static void feed_all(ls_context *ctx, ls_net *net, ls_tensor_file *file, const o
 /* Weights and biases as ops.py has them; a scale of batch norm and a variance are around 1. */
 static void set_parameters(ls_net *net, const one_case *c)
 {
-    const bool norm = strncmp(c->name, "batch_norm/", 11) == 0;
+    const bool norm = strstr(c->name, "_norm/") != NULL;
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         const ls_parameter_info e = ls_net_parameter_at(net, i);
         const char *name = e.name + strlen("op.");
@@ -284,12 +352,12 @@ static void check_case(ls_context *ctx, ls_tensor_file *file, one_case *c)
     ls_net *net = ls_net_build(ctx, model, &c, &net_config);
     ck_assert_msg(net != NULL, "%s: %s", c->name, ls_context_message(ctx));
     const bool has_residual = ls_tensor_file_find(file, of(c, "gradient.residual"), NULL);
-    ls_net_want_gradient(net, "input");
-    if (has_residual) ls_net_want_gradient(net, "residual");
+    ls_net_require_input_gradient(net, "input");
+    if (has_residual) ls_net_require_input_gradient(net, "residual");
     set_parameters(net, c);
 
     feed_all(ctx, net, file, c);
-    ls_net_forward(net, LS_TRAIN);
+    ls_net_forward(net, LS_MODE_TRAIN);
     parity_check(file, of(c, "output"), ls_net_output(net, "output"), tolerance);
     ck_assert_msg(ls_net_backward(net) == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
     parity_check(file, of(c, "gradient.input"), ls_net_input_gradient(net, "input"), tolerance);
@@ -304,7 +372,7 @@ static void check_case(ls_context *ctx, ls_tensor_file *file, one_case *c)
     }
     if (ls_tensor_file_find(file, of(c, "evaluated"), NULL)) {
         feed_all(ctx, net, file, c);
-        ls_net_forward(net, LS_EVAL);
+        ls_net_forward(net, LS_MODE_EVAL);
         parity_check(file, of(c, "evaluated"), ls_net_output(net, "output"), tolerance);
     }
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s: %s", c->name, ls_context_message(ctx));
@@ -319,7 +387,7 @@ static void check_kind(const char *kind, int wanted)
     ls_tensor_file *file = ls_tensor_file_open(ctx, parity_path("ops.safetensors"));
     ck_assert_msg(file != NULL, "%s", ls_context_message(ctx));
     int n = 0;
-    for (int64_t i = 0; i < ls_tensor_file_count(file); i++) {
+    for (int64_t i = 0; i < ls_tensor_file_tensor_count(file); i++) {
         const char *name = ls_tensor_file_name(file, i), *end = strstr(name, ".config");
         if (!end || strncmp(name, kind, strlen(kind)) != 0 || name[strlen(kind)] != '/') continue;
         one_case c = { 0 };

@@ -24,7 +24,7 @@ static void set_weights(ls_net *net)
         const ls_shape *shape = ls_tensor_shape(e.value);
         if (e.kind == LS_PARAMETER_BUFFER) continue;
         if (shape->n_dims == 4) {
-            const double fan_in = (double)(ls_tensor_count(e.value) / shape->dims[0]);
+            const double fan_in = (double)(ls_tensor_element_count(e.value) / shape->dims[0]);
             parity_fill(e.value, e.name, (float)sqrt(6.0 / fan_in), 0);
         } else if (shape->n_dims == 2) {
             parity_fill(e.value, e.name, (float)(1 / sqrt((double)shape->dims[1])), 0);
@@ -67,7 +67,7 @@ static ls_tensor *pixels(ls_context *ctx, const char *name, int64_t n)
 {
     ls_tensor *tensor = ls_tensor_open(ctx, LS_U8, LS_SHAPE(n, 32, 32, 3));
     ck_assert(tensor != NULL);
-    const int64_t count = ls_tensor_count(tensor);
+    const int64_t count = ls_tensor_element_count(tensor);
     float *drawn = calloc((size_t)count, sizeof(float));
     ck_assert(drawn != NULL);
     parity_hashed(name, count, 1, 0, drawn);
@@ -81,8 +81,8 @@ static ls_net *build(ls_context *ctx, ls_input_spec input)
 {
     input.n_classes = N_CLASSES;
     ls_net *net =
-        ls_net_build(ctx, ls_resnet18, &(ls_resnet_options){ .n_classes = N_CLASSES },
-                     &(ls_net_config){ .input = input, .loss = { .kind = LS_CROSS_ENTROPY } });
+        ls_net_build(ctx, ls_resnet18, &(ls_model_options){ .n_classes = N_CLASSES },
+                     &(ls_net_config){ .input = input, .loss = { .kind = LS_LOSS_CROSS_ENTROPY } });
     ck_assert_msg(net != NULL, "%s", ls_context_message(ctx));
     set_weights(net);
     return net;
@@ -106,10 +106,10 @@ START_TEST(gradients_match_pytorch)
     set_norm_biases(net, file);
     ls_tensor *images = ls_tensor_open(ctx, LS_F32, LS_SHAPE(batch, 32, 32, 3));
     parity_fill(images, "images", 2, 0);
-    ls_net_want_gradient(net, "input");
+    ls_net_require_input_gradient(net, "input");
     ls_net_feed(net, "input", images);
     ls_net_feed(net, "label", labels(ctx, "labels", batch));
-    ls_net_forward(net, LS_TRAIN);
+    ls_net_forward(net, LS_MODE_TRAIN);
     ls_net_backward(net);
     double loss = NAN;
     ck_assert_msg(ls_net_loss(net, &loss) == LS_OK, "%s", ls_context_message(ctx));

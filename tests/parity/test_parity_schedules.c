@@ -54,35 +54,46 @@ START_TEST(schedules_by_epoch)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "step_decay",
-          ls_schedule_step(ctx,
-                           &(ls_schedule_step_config){
-                               .lr = 0.1, .step_size = 6, .gamma = 0.3, .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_STEP,
+                                                       .lr = 0.1,
+                                                       .step_size = 6,
+                                                       .gamma = 0.3,
+                                                       .steps_per_epoch = STEPS }),
           false, NULL);
     check(ctx, "multi_step",
-          ls_schedule_multi_step(
-              ctx, &(ls_schedule_multi_step_config){ .lr = 0.1,
-                                                     .milestones = (const int[]){ 5, 9, 16 },
-                                                     .n_milestones = 3,
-                                                     .gamma = 0.2,
-                                                     .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_MULTI_STEP,
+                                                       .lr = 0.1,
+                                                       .milestones = (const int[]){ 5, 9, 16 },
+                                                       .n_milestones = 3,
+                                                       .gamma = 0.2,
+                                                       .steps_per_epoch = STEPS }),
           false, NULL);
     check(ctx, "exponential",
-          ls_schedule_exponential(ctx,
-                                  &(ls_schedule_exponential_config){
-                                      .lr = 0.1, .gamma = 0.85, .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_EXPONENTIAL,
+                                                       .lr = 0.1,
+                                                       .gamma = 0.85,
+                                                       .steps_per_epoch = STEPS }),
           false, NULL);
     check(ctx, "cosine_by_epoch",
-          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
-                                                                .min_lr = 1e-3,
-                                                                .epochs = EPOCHS,
-                                                                .steps_per_epoch = STEPS,
-                                                                .by_epoch = true }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE,
+                                                       .lr = 0.1,
+                                                       .min_lr = 1e-3,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS,
+                                                       .by_epoch = true }),
+          false, NULL);
+    check(ctx, "cosine_restarts_by_epoch",
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE_RESTARTS,
+                                                       .lr = 0.1,
+                                                       .t_0 = 6,
+                                                       .by_epoch = true }),
           false, NULL);
     check(ctx, "polynomial",
-          ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 0.1,
-                                                                        .power = 2,
-                                                                        .epochs = EPOCHS,
-                                                                        .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_POLYNOMIAL,
+                                                       .lr = 0.1,
+                                                       .power = 2,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
           false, NULL);
     ls_context_close(&ctx);
 }
@@ -92,35 +103,48 @@ START_TEST(schedules_by_step)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "cosine",
-          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
-                                                                .min_lr = 1e-3,
-                                                                .epochs = EPOCHS,
-                                                                .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE,
+                                                       .lr = 0.1,
+                                                       .min_lr = 1e-3,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
+          true, NULL);
+    check(ctx, "cosine_restarts",
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE_RESTARTS,
+                                                       .lr = 0.1,
+                                                       .min_lr = 1e-3,
+                                                       .t_0 = 3,
+                                                       .t_mult = 2,
+                                                       .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle",
-          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.1,
-                                                                      .epochs = EPOCHS,
-                                                                      .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                       .lr = 0.1,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle_own",
-          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
-                                                                      .pct_start = 0.25,
-                                                                      .div_factor = 10,
-                                                                      .final_div_factor = 100,
-                                                                      .epochs = EPOCHS,
-                                                                      .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                       .lr = 0.2,
+                                                       .pct_start = 0.25,
+                                                       .div_factor = 10,
+                                                       .final_div_factor = 100,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle_steep",
-          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
-                                                                      .pct_start = 0.005,
-                                                                      .epochs = EPOCHS,
-                                                                      .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                       .lr = 0.2,
+                                                       .pct_start = 0.005,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
           true, NULL);
     check(ctx, "one_cycle_rising",
-          ls_schedule_one_cycle(ctx, &(ls_schedule_one_cycle_config){ .max_lr = 0.2,
-                                                                      .pct_start = 0.99,
-                                                                      .epochs = EPOCHS,
-                                                                      .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                       .lr = 0.2,
+                                                       .pct_start = 0.99,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS }),
           true, NULL);
     ls_context_close(&ctx);
 }
@@ -130,30 +154,42 @@ START_TEST(schedules_with_warm_up)
 {
     ls_context *ctx = ls_context_open(NULL);
     check(ctx, "constant_warm_up",
-          ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 0.1,
-                                                                    .steps_per_epoch = STEPS,
-                                                                    .warmup = { 2, 0.01f } }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT,
+                                                       .lr = 0.1,
+                                                       .steps_per_epoch = STEPS,
+                                                       .warmup_epochs = 2,
+                                                       .warmup_start = 0.01 }),
           true, NULL);
     check(ctx, "cosine_warm_up",
-          ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
-                                                                .epochs = EPOCHS,
-                                                                .warmup_epochs = 2,
-                                                                .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE,
+                                                       .lr = 0.1,
+                                                       .epochs = EPOCHS,
+                                                       .warmup_epochs = 2,
+                                                       .steps_per_epoch = STEPS }),
+          true, NULL);
+    check(ctx, "cosine_restarts_warm_up",
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE_RESTARTS,
+                                                       .lr = 0.1,
+                                                       .t_0 = 1,
+                                                       .t_mult = 3,
+                                                       .steps_per_epoch = STEPS,
+                                                       .warmup_epochs = 2 }),
           true, NULL);
     check(ctx, "step_warm_up",
-          ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 0.1,
-                                                            .step_size = 5,
-                                                            .steps_per_epoch = STEPS,
-                                                            .warmup = { .epochs = 2 } }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_STEP,
+                                                       .lr = 0.1,
+                                                       .step_size = 5,
+                                                       .steps_per_epoch = STEPS,
+                                                       .warmup_epochs = 2 }),
           true, NULL);
-    check(
-        ctx, "polynomial_warm_up",
-        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 0.1,
-                                                                      .power = 0.9,
-                                                                      .epochs = EPOCHS,
-                                                                      .steps_per_epoch = STEPS,
-                                                                      .warmup = { .epochs = 2 } }),
-        true, NULL);
+    check(ctx, "polynomial_warm_up",
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_POLYNOMIAL,
+                                                       .lr = 0.1,
+                                                       .power = 0.9,
+                                                       .epochs = EPOCHS,
+                                                       .steps_per_epoch = STEPS,
+                                                       .warmup_epochs = 2 }),
+          true, NULL);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -164,33 +200,38 @@ START_TEST(plateau_listens_to_the_same_metrics)
     float metrics[60];
     parity_hashed("metrics", 60, 0.05f, 1, metrics);
     check(ctx, "plateau_min",
-          ls_schedule_reduce_on_plateau(
-              ctx,
-              &(ls_schedule_plateau_config){
-                  .lr = 0.1, .gamma = 0.5, .patience = 3, .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                                       .lr = 0.1,
+                                                       .gamma = 0.5,
+                                                       .patience = 3,
+                                                       .steps_per_epoch = STEPS }),
           false, metrics);
     check(ctx, "plateau_max",
-          ls_schedule_reduce_on_plateau(ctx,
-                                        &(ls_schedule_plateau_config){ .lr = 0.1,
-                                                                       .min_lr = 1e-3,
-                                                                       .gamma = 0.3,
-                                                                       .patience = 2,
-                                                                       .cooldown = 2,
-                                                                       .threshold = 1e-2,
-                                                                       .maximize = true,
-                                                                       .steps_per_epoch = STEPS }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                                       .lr = 0.1,
+                                                       .min_lr = 1e-3,
+                                                       .gamma = 0.3,
+                                                       .patience = 2,
+                                                       .cooldown = 2,
+                                                       .threshold = 1e-2,
+                                                       .maximize = true,
+                                                       .steps_per_epoch = STEPS }),
           false, metrics);
     float negative[60];
     for (int i = 0; i < 60; i++) negative[i] = -metrics[i];
     metrics[0] = metrics[9] = INFINITY;
     metrics[1] = metrics[7] = metrics[8] = NAN;
     check(ctx, "plateau_infinite",
-          ls_schedule_reduce_on_plateau(
-              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.5, .patience = LS_NONE }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                                       .lr = 0.1,
+                                                       .gamma = 0.5,
+                                                       .patience = LS_ZERO_INT }),
           false, metrics);
     check(ctx, "plateau_negative",
-          ls_schedule_reduce_on_plateau(
-              ctx, &(ls_schedule_plateau_config){ .lr = 0.1, .gamma = 0.7, .patience = 1 }),
+          ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                                       .lr = 0.1,
+                                                       .gamma = 0.7,
+                                                       .patience = 1 }),
           false, negative);
     ls_context_close(&ctx);
 }

@@ -13,6 +13,9 @@ cd "$work"
 ln -s "$build" build
 ln -s "$source/scripts" scripts
 build/lockstep demo-data photos --train 16 --val 2 >/dev/null
+ln -s photos/train unsplit
+build/lockstep train --data-dir photos --model resnet18 --image-size 64 -b 8 --steps 1 --out pretrained >/dev/null 2>&1
+mv pretrained/last.safetensors resnet18-f37072fd.pth # the content tells the format
 photo=$(find photos/val -name '*.jpg' | sort | awk 'NR == 1') # head would break the pipe
 cp "$photo" my_photo.jpg
 
@@ -28,9 +31,9 @@ while IFS= read -r command; do
     'cmake --preset '*) grep -q "\"name\": \"${command##* }\"" "$source/CMakePresets.json" && continue ;;
   esac
   echo "+ $command"
-  eval "$(sed -E 's/--epochs [0-9]+/--epochs 1/; s/(demo-data [a-z]+)$/\1 --train 16 --val 2/' <<<"$command")"
+  eval "$(sed -E 's/--epochs [0-9]+/--epochs 1/; s/--recipe [a-z]+/& --epochs 1 --image-size 64/; s/(demo-data [a-z]+)$/\1 --train 16 --val 2/' <<<"$command")"
   n=$((n + 1))
-done < <(block sh)
+done < <(block sh | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta') # joins continued lines
 [ "$n" -ge 10 ] || { echo "only $n commands found in README.md"; exit 1; }
 
 # Links to files must not dangle.

@@ -5,7 +5,8 @@ import os
 import torchvision
 
 here = os.path.dirname(os.path.abspath(__file__))
-for name in ["resnet18", "resnet50"]:
+for name in ["resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "mobilenet_v2",
+             "vgg16_bn"]:
     model = getattr(torchvision.models, name)()
     with open(os.path.join(here, "..", "models", name + ".txt"), "w") as out:
         for key, value in model.state_dict().items():

@@ -2,7 +2,7 @@
 
 A case is KIND/NAME. KIND/NAME.config holds the integers from which tests/parity/test_ops.c builds the same small net;
 inputs and parameters are hashed from their names. The loss is the output's sum weighted by hashed numbers, but for
-cross_entropy, which is a loss itself.
+the ops that are losses themselves.
 """
 import numpy as np
 import torch
@@ -62,6 +62,20 @@ def batch_norm(name, n, h, w, c, epsilon=1e-5, momentum=0.1, relu=False, add=Fal
     case.put("evaluated", normalise(False))
 
 
+def group_norm(name, n, h, w, c, groups, epsilon=1e-5):
+    """groups 0: layer norm."""
+    shape = (n, h, w, c) if h else (n, c)
+    kind = "group_norm" if groups else "layer_norm"
+    case = Case(f"{kind}/{name}", [n, h, w, c, groups, round(epsilon * 1e6)], shape)
+    weight, bias = case.leaf("weight", (c,), 0.5, 1), case.leaf("bias", (c,))
+    if not groups:
+        case.finish(F.layer_norm(case.input, (c,), weight, bias, epsilon))
+    elif h:
+        case.finish(to_nhwc(F.group_norm(to_nchw(case.input), groups, weight, bias, epsilon)))
+    else:
+        case.finish(F.group_norm(case.input, groups, weight, bias, epsilon))
+
+
 def linear(name, n, c, out, bias=True):
     case = Case("linear/" + name, [n, c, out, bias], (n, c))
     weight = case.leaf("weight", (out, c), 0.5)
@@ -112,6 +126,24 @@ def cross_entropy(name, n, k, smoothing=0.0, weighted=False, every=0):
     case.put("labels", labels.astype(np.int32))
 
 
+def target_loss(name, n, k, function, smoothing=0.0, weighted=False):
+    """A loss of targets in [0, 1); those of soft_cross_entropy are not divided by their sum, as PyTorch allows."""
+    case = Case(name, [n, k, round(smoothing * 1000), weighted], (n, k))
+    targets = torch.tensor(hashed(case.name + ".targets", (n, k), 0.5, 0.5), dtype=torch.float64)
+    weights = torch.tensor(hashed(case.name + ".class_weights", (k,), 0.75, 1), dtype=torch.float64) if weighted else None
+    case.finish(function(case.input * 4, targets, weights).reshape(1), is_loss=True)
+
+
+def soft_cross_entropy(name, n, k, smoothing=0.0, weighted=False):
+    target_loss("soft_cross_entropy/" + name, n, k, lambda x, t, w: F.cross_entropy(
+        x, t, w, label_smoothing=float(np.float32(smoothing))), smoothing, weighted)
+
+
+def binary_cross_entropy(name, n, k, weighted=False):
+    target_loss("binary_cross_entropy/" + name, n, k,
+                lambda x, t, w: F.binary_cross_entropy_with_logits(x, t, pos_weight=w), weighted=weighted)
+
+
 conv2d("1x1", 2, 5, 7, 16, 24, (1, 1))
 conv2d("1x1_stride2", 2, 8, 8, 32, 16, (1, 1), (2, 2))
 conv2d("1x1_bias", 3, 4, 4, 5, 7, (1, 1), bias=True)
@@ -137,6 +169,13 @@ batch_norm("add", 4, 4, 4, 16, add=True)
 batch_norm("add_relu", 4, 6, 5, 32, relu=True, add=True)
 batch_norm("add_relu_odd", 5, 3, 3, 7, momentum=0.5, relu=True, add=True)
 
+group_norm("image", 2, 4, 5, 24, 0, epsilon=1e-6)
+group_norm("matrix", 6, 0, 0, 20, 0)
+group_norm("plain", 3, 4, 5, 24, 4)
+group_norm("one_group", 3, 4, 5, 10, 1, epsilon=1e-3)
+group_norm("instances", 2, 5, 5, 6, 6)
+group_norm("matrix", 6, 0, 0, 20, 5)
+
 linear("bias", 8, 48, 10)
 linear("no_bias", 5, 33, 17, bias=False)
 linear("wide", 16, 128, 96)
@@ -150,6 +189,9 @@ pool("avg_pool", "2", 2, 8, 8, 5, 2, 2, 0)
 plain("global_avg_pool", (3, 7, 5, 24), lambda x: x.mean((1, 2)))
 plain("relu", (2, 5, 5, 9), torch.relu)
 plain("sigmoid", (2, 5, 5, 9), lambda x: torch.sigmoid(x))
+for kind, function in (("relu6", F.relu6), ("tanh", torch.tanh), ("silu", F.silu), ("gelu", F.gelu)):
+    plain(kind, (2, 5, 5, 9), lambda x, function=function: function(x * 8))
+plain("softmax", (2, 3, 4, 10), lambda x: F.softmax(x * 8, -1))
 plain("flatten", (3, 4, 5, 6), lambda x: x.flatten(1))
 plain("pad_channels", (2, 4, 3, 6), lambda x: F.pad(x, (0, 5)))  # 5 more, as test_ops.c
 add(2, 5, 4, 16)
@@ -168,5 +210,13 @@ cross_entropy("weights", 9, 7, weighted=True)
 cross_entropy("weights_smoothing", 16, 7, smoothing=0.2, weighted=True)
 cross_entropy("ignored", 15, 5, every=4)
 cross_entropy("ignored_weights_smoothing", 15, 12, smoothing=0.1, weighted=True, every=3)
+
+soft_cross_entropy("plain", 12, 10)
+soft_cross_entropy("smoothing", 12, 10, smoothing=0.1)
+soft_cross_entropy("weights", 9, 7, weighted=True)
+soft_cross_entropy("weights_smoothing", 16, 37, smoothing=0.2, weighted=True)
+binary_cross_entropy("plain", 12, 10)
+binary_cross_entropy("weights", 9, 37, weighted=True)
+target_loss("mse/plain", 9, 21, lambda x, t, w: F.mse_loss(x, t))
 
 save("ops.safetensors", results)

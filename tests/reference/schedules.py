@@ -63,6 +63,8 @@ record("multi_step", 0.1, lambda o: schedulers.MultiStepLR(o, [5, 9, 16], 0.2), 
 record("exponential", 0.1, lambda o: schedulers.ExponentialLR(o, 0.85), EPOCHS)
 record("cosine", 0.1, lambda o: schedulers.CosineAnnealingLR(o, EPOCHS * STEPS, 1e-3), EPOCHS * STEPS)
 record("cosine_by_epoch", 0.1, lambda o: schedulers.CosineAnnealingLR(o, EPOCHS, 1e-3), EPOCHS)
+record("cosine_restarts", 0.1, lambda o: schedulers.CosineAnnealingWarmRestarts(o, 3 * STEPS, 2, 1e-3), EPOCHS * STEPS)
+record("cosine_restarts_by_epoch", 0.1, lambda o: schedulers.CosineAnnealingWarmRestarts(o, 6), EPOCHS)
 record("polynomial", 0.1, lambda o: schedulers.PolynomialLR(o, EPOCHS, 2.0), EPOCHS)
 record("one_cycle", 0.1 / 25, lambda o: schedulers.OneCycleLR(o, 0.1, EPOCHS * STEPS), EPOCHS * STEPS)
 record("one_cycle_own", 0.2 / 10, lambda o: schedulers.OneCycleLR(
@@ -71,6 +73,7 @@ record("one_cycle_steep", 0.2 / 25, lambda o: schedulers.OneCycleLR(o, 0.2, EPOC
 record("one_cycle_rising", 0.2 / 25, lambda o: schedulers.OneCycleLR(o, 0.2, EPOCHS * STEPS, pct_start=0.99), EPOCHS * STEPS)
 after_warm_up("constant_warm_up", 0.1, lambda o: schedulers.ConstantLR(o, 1.0), 1)
 after_warm_up("cosine_warm_up", 0.1, lambda o: schedulers.CosineAnnealingLR(o, (EPOCHS - 2) * STEPS), 1)
+after_warm_up("cosine_restarts_warm_up", 0.1, lambda o: schedulers.CosineAnnealingWarmRestarts(o, STEPS, 3), 1)
 after_warm_up("step_warm_up", 0.1, lambda o: schedulers.StepLR(o, 5, 0.1), STEPS)
 after_warm_up("polynomial_warm_up", 0.1, lambda o: schedulers.PolynomialLR(o, EPOCHS - 2, 0.9), STEPS)
 plateau("plateau_min", 0.1, hashed("metrics", (60,), 0.05, 1), patience=3, factor=0.5)

@@ -25,8 +25,9 @@ static ls_optimizer *open_optimizer(ls_net *net, const options *o)
     case SGD:
         return ls_sgd(net, &(ls_sgd_config){ .momentum = o->momentum,
                                              .weight_decay = 5e-4f,
-                                             .decay = LS_DECAY_WEIGHTS,
-                                             .clip_norm = 1 });
+                                             .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS,
+                                             .clip_norm = 1,
+                                             .accumulate = o->accumulate });
     case ADAM: return ls_adam(net, &(ls_adam_config){ .weight_decay = 1e-3f });
     case ADAMW: return ls_adamw(net, NULL);
     default: return ls_sgd(net, NULL);
@@ -58,18 +59,23 @@ run open_run(const options *o)
     for (int i = 0; i < N_SAMPLES; i++) labels[i] = i % o->n_classes;
     ls_dataset *data = ls_dataset_from_memory(r.ctx, pixels, LS_SHAPE(N_SAMPLES, SIDE, SIDE, 3),
                                               labels, o->n_classes);
-    r.state.loader = ls_loader_open(
-        data,
-        &(ls_loader_config){
-            .batch = o->batch, .shuffle = true, .crop = SIDE, .crop_padding = 1, .flip = 0.5f });
+    r.state.loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = o->batch,
+                                                               .shuffle = true,
+                                                               .crop = SIDE,
+                                                               .crop_padding = 1,
+                                                               .flip_probability = 0.5f });
     r.state.net = ls_net_build(r.ctx, model, &o->n_classes,
-                               &(ls_net_config){ .input = ls_loader_spec(r.state.loader),
-                                                 .loss = { LS_CROSS_ENTROPY },
+                               &(ls_net_config){ .input = ls_loader_input_spec(r.state.loader),
+                                                 .loss = { LS_LOSS_CROSS_ENTROPY },
                                                  .precision = o->precision,
                                                  .loss_scale = { .initial = o->loss_scale } });
     r.state.optimizer = open_optimizer(r.state.net, o);
-    r.state.schedule = ls_schedule_reduce_on_plateau(
-        r.ctx, &(ls_schedule_plateau_config){ .lr = o->lr, .gamma = 0.3, .patience = LS_NONE });
+    r.state.schedule =
+        ls_schedule_open(r.ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU,
+                                                       .lr = o->lr,
+                                                       .gamma = 0.3,
+                                                       .patience = LS_ZERO_INT,
+                                                       .maximize = true });
     return r;
 }
 
@@ -103,7 +109,7 @@ void portray(const run *r, char out[PORTRAIT])
 {
     const ls_training_state *s = &r->state;
     char *at = out, *const end = out + PORTRAIT, hex[LS_DIGEST_TEXT_SIZE];
-    double state[LS_SCHEDULE_STATE];
+    double state[LS_SCHEDULE_STATE_SIZE];
     ls_digest digest;
     ls_schedule_get_state(s->schedule, state);
     at += snprintf(at, (size_t)(end - at), "%lld.%lld %a, %lld updates, %a %a %a %a\n",

@@ -22,7 +22,7 @@ typedef struct options {
     uint64_t seed;
     float momentum;
     double lr;
-    int64_t batch;
+    int64_t batch, accumulate;
     const ls_allocator *allocator;
 } options;
 extern const options usual;

@@ -40,9 +40,10 @@ typedef struct side_options {
     ls_recompute recompute;
     bool bent; /* bend_layouts */
     ls__op_kind blocked_kind;
-    bool other_pixel; /* the last pixel of sample 3 is another */
-    ls__fault fault;  /* with has_fault */
+    bool other_pixel;         /* the last pixel of sample 3 is another */
+    ls__injected_fault fault; /* with has_fault */
     bool has_fault;
+    float ema_decay;
     const ls_allocator *allocator;
 } side_options;
 
@@ -73,24 +74,27 @@ static inline opened_side open_side(const side_options *o)
     if (o->bent) bend_layouts(s.ctx, o->blocked_kind);
     ls_dataset *data = open_images(s.ctx, o->other_pixel);
     ls__compare_side *side = &s.side;
-    side->loader = ls_loader_open(data, &(ls_loader_config){ .batch = SIDE_BATCH,
+    side->loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = SIDE_BATCH,
                                                              .workers = o->workers,
                                                              .shuffle = true,
                                                              .crop = SIDE_CROP,
                                                              .crop_padding = 2,
-                                                             .flip = 0.5f,
+                                                             .flip_probability = 0.5f,
                                                              .seeding = o->seeding });
-    const ls_net_config config = { .input = ls_loader_spec(side->loader),
-                                   .loss = { LS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+    const ls_net_config config = { .input = ls_loader_input_spec(side->loader),
+                                   .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f },
                                    .recompute = o->recompute };
     side->net = ls_net_build(s.ctx, side_model, o->channels ? &o->channels : NULL, &config);
-    side->optimizer = ls_sgd(
-        side->net, &(ls_sgd_config){ .momentum = 0.9f, .weight_decay = 1e-4f, .clip_norm = 2 });
-    s.schedule = ls_schedule_step(
-        s.ctx, &(ls_schedule_step_config){ .lr = o->lr > 0 ? o->lr : 0.05, .step_size = 1 });
+    side->optimizer = ls_sgd(side->net, &(ls_sgd_config){ .momentum = 0.9f,
+                                                          .weight_decay = 1e-4f,
+                                                          .clip_norm = 2,
+                                                          .ema_decay = o->ema_decay });
+    s.schedule = ls_schedule_open(s.ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_STEP,
+                                                                .lr = o->lr > 0 ? o->lr : 0.05,
+                                                                .step_size = 1 });
     side->schedule = s.schedule;
     ck_assert_msg(ls_context_status(s.ctx) == LS_OK, "%s", ls_context_message(s.ctx));
-    if (o->has_fault) ls__net_set_fault(side->net, &o->fault);
+    if (o->has_fault) ls__net_set_injected_fault(side->net, &o->fault);
     return s;
 }
 

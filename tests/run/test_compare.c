@@ -91,19 +91,19 @@ static int count_elements(const side_options *options, int64_t out[MOST_OPS])
     int n = 0;
     for (; ls__net_step_op(s.side.net, &op); n++) {
         ck_assert_int_lt(n, MOST_OPS);
-        out[n] = ls__net_fault_elements(s.side.net, &op);
+        out[n] = ls__net_injectable_elements(s.side.net, &op);
         ck_assert_int_eq(ls__net_step_next(s.side.net), LS_OK);
     }
     ls_context_close(&s.ctx);
     return n;
 }
 
-static side_options any_executors(uint64_t *state)
+static side_options any_settings(uint64_t *state)
 {
     return (side_options){ .threads = 1 + (int)draw(state, 3), .workers = (int)draw(state, 3) };
 }
 
-static void expect_named(const pair *p, const ls__fault *fault, int faulty)
+static void expect_named(const pair *p, const ls__injected_fault *fault, int faulty)
 {
     const ls__finding *f = &p->finding;
     const ls__trace_op *op = &f->ops[faulty];
@@ -139,13 +139,14 @@ START_TEST(every_injection_that_shows_is_named)
         /* The last batch of an epoch is smaller: there the element may not exist. */
         const bool is_partial = step % side_steps_per_epoch() == side_steps_per_epoch() - 1;
         if (is_partial) continue;
-        side_options options[2] = { any_executors(&state), any_executors(&state) };
+        side_options options[2] = { any_settings(&state), any_settings(&state) };
         const int faulty = (int)draw(&state, 2);
         options[faulty].has_fault = true;
-        options[faulty].fault = (ls__fault){ .epoch = step / side_steps_per_epoch(),
-                                             .step = step % side_steps_per_epoch(),
-                                             .op = op,
-                                             .element = draw(&state, (uint32_t)n_elements[op]) };
+        options[faulty].fault =
+            (ls__injected_fault){ .epoch = step / side_steps_per_epoch(),
+                                  .step = step % side_steps_per_epoch(),
+                                  .op = op,
+                                  .element = draw(&state, (uint32_t)n_elements[op]) };
         write_run("faulty", &options[faulty]);
         const int64_t first = first_difference("clean", "faulty");
         n_silent += first < 0;
@@ -197,6 +198,29 @@ START_TEST(a_fault_in_the_momentum_is_traced_back)
 }
 END_TEST
 
+/* No run log shows the moving averages. The last op averages the buffers, too. */
+START_TEST(a_fault_in_an_average_is_traced_back)
+{
+    int64_t n_elements[MOST_OPS];
+    const side_options clean = { .threads = 1, .ema_decay = 0.5f };
+    const int last = count_elements(&clean, n_elements) - 1;
+    for (int i = 0; i < 2; i++) {
+        const int64_t element = i ? n_elements[last] - 16 : 0; /* of a buffer, of conv1.weight */
+        const side_options faulty = { .ema_decay = 0.5f,
+                                      .has_fault = true,
+                                      .fault = { .step = 1, .op = last, .element = element } };
+        pair p = compare_at(&clean, &faulty, 3);
+        ck_assert_int_eq(p.finding.found, LS__FOUND_EARLIER);
+        ck_assert_int_eq(p.finding.step, 2);
+        ck_assert_str_eq(p.finding.value.role, "moving average");
+        close_pair(&p);
+        p = find_difference(&clean, &faulty, 3);
+        expect_named(&p, &faulty.fault, 1);
+        close_pair(&p);
+    }
+}
+END_TEST
+
 START_TEST(clean_pairs_raise_no_alarm)
 {
     enum { PAIRS = 20 };
@@ -205,7 +229,7 @@ START_TEST(clean_pairs_raise_no_alarm)
     uint64_t state = 7;
     const char *record = path_in(dir, "a");
     for (int i = 0; i < PAIRS; i++) {
-        const side_options a = any_executors(&state), b = any_executors(&state);
+        const side_options a = any_settings(&state), b = any_settings(&state);
         pair p = { .sides = { open_side(&a), open_side(&b) } };
         for (int s = 0; s < 2; s++) {
             p.compared[s] = p.sides[s].side;
@@ -258,6 +282,7 @@ START_TEST(other_batches_are_told_by_their_first_image)
     ck_assert_int_eq(p.finding.found, LS__FOUND_BATCH);
     ck_assert_int_eq(p.finding.samples[0], 3);
     ck_assert_int_eq(p.finding.samples[1], 3);
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(p.finding.labels[i], 3 % SIDE_CLASSES);
     ck_assert_int_ge(p.finding.place, 0);
     ck_assert_int_eq(p.finding.value.shape.n_dims, 3);
     ck_assert_int_eq(p.finding.value.shape.dims[0], SIDE_CROP);
@@ -348,7 +373,7 @@ START_TEST(a_fault_in_a_reorder_is_named)
     blocked.has_fault = true;
     int n_named = 0;
     for (int op = 0; op < n_ops; op++) {
-        blocked.fault = (ls__fault){ .step = 1, .op = op, .element = n_elements[op] / 2 };
+        blocked.fault = (ls__injected_fault){ .step = 1, .op = op, .element = n_elements[op] / 2 };
         if (n_elements[op] == 0) continue;
         pair p = compare_at(&dense, &blocked, 1);
         expect_named(&p, &blocked.fault, 1);
@@ -446,9 +471,10 @@ int main(void)
 {
     return RUN_SUITE(
         "compare", every_injection_that_shows_is_named, a_fault_in_the_momentum_is_traced_back,
-        clean_pairs_raise_no_alarm, recomputed_ops_are_passed_by,
-        other_batches_are_told_by_their_first_image, other_rates_are_told, other_models_are_told,
-        other_weights_at_the_beginning_are_told, other_layouts_are_aligned,
-        a_fault_in_a_reorder_is_named, a_replay_that_departs_from_its_record_says_so,
-        ulps_count_representable_numbers, a_step_that_is_over_is_refused, no_memory_is_an_error);
+        a_fault_in_an_average_is_traced_back, clean_pairs_raise_no_alarm,
+        recomputed_ops_are_passed_by, other_batches_are_told_by_their_first_image,
+        other_rates_are_told, other_models_are_told, other_weights_at_the_beginning_are_told,
+        other_layouts_are_aligned, a_fault_in_a_reorder_is_named,
+        a_replay_that_departs_from_its_record_says_so, ulps_count_representable_numbers,
+        a_step_that_is_over_is_refused, no_memory_is_an_error);
 }

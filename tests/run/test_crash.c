@@ -42,15 +42,15 @@ static ls_status open_run(run *r, const char *dir)
     snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/last.safetensors", dir);
     snprintf(r->record_path, sizeof(r->record_path), "%s/run_log.txt", dir);
     r->ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 1 });
-    LS_TRY(ls__run_folder_lock(r->ctx, dir));
+    LS_TRY(ls__run_folder_lock(r->ctx, dir, NULL));
     const ls_input_spec input = { .image = { LS_F32, LS_SHAPE(BATCH, 6, 6, 3) }, .n_classes = 2 };
     ls_training_state *s = &r->state;
     s->net = ls_net_build(r->ctx, tiny, NULL,
-                          &(ls_net_config){ .input = input, .loss = { LS_CROSS_ENTROPY } });
+                          &(ls_net_config){ .input = input, .loss = { LS_LOSS_CROSS_ENTROPY } });
     s->optimizer = ls_sgd(s->net, &(ls_sgd_config){ .momentum = 0.9f });
     r->images = ls_tensor_open(r->ctx, LS_F32, LS_SHAPE(BATCH, 6, 6, 3));
     r->labels =
-        ls_tensor_from(r->ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 1, 1, 0 });
+        ls_tensor_from_data(r->ctx, LS_I32, LS_SHAPE(BATCH), (const int32_t[BATCH]){ 0, 1, 1, 0 });
     LS_TRY(ls_context_status(r->ctx));
     if (access(r->checkpoint, F_OK) == 0) LS_TRY(ls_checkpoint_load(s, r->checkpoint));
     LS_TRY(ls__metrics_open(r->ctx, dir, s->epoch, &r->metrics));

@@ -78,24 +78,29 @@ static void use_tensors(log_text *log, ls_context *ctx)
     put_bits(log, "text", text, strlen(text));
     uint8_t pixels[9 * 7 * 3];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 19);
-    ls_tensor *image = ls_tensor_from(ctx, LS_U8, LS_SHAPE(9, 7, 3), pixels);
+    ls_tensor *image = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(9, 7, 3), pixels);
     put_tensor(log, "resized", ls_image_resize(image, 5, 11));
 }
 
 static void use_schedules(log_text *log, ls_context *ctx)
 {
     ls_schedule *s[] = {
-        ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 0.1,
-                                                              .epochs = 9,
-                                                              .warmup_epochs = 2,
-                                                              .warmup_start = 0.03f,
-                                                              .steps_per_epoch = 7 }),
-        ls_schedule_one_cycle(
-            ctx,
-            &(ls_schedule_one_cycle_config){ .max_lr = 0.3, .epochs = 9, .steps_per_epoch = 7 }),
-        ls_schedule_polynomial(
-            ctx, &(ls_schedule_polynomial_config){ .lr = 0.1, .power = 0.9, .epochs = 9 }),
-        ls_schedule_step(ctx, &(ls_schedule_step_config){ .lr = 0.1, .step_size = 2 }),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE,
+                                                     .lr = 0.1,
+                                                     .epochs = 9,
+                                                     .warmup_epochs = 2,
+                                                     .warmup_start = 0.03,
+                                                     .steps_per_epoch = 7 }),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                     .lr = 0.3,
+                                                     .epochs = 9,
+                                                     .steps_per_epoch = 7 }),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_POLYNOMIAL,
+                                                     .lr = 0.1,
+                                                     .power = 0.9,
+                                                     .epochs = 9 }),
+        ls_schedule_open(
+            ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_STEP, .lr = 0.1, .step_size = 2 }),
     };
     for (int k = 0; k < 4; k++)
         for (int epoch = 0; epoch < 9; epoch++) {
@@ -112,7 +117,7 @@ static void use_loader(log_text *log, run *r)
     for (int workers = 0; workers < 2; workers++) {
         ls_dataset *data =
             ls_dataset_from_memory(r->ctx, pixels, LS_SHAPE(8, 20, 17, 3), labels, 4);
-        ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch = 8,
+        ls_loader *loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 8,
                                                                       .workers = workers,
                                                                       .crop = 9,
                                                                       .random_resized_crop = true,

@@ -16,17 +16,18 @@ typedef struct variant {
     uint64_t seed;
     int threads, workers;
     float dropout, epsilon, flip, smoothing, lr;
+    ls_loader_config augment;
     int label; /* of the first sample */
     bool other_output_name;
     ls_init init;
     const char *op_kind, *op_settings, *frozen;
-    bool op_learns;
+    bool op_learns, soft_targets;
     ls_parameter_kind parameter;
     ls_recompute recompute;
 } variant;
 
 /* An op whose callbacks nobody will call. */
-static ls_status nothing(const ls_op_call *call)
+static ls_status nothing(const ls_custom_op_call *call)
 {
     (void)call;
     return LS_OK;
@@ -35,12 +36,12 @@ static ls_status nothing(const ls_op_call *call)
 static ls_node *own_op(ls_graph *g, ls_node *x, const variant *v)
 {
     ls_node *inputs[] = { x, ls_parameter(g, "own.p", LS_SHAPE(8), v->parameter, LS_INIT_ONE) };
-    return ls_op(g, "own", 2, inputs,
-                 &(ls_op_config){ .kind = v->op_kind,
-                                  .output = { LS_F32, ls_node_shape(x) },
-                                  .forward = nothing,
-                                  .backward = v->op_learns ? nothing : NULL,
-                                  .settings = v->op_settings });
+    return ls_custom_op(g, "own", 2, inputs,
+                        &(ls_custom_op_config){ .kind = v->op_kind,
+                                                .output = { LS_F32, ls_node_shape(x) },
+                                                .forward = nothing,
+                                                .backward = v->op_learns ? nothing : NULL,
+                                                .settings = v->op_settings });
 }
 
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
@@ -64,21 +65,26 @@ static json_t *identity_of(const variant *v)
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = "cpu", .seed = v->seed, .threads = v->threads });
     ls_dataset *data = ls_dataset_from_memory(ctx, pixels, LS_SHAPE(N, SIDE, SIDE, 3), labels, 2);
-    ls_loader_config config = { .batch = 2, .workers = v->workers, .flip = v->flip };
+    ls_loader_config config = v->augment;
+    config.batch_size = 2;
+    config.workers = v->workers;
+    config.flip_probability = v->flip;
     ls_loader *loader = ls_loader_open(data, &config);
     ls_net *net = ls_net_build(
         ctx, model, v,
-        &(ls_net_config){ .input = ls_loader_spec(loader),
+        &(ls_net_config){ .input = ls_loader_input_spec(loader),
                           .recompute = v->recompute,
-                          .loss = { LS_CROSS_ENTROPY, .label_smoothing = v->smoothing } });
+                          .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = v->smoothing,
+                                    .soft_targets = v->soft_targets } });
     if (v->frozen) ls_net_freeze(net, v->frozen);
     ls_training_state state = { .net = net,
                                 .loader = loader,
                                 .validation = loader,
                                 .optimizer = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f }),
-                                .schedule = ls_schedule_constant(
-                                    ctx, &(ls_schedule_constant_config){ .lr = v->lr,
-                                                                         .steps_per_epoch = 3 }) };
+                                .schedule = ls_schedule_open(
+                                    ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT,
+                                                                .lr = v->lr,
+                                                                .steps_per_epoch = 3 }) };
     json_t *out = ls__identity_make(ctx, &state);
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
     ls_context_close(&ctx);
@@ -119,7 +125,7 @@ START_TEST(the_c_library_counts)
 }
 END_TEST
 
-START_TEST(executors_do_not_count)
+START_TEST(execution_settings_do_not_count)
 {
     variant v = usual;
     v.threads = 3;
@@ -147,20 +153,29 @@ START_TEST(epochs_of_schedules)
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     json_t *identity = NULL;
     ls_schedule *schedules[] = {
-        ls_schedule_cosine(ctx, &(ls_schedule_cosine_config){ .max_lr = 1,
-                                                              .epochs = 9,
-                                                              .warmup_epochs = 2,
-                                                              .steps_per_epoch = 3 }),
-        ls_schedule_polynomial(ctx, &(ls_schedule_polynomial_config){ .lr = 1,
-                                                                      .epochs = 9,
-                                                                      .warmup = { 2, 0.1 },
-                                                                      .steps_per_epoch = 3 }),
-        ls_schedule_one_cycle(
-            ctx, &(ls_schedule_one_cycle_config){ .max_lr = 1, .epochs = 9, .steps_per_epoch = 3 })
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_COSINE,
+                                                     .lr = 1,
+                                                     .epochs = 9,
+                                                     .warmup_epochs = 2,
+                                                     .steps_per_epoch = 3 }),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_POLYNOMIAL,
+                                                     .lr = 1,
+                                                     .epochs = 9,
+                                                     .warmup_epochs = 2,
+                                                     .warmup_start = 0.1,
+                                                     .steps_per_epoch = 3 }),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_ONE_CYCLE,
+                                                     .lr = 1,
+                                                     .epochs = 9,
+                                                     .steps_per_epoch = 3 })
     };
     for (int i = 0; i < 3; i++) ck_assert_str_eq(epochs_of(ctx, schedules[i], &identity), "9");
-    ls_schedule *constant = ls_schedule_constant(
-        ctx, &(ls_schedule_constant_config){ .lr = 1, .steps_per_epoch = 3, .warmup = { 2, 0.1 } });
+    ls_schedule *constant =
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT,
+                                                     .lr = 1,
+                                                     .steps_per_epoch = 3,
+                                                     .warmup_epochs = 2,
+                                                     .warmup_start = 0.1 });
     ck_assert_str_eq(epochs_of(ctx, constant, &identity), "0"); /* it never ends */
     json_decref(identity);
     ls_context_close(&ctx);
@@ -169,7 +184,7 @@ END_TEST
 
 START_TEST(all_that_decides_counts)
 {
-    enum { N_ALL = 14 };
+    enum { N_ALL = 24 };
     variant all[N_ALL];
     for (int i = 0; i < N_ALL; i++) all[i] = usual;
     all[0].seed = 1;
@@ -186,6 +201,16 @@ START_TEST(all_that_decides_counts)
     all[11].op_learns = false;
     all[12].parameter = LS_PARAMETER_BIAS; /* weight decay may pass over it */
     all[13].frozen = "f*";
+    all[14].augment.vertical_flip_probability = 0.5f;
+    all[15].augment.auto_augment = LS_AUTO_AUGMENT_RAND;
+    all[16].augment.brightness = 0.4f;
+    all[17].augment.contrast = 0.4f;
+    all[18].augment.saturation = 0.4f;
+    all[19].augment.hue = 0.1f;
+    all[20].augment.random_erase = 0.25f;
+    all[21].augment.mixup_alpha = 0.2f;
+    all[22].augment.cutmix_alpha = 1;
+    all[23].soft_targets = true;
     static const char *const starts[N_ALL] = { "seed is \"18446744073709551615\" there, \"1\" here",
                                                "data.digest is \"",
                                                "loader.flip is 0.5 there, 0.25 here",
@@ -199,7 +224,17 @@ START_TEST(all_that_decides_counts)
                                                "model.digest is \"",
                                                "model.digest is \"",
                                                "model.digest is \"",
-                                               "model.frozen is missing there, [\"fc.weight\"" };
+                                               "model.frozen is missing there, [\"fc.weight\"",
+                                               "loader.vertical_flip is missing there, 0.5 here",
+                                               "loader.auto_augment is missing there, 2 here",
+                                               "loader.brightness is missing there, 0.4 here",
+                                               "loader.contrast is missing there, 0.4 here",
+                                               "loader.saturation is missing there, 0.4 here",
+                                               "loader.hue is missing there, 0.1 here",
+                                               "loader.random_erase is missing there, 0.25 here",
+                                               "loader.mixup_alpha is missing there, 0.2 here",
+                                               "loader.cutmix_alpha is missing there, 1 here",
+                                               "model.digest is \"" };
     for (int i = 0; i < N_ALL; i++) {
         const char *text = compare_with_usual(&all[i]);
         ck_assert_msg(strncmp(text, starts[i], strlen(starts[i])) == 0, "%d: '%s'", i, text);
@@ -244,10 +279,11 @@ END_TEST
 START_TEST(settings_without_a_number_in_json)
 {
     ls_context *ctx = ls_context_open(NULL);
-    ls_schedule *schedule = ls_schedule_constant(ctx, &(ls_schedule_constant_config){ .lr = 1 });
-    schedule->base = INFINITY;
-    schedule->min_lr = NAN;
-    schedule->gamma = -INFINITY;
+    ls_schedule *schedule =
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT, .lr = 1 });
+    schedule->config.lr = INFINITY;
+    schedule->config.min_lr = NAN;
+    schedule->config.gamma = -INFINITY;
     json_t *identity = ls__identity_make(ctx, &(ls_training_state){ .schedule = schedule });
     ck_assert_msg(identity != NULL, "%s", ls_context_message(ctx));
     json_t *wanted = json_pack("{s:s, s:s, s:s, s:s}", "name", "constant", "lr", "inf", "min_lr",
@@ -261,7 +297,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("identity", the_c_library_counts, executors_do_not_count, epochs_of_schedules,
-                     all_that_decides_counts, differences_are_listed,
+    return RUN_SUITE("identity", the_c_library_counts, execution_settings_do_not_count,
+                     epochs_of_schedules, all_that_decides_counts, differences_are_listed,
                      settings_without_a_number_in_json);
 }

@@ -55,7 +55,7 @@ START_TEST(lines_come_back)
     write_record("a", 200);
     ck_assert_int_eq(size_of("a"), 200 * LINE);
     int64_t n;
-    ck_assert_int_eq(ls_run_log_count(ctx, path("a"), &n), LS_OK);
+    ck_assert_int_eq(ls_run_log_step_count(ctx, path("a"), &n), LS_OK);
     ck_assert_int_eq(n, 200);
     for (int i = 0; i < 200; i += 13) {
         const ls_step_digest wanted = digest_of((uint64_t)i);
@@ -148,17 +148,17 @@ START_TEST(wrong_records_are_refused)
     expect_error(ctx, LS_ERR_INVALID, "path");
     ck_assert_int_eq(ls_run_log_read(ctx, path("a"), 5, &digest), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "step 5");
-    ck_assert_int_eq(ls_run_log_count(ctx, dir, &n), LS_ERR_IO);
+    ck_assert_int_eq(ls_run_log_step_count(ctx, dir, &n), LS_ERR_IO);
     expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_int_eq(mkfifo(path("pipe"), 0600), 0); /* opening one waits for its other end */
-    ck_assert_int_eq(ls_run_log_count(ctx, path("pipe"), &n), LS_ERR_IO);
+    ck_assert_int_eq(ls_run_log_step_count(ctx, path("pipe"), &n), LS_ERR_IO);
     expect_error(ctx, LS_ERR_IO, "not a regular file");
     ck_assert_ptr_null(ls_run_log_open(ctx, path("pipe"), 0));
     expect_error(ctx, LS_ERR_IO, "not a regular file");
     /* a link is read, but not written */
     fclose(fopen(path("victim"), "w"));
     ck_assert_int_eq(symlink("victim", path("link")), 0);
-    ck_assert_int_eq(ls_run_log_count(ctx, path("link"), &n), LS_OK);
+    ck_assert_int_eq(ls_run_log_step_count(ctx, path("link"), &n), LS_OK);
     ck_assert_ptr_null(ls_run_log_open(ctx, path("link"), 0));
     expect_error(ctx, LS_ERR_IO, "link': a symbolic link; expected a regular file");
     ck_assert_int_eq(ls_run_log_append(NULL, &digest), LS_ERR_EARLIER);
@@ -198,10 +198,10 @@ static training open_training(const uint8_t *images)
     static const int32_t labels[N] = { 0, 1, 2, 0, 1, 2 };
     training t;
     ls_dataset *data = ls_dataset_from_memory(ctx, images, LS_SHAPE(N, SIDE, SIDE, 3), labels, 3);
-    t.loader = ls_loader_open(data, &(ls_loader_config){ .batch = 3, .shuffle = true });
-    t.net = ls_net_build(
-        ctx, model, NULL,
-        &(ls_net_config){ .input = ls_loader_spec(t.loader), .loss = { LS_CROSS_ENTROPY } });
+    t.loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = 3, .shuffle = true });
+    t.net = ls_net_build(ctx, model, NULL,
+                         &(ls_net_config){ .input = ls_loader_input_spec(t.loader),
+                                           .loss = { LS_LOSS_CROSS_ENTROPY } });
     t.optimizer = ls_sgd(t.net, &(ls_sgd_config){ .momentum = 0.9f });
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
     return t;

@@ -233,13 +233,13 @@ START_TEST(a_lock_is_a_regular_file)
     for (int i = 0; i < 4; i++) {
         remove(path(".lock"));
         ck_assert_int_eq(symlink(targets[i], path(".lock")), 0);
-        ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_IO);
+        ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_ERR_IO);
         expect_error(ctx, LS_ERR_IO, "': .lock: a symbolic link; expected a regular file");
     }
     ck_assert(!is_there("nowhere"));
     remove(path(".lock"));
     ck_assert_int_eq(mkfifo(path(".lock"), 0600), 0);
-    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_IO);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_ERR_IO);
     expect_error(ctx, LS_ERR_IO, ".lock: not a regular file");
 
     /* the folder itself may be a link */
@@ -247,7 +247,7 @@ START_TEST(a_lock_is_a_regular_file)
     remove(path(".lock"));
     snprintf(link_path, sizeof(link_path), "%s-link", dir);
     ck_assert_int_eq(symlink(dir, link_path), 0);
-    ck_assert_int_eq(ls__run_folder_lock(ctx, link_path), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, link_path, NULL), LS_OK);
     remove(link_path);
     end();
 }
@@ -343,14 +343,14 @@ START_TEST(one_process_at_a_time)
 {
     begin();
     ls_context *other = ls_context_open(NULL);
-    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
-    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_ERR_INVALID);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(other, dir, NULL), LS_ERR_INVALID);
     char wanted[256];
     snprintf(wanted, sizeof(wanted), "run folder '%s': another process is training there", dir);
     expect_error(other, LS_ERR_INVALID, wanted);
     ls_context_close(&ctx);
-    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_OK);
-    ck_assert_int_eq(ls__run_folder_lock(other, path("none")), LS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ls__run_folder_lock(other, dir, NULL), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(other, path("none"), NULL), LS_ERR_NOT_FOUND);
     expect_error(other, LS_ERR_NOT_FOUND, "");
     ls_context_close(&other);
     end();
@@ -366,16 +366,16 @@ START_TEST(killed_processes_leave_no_lock)
     const pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        if (ls__run_folder_lock(ctx, dir) != LS_OK || write(ready[1], "", 1) != 1) _exit(1);
+        if (ls__run_folder_lock(ctx, dir, NULL) != LS_OK || write(ready[1], "", 1) != 1) _exit(1);
         for (;;) pause();
     }
     close(ready[1]);
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
-    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_ERR_INVALID);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "");
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_OK);
     close(ready[0]);
     end();
 }
@@ -389,14 +389,14 @@ START_TEST(leftovers_are_removed_by_who_holds_the_folder)
     begin();
     for (int i = 0; i < 2; i++) fclose(fopen(path(left[i]), "w"));
     for (int i = 0; i < 4; i++) fclose(fopen(path(kept[i]), "w"));
-    ck_assert_int_eq(ls__run_folder_lock(ctx, dir), LS_OK);
+    ck_assert_int_eq(ls__run_folder_lock(ctx, dir, NULL), LS_OK);
     for (int i = 0; i < 2; i++) ck_assert(!is_there(left[i]));
     for (int i = 0; i < 4; i++) ck_assert(is_there(kept[i]));
 
     /* one that is refused touches nothing: that file may be just being written */
     ls_context *other = ls_context_open(NULL);
     fclose(fopen(path(left[0]), "w"));
-    ck_assert_int_eq(ls__run_folder_lock(other, dir), LS_ERR_INVALID);
+    ck_assert_int_eq(ls__run_folder_lock(other, dir, NULL), LS_ERR_INVALID);
     ck_assert(is_there(left[0]));
     ls_context_close(&other);
     end();

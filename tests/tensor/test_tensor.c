@@ -35,14 +35,14 @@ static void body_open_and_transfer(void)
     ls_tensor *zeros = ls_tensor_open(ctx, LS_I32, LS_SHAPE(2, 3));
     ck_assert_int_eq(ls_tensor_dtype(zeros), LS_I32);
     ck_assert(ls_shape_equal(ls_tensor_shape(zeros), &LS_SHAPE(2, 3)));
-    ck_assert_int_eq(ls_tensor_count(zeros), 6);
+    ck_assert_int_eq(ls_tensor_element_count(zeros), 6);
     ck_assert_uint_eq(ls_tensor_bytes(zeros), 24);
     int32_t host[6] = { 9, 9, 9, 9, 9, 9 };
     ck_assert_int_eq(ls_tensor_read(zeros, host, sizeof(host)), LS_OK);
     for (int i = 0; i < 6; i++) ck_assert_int_eq(host[i], 0);
 
     const int32_t numbers[6] = { 1, -2, 3, -4, 5, -6 };
-    ls_tensor *tensor = ls_tensor_from(ctx, LS_I32, LS_SHAPE(2, 3), numbers);
+    ls_tensor *tensor = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(2, 3), numbers);
     ck_assert_int_eq(ls_tensor_read(tensor, host, sizeof(host)), LS_OK);
     ck_assert_mem_eq(host, numbers, sizeof(host));
     ck_assert_int_eq(ls_tensor_write(zeros, numbers, sizeof(numbers)), LS_OK);
@@ -58,10 +58,10 @@ static void body_open_and_transfer(void)
     }
 
     ls_tensor *empty = ls_tensor_open(ctx, LS_F32, LS_SHAPE(4, 0));
-    ck_assert_int_eq(ls_tensor_count(empty), 0);
+    ck_assert_int_eq(ls_tensor_element_count(empty), 0);
     ck_assert_int_eq(ls_tensor_read(empty, NULL, 0), LS_OK);
     ck_assert_int_eq(ls_tensor_fill(empty, 1), LS_OK);
-    ck_assert_ptr_nonnull(ls_tensor_from(ctx, LS_F32, LS_SHAPE(0), NULL));
+    ck_assert_ptr_nonnull(ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(0), NULL));
 
     const int64_t n_blocks = ls_context_memory(ctx).n_blocks;
     ls_tensor_close(&tensor);
@@ -92,7 +92,7 @@ static void body_misuse(void)
     expect_error(ctx, LS_ERR_SHAPE, "fewer than 2^63 bytes");
     ck_assert_ptr_null(ls_tensor_open(ctx, LS_U8, LS_SHAPE(INT64_MAX)));
     expect_error(ctx, LS_ERR_MEMORY, "U8 [9223372036854775807]: out of device memory");
-    ck_assert_ptr_null(ls_tensor_from(ctx, LS_F32, LS_SHAPE(1), NULL));
+    ck_assert_ptr_null(ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(1), NULL));
     expect_error(ctx, LS_ERR_INVALID, "data is NULL");
     expect_failure(ls_tensor_read(a, host, 23), ctx, LS_ERR_INVALID,
                    "got 23 bytes, the tensor has 24");
@@ -106,8 +106,8 @@ static void body_misuse(void)
     expect_failure(ls_tensor_compare(a, c, &difference), ctx, LS_ERR_TYPE, "F32 and I32");
     expect_failure(ls_tensor_compare(a, a, NULL), ctx, LS_ERR_INVALID, "out is NULL");
     expect_failure(ls_tensor_digest(a, NULL), ctx, LS_ERR_INVALID, "out is NULL");
-    expect_failure(ls_tensor_random_uniform(c, 0, 0, 1), ctx, LS_ERR_TYPE, "I32, wanted F32");
-    expect_failure(ls_tensor_random_normal(c, 0, 0, 1), ctx, LS_ERR_TYPE, "I32, wanted F32");
+    expect_failure(ls_tensor_random_uniform(c, 0, 0, 1), ctx, LS_ERR_TYPE, "I32, expected F32");
+    expect_failure(ls_tensor_random_normal(c, 0, 0, 1), ctx, LS_ERR_TYPE, "I32, expected F32");
     expect_failure(ls_tensor_random_uniform(a, 0, 1, 1), ctx, LS_ERR_INVALID, "low 1, high 1");
     expect_failure(ls_tensor_random_uniform(a, 0, 0, NAN), ctx, LS_ERR_INVALID, "high nan");
     expect_failure(ls_tensor_random_uniform(a, 0, -3e38f, 3e38f), ctx, LS_ERR_INVALID,
@@ -175,7 +175,7 @@ END_TEST
 static void body_copy_and_cast(void)
 {
     const float numbers[6] = { 1.75f, -1.75f, 300.0f, 1e10f, NAN, 0.0f };
-    ls_tensor *source = ls_tensor_from(ctx, LS_F32, LS_SHAPE(6), numbers);
+    ls_tensor *source = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(6), numbers);
     ls_tensor *copy = ls_tensor_open(ctx, LS_F32, LS_SHAPE(6));
     float host[6];
     ck_assert_int_eq(ls_tensor_copy(copy, source), LS_OK);
@@ -302,8 +302,8 @@ static void body_compare(void)
     for (int i = 0; i < N; i++) a[i] = b[i] = (float)i;
     b[5000] += 3.0f;
     b[7000] -= 4.0f;
-    ls_tensor *x = ls_tensor_from(ctx, LS_F32, LS_SHAPE(N), a);
-    ls_tensor *y = ls_tensor_from(ctx, LS_F32, LS_SHAPE(N), b);
+    ls_tensor *x = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(N), a);
+    ls_tensor *y = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(N), b);
     ls_difference d;
     ck_assert_int_eq(ls_tensor_compare(x, y, &d), LS_OK);
     ck_assert_int_eq(d.n_different, 2);
@@ -331,8 +331,8 @@ static void body_compare(void)
         { { INFINITY, 1 }, { -INFINITY, 1 }, 1, INFINITY, INFINITY },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        ls_tensor *p = ls_tensor_from(ctx, LS_F32, LS_SHAPE(2), cases[i].a);
-        ls_tensor *q = ls_tensor_from(ctx, LS_F32, LS_SHAPE(2), cases[i].b);
+        ls_tensor *p = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2), cases[i].a);
+        ls_tensor *q = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2), cases[i].b);
         ck_assert_int_eq(ls_tensor_compare(p, q, &d), LS_OK);
         ck_assert_int_eq(d.n_different, cases[i].n_different);
         ck_assert_int_eq(d.first, cases[i].n_different ? 0 : -1);
@@ -341,8 +341,8 @@ static void body_compare(void)
     }
 
     const int64_t big[2] = { INT64_MAX, INT64_MIN }, near[2] = { INT64_MAX - 1, INT64_MIN };
-    ls_tensor *p = ls_tensor_from(ctx, LS_I64, LS_SHAPE(2), big);
-    ls_tensor *q = ls_tensor_from(ctx, LS_I64, LS_SHAPE(2), near);
+    ls_tensor *p = ls_tensor_from_data(ctx, LS_I64, LS_SHAPE(2), big);
+    ls_tensor *q = ls_tensor_from_data(ctx, LS_I64, LS_SHAPE(2), near);
     ck_assert_int_eq(ls_tensor_compare(p, q, &d), LS_OK);
     ck_assert_double_eq(d.max_absolute, 1.0);
     ck_assert_int_eq(d.n_different, 1);
@@ -356,7 +356,7 @@ END_TEST
 
 static ls_digest digest_of(ls_dtype dtype, ls_shape shape, const void *data)
 {
-    ls_tensor *tensor = ls_tensor_from(ctx, dtype, shape, data);
+    ls_tensor *tensor = ls_tensor_from_data(ctx, dtype, shape, data);
     ls_digest digest;
     ck_assert_int_eq(ls_tensor_digest(tensor, &digest), LS_OK);
     ls_tensor_close(&tensor);
@@ -388,7 +388,7 @@ END_TEST
 static void check_format(ls_dtype dtype, ls_shape shape, const void *data, const char *wanted)
 {
     char text[1000];
-    ls_tensor *tensor = ls_tensor_from(ctx, dtype, shape, data);
+    ls_tensor *tensor = ls_tensor_from_data(ctx, dtype, shape, data);
     ck_assert_int_eq(ls_tensor_format(tensor, text, sizeof(text)), (int)strlen(wanted));
     ck_assert_str_eq(text, wanted);
     ck_assert_int_eq(ls_tensor_format(tensor, NULL, 0), (int)strlen(wanted));
@@ -428,7 +428,7 @@ START_TEST(views_borrow_their_memory)
     float numbers[6] = { 1, 2, 3, 4, 5, 6 };
     ls_tensor view, *pointer = &view;
     ls__tensor_view(ctx, &view, LS_F32, LS_SHAPE(3, 2), numbers);
-    ck_assert_int_eq(ls_tensor_count(&view), 6);
+    ck_assert_int_eq(ls_tensor_element_count(&view), 6);
     ck_assert_uint_eq(ls_tensor_bytes(&view), sizeof(numbers));
     ck_assert_int_eq(ls_tensor_fill(&view, 7), LS_OK);
     ck_assert_float_eq(numbers[5], 7.0f);
@@ -445,7 +445,7 @@ static ls_status all_calls(void)
     ls_difference difference;
     ls_digest digest_out;
     char text[100];
-    ls_tensor *a = ls_tensor_from(ctx, LS_F32, LS_SHAPE(2, 2), host);
+    ls_tensor *a = ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(2, 2), host);
     ls_tensor *b = ls_tensor_open(ctx, LS_I32, LS_SHAPE(2, 2));
     ls_tensor *c = ls_tensor_open(ctx, LS_F32, LS_SHAPE(2, 2));
     ls_tensor_cast(b, a);

@@ -59,7 +59,7 @@ static ls_trainer_end run_once(const options *o, const ls_trainer_config *config
     expect_ok(r.ctx);
     ls_trainer_end end;
     ck_assert_int_eq(ls_trainer_run(trainer, &end), LS_OK);
-    *where = ls_trainer_where(trainer);
+    *where = ls_trainer_get_state(trainer);
     r.state.epoch = where->epoch;
     r.state.step = where->step;
     r.state.best = where->best;
@@ -84,14 +84,18 @@ static void read_run_file(const char *dir, const char *name, char out[8192])
     fclose(file);
 }
 
+/* With accumulate 4, of the 6 steps of an epoch, both interruptions are between two batches of an
+ * update. */
 START_TEST(a_stopped_run_resumes_to_the_same_bits)
 {
     static char whole[PORTRAIT], resumed[PORTRAIT], records[2][8192];
+    options o = usual;
+    o.accumulate = 4 * (int64_t)_i;
     char a[128], b[128];
     ls_trainer_state where;
     heard h = { 0 };
-    ls_trainer_config config = config_of(&h, dir_of("whole", a));
-    ck_assert_int_eq(run_once(&usual, &config, whole, &where), LS_TRAINER_DONE);
+    ls_trainer_config config = config_of(&h, dir_of(_i ? "whole4" : "whole", a));
+    ck_assert_int_eq(run_once(&o, &config, whole, &where), LS_TRAINER_DONE);
     ck_assert_int_eq(where.n_steps, EPOCHS * STEPS);
     ck_assert_int_eq(h.counts[LS_EVENT_STEP], EPOCHS * STEPS);
     ck_assert_int_eq(h.counts[LS_EVENT_EPOCH], EPOCHS);
@@ -100,19 +104,19 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     const ls_averages train = h.train;
 
     h = (heard){ .stop_after = STEPS + 2 }; /* in the second epoch, by the flag */
-    config = config_of(&h, dir_of("parts", b));
-    ck_assert_int_eq(run_once(&usual, &config, resumed, &where), LS_TRAINER_STOPPED);
+    config = config_of(&h, dir_of(_i ? "parts4" : "parts", b));
+    ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_INTERRUPTED);
     ck_assert_int_eq(where.n_steps, STEPS + 2);
     ck_assert_int_eq(where.averages.n_images, 2 * BATCH);
-    options o = usual;
     o.threads = 3;
     h = (heard){ 0 };
     config.resume = true;
     config.max_steps = 2 * STEPS + 1;
-    ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_HALTED);
+    ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_MAX_STEPS);
     ck_assert_int_eq(where.n_steps, 2 * STEPS + 1);
     config.max_steps = 0;
-    ck_assert_int_eq(run_once(&usual, &config, resumed, &where), LS_TRAINER_DONE);
+    o.threads = 1;
+    ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_DONE);
     ck_assert_str_eq(resumed, whole);
     ck_assert(h.train.loss == train.loss && h.train.top1 == train.top1);
     ck_assert_int_eq(h.train.n_images, N_SAMPLES);
@@ -120,8 +124,15 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     read_run_file(b, "run_log.txt", records[1]);
     ck_assert_str_eq(records[0], records[1]);
 
-    ck_assert_int_eq(run_once(&usual, &config, resumed, &where), LS_TRAINER_DONE); /* all is done */
+    ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_DONE); /* all is done */
     ck_assert_str_eq(resumed, whole);
+
+    if (_i == 0) return;
+    o.accumulate = 2;
+    run r = open_good_run(&o);
+    ck_assert_ptr_null(open_trainer(&r, &config));
+    expect_error(r.ctx, LS_ERR_MISMATCH, "optimizer.accumulate is 4 there, 2 here");
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -172,8 +183,8 @@ START_TEST(the_best_weights_are_kept)
     ls_trainer *trainer = open_trainer(&r, &config);
     ls_trainer_end end;
     ck_assert_int_eq(ls_trainer_run(trainer, &end), LS_OK);
-    const ls_trainer_state where = ls_trainer_where(trainer);
-    ck_assert_int_eq(end, LS_TRAINER_STALE);
+    const ls_trainer_state where = ls_trainer_get_state(trainer);
+    ck_assert_int_eq(end, LS_TRAINER_EARLY_STOP);
     ck_assert_int_eq(where.epoch, where.best_epoch + 2);
     ck_assert_int_eq(where.best_epoch, h.best_epoch);
     ck_assert_int_eq(h.passes[true], where.epoch);
@@ -183,7 +194,7 @@ START_TEST(the_best_weights_are_kept)
     char best[256];
     ls_averages averages;
     snprintf(best, sizeof(best), "%s/best.safetensors", dir);
-    ck_assert_int_eq(ls_checkpoint_load_weights(r.state.net, best), LS_OK);
+    ck_assert_int_eq(ls_net_load_weights(r.state.net, best, NULL, NULL), LS_OK);
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, NULL, &averages), LS_OK);
     ck_assert(averages.top1 == where.best);
     ls_context_close(&r.ctx);
@@ -196,7 +207,7 @@ START_TEST(the_best_weights_are_kept)
     trainer = open_trainer(&r, &config);
     expect_ok(r.ctx);
     ck_assert_int_eq(h.counts[LS_EVENT_BEST_LOST], 1);
-    ck_assert(ls_trainer_where(trainer).best_is_lost && h.message[0]);
+    ck_assert(ls_trainer_get_state(trainer).best_is_lost && h.message[0]);
     ls_trainer_close(&trainer);
     ck_assert_ptr_null(trainer);
     ls_context_close(&r.ctx);
@@ -230,6 +241,8 @@ START_TEST(evaluation_averages_over_images)
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, &config, &averages), LS_ERR_IO);
     expect_error(r.ctx, LS_ERR_IO, "callback");
     ck_assert_int_eq(ls_evaluate(NULL, r.state.loader, NULL, &averages), LS_ERR_EARLIER);
+    ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, NULL, NULL), LS_ERR_INVALID);
+    expect_error(r.ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -260,7 +273,7 @@ START_TEST(an_unreadable_image_ends_the_run_after_a_save)
     const int32_t label = 0;
     ls_dataset *data = ls_image_list_open(r.ctx, 1, paths, &label, usual.n_classes);
     ls_trainer_config config = config_of(&h, dir_of("unreadable", dir));
-    config.validation = ls_loader_open(data, &(ls_loader_config){ .batch = 1, .crop = SIDE });
+    config.validation = ls_loader_open(data, &(ls_loader_config){ .batch_size = 1, .crop = SIDE });
     expect_ok(r.ctx);
     ls_trainer *trainer = open_trainer(&r, &config);
     ls_trainer_end end;
@@ -268,7 +281,7 @@ START_TEST(an_unreadable_image_ends_the_run_after_a_save)
     ck_assert_int_eq(end, LS_TRAINER_DATA_ERROR);
     ck_assert_int_eq(h.counts[LS_EVENT_DATA_ERROR], 1);
     ck_assert_int_eq(h.counts[LS_EVENT_SAVED], 2);
-    ck_assert_int_eq(ls_trainer_where(trainer).step, STEPS); /* validation is next */
+    ck_assert_int_eq(ls_trainer_get_state(trainer).step, STEPS); /* validation is next */
     ck_assert_ptr_nonnull(strstr(h.message, paths[0]));
     ck_assert_ptr_nonnull(strstr(ls_context_message(r.ctx), paths[0]));
     ls_context_close(&r.ctx);
@@ -280,6 +293,55 @@ static void expect_refused(run *r, const ls_trainer_config *config, const char *
     ck_assert_ptr_null(open_trainer(r, config));
     expect_error(r->ctx, LS_ERR_INVALID, part);
 }
+
+/* Without maximize the plateau schedule reads the loss, else the accuracy. */
+START_TEST(a_plateau_schedule_reads_its_metric)
+{
+    for (int maximize = 0; maximize < 2; maximize++) {
+        heard h = { 0 };
+        run r = open_good_run(&usual);
+        double state[LS_SCHEDULE_STATE_SIZE];
+        r.state.schedule = ls_schedule_open(
+            r.ctx, &(ls_schedule_config){
+                       .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU, .lr = 0.1, .maximize = maximize });
+        ls_trainer_config config = config_of(&h, NULL);
+        config.epochs = 1;
+        ls_trainer *trainer = open_trainer(&r, &config);
+        ck_assert_int_eq(ls_trainer_run(trainer, NULL), LS_OK);
+        ls_schedule_get_state(r.state.schedule, state);
+        ck_assert(h.train.loss != h.train.top1);
+        ck_assert(state[1] == (maximize ? h.train.top1 : h.train.loss));
+        ls_context_close(&r.ctx);
+    }
+}
+END_TEST
+
+/* A schedule that counts steps would end early. */
+START_TEST(a_schedule_counts_updates)
+{
+    options o = usual;
+    o.accumulate = 4;
+    for (int right = 0; right < 2; right++) {
+        run r = open_good_run(&o);
+        r.state.schedule = ls_schedule_open(
+            r.ctx, &(ls_schedule_config){ .lr = 0.1,
+                                          .epochs = EPOCHS,
+                                          .steps_per_epoch = right ? (STEPS + 3) / 4 : STEPS });
+        heard h = { 0 };
+        const ls_trainer_config config = config_of(&h, NULL);
+        ls_trainer *trainer = open_trainer(&r, &config);
+        if (right) {
+            ck_assert_int_eq(ls_trainer_run(trainer, NULL), LS_OK);
+            ck_assert_int_eq(ls_optimizer_step_count(r.state.optimizer), 2 * EPOCHS);
+        } else {
+            ck_assert_ptr_null(trainer);
+            expect_error(r.ctx, LS_ERR_INVALID,
+                         "the schedule has 6 steps per epoch, expected 2: with accumulate 4");
+        }
+        ls_context_close(&r.ctx);
+    }
+}
+END_TEST
 
 START_TEST(misuse)
 {
@@ -296,6 +358,12 @@ START_TEST(misuse)
                    "checkpoint_every has no effect");
     expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .dir = dir, .force = true },
                    "force has no effect");
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .dir = "" }, "dir is empty");
+    const ls_model_info bad_stem = { .model = ls_model_find("resnet20"),
+                                     .options.stem = (ls_stem)3,
+                                     .resize = 32 };
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .dir = dir, .model = &bad_stem },
+                   "model.options.stem is 3, expected 0 to 2");
     ck_assert_ptr_null(ls_trainer_open(NULL, NULL, NULL, NULL, &config));
     ck_assert_int_eq(ls_trainer_run(NULL, NULL), LS_ERR_EARLIER);
     ls_trainer *bare = open_trainer(&r, &(ls_trainer_config){ .epochs = 1 });
@@ -306,7 +374,27 @@ START_TEST(misuse)
     run_once(&usual, &config, portrait, &where);
     r = open_good_run(&usual);
     expect_refused(&r, &config, "holds a run already");
+    config.resume = true;
+    ls_trainer *first = open_trainer(&r, &config);
+    ck_assert_ptr_nonnull(first);
+    expect_refused(&r, &config, "another trainer of this context");
+    ls_trainer_close(&first); /* releases the folder's lock */
+    run other = open_good_run(&usual);
+    first = open_trainer(&other, &config);
+    ck_assert_ptr_nonnull(first);
+    ls_context_close(&other.ctx);
+    config.resume = false;
+    char last[160], best[160];
+    snprintf(last, sizeof(last), "%s/last.safetensors", dir);
+    snprintf(best, sizeof(best), "%s/best.safetensors", dir);
+    ck_assert_int_eq(truncate(last, 100), 0);
+    expect_refused(&r, &config, "holds a run already");
+    ck_assert_int_eq(unlink(best), 0); /* the damaged file alone is not overwritten either */
+    ck_assert_ptr_null(open_trainer(&r, &config));
+    expect_error(r.ctx, LS_ERR_FORMAT, "last.safetensors");
     ls_context_close(&r.ctx);
+    config = config_of(&h, dir_of("misuse-seed", dir));
+    run_once(&usual, &config, portrait, &where);
     options o = usual;
     o.seed = 6;
     r = open_good_run(&o);
@@ -354,9 +442,9 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     const ls_model_info info = { .model = ls_model_find("resnet20"),
                                  .options = { .n_classes = usual.n_classes },
                                  .resize = SIDE };
-    ls_net *net = ls_net_build(
-        r.ctx, info.model->function, &info.options,
-        &(ls_net_config){ .input = ls_loader_spec(r.state.loader), .loss = { LS_CROSS_ENTROPY } });
+    ls_net *net = ls_net_build(r.ctx, info.model->function, &info.options,
+                               &(ls_net_config){ .input = ls_loader_input_spec(r.state.loader),
+                                                 .loss = { LS_LOSS_CROSS_ENTROPY } });
     ls_trainer_config config = config_of(&h, dir_of("model", dir));
     config.epochs = 1;
     config.model = &info;
@@ -375,7 +463,7 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     ck_assert_ptr_eq(found.model, info.model);
     ck_assert_int_eq(found.options.n_classes, usual.n_classes);
     ck_assert_int_eq(found.image_size, SIDE);
-    ck_assert_int_eq(ls_model_info_loader(&found, 3).crop, SIDE);
+    ck_assert_int_eq(ls_model_info_loader_config(&found, 3).crop, SIDE);
     ck_assert_str_eq(found.classes[3], "3");
     ls_net *rebuilt = ls_saved_model_build(saved, BATCH, LS_PRECISION_F32, true);
     expect_ok(r.ctx);
@@ -398,10 +486,12 @@ END_TEST
 int main(void)
 {
     begin_runs();
-    const int answer = RUN_SUITE(
-        "trainer", a_stopped_run_resumes_to_the_same_bits, without_a_folder_the_bits_are_the_same,
-        checkpoints_are_kept, the_best_weights_are_kept, evaluation_averages_over_images,
-        a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
-        misuse, every_allocation_failing, a_model_is_rebuilt_from_its_checkpoint);
+    int answer = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 2);
+    answer |= RUN_SUITE("trainer", without_a_folder_the_bits_are_the_same,
+                        a_schedule_counts_updates, checkpoints_are_kept, the_best_weights_are_kept,
+                        evaluation_averages_over_images, a_loss_that_is_not_finite_ends_the_run,
+                        an_unreadable_image_ends_the_run_after_a_save,
+                        a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
+                        a_model_is_rebuilt_from_its_checkpoint);
     return end_runs(answer);
 }

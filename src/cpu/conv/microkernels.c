@@ -1,5 +1,5 @@
-/* microkernels.c: see microkernels.h. Tiles of ROWS x 2 vectors of sums keep both FMA units of a
- * core busy. */
+/* microkernels.c: see microkernels.h. Tiles of ROWS x 2 vectors of sums keep a core's two FMA units
+ * busy. */
 #include "cpu/conv/microkernels.h"
 #include "cpu/simd/transpose.h"
 #include "cpu/simd/vector.h"
@@ -17,11 +17,11 @@ LS__ALWAYS_INLINE void tile(int rows, int vectors, bool accumulate, const float 
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sum[r][v] = ls__broadcast(0);
     for (int64_t i = 0; i < n; i++, a += a_step, b += b_step) {
-        ls__vf factors[2];
-        for (int v = 0; v < vectors; v++) factors[v] = ls__load_f32(b + v * LS__WIDTH);
+        ls__vf columns[2];
+        for (int v = 0; v < vectors; v++) columns[v] = ls__load_f32(b + v * LS__WIDTH);
         for (int r = 0; r < rows; r++) {
-            const ls__vf factor = ls__broadcast(a[r * row_stride]);
-            for (int v = 0; v < vectors; v++) sum[r][v] = ls__fma(factor, factors[v], sum[r][v]);
+            const ls__vf row = ls__broadcast(a[r * row_stride]);
+            for (int v = 0; v < vectors; v++) sum[r][v] = ls__fma(row, columns[v], sum[r][v]);
         }
     }
     for (int r = 0; r < rows; r++)
@@ -54,12 +54,12 @@ LS__ALWAYS_INLINE void some_rows(int64_t rows, int vectors, bool accumulate, con
 #undef CASE
 }
 
-/* A tile's share of what is read next. */
+/* Prefetches a tile's share of the rows. */
 static inline void fetch(ls__prefetch *prefetch)
 {
     for (int64_t i = 0; prefetch && i < prefetch->lines_per_tile && prefetch->n_rows > 0; i++) {
-        __builtin_prefetch(prefetch->row + prefetch->offset, 0,
-                           2); /* into the second-level cache */
+        /* into the second-level cache */
+        __builtin_prefetch(prefetch->row + prefetch->offset, 0, 2);
         prefetch->offset += 64 / (int64_t)sizeof(float);
         if (prefetch->offset < prefetch->floats) continue;
         prefetch->offset = 0;
@@ -68,9 +68,6 @@ static inline void fetch(ls__prefetch *prefetch)
     }
 }
 
-/* m[row][k] = (accumulate ? m[row][k] : 0) + sum over c of v[row][c] u[c][k], k < columns of one
- * panel.
- */
 static void multiply(bool accumulate, const float *v, int64_t v_stride, const float *u,
                      int64_t channels, int64_t rows, int64_t columns, float *m, int64_t m_stride,
                      ls__prefetch *prefetch)
@@ -92,7 +89,6 @@ static void multiply(bool accumulate, const float *v, int64_t v_stride, const fl
         }
 }
 
-/* s[k][c] += sum over rows of d[row][k] v[row][c], k < columns, c < channels. */
 static void outer(const float *d, int64_t d_stride, const float *v, int64_t v_stride, int64_t rows,
                   int64_t columns, int64_t channels, float *s, int64_t s_stride,
                   ls__prefetch *prefetch)
@@ -109,7 +105,7 @@ static void outer(const float *d, int64_t d_stride, const float *v, int64_t v_st
         }
 }
 
-/* Squares of eight rows and eight places at a time; the rest one by one. */
+/* Blocks of 8 x 8 at a time, the rest one by one. */
 static void pack(const float *w, int64_t w_stride, int64_t columns, int64_t n, float *u)
 {
     for (int64_t j0 = 0; j0 < PANEL; j0 += 8) {

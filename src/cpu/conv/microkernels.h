@@ -1,6 +1,6 @@
-/* microkernels.h: the matrix products on registers that implicit GEMM and Winograd share, compiled
- * for vectors of 8 floats (AVX2) and of 16 (AVX-512). A sum runs over its index in order, so its
- * bits are the same for both widths. */
+/* microkernels.h: matrix products on registers for implicit GEMM and Winograd, compiled for vectors
+ * of 8 floats (AVX2) and of 16 (AVX-512). A sum runs over its index in order, so its bits are the
+ * same for both widths. */
 #ifndef LS_CPU_CONV_MICROKERNELS_H
 #define LS_CPU_CONV_MICROKERNELS_H
 
@@ -13,8 +13,8 @@ enum {
     LS__PANEL_VECTORS = 2, /* vectors of a panel */
     LS__MAX_PANEL = 32,    /* floats of a panel, of either vector width */
     LS__ROW_STEP = 12,     /* a multiple of a tile's rows, of either vector width */
-    LS__ROW_GAP = 16,      /* floats between rows, so that many do not meet in one cache set */
-    LS__FAR_FLOATS = 256   /* rows that lie so far apart do; measured on a Zen 3 */
+    LS__ROW_GAP = 16,      /* floats between rows, so that they do not share cache sets */
+    LS__FAR_FLOATS = 256   /* rows this far apart do; measured on a Zen 3 */
 };
 
 /* Floats from one gathered row to the next. */
@@ -23,8 +23,8 @@ static inline int64_t ls__row_stride(int64_t floats)
     return floats >= LS__FAR_FLOATS ? floats + LS__ROW_GAP : floats;
 }
 
-/* Rows of memory that are read next. Each tile of a product prefetches a few cache lines of them
- * into the second-level cache, so that memory is read while the product is computed. */
+/* Rows of memory to prefetch. Each tile of a product prefetches a few cache lines of them into the
+ * second-level cache, so that memory is read while the product is computed. */
 typedef struct ls__prefetch {
     const float *row;
     int64_t n_rows, floats, stride; /* of a row; from row to row */

@@ -15,6 +15,44 @@ int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu,
     return 1;
 }
 
+ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, void *workspace)
+{
+    const ls__op_kind kind = ((const ls__conv_kernel *)kernel)->kind;
+    const bool forward = kind == LS__OP_CONV2D;
+    return (ls__conv_call){ .kernel = kernel,
+                            .x = buffers[0],
+                            .w = buffers[1],
+                            .bias = kind == LS__OP_CONV2D_BACKWARD_DATA ? NULL
+                                                                        : buffers[forward ? 2 : 3],
+                            .y = buffers[forward ? 3 : 2],
+                            .workspace = workspace };
+}
+
+static void run_task(void *arg, int64_t task, int thread)
+{
+    const ls__conv_call *call = arg;
+    const ls__conv_kernel *k = call->kernel;
+    call->task(call, task, (float *)(void *)k->cpu->scratch[thread]);
+}
+
+void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks)
+{
+    const ls__conv_kernel *k = call->kernel;
+    call->task = task;
+    ls__threads_run(k->cpu->threads, n_tasks, run_task, call);
+}
+
+static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                     const ls__step *step)
+{
+    (void)step;
+    const ls__conv_kernel *k = (const ls__conv_kernel *)kernel;
+    ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
+    for (int i = 0; i < LS__CONV_MAX_PASSES; i++)
+        ls__conv_run_pass(&call, k->passes[i].run, k->passes[i].n_tasks);
+    return LS_OK;
+}
+
 static void close_kernel(ls__kernel *kernel)
 {
     ls__free(((ls__conv_kernel *)kernel)->cpu->device.ctx, kernel);
@@ -31,6 +69,7 @@ ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const
     if (!k) return ls__fail_memory(cpu->device.ctx, name, algorithm->kernel_bytes);
     k->cpu = cpu;
     k->kind = op->kind;
+    k->kernel.run = run;
     k->kernel.close = close_kernel;
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     algorithm->plan(k, op, microkernels);
@@ -40,19 +79,4 @@ ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const
     else
         close_kernel(&k->kernel);
     return status;
-}
-
-ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, void *workspace)
-{
-    const ls__op_kind kind = ((const ls__conv_kernel *)kernel)->kind;
-    ls__conv_call call = {
-        .kernel = kernel, .x = buffers[0], .w = buffers[1], .y = buffers[2], .workspace = workspace
-    };
-    if (kind == LS__OP_CONV2D) {
-        call.bias = buffers[2];
-        call.y = buffers[3];
-    } else if (kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) {
-        call.bias = buffers[3];
-    }
-    return call;
 }

@@ -1,17 +1,41 @@
-/* provider.h: what the providers of our own convolutions share: one kernel name each, for dense
- * N,H,W,C activations on processors with AVX2. A provider adds a cost, a plan and the functions
- * that run it. */
+/* provider.h: the common code of the providers of our own convolutions. Each has kernels of one
+ * name, for dense N,H,W,C activations on processors with AVX2, and adds a cost and a plan. */
 #ifndef LS_CPU_CONV_PROVIDER_H
 #define LS_CPU_CONV_PROVIDER_H
 
 #include "cpu/cpu.h"
 
+typedef struct ls__conv_call ls__conv_call;
+
+/* One task of a pass. scratch: the thread's, of scratch_bytes. */
+typedef void (*ls__conv_task)(const ls__conv_call *call, int64_t task, float *scratch);
+
+typedef struct ls__conv_pass {
+    ls__conv_task run;
+    int64_t n_tasks;
+} ls__conv_pass;
+
+enum { LS__CONV_MAX_PASSES = 3 };
+
 typedef struct ls__conv_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op_kind kind;
-    size_t scratch_bytes; /* of each thread */
+    size_t scratch_bytes;                      /* of each thread */
+    ls__conv_pass passes[LS__CONV_MAX_PASSES]; /* of a run, one after the other */
 } ls__conv_kernel;
+
+/* One run. Operands are named as in a forward convolution; backward by data reads dy as x and
+ * writes dx as y; backward weights reads dy as w, and writes dw as y and db as bias. Absent: NULL.
+ */
+struct ls__conv_call {
+    const void *kernel; /* the provider's */
+    const void *x, *w;
+    void *bias, *y;
+    float *workspace;
+    int64_t block; /* non-fused Winograd: the current block of output channels */
+    ls__conv_task task;
+};
 
 typedef struct ls__conv_algorithm {
     const char *name;    /* of the kernel */
@@ -19,8 +43,8 @@ typedef struct ls__conv_algorithm {
     /* Estimated time on one thread, whatever their number, because a selection must not depend on
      * it. Negative: the op is not supported. */
     double (*cost_ms)(const ls__op *op);
-    /* Sets run, workspace_bytes, scratch_bytes and the provider's fields from a supported op.
-     * microkernels: the table for one vector width, of the provider's type. */
+    /* Sets workspace_bytes, scratch_bytes, the passes (or run) and the provider's fields from a
+     * supported op. microkernels: the table for one vector width, of the provider's type. */
     void (*plan)(ls__conv_kernel *k, const ls__op *op, const void *microkernels);
 } ls__conv_algorithm;
 
@@ -30,21 +54,8 @@ int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu,
 ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const ls__op *op,
                         const void *microkernels, const char *name, ls__kernel **out);
 
-/* One run. Operands are named as in a forward convolution; backward by data reads dy as x and
- * writes dx as y; backward weights reads dy as w, and writes dw as y and db as bias. Absent: NULL.
- */
-typedef struct ls__conv_call {
-    const void *kernel; /* the provider's */
-    const void *x, *w;
-    void *bias, *y;
-    float *workspace;
-} ls__conv_call;
-
+/* For a kernel that does not run by its passes alone. */
 ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, void *workspace);
-
-static inline float *ls__conv_scratch(const ls__conv_kernel *k, int thread)
-{
-    return (float *)(void *)k->cpu->scratch[thread];
-}
+void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks);
 
 #endif

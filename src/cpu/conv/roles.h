@@ -1,22 +1,22 @@
-/* roles.h: which operands of a convolution op are which, and which ops our own kernels support. */
+/* roles.h: the operands of convolution ops, and the ops that our own kernels support. */
 #ifndef LS_CPU_CONV_ROLES_H
 #define LS_CPU_CONV_ROLES_H
 
 #include "backend/backend.h"
 
-/* Indices of operands; -1: none. Of backward ops dx is x, and so on. */
+/* Indices of operands; -1: none. In backward ops dx is x, and so on. */
 typedef struct ls__conv_roles {
     int x, w, y, b;
 } ls__conv_roles;
 
-/* The three, as a provider's table of what it takes in bf16. */
+/* The three ops; also a provider's table of ops in bf16. */
 static const bool ls__conv_kinds[LS__N_OPS] = {
     [LS__OP_CONV2D] = true,
     [LS__OP_CONV2D_BACKWARD_DATA] = true,
     [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
 };
 
-/* False when the op is none of the three. */
+/* False if the op is none of the three. */
 static inline bool ls__conv_roles_of(ls__op_kind kind, ls__conv_roles *out)
 {
     static const ls__conv_roles roles[LS__N_OPS] = {
@@ -28,14 +28,14 @@ static inline bool ls__conv_roles_of(ls__op_kind kind, ls__conv_roles *out)
     return out->x != out->y;
 }
 
-/* Whether the convolution has a bias, or leaves a bias's gradient. */
+/* Whether the convolution has a bias, or a bias's gradient. */
 static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *roles)
 {
     return roles->b >= 0 && !ls__is_absent(&op->operands[roles->b]);
 }
 
-/* Whether the op is a convolution of dense N,H,W,C images in one group, with so many channels or
- * more on both sides, and no bias's gradient to leave. */
+/* Whether the op is a convolution of dense N,H,W,C images in one group, with at least min_channels
+ * channels on both sides and without a bias's gradient. */
 static inline bool ls__conv_is_plain(const ls__op *op, int64_t min_channels, ls__conv_roles *roles)
 {
     if (!ls__conv_roles_of(op->kind, roles)) return false;

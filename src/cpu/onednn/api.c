@@ -1,44 +1,30 @@
-/* api.c: oneDNN 2.x or 3.x behind api.h, whichever the header belongs to. */
+/* api.c: see api.h. */
 #include "cpu/onednn/api.h"
 
 #if DNNL_VERSION_MAJOR >= 3
 
-/* ---- Version 3. ---- */
-
-static const_dnnl_memory_desc_t pointer(const ls__dnn_format *format)
+const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format)
 {
-    return format->value;
+    return *format;
 }
 
-dnnl_status_t ls__dnn_format_by_tag(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                    dnnl_data_type_t type, dnnl_format_tag_t tag)
+static dnnl_status_t copy(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
 {
-    return dnnl_memory_desc_create_with_tag(&format->value, n_dims, dims, type, tag);
+    return from ? dnnl_memory_desc_clone(format, from) : dnnl_success;
 }
 
-dnnl_status_t ls__dnn_format_by_strides(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                        dnnl_data_type_t type, const dnnl_dims_t strides)
+void ls__dnn_format_close(dnnl_memory_desc_t *format)
 {
-    return dnnl_memory_desc_create_with_strides(&format->value, n_dims, dims, type, strides);
-}
-
-static dnnl_status_t take(ls__dnn_format *format, const_dnnl_memory_desc_t from)
-{
-    return from ? dnnl_memory_desc_clone(&format->value, from) : dnnl_success;
-}
-
-void ls__dnn_format_close(ls__dnn_format *format)
-{
-    if (format->value) dnnl_memory_desc_destroy(format->value);
-    format->value = NULL;
+    if (*format) dnnl_memory_desc_destroy(*format);
+    *format = NULL;
 }
 
 static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
                            const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
                            dnnl_primitive_desc_t *out)
 {
-    const_dnnl_memory_desc_t x = pointer(&a->x), w = pointer(&a->w);
-    const_dnnl_memory_desc_t y = pointer(&a->y), b = pointer(&a->b);
+    const_dnnl_memory_desc_t x = ls__dnn_format(&a->x), w = ls__dnn_format(&a->w);
+    const_dnnl_memory_desc_t y = ls__dnn_format(&a->y), b = ls__dnn_format(&a->b);
     switch (a->kind) {
     case dnnl_backward_data:
         return dnnl_convolution_backward_data_primitive_desc_create(
@@ -55,17 +41,9 @@ static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine
     }
 }
 
-static dnnl_status_t make_hint(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
-                               dnnl_primitive_desc_t *out)
-{
-    return first(a, engine, NULL, NULL, out);
-}
-
 static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
                                const_dnnl_primitive_attr_t attributes,
-                               const_dnnl_primitive_desc_t hint,
-                               bool (*visit)(void *arg, const_dnnl_primitive_desc_t description),
-                               void *arg)
+                               const_dnnl_primitive_desc_t hint, ls__dnn_visitor visit, void *arg)
 {
     dnnl_primitive_desc_t description;
     dnnl_status_t s = first(a, engine, attributes, hint, &description);
@@ -78,40 +56,26 @@ static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t en
 
 #else
 
-/* ---- Version 2. ---- */
-
-static const dnnl_memory_desc_t *pointer(const ls__dnn_format *format)
+const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format)
 {
-    return format->value.ndims ? &format->value : NULL;
+    return format->ndims ? format : NULL;
 }
 
-dnnl_status_t ls__dnn_format_by_tag(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                    dnnl_data_type_t type, dnnl_format_tag_t tag)
+static dnnl_status_t copy(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
 {
-    return dnnl_memory_desc_init_by_tag(&format->value, n_dims, dims, type, tag);
-}
-
-dnnl_status_t ls__dnn_format_by_strides(ls__dnn_format *format, int n_dims, const dnnl_dims_t dims,
-                                        dnnl_data_type_t type, const dnnl_dims_t strides)
-{
-    return dnnl_memory_desc_init_by_strides(&format->value, n_dims, dims, type, strides);
-}
-
-static dnnl_status_t take(ls__dnn_format *format, const dnnl_memory_desc_t *from)
-{
-    if (from) format->value = *from;
+    if (from) *format = *from;
     return dnnl_success;
 }
 
-void ls__dnn_format_close(ls__dnn_format *format)
+void ls__dnn_format_close(dnnl_memory_desc_t *format)
 {
-    format->value.ndims = 0;
+    format->ndims = 0;
 }
 
 static dnnl_status_t describe(const ls__dnn_conv_arguments *a, dnnl_convolution_desc_t *out)
 {
-    const dnnl_memory_desc_t *x = pointer(&a->x), *w = pointer(&a->w);
-    const dnnl_memory_desc_t *y = pointer(&a->y), *b = pointer(&a->b);
+    const_dnnl_memory_desc_t x = ls__dnn_format(&a->x), w = ls__dnn_format(&a->w);
+    const_dnnl_memory_desc_t y = ls__dnn_format(&a->y), b = ls__dnn_format(&a->b);
     switch (a->kind) {
     case dnnl_backward_data:
         return dnnl_dilated_convolution_backward_data_desc_init(
@@ -125,19 +89,18 @@ static dnnl_status_t describe(const ls__dnn_conv_arguments *a, dnnl_convolution_
     }
 }
 
-static dnnl_status_t make_hint(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
-                               dnnl_primitive_desc_t *out)
+static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
+                           const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                           dnnl_primitive_desc_t *out)
 {
-    dnnl_convolution_desc_t forward;
-    const dnnl_status_t s = describe(a, &forward);
-    return s == dnnl_success ? dnnl_primitive_desc_create(out, &forward, NULL, engine, NULL) : s;
+    dnnl_convolution_desc_t op;
+    const dnnl_status_t s = describe(a, &op);
+    return s == dnnl_success ? dnnl_primitive_desc_create(out, &op, attributes, engine, hint) : s;
 }
 
 static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
                                const_dnnl_primitive_attr_t attributes,
-                               const_dnnl_primitive_desc_t hint,
-                               bool (*visit)(void *arg, const_dnnl_primitive_desc_t description),
-                               void *arg)
+                               const_dnnl_primitive_desc_t hint, ls__dnn_visitor visit, void *arg)
 {
     dnnl_convolution_desc_t op; /* the iterator keeps a pointer to it */
     dnnl_primitive_desc_iterator_t iterator;
@@ -162,54 +125,23 @@ static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t en
 
 #endif
 
-/* ---- What both say alike. ---- */
-
-dnnl_status_t ls__dnn_format_copy(ls__dnn_format *format, const ls__dnn_format *from)
+dnnl_status_t ls__dnn_format_query(dnnl_memory_desc_t *format,
+                                   const_dnnl_primitive_desc_t description, dnnl_query_t query,
+                                   int index)
 {
-    return take(format, pointer(from));
-}
-
-dnnl_status_t ls__dnn_format_query(ls__dnn_format *format, const_dnnl_primitive_desc_t description,
-                                   dnnl_query_t query, int index)
-{
-    return take(format, dnnl_primitive_desc_query_md(description, query, index));
-}
-
-size_t ls__dnn_format_bytes(const ls__dnn_format *format)
-{
-    return pointer(format) ? dnnl_memory_desc_get_size(pointer(format)) : 0;
-}
-
-bool ls__dnn_format_equal(const ls__dnn_format *a, const ls__dnn_format *b)
-{
-    return dnnl_memory_desc_equal(pointer(a), pointer(b)) != 0;
-}
-
-dnnl_status_t ls__dnn_format_memory(const ls__dnn_format *format, dnnl_engine_t engine,
-                                    dnnl_memory_t *out)
-{
-    return dnnl_memory_create(out, pointer(format), engine, DNNL_MEMORY_NONE);
-}
-
-dnnl_status_t ls__dnn_format_reorder(const ls__dnn_format *from, const ls__dnn_format *to,
-                                     dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                                     dnnl_primitive_desc_t *out)
-{
-    return dnnl_reorder_primitive_desc_create(out, pointer(from), engine, pointer(to), engine,
-                                              attributes);
+    return copy(dnnl_primitive_desc_query_md(description, query, index), format);
 }
 
 dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
-                            const_dnnl_primitive_attr_t attributes,
-                            bool (*visit)(void *arg, const_dnnl_primitive_desc_t description),
+                            const_dnnl_primitive_attr_t attributes, ls__dnn_visitor visit,
                             void *arg)
 {
     dnnl_primitive_desc_t hint = NULL;
     if (arguments->kind != dnnl_forward_training) {
         ls__dnn_conv_arguments forward = *arguments;
         forward.kind = dnnl_forward_training;
-        /* a convolution that has a backward kernel only goes without the hint */
-        const dnnl_status_t s = make_hint(&forward, engine, &hint);
+        /* a convolution that has only a backward kernel does without the hint */
+        const dnnl_status_t s = first(&forward, engine, NULL, NULL, &hint);
         if (s == dnnl_out_of_memory) return s;
         if (s != dnnl_success) hint = NULL;
     }

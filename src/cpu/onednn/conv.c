@@ -1,11 +1,9 @@
 /* conv.c: convolution kernels: one oneDNN primitive per task.
  *
- * Forward and backward data: pack w into the primitive's format, slice by slice; then one task per
- * sub-batch and slice. Backward weights: one task per sub-batch and slice makes a partial dw in the
- * primitive's format; partial sums meet in a binary tree over sub-batches; then the sum is
- * unpacked.
- *
- * Where oneDNN threads, there is one task, which the caller runs. */
+ * Forward and backward data: w is packed into the primitive's format, slice by slice; then one task
+ * per sub-batch and slice. Backward weights: one task per sub-batch and slice computes a partial dw
+ * in the primitive's format, partial sums are added in a binary tree over sub-batches, and the sum
+ * is unpacked. A kernel that oneDNN threads has one task, which the caller runs. */
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
@@ -18,14 +16,14 @@
 #include <string.h>
 
 enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
-enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds up */
+enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds */
 static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
 static const char THREADED[] = "threaded ";
 static const char WINOGRAD[] = "winograd ";
 static const char BF16[] = "bf16 ";
 
-/* Memory objects of one thread, for each size. Packed weights and biases that threads share stand
- * in `slice` instead. */
+/* Memory objects of one thread, for each size. Those of packed weights and biases, which threads
+ * share, are in `slice`. */
 typedef struct worker {
     ls__dnn_memory *memories[N_SIZES][LS__DNN_N_ARGUMENTS];
     ls__dnn_memory *reorder_scratch;
@@ -44,10 +42,10 @@ typedef struct conv_kernel {
     ls__dnn_primitive *reorder;
     worker *workers;
     slice *slices;
-    size_t packed_bytes; /* of one slice's weights, and behind them its part of db; whole lines */
+    size_t packed_bytes; /* of one slice's weights and then its slice of db; whole cache lines */
     size_t bias_offset, scratch_offset; /* in packed weights, in the workspace */
-    size_t dnn_bytes;                   /* of scratch, ours behind it */
-    ls__channels x, y;                  /* how a task's part lies in the whole; count 0: no copy */
+    size_t dnn_bytes;                   /* of oneDNN's scratch; our copies follow */
+    ls__channels x, y;                  /* the channels that a task copies; count 0: no copy */
     bool relu;                          /* over y, which is bf16 */
     unsigned char *x_data, *w_data, *y_data, *b_data; /* of the present run */
     unsigned char *packed, *scratch; /* scratch: of the one task that oneDNN threads */
@@ -55,11 +53,14 @@ typedef struct conv_kernel {
     atomic_bool failed;
 } conv_kernel;
 
-/* ---- Running. ---- */
+static bool is_weights(const conv_kernel *k)
+{
+    return k->plan.task.direction == LS__DNN_WEIGHTS;
+}
 
 static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t s)
 {
-    const int64_t n = k->plan.task.direction == LS__DNN_WEIGHTS ? k->plan.n_batches : 1;
+    const int64_t n = is_weights(k) ? k->plan.n_batches : 1;
     return k->packed + (size_t)(s * n + batch) * k->packed_bytes;
 }
 
@@ -72,14 +73,14 @@ static void run_reorder(void *arg, int64_t s, int thread)
 {
     conv_kernel *k = arg;
     ls__dnn_memory *const scratch = k->workers[thread].reorder_scratch;
-    const bool unpack = k->plan.task.direction == LS__DNN_WEIGHTS;
+    const bool unpack = is_weights(k);
     ls__dnn_memory_set(scratch, scratch_of(k, thread));
     ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS] = {
         [LS__DNN_X] = unpack ? k->slices[s].packed : k->slices[s].dense,
         [LS__DNN_Y] = unpack ? k->slices[s].dense : k->slices[s].packed,
         [LS__DNN_SCRATCH] = scratch,
     };
-    if (!ls__dnn_run(k->cpu->onednn->dnn, k->reorder, thread, memories)) k->failed = true;
+    if (!ls__dnn_run(k->reorder, thread, memories)) k->failed = true;
     if (unpack && k->b_data) {
         const size_t bytes = (size_t)k->plan.task.y_channels * sizeof(float);
         memcpy(k->b_data + (size_t)s * bytes, packed_slice(k, 0, s) + k->bias_offset, bytes);
@@ -100,24 +101,24 @@ static void run_task(void *arg, int64_t task, int thread)
     const int64_t batch = task / plan->n_slices, s = task % plan->n_slices;
     const int64_t image = ls__conv_plan_first_image(plan, batch);
     const int size = batch < plan->n_larger ? 0 : 1;
-    const ls__dnn_direction direction = k->plan.task.direction;
+    const ls__dnn_direction direction = plan->task.direction;
     ls__channels x = k->x, y = k->y;
     x.images = y.images = plan->task.n - size;
-    if (x.count) x.first = direction == LS__DNN_DATA ? s * x.count : 0;
+    x.first = direction == LS__DNN_DATA ? s * x.count : 0;
     y.first = s * y.count;
 
-    unsigned char *const x_part = k->x_data + image * x.image_bytes;
-    unsigned char *const y_part = k->y_data + image * y.image_bytes;
+    unsigned char *const x_whole = k->x_data + image * x.image_bytes;
+    unsigned char *const y_whole = k->y_data + image * y.image_bytes;
     /* without copies there may be no scratch */
     unsigned char *const x_copy = x.count || y.count ? scratch_of(k, thread) + k->dnn_bytes : NULL;
     unsigned char *const y_copy = x.count ? x_copy + ls__channels_bytes(&x, plan->task.n) : x_copy;
-    unsigned char *const y_here = y.count ? y_copy : y_part;
-    if (x.count && direction != LS__DNN_DATA) ls__channels_gather(&x, x_part, x_copy);
-    if (y.count && direction != LS__DNN_FORWARD) ls__channels_gather(&y, y_part, y_copy);
+    unsigned char *const y_here = y.count ? y_copy : y_whole;
+    if (x.count && direction != LS__DNN_DATA) ls__channels_copy(&x, x_whole, x_copy, true);
+    if (y.count && direction != LS__DNN_FORWARD) ls__channels_copy(&y, y_whole, y_copy, true);
 
     ls__dnn_memory *memories[LS__DNN_N_ARGUMENTS];
     memcpy(memories, k->workers[thread].memories[size], sizeof memories);
-    ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_part);
+    ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_whole);
     ls__dnn_memory_set(memories[LS__DNN_Y], y_here);
     ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
     if (direction == LS__DNN_WEIGHTS) {
@@ -128,42 +129,42 @@ static void run_task(void *arg, int64_t task, int thread)
         memories[LS__DNN_W] = k->slices[s].packed;
         memories[LS__DNN_B] = k->slices[s].bias;
     }
-    if (!ls__dnn_run(k->cpu->onednn->dnn, k->primitives[size], thread, memories)) k->failed = true;
+    if (!ls__dnn_run(k->primitives[size], thread, memories)) k->failed = true;
 
     const size_t y_bytes =
         y.count ? ls__channels_bytes(&y, y.images) : (size_t)(y.images * y.image_bytes);
     if (k->relu) run_relu((uint16_t *)(void *)y_here, y_bytes);
-    if (x.count && direction == LS__DNN_DATA) ls__channels_scatter(&x, x_copy, x_part);
-    if (y.count && direction == LS__DNN_FORWARD) ls__channels_scatter(&y, y_copy, y_part);
+    if (x.count && direction == LS__DNN_DATA) ls__channels_copy(&x, x_whole, x_copy, false);
+    if (y.count && direction == LS__DNN_FORWARD) ls__channels_copy(&y, y_whole, y_copy, false);
 }
 
-static int64_t sum_parts(const conv_kernel *k)
+/* Tasks that add the partial sums of a slice. */
+static int64_t sum_tasks(const conv_kernel *k)
 {
-    const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
-    return ls__divide_up(floats, SUM_FLOATS);
+    return ls__divide_up((int64_t)(k->packed_bytes / sizeof(float)), SUM_FLOATS);
 }
 
-/* Adds a stretch of one slice's partial sums into the first, in a binary tree. */
+/* Adds SUM_FLOATS floats of one slice's partial sums into the first, in a binary tree. */
 static void run_sum(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const conv_kernel *k = arg;
     enum { LINE = LS__ALIGNMENT / sizeof(float) };
-    const int64_t n_parts = sum_parts(k), s = task / n_parts;
+    const int64_t n_tasks = sum_tasks(k), s = task / n_tasks;
     const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
-    const int64_t first = task % n_parts * SUM_FLOATS;
+    const int64_t first = task % n_tasks * SUM_FLOATS;
     const int64_t last = ls__min(first + SUM_FLOATS, floats);
     float *const sums = (float *)(void *)packed_slice(k, 0, s);
     for (int64_t line = first; line < last; line += LINE)
         ls__tree_sum(sums + line, sums + line + floats, floats, k->plan.n_batches, LINE);
 }
 
-/* Where the slices of dense w, of its packed form, and of b lie in this run. */
+/* Sets the addresses that the slices of dense w, packed w and b have in this run. */
 static void set_slices(conv_kernel *k)
 {
     const ls__dnn_conv *t = &k->plan.task;
     const int64_t elements =
-        k->plan.task.direction == LS__DNN_DATA
+        t->direction == LS__DNN_DATA
             ? t->x_channels
             : t->y_channels * t->kernel[0] * t->kernel[1] * (k->plan.x_channels / t->groups);
     const int64_t w_bytes = elements * (int64_t)ls__dnn_element_bytes(t, LS__DNN_W);
@@ -179,8 +180,8 @@ static ls_status use_threads(const conv_kernel *k)
 {
     if (ls__dnn_use_threads(k->cpu->n_threads)) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_UNSUPPORTED,
-                    "kernel '%s': wanted %d threads of OpenMP, which it may not have: a parallel "
-                    "region around, OMP_DYNAMIC or OMP_THREAD_LIMIT",
+                    "kernel '%s': %d threads of OpenMP are not available: inside a parallel "
+                    "region, or limited by OMP_DYNAMIC or OMP_THREAD_LIMIT",
                     k->kernel.name, k->cpu->n_threads);
 }
 
@@ -199,10 +200,10 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     k->scratch = k->packed + k->scratch_offset;
     k->failed = false;
     if (k->plan.threaded) LS_TRY(use_threads(k));
-    if (k->plan.task.direction == LS__DNN_WEIGHTS) {
+    if (is_weights(k)) {
         ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
         if (k->plan.n_batches > 1)
-            ls__threads_run(k->cpu->threads, n_slices * sum_parts(k), run_sum, k);
+            ls__threads_run(k->cpu->threads, n_slices * sum_tasks(k), run_sum, k);
         set_slices(k);
         ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
     } else {
@@ -214,8 +215,6 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     if (!k->failed) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
 }
-
-/* ---- Making. ---- */
 
 static void conv_close(ls__kernel *kernel)
 {
@@ -253,16 +252,14 @@ static ls_status open_primitives(conv_kernel *k, const char *implementation)
                             "oneDNN: '%s' packs weights for %d and %d images differently",
                             implementation, (int)plan->task.n, (int)task.n);
     }
-    const int64_t row_channels = plan->x_channels / plan->task.groups;
-    if (k->plan.task.direction == LS__DNN_WEIGHTS)
-        return ls__dnn_unpack_open(dnn, k->primitives[0], row_channels, &k->reorder);
-    return ls__dnn_pack_open(dnn, k->primitives[0], row_channels, &k->reorder);
+    return ls__dnn_reorder_open(k->primitives[0], plan->x_channels / plan->task.groups,
+                                &k->reorder);
 }
 
 static ls_status open_memories(conv_kernel *k)
 {
     ls_context *ctx = k->cpu->device.ctx;
-    const bool weights = k->plan.task.direction == LS__DNN_WEIGHTS;
+    const bool weights = is_weights(k);
     const size_t workers_bytes = (size_t)k->cpu->n_threads * sizeof *k->workers;
     const size_t slices_bytes = (size_t)k->plan.n_slices * sizeof *k->slices;
     k->workers = ls__zalloc(ctx, workers_bytes);
@@ -280,15 +277,15 @@ static ls_status open_memories(conv_kernel *k)
         LS_TRY(ls__dnn_memory_open(k->reorder, LS__DNN_SCRATCH, &w->reorder_scratch));
     }
     for (int64_t s = 0; s < k->plan.n_slices; s++) {
-        slice *part = &k->slices[s];
-        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_X : LS__DNN_Y, &part->packed));
-        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_Y : LS__DNN_X, &part->dense));
-        if (!weights) LS_TRY(ls__dnn_memory_open(k->primitives[0], LS__DNN_B, &part->bias));
+        slice *w = &k->slices[s];
+        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_X : LS__DNN_Y, &w->packed));
+        LS_TRY(ls__dnn_memory_open(k->reorder, weights ? LS__DNN_Y : LS__DNN_X, &w->dense));
+        if (!weights) LS_TRY(ls__dnn_memory_open(k->primitives[0], LS__DNN_B, &w->bias));
     }
     return LS_OK;
 }
 
-/* Which copies a task makes, and how much memory all needs. */
+/* Sets the channels that a task copies, the workspace and the scratch. */
 static ls_status measure(conv_kernel *k, const ls__op *op)
 {
     const ls__conv_plan *plan = &k->plan;
@@ -299,29 +296,28 @@ static ls_status measure(conv_kernel *k, const ls__op *op)
     if (plan->planar || t->x_channels < plan->x_channels) k->x.count = t->x_channels;
     if (t->y_channels < plan->y_channels) k->y.count = t->y_channels;
 
-    const bool weights = k->plan.task.direction == LS__DNN_WEIGHTS;
+    const bool weights = is_weights(k);
     size_t scratch = ls__dnn_bytes(k->reorder, LS__DNN_SCRATCH);
     for (int i = 0; i < N_SIZES && k->primitives[i]; i++) {
         const size_t bytes = ls__dnn_bytes(k->primitives[i], LS__DNN_SCRATCH);
         if (bytes > scratch) scratch = bytes;
     }
     k->dnn_bytes = ls__round_up(scratch, LS__ALIGNMENT);
-    const size_t copies = (k->x.count ? ls__channels_bytes(&k->x, t->n) : 0) +
-                          (k->y.count ? ls__channels_bytes(&k->y, t->n) : 0);
     k->bias_offset = ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_W), LS__ALIGNMENT);
     k->packed_bytes = k->bias_offset;
     if (weights)
         k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
     k->scratch_offset =
         k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
-    const size_t scratch_bytes = k->dnn_bytes + copies;
+    const size_t scratch_bytes =
+        k->dnn_bytes + ls__channels_bytes(&k->x, t->n) + ls__channels_bytes(&k->y, t->n);
     k->kernel.workspace_bytes = k->scratch_offset;
     if (!plan->threaded) return ls__cpu_reserve_scratch(k->cpu, scratch_bytes);
     k->kernel.workspace_bytes += scratch_bytes;
     return LS_OK;
 }
 
-/* Whether the text begins with a word; then what follows it. */
+/* Moves *text behind the word that it begins with; false if it begins otherwise. */
 static bool skip(const char **text, const char *word)
 {
     const size_t length = strlen(word);
@@ -330,12 +326,12 @@ static bool skip(const char **text, const char *word)
     return true;
 }
 
-static ls_status open_kernel(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
-                             ls__kernel **out)
+ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
+                               ls__kernel **out)
 {
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
-    /* A name without an implementation is one that no list has: the search below says so. */
+    /* Any other name becomes an empty one, which the search below reports as not found. */
     const char *implementation = name;
     if (!skip(&implementation, PREFIX)) implementation += strlen(name);
     const bool threaded = skip(&implementation, THREADED);
@@ -353,7 +349,7 @@ static ls_status open_kernel(ls__cpu *cpu, const ls__op *op, bool relu, const ch
     ls_status status = LS_OK;
     if (!ls__conv_roles_of(op->kind, &k->roles) ||
         !ls__conv_plan_make(op, threaded, winograd, &k->plan))
-        status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' has no such layouts",
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' does not support these layouts",
                           ls__op_name(op->kind), name);
     if (status == LS_OK && threaded) status = use_threads(k);
     if (status == LS_OK) status = open_primitives(k, implementation);
@@ -366,15 +362,4 @@ static ls_status open_kernel(ls__cpu *cpu, const ls__op *op, bool relu, const ch
     }
     *out = &k->kernel;
     return LS_OK;
-}
-
-ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
-{
-    return open_kernel(cpu, op, false, name, out);
-}
-
-ls_status ls__onednn_conv_relu_open(ls__cpu *cpu, const ls__op *op, const char *name,
-                                    ls__kernel **out)
-{
-    return open_kernel(cpu, op, true, name, out);
 }

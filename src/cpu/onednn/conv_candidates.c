@@ -1,29 +1,29 @@
-/* conv_candidates.c: which convolution kernels oneDNN has for an op, and what each may cost. */
+/* conv_candidates.c: oneDNN's convolution kernels for an op, and their estimated costs. */
 #include "base/context.h"
 #include "cpu/onednn/plan.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What a core does at its best, GFLOP/s: measured on Zen 3 (AVX2) and Zen 4 (AVX-512). Estimates
- * are for one thread, whatever the number of threads: a choice must not depend on it. */
-static double peak_gflops(const ls__cpu *cpu)
+/* The most that a core reaches, GFLOP/s, measured on Zen 3 (AVX2) and Zen 4 (AVX-512). Estimates
+ * are for one thread, whatever their number, because a selection must not depend on it. */
+static double max_gflops(const ls__cpu *cpu)
 {
     return cpu->vector_block == 16 ? 115.0 : 100.0;
 }
 
-/* By how much products of bf16 are faster than that, by the instructions: AVX512_BF16's make two
- * where f32's make one; AMX's, which kernels have in their names, make 16, of which half is counted
- * since its tiles must be loaded, too. Neither was ever timed. */
+/* The speed of products of bf16, relative to f32. Instructions of AVX512_BF16 do two where those of
+ * f32 do one. Those of AMX, which is in the kernel's name, do 16, of which half is counted because
+ * tiles must be loaded too. Neither was timed. */
 static double bf16_gain(const char *name)
 {
     return strstr(name, "amx") ? 8 : 2;
 }
-/* So fast, kernels wait for memory: a core's share, as for ours (gemm/conv.c). */
+/* At that speed kernels wait for memory: a core's bandwidth, as in implicit_gemm/provider.c. */
 static const double GIGABYTES = 50;
 
-/* The share of that peak which kernels reach on ResNet's layers (bench_ops): forward, backward
+/* The fraction of max_gflops that kernels reach on ResNet's layers (bench_ops): forward, backward
  * data, backward weights, in N,H,W,C and in blocks. Winograd needs fewer operations than are
- * counted. The first entry whose text is in the name counts. */
+ * counted. The first row whose text is in the name counts. */
 static const struct {
     const char *text;
     double nhwc[LS__DNN_N_DIRECTIONS], blocked[LS__DNN_N_DIRECTIONS];
@@ -36,20 +36,19 @@ static const struct {
     { "", { 0.68, 0.80, 0.54 }, { 0.84, 0.91, 0.66 } },
 };
 enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
-/* Pixels of up to so many channels do not fall on each other's places in the first-level cache, and
- * N,H,W,C is as fast as blocks; matrices of so few channels are slow. */
+/* Up to so many channels, pixels do not evict each other from the first-level cache, and N,H,W,C is
+ * as fast as blocks; matrices of so few channels are slow. */
 enum { FEW_CHANNELS = 32 };
 static const double FEW_CHANNELS_GEMM = 0.5;
-/* A kernel that reads whole windows loses by strides, and makes little of one pixel. */
+/* A kernel that reads whole windows is slower with strides and with windows of one pixel. */
 static const double STRIDED_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.83, 0.72, 0.95 };
 static const double WINDOW_ON_1X1 = 0.5;
-/* Channels that fill no whole vector: LeNet's 1 to 6 and 6 to 16, in N,H,W,C. Three to 16 and more
- * fare well. */
+/* Channels that do not fill whole vectors: LeNet's 1 to 6 and 6 to 16, in N,H,W,C. 3 to 16 or more
+ * channels are not slower. */
 static const double RAGGED[LS__DNN_N_DIRECTIONS] = { 0.65, 0.45, 0.60 };
 enum { RAGGED_VECTOR = 8, IMAGE_CHANNELS = 3 };
 static const double RUN_MS = 0.005;
-/* Of kernels that oneDNN threads, so that the deterministic one comes first where they are alike.
- */
+/* Of kernels that oneDNN threads, so that of two equal ones the deterministic one is first. */
 static const double THREADED = 1.05;
 
 static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan *plan,
@@ -69,7 +68,7 @@ static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan 
     if (window && ragged) efficiency *= RAGGED[t->direction];
     if (window && t->stride[0] > 1) efficiency *= STRIDED_WINDOW[t->direction];
     if (window && t->kernel[0] * t->kernel[1] == 1) efficiency *= WINDOW_ON_1X1;
-    double gflops = peak_gflops(cpu) * efficiency, ms = RUN_MS;
+    double gflops = max_gflops(cpu) * efficiency, ms = RUN_MS;
     if (t->bf16) {
         gflops *= bf16_gain(name);
         ms += ls__op_bytes(op) / (GIGABYTES * 1e6);
@@ -78,7 +77,7 @@ static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan 
     return plan->threaded ? THREADED * ms : ms;
 }
 
-/* Names for the larger and the smaller sub-batch: both are needed. */
+/* Names of the kernels that can run both the larger and the smaller sub-batches. */
 static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS__DNN_NAME_SIZE])
 {
     ls__dnn *dnn = cpu->onednn->dnn;
@@ -98,11 +97,10 @@ static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS_
     return n_both;
 }
 
-/* Those of both algorithms. */
 static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candidate *out, int max)
 {
     int n = 0;
-    const bool bf16 = ls__onednn_is_bf16(op); /* for Winograd oneDNN has none */
+    const bool bf16 = ls__onednn_is_bf16(op); /* oneDNN has no Winograd kernels for it */
     for (int winograd = 0; winograd < (bf16 ? 1 : 2); winograd++) {
         ls__conv_plan plan;
         char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
@@ -111,10 +109,7 @@ static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candi
         for (int i = 0; i < n_names && n < max; i++) {
             ls__candidate *c = &out[n++];
             snprintf(c->name, sizeof c->name, "onednn %s%s%.37s", threaded ? "threaded " : "",
-                     winograd ? "winograd "
-                     : bf16   ? "bf16 "
-                              : "",
-                     names[i]);
+                     bf16 ? "bf16 " : (winograd ? "winograd " : ""), names[i]);
             c->deterministic = !threaded;
             c->cost_ms = cost_ms(cpu, op, &plan, c->name);
         }

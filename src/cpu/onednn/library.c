@@ -1,4 +1,4 @@
-/* library.c: oneDNN as a whole: its version, its threads, its matrix product. */
+/* library.c: oneDNN's version, its threads, its matrix product. */
 #include "base/error.h"
 #include "cpu/onednn/api.h"
 #include "cpu/onednn/primitive.h"
@@ -51,23 +51,22 @@ void ls__dnn_isa(char *text, size_t size)
 
 bool ls__dnn_has_bf16(void)
 {
-    /* a set of instructions is a set of bits, of which larger ones have all */
+    /* an instruction set has the bits of all that it includes */
     const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
-/* A build of oneDNN over another pool of threads heeds none of the calls above: it would cut the
- * work by its own number. */
+/* A build of oneDNN over another thread pool ignores the calls above: it would split the work by
+ * its own number of threads. */
 ls_status ls__dnn_check(ls_context *ctx)
 {
     const dnnl_version_t *v = dnnl_version();
     if (v->major != DNNL_VERSION_MAJOR)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "oneDNN: got version %d.%d.%d, wanted %d.x",
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "oneDNN: got version %d.%d.%d, expected %d.x",
                         v->major, v->minor, v->patch, DNNL_VERSION_MAJOR);
     if (v->cpu_runtime != DNNL_RUNTIME_OMP && v->cpu_runtime != DNNL_RUNTIME_SEQ)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "oneDNN %d.%d.%d: got one whose threads are of kind %u, wanted OpenMP or "
-                        "none",
+                        "oneDNN %d.%d.%d: got threads of kind %u, expected OpenMP or none",
                         v->major, v->minor, v->patch, v->cpu_runtime);
     return LS_OK;
 }

@@ -1,11 +1,11 @@
 /* linear.c: linear layers: matrix products by oneDNN's single-threaded sgemm, one per task.
  *
- *   forward   y [N,O]  = relu?(x [N,I] w^T + b)   tasks: rows of y times columns of y
- *   data      dx [N,I] = dy [N,O] w         the same of dx
- *   weights   dw [O,I] = dy^T x             the same of dw; db with its first columns
+ *   forward   y [N,O]  = relu?(x [N,I] w^T + b)
+ *   data      dx [N,I] = dy [N,O] w
+ *   weights   dw [O,I] = dy^T x, db [O] = sum of dy's rows
  *
- * In bf16, which sgemm does not take, a linear layer is a convolution of 1x1: rows of x are pixels.
- */
+ * A task computes a tile of the result: some rows and some columns. In bf16, which sgemm does not
+ * take, a linear layer is a 1x1 convolution: rows of x are pixels. */
 #include "base/alloc.h"
 #include "base/element.h"
 #include "base/error.h"
@@ -16,55 +16,39 @@
 #include <string.h>
 
 static const char NAME[] = "onednn gemm";
-/* A task's share of the product: 64 x 1024 x 64 multiplications take some 0.1 ms, beside which
- * handing out a task (1 microsecond) and the product's edges do not count. */
+/* Of a task: 64 x 1024 x 64 multiplications take some 0.1 ms. Beside that the time to start a task
+ * (1 microsecond) and the edges of the product do not count. */
 static const double TASK_FLOPS = 8e6;
-enum { MAX_PARTS = 8, PART_MULTIPLE = 16 };
-static const double GEMM_GFLOPS = 60; /* one core of a Zen 3, layers of a hundred to a thousand */
+enum { MAX_TILES = 8, TILE_STEP = 16 }; /* along one side of the product */
+static const double GEMM_GFLOPS = 60;   /* one core of a Zen 3, layers of a hundred to a thousand */
 enum { SUM_ROWS = 64 };
+
+/* C = A B: which operands these are, and which of them are transposed. */
+typedef struct product {
+    int a, b, c;
+    bool a_transposed, b_transposed;
+} product;
+
+static const product products[LS__N_OPS] = {
+    [LS__OP_LINEAR] = { 0, 1, 3, .b_transposed = true },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { 0, 1, 2 },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { 1, 0, 2, .a_transposed = true },
+};
 
 typedef struct linear_kernel {
     ls__kernel kernel;
     ls__cpu *cpu;
     ls__op_kind kind;
-    bool relu;                     /* of the forward op */
-    int64_t n, in, out;            /* x [n,in], y [n,out] */
-    int64_t rows, columns;         /* of the product */
-    int64_t row_part, column_part; /* of a task */
-    int64_t n_row_parts, n_column_parts;
+    bool relu;                    /* of the forward op */
+    int64_t rows, columns, depth; /* of the product: A [rows,depth], B [depth,columns] */
+    int64_t lda, ldb;             /* floats from row to row of operands A and B */
+    int64_t row_tile, column_tile, n_row_tiles, n_column_tiles;
     void *const *buffers; /* of the present run */
     bool has_run;
     atomic_bool failed;
 } linear_kernel;
 
-/* y and bias */
-static bool forward(const linear_kernel *k, int64_t row, int64_t rows, int64_t column,
-                    int64_t columns)
-{
-    const float *x = k->buffers[0], *w = k->buffers[1], *b = k->buffers[2];
-    float *y = k->buffers[3];
-    y += row * k->out + column;
-    if (b)
-        for (int64_t r = 0; r < rows; r++)
-            memcpy(y + r * k->out, b + column, (size_t)columns * sizeof(float));
-    if (!ls__dnn_sgemm(false, true, rows, columns, k->in, x + row * k->in, k->in,
-                       w + column * k->in, k->in, b ? 1.0f : 0.0f, y, k->out))
-        return false;
-    for (int64_t r = 0; k->relu && r < rows; r++)
-        for (int64_t o = 0; o < columns; o++) y[r * k->out + o] = ls__relu(y[r * k->out + o]);
-    return true;
-}
-
-static bool backward_data(const linear_kernel *k, int64_t row, int64_t rows, int64_t column,
-                          int64_t columns)
-{
-    const float *dy = k->buffers[0], *w = k->buffers[1];
-    float *dx = k->buffers[2];
-    return ls__dnn_sgemm(false, false, rows, columns, k->out, dy + row * k->out, k->out, w + column,
-                         k->in, 0.0f, dx + row * k->in + column, k->in);
-}
-
-/* db[row..row+rows] = sum of dy's rows: within stretches, then the stretches, so that the error
+/* db[row..row+rows] = sum of dy's rows: chains of SUM_ROWS rows, then their sums, so that the error
  * grows with the root of n. */
 static void sum_columns(const linear_kernel *k, int64_t row, int64_t rows)
 {
@@ -72,39 +56,40 @@ static void sum_columns(const linear_kernel *k, int64_t row, int64_t rows)
     float *db = k->buffers[3];
     for (int64_t o = row; o < row + rows; o++) {
         float total = 0.0f;
-        for (int64_t first = 0; first < k->n; first += SUM_ROWS) {
-            const int64_t last = ls__min(first + SUM_ROWS, k->n);
+        for (int64_t first = 0; first < k->depth; first += SUM_ROWS) {
+            const int64_t last = ls__min(first + SUM_ROWS, k->depth);
             float sum = 0.0f;
-            for (int64_t n = first; n < last; n++) sum += dy[n * k->out + o];
+            for (int64_t n = first; n < last; n++) sum += dy[n * k->rows + o];
             total += sum;
         }
         db[o] = total;
     }
 }
 
-static bool backward_weights(const linear_kernel *k, int64_t row, int64_t rows, int64_t column,
-                             int64_t columns)
-{
-    const float *x = k->buffers[0], *dy = k->buffers[1];
-    float *dw = k->buffers[2];
-    if (column == 0 && k->buffers[3]) sum_columns(k, row, rows);
-    return ls__dnn_sgemm(true, false, rows, columns, k->n, dy + row, k->out, x + column, k->in,
-                         0.0f, dw + row * k->in + column, k->in);
-}
-
 static void run_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     linear_kernel *k = arg;
-    const int64_t row = task / k->n_column_parts * k->row_part;
-    const int64_t column = task % k->n_column_parts * k->column_part;
-    const int64_t rows = ls__min(k->row_part, k->rows - row);
-    const int64_t columns = ls__min(k->column_part, k->columns - column);
-    const bool good = k->kind == LS__OP_LINEAR ? forward(k, row, rows, column, columns)
-                      : k->kind == LS__OP_LINEAR_BACKWARD_DATA
-                          ? backward_data(k, row, rows, column, columns)
-                          : backward_weights(k, row, rows, column, columns);
-    if (!good) k->failed = true;
+    const product *p = &products[k->kind];
+    const int64_t row = task / k->n_column_tiles * k->row_tile;
+    const int64_t column = task % k->n_column_tiles * k->column_tile;
+    const int64_t rows = ls__min(k->row_tile, k->rows - row);
+    const int64_t columns = ls__min(k->column_tile, k->columns - column);
+    const float *a = k->buffers[p->a], *b = k->buffers[p->b];
+    const float *bias = k->kind == LS__OP_LINEAR ? k->buffers[2] : NULL;
+    float *c = (float *)k->buffers[p->c] + row * k->columns + column;
+    for (int64_t r = 0; bias && r < rows; r++)
+        memcpy(c + r * k->columns, bias + column, (size_t)columns * sizeof *c);
+    if (!ls__dnn_sgemm(p->a_transposed, p->b_transposed, rows, columns, k->depth,
+                       a + row * (p->a_transposed ? 1 : k->lda), k->lda,
+                       b + column * (p->b_transposed ? k->ldb : 1), k->ldb, bias ? 1.0f : 0.0f, c,
+                       k->columns))
+        k->failed = true;
+    for (int64_t r = 0; k->relu && r < rows; r++)
+        for (int64_t o = 0; o < columns; o++)
+            c[r * k->columns + o] = ls__relu(c[r * k->columns + o]);
+    if (k->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS && column == 0 && k->buffers[3])
+        sum_columns(k, row, rows);
 }
 
 static ls_status linear_run(ls__kernel *kernel, void *const *buffers, void *workspace,
@@ -116,7 +101,7 @@ static ls_status linear_run(ls__kernel *kernel, void *const *buffers, void *work
     LS_TRY(ls__onednn_check_memory(k->cpu, kernel, &k->has_run));
     k->buffers = buffers;
     k->failed = false;
-    ls__threads_run(k->cpu->threads, k->n_row_parts * k->n_column_parts, run_task, k);
+    ls__threads_run(k->cpu->threads, k->n_row_tiles * k->n_column_tiles, run_task, k);
     if (!k->failed) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
 }
@@ -126,17 +111,18 @@ static void linear_close(ls__kernel *kernel)
     ls__free(((linear_kernel *)kernel)->cpu->device.ctx, kernel);
 }
 
-/* Parts of a multiple of PART_MULTIPLE, at most `wanted` of them. Returns a part's size. */
-static int64_t part(int64_t size, double wanted, int64_t *n_parts)
+/* Cuts a side of the product into tiles of a multiple of TILE_STEP. Returns a tile's size. */
+static int64_t cut(int64_t size, double max_tiles, int64_t *n_tiles)
 {
-    int64_t n = ls__min((int64_t)wanted, MAX_PARTS);
-    if (n < 1) n = 1;
-    const int64_t length = ls__round_up_to(ls__divide_up(size, n), PART_MULTIPLE);
-    *n_parts = ls__divide_up(size, length);
+    const int64_t n = ls__max(1, ls__min((int64_t)max_tiles, MAX_TILES));
+    const int64_t length = ls__round_up_to(ls__divide_up(size, n), TILE_STEP);
+    *n_tiles = ls__divide_up(size, length);
     return length;
 }
 
-/* Tasks are cut by images: these are of so many rows at most, where n can be halved. */
+/* Tasks are cut by images, so rows are grouped into images: of IMAGE_ROWS at most if n can be
+ * halved.
+ */
 enum { IMAGE_ROWS = 32 };
 
 static ls__operand as_image(const ls__operand *o)
@@ -183,35 +169,37 @@ int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *
 
 ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
+    const bool forward = op->kind == LS__OP_LINEAR;
+    const bool relu = forward && op->u.linear.relu;
     *out = NULL;
     if (ls__onednn_is_bf16(op)) {
         const ls__op conv = as_convolution(op);
-        const bool relu = op->kind == LS__OP_LINEAR && op->u.linear.relu;
-        return relu ? ls__onednn_conv_relu_open(cpu, &conv, name, out)
-                    : ls__onednn_conv_open(cpu, &conv, name, out);
+        return ls__onednn_conv_open(cpu, &conv, relu, name, out);
     }
     if (strcmp(name, NAME) != 0)
         return ls__fail(cpu->device.ctx, LS_ERR_NOT_FOUND, "%s: oneDNN has no kernel '%s'",
                         ls__op_name(op->kind), name);
     linear_kernel *k = ls__zalloc(cpu->device.ctx, sizeof *k);
     if (!k) return ls__fail_memory(cpu->device.ctx, name, sizeof *k);
+    /* A gradient of one element may have one dimension, so the sizes are those of x or dy and w. */
     const bool weights = op->kind == LS__OP_LINEAR_BACKWARD_WEIGHTS;
+    const int64_t n = op->operands[0].shape.dims[0];
     const int64_t *w = op->operands[weights ? 2 : 1].shape.dims;
+    const int64_t n_out = w[0], n_in = w[1];
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     k->kernel.run = linear_run;
     k->kernel.close = linear_close;
     k->cpu = cpu;
     k->kind = op->kind;
-    k->relu = op->kind == LS__OP_LINEAR && op->u.linear.relu;
-    k->n = op->operands[0].shape.dims[0];
-    k->out = w[0];
-    k->in = w[1];
-    k->rows = weights ? k->out : k->n;
-    k->columns = op->kind == LS__OP_LINEAR ? k->out : k->in;
-    /* the side with more parts to give first */
+    k->relu = relu;
+    k->rows = weights ? n_out : n;
+    k->columns = forward ? n_out : n_in;
+    k->depth = forward ? n_in : weights ? n : n_out;
+    k->lda = forward ? n_in : n_out;
+    k->ldb = n_in;
     const double tasks = ls__op_flops(op) / TASK_FLOPS;
-    k->row_part = part(k->rows, tasks, &k->n_row_parts);
-    k->column_part = part(k->columns, tasks / (double)k->n_row_parts, &k->n_column_parts);
+    k->row_tile = cut(k->rows, tasks, &k->n_row_tiles);
+    k->column_tile = cut(k->columns, tasks / (double)k->n_row_tiles, &k->n_column_tiles);
     *out = &k->kernel;
     return LS_OK;
 }

@@ -1,15 +1,16 @@
-/* onednn.c: oneDNN's state on a device: threads, and memory that its code needs. */
+/* onednn.c: oneDNN's state on a device: its threads and the headroom for its allocations. */
 #include "cpu/onednn/onednn.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
 #include <stdlib.h>
 
-/* What a call into oneDNN finds at least. The largest need measured is 16.3 MiB, the kernels of all
- * its matrix products, which its first dnnl_sgemm makes (2.6.3, AVX-512); a convolution's kernels
- * take 2.5 MiB. */
-enum { HEADROOM_BYTES = 48 << 20 };
-enum { THREAD_BYTES = 16 << 10 };
+enum {
+    /* Free memory for a call of oneDNN. The largest measured need is 16.3 MiB: the first dnnl_sgemm
+     * compiles all matrix products (2.6.3, AVX-512). A convolution's kernels take 2.5 MiB. */
+    HEADROOM_BYTES = 48 << 20,
+    THREAD_BYTES = 16 << 10
+};
 
 static ls_status fail_starved(ls_context *ctx, const char *what)
 {
@@ -59,9 +60,9 @@ void ls__onednn_close(ls_context *ctx, ls__onednn **onednn)
 
 bool ls__onednn_thread_start(void)
 {
-    /* OpenMP allocates its state of this thread, some 200 bytes, and ends the process where it
-     * cannot. What is freed here is what it gets. */
-    void *volatile memory = malloc(THREAD_BYTES); /* or the compiler drops the pair */
+    /* OpenMP allocates some 200 bytes for this thread and ends the process if it cannot. It gets
+     * the memory that is freed here. volatile: else the compiler removes malloc and free. */
+    void *volatile memory = malloc(THREAD_BYTES);
     if (!memory) return false;
     free(memory);
     ls__dnn_one_thread();
@@ -78,5 +79,5 @@ void ls__onednn_end(ls__onednn *onednn)
 {
     ls__dnn_restore_threads(onednn->caller_threads);
     onednn->starved = false;
-    (void)ls__headroom_hold(&onednn->headroom); /* else the next one to lend it tries again */
+    (void)ls__headroom_hold(&onednn->headroom); /* if it fails, the next lend tries again */
 }

@@ -1,26 +1,30 @@
-/* plan.c: how a convolution is cut into tasks.
+/* plan.c: see plan.h.
  *
- * The measurements behind the numbers here (one core of a Zen 3, 512 KB L2, blocks of 8, GFLOP/s of
- * forward, backward data, backward weights; a core's peak is 102):
+ * Measured on one core of a Zen 3, 512 KB L2, blocks of 8, GFLOP/s of forward, backward data,
+ * backward weights; the core reaches 102 at most:
  *   3x3 512->512 at 4x4, batch 32                   53, 57, 29
  *   the same in slices of 128 output channels       84, 95, 62
  *   3x3 256->256 at 8x8, batch 64                   74, 91, 57
  *   the same in slices of 64 output channels        85, 102, 75
  *   3x3 64->64 at 32x32, batch 64; 4 images a task  72, 92, 54; 96, 102, 72
- * A slice of weights that stays in the second-level cache is what helps; images are cut as fine as
- * the price of a task allows. */
+ * The gain comes from slices of weights that stay in the second-level cache. Sub-batches are as
+ * small as the cost of a task allows. */
 #include "cpu/onednn/plan.h"
 
-static const double FORWARD_SLICE_BYTES = 2.5e6; /* more weights than this are cut */
-static const double WEIGHTS_SLICE_BYTES = 640e3; /* the same where a task makes the weights */
-enum { MIN_SLICE = 64, MIN_SMALL_SLICE = 32 };
-static const double TASK_FLOPS = 12e6;         /* 0.1 ms and more; 50e6 is no faster */
-static const double WEIGHTS_TASK_FLOPS = 50e6; /* finer ones cost 2 to 4 % by their sums */
-static const double FLOPS_PER_BYTE = 32;       /* of weights that a task reads */
-enum { MAX_BATCHES = 64 };
-enum { MAX_PARTIAL_SUMS = 16, MIN_TASKS = 16 };
-enum { WINOGRAD_IMAGES = 16 }; /* it transforms the weights once per task, and wants over 8 */
-enum { MAX_PLANAR_CHANNELS = 7 };
+static const double FORWARD_SLICE_BYTES = 2.5e6; /* more weights are cut */
+static const double WEIGHTS_SLICE_BYTES = 640e3; /* the same for backward weights */
+static const double TASK_FLOPS = 12e6;           /* 0.1 ms and more; 50e6 is no faster */
+static const double WEIGHTS_TASK_FLOPS = 50e6;   /* the sums of smaller ones cost 2 to 4 % */
+static const double FLOPS_PER_BYTE = 32;         /* of weights that a task reads */
+enum {
+    MIN_SLICE = 64,
+    MIN_SMALL_SLICE = 32,
+    MAX_BATCHES = 64,
+    MAX_PARTIAL_SUMS = 16,
+    MIN_TASKS = 16,
+    WINOGRAD_IMAGES = 16, /* it transforms the weights in each task; 8 images are too few */
+    MAX_PLANAR_CHANNELS = 7
+};
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
 {
@@ -43,7 +47,7 @@ static double activation_bytes(const ls__conv_plan *plan)
                     plan->y_channels * t->y_size[0] * t->y_size[1]);
 }
 
-/* Halves slices of `channels` until one takes at most so many bytes of weights. */
+/* The number of slices of `channels`: halved until one has at most so many bytes of weights. */
 static int64_t slice(const ls__conv_plan *plan, int64_t channels, double bytes, int64_t min_slice)
 {
     int64_t n = 1;
@@ -62,24 +66,23 @@ static void cut(ls__conv_plan *plan, double flops)
     plan->n_slices =
         slice(plan, channels, weights ? WEIGHTS_SLICE_BYTES : FORWARD_SLICE_BYTES, MIN_SLICE);
     double task_flops = FLOPS_PER_BYTE * weight_bytes(plan) / (double)plan->n_slices;
-    const double least_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
-    if (task_flops < least_flops) task_flops = least_flops;
-    double wanted = flops / (double)plan->n_slices / task_flops;
-    int64_t max_batches = ls__min(plan->images, MAX_BATCHES);
+    const double min_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
+    if (task_flops < min_flops) task_flops = min_flops;
+    double batches = flops / (double)plan->n_slices / task_flops;
+    int64_t max_batches = ls__min(plan->images, weights ? MAX_PARTIAL_SUMS : MAX_BATCHES);
     if (weights) {
-        /* Every sub-batch makes a whole slice of dw, which is to be small beside what it reads. */
+        /* Each sub-batch writes a slice of dw, which should be small beside the bytes it reads. */
         const double sums = activation_bytes(plan) / (2 * weight_bytes(plan));
-        if (wanted > sums) wanted = sums;
-        max_batches = ls__min(plan->images, MAX_PARTIAL_SUMS);
+        if (batches > sums) batches = sums;
     }
     if (t->winograd) max_batches = ls__min(max_batches, plan->images / WINOGRAD_IMAGES);
-    plan->n_batches = ls__max(1, ls__min(max_batches, (int64_t)wanted));
+    plan->n_batches = ls__max(1, ls__min(max_batches, (int64_t)batches));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
         flops > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
         const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;
         plan->n_slices = ls__max(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
     }
-    t->n = (plan->images + plan->n_batches - 1) / plan->n_batches;
+    t->n = ls__divide_up(plan->images, plan->n_batches);
     plan->n_larger = plan->images - plan->n_batches * (t->n - 1);
     if (t->direction == LS__DNN_DATA)
         t->x_channels /= plan->n_slices;
@@ -87,7 +90,7 @@ static void cut(ls__conv_plan *plan, double flops)
         t->y_channels /= plan->n_slices;
 }
 
-/* Channels-last, or both blocked alike; a blocked y goes with a planar x too. */
+/* Both channels-last, or both in equal blocks, or a blocked y with a planar x. */
 static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block)
 {
     ls__dnn_conv *t = &plan->task;
@@ -104,17 +107,17 @@ static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block
     return plan->planar;
 }
 
-/* Whether every tap of the kernel meets a pixel, not padding alone. */
-static bool taps_meet_pixels(const ls__dnn_conv *t)
+/* Whether each tap of the kernel reads a pixel, not only padding. */
+static bool taps_read_pixels(const ls__dnn_conv *t)
 {
     for (int d = 0; d < 2; d++)
         for (int64_t tap = 0; tap < t->kernel[d]; tap++) {
-            bool meets = false;
+            bool reads = false;
             for (int64_t i = 0; i < t->y_size[d]; i++) {
-                const int64_t place = i * t->stride[d] - t->padding[d] + tap * t->dilation[d];
-                meets |= place >= 0 && place < t->x_size[d];
+                const int64_t at = i * t->stride[d] - t->padding[d] + tap * t->dilation[d];
+                reads |= at >= 0 && at < t->x_size[d];
             }
-            if (!meets) return false;
+            if (!reads) return false;
         }
     return true;
 }
@@ -150,9 +153,8 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
         t->dilation[i] = op->u.conv.dilation[i];
     }
     if (!choose_layouts(out, x->block, y->block)) return false;
-    /* In bf16 oneDNN does not write dw of the others (2.6.3), or writes what lay in memory (3.2).
-     */
-    if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_meet_pixels(t)) return false;
+    /* Otherwise oneDNN does not write dw in bf16 (2.6.3), or writes stale memory (3.2). */
+    if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_read_pixels(t)) return false;
     if (threaded) {
         t->n = out->images;
         out->n_batches = out->n_larger = out->n_slices = 1;

@@ -5,21 +5,21 @@
 #include "cpu/conv/roles.h"
 #include "cpu/onednn/onednn.h"
 
-/* Tasks are sub-batches of images times slices of channels: of the output's channels, where the
- * task makes part of y or of dw; of the input's, where it makes part of dx. */
+/* Tasks are sub-batches of images times slices of channels: of y's channels in forward and backward
+ * weights, of x's channels in backward data. */
 typedef struct ls__conv_plan {
-    ls__dnn_conv task; /* what one task computes; its n is the larger number of images */
+    ls__dnn_conv task; /* of one task; its n is the larger number of images */
     bool threaded;     /* by oneDNN: one task, the whole op */
     int64_t images, n_batches;
-    int64_t n_larger; /* this many sub-batches have task.n images, the others one less */
+    int64_t n_larger; /* so many sub-batches have task.n images, the others one less */
     int64_t n_slices;
     int64_t x_channels, y_channels; /* of the whole op */
-    bool planar; /* f32 x is [N,H,W,C] with few channels; the task sees a copy in N,C,H,W, which is
-                    what blocked kernels want of a first layer */
+    bool planar; /* f32 x is [N,H,W,C] with few channels; the task reads a copy in N,C,H,W, which
+                    blocked kernels require in a first layer */
 } ls__conv_plan;
 
-/* A function of the op's shape and layouts, and of the algorithm. False when oneDNN has no such
- * layouts, or makes mistakes in such a shape. */
+/* A function of the op's shape and layouts, and of the algorithm. False if oneDNN does not support
+ * these layouts, or computes wrong results for this shape. */
 bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);

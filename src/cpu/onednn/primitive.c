@@ -1,4 +1,4 @@
-/* primitive.c: oneDNN behind primitive.h; what its versions say differently is in api.c. */
+/* primitive.c: see primitive.h. */
 #include "cpu/onednn/primitive.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -9,6 +9,7 @@
 struct ls__dnn {
     ls_context *ctx;
     dnnl_engine_t engine;
+    dnnl_primitive_attr_t attributes; /* of all primitives: scratch memory comes from us */
     int n_threads;
     dnnl_stream_t *streams; /* one per thread */
 };
@@ -16,9 +17,8 @@ struct ls__dnn {
 struct ls__dnn_primitive {
     ls__dnn *dnn;
     dnnl_primitive_t primitive;
-    ls__dnn_conv conv; /* of a convolution */
-    int dnnl_arguments[LS__DNN_N_ARGUMENTS];
-    ls__dnn_format formats[LS__DNN_N_ARGUMENTS];
+    ls__dnn_conv conv; /* of a reorder all zeros: a forward op from x to y */
+    dnnl_memory_desc_t formats[LS__DNN_N_ARGUMENTS];
 };
 
 static ls_status fail(ls_context *ctx, const char *what, dnnl_status_t status)
@@ -33,9 +33,9 @@ void ls__dnn_close(ls__dnn **dnn)
     ls__dnn *d = *dnn;
     *dnn = NULL;
     if (!d) return;
-    if (d->streams)
-        for (int i = 0; i < d->n_threads; i++)
-            if (d->streams[i]) dnnl_stream_destroy(d->streams[i]);
+    for (int i = 0; d->streams && i < d->n_threads; i++)
+        if (d->streams[i]) dnnl_stream_destroy(d->streams[i]);
+    if (d->attributes) dnnl_primitive_attr_destroy(d->attributes);
     if (d->engine) dnnl_engine_destroy(d->engine);
     ls__free(d->ctx, d->streams);
     ls__free(d->ctx, d);
@@ -58,6 +58,9 @@ ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out)
     status = ls__dnn_check(ctx);
     if (status != LS_OK) goto fail;
     dnnl_status_t s = dnnl_engine_create(&d->engine, dnnl_cpu, 0);
+    if (s == dnnl_success) s = dnnl_primitive_attr_create(&d->attributes);
+    if (s == dnnl_success)
+        s = dnnl_primitive_attr_set_scratchpad_mode(d->attributes, dnnl_scratchpad_mode_user);
     for (int i = 0; i < n_threads && s == dnnl_success; i++)
         s = dnnl_stream_create(&d->streams[i], d->engine, dnnl_stream_default_flags);
     if (s != dnnl_success) {
@@ -70,8 +73,6 @@ fail:
     ls__dnn_close(&d);
     return status;
 }
-
-/* ---- Descriptions. ---- */
 
 static dnnl_data_type_t type_of(const ls__dnn_conv *c, ls__dnn_argument argument)
 {
@@ -86,19 +87,20 @@ size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument
 
 static dnnl_status_t activation_format(int64_t n, int64_t channels, const int64_t *size,
                                        dnnl_data_type_t type, ls__dnn_layout layout,
-                                       ls__dnn_format *out)
+                                       dnnl_memory_desc_t *out)
 {
     static const dnnl_format_tag_t tags[] = { [LS__DNN_NHWC] = dnnl_nhwc,
                                               [LS__DNN_NCHW] = dnnl_nchw,
                                               [LS__DNN_NCHW8] = dnnl_nChw8c,
                                               [LS__DNN_NCHW16] = dnnl_nChw16c };
     const dnnl_dims_t dims = { n, channels, size[0], size[1] };
-    return ls__dnn_format_by_tag(out, 4, dims, type, tags[layout]);
+    return dnnl_memory_desc_create_with_tag(out, 4, dims, type, tags[layout]);
 }
 
-/* [O,I,kh,kw], with groups [G,O/G,I/G,kh,kw]; dense in memory order O,kh,kw,I, or any format. */
-static dnnl_status_t weight_format(const ls__dnn_conv *c, bool dense, int64_t row_channels,
-                                   ls__dnn_format *out)
+/* [O,I,kh,kw], with groups [G,O/G,I/G,kh,kw]; dense in memory order O,kh,kw,I with row_channels
+ * input channels in a row, or, if that is 0, in any format. */
+static dnnl_status_t weight_format(const ls__dnn_conv *c, int64_t row_channels,
+                                   dnnl_memory_desc_t *out)
 {
     const int64_t o = c->y_channels / c->groups, i = c->x_channels / c->groups;
     const int64_t kh = c->kernel[0], kw = c->kernel[1], row = kh * kw * row_channels;
@@ -106,9 +108,11 @@ static dnnl_status_t weight_format(const ls__dnn_conv *c, bool dense, int64_t ro
     const dnnl_dims_t strides = { o * row, row, 1, kw * row_channels, row_channels };
     const int first = c->groups == 1;
     const dnnl_data_type_t type = type_of(c, LS__DNN_W);
-    if (dense)
-        return ls__dnn_format_by_strides(out, 5 - first, dims + first, type, strides + first);
-    return ls__dnn_format_by_tag(out, 5 - first, dims + first, type, dnnl_format_tag_any);
+    if (row_channels > 0)
+        return dnnl_memory_desc_create_with_strides(out, 5 - first, dims + first, type,
+                                                    strides + first);
+    return dnnl_memory_desc_create_with_tag(out, 5 - first, dims + first, type,
+                                            dnnl_format_tag_any);
 }
 
 static void arguments_close(ls__dnn_conv_arguments *a)
@@ -136,39 +140,20 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
     dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, c->x_layout, &out->x);
     if (s == dnnl_success)
         s = activation_format(c->n, c->y_channels, c->y_size, type, c->y_layout, &out->y);
-    if (s == dnnl_success) s = weight_format(c, false, 0, &out->w);
+    if (s == dnnl_success) s = weight_format(c, 0, &out->w);
     if (s == dnnl_success && c->bias)
-        s = ls__dnn_format_by_tag(&out->b, 1, b_dims, type_of(c, LS__DNN_B), dnnl_a);
+        s = dnnl_memory_desc_create_with_tag(&out->b, 1, b_dims, type_of(c, LS__DNN_B), dnnl_a);
     if (s != dnnl_success) arguments_close(out);
     return s;
 }
 
-/* Scratch memory comes from us. */
-static dnnl_status_t attributes_open(dnnl_primitive_attr_t *out)
-{
-    dnnl_status_t s = dnnl_primitive_attr_create(out);
-    if (s != dnnl_success) return s;
-    s = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    if (s != dnnl_success) dnnl_primitive_attr_destroy(*out);
-    return s;
-}
-
-/* ---- The list of implementations. ---- */
-
 static dnnl_status_t visit_implementations(const ls__dnn *dnn, const ls__dnn_conv *conv,
-                                           bool (*visit)(void *arg,
-                                                         const_dnnl_primitive_desc_t description),
-                                           void *arg)
+                                           ls__dnn_visitor visit, void *arg)
 {
     ls__dnn_conv_arguments arguments;
-    dnnl_primitive_attr_t attributes;
     dnnl_status_t s = arguments_open(conv, &arguments);
     if (s != dnnl_success) return s;
-    s = attributes_open(&attributes);
-    if (s == dnnl_success) {
-        s = ls__dnn_visit(&arguments, dnn->engine, attributes, visit, arg);
-        dnnl_primitive_attr_destroy(attributes);
-    }
+    s = ls__dnn_visit(&arguments, dnn->engine, dnn->attributes, visit, arg);
     arguments_close(&arguments);
     return s;
 }
@@ -180,8 +165,8 @@ static const char *name_of(const_dnnl_primitive_desc_t description)
     return name ? name : "";
 }
 
-/* oneDNN's reference is slower than ours; its SSE kernels are listed beside the better ones. */
-static bool is_wanted(const char *name, int n_found)
+/* oneDNN's reference is slower than ours. SSE kernels are listed only if there are no others. */
+static bool is_useful(const char *name, int n_found)
 {
     if (strncmp(name, "ref", 3) == 0 || strlen(name) >= LS__DNN_NAME_SIZE) return false;
     return n_found == 0 || !strstr(name, "sse41");
@@ -196,9 +181,9 @@ static bool add_name(void *arg, const_dnnl_primitive_desc_t description)
 {
     name_list *list = arg;
     const char *name = name_of(description);
-    bool wanted = list->n < list->max && is_wanted(name, list->n);
-    for (int i = 0; i < list->n; i++) wanted &= strcmp(list->names[i], name) != 0;
-    if (wanted) snprintf(list->names[list->n++], LS__DNN_NAME_SIZE, "%s", name);
+    bool is_new = list->n < list->max && is_useful(name, list->n);
+    for (int i = 0; i < list->n; i++) is_new &= strcmp(list->names[i], name) != 0;
+    if (is_new) snprintf(list->names[list->n++], LS__DNN_NAME_SIZE, "%s", name);
     return list->n < list->max;
 }
 
@@ -212,41 +197,35 @@ int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__
     return 0;
 }
 
-/* ---- Primitives. ---- */
-
-/* Where a direction's operands stand in oneDNN's lists; scratch is the same for all. */
+/* How oneDNN names the operands of each direction. The bias is the second of its query. */
 static const struct {
     dnnl_query_t query;
     int argument;
-    int index; /* among those of its query */
-} operands[LS__DNN_N_DIRECTIONS][LS__DNN_SCRATCH] = {
-    [LS__DNN_FORWARD] = { { dnnl_query_src_md, DNNL_ARG_SRC, 0 },
-                          { dnnl_query_weights_md, DNNL_ARG_WEIGHTS, 0 },
-                          { dnnl_query_dst_md, DNNL_ARG_DST, 0 },
-                          { dnnl_query_weights_md, DNNL_ARG_BIAS, 1 } },
-    [LS__DNN_DATA] = { { dnnl_query_diff_src_md, DNNL_ARG_DIFF_SRC, 0 },
-                       { dnnl_query_weights_md, DNNL_ARG_WEIGHTS, 0 },
-                       { dnnl_query_diff_dst_md, DNNL_ARG_DIFF_DST, 0 },
-                       { dnnl_query_weights_md, DNNL_ARG_BIAS, 1 } },
-    [LS__DNN_WEIGHTS] = { { dnnl_query_src_md, DNNL_ARG_SRC, 0 },
-                          { dnnl_query_diff_weights_md, DNNL_ARG_DIFF_WEIGHTS, 0 },
-                          { dnnl_query_diff_dst_md, DNNL_ARG_DIFF_DST, 0 },
-                          { dnnl_query_diff_weights_md, DNNL_ARG_DIFF_BIAS, 1 } },
+} operands[LS__DNN_N_DIRECTIONS][LS__DNN_N_ARGUMENTS] = {
+    [LS__DNN_FORWARD] = { { dnnl_query_src_md, DNNL_ARG_SRC },
+                          { dnnl_query_weights_md, DNNL_ARG_WEIGHTS },
+                          { dnnl_query_dst_md, DNNL_ARG_DST },
+                          { dnnl_query_weights_md, DNNL_ARG_BIAS },
+                          { dnnl_query_scratchpad_md, DNNL_ARG_SCRATCHPAD } },
+    [LS__DNN_DATA] = { { dnnl_query_diff_src_md, DNNL_ARG_DIFF_SRC },
+                       { dnnl_query_weights_md, DNNL_ARG_WEIGHTS },
+                       { dnnl_query_diff_dst_md, DNNL_ARG_DIFF_DST },
+                       { dnnl_query_weights_md, DNNL_ARG_BIAS },
+                       { dnnl_query_scratchpad_md, DNNL_ARG_SCRATCHPAD } },
+    [LS__DNN_WEIGHTS] = { { dnnl_query_src_md, DNNL_ARG_SRC },
+                          { dnnl_query_diff_weights_md, DNNL_ARG_DIFF_WEIGHTS },
+                          { dnnl_query_diff_dst_md, DNNL_ARG_DIFF_DST },
+                          { dnnl_query_diff_weights_md, DNNL_ARG_DIFF_BIAS },
+                          { dnnl_query_scratchpad_md, DNNL_ARG_SCRATCHPAD } },
 };
 
-static dnnl_status_t take_formats(const_dnnl_primitive_desc_t description, ls__dnn_primitive *p)
+static dnnl_status_t create(const_dnnl_primitive_desc_t description, ls__dnn_primitive *p)
 {
     dnnl_status_t s = dnnl_success;
-    for (int i = 0; i < LS__DNN_SCRATCH && s == dnnl_success; i++) {
-        p->dnnl_arguments[i] = operands[p->conv.direction][i].argument;
+    for (int i = 0; i < LS__DNN_N_ARGUMENTS && s == dnnl_success; i++)
         s = ls__dnn_format_query(&p->formats[i], description, operands[p->conv.direction][i].query,
-                                 operands[p->conv.direction][i].index);
-    }
-    p->dnnl_arguments[LS__DNN_SCRATCH] = DNNL_ARG_SCRATCHPAD;
-    if (s == dnnl_success)
-        s = ls__dnn_format_query(&p->formats[LS__DNN_SCRATCH], description,
-                                 dnnl_query_scratchpad_md, 0);
-    return s;
+                                 i == LS__DNN_B);
+    return s == dnnl_success ? dnnl_primitive_create(&p->primitive, description) : s;
 }
 
 typedef struct search {
@@ -257,83 +236,60 @@ typedef struct search {
 
 static bool open_if_named(void *arg, const_dnnl_primitive_desc_t description)
 {
-    search *wanted = arg;
-    if (strcmp(name_of(description), wanted->name) != 0) return true;
-    wanted->status = take_formats(description, wanted->primitive);
-    if (wanted->status == dnnl_success)
-        wanted->status = dnnl_primitive_create(&wanted->primitive->primitive, description);
+    search *s = arg;
+    if (strcmp(name_of(description), s->name) != 0) return true;
+    s->status = create(description, s->primitive);
     return false;
+}
+
+static ls_status primitive_alloc(ls__dnn *dnn, ls__dnn_primitive **out)
+{
+    *out = ls__zalloc(dnn->ctx, sizeof **out);
+    if (!*out) return ls__fail_memory(dnn->ctx, "oneDNN: primitive", sizeof **out);
+    (*out)->dnn = dnn;
+    return LS_OK;
 }
 
 ls_status ls__dnn_conv_open(ls__dnn *dnn, const ls__dnn_conv *conv, const char *name,
                             ls__dnn_primitive **out)
 {
-    *out = NULL;
-    ls__dnn_primitive *p = ls__zalloc(dnn->ctx, sizeof *p);
-    if (!p) return ls__fail_memory(dnn->ctx, "oneDNN: primitive", sizeof *p);
-    p->dnn = dnn;
-    p->conv = *conv;
-    search wanted = { name, p, dnnl_success };
-    dnnl_status_t s = visit_implementations(dnn, conv, open_if_named, &wanted);
-    if (s == dnnl_success) s = wanted.status;
-    if (s == dnnl_success && p->primitive) {
-        *out = p;
-        return LS_OK;
-    }
-    ls__dnn_primitive_close(&p);
+    search found = { .name = name };
+    LS_TRY(primitive_alloc(dnn, out));
+    found.primitive = *out;
+    (*out)->conv = *conv;
+    dnnl_status_t s = visit_implementations(dnn, conv, open_if_named, &found);
+    if (s == dnnl_success) s = found.status;
+    if (s == dnnl_success && (*out)->primitive) return LS_OK;
+    ls__dnn_primitive_close(out);
     if (s != dnnl_success) return fail(dnn->ctx, name, s);
     return ls__fail(dnn->ctx, LS_ERR_NOT_FOUND, "oneDNN: no kernel '%s' for this convolution",
                     name);
 }
 
-static ls_status reorder_open(ls__dnn *dnn, const ls__dnn_primitive *conv, int64_t row_channels,
-                              bool unpack, ls__dnn_primitive **out)
+ls_status ls__dnn_reorder_open(const ls__dnn_primitive *conv, int64_t row_channels,
+                               ls__dnn_primitive **out)
 {
-    *out = NULL;
-    ls__dnn_primitive *p = ls__zalloc(dnn->ctx, sizeof *p);
-    if (!p) return ls__fail_memory(dnn->ctx, "oneDNN: primitive", sizeof *p);
-    p->dnn = dnn;
-    p->dnnl_arguments[LS__DNN_X] = DNNL_ARG_FROM;
-    p->dnnl_arguments[LS__DNN_Y] = DNNL_ARG_TO;
-    p->dnnl_arguments[LS__DNN_SCRATCH] = DNNL_ARG_SCRATCHPAD;
-
-    dnnl_primitive_attr_t attributes;
+    ls__dnn *dnn = conv->dnn;
+    const_dnnl_memory_desc_t packed = ls__dnn_format(&conv->formats[LS__DNN_W]);
+    const bool unpack = conv->conv.direction == LS__DNN_WEIGHTS;
+    dnnl_memory_desc_t format = { 0 };
     dnnl_primitive_desc_t description;
-    dnnl_status_t s =
-        ls__dnn_format_copy(&p->formats[unpack ? LS__DNN_X : LS__DNN_Y], &conv->formats[LS__DNN_W]);
-    if (s == dnnl_success)
-        s = weight_format(&conv->conv, true, row_channels,
-                          &p->formats[unpack ? LS__DNN_Y : LS__DNN_X]);
-    if (s == dnnl_success) s = attributes_open(&attributes);
+    LS_TRY(primitive_alloc(dnn, out));
+    dnnl_status_t s = weight_format(&conv->conv, row_channels, &format);
     if (s == dnnl_success) {
-        s = ls__dnn_format_reorder(&p->formats[LS__DNN_X], &p->formats[LS__DNN_Y], dnn->engine,
-                                   attributes, &description);
-        dnnl_primitive_attr_destroy(attributes);
+        const_dnnl_memory_desc_t dense = ls__dnn_format(&format);
+        s = dnnl_reorder_primitive_desc_create(&description, unpack ? packed : dense, dnn->engine,
+                                               unpack ? dense : packed, dnn->engine,
+                                               dnn->attributes);
     }
+    ls__dnn_format_close(&format);
     if (s == dnnl_success) {
-        s = ls__dnn_format_query(&p->formats[LS__DNN_SCRATCH], description,
-                                 dnnl_query_scratchpad_md, 0);
-        if (s == dnnl_success) s = dnnl_primitive_create(&p->primitive, description);
+        s = create(description, *out);
         dnnl_primitive_desc_destroy(description);
     }
-    if (s != dnnl_success) {
-        ls__dnn_primitive_close(&p);
-        return fail(dnn->ctx, "reorder of weights", s);
-    }
-    *out = p;
-    return LS_OK;
-}
-
-ls_status ls__dnn_pack_open(ls__dnn *dnn, const ls__dnn_primitive *conv, int64_t row_channels,
-                            ls__dnn_primitive **out)
-{
-    return reorder_open(dnn, conv, row_channels, false, out);
-}
-
-ls_status ls__dnn_unpack_open(ls__dnn *dnn, const ls__dnn_primitive *conv, int64_t row_channels,
-                              ls__dnn_primitive **out)
-{
-    return reorder_open(dnn, conv, row_channels, true, out);
+    if (s == dnnl_success) return LS_OK;
+    ls__dnn_primitive_close(out);
+    return fail(dnn->ctx, "reorder of weights", s);
 }
 
 void ls__dnn_primitive_close(ls__dnn_primitive **primitive)
@@ -346,16 +302,16 @@ void ls__dnn_primitive_close(ls__dnn_primitive **primitive)
     ls__free(p->dnn->ctx, p);
 }
 
-/* ---- Memory and runs. ---- */
-
 size_t ls__dnn_bytes(const ls__dnn_primitive *primitive, ls__dnn_argument argument)
 {
-    return ls__dnn_format_bytes(&primitive->formats[argument]);
+    const_dnnl_memory_desc_t format = ls__dnn_format(&primitive->formats[argument]);
+    return format ? dnnl_memory_desc_get_size(format) : 0;
 }
 
 bool ls__dnn_same_weights(const ls__dnn_primitive *a, const ls__dnn_primitive *b)
 {
-    return ls__dnn_format_equal(&a->formats[LS__DNN_W], &b->formats[LS__DNN_W]);
+    return dnnl_memory_desc_equal(ls__dnn_format(&a->formats[LS__DNN_W]),
+                                  ls__dnn_format(&b->formats[LS__DNN_W])) != 0;
 }
 
 ls_status ls__dnn_memory_open(const ls__dnn_primitive *primitive, ls__dnn_argument argument,
@@ -363,8 +319,8 @@ ls_status ls__dnn_memory_open(const ls__dnn_primitive *primitive, ls__dnn_argume
 {
     *out = NULL;
     if (ls__dnn_bytes(primitive, argument) == 0) return LS_OK;
-    const dnnl_status_t s =
-        ls__dnn_format_memory(&primitive->formats[argument], primitive->dnn->engine, out);
+    const dnnl_status_t s = dnnl_memory_create(out, ls__dnn_format(&primitive->formats[argument]),
+                                               primitive->dnn->engine, DNNL_MEMORY_NONE);
     if (s == dnnl_success) return LS_OK;
     *out = NULL;
     return fail(primitive->dnn->ctx, "memory object", s);
@@ -380,14 +336,15 @@ void ls__dnn_memory_close(ls__dnn_memory *memory)
     if (memory) dnnl_memory_destroy(memory);
 }
 
-bool ls__dnn_run(ls__dnn *dnn, const ls__dnn_primitive *primitive, int thread,
+bool ls__dnn_run(const ls__dnn_primitive *primitive, int thread,
                  ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS])
 {
     dnnl_exec_arg_t arguments[LS__DNN_N_ARGUMENTS];
     int n = 0;
     for (int i = 0; i < LS__DNN_N_ARGUMENTS; i++)
         if (memories[i])
-            arguments[n++] = (dnnl_exec_arg_t){ primitive->dnnl_arguments[i], memories[i] };
-    return dnnl_primitive_execute(primitive->primitive, dnn->streams[thread], n, arguments) ==
-           dnnl_success;
+            arguments[n++] =
+                (dnnl_exec_arg_t){ operands[primitive->conv.direction][i].argument, memories[i] };
+    return dnnl_primitive_execute(primitive->primitive, primitive->dnn->streams[thread], n,
+                                  arguments) == dnnl_success;
 }

@@ -1,9 +1,9 @@
-/* primitive.h: the only door to oneDNN, 2.x or 3.x.
+/* primitive.h: the only calls of oneDNN, 2.x or 3.x.
  *
  * Primitives are created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
  * and scratch memory from us, so their bits are a function of their shapes alone. Between
- * ls__dnn_use_threads and ls__dnn_one_thread oneDNN cuts the work by the number of threads instead.
- */
+ * ls__dnn_use_threads and ls__dnn_one_thread oneDNN splits the work by the number of threads
+ * instead. */
 #ifndef LS_CPU_ONEDNN_PRIMITIVE_H
 #define LS_CPU_ONEDNN_PRIMITIVE_H
 
@@ -16,22 +16,22 @@ typedef struct dnnl_memory ls__dnn_memory;          /* a pointer with a format *
 /* One stream for each of n_threads. */
 ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out);
 void ls__dnn_close(ls__dnn **dnn);
-/* Refuses a library that is not the header's version, or whose threads are not OpenMP's. */
+/* Fails if the library is not of the header's version, or if its threads are not OpenMP's. */
 ls_status ls__dnn_check(ls_context *ctx);
 void ls__dnn_version(char *text, size_t size); /* "2.6.3" */
-/* The instruction set that it makes kernels for, which ONEDNN_MAX_CPU_ISA may hold down: "AVX2", or
- * a number where it has no name here. */
+/* The instruction set of its kernels, which ONEDNN_MAX_CPU_ISA may limit: "AVX2", or a number if it
+ * has no name here. */
 void ls__dnn_isa(char *text, size_t size);
-/* Whether products of bf16 are among those instructions: AVX512_BF16, or AMX as well. */
+/* Whether it includes products of bf16: AVX512_BF16, or AMX as well. */
 bool ls__dnn_has_bf16(void);
 
-/* Tells OpenMP, on which oneDNN runs, to use one thread when called from this one; returns how many
- * it would have used. For the caller's thread, ls__dnn_restore_threads gives them back. */
+/* Makes OpenMP, on which oneDNN runs, use one thread when called from this thread. Returns the
+ * number that it used before, which ls__dnn_restore_threads sets again. */
 int ls__dnn_one_thread(void);
 void ls__dnn_restore_threads(int n_threads);
-/* Tells OpenMP to use n threads when called from this one. False, and nothing changed, where it
- * would not: inside of a parallel region, and where the user lets it take fewer. A primitive made
- * for n threads waits forever for those that do not come. */
+/* Makes OpenMP use n threads when called from this thread. False, and nothing is changed, inside a
+ * parallel region and if the user allows fewer: a primitive made for n threads would wait forever
+ * for the missing ones. */
 bool ls__dnn_use_threads(int n_threads);
 
 typedef enum ls__dnn_direction {
@@ -49,11 +49,11 @@ typedef enum ls__dnn_layout {
     LS__DNN_NCHW16, /* [N][C/16][H][W][16] */
 } ls__dnn_layout;
 
-/* A convolution as one task sees it. */
+/* The convolution of one task. */
 typedef struct ls__dnn_conv {
     ls__dnn_direction direction;
     bool winograd, bias;
-    bool bf16; /* x, w, y, b; dw and db are f32 all the same. Else all are f32 */
+    bool bf16; /* x, w, y, b; dw and db are f32. Else all are f32 */
     int64_t n, groups;
     int64_t x_channels, x_size[2], y_channels, y_size[2]; /* height, width */
     ls__dnn_layout x_layout, y_layout;
@@ -73,42 +73,42 @@ typedef enum ls__dnn_argument {
 
 size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument);
 
-/* The names of the compiled implementations that can run it ("jit:avx2"); oneDNN's slow reference
- * is left out. 0 with the error in the context when there was no memory for a complete list: a
- * shorter one would change which kernel is taken. */
+/* Lists the names of the compiled implementations that can run it ("jit:avx2"), without oneDNN's
+ * slow reference. Returns 0 with the error in the context if there was no memory for a complete
+ * list, because a shorter one could change which kernel is selected. */
 enum { LS__DNN_NAME_SIZE = 38 };
 int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__DNN_NAME_SIZE],
                       int max);
 /* Makes the primitive of that name. */
 ls_status ls__dnn_conv_open(ls__dnn *dnn, const ls__dnn_conv *conv, const char *name,
                             ls__dnn_primitive **out);
-/* Between dense weights, [out][kh][kw][in/groups] whose rows may belong to a tensor with more input
- * channels (row_channels), and the format that a convolution wants. */
-ls_status ls__dnn_pack_open(ls__dnn *dnn, const ls__dnn_primitive *conv, int64_t row_channels,
-                            ls__dnn_primitive **out);
-ls_status ls__dnn_unpack_open(ls__dnn *dnn, const ls__dnn_primitive *conv, int64_t row_channels,
-                              ls__dnn_primitive **out);
+/* A reorder from dense weights, [out][kh][kw][in/groups] whose rows may belong to a tensor with
+ * more input channels (row_channels), to the format of a convolution; for backward weights, back.
+ */
+ls_status ls__dnn_reorder_open(const ls__dnn_primitive *conv, int64_t row_channels,
+                               ls__dnn_primitive **out);
 void ls__dnn_primitive_close(ls__dnn_primitive **primitive);
 
-/* Bytes of an operand in the format that the primitive wants; 0 when it has none. */
+/* Bytes of an operand in the primitive's format; 0 if it has no such operand. */
 size_t ls__dnn_bytes(const ls__dnn_primitive *primitive, ls__dnn_argument argument);
-/* Whether both want w in the same format. */
+/* Whether w has the same format in both. */
 bool ls__dnn_same_weights(const ls__dnn_primitive *a, const ls__dnn_primitive *b);
 
-/* A memory object for an operand. Setting its pointer writes zeros where the format pads, so a
- * memory that threads share must be set by one of them, before. NULL stays NULL in close. */
+/* A memory object for an operand; NULL if the primitive has no such operand. Setting its pointer
+ * writes zeros to the format's padding, so one thread sets a memory that several use, before they
+ * do. */
 ls_status ls__dnn_memory_open(const ls__dnn_primitive *primitive, ls__dnn_argument argument,
                               ls__dnn_memory **out);
 void ls__dnn_memory_set(ls__dnn_memory *memory, const void *pointer);
 void ls__dnn_memory_close(ls__dnn_memory *memory);
 
-/* Runs in the calling thread, which is number `thread`; absent operands are NULL. False when oneDNN
+/* Runs in the calling thread, which is number `thread`; absent operands are NULL. False if oneDNN
  * failed. */
-bool ls__dnn_run(ls__dnn *dnn, const ls__dnn_primitive *primitive, int thread,
+bool ls__dnn_run(const ls__dnn_primitive *primitive, int thread,
                  ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS]);
 
-/* C [m,n] = A [m,k] B [k,n] + beta C, rows of ld floats each; transposed operands are stored the
- * other way round. False when oneDNN failed. */
+/* C [m,n] = A [m,k] B [k,n] + beta C; lda, ldb, ldc: floats from row to row; a transposed operand
+ * is stored as its transpose. False if oneDNN failed. */
 bool ls__dnn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                    int64_t ldc);

@@ -1,22 +1,15 @@
 /* provider.c: the provider of oneDNN's kernels. */
-#include "cpu/onednn/onednn.h"
 #include "base/error.h"
+#include "cpu/conv/roles.h"
+#include "cpu/onednn/onednn.h"
 
-typedef struct family {
-    int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
-    ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
-} family;
-
-static const family conv = { ls__onednn_conv_candidates, ls__onednn_conv_open };
-static const family linear = { ls__onednn_linear_candidates, ls__onednn_linear_open };
-
-static const family *const families[LS__N_OPS] = {
-    [LS__OP_CONV2D] = &conv,
-    [LS__OP_CONV2D_BACKWARD_DATA] = &conv,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = &conv,
-    [LS__OP_LINEAR] = &linear,
-    [LS__OP_LINEAR_BACKWARD_DATA] = &linear,
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = &linear,
+static const bool kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+    [LS__OP_LINEAR] = true,
+    [LS__OP_LINEAR_BACKWARD_DATA] = true,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
 };
 
 static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
@@ -26,11 +19,11 @@ static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
 
 static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    const family *f = families[op->kind];
-    if (!f || lacks_type(cpu, op)) return 0;
+    if (!kinds[op->kind] || lacks_type(cpu, op)) return 0;
     if (ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)) != LS_OK) return 0;
     const int before = ls__dnn_one_thread();
-    const int n = f->candidates(cpu, op, out, max);
+    const int n = ls__conv_kinds[op->kind] ? ls__onednn_conv_candidates(cpu, op, out, max)
+                                           : ls__onednn_linear_candidates(cpu, op, out, max);
     ls__dnn_restore_threads(before);
     (void)ls__headroom_hold(&cpu->onednn->headroom);
     return n;
@@ -38,9 +31,8 @@ static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int ma
 
 static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    const family *f = families[op->kind];
     *out = NULL;
-    if (!f)
+    if (!kinds[op->kind])
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
                         ls__op_name(op->kind));
     if (lacks_type(cpu, op))
@@ -49,19 +41,12 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
                         ls__op_name(op->kind), name);
     LS_TRY(ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)));
     const int before = ls__dnn_one_thread();
-    const ls_status status = f->kernel_open(cpu, op, name, out);
+    const ls_status status = ls__conv_kinds[op->kind]
+                                 ? ls__onednn_conv_open(cpu, op, false, name, out)
+                                 : ls__onednn_linear_open(cpu, op, name, out);
     ls__dnn_restore_threads(before);
     (void)ls__headroom_hold(&cpu->onednn->headroom);
     return status;
 }
 
-static const bool bf16_kinds[LS__N_OPS] = {
-    [LS__OP_CONV2D] = true,
-    [LS__OP_CONV2D_BACKWARD_DATA] = true,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
-    [LS__OP_LINEAR] = true,
-    [LS__OP_LINEAR_BACKWARD_DATA] = true,
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
-};
-
-const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, bf16_kinds };
+const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, kinds };

@@ -1,4 +1,4 @@
-/* slice.c: dense copies of some channels of an activation. */
+/* slice.c: see slice.h. */
 #include "cpu/onednn/slice.h"
 #include <string.h>
 
@@ -19,23 +19,7 @@ size_t ls__channels_bytes(const ls__channels *c, int64_t images)
     return (size_t)(images * c->pixels * c->count) * c->element_bytes;
 }
 
-/* The channels lie in runs of bytes: one per pixel in N,H,W,C, one per image in blocks. */
-typedef struct runs {
-    int64_t n, stride, offset;
-    size_t length;
-} runs;
-
-static runs runs_of(const ls__channels *c)
-{
-    const int64_t bytes = (int64_t)c->element_bytes;
-    if (c->block == c->channels)
-        return (runs){ c->images * c->pixels, c->channels * bytes, c->first * bytes,
-                       (size_t)(c->count * bytes) };
-    return (runs){ c->images, c->image_bytes, c->first * c->pixels * bytes,
-                   (size_t)(c->count * c->pixels * bytes) };
-}
-
-static void gather_planes(const ls__channels *c, const float *whole, float *copy)
+static void gather_planes(const ls__channels *c, float *whole, float *copy)
 {
     for (int64_t n = 0; n < c->images; n++)
         for (int64_t i = 0; i < c->count; i++)
@@ -44,7 +28,7 @@ static void gather_planes(const ls__channels *c, const float *whole, float *copy
                     whole[(n * c->pixels + p) * c->channels + c->first + i];
 }
 
-static void scatter_planes(const ls__channels *c, const float *copy, float *whole)
+static void scatter_planes(const ls__channels *c, float *whole, float *copy)
 {
     for (int64_t n = 0; n < c->images; n++)
         for (int64_t p = 0; p < c->pixels; p++)
@@ -53,26 +37,20 @@ static void scatter_planes(const ls__channels *c, const float *copy, float *whol
                     copy[(n * c->count + i) * c->pixels + p];
 }
 
-void ls__channels_gather(const ls__channels *c, const void *whole, void *copy)
+void ls__channels_copy(const ls__channels *c, void *whole, void *copy, bool gather)
 {
     if (c->planar) {
-        gather_planes(c, whole, copy);
+        (gather ? gather_planes : scatter_planes)(c, whole, copy);
         return;
     }
-    const runs r = runs_of(c);
-    for (int64_t i = 0; i < r.n; i++)
-        memcpy((unsigned char *)copy + i * (int64_t)r.length,
-               (const unsigned char *)whole + i * r.stride + r.offset, r.length);
-}
-
-void ls__channels_scatter(const ls__channels *c, const void *copy, void *whole)
-{
-    if (c->planar) {
-        scatter_planes(c, copy, whole);
-        return;
+    /* The channels are runs of bytes: one per pixel in N,H,W,C, one per image in blocks. */
+    const bool nhwc = c->block == c->channels;
+    const int64_t n = nhwc ? c->images * c->pixels : c->images;
+    const int64_t channel_bytes = (nhwc ? 1 : c->pixels) * (int64_t)c->element_bytes;
+    const int64_t run_bytes = c->count * channel_bytes, stride = c->channels * channel_bytes;
+    for (int64_t i = 0; i < n; i++) {
+        unsigned char *in_whole = (unsigned char *)whole + i * stride + c->first * channel_bytes;
+        unsigned char *in_copy = (unsigned char *)copy + i * run_bytes;
+        memcpy(gather ? in_copy : in_whole, gather ? in_whole : in_copy, (size_t)run_bytes);
     }
-    const runs r = runs_of(c);
-    for (int64_t i = 0; i < r.n; i++)
-        memcpy((unsigned char *)whole + i * r.stride + r.offset,
-               (const unsigned char *)copy + i * (int64_t)r.length, r.length);
 }

@@ -4,11 +4,11 @@
 
 #include "backend/backend.h"
 
-/* Channels first..first+count of `images` images of [N][C/block][H][W][block]. The copy is of the
- * same layout, or with `planar` (for N,H,W,C only) in N,C,H,W. */
+/* Channels first..first+count-1 of `images` images of [N][C/block][H][W][block]. The copy has the
+ * same layout, or with `planar` (for N,H,W,C in f32 only) N,C,H,W. */
 typedef struct ls__channels {
     int64_t images, pixels, channels, block;
-    size_t element_bytes; /* planar: of floats */
+    size_t element_bytes;
     int64_t image_bytes;
     int64_t first, count;
     bool planar;
@@ -18,7 +18,7 @@ typedef struct ls__channels {
 ls__channels ls__channels_of(const ls__operand *activation);
 /* Size of the copy of n images. */
 size_t ls__channels_bytes(const ls__channels *c, int64_t images);
-void ls__channels_gather(const ls__channels *c, const void *whole, void *copy);
-void ls__channels_scatter(const ls__channels *c, const void *copy, void *whole);
+/* gather: from the activation to the copy; else back. */
+void ls__channels_copy(const ls__channels *c, void *whole, void *copy, bool gather);
 
 #endif

@@ -1,6 +1,6 @@
-/* activation.c: ReLU, sigmoid, addition, multiplication and dropout: element-wise, over memory in
- * its own order. */
-#include "base/element.h"
+/* activation.c: the functions of base/activation.h, addition, multiplication and dropout:
+ * element-wise, over memory in its own order. */
+#include "base/activation.h"
 #include "base/random.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
@@ -8,13 +8,7 @@
 /* Tasks begin at cache lines. */
 enum { LINE = 64 / sizeof(ls__element) };
 
-static ls__range elements(const ls__ops_kernel *k, int64_t task)
-{
-    return ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
-}
-
-/* All operands lie alike. */
-static bool plan_elements(ls__ops_kernel *k, ls__ops_task run)
+static bool prepare_pass(ls__ops_kernel *k, ls__ops_task run)
 {
     const ls__operand *first = &k->op.operands[0];
     if (first->dtype != ls__element_type) return false;
@@ -22,123 +16,51 @@ static bool plan_elements(ls__ops_kernel *k, ls__ops_task run)
         if (!ls__same_layout(first, &k->op.operands[i])) return false;
     k->n_chunks = ls__pass_tasks(ls__count(first));
     k->bytes = (double)k->op.n_operands * (double)ls__count(first) * sizeof(ls__element);
-    ls__add_stage(k, run, k->n_chunks);
+    ls__add_phase(k, run, k->n_chunks);
     return true;
 }
 
-/* x -> y */
-static void relu(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *x = k->buffers[0];
-    ls__element *y = k->buffers[1];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const float value = ls__get(x[i]);
-        y[i] = ls__put(value < 0 ? 0 : value);
+/* A task of an op x -> y, y dy -> dx or a b -> y. The expression gives an element of the result
+ * from the elements a and b of the inputs; with one input a and b are the same. */
+#define ELEMENT_TASK(name, expression)                                                             \
+    static void name(const ls__ops_kernel *k, int64_t task)                                        \
+    {                                                                                              \
+        const ls__element *first = k->buffers[0], *last = k->buffers[k->op.n_operands - 2];        \
+        ls__element *result = k->buffers[k->op.n_operands - 1];                                    \
+        const ls__range r = ls__task_elements(k, task, LINE);                                      \
+        LS__INDEPENDENT                                                                            \
+        for (int64_t i = r.begin; i < r.end; i++) {                                                \
+            const float a = ls__get(first[i]), b = ls__get(last[i]);                               \
+            (void)b;                                                                               \
+            result[i] = ls__put(expression);                                                       \
+        }                                                                                          \
     }
-}
+#define UNARY_TASKS(op, name)                                                                      \
+    ELEMENT_TASK(name##_forward, ls__##name(a))                                                    \
+    ELEMENT_TASK(name##_backward, ls__##name##_gradient(a, b))
+LS__UNARY_LIST(UNARY_TASKS)
+ELEMENT_TASK(multiply, (a * b))
+ELEMENT_TASK(add, a + b)
+ELEMENT_TASK(add_relu, ls__relu(a + b))
 
-static bool plan_relu(ls__ops_kernel *k)
+static bool prepare_elements(ls__ops_kernel *k)
 {
-    return plan_elements(k, relu);
-}
-
-/* y dy -> dx */
-static void relu_backward(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *y = k->buffers[0], *dy = k->buffers[1];
-    ls__element *dx = k->buffers[2];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++)
-        dx[i] = ls__put(ls__where(ls__get(y[i]) > 0, ls__get(dy[i])));
-}
-
-static bool plan_relu_backward(ls__ops_kernel *k)
-{
-    return plan_elements(k, relu_backward);
-}
-
-/* x -> y */
-static void sigmoid(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *x = k->buffers[0];
-    ls__element *y = k->buffers[1];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__sigmoid(ls__get(x[i])));
-}
-
-static bool plan_sigmoid(ls__ops_kernel *k)
-{
-    return plan_elements(k, sigmoid);
-}
-
-/* y dy -> dx */
-static void sigmoid_backward(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *y = k->buffers[0], *dy = k->buffers[1];
-    ls__element *dx = k->buffers[2];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++)
-        dx[i] = ls__put(ls__sigmoid_gradient(ls__get(y[i]), ls__get(dy[i])));
-}
-
-static bool plan_sigmoid_backward(ls__ops_kernel *k)
-{
-    return plan_elements(k, sigmoid_backward);
-}
-
-/* a b -> y */
-static void multiply(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *a = k->buffers[0], *b = k->buffers[1];
-    ls__element *y = k->buffers[2];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__get(a[i]) * ls__get(b[i]));
-}
-
-static bool plan_multiply(ls__ops_kernel *k)
-{
-    return plan_elements(k, multiply);
-}
-
-/* a b -> y */
-static void add(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *a = k->buffers[0], *b = k->buffers[1];
-    ls__element *y = k->buffers[2];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) y[i] = ls__put(ls__get(a[i]) + ls__get(b[i]));
-}
-
-static void add_relu(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *a = k->buffers[0], *b = k->buffers[1];
-    ls__element *y = k->buffers[2];
-    const ls__range r = elements(k, task);
-    LS__INDEPENDENT
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const float sum = ls__get(a[i]) + ls__get(b[i]);
-        y[i] = ls__put(sum < 0 ? 0 : sum);
-    }
-}
-
-static bool plan_add(ls__ops_kernel *k)
-{
-    return plan_elements(k, k->op.u.add.relu ? add_relu : add);
+    static const ls__ops_task tasks[LS__N_OPS] = {
+#define UNARY_ROWS(op, name)                                                                       \
+    [LS__OP_##op] = name##_forward, [LS__OP_##op##_BACKWARD] = name##_backward,
+        LS__UNARY_LIST(UNARY_ROWS)[LS__OP_ADD] = add,
+        [LS__OP_MUL] = multiply,
+    };
+    const bool with_relu = k->op.kind == LS__OP_ADD && k->op.u.add.relu;
+    return prepare_pass(k, with_relu ? add_relu : tasks[k->op.kind]);
 }
 
 /* ---- Dropout. A draw is four words, for logical elements 4s to 4s+3. ---- */
 
-enum { DRAWS = 16 }; /* made side by side */
+enum { DRAWS = 16 }; /* computed side by side */
 
-/* Philox4x32-10 for several samples: words[j][i] is word j of samples[i], as base/philox.h gives
- * it one at a time. */
+/* Philox4x32-10 for several samples: words[j][i] is word j of samples[i], as base/philox.h
+ * computes it for one. */
 static void draw_words(const ls__philox_input *input, const uint64_t samples[DRAWS],
                        uint32_t words[4][DRAWS])
 {
@@ -176,7 +98,7 @@ static ls__philox_input dropout_input(const ls__ops_kernel *k)
                                                        .step = (uint64_t)k->step->step });
 }
 
-/* The logical element that lies at an offset. */
+/* The logical index of the element at an offset in memory. */
 static int64_t logical(const ls__planes *p, int64_t offset)
 {
     const int64_t row = offset / p->width, c = offset % p->width;
@@ -184,7 +106,8 @@ static int64_t logical(const ls__planes *p, int64_t offset)
     return ((plane / p->groups * p->places + place) * p->groups + plane % p->groups) * p->width + c;
 }
 
-/* Where a multiple of four channels lies together, four elements in memory share one draw. */
+/* Four elements that are adjacent in memory share a draw if a multiple of four channels is
+ * adjacent. */
 static void dropout_quads(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
@@ -192,7 +115,7 @@ static void dropout_quads(const ls__ops_kernel *k, int64_t task)
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
-    const ls__range r = elements(k, task);
+    const ls__range r = ls__task_elements(k, task, LINE);
     for (int64_t begin = r.begin; begin < r.end; begin += 4 * DRAWS) {
         uint64_t samples[DRAWS];
         uint32_t words[4][DRAWS];
@@ -223,7 +146,7 @@ static void dropout_singles(const ls__ops_kernel *k, int64_t task)
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
-    const ls__range r = elements(k, task);
+    const ls__range r = ls__task_elements(k, task, LINE);
     for (int64_t i = r.begin; i < r.end; i++) {
         const int64_t element = logical(&k->planes, i);
         uint32_t words[4];
@@ -233,17 +156,44 @@ static void dropout_singles(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-/* x -> y, and dy -> dx with the same draws */
-static bool plan_dropout(ls__ops_kernel *k)
+/* Units of images: stochastic depth. */
+static void dropout_images(const ls__ops_kernel *k, int64_t task)
 {
-    k->planes = ls__planes_of(&k->op.operands[0]);
-    const bool quads = k->planes.groups == 1 || k->planes.width % 4 == 0;
-    return plan_elements(k, quads ? dropout_quads : dropout_singles);
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
+    const float probability = k->op.u.dropout.probability;
+    const float factor = (float)(1 / (1 - (double)probability));
+    const ls__philox_input input = dropout_input(k);
+    const int64_t unit_elements = ls__dropout_unit_elements(&k->op);
+    const ls__range r = ls__task_elements(k, task, LINE);
+    for (int64_t begin = r.begin, end; begin < r.end; begin = end) {
+        const int64_t unit = begin / unit_elements;
+        uint32_t words[4];
+        ls__philox_sample(&input, (uint64_t)unit / 4, words);
+        const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
+        end = ls__min((unit + 1) * unit_elements, r.end);
+        LS__INDEPENDENT
+        for (int64_t i = begin; i < end; i++) {
+            const float value = ls__get(x[i]) * factor;
+            y[i] = ls__put(ls__where(keep, value));
+        }
+    }
 }
 
-const ls__ops_plan LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {
-    [LS__OP_RELU] = plan_relu,       [LS__OP_RELU_BACKWARD] = plan_relu_backward,
-    [LS__OP_SIGMOID] = plan_sigmoid, [LS__OP_SIGMOID_BACKWARD] = plan_sigmoid_backward,
-    [LS__OP_ADD] = plan_add,         [LS__OP_MUL] = plan_multiply,
-    [LS__OP_DROPOUT] = plan_dropout, [LS__OP_DROPOUT_BACKWARD] = plan_dropout,
+/* x -> y, or dy -> dx with the same draws */
+static bool prepare_dropout(ls__ops_kernel *k)
+{
+    if (k->op.u.dropout.unit != LS__DROPOUT_ELEMENT) return prepare_pass(k, dropout_images);
+    k->planes = ls__planes_of(&k->op.operands[0]);
+    const bool quads = k->planes.groups == 1 || k->planes.width % 4 == 0;
+    return prepare_pass(k, quads ? dropout_quads : dropout_singles);
+}
+
+const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {
+#define PREPARE_UNARY(op, name)                                                                    \
+    [LS__OP_##op] = prepare_elements, [LS__OP_##op##_BACKWARD] = prepare_elements,
+    LS__UNARY_LIST(PREPARE_UNARY)[LS__OP_ADD] = prepare_elements,
+    [LS__OP_MUL] = prepare_elements,
+    [LS__OP_DROPOUT] = prepare_dropout,
+    [LS__OP_DROPOUT_BACKWARD] = prepare_dropout,
 };

@@ -6,17 +6,12 @@
 /* Tasks begin at cache lines. */
 enum { LINE = 32 };
 
-static ls__range share(const ls__ops_kernel *k, int64_t task)
-{
-    return ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
-}
-
 #define CAST_TASK(name, from, to, convert)                                                         \
     static void name(const ls__ops_kernel *k, int64_t task)                                        \
     {                                                                                              \
         const from *restrict x = k->buffers[0];                                                    \
         to *restrict y = k->buffers[1];                                                            \
-        const ls__range r = share(k, task);                                                        \
+        const ls__range r = ls__task_elements(k, task, LINE);                                      \
         for (int64_t i = r.begin; i < r.end; i++) y[i] = convert(x[i]);                            \
     }
 CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
@@ -27,7 +22,7 @@ static void f32_to_f16(const ls__ops_kernel *k, int64_t task)
 {
     const float *x = k->buffers[0];
     uint16_t *y = k->buffers[1];
-    const ls__range r = share(k, task);
+    const ls__range r = ls__task_elements(k, task, LINE);
     int64_t i = r.begin;
 #if defined(__F16C__)
     for (; i + 8 <= r.end; i += 8) ls__write_8_f16(x + i, y + i);
@@ -39,7 +34,7 @@ static void f16_to_f32(const ls__ops_kernel *k, int64_t task)
 {
     const uint16_t *x = k->buffers[0];
     float *y = k->buffers[1];
-    const ls__range r = share(k, task);
+    const ls__range r = ls__task_elements(k, task, LINE);
     int64_t i = r.begin;
 #if defined(__F16C__)
     for (; i + 8 <= r.end; i += 8) ls__read_8_f16(x + i, y + i);
@@ -47,7 +42,7 @@ static void f16_to_f32(const ls__ops_kernel *k, int64_t task)
     for (; i < r.end; i++) y[i] = ls__f16_to_f32(x[i]);
 }
 
-static bool plan_cast(ls__ops_kernel *k)
+static bool prepare_cast(ls__ops_kernel *k)
 {
     static const ls__ops_task tasks[LS_N_DTYPES][LS_N_DTYPES] = {
         [LS_F32] = { [LS_BF16] = f32_to_bf16, [LS_F16] = f32_to_f16 },
@@ -59,10 +54,10 @@ static bool plan_cast(ls__ops_kernel *k)
     if (!task || x->block != y->block) return false;
     k->n_chunks = ls__pass_tasks(ls__count(x));
     k->bytes = (double)ls__count(x) * (sizeof(float) + sizeof(uint16_t));
-    ls__add_stage(k, task, k->n_chunks);
+    ls__add_phase(k, task, k->n_chunks);
     return true;
 }
 
-const ls__ops_plan LS__ISA_NAME(ls__ops_cast)[LS__N_OPS] = {
-    [LS__OP_CAST] = plan_cast,
+const ls__ops_prepare LS__ISA_NAME(ls__ops_cast)[LS__N_OPS] = {
+    [LS__OP_CAST] = prepare_cast,
 };

@@ -1,19 +1,20 @@
-/* channel_sums.h: the first half of norm.c, which alone includes it: what batch normalisation's
- * stages share, the cursor of a task over its rows, and sums per channel over all rows. A row is a
- * place, `width` channels side by side; a task owns some rows of one group of channels. */
+/* channel_sums.h: sums per channel over all rows, and the iteration over a task's rows; included by
+ * norm.c only. A row is the `width` channels of a place. A task has some rows of one group of
+ * channels. */
 #ifndef LS_CPU_OPS_CHANNEL_SUMS_H
 #define LS_CPU_OPS_CHANNEL_SUMS_H
 
 #include "cpu/ops/ops.h"
+#include "cpu/tree.h"
 
-/* Channels whose parameters a task keeps in registers; with one channel a row (N,C,H,W), as many
- * places stand beside each other instead. */
+/* Channels whose parameters a task keeps in registers. If a row has one channel (N,C,H,W), that
+ * many places form a row instead. */
 enum { ROW_WIDTH = 16 };
 
-/* A task has at least this many rows, so that partial sums stay small beside the data. */
+/* A task has at least this many rows, so that partial sums take little memory. */
 enum { MIN_ROWS = 32 };
 
-/* Inside the workspace: two sums per group, chunk and channel; then vectors of one per channel. */
+/* The workspace: two sums per group, chunk and channel; then vectors of one float per channel. */
 enum { N_VECTORS = 3 };
 
 static int64_t n_rows(const ls__ops_kernel *k)
@@ -38,17 +39,16 @@ static float *vector(const ls__ops_kernel *k, int which)
            which * n_channels(k);
 }
 
-/* A task's rows as spans that are contiguous in memory. */
-
+/* Divides a task's rows into spans that are contiguous in memory. */
 typedef struct span_cursor {
     int64_t group, chunk, row, end;
-    int64_t offset, rows; /* of the present span */
+    int64_t offset, rows; /* of the current span */
 } span_cursor;
 
 static span_cursor span_cursor_of(const ls__ops_kernel *k, int64_t task)
 {
     span_cursor w = { .group = task % k->planes.groups, .chunk = task / k->planes.groups };
-    const ls__range rows = ls__part(n_rows(k), k->n_chunks, w.chunk, 4);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, w.chunk, 4);
     w.row = rows.begin;
     w.end = rows.end;
     return w;
@@ -65,23 +65,20 @@ static bool next_span(const ls__ops_kernel *k, span_cursor *w)
     return true;
 }
 
-/* Channel parameters of a group as a task's loops read them: a copy that can stay in registers,
- * repeated where a row is one channel. */
-static const float *row_values(const ls__ops_kernel *k, const float *values, float copy[ROW_WIDTH])
+/* One group's values of a vector with one value per channel. Few values are copied, so that they
+ * can stay in registers, and repeated if a row is one channel. */
+static const float *row_values(const ls__ops_kernel *k, const void *vector_of_all, int64_t group,
+                               float copy[ROW_WIDTH])
 {
     const int64_t width = k->planes.width;
+    const float *values = (const float *)vector_of_all + group * width;
     if (width > ROW_WIDTH) return values;
     for (int64_t i = 0; i < ROW_WIDTH; i++) copy[i] = values[i % width];
     return copy;
 }
 
-static const float *group_values(const ls__ops_kernel *k, const void *values, int64_t group)
-{
-    return (const float *)values + group * k->planes.width;
-}
-
-/* Calls f(..., width) on a span's rows with the width a constant where that pays. One channel a row
- * becomes rows of ROW_WIDTH places and a shorter last one. */
+/* Calls f(first, rows, width) for a span's rows, with a constant width where that is faster. Rows
+ * of one channel become rows of ROW_WIDTH places and a shorter last one. */
 #define FOR_WIDTH(width, rows, f)                                                                  \
     do {                                                                                           \
         if ((width) == 16) {                                                                       \
@@ -96,24 +93,24 @@ static const float *group_values(const ls__ops_kernel *k, const void *values, in
         }                                                                                          \
     } while (0)
 
-/* A task's two sums per column of a row: side by side on the stack where channels are few, so that
- * loops keep them in registers, otherwise where its partial sums belong. */
+/* A task's two sums per column of a row: on the stack if channels are few, so that loops keep them
+ * in registers, else in the workspace. */
 typedef struct row_sums {
     double *s1, *s2;
-    double near[2][ROW_WIDTH];
+    double few[2][ROW_WIDTH];
 } row_sums;
 
 LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const span_cursor *w, row_sums *s)
 {
     const int64_t width = k->planes.width;
     const bool few = width <= ROW_WIDTH;
-    s->s1 = few ? s->near[0] : partial(k, 0, w->group, w->chunk);
-    s->s2 = few ? s->near[1] : partial(k, 1, w->group, w->chunk);
+    s->s1 = few ? s->few[0] : partial(k, 0, w->group, w->chunk);
+    s->s2 = few ? s->few[1] : partial(k, 1, w->group, w->chunk);
     memset(s->s1, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s1);
     memset(s->s2, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s2);
 }
 
-/* Sums per column into the task's partial sums. */
+/* Writes the sums per column to the workspace. */
 static void store_sums(const ls__ops_kernel *k, const span_cursor *w, int which,
                        const double sums_of_row[ROW_WIDTH])
 {
@@ -122,11 +119,7 @@ static void store_sums(const ls__ops_kernel *k, const span_cursor *w, int which,
         memcpy(sums, sums_of_row, (size_t)k->planes.width * sizeof *sums);
         return;
     }
-    double tree[ROW_WIDTH];
-    memcpy(tree, sums_of_row, sizeof tree);
-    for (int step = ROW_WIDTH / 2; step > 0; step /= 2)
-        for (int i = 0; i < step; i++) tree[i] += tree[i + step];
-    sums[0] = tree[0];
+    sums[0] = ls__fold(sums_of_row);
 }
 
 LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const span_cursor *w, const row_sums *s)
@@ -136,36 +129,36 @@ LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const span_cursor *w, c
     store_sums(k, w, 1, s->s2);
 }
 
-/* Adds up the chunks' sums of channels [begin, end) in a binary tree; results are chunk 0's. */
-static void add_chunks(const ls__ops_kernel *k, int which, int64_t group, int64_t begin,
-                       int64_t end)
+/* Adds up the chunks' sums of channels [begin, end) in a binary tree. The results are chunk 0's. */
+static void add_chunks(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
 {
-    double *first = partial(k, which, group, 0);
     const int64_t width = k->planes.width;
-    for (int64_t step = 1; step < k->n_chunks; step *= 2)
-        for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) {
-            double *restrict to = first + i * width;
-            const double *restrict from = first + (i + step) * width;
-            for (int64_t c = begin; c < end; c++) to[c] += from[c];
-        }
+    for (int which = 0; which < 2; which++)
+        for (int64_t step = 1; step < k->n_chunks; step *= 2)
+            for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) {
+                double *restrict to = partial(k, which, group, i);
+                const double *restrict from = to + step * width;
+                for (int64_t c = begin; c < end; c++) to[c] += from[c];
+            }
 }
 
-/* The middle stage: finish(group, its channels begin to end) for a task's share of the channels,
- * whole groups or slices of the only one. */
+/* The middle phase: adds up the chunks and calls finish(group, begin, end), begin and end of
+ * channels in the group, for a task's share of the channels: whole groups, or slices of the only
+ * one. */
 enum { SLICE = 16 };
 
 static void finish_share(const ls__ops_kernel *k, int64_t task,
                          void (*finish)(const ls__ops_kernel *k, int64_t group, int64_t begin,
                                         int64_t end))
 {
-    const int64_t n_tasks = k->stages[k->stage].n_tasks;
-    if (k->planes.groups == 1) {
-        const ls__range slice = ls__part(k->planes.width, n_tasks, task, SLICE);
-        finish(k, 0, slice.begin, slice.end);
-        return;
+    const bool sliced = k->planes.groups == 1;
+    const int64_t count = sliced ? k->planes.width : k->planes.groups;
+    const ls__range share = ls__share(count, k->phases[k->phase].n_tasks, task, sliced ? SLICE : 1);
+    for (int64_t g = sliced ? 0 : share.begin; g < (sliced ? 1 : share.end); g++) {
+        const int64_t begin = sliced ? share.begin : 0, end = sliced ? share.end : k->planes.width;
+        add_chunks(k, g, begin, end);
+        finish(k, g, begin, end);
     }
-    const ls__range groups = ls__part(k->planes.groups, n_tasks, task, 1);
-    for (int64_t g = groups.begin; g < groups.end; g++) finish(k, g, 0, k->planes.width);
 }
 
 static int64_t middle_tasks(const ls__ops_kernel *k)

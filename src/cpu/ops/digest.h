@@ -1,4 +1,4 @@
-/* digest.h: digests with the instruction set at hand. */
+/* digest.h: digests computed with the machine's instruction set. */
 #ifndef LS_CPU_OPS_DIGEST_H
 #define LS_CPU_OPS_DIGEST_H
 

@@ -4,10 +4,10 @@
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
 
-/* Places that are copied together, so that both sides' lines stay in the cache meanwhile. */
+/* Places that are copied together, so that the cache lines of both sides stay in the cache. */
 enum { TILE = 16 };
 
-/* How an activation lies: as ls__planes, but images of one group are not joined. */
+/* As ls__planes_of, but the images of one group stay apart. */
 static ls__planes planes_of(const ls__operand *operand)
 {
     const int64_t *d = operand->shape.dims;
@@ -16,7 +16,7 @@ static ls__planes planes_of(const ls__operand *operand)
     return (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
 }
 
-/* Where channel c of an image's first place lies. */
+/* The offset of channel c of an image's first place. */
 static int64_t channel_offset(const ls__planes *p, int64_t image, int64_t c)
 {
     return (image * p->groups + c / p->width) * p->places * p->width + c % p->width;
@@ -34,7 +34,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 /* ---- Copies of channels: REORDER, PAD_CHANNELS, CONCAT, and their backward. ---- */
 
-/* `run` channels lie together on both sides. from NULL: zeros. */
+/* Copies `run` channels, which are adjacent on both sides. from NULL: zeros. */
 LS__ALWAYS_INLINE void copy_places(const ls__element *from, int64_t from_width, ls__element *to,
                                    int64_t to_width, int64_t places, int64_t run)
 {
@@ -58,9 +58,9 @@ static void copy_run(const ls__element *from, int64_t from_width, ls__element *t
         copy_places(from, from_width, to, to_width, places, run);
 }
 
-/* n channels of y, from channel `to` on, are those of `memory` from channel `from` on. */
+/* Channels from..from+n-1 of `memory` are copied to channels to..to+n-1 of y, `run` at a time. */
 typedef struct channel_range {
-    ls__planes planes;
+    ls__planes planes;         /* of memory */
     const ls__element *memory; /* NULL: zeros */
     int64_t from, to, n, run;
 } channel_range;
@@ -74,7 +74,7 @@ static void add_range(channel_range *list, int *n, const ls__planes *y, channel_
     list[(*n)++] = range;
 }
 
-/* What y's channels are copied from: at most three ranges. Returns their number. */
+/* The sources of y's channels, at most three ranges. Returns their number. */
 static int find_ranges(const ls__ops_kernel *k, channel_range *out)
 {
     const ls__op *op = &k->op;
@@ -104,7 +104,7 @@ static void transfer(const ls__ops_kernel *k, int64_t task)
     channel_range ranges[3];
     const int n_ranges = find_ranges(k, ranges);
     const int64_t n_tiles = ls__divide_up(y.places, TILE);
-    const ls__range tiles = ls__part(y.images * n_tiles, k->n_chunks, task, 1);
+    const ls__range tiles = ls__share(y.images * n_tiles, k->n_chunks, task, 1);
     for (int64_t t = tiles.begin; t < tiles.end; t++) {
         const int64_t image = t / n_tiles, place = t % n_tiles * TILE;
         const int64_t places = ls__min(TILE, y.places - place);
@@ -121,7 +121,7 @@ static void transfer(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static bool plan_transfer(ls__ops_kernel *k)
+static bool prepare_transfer(ls__ops_kernel *k)
 {
     const ls__operand *operand = &k->op.operands[0];
     const bool concat = ls__op_traits_of(k->op.kind)->config == LS__CONFIG_CONCAT;
@@ -133,12 +133,12 @@ static bool plan_transfer(ls__ops_kernel *k)
     k->n_chunks = ls__min(ls__divide_up(count, 2 * LS__TASK_ELEMENTS),
                           x.images * ls__divide_up(x.places, TILE));
     k->bytes = (double)count * sizeof(ls__element);
-    ls__add_stage(k, transfer, k->n_chunks);
+    ls__add_phase(k, transfer, k->n_chunks);
     return true;
 }
 
-/* ---- y = (x / 255 - mean[c]) / std[c], from a table of what each byte becomes; zeros in the
- * channels that x does not have. ---- */
+/* ---- NORMALIZE: y = (x / 255 - mean[c]) / std[c], from a table of the results of all bytes; zeros
+ * in the channels that x does not have. ---- */
 
 enum { BYTES = 256 };
 
@@ -152,7 +152,7 @@ static void fill_table(const ls__ops_kernel *k, int64_t task)
             table[c * BYTES + byte] = ls__put(ls__normalize((uint8_t)byte, mean[c], std[c]));
 }
 
-/* `channels` bytes a place become one value each, `step` apart from place to place. */
+/* The first n of a place's `channels` bytes become a value each. Places of y are `step` apart. */
 LS__ALWAYS_INLINE void look_up(const ls__element *restrict table, const uint8_t *restrict x,
                                int64_t channels, ls__element *restrict y, int64_t step,
                                int64_t places, int64_t n)
@@ -165,7 +165,7 @@ static void normalize(const ls__ops_kernel *k, int64_t task)
 {
     const ls__planes x = planes_of(&k->op.operands[0]), y = planes_of(&k->op.operands[1]);
     const ls__element *table = (const ls__element *)k->workspace;
-    const ls__range places = ls__part(x.images * x.places, k->n_chunks, task, 1);
+    const ls__range places = ls__share(x.images * x.places, k->n_chunks, task, 1);
     for (int64_t p = places.begin; p < places.end;) {
         const int64_t image = p / x.places, place = p % x.places;
         const int64_t n = ls__min(x.places - place, places.end - p);
@@ -187,7 +187,7 @@ static void normalize(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static bool plan_normalize(ls__ops_kernel *k)
+static bool prepare_normalize(ls__ops_kernel *k)
 {
     const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
     if (y->dtype != ls__element_type || x->shape.n_dims != 4 || x->shape.dims[3] > 4 ||
@@ -197,13 +197,13 @@ static bool plan_normalize(ls__ops_kernel *k)
     k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), count / y->shape.dims[3]);
     k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(ls__element);
     k->bytes = (double)count * sizeof(ls__element) + (double)ls__count(x);
-    ls__add_stage(k, fill_table, 1);
-    ls__add_stage(k, normalize, k->n_chunks);
+    ls__add_phase(k, fill_table, 1);
+    ls__add_phase(k, normalize, k->n_chunks);
     return true;
 }
 
-const ls__ops_plan LS__ELEMENT_NAME(ls__ops_layout)[LS__N_OPS] = {
-    [LS__OP_REORDER] = plan_transfer,      [LS__OP_NORMALIZE] = plan_normalize,
-    [LS__OP_CONCAT] = plan_transfer,       [LS__OP_CONCAT_BACKWARD] = plan_transfer,
-    [LS__OP_PAD_CHANNELS] = plan_transfer, [LS__OP_PAD_CHANNELS_BACKWARD] = plan_transfer,
+const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_layout)[LS__N_OPS] = {
+    [LS__OP_REORDER] = prepare_transfer,      [LS__OP_NORMALIZE] = prepare_normalize,
+    [LS__OP_CONCAT] = prepare_transfer,       [LS__OP_CONCAT_BACKWARD] = prepare_transfer,
+    [LS__OP_PAD_CHANNELS] = prepare_transfer, [LS__OP_PAD_CHANNELS_BACKWARD] = prepare_transfer,
 };

@@ -1,12 +1,12 @@
-/* loss.c: softmax cross-entropy and top-k count; the formulas stand in reference/loss.c. */
+/* loss.c: losses and top-k count; reference/loss.c has the formulas. A sum over a row is LS__CHAINS
+ * chains of additions, which a fixed tree adds up. */
+#include "base/activation.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/math.h"
+#include "cpu/tree.h"
 #include <math.h>
 
-/* Sums over a row are this many chains of additions, which a fixed tree adds up. */
-enum { CHAINS = 16 };
-
-/* Logits per task: some 20 microseconds of exponentials. */
+/* Logits per task: about 20 microseconds of exponentials. */
 enum { TASK_LOGITS = 8 * 1024 };
 
 static int64_t n_rows(const ls__ops_kernel *k)
@@ -19,62 +19,54 @@ static int64_t n_classes(const ls__ops_kernel *k)
     return k->op.operands[0].shape.dims[1];
 }
 
-static double add_chains(const double values[CHAINS])
+/* The next values of a row, one per chain; `rest` after the end of the row. */
+static void load_values(const float *row, int64_t n, float rest, float values[LS__CHAINS])
 {
-    double sum[CHAINS];
-    memcpy(sum, values, sizeof sum);
-    for (int step = CHAINS / 2; step > 0; step /= 2)
-        for (int i = 0; i < step; i++) sum[i] += sum[i + step];
-    return sum[0];
-}
-
-/* The next values of a row, one per chain; `rest` where the row has ended. */
-static void load_values(const float *row, int64_t n, float rest, float values[CHAINS])
-{
-    if (n >= CHAINS) {
-        memcpy(values, row, CHAINS * sizeof *values);
+    if (n >= LS__CHAINS) {
+        memcpy(values, row, LS__CHAINS * sizeof *values);
         return;
     }
-    for (int64_t i = 0; i < CHAINS; i++) values[i] = i < n ? row[i] : rest;
+    for (int64_t i = 0; i < LS__CHAINS; i++) values[i] = i < n ? row[i] : rest;
 }
 
-/* The row's largest logit; NaN is passed over, it comes back through the exponentials. */
+/* The row's largest logit. NaN is skipped: the exponentials make the loss NaN. */
 static float largest(const float *row, int64_t n)
 {
-    float best[CHAINS], values[CHAINS];
+    float best[LS__CHAINS], values[LS__CHAINS];
     load_values(row, n, row[0], best);
-    for (int64_t k = CHAINS; k < n; k += CHAINS) {
+    for (int64_t k = LS__CHAINS; k < n; k += LS__CHAINS) {
         load_values(row + k, n - k, row[0], values);
-        for (int i = 0; i < CHAINS; i++) best[i] = values[i] > best[i] ? values[i] : best[i];
+        for (int i = 0; i < LS__CHAINS; i++) best[i] = values[i] > best[i] ? values[i] : best[i];
     }
     float result = best[0];
-    for (int i = 1; i < CHAINS; i++) result = best[i] > result ? best[i] : result;
+    for (int i = 1; i < LS__CHAINS; i++) result = best[i] > result ? best[i] : result;
     return result;
 }
 
 static double sum_exponentials(const float *row, int64_t n, float offset)
 {
-    double sum[CHAINS] = { 0 };
-    float values[CHAINS];
-    for (int64_t k = 0; k < n; k += CHAINS) {
+    double sum[LS__CHAINS] = { 0 };
+    float values[LS__CHAINS];
+    for (int64_t k = 0; k < n; k += LS__CHAINS) {
         load_values(row + k, n - k, -INFINITY, values);
-        for (int i = 0; i < CHAINS; i++) sum[i] += (double)ls__exp(values[i] - offset);
+        for (int i = 0; i < LS__CHAINS; i++) sum[i] += (double)ls__exp(values[i] - offset);
     }
-    return add_chains(sum);
+    return ls__fold(sum);
 }
 
-/* sum of (a[k] - offset) b[k], b 1 where it is NULL */
+/* sum of (a[k] - offset) b[k]; b NULL: all 1 */
 static double inner_product(const float *a, float offset, const float *b, int64_t n)
 {
-    double sum[CHAINS] = { 0 };
-    float x[CHAINS], y[CHAINS];
-    for (int i = 0; i < CHAINS; i++) y[i] = 1;
-    for (int64_t k = 0; k < n; k += CHAINS) {
+    double sum[LS__CHAINS] = { 0 };
+    float x[LS__CHAINS], y[LS__CHAINS];
+    for (int i = 0; i < LS__CHAINS; i++) y[i] = 1;
+    for (int64_t k = 0; k < n; k += LS__CHAINS) {
         load_values(a + k, n - k, offset, x);
         if (b) load_values(b + k, n - k, 0, y);
-        for (int i = 0; i < CHAINS; i++) sum[i] += ((double)x[i] - (double)offset) * (double)y[i];
+        for (int i = 0; i < LS__CHAINS; i++)
+            sum[i] += ((double)x[i] - (double)offset) * (double)y[i];
     }
-    return add_chains(sum);
+    return ls__fold(sum);
 }
 
 static double sum_of_weights(const ls__ops_kernel *k)
@@ -83,9 +75,20 @@ static double sum_of_weights(const ls__ops_kernel *k)
     return weights ? inner_product(weights, 0, NULL, n_classes(k)) : (double)n_classes(k);
 }
 
+/* The kernel's first phase is run() over the rows. */
+static bool prepare_rows(ls__ops_kernel *k, int64_t task_logits, double passes, ls__ops_task run)
+{
+    if (k->op.operands[0].dtype != LS_F32) return false;
+    const int64_t logits = n_rows(k) * n_classes(k);
+    k->n_chunks = ls__min(n_rows(k), ls__divide_up(logits, task_logits));
+    k->bytes = (double)logits * sizeof(float) * passes;
+    ls__add_phase(k, run, k->n_chunks);
+    return true;
+}
+
 /* ---- Forward: logits labels weights? -> loss lse total ---- */
 
-/* Each row's part of the two sums. */
+/* Each row's terms of the two sums. */
 static double *row_losses(const ls__ops_kernel *k)
 {
     return (double *)k->workspace;
@@ -104,7 +107,7 @@ static void rows_forward(const ls__ops_kernel *k, int64_t task)
     const int64_t classes = n_classes(k);
     const double smoothing = (double)k->op.u.loss.label_smoothing;
     const double all_weights = sum_of_weights(k);
-    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *row = (const float *)k->buffers[0] + n * classes;
         const float offset = largest(row, classes);
@@ -126,29 +129,20 @@ static void rows_forward(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static void add_tree(double *values, int64_t n)
-{
-    for (int64_t step = 1; step < n; step *= 2)
-        for (int64_t i = 0; i + step < n; i += 2 * step) values[i] += values[i + step];
-}
-
 static void finish_forward(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    add_tree(row_losses(k), n_rows(k));
-    add_tree(row_weights(k), n_rows(k));
-    const double loss = row_losses(k)[0], total = row_weights(k)[0];
+    const double loss = ls__tree_total(row_losses(k), n_rows(k));
+    const double total = ls__tree_total(row_weights(k), n_rows(k));
     *(float *)k->buffers[3] = (float)(total == 0 && !isnan(loss) ? 0 : loss / total);
     *(float *)k->buffers[5] = (float)total;
 }
 
-static bool plan_forward(ls__ops_kernel *k)
+static bool prepare_forward(ls__ops_kernel *k)
 {
-    k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), TASK_LOGITS));
+    if (!prepare_rows(k, TASK_LOGITS, 2, rows_forward)) return false;
     k->kernel.workspace_bytes = (size_t)n_rows(k) * 2 * sizeof(double);
-    k->bytes = (double)(n_rows(k) * n_classes(k)) * sizeof(float) * 2;
-    ls__add_stage(k, rows_forward, k->n_chunks);
-    ls__add_stage(k, finish_forward, 1);
+    ls__add_phase(k, finish_forward, 1);
     return true;
 }
 
@@ -165,7 +159,7 @@ static void rows_backward(const ls__ops_kernel *k, int64_t task)
     const double all_weights = sum_of_weights(k);
     const float factor = total == 0 ? 0 : (float)(dloss / total);
     const float soft = (float)(smoothing / (double)classes);
-    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *restrict row = (const float *)k->buffers[0] + n * classes;
         float *restrict gradient = (float *)k->buffers[6] + n * classes;
@@ -190,12 +184,196 @@ static void rows_backward(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static bool plan_backward(ls__ops_kernel *k)
+static bool prepare_backward(ls__ops_kernel *k)
 {
-    k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), TASK_LOGITS));
-    k->bytes = (double)(n_rows(k) * n_classes(k)) * sizeof(float) * 2;
-    ls__add_stage(k, rows_backward, k->n_chunks);
+    return prepare_rows(k, TASK_LOGITS, 2, rows_backward);
+}
+
+/* ---- Losses of targets: the mean of terms of the logits and targets ---- */
+
+/* What is the same for all terms of a row. */
+typedef struct row_terms {
+    const float *x, *targets, *weights; /* weights NULL: all 1 */
+    double hard, soft;                  /* a class's target is hard * its target + soft */
+    double offset, log_sum;             /* of the softmax */
+} row_terms;
+
+static row_terms terms_of(const ls__ops_kernel *k, int64_t n)
+{
+    const bool soft =
+        k->op.kind == LS__OP_SOFT_CROSS_ENTROPY || k->op.kind == LS__OP_SOFT_CROSS_ENTROPY_BACKWARD;
+    const bool has_weights = k->op.kind != LS__OP_MSE && k->op.kind != LS__OP_MSE_BACKWARD;
+    const double smoothing = soft ? (double)k->op.u.loss.label_smoothing : 0;
+    const int64_t classes = n_classes(k);
+    return (row_terms){ .x = (const float *)k->buffers[0] + n * classes,
+                        .targets = (const float *)k->buffers[1] + n * classes,
+                        .weights = has_weights ? k->buffers[2] : NULL,
+                        .hard = 1 - smoothing,
+                        .soft = smoothing / (double)classes };
+}
+
+static double weight_at(const row_terms *r, int64_t c)
+{
+    return r->weights ? (double)r->weights[c] : 1;
+}
+
+/* W t, with t after label smoothing */
+static double weighted_target(const row_terms *r, int64_t c)
+{
+    return weight_at(r, c) * (r->hard * (double)r->targets[c] + r->soft);
+}
+
+typedef double term_fn(const row_terms *r, int64_t c);
+
+/* Inlined, so that each loss has its own loop. */
+LS__ALWAYS_INLINE double sum_terms(const row_terms *r, int64_t n, term_fn *term)
+{
+    double sum[LS__CHAINS] = { 0 };
+    for (int64_t c = 0; c < n; c += LS__CHAINS) {
+        const int64_t rest = ls__min(n - c, LS__CHAINS);
+        for (int64_t i = 0; i < rest; i++) sum[i] += term(r, c + i);
+    }
+    return ls__fold(sum);
+}
+
+static inline double soft_term(const row_terms *r, int64_t c)
+{
+    return weighted_target(r, c) * (r->log_sum - ((double)r->x[c] - r->offset));
+}
+
+static inline double binary_term(const row_terms *r, int64_t c)
+{
+    const double x = (double)r->x[c], t = (double)r->targets[c];
+    const double power = (double)ls__exp_negative(-fabsf(r->x[c]));
+    return (1 - t) * x + (1 + (weight_at(r, c) - 1) * t) * (ls__log(1 + power) + (x < 0 ? -x : 0));
+}
+
+static inline double square_term(const row_terms *r, int64_t c)
+{
+    const double difference = (double)r->x[c] - (double)r->targets[c];
+    return difference * difference;
+}
+
+static void rows_soft(const ls__ops_kernel *k, int64_t task)
+{
+    float *lse = k->buffers[4];
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        row_terms r = terms_of(k, n);
+        const float offset = largest(r.x, n_classes(k));
+        r.offset = (double)offset;
+        r.log_sum = ls__log(sum_exponentials(r.x, n_classes(k), offset));
+        lse[2 * n] = offset;
+        lse[2 * n + 1] = (float)r.log_sum;
+        row_losses(k)[n] = sum_terms(&r, n_classes(k), soft_term);
+    }
+}
+
+static void rows_binary(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        const row_terms r = terms_of(k, n);
+        row_losses(k)[n] = sum_terms(&r, n_classes(k), binary_term);
+    }
+}
+
+static void rows_square(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        const row_terms r = terms_of(k, n);
+        row_losses(k)[n] = sum_terms(&r, n_classes(k), square_term);
+    }
+}
+
+/* The number of terms that the mean is over: rows, or elements. */
+static double mean_count(const ls__ops_kernel *k)
+{
+    const bool soft =
+        k->op.kind == LS__OP_SOFT_CROSS_ENTROPY || k->op.kind == LS__OP_SOFT_CROSS_ENTROPY_BACKWARD;
+    return (double)(n_rows(k) * (soft ? 1 : n_classes(k)));
+}
+
+static void finish_mean(const ls__ops_kernel *k, int64_t task)
+{
+    (void)task;
+    const int loss = ls__op_inputs(k->op.kind);
+    *(float *)k->buffers[loss] = (float)(ls__tree_total(row_losses(k), n_rows(k)) / mean_count(k));
+}
+
+static bool prepare_mean(ls__ops_kernel *k)
+{
+    const ls__ops_task run = k->op.kind == LS__OP_SOFT_CROSS_ENTROPY     ? rows_soft
+                             : k->op.kind == LS__OP_BINARY_CROSS_ENTROPY ? rows_binary
+                                                                         : rows_square;
+    if (!prepare_rows(k, TASK_LOGITS, 2, run)) return false;
+    k->kernel.workspace_bytes = (size_t)n_rows(k) * sizeof(double);
+    ls__add_phase(k, finish_mean, 1);
     return true;
+}
+
+/* ---- Their gradients: the last two operands are dloss -> dlogits ---- */
+
+static float mean_factor(const ls__ops_kernel *k)
+{
+    return (float)((double)*(const float *)k->buffers[k->op.n_operands - 2] / mean_count(k));
+}
+
+static float *gradient_row(const ls__ops_kernel *k, int64_t n)
+{
+    return (float *)k->buffers[k->op.n_operands - 1] + n * n_classes(k);
+}
+
+static void rows_soft_backward(const ls__ops_kernel *k, int64_t task)
+{
+    const float *lse = k->buffers[3], factor = mean_factor(k);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        const row_terms r = terms_of(k, n);
+        float *restrict gradient = gradient_row(k, n);
+        const float slope = (float)sum_terms(&r, n_classes(k), weighted_target);
+        for (int64_t c = 0; c < n_classes(k); c++)
+            gradient[c] = (slope * ls__exp((r.x[c] - lse[2 * n]) - lse[2 * n + 1]) -
+                           (float)weighted_target(&r, c)) *
+                          factor;
+    }
+}
+
+static void rows_binary_backward(const ls__ops_kernel *k, int64_t task)
+{
+    const float factor = mean_factor(k);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        const row_terms r = terms_of(k, n);
+        float *restrict gradient = gradient_row(k, n);
+        for (int64_t c = 0; c < n_classes(k); c++) {
+            const float t = r.targets[c], weighted = (float)weight_at(&r, c) * t;
+            const float power = ls__exp_negative(-fabsf(r.x[c]));
+            const float p = (1 - t + weighted) * (power / (1 + power));
+            gradient[c] = (r.x[c] < 0 ? p - weighted : 1 - t - p) * factor;
+        }
+    }
+}
+
+static void rows_square_backward(const ls__ops_kernel *k, int64_t task)
+{
+    const float factor = 2 * mean_factor(k);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
+    for (int64_t n = rows.begin; n < rows.end; n++) {
+        const row_terms r = terms_of(k, n);
+        float *restrict gradient = gradient_row(k, n);
+        for (int64_t c = 0; c < n_classes(k); c++) gradient[c] = (r.x[c] - r.targets[c]) * factor;
+    }
+}
+
+static bool prepare_mean_backward(ls__ops_kernel *k)
+{
+    const ls__op_kind kind = k->op.kind;
+    return prepare_rows(k, TASK_LOGITS, 3,
+                        kind == LS__OP_SOFT_CROSS_ENTROPY_BACKWARD     ? rows_soft_backward
+                        : kind == LS__OP_BINARY_CROSS_ENTROPY_BACKWARD ? rows_binary_backward
+                                                                       : rows_square_backward);
 }
 
 /* ---- Top-k: logits labels -> count ---- */
@@ -205,14 +383,13 @@ static void rows_top_k(const ls__ops_kernel *k, int64_t task)
     const int32_t *labels = k->buffers[1];
     const int64_t classes = n_classes(k);
     int64_t count = 0;
-    const ls__range rows = ls__part(n_rows(k), k->n_chunks, task, 1);
+    const ls__range rows = ls__share(n_rows(k), k->n_chunks, task, 1);
     for (int64_t n = rows.begin; n < rows.end; n++) {
         const float *row = (const float *)k->buffers[0] + n * classes;
         if (labels[n] < 0 || labels[n] >= classes) continue;
         const float mine = row[labels[n]];
-        int32_t before = 0; /* a logit that equals the label's stands before it, as does NaN */
+        int32_t before = -1; /* the label itself; an equal logit or NaN counts as larger */
         for (int64_t c = 0; c < classes; c++) before += !(row[c] < mine);
-        before--; /* the label itself */
         count += before < k->op.u.top_k.k;
     }
     ((int64_t *)k->workspace)[task] = count;
@@ -226,18 +403,22 @@ static void finish_top_k(const ls__ops_kernel *k, int64_t task)
     *(float *)k->buffers[2] = (float)count;
 }
 
-static bool plan_top_k(ls__ops_kernel *k)
+static bool prepare_top_k(ls__ops_kernel *k)
 {
-    k->n_chunks = ls__min(n_rows(k), ls__divide_up(n_rows(k) * n_classes(k), LS__TASK_ELEMENTS));
+    if (!prepare_rows(k, LS__TASK_ELEMENTS, 1, rows_top_k)) return false;
     k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(int64_t);
-    k->bytes = (double)(n_rows(k) * n_classes(k)) * sizeof(float);
-    ls__add_stage(k, rows_top_k, k->n_chunks);
-    ls__add_stage(k, finish_top_k, 1);
+    ls__add_phase(k, finish_top_k, 1);
     return true;
 }
 
-const ls__ops_plan LS__ISA_NAME(ls__ops_loss)[LS__N_OPS] = {
-    [LS__OP_CROSS_ENTROPY] = plan_forward,
-    [LS__OP_CROSS_ENTROPY_BACKWARD] = plan_backward,
-    [LS__OP_TOP_K] = plan_top_k,
+const ls__ops_prepare LS__ISA_NAME(ls__ops_loss)[LS__N_OPS] = {
+    [LS__OP_CROSS_ENTROPY] = prepare_forward,
+    [LS__OP_CROSS_ENTROPY_BACKWARD] = prepare_backward,
+    [LS__OP_SOFT_CROSS_ENTROPY] = prepare_mean,
+    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = prepare_mean_backward,
+    [LS__OP_BINARY_CROSS_ENTROPY] = prepare_mean,
+    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = prepare_mean_backward,
+    [LS__OP_MSE] = prepare_mean,
+    [LS__OP_MSE_BACKWARD] = prepare_mean_backward,
+    [LS__OP_TOP_K] = prepare_top_k,
 };

@@ -1,10 +1,9 @@
-/* ops.h: how our own kernels of ops other than convolutions are written. The files of this folder
- * but ops.c are compiled once per instruction set, with LS__ISA_NAME(x) giving every external name
- * its suffix.
+/* ops.h: our own kernels of ops other than convolutions. All files of this folder but ops.c are
+ * compiled once per instruction set; LS__ISA_NAME(x) gives every external name its suffix.
  *
- * A kernel is one to three stages, each a number of tasks cut by shape alone. Bits are the same on
- * every instruction set: no sum is left to the compiler to reorder, nothing is contracted (no
- * fused multiply-add anywhere: these kernels wait for memory), exp and log are polynomials. */
+ * A kernel has one to three phases. The shape alone determines a phase's tasks. Bits are the same
+ * on every instruction set: the compiler reorders no sum, no fused multiply-add is used (memory
+ * bounds these kernels), exp and log are polynomials. */
 #ifndef LS_CPU_OPS_OPS_H
 #define LS_CPU_OPS_OPS_H
 
@@ -15,11 +14,11 @@
 typedef struct ls__ops_kernel ls__ops_kernel;
 typedef void (*ls__ops_task)(const ls__ops_kernel *k, int64_t task);
 
-enum { LS__MAX_STAGES = 3 };
-typedef struct ls__ops_stage {
+enum { LS__MAX_PHASES = 3 };
+typedef struct ls__ops_phase {
     ls__ops_task run;
     int64_t n_tasks;
-} ls__ops_stage;
+} ls__ops_phase;
 
 /* An activation in memory: [images][groups][places][width], width channels side by side. */
 typedef struct ls__planes {
@@ -30,73 +29,67 @@ struct ls__ops_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
-    int n_stages;
-    ls__ops_stage stages[LS__MAX_STAGES];
-    double bytes; /* read and written in one run, for the estimate of its cost */
+    int n_phases;
+    ls__ops_phase phases[LS__MAX_PHASES];
+    double bytes; /* read and written in one run: the estimate of its cost */
 
-    /* set by the family's plan, read by its tasks */
+    /* set by the family's prepare function, read by its tasks */
     ls__planes planes;
-    int64_t n_chunks; /* a count of elements or rows is cut into this many */
+    int64_t n_chunks; /* of elements or rows */
 
     /* the current run */
-    int stage;
+    int phase;
     void *const *buffers;
     unsigned char *workspace; /* aligned to 64 bytes */
     const ls__step *step;
 };
 
-/* Fills in stages, bytes, workspace_bytes and notes from k->op; false when the operands' layouts
- * are none of ours. */
-typedef bool (*ls__ops_plan)(ls__ops_kernel *k);
+/* Sets phases, bytes, workspace_bytes and the family's fields from k->op; false when the family
+ * does not support the types or layouts of the operands. */
+typedef bool (*ls__ops_prepare)(ls__ops_kernel *k);
+
+/* The files of this folder that have kernels, once per type of activations. */
+#define LS__OPS_FAMILIES(X)                                                                        \
+    X(layout)                                                                                      \
+    X(layout_bf16)                                                                                 \
+    X(norm)                                                                                        \
+    X(norm_bf16)                                                                                   \
+    X(activation)                                                                                  \
+    X(activation_bf16)                                                                             \
+    X(rows)                                                                                        \
+    X(rows_bf16)                                                                                   \
+    X(cast)                                                                                        \
+    X(pool)                                                                                        \
+    X(pool_bf16)                                                                                   \
+    X(loss)                                                                                        \
+    X(optimizer)
 
 /* One list per family and instruction set, indexed by op kind. */
 #define LS__OPS_FAMILY(family)                                                                     \
-    extern const ls__ops_plan ls__ops_##family##_base[LS__N_OPS];                                  \
-    extern const ls__ops_plan ls__ops_##family##_avx2[LS__N_OPS];                                  \
-    extern const ls__ops_plan ls__ops_##family##_avx512[LS__N_OPS];
-LS__OPS_FAMILY(layout)
-LS__OPS_FAMILY(layout_bf16)
-LS__OPS_FAMILY(norm)
-LS__OPS_FAMILY(norm_bf16)
-LS__OPS_FAMILY(activation)
-LS__OPS_FAMILY(activation_bf16)
-LS__OPS_FAMILY(cast)
-LS__OPS_FAMILY(pool)
-LS__OPS_FAMILY(pool_bf16)
-LS__OPS_FAMILY(loss)
-LS__OPS_FAMILY(optimizer)
+    extern const ls__ops_prepare ls__ops_##family##_base[LS__N_OPS];                               \
+    extern const ls__ops_prepare ls__ops_##family##_avx2[LS__N_OPS];                               \
+    extern const ls__ops_prepare ls__ops_##family##_avx512[LS__N_OPS];
+LS__OPS_FAMILIES(LS__OPS_FAMILY)
 
 /* ---- Helpers of the families. ---- */
 
-/* Elements per task: some 20 microseconds where three arrays stream from memory at 20 GB/s. */
+/* Elements per task: about 20 microseconds when three arrays stream from memory at 20 GB/s. */
 enum { LS__TASK_ELEMENTS = 32 * 1024 };
-/* A pass over up to so many is one task: it is over before a thread that sleeps has woken, some 50
- * microseconds. */
+/* A pass over at most this many is one task: waking a thread takes about 50 microseconds. */
 enum { LS__SMALL_ELEMENTS = 4 * LS__TASK_ELEMENTS };
-
-/* value where a condition holds, else 0. Written with bits: a compiler that moves value's load
- * under the condition cannot vectorise the loop any more. */
-LS__ALWAYS_INLINE float ls__where(bool condition, float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= (uint32_t) - (int32_t)condition;
-    memcpy(&value, &bits, sizeof bits);
-    return value;
-}
 
 typedef struct ls__range {
     int64_t begin, end;
 } ls__range;
 
-/* Part i of 0..count-1 cut into n parts; all but the last begin and end at multiples. */
-static inline ls__range ls__part(int64_t count, int64_t n, int64_t i, int64_t multiple)
+/* Share i of n of 0..count-1; all begin at multiples. */
+static inline ls__range ls__share(int64_t count, int64_t n, int64_t i, int64_t multiple)
 {
     const int64_t units = ls__divide_up(count, multiple);
     return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };
 }
 
-/* How many tasks a pass over so many elements is cut into. */
+/* The number of tasks of a pass over `elements`. */
 static inline int64_t ls__pass_tasks(int64_t elements)
 {
     return elements <= LS__SMALL_ELEMENTS ? 1 : ls__divide_up(elements, LS__TASK_ELEMENTS);
@@ -104,18 +97,18 @@ static inline int64_t ls__pass_tasks(int64_t elements)
 
 static inline int64_t ls__count(const ls__operand *operand)
 {
-    return ls__is_absent(operand) ? 0 : ls_shape_count(&operand->shape);
+    return ls__is_absent(operand) ? 0 : ls_shape_element_count(&operand->shape);
 }
 
-/* Same type, shape and block, or absent. */
+/* Whether b has a's type, shape and block, or is absent. */
 static inline bool ls__same_layout(const ls__operand *a, const ls__operand *b)
 {
     return ls__is_absent(b) || (a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape) &&
                                 (a->shape.n_dims != 4 || a->block == b->block));
 }
 
-/* How an operand lies in memory. The places of all images are one run where a place holds all
- * channels. Ranks other than 4 and 2 are one row. */
+/* An operand's layout in memory. If a place holds all channels, the places of all images are one
+ * plane. Ranks other than 4 and 2 are one row. */
 static inline ls__planes ls__planes_of(const ls__operand *operand)
 {
     const int64_t *d = operand->shape.dims;
@@ -126,9 +119,15 @@ static inline ls__planes ls__planes_of(const ls__operand *operand)
     return (ls__planes){ d[0], d[3] / operand->block, d[1] * d[2], operand->block };
 }
 
-static inline void ls__add_stage(ls__ops_kernel *k, ls__ops_task run, int64_t n_tasks)
+/* The elements of the first operand that belong to a task; they begin at a multiple. */
+static inline ls__range ls__task_elements(const ls__ops_kernel *k, int64_t task, int64_t multiple)
 {
-    k->stages[k->n_stages++] = (ls__ops_stage){ run, n_tasks };
+    return ls__share(ls__count(&k->op.operands[0]), k->n_chunks, task, multiple);
+}
+
+static inline void ls__add_phase(ls__ops_kernel *k, ls__ops_task run, int64_t n_tasks)
+{
+    k->phases[k->n_phases++] = (ls__ops_phase){ run, n_tasks };
 }
 
 #endif

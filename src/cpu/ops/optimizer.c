@@ -1,21 +1,23 @@
-/* optimizer.c: gradient norm, SGD and Adam, each one pass over the parameter block; loss scaling.
- */
+/* optimizer.c: gradient accumulation and norm, SGD, Adam and RMSprop, each one pass over the
+ * parameter block; loss scaling. */
 #include "base/element.h"
 #include "cpu/ops/ops.h"
+#include "cpu/tree.h"
 #include <math.h>
 
-enum { LINE = 16, CHAINS = 16 };
+enum { LINE = 16 };
 
-/* Calls part(k, segment, begin, end) for what of the segments lies in a task's range of the
- * block. */
-typedef void (*part_fn)(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
-                        void *state);
+/* Processes elements r of a segment. */
+typedef void (*section_fn)(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
+                           void *state);
 
-static void for_each_part(const ls__ops_kernel *k, int64_t task, const ls__segment *segments,
-                          int64_t n_segments, part_fn part, void *state)
+/* Calls f for the intersection of each segment with a task's range of the block. */
+static void for_each_section(const ls__ops_kernel *k, int64_t task, section_fn f, void *state)
 {
-    const ls__range range = ls__part(ls__count(&k->op.operands[0]), k->n_chunks, task, LINE);
-    int64_t low = 0, high = n_segments; /* the first segment that ends behind the range's begin */
+    const ls__segment *segments = k->op.u.block.segments;
+    const int64_t n_segments = *k->op.u.block.n_segments;
+    const ls__range range = ls__task_elements(k, task, LINE);
+    int64_t low = 0, high = n_segments; /* find the first segment that ends after range.begin */
     while (low < high) {
         const int64_t middle = (low + high) / 2;
         if (segments[middle].offset + segments[middle].count > range.begin)
@@ -25,210 +27,311 @@ static void for_each_part(const ls__ops_kernel *k, int64_t task, const ls__segme
     }
     for (int64_t s = low; s < n_segments && segments[s].offset < range.end; s++) {
         const int64_t begin = segments[s].offset, end = begin + segments[s].count;
-        const ls__range common = { begin > range.begin ? begin : range.begin,
-                                   ls__min(end, range.end) };
-        if (common.begin < common.end) part(k, &segments[s], common, state);
+        const ls__range section = { ls__max(begin, range.begin), ls__min(end, range.end) };
+        if (section.begin < section.end) f(k, &segments[s], section, state);
     }
 }
 
-static void plan_block(ls__ops_kernel *k, int passes)
+/* The kernel's first phase is one pass over the block, which reads and writes `arrays` values per
+ * element. */
+static bool prepare_block(ls__ops_kernel *k, int arrays, ls__ops_task run)
 {
     const int64_t count = ls__count(&k->op.operands[0]);
     k->n_chunks = ls__pass_tasks(count);
-    k->bytes = (double)count * sizeof(float) * passes;
+    k->bytes = (double)count * sizeof(float) * arrays;
+    ls__add_phase(k, run, k->n_chunks);
+    return true;
 }
 
-/* ---- L2 norm: x scaler? -> norm ---- */
+/* ---- Gradient accumulation: gradient sum -> ---- */
 
-static void add_squares(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
+static void gradient_sum(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range r = ls__task_elements(k, task, LINE);
+    const float *restrict gradient = (const float *)k->buffers[0];
+    float *restrict sum = (float *)k->buffers[1];
+    const int64_t accumulated = k->step->accumulated;
+    for (int64_t i = r.begin; i < r.end; i++)
+        sum[i] = ls__gradient_sum(accumulated, sum[i], gradient[i]);
+}
+
+static void gradient_mean(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range r = ls__task_elements(k, task, LINE);
+    float *restrict gradient = (float *)k->buffers[0];
+    const float *restrict sum = (const float *)k->buffers[1];
+    const int64_t accumulated = k->step->accumulated;
+    const float n = (float)(accumulated + 1);
+    for (int64_t i = r.begin; i < r.end; i++)
+        gradient[i] = ls__gradient_sum(accumulated, sum[i], gradient[i]) / n;
+}
+
+static bool prepare_accumulation(ls__ops_kernel *k)
+{
+    return prepare_block(k, 3, k->op.kind == LS__OP_GRADIENT_SUM ? gradient_sum : gradient_mean);
+}
+
+/* ---- L2 norm: x grad_scaler? -> norm ---- */
+
+static void add_squares(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
                         void *state)
 {
     (void)segment;
-    const float *restrict x = (const float *)k->buffers[0] + part.begin;
+    const float *restrict x = (const float *)k->buffers[0] + r.begin;
     double *restrict chain = state;
-    const int64_t n = part.end - part.begin;
+    const int64_t n = r.end - r.begin;
     int64_t i = 0;
-    for (; i + CHAINS <= n; i += CHAINS)
-        for (int j = 0; j < CHAINS; j++) chain[j] += (double)x[i + j] * (double)x[i + j];
+    for (; i + LS__CHAINS <= n; i += LS__CHAINS)
+        for (int j = 0; j < LS__CHAINS; j++) chain[j] += (double)x[i + j] * (double)x[i + j];
     for (int j = 0; i < n; i++, j++) chain[j] += (double)x[i] * (double)x[i];
 }
 
 static void sum_squares(const ls__ops_kernel *k, int64_t task)
 {
-    double chain[CHAINS] = { 0 };
-    for_each_part(k, task, k->op.u.l2_norm.segments, *k->op.u.l2_norm.n_segments, add_squares,
-                  chain);
-    for (int step = CHAINS / 2; step > 0; step /= 2)
-        for (int i = 0; i < step; i++) chain[i] += chain[i + step];
-    ((double *)k->workspace)[task] = chain[0];
+    double chain[LS__CHAINS] = { 0 };
+    for_each_section(k, task, add_squares, chain);
+    ((double *)k->workspace)[task] = ls__fold(chain);
 }
 
 static void finish_norm(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    double *sums = (double *)k->workspace;
-    for (int64_t step = 1; step < k->n_chunks; step *= 2)
-        for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) sums[i] += sums[i + step];
-    const float *scaler = k->buffers[1];
-    const double scale = scaler ? (double)scaler[LS__LOSS_SCALE_SCALE] : 1;
-    *(float *)k->buffers[2] = (float)(sqrt(sums[0]) / scale);
+    const double sum = ls__tree_total((double *)k->workspace, k->n_chunks);
+    const float *grad_scaler = k->buffers[1];
+    const double scale = grad_scaler ? (double)grad_scaler[LS__LOSS_SCALE_SCALE] : 1;
+    *(float *)k->buffers[2] = (float)(sqrt(sum) / scale);
 }
 
-static bool plan_l2_norm(ls__ops_kernel *k)
+static bool prepare_l2_norm(ls__ops_kernel *k)
 {
-    plan_block(k, 1);
+    (void)prepare_block(k, 1, sum_squares);
     k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(double);
-    ls__add_stage(k, sum_squares, k->n_chunks);
-    ls__add_stage(k, finish_norm, 1);
+    ls__add_phase(k, finish_norm, 1);
     return true;
 }
 
-/* ---- SGD: parameter gradient momentum? norm? scaler? -> ---- */
-
-typedef struct sgd_variant {
-    bool momentum, first, nesterov, decay;
-} sgd_variant;
-
-LS__ALWAYS_INLINE void sgd_loop(float *restrict parameter, const float *restrict gradient,
-                                float *restrict momentum, int64_t n, const ls__sgd_numbers *numbers,
-                                float decay, sgd_variant with)
+static ls__clipping clipping_of(const ls__ops_kernel *k, const float *norm,
+                                const float *grad_scaler)
 {
-    ls__sgd_numbers s = *numbers;
-    s.first = with.first;
-    s.nesterov = with.nesterov;
-    for (int64_t i = 0; i < n; i++) {
-        /* a variable, because a pointer in memory would be compared with NULL for each element */
-        float kept = with.momentum ? momentum[i] : 0;
-        parameter[i] = ls__sgd_element(&s, with.decay ? decay : 0, gradient[i], parameter[i],
-                                       with.momentum ? &kept : NULL);
-        if (with.momentum) momentum[i] = kept;
+    return ls__clipping_of(norm, k->op.u.block.clip_norm, k->op.u.block.clip_value, grad_scaler);
+}
+
+/* ---- SGD: parameter gradient momentum? norm? grad_scaler? -> ---- */
+
+/* with_momentum, first and nesterov are constants. */
+LS__ALWAYS_INLINE void sgd_loop(const ls__ops_kernel *k, ls__range r,
+                                const ls__sgd_numbers *settings, float decay, bool with_momentum,
+                                bool first, bool nesterov)
+{
+    ls__sgd_numbers s = *settings;
+    s.first = first;
+    s.nesterov = nesterov;
+    float *restrict parameter = (float *)k->buffers[0], *restrict momentum = k->buffers[2];
+    const float *restrict gradient = (const float *)k->buffers[1];
+    for (int64_t i = r.begin; i < r.end; i++) {
+        /* a variable, because a pointer would be compared with NULL for each element */
+        float kept = with_momentum ? momentum[i] : 0;
+        parameter[i] =
+            ls__sgd_element(&s, decay, gradient[i], parameter[i], with_momentum ? &kept : NULL);
+        if (with_momentum) momentum[i] = kept;
     }
 }
 
-LS__ALWAYS_INLINE void sgd_part(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
-                                void *state, sgd_variant with)
+LS__ALWAYS_INLINE void sgd_variants(const ls__ops_kernel *k, ls__range r, const ls__sgd_numbers *s,
+                                    float decay)
 {
-    float *parameter = (float *)k->buffers[0] + part.begin;
-    const float *gradient = (const float *)k->buffers[1] + part.begin;
-    float *momentum = with.momentum ? (float *)k->buffers[2] + part.begin : NULL;
-    const int64_t n = part.end - part.begin;
-    with.decay = true;
-    if (segment->weight_decay != 0) {
-        sgd_loop(parameter, gradient, momentum, n, state, segment->weight_decay, with);
-    } else {
-        with.decay = false;
-        sgd_loop(parameter, gradient, momentum, n, state, 0, with);
-    }
+    if (!k->buffers[2])
+        sgd_loop(k, r, s, decay, false, false, false);
+    else if (s->first && s->nesterov)
+        sgd_loop(k, r, s, decay, true, true, true);
+    else if (s->first)
+        sgd_loop(k, r, s, decay, true, true, false);
+    else if (s->nesterov)
+        sgd_loop(k, r, s, decay, true, false, true);
+    else
+        sgd_loop(k, r, s, decay, true, false, false);
 }
 
-#define SGD_PART(name, ...)                                                                        \
-    static void name(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,          \
-                     void *state)                                                                  \
-    {                                                                                              \
-        sgd_part(k, segment, part, state, (sgd_variant){ __VA_ARGS__, false });                    \
-    }
-SGD_PART(sgd_plain, false, false, false)
-SGD_PART(sgd_momentum, true, false, false)
-SGD_PART(sgd_nesterov, true, false, true)
-SGD_PART(sgd_momentum_first, true, true, false)
-SGD_PART(sgd_nesterov_first, true, true, true)
+static void sgd_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
+                        void *state)
+{
+    ls__sgd_numbers s = *(const ls__sgd_numbers *)state;
+    s.lr *= segment->lr_scale;
+    if (segment->weight_decay != 0)
+        sgd_variants(k, r, &s, segment->weight_decay);
+    else
+        sgd_variants(k, r, &s, 0);
+}
 
 static void sgd(const ls__ops_kernel *k, int64_t task)
 {
-    static const part_fn with_momentum[2][2] = { /* [first][nesterov] */
-                                                 { sgd_momentum, sgd_nesterov },
-                                                 { sgd_momentum_first, sgd_nesterov_first }
+    const float *norm = k->buffers[3], *grad_scaler = k->buffers[4];
+    if (ls__skips_update(norm, grad_scaler)) return;
+    ls__sgd_numbers settings = {
+        .clipping = clipping_of(k, norm, grad_scaler),
+        .momentum = k->op.u.sgd.momentum,
+        .share = (float)(1 - (double)k->op.u.sgd.dampening),
+        .lr = (float)k->step->lr,
+        .first = ls__updates_done(k->step->optimizer_step, grad_scaler) == 0,
+        .nesterov = k->op.u.sgd.nesterov,
     };
-    const float *norm = k->buffers[3], *scaler = k->buffers[4];
-    if (ls__skips_update(norm, scaler)) return;
-    const bool nesterov = k->op.u.sgd.nesterov;
-    const bool first = ls__updates_done(k->step->optimizer_step, scaler) == 0;
-    ls__sgd_numbers settings = { .factor = ls__gradient_factor(norm, k->op.u.sgd.clip_norm, scaler),
-                                 .momentum = k->op.u.sgd.momentum,
-                                 .share = (float)(1 - (double)k->op.u.sgd.dampening),
-                                 .lr = (float)k->step->lr };
-    for_each_part(k, task, k->op.u.sgd.segments, *k->op.u.sgd.n_segments,
-                  k->buffers[2] ? with_momentum[first][nesterov] : sgd_plain, &settings);
+    for_each_section(k, task, sgd_section, &settings);
 }
 
-static bool plan_sgd(ls__ops_kernel *k)
+static bool prepare_sgd(ls__ops_kernel *k)
 {
-    plan_block(k, ls__is_absent(&k->op.operands[2]) ? 3 : 5);
-    ls__add_stage(k, sgd, k->n_chunks);
-    return true;
+    return prepare_block(k, ls__is_absent(&k->op.operands[2]) ? 3 : 5, sgd);
 }
 
-/* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? scaler? -> ---- */
+/* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> ---- */
 
-LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range part,
+LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range r,
                                  const ls__adam_numbers *settings, float decay, ls__decay_kind kind)
 {
     const ls__adam_numbers s = *settings;
     float *restrict parameter = (float *)k->buffers[0];
     const float *restrict gradient = (const float *)k->buffers[1];
     float *restrict exp_avg = (float *)k->buffers[2], *restrict exp_avg_sq = (float *)k->buffers[3];
-    for (int64_t i = part.begin; i < part.end; i++)
+    for (int64_t i = r.begin; i < r.end; i++)
         parameter[i] = ls__adam_element(&s, kind, decay, gradient[i], parameter[i], &exp_avg[i],
                                         &exp_avg_sq[i]);
 }
 
-static void adam_part(const ls__ops_kernel *k, const ls__segment *segment, ls__range part,
-                      void *state)
+static void adam_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
+                         void *state)
 {
-    const ls__adam_numbers *s = state;
+    const ls__adam_numbers s = ls__adam_scaled(state, segment->lr_scale);
     const double decay = (double)segment->weight_decay;
     if (decay == 0)
-        adam_loop(k, part, s, 0, LS__NO_DECAY);
+        adam_loop(k, r, &s, 0, LS__NO_DECAY);
     else if (k->op.u.adam.decoupled)
-        adam_loop(k, part, s, (float)(s->lr * decay), LS__DECOUPLED_DECAY);
+        adam_loop(k, r, &s, (float)(s.lr * decay), LS__DECOUPLED_DECAY);
     else
-        adam_loop(k, part, s, (float)decay, LS__L2_DECAY);
+        adam_loop(k, r, &s, (float)decay, LS__L2_DECAY);
 }
 
 static void adam(const ls__ops_kernel *k, int64_t task)
 {
-    const float *norm = k->buffers[4], *scaler = k->buffers[5];
-    if (ls__skips_update(norm, scaler)) return;
+    const float *norm = k->buffers[4], *grad_scaler = k->buffers[5];
+    if (ls__skips_update(norm, grad_scaler)) return;
     ls__adam_numbers settings =
         ls__adam_numbers_of(k->op.u.adam.beta1, k->op.u.adam.beta2, k->op.u.adam.epsilon,
-                            k->step->lr, ls__updates_done(k->step->optimizer_step, scaler) + 1,
-                            ls__gradient_factor(norm, k->op.u.adam.clip_norm, scaler));
-    for_each_part(k, task, k->op.u.adam.segments, *k->op.u.adam.n_segments, adam_part, &settings);
+                            k->step->lr, ls__updates_done(k->step->optimizer_step, grad_scaler) + 1,
+                            clipping_of(k, norm, grad_scaler));
+    for_each_section(k, task, adam_section, &settings);
 }
 
-static bool plan_adam(ls__ops_kernel *k)
+static bool prepare_adam(ls__ops_kernel *k)
 {
-    plan_block(k, 7);
-    ls__add_stage(k, adam, k->n_chunks);
-    return true;
+    return prepare_block(k, 7, adam);
 }
 
-/* ---- Loss scaling: weight scaler -> dloss; norm scaler -> ---- */
+/* ---- RMSprop: parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> ---- */
+
+/* centered and with_momentum are constants. */
+LS__ALWAYS_INLINE void rmsprop_loop(const ls__ops_kernel *k, ls__range r,
+                                    const ls__rmsprop_numbers *settings, float decay, bool centered,
+                                    bool with_momentum)
+{
+    const ls__rmsprop_numbers s = *settings;
+    float *restrict parameter = (float *)k->buffers[0], *restrict square_avg = k->buffers[2];
+    float *restrict grad_avg = k->buffers[3], *restrict momentum = k->buffers[4];
+    const float *restrict gradient = (const float *)k->buffers[1];
+    for (int64_t i = r.begin; i < r.end; i++) {
+        float mean = centered ? grad_avg[i] : 0, kept = with_momentum ? momentum[i] : 0;
+        parameter[i] = ls__rmsprop_element(&s, decay, gradient[i], parameter[i], &square_avg[i],
+                                           centered ? &mean : NULL, with_momentum ? &kept : NULL);
+        if (centered) grad_avg[i] = mean;
+        if (with_momentum) momentum[i] = kept;
+    }
+}
+
+static void rmsprop_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
+                            void *state)
+{
+    ls__rmsprop_numbers s = *(const ls__rmsprop_numbers *)state;
+    s.lr *= segment->lr_scale;
+    if (k->buffers[3] && k->buffers[4])
+        rmsprop_loop(k, r, &s, segment->weight_decay, true, true);
+    else if (k->buffers[3])
+        rmsprop_loop(k, r, &s, segment->weight_decay, true, false);
+    else if (k->buffers[4])
+        rmsprop_loop(k, r, &s, segment->weight_decay, false, true);
+    else
+        rmsprop_loop(k, r, &s, segment->weight_decay, false, false);
+}
+
+static void rmsprop(const ls__ops_kernel *k, int64_t task)
+{
+    const float *norm = k->buffers[5], *grad_scaler = k->buffers[6];
+    if (ls__skips_update(norm, grad_scaler)) return;
+    ls__rmsprop_numbers settings = { .clipping = clipping_of(k, norm, grad_scaler),
+                                     .alpha = k->op.u.rmsprop.alpha,
+                                     .share = (float)(1 - (double)k->op.u.rmsprop.alpha),
+                                     .epsilon = k->op.u.rmsprop.epsilon,
+                                     .momentum = k->op.u.rmsprop.momentum,
+                                     .lr = (float)k->step->lr };
+    for_each_section(k, task, rmsprop_section, &settings);
+}
+
+static bool prepare_rmsprop(ls__ops_kernel *k)
+{
+    const int n_states = 3 - ls__is_absent(&k->op.operands[3]) - ls__is_absent(&k->op.operands[4]);
+    return prepare_block(k, 3 + 2 * n_states, rmsprop);
+}
+
+/* ---- Moving average: parameter average norm? grad_scaler? -> ---- */
+
+static void ema(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range r = ls__task_elements(k, task, LINE);
+    const float *restrict parameter = (const float *)k->buffers[0];
+    float *restrict average = (float *)k->buffers[1];
+    const float *grad_scaler = k->buffers[3];
+    if (ls__skips_update(k->buffers[2], grad_scaler)) return;
+    const float share = (float)(1 - (double)k->op.u.ema.decay);
+    if (ls__updates_done(k->step->optimizer_step, grad_scaler) == 0)
+        memcpy(average + r.begin, parameter + r.begin, (size_t)(r.end - r.begin) * sizeof(float));
+    else
+        for (int64_t i = r.begin; i < r.end; i++)
+            average[i] = ls__ema_element(share, average[i], parameter[i]);
+}
+
+static bool prepare_ema(ls__ops_kernel *k)
+{
+    return prepare_block(k, 3, ema);
+}
+
+/* ---- Loss scaling: weight grad_scaler -> dloss; norm grad_scaler -> ---- */
 
 static void loss_scale(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    const float *weight = k->buffers[0], *scaler = k->buffers[1];
-    *(float *)k->buffers[2] = *weight * scaler[LS__LOSS_SCALE_SCALE];
+    const float *weight = k->buffers[0], *grad_scaler = k->buffers[1];
+    *(float *)k->buffers[2] = *weight * grad_scaler[LS__LOSS_SCALE_SCALE];
 }
 
 static void loss_scale_update(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    ls__scaler_update(k->buffers[1], *(const float *)k->buffers[0],
-                      k->op.u.loss_scale.growth_interval);
+    ls__grad_scaler_update(k->buffers[1], *(const float *)k->buffers[0],
+                           k->op.u.loss_scale.growth_interval);
 }
 
-static bool plan_loss_scale(ls__ops_kernel *k)
+static bool prepare_loss_scale(ls__ops_kernel *k)
 {
-    ls__add_stage(k, k->op.kind == LS__OP_LOSS_SCALE ? loss_scale : loss_scale_update, 1);
+    ls__add_phase(k, k->op.kind == LS__OP_LOSS_SCALE ? loss_scale : loss_scale_update, 1);
     return true;
 }
 
-const ls__ops_plan LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
-    [LS__OP_L2_NORM] = plan_l2_norm,
-    [LS__OP_SGD] = plan_sgd,
-    [LS__OP_ADAM] = plan_adam,
-    [LS__OP_LOSS_SCALE] = plan_loss_scale,
-    [LS__OP_LOSS_SCALE_UPDATE] = plan_loss_scale,
+const ls__ops_prepare LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
+    [LS__OP_GRADIENT_SUM] = prepare_accumulation,
+    [LS__OP_GRADIENT_MEAN] = prepare_accumulation,
+    [LS__OP_L2_NORM] = prepare_l2_norm,
+    [LS__OP_SGD] = prepare_sgd,
+    [LS__OP_ADAM] = prepare_adam,
+    [LS__OP_RMSPROP] = prepare_rmsprop,
+    [LS__OP_EMA] = prepare_ema,
+    [LS__OP_LOSS_SCALE] = prepare_loss_scale,
+    [LS__OP_LOSS_SCALE_UPDATE] = prepare_loss_scale,
 };

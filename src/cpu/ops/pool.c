@@ -1,16 +1,18 @@
-/* pool.c: pooling, forward and backward by gathering: every output has one task that computes it,
- * backward too, where an input collects from the windows that hold it, in their order. */
+/* pool.c: pooling, forward and backward by gathering: one task computes each result. Backward, the
+ * gradient of an input place is the sum over the windows that contain it, in their order. */
 #include "cpu/ops/ops.h"
 #include "cpu/simd/mixed.h"
 
-/* Channels that are worked on together, in registers; then vectors of them, and less than one. */
+/* Channels that a loop keeps in registers. */
 enum { TILE = 16, HALF_TILE = 8 };
 
-/* Sizes of an op: x the larger side, y the smaller one. */
+/* Sizes of an op; backward, x and y are dx and dy. GLOBAL_AVG_POOL has one window: all places, as
+ * one row. */
 typedef struct geometry {
     int64_t images, groups, width; /* [images][groups][h][w][width] */
     int64_t xh, xw, yh, yw;
     int64_t kernel[2], stride[2], padding[2];
+    double average_factor; /* 1 / (kernel[0] * kernel[1]) */
 } geometry;
 
 static geometry geometry_of(const ls__ops_kernel *k, int x_operand, int y_operand)
@@ -18,35 +20,43 @@ static geometry geometry_of(const ls__ops_kernel *k, int x_operand, int y_operan
     const ls__operand *x = &k->op.operands[x_operand];
     const int64_t *d = x->shape.dims, *y = k->op.operands[y_operand].shape.dims;
     const int64_t width = x->block ? x->block : d[3];
-    geometry g = { .images = d[0], .groups = d[3] / width, .width = width, .xh = d[1], .xw = d[2] };
-    g.yh = y[1];
-    g.yw = y[2];
-    memcpy(g.kernel, k->op.u.pool.kernel, sizeof g.kernel);
-    memcpy(g.stride, k->op.u.pool.stride, sizeof g.stride);
-    memcpy(g.padding, k->op.u.pool.padding, sizeof g.padding);
+    geometry g = { .images = d[0], .groups = d[3] / width, .width = width };
+    if (k->op.kind == LS__OP_GLOBAL_AVG_POOL) {
+        g.xh = g.yh = g.yw = g.kernel[0] = g.stride[0] = g.stride[1] = 1;
+        g.xw = g.kernel[1] = d[1] * d[2];
+    } else {
+        g.xh = d[1];
+        g.xw = d[2];
+        g.yh = y[1];
+        g.yw = y[2];
+        memcpy(g.kernel, k->op.u.pool.kernel, sizeof g.kernel);
+        memcpy(g.stride, k->op.u.pool.stride, sizeof g.stride);
+        memcpy(g.padding, k->op.u.pool.padding, sizeof g.padding);
+    }
+    g.average_factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
     return g;
 }
 
-/* The places of output p's window that lie inside the input: kernel places begin to end. */
+/* The rows or columns of output p's window that are inside the input. */
 static ls__range window(const geometry *g, int dim, int64_t size, int64_t p)
 {
     const int64_t first = p * g->stride[dim] - g->padding[dim];
     return (ls__range){ first < 0 ? -first : 0, ls__min(g->kernel[dim], size - first) };
 }
 
-/* The outputs whose windows hold input place i. */
-static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
+/* The outputs whose windows contain input place i. */
+static ls__range outputs_of(const geometry *g, int dim, int64_t size, int64_t i)
 {
     const int64_t shifted = i + g->padding[dim], over = shifted - g->kernel[dim] + 1;
     const int64_t begin = over > 0 ? ls__divide_up(over, g->stride[dim]) : 0;
     return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
 }
 
-/* Calls f(n_vectors, used, c, ...) for vectors of channels from c on, of which the first `used`
- * elements are read and written. If the last vector is not whole, it begins earlier, at channels
- * that are done already. If there are fewer channels than a vector has elements, `spill` says that
- * whole vectors may be read and written: the rest belongs to the next places, which are written
- * later. */
+/* Calls f(n_vectors, used, c, ...) for vectors of channels from c on; f reads and writes their
+ * first `used` elements. If the last vector would not be whole, it begins earlier, at channels that
+ * are already computed. If there are fewer channels than a vector has elements, `spill` says that
+ * whole vectors may be read and written: the other elements belong to the next places, which are
+ * written later. */
 #define FOR_VECTORS(width, spill, f, ...)                                                          \
     do {                                                                                           \
         int64_t c_ = 0;                                                                            \
@@ -61,7 +71,7 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
             f(1, (int)(width), 0, __VA_ARGS__);                                                    \
     } while (0)
 
-/* f(tile, c, ...) for tiles from channel c on, single(c, ...) for what is left. */
+/* Calls f(tile, c, ...) for tiles from channel c on, single(c, ...) for each remaining channel. */
 #define FOR_TILES(width, f, single, ...)                                                           \
     do {                                                                                           \
         int64_t c_ = 0;                                                                            \
@@ -70,138 +80,159 @@ static ls__range holders(const geometry *g, int dim, int64_t size, int64_t i)
         for (; c_ < (width); c_++) single(c_, __VA_ARGS__);                                        \
     } while (0)
 
-/* A window in an activation: its places rows x columns, counted from `at` places behind `values`
- * (which may lie outside) in rows of `pitch` places. */
+/* Rows x columns of places of an activation. Place (0, 0), which may be outside of it, is `at`
+ * places after `values`; a row of the activation has `pitch` places. */
 typedef struct region {
     const ls__element *values;
     int64_t at, pitch, width;
     ls__range rows, columns;
 } region;
 
-LS__ALWAYS_INLINE const ls__element *region_at(const region *w, int64_t r, int64_t s)
+LS__ALWAYS_INLINE int64_t region_offset(const region *w, int64_t r, int64_t s)
 {
-    return w->values + (w->at + r * w->pitch + s) * w->width;
+    return (w->at + r * w->pitch + s) * w->width;
 }
 
-/* Of the last place, from `values`. */
-LS__ALWAYS_INLINE int64_t region_last(const region *w)
+/* Whether a vector at the last place ends before `end`. */
+LS__ALWAYS_INLINE bool region_spills(const region *w, int64_t end)
 {
-    return (w->at + (w->rows.end - 1) * w->pitch + w->columns.end - 1) * w->width;
+    return region_offset(w, w->rows.end - 1, w->columns.end - 1) + LS__WIDTH <= end;
+}
+
+/* A place whose value is computed from a region of operand 0. */
+typedef struct target {
+    int64_t row, column;
+    int64_t offset, end; /* in memory: of the place, and of the task's last one */
+} target;
+
+typedef void (*place_fn)(const ls__ops_kernel *k, const geometry *g, const region *w,
+                         const target *at);
+
+/* Calls f for the places of a task, which has some rows of them: forward those of y, each with its
+ * window in x, else those of dx, each with the outputs whose windows contain it. */
+LS__ALWAYS_INLINE void for_places(const ls__ops_kernel *k, int64_t task, int x_operand,
+                                  int y_operand, bool forward, place_fn f)
+{
+    const geometry g = geometry_of(k, x_operand, y_operand);
+    const int64_t height = forward ? g.yh : g.xh, width = forward ? g.yw : g.xw;
+    const ls__range lines = ls__share(g.images * g.groups * height, k->n_chunks, task, 1);
+    region w = { .values = k->buffers[0], .pitch = forward ? g.xw : g.yw, .width = g.width };
+    for (int64_t line = lines.begin; line < lines.end; line++) {
+        const int64_t plane = line / height;
+        target at = { .row = line % height, .end = lines.end * width * g.width };
+        w.rows = forward ? window(&g, 0, g.xh, at.row) : outputs_of(&g, 0, g.yh, at.row);
+        for (at.column = 0; at.column < width; at.column++) {
+            const int64_t h = at.row * g.stride[0] - g.padding[0];
+            w.at = forward ? (plane * g.xh + h) * g.xw + at.column * g.stride[1] - g.padding[1]
+                           : plane * g.yh * g.yw;
+            w.columns =
+                forward ? window(&g, 1, g.xw, at.column) : outputs_of(&g, 1, g.yw, at.column);
+            at.offset = (line * width + at.column) * g.width;
+            f(k, &g, &w, &at);
+        }
+    }
 }
 
 /* ---- Max: x -> y index? ---- */
 
-/* Where a maximum and its place in the window go. */
+/* The results: a maximum and its index in the window. */
 typedef struct maximum {
     ls__element *y;
-    uint8_t *bytes; /* one of these two, or none */
+    uint8_t *bytes; /* of the index: one of these two, or none */
     int32_t *words;
     int64_t kernel_width;
 } maximum;
 
-LS__ALWAYS_INLINE void store_places(const maximum *m, int64_t c, ls__vi place, int used)
+LS__ALWAYS_INLINE void store_index(const maximum *m, int64_t c, ls__vi index, int used)
 {
-    if (m->bytes) ls__store_first_bytes(m->bytes + c, place, used);
-    if (m->words) memcpy(m->words + c, &place, (size_t)used * sizeof *m->words);
+    if (m->bytes) ls__store_first_bytes(m->bytes + c, index, used);
+    if (m->words) memcpy(m->words + c, &index, (size_t)used * sizeof *m->words);
 }
 
 LS__ALWAYS_INLINE void max_vectors(int n, int used, int64_t c, const region *w, const maximum *m)
 {
     ls__vf best[TILE / LS__WIDTH];
-    ls__vi place[TILE / LS__WIDTH];
-    const ls__element *first = region_at(w, w->rows.begin, w->columns.begin) + c;
+    ls__vi index[TILE / LS__WIDTH];
+    const ls__element *first = w->values + region_offset(w, w->rows.begin, w->columns.begin) + c;
     for (int i = 0; i < n; i++) {
         best[i] = ls__load_first(first + i * LS__WIDTH, used);
-        place[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
+        index[i] = (ls__vi){ 0 } + (int32_t)(w->rows.begin * m->kernel_width + w->columns.begin);
     }
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
-            const ls__element *from = region_at(w, r, s) + c;
+            const ls__element *from = w->values + region_offset(w, r, s) + c;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)(r * m->kernel_width + s);
             for (int i = 0; i < n; i++) {
                 const ls__vf value = ls__load_first(from + i * LS__WIDTH, used);
                 /* larger, or the first NaN */
                 const ls__vi take = ~(value <= best[i]) & (best[i] == best[i]);
                 best[i] = ls__select(take, value, best[i]);
-                place[i] = (take & here) | (~take & place[i]);
+                index[i] = (take & here) | (~take & index[i]);
             }
         }
     for (int i = 0; i < n; i++) {
         ls__store_first(m->y + c + i * LS__WIDTH, best[i], used);
-        store_places(m, c + i * LS__WIDTH, place[i], used);
+        store_index(m, c + i * LS__WIDTH, index[i], used);
     }
 }
 
-/* A task has some rows of output places. */
+LS__ALWAYS_INLINE void max_place(const ls__ops_kernel *k, const geometry *g, const region *w,
+                                 const target *at)
+{
+    const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
+    const int64_t inputs = g->images * g->groups * g->xh * g->xw * g->width;
+    const maximum m = { (ls__element *)k->buffers[1] + at->offset,
+                        indexed && bytes ? (uint8_t *)k->buffers[2] + at->offset : NULL,
+                        indexed && !bytes ? (int32_t *)k->buffers[2] + at->offset : NULL,
+                        g->kernel[1] };
+    const bool spill = at->offset + LS__WIDTH <= at->end && region_spills(w, inputs);
+    FOR_VECTORS(g->width, spill, max_vectors, w, &m);
+}
+
 static void max_pool(const ls__ops_kernel *k, int64_t task)
 {
-    const geometry g = geometry_of(k, 0, 1);
-    const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
-    const int64_t inputs = ls__count(&k->op.operands[0]);
-    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
-    for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / g.yh, p = line % g.yh;
-        const int64_t h = p * g.stride[0] - g.padding[0];
-        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
-        w.rows = window(&g, 0, g.xh, p);
-        for (int64_t q = 0; q < g.yw; q++) {
-            const int64_t to = (line * g.yw + q) * g.width;
-            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
-            w.columns = window(&g, 1, g.xw, q);
-            const maximum m = { (ls__element *)k->buffers[1] + to,
-                                indexed && bytes ? (uint8_t *)k->buffers[2] + to : NULL,
-                                indexed && !bytes ? (int32_t *)k->buffers[2] + to : NULL,
-                                g.kernel[1] };
-            const bool spill = to + LS__WIDTH <= lines.end * g.yw * g.width &&
-                               region_last(&w) + LS__WIDTH <= inputs;
-            FOR_VECTORS(g.width, spill, max_vectors, &w, &m);
-        }
-    }
+    for_places(k, task, 0, 1, true, max_place);
 }
 
-static int64_t count_chunks(const ls__ops_kernel *k, int64_t lines)
-{
-    const int64_t x = ls__count(&k->op.operands[0]), y = ls__count(&k->op.operands[1]);
-    return ls__min(ls__divide_up(x + y, LS__TASK_ELEMENTS), lines);
-}
-
-/* Blocks divide the same number of channels on both sides. */
+/* Whether both have as many blocks of channels. */
 static bool same_block(const ls__operand *a, const ls__operand *b)
 {
     return ls__planes_of(a).groups == ls__planes_of(b).groups;
 }
 
-static bool plan_window(ls__ops_kernel *k, int x_operand, int y_operand, bool forward,
-                        ls__ops_task run)
+static bool prepare_window(ls__ops_kernel *k, int x_operand, int y_operand, bool forward,
+                           ls__ops_task run)
 {
     const ls__operand *x = &k->op.operands[x_operand];
     if (x->dtype != ls__element_type || !same_block(x, &k->op.operands[y_operand])) return false;
     const geometry g = geometry_of(k, x_operand, y_operand);
-    k->n_chunks = count_chunks(k, g.images * g.groups * (forward ? g.yh : g.xh));
-    k->bytes = 0;
-    for (int i = 0; i < k->op.n_operands; i++)
-        k->bytes +=
-            (double)ls__count(&k->op.operands[i]) * (double)ls_dtype_bytes(k->op.operands[i].dtype);
-    ls__add_stage(k, run, k->n_chunks);
+    const int64_t lines = g.images * g.groups * (forward ? g.yh : g.xh);
+    const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
+    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), lines);
+    k->bytes = ls__op_bytes(&k->op);
+    ls__add_phase(k, run, k->n_chunks);
     return true;
 }
 
-static bool plan_max_pool(ls__ops_kernel *k)
+static bool prepare_max_pool(ls__ops_kernel *k)
 {
     const ls__operand *y = &k->op.operands[1], *index = &k->op.operands[2];
-    return (ls__is_absent(index) || same_block(index, y)) && plan_window(k, 0, 1, true, max_pool);
+    return (ls__is_absent(index) || same_block(index, y)) &&
+           prepare_window(k, 0, 1, true, max_pool);
 }
 
-/* dy index -> dx: an input place gets what comes from the windows whose maximum it was. */
+/* dy index -> dx: the gradient of an input place is the sum over the windows of which it was the
+ * maximum. */
 typedef struct origin {
-    const uint8_t *bytes; /* the index, one of these two */
+    const uint8_t *bytes; /* of the index: one of these two */
     const int32_t *words;
-    int64_t place, row_step, column_step; /* place in the window of output (0, 0); falls by the
-                                             steps from output to output */
+    /* The input place's index in the window of output (0, 0). It decreases by the steps from output
+     * to output. */
+    int64_t place, row_step, column_step;
     ls__element *dx;
 } origin;
 
-LS__ALWAYS_INLINE ls__vi load_places(const origin *o, int64_t at, int used)
+LS__ALWAYS_INLINE ls__vi load_index(const origin *o, int64_t at, int used)
 {
     if (o->bytes) return ls__load_first_bytes(o->bytes + at, used);
     ls__vi index = { 0 };
@@ -216,11 +247,11 @@ LS__ALWAYS_INLINE void max_vectors_backward(int n, int used, int64_t c, const re
     for (int i = 0; i < n; i++) sum[i] = (ls__vf){ 0 };
     for (int64_t p = dy->rows.begin; p < dy->rows.end; p++)
         for (int64_t q = dy->columns.begin; q < dy->columns.end; q++) {
-            const int64_t at = (p * dy->pitch + q) * dy->width + c;
+            const int64_t at = region_offset(dy, p, q) + c;
             const int64_t place = o->place - p * o->row_step - q * o->column_step;
             const ls__vi here = (ls__vi){ 0 } + (int32_t)place;
             for (int i = 0; i < n; i++) {
-                const ls__vi index = load_places(o, at + i * LS__WIDTH, used);
+                const ls__vi index = load_index(o, at + i * LS__WIDTH, used);
                 const ls__vf gradient = ls__load_first(dy->values + at + i * LS__WIDTH, used);
                 sum[i] += (ls__vf)((index == here) & (ls__vi)gradient);
             }
@@ -228,42 +259,34 @@ LS__ALWAYS_INLINE void max_vectors_backward(int n, int used, int64_t c, const re
     for (int i = 0; i < n; i++) ls__store_first(o->dx + c + i * LS__WIDTH, sum[i], used);
 }
 
-static origin origin_of(const ls__ops_kernel *k, const geometry *g, int64_t from)
+static origin origin_of(const ls__ops_kernel *k, const geometry *g)
 {
     origin o = { .row_step = g->stride[0] * g->kernel[1], .column_step = g->stride[1] };
     if (k->op.operands[1].dtype == LS_U8)
-        o.bytes = (const uint8_t *)k->buffers[1] + from;
+        o.bytes = k->buffers[1];
     else
-        o.words = (const int32_t *)k->buffers[1] + from;
+        o.words = k->buffers[1];
     return o;
 }
 
-/* A task has some rows of input places. */
-static void max_pool_backward(const ls__ops_kernel *k, int64_t task)
+LS__ALWAYS_INLINE void max_place_backward(const ls__ops_kernel *k, const geometry *g,
+                                          const region *dy, const target *at)
 {
-    const geometry g = geometry_of(k, 2, 0);
-    const int64_t outputs = ls__count(&k->op.operands[0]);
-    const ls__range lines = ls__part(g.images * g.groups * g.xh, k->n_chunks, task, 1);
-    for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / g.xh, h = line % g.xh, from = plane * g.yh * g.yw * g.width;
-        region dy = { .values = (const ls__element *)k->buffers[0] + from,
-                      .pitch = g.yw,
-                      .width = g.width };
-        dy.rows = holders(&g, 0, g.yh, h);
-        origin o = origin_of(k, &g, from);
-        for (int64_t w = 0; w < g.xw; w++) {
-            dy.columns = holders(&g, 1, g.yw, w);
-            o.place = (h + g.padding[0]) * g.kernel[1] + w + g.padding[1];
-            const int64_t to = (line * g.xw + w) * g.width;
-            o.dx = (ls__element *)k->buffers[2] + to;
-            const bool spill = to + LS__WIDTH <= lines.end * g.xw * g.width &&
-                               from + region_last(&dy) + LS__WIDTH <= outputs;
-            FOR_VECTORS(g.width, spill, max_vectors_backward, &dy, &o);
-        }
-    }
+    const int64_t outputs = g->images * g->groups * g->yh * g->yw * g->width;
+    origin o = origin_of(k, g);
+    o.place = (at->row + g->padding[0]) * g->kernel[1] + at->column + g->padding[1];
+    o.dx = (ls__element *)k->buffers[2] + at->offset;
+    const bool spill = at->offset + LS__WIDTH <= at->end && region_spills(dy, outputs);
+    FOR_VECTORS(g->width, spill, max_vectors_backward, dy, &o);
 }
 
-/* Where windows tile the input each output tells its window: no divisions, dy is read once. */
+static void max_pool_backward(const ls__ops_kernel *k, int64_t task)
+{
+    for_places(k, task, 2, 0, false, max_place_backward);
+}
+
+/* If windows tile the input, each output writes the gradients of its window: without divisions, and
+ * dy is read once. */
 typedef struct whole_window {
     const ls__element *dy;
     int64_t at, width, pitch, kernel[2]; /* pitch: of dx, in elements */
@@ -273,12 +296,12 @@ LS__ALWAYS_INLINE void max_window_backward(int n, int used, int64_t c, const who
                                            const origin *o)
 {
     for (int i = 0; i < n; i++, c += LS__WIDTH) {
-        const ls__vi index = load_places(o, w->at + c, used);
+        const ls__vi index = load_index(o, w->at + c, used);
         const ls__vi gradient = (ls__vi)ls__load_first(w->dy + w->at + c, used);
         ls__vi here = { 0 };
         for (int64_t r = 0; r < w->kernel[0]; r++)
             for (int64_t s = 0; s < w->kernel[1]; s++, here += 1)
-                /* added to 0, as where windows overlap: there -0 becomes 0 */
+                /* added to 0, which makes -0 to 0, as if windows overlapped */
                 ls__store_first(o->dx + r * w->pitch + s * w->width + c,
                                 (ls__vf){ 0 } + (ls__vf)((index == here) & gradient), used);
     }
@@ -297,8 +320,8 @@ static bool windows_tile(const geometry *g)
 static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
-    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
-    origin o = origin_of(k, &g, 0);
+    const ls__range lines = ls__share(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    origin o = origin_of(k, &g);
     whole_window w = { .dy = k->buffers[0],
                        .width = g.width,
                        .pitch = g.xw * g.width,
@@ -308,22 +331,22 @@ static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
             w.at = (line * g.yw + q) * g.width;
             o.dx = (ls__element *)k->buffers[2] + line * g.kernel[0] * w.pitch +
                    q * g.kernel[1] * g.width;
-            /* a row of dx is as long, or longer */
+            /* a row of dx has at least as many elements */
             const bool spill = (g.yw - q) * g.width >= LS__WIDTH;
             FOR_VECTORS(g.width, spill, max_window_backward, &w, &o);
         }
 }
 
-static bool plan_max_pool_backward(ls__ops_kernel *k)
+static bool prepare_max_pool_backward(ls__ops_kernel *k)
 {
     const ls__operand *dy = &k->op.operands[0], *index = &k->op.operands[1];
     if (!same_block(index, dy)) return false;
     const geometry g = geometry_of(k, 2, 0);
-    if (windows_tile(&g)) return plan_window(k, 2, 0, true, max_pool_backward_tiles);
-    return plan_window(k, 2, 0, false, max_pool_backward);
+    if (windows_tile(&g)) return prepare_window(k, 2, 0, true, max_pool_backward_tiles);
+    return prepare_window(k, 2, 0, false, max_pool_backward);
 }
 
-/* ---- Average: x -> y, padded zeros counted ---- */
+/* ---- Average: x -> y, padded zeros counted; dy -> dx ---- */
 
 /* y = factor * the sum over a region, in double */
 LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double factor,
@@ -334,7 +357,7 @@ LS__ALWAYS_INLINE void average_tile(int tile, int64_t c, const region *w, double
     for (int i = 0; i < n; i++) sum[i] = (ls__vd){ 0 };
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++) {
-            const ls__element *from = region_at(w, r, s) + c;
+            const ls__element *from = w->values + region_offset(w, r, s) + c;
             for (int i = 0; i < n; i++) sum[i] += ls__load_double(from + i * LS__HALF_WIDTH);
         }
     for (int i = 0; i < n; i++) ls__store_double(y + c + i * LS__HALF_WIDTH, sum[i] * factor);
@@ -345,61 +368,41 @@ static inline void average_single(int64_t c, const region *w, double factor, ls_
     double sum = 0;
     for (int64_t r = w->rows.begin; r < w->rows.end; r++)
         for (int64_t s = w->columns.begin; s < w->columns.end; s++)
-            sum += (double)ls__get(region_at(w, r, s)[c]);
+            sum += (double)ls__get(w->values[region_offset(w, r, s) + c]);
     y[c] = ls__put((float)(sum * factor));
+}
+
+LS__ALWAYS_INLINE void average_place(const ls__ops_kernel *k, const geometry *g, const region *w,
+                                     const target *at)
+{
+    ls__element *y = (ls__element *)k->buffers[1] + at->offset;
+    FOR_TILES(g->width, average_tile, average_single, w, g->average_factor, y);
 }
 
 static void avg_pool(const ls__ops_kernel *k, int64_t task)
 {
-    const geometry g = geometry_of(k, 0, 1);
-    const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
-    const ls__range lines = ls__part(g.images * g.groups * g.yh, k->n_chunks, task, 1);
-    for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / g.yh, p = line % g.yh;
-        const int64_t h = p * g.stride[0] - g.padding[0];
-        region w = { .values = k->buffers[0], .pitch = g.xw, .width = g.width };
-        w.rows = window(&g, 0, g.xh, p);
-        for (int64_t q = 0; q < g.yw; q++) {
-            w.at = (plane * g.xh + h) * g.xw + q * g.stride[1] - g.padding[1];
-            w.columns = window(&g, 1, g.xw, q);
-            ls__element *y = (ls__element *)k->buffers[1] + (line * g.yw + q) * g.width;
-            FOR_TILES(g.width, average_tile, average_single, &w, factor, y);
-        }
-    }
+    for_places(k, task, 0, 1, true, average_place);
 }
 
-static bool plan_avg_pool(ls__ops_kernel *k)
-{
-    return plan_window(k, 0, 1, true, avg_pool);
-}
-
-/* dy -> dx */
 static void avg_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
-    const geometry g = geometry_of(k, 1, 0);
-    const double factor = 1 / (double)(g.kernel[0] * g.kernel[1]);
-    const ls__range lines = ls__part(g.images * g.groups * g.xh, k->n_chunks, task, 1);
-    for (int64_t line = lines.begin; line < lines.end; line++) {
-        region dy = { .values = k->buffers[0], .pitch = g.yw, .width = g.width };
-        dy.at = line / g.xh * g.yh * g.yw;
-        dy.rows = holders(&g, 0, g.yh, line % g.xh);
-        for (int64_t w = 0; w < g.xw; w++) {
-            dy.columns = holders(&g, 1, g.yw, w);
-            ls__element *dx = (ls__element *)k->buffers[1] + (line * g.xw + w) * g.width;
-            FOR_TILES(g.width, average_tile, average_single, &dy, factor, dx);
-        }
-    }
+    for_places(k, task, 1, 0, false, average_place);
 }
 
-static bool plan_avg_pool_backward(ls__ops_kernel *k)
+static bool prepare_avg_pool(ls__ops_kernel *k)
 {
-    return plan_window(k, 1, 0, false, avg_pool_backward);
+    return prepare_window(k, 0, 1, true, avg_pool);
+}
+
+static bool prepare_avg_pool_backward(ls__ops_kernel *k)
+{
+    return prepare_window(k, 1, 0, false, avg_pool_backward);
 }
 
 /* ---- Global average: x -> y [N,C] ---- */
 
-/* Planes of the activation at operand i, the other operand is [N,C]. */
-static bool plan_global(ls__ops_kernel *k, int i, ls__ops_task run)
+/* Operand i is the activation, the other one [N,C]. */
+static bool prepare_global(ls__ops_kernel *k, int i, ls__ops_task run)
 {
     if (k->op.operands[i].dtype != ls__element_type) return false;
     const int64_t *d = k->op.operands[i].shape.dims;
@@ -408,29 +411,13 @@ static bool plan_global(ls__ops_kernel *k, int i, ls__ops_task run)
     const int64_t count = ls__count(&k->op.operands[i]);
     k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
     k->bytes = (double)count * sizeof(ls__element);
-    ls__add_stage(k, run, k->n_chunks);
+    ls__add_phase(k, run, k->n_chunks);
     return true;
 }
 
-static void global_avg_pool(const ls__ops_kernel *k, int64_t task)
+static bool prepare_global_avg_pool(ls__ops_kernel *k)
 {
-    const ls__planes p = k->planes;
-    const double factor = 1 / (double)p.places;
-    const ls__range planes = ls__part(p.images * p.groups, k->n_chunks, task, 1);
-    for (int64_t i = planes.begin; i < planes.end; i++) {
-        const region plane = { .values =
-                                   (const ls__element *)k->buffers[0] + i * p.places * p.width,
-                               .width = p.width,
-                               .rows = { 0, 1 },
-                               .columns = { 0, p.places } };
-        ls__element *y = (ls__element *)k->buffers[1] + i * p.width;
-        FOR_TILES(p.width, average_tile, average_single, &plane, factor, y);
-    }
-}
-
-static bool plan_global_avg_pool(ls__ops_kernel *k)
-{
-    return plan_global(k, 0, global_avg_pool);
+    return prepare_global(k, 0, avg_pool);
 }
 
 /* dy [N,C] -> dx */
@@ -440,7 +427,7 @@ static void global_avg_pool_backward(const ls__ops_kernel *k, int64_t task)
     const ls__element *dy = k->buffers[0];
     ls__element *dx = k->buffers[1];
     const double factor = 1 / (double)p.places;
-    const ls__range planes = ls__part(p.images * p.groups, k->n_chunks, task, 1);
+    const ls__range planes = ls__share(p.images * p.groups, k->n_chunks, task, 1);
     for (int64_t i = planes.begin; i < planes.end; i++) {
         const ls__element *restrict from = dy + i * p.width;
         ls__element *restrict to = dx + i * p.places * p.width;
@@ -451,16 +438,16 @@ static void global_avg_pool_backward(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static bool plan_global_avg_pool_backward(ls__ops_kernel *k)
+static bool prepare_global_avg_pool_backward(ls__ops_kernel *k)
 {
-    return plan_global(k, 1, global_avg_pool_backward);
+    return prepare_global(k, 1, global_avg_pool_backward);
 }
 
-const ls__ops_plan LS__ELEMENT_NAME(ls__ops_pool)[LS__N_OPS] = {
-    [LS__OP_MAX_POOL] = plan_max_pool,
-    [LS__OP_MAX_POOL_BACKWARD] = plan_max_pool_backward,
-    [LS__OP_AVG_POOL] = plan_avg_pool,
-    [LS__OP_AVG_POOL_BACKWARD] = plan_avg_pool_backward,
-    [LS__OP_GLOBAL_AVG_POOL] = plan_global_avg_pool,
-    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = plan_global_avg_pool_backward,
+const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_pool)[LS__N_OPS] = {
+    [LS__OP_MAX_POOL] = prepare_max_pool,
+    [LS__OP_MAX_POOL_BACKWARD] = prepare_max_pool_backward,
+    [LS__OP_AVG_POOL] = prepare_avg_pool,
+    [LS__OP_AVG_POOL_BACKWARD] = prepare_avg_pool_backward,
+    [LS__OP_GLOBAL_AVG_POOL] = prepare_global_avg_pool,
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = prepare_global_avg_pool_backward,
 };

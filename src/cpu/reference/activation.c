@@ -1,101 +1,77 @@
-/* activation.c: reference ReLU, sigmoid, addition, multiplication, dropout and casts: element-wise,
- * any shape. */
+/* activation.c: reference activation functions, addition, multiplication, dropout and casts:
+ * element-wise, any shape. */
 #include "base/half.h"
 #include "cpu/reference/reference.h"
 #include <math.h>
-
-static int64_t rows(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[0]).n;
-}
 
 #define FOR_EACH_ELEMENT(v)                                                                        \
     for (int64_t h = 0; h < (v).h; h++)                                                            \
         for (int64_t w = 0; w < (v).w; w++)                                                        \
             for (int64_t c = 0; c < (v).c; c++)
 
-/* x -> y */
-static void relu(const ls__reference_call *call, int64_t n)
+static const double PI = 3.14159265358979323846;
+
+static double sigmoid(double x)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
-    FOR_EACH_ELEMENT(x)
-    {
-        const float value = *ls__view_at(&x, n, h, w, c);
-        *ls__view_at(&y, n, h, w, c) = value < 0 ? 0 : value;
+    return 1 / (1 + exp(-x));
+}
+
+static double normal_cdf(double x)
+{
+    return erfc(-x / sqrt(2)) / 2;
+}
+
+/* An element of the result from those of the inputs; an op of one input ignores b. */
+static float element(const ls__op *op, float a, float b)
+{
+    switch (op->kind) {
+    case LS__OP_RELU: return a < 0 ? 0 : a;
+    case LS__OP_RELU_BACKWARD: return a > 0 ? b : 0;
+    case LS__OP_RELU6: return a < 0 ? 0 : a > 6 ? 6 : a;
+    case LS__OP_RELU6_BACKWARD: return a > 0 && a < 6 ? b : 0;
+    case LS__OP_TANH: return (float)tanh(a);
+    case LS__OP_TANH_BACKWARD: return (float)(b * (1 - (double)a * a));
+    case LS__OP_SILU: return (float)(a * sigmoid(a));
+    case LS__OP_SILU_BACKWARD: return (float)(b * sigmoid(a) * (1 + a * (1 - sigmoid(a))));
+    case LS__OP_GELU: return (float)(a * normal_cdf(a));
+    case LS__OP_GELU_BACKWARD:
+        return (float)(b * (normal_cdf(a) + a * exp(-(double)a * a / 2) / sqrt(2 * PI)));
+    case LS__OP_SIGMOID: return (float)sigmoid(a);
+    case LS__OP_SIGMOID_BACKWARD: return (float)((double)b * a * (1 - (double)a));
+    case LS__OP_MUL: return a * b;
+    default: return op->u.add.relu && a + b < 0 ? 0 : a + b; /* LS__OP_ADD */
     }
 }
 
-/* y dy -> dx */
-static void relu_backward(const ls__reference_call *call, int64_t n)
+/* x -> y, y dy -> dx or a b -> y */
+static void element_wise(const ls__reference_call *call, int64_t n)
 {
-    const ls__view y = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
-    const ls__view dx = ls__reference_view(call, 2);
-    FOR_EACH_ELEMENT(y)
-    {
-        const bool open = *ls__view_at(&y, n, h, w, c) > 0;
-        *ls__view_at(&dx, n, h, w, c) = open ? *ls__view_at(&dy, n, h, w, c) : 0;
-    }
-}
-
-/* x -> y */
-static void sigmoid(const ls__reference_call *call, int64_t n)
-{
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
-    FOR_EACH_ELEMENT(x)
-    *ls__view_at(&y, n, h, w, c) = (float)(1 / (1 + exp(-(double)*ls__view_at(&x, n, h, w, c))));
-}
-
-/* y dy -> dx */
-static void sigmoid_backward(const ls__reference_call *call, int64_t n)
-{
-    const ls__view y = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
-    const ls__view dx = ls__reference_view(call, 2);
-    FOR_EACH_ELEMENT(y)
-    {
-        const double value = (double)*ls__view_at(&y, n, h, w, c);
-        const double gradient = (double)*ls__view_at(&dy, n, h, w, c) * value * (1 - value);
-        *ls__view_at(&dx, n, h, w, c) = (float)gradient;
-    }
-}
-
-/* a b -> y */
-static void multiply(const ls__reference_call *call, int64_t n)
-{
-    const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, 1);
-    const ls__view y = ls__reference_view(call, 2);
+    const int n_inputs = call->op->n_operands - 1;
+    const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, n_inputs - 1);
+    const ls__view y = ls__reference_view(call, n_inputs);
     FOR_EACH_ELEMENT(a)
-    *ls__view_at(&y, n, h, w, c) = *ls__view_at(&a, n, h, w, c) * *ls__view_at(&b, n, h, w, c);
+    *ls__view_at(&y, n, h, w, c) =
+        element(call->op, *ls__view_at(&a, n, h, w, c), *ls__view_at(&b, n, h, w, c));
 }
 
-/* a b -> y */
-static void add(const ls__reference_call *call, int64_t n)
-{
-    const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, 1);
-    const ls__view y = ls__reference_view(call, 2);
-    FOR_EACH_ELEMENT(a)
-    {
-        const float sum = *ls__view_at(&a, n, h, w, c) + *ls__view_at(&b, n, h, w, c);
-        *ls__view_at(&y, n, h, w, c) = call->op->u.add.relu && sum < 0 ? 0 : sum;
-    }
-}
-
-/* x -> y, and dy -> dx with the same draws */
+/* x -> y, or dy -> dx with the same draws */
 static void dropout(const ls__reference_call *call, int64_t n)
 {
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
+    const int64_t unit_elements = ls__dropout_unit_elements(call->op);
     FOR_EACH_ELEMENT(x)
     {
-        const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c;
+        const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c, unit = element / unit_elements;
         const ls_draw draw = { .stream = LS_RANDOM_DROPOUT,
                                .layer = call->op->u.dropout.layer,
                                .epoch = (uint32_t)call->step->epoch,
                                .step = (uint64_t)call->step->step,
-                               .sample = (uint64_t)element / 4 };
+                               .sample = (uint64_t)unit / 4 };
         uint32_t words[4];
         ls_random_words(call->step->seed, &draw, words);
-        const bool keep = ls_random_uniform(words[element % 4]) >= probability;
+        const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
         const float value = *ls__view_at(&x, n, h, w, c);
         *ls__view_at(&y, n, h, w, c) = keep ? value * factor : 0;
     }
@@ -121,19 +97,27 @@ static void cast(const ls__reference_call *call, int64_t task)
 {
     (void)task;
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
-    const int64_t count = ls_shape_count(&x->shape);
+    const int64_t count = ls_shape_element_count(&x->shape);
     for (int64_t i = 0; i < count; i++)
         store(y->dtype, call->buffers[1], i, load(x->dtype, call->buffers[0], i));
 }
 
 const ls__reference ls__reference_activation[LS__N_OPS] = {
-    [LS__OP_CAST] = { NULL, cast },
-    [LS__OP_RELU] = { rows, relu },
-    [LS__OP_RELU_BACKWARD] = { rows, relu_backward },
-    [LS__OP_SIGMOID] = { rows, sigmoid },
-    [LS__OP_SIGMOID_BACKWARD] = { rows, sigmoid_backward },
-    [LS__OP_ADD] = { rows, add },
-    [LS__OP_MUL] = { rows, multiply },
-    [LS__OP_DROPOUT] = { rows, dropout },
-    [LS__OP_DROPOUT_BACKWARD] = { rows, dropout },
+    [LS__OP_CAST] = { cast },
+    [LS__OP_RELU] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_RELU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_RELU6] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_RELU6_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_SIGMOID] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_SIGMOID_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_TANH] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_TANH_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_SILU] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_SILU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_GELU] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_GELU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_ADD] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_MUL] = { element_wise, LS__TASK_PER_IMAGE },
+    [LS__OP_DROPOUT] = { dropout, LS__TASK_PER_IMAGE },
+    [LS__OP_DROPOUT_BACKWARD] = { dropout, LS__TASK_PER_IMAGE },
 };

@@ -1,6 +1,6 @@
-/* conv.c: reference convolution, cross-correlation as everywhere in deep learning:
+/* conv.c: reference convolution (cross-correlation):
  * y[n,p,q,o] = b[o] + sum over r,s,i of x[n, p*stride + r*dilation - padding, ..., i] w[o,r,s,i];
- * alone, and with parts of the norms before and after it: norm.c has their formulas. */
+ * alone, and fused with steps of the norms before and after it, whose formulas are in norm.c. */
 #include "cpu/reference/reference.h"
 
 typedef struct geometry {
@@ -22,7 +22,7 @@ static geometry geometry_of(const ls__op *op, const ls__view *x, const ls__view 
     return g;
 }
 
-/* Where in w lies [o,r,s,i]. */
+/* The index of w[o,r,s,i]. */
 static int64_t weight_offset(const geometry *g, int64_t o, int64_t r, int64_t s, int64_t i)
 {
     return ((o * g->kernel[0] + r) * g->kernel[1] + s) * g->in_per_group + i;
@@ -42,7 +42,7 @@ static int64_t output_place(const geometry *g, int dim, int64_t size, int64_t i,
     return p >= 0 && p % g->stride[dim] == 0 && p / g->stride[dim] < size ? p / g->stride[dim] : -1;
 }
 
-/* What a convolution reads: x, or relu(x a + b) where the norm before it is its own to apply. */
+/* The input of a convolution: x, or relu(x a + b) if it applies the norm before it. */
 typedef struct reader {
     ls__view x;
     const float *a, *b; /* [C], NULL for x itself */
@@ -114,22 +114,7 @@ static void weight_gradients(const geometry *g, const reader *in, const ls__view
             }
 }
 
-static int64_t channels_of(const ls__op *op, int operand)
-{
-    return ls__operand_view(&op->operands[operand]).c;
-}
-
 /* ---- Convolution alone ---- */
-
-static int64_t images(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[0]).n;
-}
-
-static int64_t output_channels(const ls__op *op)
-{
-    return channels_of(op, 1); /* of dy */
-}
 
 /* x w b? -> y */
 static void conv2d(const ls__reference_call *call, int64_t n)
@@ -174,7 +159,7 @@ static void conv2d_backward_weights(const ls__reference_call *call, int64_t o)
     db[o] = (float)sum;
 }
 
-/* ---- With the norms around it ---- */
+/* ---- Convolution fused with norms ---- */
 
 /* Output channel o, and its sums. */
 static void with_statistics(const ls__reference_call *call, const reader *in, const float *weights,
@@ -193,11 +178,6 @@ static void with_statistics(const ls__reference_call *call, const reader *in, co
             }
     ((float *)call->buffers[first_output + 1])[o] = (float)sum;
     ((float *)call->buffers[first_output + 2])[o] = (float)squares;
-}
-
-static int64_t channels_of_y(const ls__op *op)
-{
-    return channels_of(op, op->n_operands - 3);
 }
 
 /* x w -> y sum squares */
@@ -219,11 +199,6 @@ static void norm_conv2d_statistics(const ls__reference_call *call, int64_t o)
     with_statistics(call, &in, call->buffers[3], 4, o);
 }
 
-static int64_t channels_of_dy(const ls__op *op)
-{
-    return channels_of(op, 3);
-}
-
 /* x a b dy -> dw */
 static void norm_conv2d_backward_weights(const ls__reference_call *call, int64_t o)
 {
@@ -231,11 +206,6 @@ static void norm_conv2d_backward_weights(const ls__reference_call *call, int64_t
     const ls__view dy = ls__reference_view(call, 3);
     const geometry g = geometry_of(call->op, &in.x, &dy);
     weight_gradients(&g, &in, &dy, o, call->buffers[4]);
-}
-
-static int64_t channels_of_x(const ls__op *op)
-{
-    return channels_of(op, 2);
 }
 
 /* dy w x mean invstd scale shift -> dz dscale dshift p q r */
@@ -268,11 +238,12 @@ static void norm_conv2d_backward_data(const ls__reference_call *call, int64_t c)
 }
 
 const ls__reference ls__reference_conv[LS__N_OPS] = {
-    [LS__OP_CONV2D] = { images, conv2d },
-    [LS__OP_CONV2D_BACKWARD_DATA] = { images, conv2d_backward_data },
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { output_channels, conv2d_backward_weights },
-    [LS__OP_CONV2D_STATISTICS] = { channels_of_y, conv2d_statistics },
-    [LS__OP_NORM_CONV2D_STATISTICS] = { channels_of_y, norm_conv2d_statistics },
-    [LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS] = { channels_of_dy, norm_conv2d_backward_weights },
-    [LS__OP_NORM_CONV2D_BACKWARD_DATA] = { channels_of_x, norm_conv2d_backward_data },
+    [LS__OP_CONV2D] = { conv2d, LS__TASK_PER_IMAGE },
+    [LS__OP_CONV2D_BACKWARD_DATA] = { conv2d_backward_data, LS__TASK_PER_IMAGE },
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { conv2d_backward_weights, LS__TASK_PER_CHANNEL, 1 },
+    [LS__OP_CONV2D_STATISTICS] = { conv2d_statistics, LS__TASK_PER_CHANNEL, 2 },
+    [LS__OP_NORM_CONV2D_STATISTICS] = { norm_conv2d_statistics, LS__TASK_PER_CHANNEL, 4 },
+    [LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS] = { norm_conv2d_backward_weights, LS__TASK_PER_CHANNEL,
+                                              3 },
+    [LS__OP_NORM_CONV2D_BACKWARD_DATA] = { norm_conv2d_backward_data, LS__TASK_PER_CHANNEL, 2 },
 };

@@ -1,16 +1,6 @@
 /* linear.c: reference linear layer, y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]). */
 #include "cpu/reference/reference.h"
 
-static int64_t rows(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[0]).n;
-}
-
-static int64_t output_features(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[1]).c; /* of dy */
-}
-
 /* x w b? -> y */
 static void linear(const ls__reference_call *call, int64_t n)
 {
@@ -53,7 +43,7 @@ static void linear_backward_weights(const ls__reference_call *call, int64_t o)
 }
 
 const ls__reference ls__reference_linear[LS__N_OPS] = {
-    [LS__OP_LINEAR] = { rows, linear },
-    [LS__OP_LINEAR_BACKWARD_DATA] = { rows, linear_backward_data },
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { output_features, linear_backward_weights },
+    [LS__OP_LINEAR] = { linear, LS__TASK_PER_IMAGE },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { linear_backward_data, LS__TASK_PER_IMAGE },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { linear_backward_weights, LS__TASK_PER_CHANNEL, 1 },
 };

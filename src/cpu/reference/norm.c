@@ -6,24 +6,24 @@
 #include "cpu/reference/reference.h"
 #include <math.h>
 
-static int64_t channels(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[0]).c;
-}
-
 #define FOR_EACH_PLACE(v)                                                                          \
     for (int64_t n = 0; n < (v).n; n++)                                                            \
         for (int64_t h = 0; h < (v).h; h++)                                                        \
             for (int64_t w = 0; w < (v).w; w++)
 
-/* scale is an operand, shift the one after it. */
+static double value_of(const ls__reference_call *call, int operand, int64_t c)
+{
+    return ((const float *)call->buffers[operand])[c];
+}
+
+/* The operand after scale is shift. */
 static void apply(const ls__reference_call *call, int64_t c, double mean, double invstd,
                   int scale_operand, int y_operand)
 {
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, y_operand);
     const ls__view add = ls__reference_view(call, 5);
-    const double scale = ((const float *)call->buffers[scale_operand])[c];
-    const double shift = ((const float *)call->buffers[scale_operand + 1])[c];
+    const double scale = value_of(call, scale_operand, c);
+    const double shift = value_of(call, scale_operand + 1, c);
     FOR_EACH_PLACE(x)
     {
         double value = (*ls__view_at(&x, n, h, w, c) - mean) * invstd * scale + shift;
@@ -33,7 +33,7 @@ static void apply(const ls__reference_call *call, int64_t c, double mean, double
     }
 }
 
-/* What comes of a channel's statistics over m values: the running ones, and the outputs mean and
+/* Updates the running statistics by those of a channel's m values, and writes the outputs mean and
  * invstd. Returns invstd. */
 static double keep_statistics(const ls__reference_call *call, int64_t c, double m, double mean,
                               double variance, float *running_mean, float *running_var,
@@ -64,16 +64,15 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
     }
     variance /= m;
     (void)keep_statistics(call, c, m, mean, variance, call->buffers[3], call->buffers[4], 7);
-    /* Of what is saved, so that NORM_APPLY gives the same bits. */
-    apply(call, c, ((const float *)call->buffers[7])[c], ((const float *)call->buffers[8])[c], 1,
-          6);
+    /* From the saved values, so that NORM_APPLY gives the same bits. */
+    apply(call, c, value_of(call, 7, c), value_of(call, 8, c), 1, 6);
 }
 
 /* x scale shift running_mean running_var add? -> y */
 static void batch_norm_eval(const ls__reference_call *call, int64_t c)
 {
-    const double mean = ((const float *)call->buffers[3])[c];
-    const double variance = ((const float *)call->buffers[4])[c];
+    const double mean = value_of(call, 3, c);
+    const double variance = value_of(call, 4, c);
     apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 1, 6);
 }
 
@@ -83,15 +82,15 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
     const ls__view dy1 = ls__reference_view(call, 2), dy2 = ls__reference_view(call, 3);
     const ls__view dx = ls__reference_view(call, 8), dadd = ls__reference_view(call, 11);
-    const double scale = ((const float *)call->buffers[4])[c];
-    const double mean = ((const float *)call->buffers[5])[c];
-    const double invstd = ((const float *)call->buffers[6])[c];
+    const double scale = value_of(call, 4, c);
+    const double mean = value_of(call, 5, c);
+    const double invstd = value_of(call, 6, c);
     const double m = (double)(x.n * x.h * x.w);
     double dshift = 0.0, dscale = 0.0;
     for (int pass = 0; pass < 2; pass++) FOR_EACH_PLACE(x)
         {
-            /* dx and dadd may be dy1's and dy2's memory: both are written in the second pass only,
-             * and after the place's gradient was read. */
+            /* dx and dadd may be dy1's and dy2's memory. Both are written in the second pass only,
+             * after the gradient of the place was read. */
             double dy = *ls__view_at(&dy1, n, h, w, c);
             if (dy2.data) dy += *ls__view_at(&dy2, n, h, w, c);
             if (call->op->u.norm.relu && !(*ls__view_at(&y, n, h, w, c) > 0)) dy = 0;
@@ -125,8 +124,7 @@ static void norm_finalize(const ls__reference_call *call, int64_t c)
 /* x mean invstd scale shift add? -> y */
 static void norm_apply(const ls__reference_call *call, int64_t c)
 {
-    apply(call, c, ((const float *)call->buffers[1])[c], ((const float *)call->buffers[2])[c], 3,
-          6);
+    apply(call, c, value_of(call, 1, c), value_of(call, 2, c), 3, 6);
 }
 
 /* dz x p q r -> dx */
@@ -134,18 +132,17 @@ static void norm_backward_apply(const ls__reference_call *call, int64_t c)
 {
     const ls__view dz = ls__reference_view(call, 0), x = ls__reference_view(call, 1),
                    dx = ls__reference_view(call, 5);
-    const double p = ((const float *)call->buffers[2])[c], q = ((const float *)call->buffers[3])[c],
-                 r = ((const float *)call->buffers[4])[c];
+    const double p = value_of(call, 2, c), q = value_of(call, 3, c), r = value_of(call, 4, c);
     FOR_EACH_PLACE(x)
     *ls__view_at(&dx, n, h, w, c) =
         (float)(p * *ls__view_at(&dz, n, h, w, c) + q * *ls__view_at(&x, n, h, w, c) + r);
 }
 
 const ls__reference ls__reference_norm[LS__N_OPS] = {
-    [LS__OP_BATCH_NORM] = { channels, batch_norm },
-    [LS__OP_BATCH_NORM_EVAL] = { channels, batch_norm_eval },
-    [LS__OP_BATCH_NORM_BACKWARD] = { channels, batch_norm_backward },
-    [LS__OP_NORM_FINALIZE] = { channels, norm_finalize },
-    [LS__OP_NORM_APPLY] = { channels, norm_apply },
-    [LS__OP_NORM_BACKWARD_APPLY] = { channels, norm_backward_apply },
+    [LS__OP_BATCH_NORM] = { batch_norm, LS__TASK_PER_CHANNEL },
+    [LS__OP_BATCH_NORM_EVAL] = { batch_norm_eval, LS__TASK_PER_CHANNEL },
+    [LS__OP_BATCH_NORM_BACKWARD] = { batch_norm_backward, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_FINALIZE] = { norm_finalize, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_APPLY] = { norm_apply, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_BACKWARD_APPLY] = { norm_backward_apply, LS__TASK_PER_CHANNEL },
 };

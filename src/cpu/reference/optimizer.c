@@ -1,86 +1,112 @@
-/* optimizer.c: reference gradient norm, SGD and Adam, element by element as PyTorch's single-tensor
- * optimizers compute them, in double; loss scaling. */
+/* optimizer.c: reference gradient accumulation, gradient norm, SGD, Adam and RMSprop, element by
+ * element as PyTorch's single-tensor optimizers compute them, in double; loss scaling. */
 #include "base/element.h"
 #include "cpu/reference/reference.h"
 #include <math.h>
 
-static double scale_of(const float *scaler)
+static double scale_of(const float *grad_scaler)
 {
-    return scaler ? scaler[LS__LOSS_SCALE_SCALE] : 1.0;
+    return grad_scaler ? grad_scaler[LS__LOSS_SCALE_SCALE] : 1.0;
 }
 
-/* By what gradients are multiplied: so that their norm is at most clip, and by 1 / loss scale. */
-static double gradient_factor(const float *norm, double clip, const float *scaler)
+/* A gradient divided by the loss scale and clipped. NaN stays. */
+static double clip(const ls__op *op, const float *norm, const float *grad_scaler, double gradient)
 {
-    const double factor = norm && clip > 0 ? clip / (*norm + 1e-6) : 1.0;
-    return (factor > 1.0 ? 1.0 : factor) / scale_of(scaler); /* NaN stays */
+    const double clip_norm = op->u.block.clip_norm, limit = op->u.block.clip_value;
+    const double factor = norm && clip_norm > 0 ? clip_norm / (*norm + 1e-6) : 1.0;
+    const double g = gradient * (factor > 1.0 ? 1.0 : factor) / scale_of(grad_scaler);
+    if (limit == 0) return g;
+    return g > limit ? limit : g < -limit ? -limit : g;
 }
 
-/* With loss scaling, gradients that overflowed change nothing. */
-static bool skips(const float *norm, const float *scaler)
+/* With loss scaling, an update whose gradients overflowed is skipped. */
+static bool skips(const float *norm, const float *grad_scaler)
 {
-    return scaler && !isfinite(*norm);
+    return grad_scaler && !isfinite(*norm);
 }
 
-/* x scaler? -> norm */
+/* gradient sum -> */
+static void gradient_sum(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const float *gradient = call->buffers[0];
+    float *sum = call->buffers[1];
+    const bool first = call->step->accumulated == 0;
+    for (int64_t i = 0; i < ls_shape_element_count(&call->op->operands[0].shape); i++)
+        sum[i] = first ? gradient[i] : (float)((double)sum[i] + gradient[i]);
+}
+
+/* gradient sum -> */
+static void gradient_mean(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    float *gradient = call->buffers[0];
+    const float *sum = call->buffers[1];
+    const double before = (double)call->step->accumulated;
+    for (int64_t i = 0; i < ls_shape_element_count(&call->op->operands[0].shape); i++)
+        gradient[i] = (float)(((before > 0 ? (double)sum[i] : 0) + gradient[i]) / (before + 1));
+}
+
+/* x grad_scaler? -> norm */
 static void l2_norm(const ls__reference_call *call, int64_t task)
 {
     (void)task;
     const float *x = call->buffers[0];
     double sum = 0.0;
-    for (int64_t s = 0; s < *call->op->u.l2_norm.n_segments; s++) {
-        const ls__segment *segment = &call->op->u.l2_norm.segments[s];
+    for (int64_t s = 0; s < *call->op->u.block.n_segments; s++) {
+        const ls__segment *segment = &call->op->u.block.segments[s];
         for (int64_t i = segment->offset; i < segment->offset + segment->count; i++)
             sum += (double)x[i] * x[i];
     }
     *(float *)call->buffers[2] = (float)(sqrt(sum) / scale_of(call->buffers[1]));
 }
 
-/* parameter gradient momentum? norm? scaler? ->
+/* parameter gradient momentum? norm? grad_scaler? ->
  * The momentum's first value is the gradient itself, without dampening. */
 static void sgd(const ls__reference_call *call, int64_t task)
 {
     (void)task;
     const ls__op *op = call->op;
     float *parameter = call->buffers[0], *momentum = call->buffers[2];
-    const float *gradient = call->buffers[1], *norm = call->buffers[3], *scaler = call->buffers[4];
-    if (skips(norm, scaler)) return;
-    const bool first = ls__updates_done(call->step->optimizer_step, scaler) == 0;
-    const double factor = gradient_factor(norm, op->u.sgd.clip_norm, scaler);
+    const float *gradient = call->buffers[1], *norm = call->buffers[3],
+                *grad_scaler = call->buffers[4];
+    if (skips(norm, grad_scaler)) return;
+    const bool first = ls__updates_done(call->step->optimizer_step, grad_scaler) == 0;
     const double beta = op->u.sgd.momentum;
-    for (int64_t s = 0; s < *op->u.sgd.n_segments; s++) {
-        const ls__segment *segment = &op->u.sgd.segments[s];
+    for (int64_t s = 0; s < *op->u.block.n_segments; s++) {
+        const ls__segment *segment = &op->u.block.segments[s];
         for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
-            double g = factor * gradient[i] + (double)segment->weight_decay * parameter[i];
+            double g = clip(op, norm, grad_scaler, gradient[i]) +
+                       (double)segment->weight_decay * parameter[i];
             if (momentum) {
                 const double m =
                     first ? g : beta * momentum[i] + (1 - (double)op->u.sgd.dampening) * g;
                 momentum[i] = (float)m;
                 g = op->u.sgd.nesterov ? g + beta * m : m;
             }
-            parameter[i] = (float)(parameter[i] - call->step->lr * g);
+            parameter[i] = (float)(parameter[i] - call->step->lr * segment->lr_scale * g);
         }
     }
 }
 
-/* parameter gradient exp_avg exp_avg_sq norm? scaler? -> */
+/* parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> */
 static void adam(const ls__reference_call *call, int64_t task)
 {
     (void)task;
     const ls__op *op = call->op;
     float *parameter = call->buffers[0], *exp_avg = call->buffers[2],
           *exp_avg_sq = call->buffers[3];
-    const float *gradient = call->buffers[1], *norm = call->buffers[4], *scaler = call->buffers[5];
-    if (skips(norm, scaler)) return;
-    const double factor = gradient_factor(norm, op->u.adam.clip_norm, scaler);
-    const double beta1 = op->u.adam.beta1, beta2 = op->u.adam.beta2, lr = call->step->lr;
-    const double updates = (double)(ls__updates_done(call->step->optimizer_step, scaler) + 1);
+    const float *gradient = call->buffers[1], *norm = call->buffers[4],
+                *grad_scaler = call->buffers[5];
+    if (skips(norm, grad_scaler)) return;
+    const double beta1 = op->u.adam.beta1, beta2 = op->u.adam.beta2;
+    const double updates = (double)(ls__updates_done(call->step->optimizer_step, grad_scaler) + 1);
     const double correction1 = 1 - pow(beta1, updates), correction2 = 1 - pow(beta2, updates);
-    for (int64_t s = 0; s < *op->u.adam.n_segments; s++) {
-        const ls__segment *segment = &op->u.adam.segments[s];
-        const double decay = segment->weight_decay;
+    for (int64_t s = 0; s < *op->u.block.n_segments; s++) {
+        const ls__segment *segment = &op->u.block.segments[s];
+        const double decay = segment->weight_decay, lr = call->step->lr * segment->lr_scale;
         for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
-            double p = parameter[i], g = factor * gradient[i];
+            double p = parameter[i], g = clip(op, norm, grad_scaler, gradient[i]);
             if (op->u.adam.decoupled)
                 p *= 1 - lr * decay;
             else
@@ -95,7 +121,51 @@ static void adam(const ls__reference_call *call, int64_t task)
     }
 }
 
-/* weight scaler -> dloss */
+/* parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> */
+static void rmsprop(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const ls__op *op = call->op;
+    float *parameter = call->buffers[0], *square_avg = call->buffers[2],
+          *grad_avg = call->buffers[3], *momentum = call->buffers[4];
+    const float *gradient = call->buffers[1], *norm = call->buffers[5],
+                *grad_scaler = call->buffers[6];
+    if (skips(norm, grad_scaler)) return;
+    const double alpha = op->u.rmsprop.alpha;
+    for (int64_t s = 0; s < *op->u.block.n_segments; s++) {
+        const ls__segment *segment = &op->u.block.segments[s];
+        for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
+            const double g = clip(op, norm, grad_scaler, gradient[i]) +
+                             (double)segment->weight_decay * parameter[i];
+            const double v = alpha * square_avg[i] + (1 - alpha) * g * g;
+            const double mean = grad_avg ? alpha * grad_avg[i] + (1 - alpha) * g : 0;
+            /* below 0 by the rounding of the averages */
+            const double variance = fmax(v - mean * mean, 0);
+            const double root = sqrt(variance) + (double)op->u.rmsprop.epsilon;
+            const double m =
+                (momentum ? (double)op->u.rmsprop.momentum * momentum[i] : 0) + g / root;
+            square_avg[i] = (float)v;
+            if (grad_avg) grad_avg[i] = (float)mean;
+            if (momentum) momentum[i] = (float)m;
+            parameter[i] = (float)(parameter[i] - call->step->lr * segment->lr_scale * m);
+        }
+    }
+}
+
+/* parameter average norm? grad_scaler? -> */
+static void ema(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const float *parameter = call->buffers[0], *grad_scaler = call->buffers[3];
+    float *average = call->buffers[1];
+    if (skips(call->buffers[2], grad_scaler)) return;
+    const bool first = ls__updates_done(call->step->optimizer_step, grad_scaler) == 0;
+    const double decay = first ? 0 : call->op->u.ema.decay;
+    for (int64_t i = 0; i < ls_shape_element_count(&call->op->operands[0].shape); i++)
+        average[i] = (float)(decay * average[i] + (1 - decay) * parameter[i]);
+}
+
+/* weight grad_scaler -> dloss */
 static void loss_scale(const ls__reference_call *call, int64_t task)
 {
     (void)task;
@@ -103,18 +173,22 @@ static void loss_scale(const ls__reference_call *call, int64_t task)
     *(float *)call->buffers[2] = (float)(*weight * scale_of(call->buffers[1]));
 }
 
-/* norm scaler -> */
+/* norm grad_scaler -> */
 static void loss_scale_update(const ls__reference_call *call, int64_t task)
 {
     (void)task;
-    ls__scaler_update(call->buffers[1], *(const float *)call->buffers[0],
-                      call->op->u.loss_scale.growth_interval);
+    ls__grad_scaler_update(call->buffers[1], *(const float *)call->buffers[0],
+                           call->op->u.loss_scale.growth_interval);
 }
 
 const ls__reference ls__reference_optimizer[LS__N_OPS] = {
-    [LS__OP_LOSS_SCALE] = { NULL, loss_scale },
-    [LS__OP_L2_NORM] = { NULL, l2_norm },
-    [LS__OP_SGD] = { NULL, sgd },
-    [LS__OP_ADAM] = { NULL, adam },
-    [LS__OP_LOSS_SCALE_UPDATE] = { NULL, loss_scale_update },
+    [LS__OP_LOSS_SCALE] = { loss_scale },
+    [LS__OP_GRADIENT_SUM] = { gradient_sum },
+    [LS__OP_GRADIENT_MEAN] = { gradient_mean },
+    [LS__OP_L2_NORM] = { l2_norm },
+    [LS__OP_SGD] = { sgd },
+    [LS__OP_ADAM] = { adam },
+    [LS__OP_RMSPROP] = { rmsprop },
+    [LS__OP_EMA] = { ema },
+    [LS__OP_LOSS_SCALE_UPDATE] = { loss_scale_update },
 };

@@ -1,12 +1,7 @@
-/* pool.c: reference pooling. Windows may reach into the padding: a maximum leaves it out, an
- * average counts its zeros. */
+/* pool.c: reference pooling. A window may reach into the padding: a maximum ignores it, an average
+ * counts its zeros. */
 #include "cpu/reference/reference.h"
 #include <math.h>
-
-static int64_t images(const ls__op *op)
-{
-    return ls__operand_view(&op->operands[0]).n;
-}
 
 /* The input place under place r of output place p's window. */
 static int64_t window_place(const ls__op *op, int dim, int64_t p, int64_t r)
@@ -19,20 +14,19 @@ static bool inside(const ls__view *x, int64_t h, int64_t w)
     return h >= 0 && h < x->h && w >= 0 && w < x->w;
 }
 
-static void write_index(const ls__reference_call *call, int operand, int64_t offset, int64_t value)
+/* The index is operand 2 of the forward op, operand 1 of the backward op. */
+static void write_index(const ls__reference_call *call, int64_t offset, int64_t value)
 {
-    if (!call->buffers[operand]) return;
-    if (call->op->operands[operand].dtype == LS_U8)
-        ((uint8_t *)call->buffers[operand])[offset] = (uint8_t)value;
+    if (call->op->operands[2].dtype == LS_U8)
+        ((uint8_t *)call->buffers[2])[offset] = (uint8_t)value;
     else
-        ((int32_t *)call->buffers[operand])[offset] = (int32_t)value;
+        ((int32_t *)call->buffers[2])[offset] = (int32_t)value;
 }
 
-static int64_t read_index(const ls__reference_call *call, int operand, int64_t offset)
+static int64_t read_index(const ls__reference_call *call, int64_t offset)
 {
-    return call->op->operands[operand].dtype == LS_U8
-               ? ((const uint8_t *)call->buffers[operand])[offset]
-               : ((const int32_t *)call->buffers[operand])[offset];
+    return call->op->operands[1].dtype == LS_U8 ? ((const uint8_t *)call->buffers[1])[offset]
+                                                : ((const int32_t *)call->buffers[1])[offset];
 }
 
 /* x -> y index? ; NaN counts as the largest */
@@ -57,8 +51,7 @@ static void max_pool(const ls__reference_call *call, int64_t n)
                         }
                     }
                 *ls__view_at(&y, n, p, q, c) = best;
-                if (call->buffers[2])
-                    write_index(call, 2, ls__view_offset(&index, n, p, q, c), where);
+                if (call->buffers[2]) write_index(call, ls__view_offset(&index, n, p, q, c), where);
             }
 }
 
@@ -73,7 +66,7 @@ static void max_pool_backward(const ls__reference_call *call, int64_t n)
             for (int64_t w = 0; w < dx.w; w++) *ls__view_at(&dx, n, h, w, c) = 0;
         for (int64_t p = 0; p < dy.h; p++)
             for (int64_t q = 0; q < dy.w; q++) {
-                const int64_t where = read_index(call, 1, ls__view_offset(&index, n, p, q, c));
+                const int64_t where = read_index(call, ls__view_offset(&index, n, p, q, c));
                 const int64_t h = window_place(op, 0, p, where / op->u.pool.kernel[1]);
                 const int64_t w = window_place(op, 1, q, where % op->u.pool.kernel[1]);
                 *ls__view_at(&dx, n, h, w, c) += *ls__view_at(&dy, n, p, q, c);
@@ -81,22 +74,24 @@ static void max_pool_backward(const ls__reference_call *call, int64_t n)
     }
 }
 
-/* x -> y */
+/* x -> y; the window of GLOBAL_AVG_POOL, whose y is [N,C], is all of x */
 static void avg_pool(const ls__reference_call *call, int64_t n)
 {
     const ls__op *op = call->op;
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
-    const double places = (double)(op->u.pool.kernel[0] * op->u.pool.kernel[1]);
+    const bool global = op->kind == LS__OP_GLOBAL_AVG_POOL;
+    const int64_t rows = global ? x.h : op->u.pool.kernel[0];
+    const int64_t columns = global ? x.w : op->u.pool.kernel[1];
     for (int64_t p = 0; p < y.h; p++)
         for (int64_t q = 0; q < y.w; q++)
             for (int64_t c = 0; c < y.c; c++) {
                 double sum = 0.0;
-                for (int64_t r = 0; r < op->u.pool.kernel[0]; r++)
-                    for (int64_t s = 0; s < op->u.pool.kernel[1]; s++) {
+                for (int64_t r = 0; r < rows; r++)
+                    for (int64_t s = 0; s < columns; s++) {
                         const int64_t h = window_place(op, 0, p, r), w = window_place(op, 1, q, s);
                         if (inside(&x, h, w)) sum += *ls__view_at(&x, n, h, w, c);
                     }
-                *ls__view_at(&y, n, p, q, c) = (float)(sum / places);
+                *ls__view_at(&y, n, p, q, c) = (float)(sum / (double)(rows * columns));
             }
 }
 
@@ -122,19 +117,6 @@ static void avg_pool_backward(const ls__reference_call *call, int64_t n)
             }
 }
 
-/* x -> y [N,C] */
-static void global_avg_pool(const ls__reference_call *call, int64_t n)
-{
-    const ls__view x = ls__reference_view(call, 0);
-    float *y = call->buffers[1];
-    for (int64_t c = 0; c < x.c; c++) {
-        double sum = 0.0;
-        for (int64_t h = 0; h < x.h; h++)
-            for (int64_t w = 0; w < x.w; w++) sum += *ls__view_at(&x, n, h, w, c);
-        y[n * x.c + c] = (float)(sum / (double)(x.h * x.w));
-    }
-}
-
 /* dy [N,C] -> dx */
 static void global_avg_pool_backward(const ls__reference_call *call, int64_t n)
 {
@@ -148,10 +130,10 @@ static void global_avg_pool_backward(const ls__reference_call *call, int64_t n)
 }
 
 const ls__reference ls__reference_pool[LS__N_OPS] = {
-    [LS__OP_MAX_POOL] = { images, max_pool },
-    [LS__OP_MAX_POOL_BACKWARD] = { images, max_pool_backward },
-    [LS__OP_AVG_POOL] = { images, avg_pool },
-    [LS__OP_AVG_POOL_BACKWARD] = { images, avg_pool_backward },
-    [LS__OP_GLOBAL_AVG_POOL] = { images, global_avg_pool },
-    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { images, global_avg_pool_backward },
+    [LS__OP_MAX_POOL] = { max_pool, LS__TASK_PER_IMAGE },
+    [LS__OP_MAX_POOL_BACKWARD] = { max_pool_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_AVG_POOL] = { avg_pool, LS__TASK_PER_IMAGE },
+    [LS__OP_AVG_POOL_BACKWARD] = { avg_pool_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_GLOBAL_AVG_POOL] = { avg_pool, LS__TASK_PER_IMAGE },
+    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { global_avg_pool_backward, LS__TASK_PER_IMAGE },
 };

@@ -5,12 +5,13 @@
 #include <stdio.h>
 
 static const ls__reference *const families[] = {
-    ls__reference_layout,     ls__reference_conv, ls__reference_linear, ls__reference_norm,
-    ls__reference_activation, ls__reference_pool, ls__reference_loss,   ls__reference_optimizer,
+    ls__reference_layout, ls__reference_conv,       ls__reference_linear,
+    ls__reference_norm,   ls__reference_activation, ls__reference_pool,
+    ls__reference_loss,   ls__reference_optimizer,  ls__reference_rows,
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
-/* More than any other kernel's, and the same for every layout, so that reorders decide. */
+/* Larger than any other kernel's, and equal for every layout, so that only reorders differ. */
 static const double COST_MS = 1e6;
 
 typedef struct reference_kernel {
@@ -54,7 +55,7 @@ static void reference_close(ls__kernel *kernel)
 static int reference_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     (void)cpu;
-    /* Optional ops gain nothing here: they are opened by name alone, as tests do. */
+    /* A reference kernel of an optional op would gain nothing; tests open it by name. */
     if (max < 1 || !find(op->kind) || ls__op_is_optional(op->kind)) return 0;
     *out = (ls__candidate){ .name = "reference", .deterministic = true, .cost_ms = COST_MS };
     return 1;
@@ -74,7 +75,10 @@ static ls_status reference_open(ls__cpu *cpu, const ls__op *op, const char *name
     k->cpu = cpu;
     k->op = *op;
     k->reference = reference;
-    k->n_tasks = reference->tasks ? reference->tasks(op) : 1;
+    const ls__view view = ls__operand_view(&op->operands[reference->split_operand]);
+    k->n_tasks = reference->split == LS__TASK_PER_IMAGE     ? view.n
+                 : reference->split == LS__TASK_PER_CHANNEL ? view.c
+                                                            : 1;
     *out = &k->kernel;
     return LS_OK;
 }

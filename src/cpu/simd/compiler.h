@@ -1,4 +1,5 @@
-/* compiler.h: names of what is compiled once per instruction set, and hints for loops. */
+/* compiler.h: names of functions that are compiled once per instruction set, and hints for loops.
+ */
 #ifndef LS_CPU_SIMD_COMPILER_H
 #define LS_CPU_SIMD_COMPILER_H
 
@@ -9,10 +10,9 @@
 
 #define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* LS__INDEPENDENT: before a loop whose iterations are independent although pointers may be equal
- * (in-place ops). LS__UNROLL: before a loop of constant length whose arrays must become registers;
- * the compiler keeps them there only if the loop is unrolled early. LS__ROLLED: before a loop that
- * must stay a loop, because its addresses would be spilled if it were unrolled. */
+/* Before a loop: LS__INDEPENDENT if its iterations are independent although pointers may be equal
+ * (in-place ops); LS__UNROLL if its length is constant and its arrays must become registers, which
+ * requires early unrolling; LS__ROLLED if its addresses would be spilled when unrolled. */
 #if defined(__clang__)
 #define LS__INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define LS__UNROLL      _Pragma("clang loop unroll(full)")

@@ -1,5 +1,4 @@
-/* half.h: vectors of floats from and to bf16 and f16 in memory, each rounded as base/half.h does.
- */
+/* half.h: vectors of floats from and to bf16 and f16 in memory, rounded as in base/half.h. */
 #ifndef LS_CPU_SIMD_HALF_H
 #define LS_CPU_SIMD_HALF_H
 

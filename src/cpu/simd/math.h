@@ -1,6 +1,5 @@
-/* math.h: exp (of base/element.h) and log of our own, from additions and multiplications alone: the
- * same bits on every machine and C library. Without branches, so that loops over them become vector
- * loops. */
+/* math.h: our own exp (in base/element.h) and log, from additions and multiplications alone: the
+ * same bits on every machine and with every C library. */
 #ifndef LS_CPU_SIMD_MATH_H
 #define LS_CPU_SIMD_MATH_H
 
@@ -8,7 +7,7 @@
 
 /* log x for positive x, within 1e-15 of max(1, |log x|); x itself where it is not finite.
  * x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh(s), s = (m - 1) / (m + 1), by its
- * series to s^21, whose rest is below 1e-17. */
+ * series to s^21, whose error is below 1e-17. */
 static inline double ls__log(double x)
 {
     uint64_t bits;

@@ -1,4 +1,4 @@
-/* mixed.h: vectors of bytes, 32-bit integers and doubles beside those of floats. */
+/* mixed.h: vectors of bytes, 32-bit integers and doubles. */
 #ifndef LS_CPU_SIMD_MIXED_H
 #define LS_CPU_SIMD_MIXED_H
 
@@ -25,8 +25,8 @@ LS__ALWAYS_INLINE void ls__store_double(ls__element *to, ls__vd v)
     for (int i = 0; i < LS__HALF_WIDTH; i++) to[i] = ls__put(rounded[i]);
 }
 
-/* Bytes as 32-bit integers, and back (values of 0 to 255). GCC 12 converts element by element where
- * the instruction is not named. */
+/* Bytes as 32-bit integers, and back (values of 0 to 255). GCC 12 converts single elements unless
+ * the instruction is given. */
 LS__ALWAYS_INLINE ls__vi ls__load_bytes(const uint8_t *from)
 {
 #if defined(__AVX2__)
@@ -50,8 +50,8 @@ LS__ALWAYS_INLINE void ls__store_bytes(uint8_t *to, ls__vi v)
 #endif
 }
 
-/* The first n bytes alone, 1 <= n <= LS__WIDTH; through a register, not memory, because a load
- * would wait until the parts are stored. */
+/* Only the first n bytes, 1 <= n <= LS__WIDTH. They are combined in a register, because a load
+ * would wait for their stores. */
 LS__ALWAYS_INLINE ls__vi ls__load_first_bytes(const uint8_t *from, int n)
 {
     if (n == LS__WIDTH) return ls__load_bytes(from);

@@ -1,4 +1,4 @@
-/* transpose.h: a square of floats transposed in registers of AVX2. */
+/* transpose.h: transposes 8x8 floats in AVX2 registers. */
 #ifndef LS_CPU_SIMD_TRANSPOSE_H
 #define LS_CPU_SIMD_TRANSPOSE_H
 

@@ -1,6 +1,6 @@
-/* vector.h: LS__WIDTH floats as one value, for loops that the auto-vectoriser does not keep in
- * registers. Each float is rounded as a scalar is, so every width gives the same bits. Vectors are
- * f32; in memory they are elements (element.h) or f32.
+/* vector.h: vectors of LS__WIDTH floats, for loops that the compiler does not keep in registers.
+ * Each float is rounded like a scalar, so every width gives the same bits. In memory, vectors are
+ * elements (element.h) or f32.
  *
  * The width is that of the instruction set, or LS__VECTOR_WIDTH where the build defines it. A width
  * of 16 without AVX-512 is a pair of AVX2 registers, so that kernels of 16 are tested on every

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first ones have 32 bits, the others 16. */
-enum { LS__BLAS_SETTINGS = 8, LS__BLAS_SETTINGS_32 = 6 };
+/* The first ones have 32 bits, the others 16. A name has at most nine numbers of ten digits. */
+enum { LS__BLAS_SETTINGS = 8, LS__BLAS_SETTINGS_32 = 6, LS__BLAS_NAME_SIZE = 128 };
 
 typedef struct ls__blas_name {
     int32_t id;

@@ -2,11 +2,11 @@
  * are their transposes:
  *
  *   forward            y' [O,N] = (w' [I,O])' x' [I,N]
- *   backward by data   dx' [I,N] = w' [I,O] dy' [O,N]
+ *   backward data      dx' [I,N] = w' [I,O] dy' [O,N]
  *   backward weights   dw' [I,O] = x' [I,N] (dy' [O,N])'
  *
- * A kernel's name holds all of cuBLASLt's algorithm (blas_name.h). Split sums are excluded, because
- * the order of their parts is not specified. */
+ * A kernel's name holds all of cuBLASLt's algorithm (blas_name.h). Split-K is excluded, because
+ * the order of its partial sums is not specified. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cublaslt/blas_name.h"
@@ -25,6 +25,10 @@ static const cublasLtMatmulAlgoConfigAttributes_t settings[LS__BLAS_SETTINGS] = 
     CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
     CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,    CUBLASLT_ALGO_CONFIG_STAGES_ID,
     CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,   CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+};
+
+static const cudaDataType_t types[LS_N_DTYPES] = {
+    [LS_F32] = CUDA_R_32F, [LS_F16] = CUDA_R_16F, [LS_BF16] = CUDA_R_16BF
 };
 
 typedef struct blas {
@@ -70,16 +74,6 @@ static void product_close(product *p)
     *p = (product){ 0 };
 }
 
-static bool find_type(ls_dtype dtype, cudaDataType_t *out)
-{
-    switch (dtype) {
-    case LS_F32: *out = CUDA_R_32F; return true;
-    case LS_F16: *out = CUDA_R_16F; return true;
-    case LS_BF16: *out = CUDA_R_16BF; return true;
-    default: return false;
-    }
-}
-
 /* A row-major operand as a column-major matrix. */
 static cublasStatus_t open_layout(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                   const ls__operand *operand)
@@ -109,10 +103,9 @@ static cublasStatus_t product_open(const ls__op *op, product *p)
     const bool f32 = o[0].dtype == LS_F32;
     int a, b, d;
     find_roles(op->kind, &a, &b, &d);
-    *p =
-        (product){ .compute = f32 && op->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F };
-    (void)find_type(o[0].dtype, &p->type);
-    (void)find_type(o[d].dtype, &p->d_type);
+    *p = (product){ .compute = f32 && op->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                    .type = types[o[0].dtype],
+                    .d_type = types[o[d].dtype] };
     cublasStatus_t status = cublasLtMatmulDescCreate(&p->operation, p->compute, CUDA_R_32F);
     if (status == 0) status = open_layout(&p->a, p->type, &o[a]);
     if (status == 0) status = open_layout(&p->b, p->type, &o[b]);
@@ -138,7 +131,6 @@ static cublasStatus_t product_open(const ls__op *op, product *p)
  * f32. Weight gradients are f32. Our kernel computes the gradient of the bias. */
 static bool supports(const ls__op *op)
 {
-    cudaDataType_t type;
     if (op->kind != LS__OP_LINEAR && op->kind != LS__OP_LINEAR_BACKWARD_DATA &&
         op->kind != LS__OP_LINEAR_BACKWARD_WEIGHTS)
         return false;
@@ -147,10 +139,17 @@ static bool supports(const ls__op *op)
         const ls_dtype expected = gradient ? LS_F32 : op->operands[0].dtype;
         if (!ls__is_absent(&op->operands[i]) && op->operands[i].dtype != expected) return false;
     }
-    return find_type(op->operands[0].dtype, &type);
+    return op->operands[0].dtype == LS_F32 || ls__is_half(&op->operands[0]);
 }
 
 /* ---- Names ---- */
+
+/* A setting of 16 bits is the first half of its uint32_t, because CUDA's hosts are little-endian.
+ */
+static size_t setting_bytes(int i)
+{
+    return i < LS__BLAS_SETTINGS_32 ? sizeof(uint32_t) : sizeof(uint16_t);
+}
 
 static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, size_t size)
 {
@@ -158,15 +157,9 @@ static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *out, siz
     size_t written;
     (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &name.id,
                                                sizeof(name.id), &written);
-    for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        uint16_t value_16 = 0;
-        if (i < LS__BLAS_SETTINGS_32)
-            (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &name.settings[i],
-                                                       sizeof(uint32_t), &written);
-        else if (cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &value_16,
-                                                      sizeof(value_16), &written) == 0)
-            name.settings[i] = value_16;
-    }
+    for (int i = 0; i < LS__BLAS_SETTINGS; i++)
+        (void)cublasLtMatmulAlgoConfigGetAttribute(algorithm, settings[i], &name.settings[i],
+                                                   setting_bytes(i), &written);
     ls__blas_name_write(&name, out, size);
 }
 
@@ -179,15 +172,10 @@ static bool rebuild_algorithm(const blas *b, const product *p, const ls__blas_na
     if (cublasLtMatmulAlgoInit(b->handle, p->compute, CUDA_R_32F, p->type, p->type, p->d_type,
                                p->d_type, name->id, &algorithm) != 0)
         return false;
-    for (int i = 0; i < LS__BLAS_SETTINGS; i++) {
-        const uint16_t value_16 = (uint16_t)name->settings[i];
-        const bool is_32 = i < LS__BLAS_SETTINGS_32;
-        if (cublasLtMatmulAlgoConfigSetAttribute(&algorithm, settings[i],
-                                                 is_32 ? (const void *)&name->settings[i]
-                                                       : (const void *)&value_16,
-                                                 is_32 ? sizeof(uint32_t) : sizeof(value_16)) != 0)
+    for (int i = 0; i < LS__BLAS_SETTINGS; i++)
+        if (cublasLtMatmulAlgoConfigSetAttribute(&algorithm, settings[i], &name->settings[i],
+                                                 setting_bytes(i)) != 0)
             return false;
-    }
     const cublasStatus_t status =
         cublasLtMatmulAlgoCheck(b->handle, p->operation, p->a, p->b, p->d, p->d, &algorithm, out);
     out->algo = algorithm;
@@ -228,25 +216,26 @@ static const char *blas_library(void *state)
 static cublasStatus_t query_heuristics(const blas *b, const product *p,
                                        cublasLtMatmulHeuristicResult_t *results, int *n)
 {
-    /* The default is 256 bytes. */
-    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
-    };
-    const uint32_t alignment = 16; /* of every buffer (backend.h) */
-    cublasLtMatmulPreference_t preference = NULL;
     const uint64_t workspace = WORKSPACE_LIMIT;
     const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
+    const uint32_t alignment = 16; /* of every buffer (backend.h); the default is 256 */
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t name;
+        const void *value;
+        size_t bytes;
+    } attributes[] = {
+        { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace) },
+        { CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof(none) },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof(alignment) },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof(alignment) },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof(alignment) },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof(alignment) },
+    };
+    cublasLtMatmulPreference_t preference = NULL;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
-    if (status == 0)
-        status = cublasLtMatmulPreferenceSetAttribute(
-            preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
-    if (status == 0)
-        status = cublasLtMatmulPreferenceSetAttribute(
-            preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof(none));
-    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && status == 0; i++)
-        status = cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment,
-                                                      sizeof(alignment));
+    for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]) && status == 0; i++)
+        status = cublasLtMatmulPreferenceSetAttribute(preference, attributes[i].name,
+                                                      attributes[i].value, attributes[i].bytes);
     if (status == 0)
         status = cublasLtMatmulAlgoGetHeuristic(b->handle, p->operation, p->a, p->b, p->d, p->d,
                                                 preference, MAX_RESULTS, results, n);
@@ -337,8 +326,8 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
 {
     ls_context *ctx = cuda->device.ctx;
     cublasLtMatmulHeuristicResult_t found;
-    ls__blas_name parts;
-    if (!ls__blas_name_read(name, &parts))
+    ls__blas_name fields;
+    if (!ls__blas_name_read(name, &fields))
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
                         ls__op_name(op->kind), name);
     if (!supports(op))
@@ -355,7 +344,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     k->kernel.close = close_kernel;
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
     ls_status status = check(cuda, product_open(op, &k->product), ls__op_name(op->kind));
-    if (status == LS_OK && !rebuild_algorithm(k->blas, &k->product, &parts, &found) &&
+    if (status == LS_OK && !rebuild_algorithm(k->blas, &k->product, &fields, &found) &&
         !find_algorithm(k->blas, &k->product, name, &found))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
                           "%s: cuBLASLt can't run kernel '%s': it rejects the settings, and its "

@@ -88,8 +88,8 @@ void ls__cudnn_cache_clear(ls__cudnn *cudnn)
     for (int i = 0; i < LS__CUDNN_CACHE_SIZE; i++) cache_drop(cudnn, &cudnn->cache[i]);
 }
 
-/* Caches a list in a free entry or in the least recently used one. Without memory it is not
- * cached. */
+/* Caches a list in a free row or in the least recently used one. Without memory it is not cached.
+ */
 static void cache_put(ls__cudnn *cudnn, const listing *l)
 {
     ls__cudnn_listed *place = &cudnn->cache[0];
@@ -110,18 +110,20 @@ static void cache_put(ls__cudnn *cudnn, const listing *l)
     *place = (ls__cudnn_listed){ text, ++cudnn->n_uses, l->n, candidates };
 }
 
-int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,
-                         int max)
+int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max)
 {
+    ls__cudnn_problem problem;
+    if (ls__cudnn_problem_of(op, &problem) != NULL) return 0;
+    if (problem.max_candidates > 0 && max > problem.max_candidates) max = problem.max_candidates;
     for (int i = 0; i < LS__CUDNN_CACHE_SIZE; i++) {
         ls__cudnn_listed *a = &cudnn->cache[i];
-        if (a->text == NULL || strcmp(a->text, problem->text) != 0) continue;
+        if (a->text == NULL || strcmp(a->text, problem.text) != 0) continue;
         a->last_use = ++cudnn->n_uses;
         const int n = a->n_candidates < max ? a->n_candidates : max;
         memcpy(out, a->candidates, (size_t)n * sizeof *out);
         return n;
     }
-    listing l = { .problem = problem };
+    listing l = { .problem = &problem };
     if (query(cudnn, &l) != LS_OK) return 0;
     count_dropped(cudnn, &l);
     cache_put(cudnn, &l);

@@ -17,7 +17,7 @@ typedef struct ls__cudnn ls__cudnn;
  * convolutions copy their operands into another layout and have the largest: 0.96 GiB for a batch
  * of 256 in the stem of resnet50. The ops of a net share workspace memory. */
 #define LS__CUDNN_WORKSPACE_LIMIT ((size_t)1 << 30)
-/* Candidates of one op. It leaves entries of a list of LS__MAX_CANDIDATES to other providers. */
+/* Candidates of one op. Other providers get the rest of LS__MAX_CANDIDATES. */
 enum { LS__CUDNN_ALIGNMENT = 16, LS__CUDNN_MAX_CANDIDATES = 64 };
 /* Most kernels for 16-bit operands read pixels in units of 16 bytes. With other numbers of channels
  * they first copy x, padded, into the workspace: 206 MB for a batch of 256 in the stem of resnet50
@@ -39,27 +39,45 @@ int64_t ls__cudnn_dropped(const ls__cudnn *cudnn);
 /* "cuDNN 9.19.0". Valid until cudnn is closed. */
 const char *ls__cudnn_version(const ls__cudnn *cudnn);
 
+/* The indices of x, w and y, or of their gradients, among the operands of a convolution. */
+typedef struct ls__cudnn_roles {
+    int x, w, y, b; /* b -1: the op has none */
+} ls__cudnn_roles;
+ls__cudnn_roles ls__cudnn_roles_of(ls__op_kind kind);
+
+static inline bool ls__cudnn_is_present(const ls__op *op, int operand)
+{
+    return operand >= 0 && operand < op->n_operands && !ls__is_absent(&op->operands[operand]);
+}
+
+/* Does the op compute the gradient of a convolution's weights? */
+static inline bool ls__cudnn_is_weight_gradient(const ls__op *op)
+{
+    return ls__op_is_convolution(op->kind) && ls__op_traits_of(op->kind)->weight_gradient;
+}
+
 /* The op that cuDNN computes in place of an LS__OP_*CONV2D*. cuDNN has no kernels for the bias's
  * gradient, nor for an f32 dw of 16-bit inputs. So db is absent, and dw has x's type. The caller
  * computes the rest. */
 ls__op ls__cudnn_conv_of(const ls__op *op);
 
-/* Candidates for LS__OP_CONV2D* with operands of one type, in the order of the heuristics, compiled
- * ones last. None rounds inputs or sums to fewer bits than theirs and f32's, except to tf32 if
- * op->tf32 is set. 0 for another layout, several types, a present db, or if every workspace exceeds
- * the limit. 0 also after a failure, which is kept in the context. */
-int ls__cudnn_conv_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max);
+/* Candidates for an op in the order of the heuristics, compiled ones last: of LS__OP_CONV2D* with
+ * operands of one type, or of an optional op (fusion.c). None rounds inputs or sums to fewer bits
+ * than theirs and f32's, except to tf32 if op->tf32 is set. 0 for another layout, several types, a
+ * present db, or if every workspace exceeds the limit. 0 also after a failure, which is kept in the
+ * context. */
+int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max);
 /* Makes the kernel of that name. LS_ERR_NOT_FOUND: no configuration can have that name.
  * LS_ERR_UNSUPPORTED: cuDNN can't run op so, or the rules above exclude it. */
-ls_status ls__cudnn_conv_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
-                              ls__kernel **out);
+ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
+                                ls__kernel **out);
 
-/* A kernel of conv_open as JSON text, about 2 KiB, more if cuDNN compiled it. The caller frees it
+/* A kernel of kernel_open as JSON text, about 2 KiB, more if cuDNN compiled it. The caller frees it
  * by ls__free. */
 ls_status ls__cudnn_plan_text(const ls__kernel *kernel, char **out);
 /* Makes a kernel from its text, without compiling. LS_ERR_MISMATCH: the text is of another op.
  * LS_ERR_UNSUPPORTED: cuDNN refuses it, for example on another device or version. */
-ls_status ls__cudnn_conv_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
-                                 ls__kernel **out);
+ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
+                                   ls__kernel **out);
 
 #endif

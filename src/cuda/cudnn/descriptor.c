@@ -63,18 +63,7 @@ int64_t ls__cudnn_get(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descripto
     ls__cudnn_check(calls, cudnnBackendGetAttribute(descriptor, name, type, count, &n, values),
                     what);
     if (calls->status != CUDNN_STATUS_SUCCESS) return 0;
-    return n < count ? n : count;
-}
-
-int64_t ls__cudnn_count(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,
-                        cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type)
-{
-    if (calls->status != CUDNN_STATUS_SUCCESS) return 0;
-    int64_t n = 0;
-    char what[40];
-    snprintf(what, sizeof what, "counting attribute %d", (int)name);
-    ls__cudnn_check(calls, cudnnBackendGetAttribute(descriptor, name, type, 0, &n, NULL), what);
-    return calls->status == CUDNN_STATUS_SUCCESS ? n : 0;
+    return values != NULL && n > count ? count : n;
 }
 
 void ls__cudnn_finalize(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,

@@ -27,14 +27,12 @@ void ls__cudnn_set_int64(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descri
                          cudnnBackendAttributeName_t name, int64_t value);
 void ls__cudnn_set_type(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,
                         cudnnBackendAttributeName_t name, cudnnDataType_t value);
-/* Returns the number of values read, at most count; 0 after a failure. The caller creates
- * descriptors in `values` beforehand. */
+/* Returns the number of values read, at most count; with count 0 and values NULL, the number of
+ * values that the attribute has; 0 after a failure. The caller creates descriptors in `values`
+ * beforehand. */
 int64_t ls__cudnn_get(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,
                       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                       int64_t count, void *values);
-/* The number of values. */
-int64_t ls__cudnn_count(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,
-                        cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type);
 void ls__cudnn_finalize(ls__cudnn_calls *calls, cudnnBackendDescriptor_t descriptor,
                         const char *what);
 /* Accepts NULL; sets it to NULL. */

@@ -30,7 +30,7 @@ static int read_knobs(ls__cudnn_calls *calls, cudnnBackendDescriptor_t configura
     cudnnBackendDescriptor_t choices[MAX_KNOBS] = { NULL };
     for (int i = 0; i < MAX_KNOBS; i++)
         choices[i] = ls__cudnn_make(calls, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    /* Asked with count 0, cuDNN reports 0 knobs, so the arrays have the maximal size. */
+    /* cuDNN reports 0 knobs for count 0, so the arrays have the maximal size. */
     const int64_t n = ls__cudnn_get(calls, configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS, choices);
     for (int i = 0; i < n; i++) {
@@ -212,8 +212,8 @@ void ls__cudnn_engines_visit(ls__cudnn_calls *calls, ls_context *ctx, const ls__
     if (device != NULL)
         ls__cudnn_set_descriptor(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
     ls__cudnn_finalize(calls, heuristics, "the heuristics");
-    int64_t n = ls__cudnn_count(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                CUDNN_TYPE_BACKEND_DESCRIPTOR);
+    int64_t n = ls__cudnn_get(calls, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL);
     if (n <= 0) goto done;
     results = ls__zalloc(ctx, (size_t)n * sizeof *results);
     if (results == NULL) {

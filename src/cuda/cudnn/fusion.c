@@ -1,7 +1,14 @@
-/* fusion.c: convolutions with the batch norms around them, as cuDNN graphs. cuDNN's kernels require
- * exactly these graphs, and these types of virtual tensors. */
-#include "cuda/cudnn/fusion.h"
-#include "base/error.h"
+/* fusion.c: the optional ops of LS__OP_LIST as cuDNN graphs: convolutions fused with operations of
+ * the batch norms around them, with f32 statistics. cuDNN's kernels require exactly these graphs,
+ * and these types of virtual tensors. cuDNN has kernels for all of them in f16 on sm_90, without
+ * compiling. In bf16 it has those with statistics and the weights' gradient, which it compiles when
+ * they are made, with a driver. Other devices have some or none. An op without kernels has no
+ * candidates.
+ *
+ * Sums are f32, in one fixed order. An engine adds y either before or after rounding to 16 bits, in
+ * every run alike. Rounding to bf16 moves a channel's mean by about 2^-9 of its root mean square
+ * over the root of its count, and its variance by about 2^-18 of its mean square, which is much
+ * less than it changes single activations. */
 #include "cuda/cudnn/handle.h"
 
 /* An operand, as a buffer. */
@@ -36,7 +43,7 @@ static void add_conv_statistics(ls__cudnn_graph *graph, const ls__op *op, ls__cu
     ls__cudnn_convolve(graph, LS__OP_CONV2D, op, x, w, y);
 
     cudnnBackendDescriptor_t stats =
-        ls__cudnn_operation(graph, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
     ls__cudnn_set(calls, stats, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1,
                   &mode);
     ls__cudnn_set_type(calls, stats, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
@@ -100,7 +107,7 @@ static void build_norm_backward_data(ls__cudnn_graph *graph, const ls__op *op)
         { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, buffer(graph, op, R) },
     };
     cudnnBackendDescriptor_t norm =
-        ls__cudnn_operation(graph, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
     ls__cudnn_set_type(calls, norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC,
                        CUDNN_DATA_FLOAT);
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
@@ -131,7 +138,7 @@ static void build_finalize(ls__cudnn_graph *graph, const ls__op *op)
     ls__cudnn_calls *calls = &graph->calls;
     const cudnnBnFinalizeStatsMode_t mode = CUDNN_BN_FINALIZE_STATISTICS_TRAINING;
     cudnnBackendDescriptor_t made =
-        ls__cudnn_operation(graph, CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR);
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR);
     ls__cudnn_set(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE,
                   CUDNN_TYPE_BN_FINALIZE_STATS_MODE, 1, &mode);
     ls__cudnn_set_type(calls, made, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC, CUDNN_DATA_FLOAT);
@@ -150,20 +157,13 @@ static void build_finalize(ls__cudnn_graph *graph, const ls__op *op)
     ls__cudnn_add_operation(graph, made);
 }
 
-typedef void build_fn(ls__cudnn_graph *graph, const ls__op *op);
-static build_fn *const builders[LS__N_OPS] = {
+static void (*const builders[LS__N_OPS])(ls__cudnn_graph *graph, const ls__op *op) = {
     [LS__OP_CONV2D_STATISTICS] = build_statistics,
     [LS__OP_NORM_CONV2D_STATISTICS] = build_norm_statistics,
     [LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS] = build_norm_backward_weights,
     [LS__OP_NORM_CONV2D_BACKWARD_DATA] = build_norm_backward_data,
     [LS__OP_NORM_FINALIZE] = build_finalize,
 };
-
-static void build(const ls__cudnn_problem *problem, ls__cudnn_graph *graph)
-{
-    const ls__op *op = problem->description;
-    builders[op->kind](graph, op);
-}
 
 /* Has it operands of f16 or of bf16, not both, and every activation in N,H,W,C? */
 static bool is_half(const ls__op *op)
@@ -184,21 +184,19 @@ static bool is_half(const ls__op *op)
 enum { MOST_COMPILED = 4 };
 static const double COMPILED_COST = 2;
 
-static bool is_bf16(const ls__op *op)
+const char *ls__cudnn_fusion_problem(const ls__op *op, ls__cudnn_problem *out)
 {
-    return op->operands[0].dtype == LS_BF16;
-}
-
-/* False if cuDNN can't have a kernel for the op. */
-static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
-{
-    if (!builders[op->kind] || !is_half(op)) return false;
-    *out = (ls__cudnn_problem){ .build = build, .description = op };
+    const bool is_bf16 = op->operands[0].dtype == LS_BF16;
+    if (!builders[op->kind] || !is_half(op))
+        return "cuDNN's fusions are of f16 or bf16 convolutions in N,H,W,C without bias";
+    *out = (ls__cudnn_problem){ .op = op,
+                                .build = builders[op->kind],
+                                .max_candidates = is_bf16 ? MOST_COMPILED : 0 };
     ls__op_text(op, out->text, sizeof out->text);
     for (int i = 0; i < op->n_operands; i++) out->uses[i] = true;
     if (op->kind != LS__OP_NORM_FINALIZE) {
-        out->cost_ms = ls__cudnn_conv_cost_ms(op) * (is_bf16(op) ? COMPILED_COST : 1);
-        return true;
+        out->cost_ms = ls__cudnn_conv_cost_ms(op) * (is_bf16 ? COMPILED_COST : 1);
+        return NULL;
     }
     /* The time of a launch, because it reads and writes a few vectors. It is higher than the cost
      * of our kernel, which computes in double. */
@@ -210,38 +208,5 @@ static bool make_problem(const ls__op *op, ls__cudnn_problem *out)
     out->scalars[0].i = op->u.norm.count;
     out->scalars[1].f = op->u.norm.epsilon;
     out->scalars[2].f = op->u.norm.momentum;
-    return true;
-}
-
-static ls_status refuse(ls__cudnn *cudnn, const ls__op *op)
-{
-    return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED,
-                    "%s: cuDNN's fusions are of f16 or bf16 convolutions in N,H,W,C without bias",
-                    ls__op_name(op->kind));
-}
-
-int ls__cudnn_fusion_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max)
-{
-    ls__cudnn_problem problem;
-    if (!make_problem(op, &problem)) return 0;
-    const int most = is_bf16(op) && max > MOST_COMPILED ? MOST_COMPILED : max;
-    return ls__cudnn_candidates(cudnn, &problem, out, most);
-}
-
-ls_status ls__cudnn_fusion_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
-                                ls__kernel **out)
-{
-    ls__cudnn_problem problem;
-    *out = NULL;
-    if (!make_problem(op, &problem)) return refuse(cudnn, op);
-    return ls__cudnn_kernel_open(cudnn, &problem, name, out);
-}
-
-ls_status ls__cudnn_fusion_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
-                                   ls__kernel **out)
-{
-    ls__cudnn_problem problem;
-    *out = NULL;
-    if (!make_problem(op, &problem)) return refuse(cudnn, op);
-    return ls__cudnn_kernel_restore(cudnn, &problem, text, out);
+    return NULL;
 }

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* A descriptor that is released with the graph; NULL after a failure. */
-static cudnnBackendDescriptor_t make(ls__cudnn_graph *graph, cudnnBackendDescriptorType_t type)
+cudnnBackendDescriptor_t ls__cudnn_graph_make(ls__cudnn_graph *graph,
+                                              cudnnBackendDescriptorType_t type)
 {
     assert(graph->n_descriptors < LS__CUDNN_MAX_DESCRIPTORS);
     cudnnBackendDescriptor_t made = ls__cudnn_make(&graph->calls, type);
@@ -36,7 +36,7 @@ static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, cudnnDat
     }
     const int64_t dims[4] = { n, c, h, w }, strides[4] = { h * w * c, 1, w * c, c };
     const bool yes = true;
-    ls__cudnn_tensor tensor = make(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    ls__cudnn_tensor tensor = ls__cudnn_graph_make(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     ls__cudnn_set_type(calls, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
     ls__cudnn_set(calls, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
     ls__cudnn_set(calls, tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
@@ -68,12 +68,6 @@ ls__cudnn_tensor ls__cudnn_virtual(ls__cudnn_graph *graph, ls_dtype dtype, const
                        CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
-cudnnBackendDescriptor_t ls__cudnn_operation(ls__cudnn_graph *graph,
-                                             cudnnBackendDescriptorType_t type)
-{
-    return make(graph, type);
-}
-
 void ls__cudnn_add_operation(ls__cudnn_graph *graph, cudnnBackendDescriptor_t operation)
 {
     assert(graph->n_operations < LS__CUDNN_MAX_OPERATIONS);
@@ -85,19 +79,23 @@ static cudnnBackendDescriptor_t make_convolution(ls__cudnn_graph *graph, const l
 {
     ls__cudnn_calls *calls = &graph->calls;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    cudnnBackendDescriptor_t made = make(graph, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    const struct {
+        cudnnBackendAttributeName_t name;
+        const int64_t *values; /* height, width */
+    } sizes[] = {
+        { CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, config->u.conv.padding },
+        { CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, config->u.conv.padding },
+        { CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, config->u.conv.stride },
+        { CUDNN_ATTR_CONVOLUTION_DILATIONS, config->u.conv.dilation },
+    };
+    cudnnBackendDescriptor_t made =
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     ls__cudnn_set_type(calls, made, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
     ls__cudnn_set(calls, made, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1,
                   &mode);
     ls__cudnn_set_int64(calls, made, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 2);
-    ls__cudnn_set(calls, made, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2,
-                  config->u.conv.padding);
-    ls__cudnn_set(calls, made, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2,
-                  config->u.conv.padding);
-    ls__cudnn_set(calls, made, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2,
-                  config->u.conv.stride);
-    ls__cudnn_set(calls, made, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2,
-                  config->u.conv.dilation);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        ls__cudnn_set(calls, made, sizes[i].name, CUDNN_TYPE_INT64, 2, sizes[i].values);
     ls__cudnn_finalize(calls, made, "a convolution");
     return made;
 }
@@ -133,7 +131,7 @@ void ls__cudnn_convolve(ls__cudnn_graph *graph, ls__op_kind kind, const ls__op *
     const float one = 1, zero = 0;
     ls__cudnn_calls *calls = &graph->calls;
     cudnnBackendDescriptor_t convolution = make_convolution(graph, config);
-    cudnnBackendDescriptor_t made = make(graph, directions[d].type);
+    cudnnBackendDescriptor_t made = ls__cudnn_graph_make(graph, directions[d].type);
     ls__cudnn_set_descriptor(calls, made, directions[d].x, x);
     ls__cudnn_set_descriptor(calls, made, directions[d].w, w);
     ls__cudnn_set_descriptor(calls, made, directions[d].y, y);
@@ -148,12 +146,14 @@ void ls__cudnn_pointwise(ls__cudnn_graph *graph, cudnnPointwiseMode_t mode, ls__
 {
     ls__cudnn_calls *calls = &graph->calls;
     const bool backward = mode == CUDNN_POINTWISE_RELU_BWD;
-    cudnnBackendDescriptor_t function = make(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t function =
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     ls__cudnn_set(calls, function, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     ls__cudnn_set_type(calls, function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
     ls__cudnn_finalize(calls, function, "a pointwise function");
 
-    cudnnBackendDescriptor_t made = make(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t made =
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     ls__cudnn_set_descriptor(calls, made, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, function);
     ls__cudnn_set_descriptor(
         calls, made,
@@ -173,8 +173,9 @@ void ls__cudnn_graph_open(ls__cudnn_graph *graph, const ls__cudnn_problem *probl
                           cudnnHandle_t handle)
 {
     memset(graph, 0, sizeof *graph);
-    problem->build(problem, graph);
-    cudnnBackendDescriptor_t made = make(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    problem->build(graph, problem->op);
+    cudnnBackendDescriptor_t made =
+        ls__cudnn_graph_make(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     ls__cudnn_set(&graph->calls, made, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                   graph->n_operations, graph->operations);
     if (handle != NULL)

@@ -36,19 +36,20 @@ typedef union ls__cudnn_scalar_value {
     float f;
 } ls__cudnn_scalar_value;
 
-/* What a kernel computes. */
+/* An op, described to cuDNN. */
 typedef struct ls__cudnn_problem {
     char text[LS__OP_TEXT_SIZE + 64]; /* the key of cached lists */
+    const ls__op *op;
     /* Adds the operations to an empty graph. Failures are kept in its calls. */
-    void (*build)(const struct ls__cudnn_problem *problem, ls__cudnn_graph *graph);
-    const void *description;                     /* read by build alone */
+    void (*build)(ls__cudnn_graph *graph, const ls__op *op);
     bool uses[LS__CUDNN_MAX_BUFFERS];            /* the kernel's buffers that the graph has */
     signed char in_place[LS__CUDNN_MAX_BUFFERS]; /* the buffer whose memory one shares; 0: none */
     bool f32;                                    /* inputs are f32, not f16 or bf16 */
     bool tf32;                                   /* and may be rounded to tf32 */
     int n_scalars; /* passed when a kernel runs; a plan does not contain them */
     ls__cudnn_scalar_value scalars[LS__CUDNN_MAX_SCALARS];
-    double cost_ms; /* a lower bound for an H200 */
+    double cost_ms;     /* a lower bound for an H200 */
+    int max_candidates; /* 0: any number */
 } ls__cudnn_problem;
 
 /* The graph of a problem. To be closed also after a failure. handle NULL: for a described device.
@@ -72,9 +73,10 @@ void ls__cudnn_convolve(ls__cudnn_graph *graph, ls__op_kind kind, const ls__op *
  * RELU_BWD a is dy, b is x, y is dx. */
 void ls__cudnn_pointwise(ls__cudnn_graph *graph, cudnnPointwiseMode_t mode, ls__cudnn_tensor a,
                          ls__cudnn_tensor b, ls__cudnn_tensor y);
-/* An operation of another type. The caller sets its attributes, then adds it. */
-cudnnBackendDescriptor_t ls__cudnn_operation(ls__cudnn_graph *graph,
-                                             cudnnBackendDescriptorType_t type);
+/* A descriptor of another type, which the graph owns; NULL after a failure. If it is an operation,
+ * the caller sets its attributes, then adds it. */
+cudnnBackendDescriptor_t ls__cudnn_graph_make(ls__cudnn_graph *graph,
+                                              cudnnBackendDescriptorType_t type);
 void ls__cudnn_add_operation(ls__cudnn_graph *graph, cudnnBackendDescriptor_t operation);
 
 #endif

@@ -50,10 +50,10 @@ void ls__cudnn_close(ls__cudnn **cudnn)
  * is safe because each kernel has its own workspace. */
 void ls__cudnn_update_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls)
 {
-    void *wanted = cudnn->launch_stream != NULL ? *cudnn->launch_stream : NULL;
-    if (cudnn->stream == wanted || calls->status != CUDNN_STATUS_SUCCESS) return;
-    ls__cudnn_check(calls, cudnnSetStream(cudnn->handle, wanted), "setting the stream");
-    if (calls->status == CUDNN_STATUS_SUCCESS) cudnn->stream = wanted;
+    void *stream = cudnn->launch_stream != NULL ? *cudnn->launch_stream : NULL;
+    if (cudnn->stream == stream || calls->status != CUDNN_STATUS_SUCCESS) return;
+    ls__cudnn_check(calls, cudnnSetStream(cudnn->handle, stream), "setting the stream");
+    if (calls->status == CUDNN_STATUS_SUCCESS) cudnn->stream = stream;
 }
 
 ls_status ls__cudnn_set_stream(ls__cudnn *cudnn, void *const *stream)

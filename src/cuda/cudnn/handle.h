@@ -7,14 +7,14 @@
 
 /* The candidates of a problem. */
 typedef struct ls__cudnn_listed {
-    char *text;        /* the problem's; NULL: a free entry */
+    char *text;        /* the problem's; NULL: a free row */
     uint64_t last_use; /* the value of n_uses then */
     int n_candidates;
     ls__candidate *candidates;
 } ls__cudnn_listed;
 
-/* More than the fused and unfused ops of resnet50. The least recently used list is dropped first.
- */
+/* More than the fused and unfused ops of resnet50. The least recently used list is replaced
+ * first. */
 enum { LS__CUDNN_CACHE_SIZE = 256 };
 
 struct ls__cudnn {
@@ -35,20 +35,23 @@ static inline cudnnBackendDescriptor_t ls__cudnn_described(const ls__cudnn *cudn
     return cudnn->handle == NULL ? cudnn->device : NULL;
 }
 
-/* For any problem, as the functions of cudnn.h do for convolutions. */
-int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__cudnn_problem *problem, ls__candidate *out,
-                         int max);
-ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
-                                const char *name, ls__kernel **out);
-ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
-                                   const char *text, ls__kernel **out);
+/* Makes the problem of an LS__OP_CONV2D*, or of an optional op. Returns NULL, or the reason why
+ * cuDNN can't have a kernel for it. */
+const char *ls__cudnn_conv_problem(const ls__op *op, ls__cudnn_problem *out);
+const char *ls__cudnn_fusion_problem(const ls__op *op, ls__cudnn_problem *out);
+
+static inline const char *ls__cudnn_problem_of(const ls__op *op, ls__cudnn_problem *out)
+{
+    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_problem(op, out)
+                                        : ls__cudnn_conv_problem(op, out);
+}
 
 /* Sets the handle's stream to *launch_stream, if it differs. */
 void ls__cudnn_update_stream(ls__cudnn *cudnn, ls__cudnn_calls *calls);
 
 void ls__cudnn_cache_clear(ls__cudnn *cudnn);
 
-/* A lower bound of a convolution's time, see ls__cudnn_problem. */
+/* A lower bound for a convolution on an H200. */
 double ls__cudnn_conv_cost_ms(const ls__op *op);
 
 #endif

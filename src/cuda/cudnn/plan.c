@@ -149,17 +149,41 @@ static cudnnBackendDescriptor_t make_plan(const ls__cudnn *cudnn, ls__cudnn_call
     return plan;
 }
 
-ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
-                                const char *name, ls__kernel **out)
+/* The problem of an op, or an error with the reason why there is none. */
+static ls_status find_problem(const ls__cudnn *cudnn, const ls__op *op, ls__cudnn_problem *out)
 {
+    char text[LS__OP_TEXT_SIZE];
+    const char *reason = ls__cudnn_problem_of(op, out);
+    if (reason == NULL) return LS_OK;
+    ls__op_text(op, text, sizeof text);
+    return ls__fail(cudnn->ctx, LS_ERR_UNSUPPORTED, "%s: %s", text, reason);
+}
+
+/* Gives the kernel of a finalized plan, or closes it. */
+static ls_status finish(plan_kernel *k, ls__cudnn_calls *calls, const ls__cudnn_problem *problem,
+                        const char *name, ls__kernel **out)
+{
+    const ls_status status = accept_plan(k, calls, problem, name);
+    if (status == LS_OK)
+        *out = &k->kernel;
+    else
+        close(&k->kernel);
+    return status;
+}
+
+ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__op *op, const char *name,
+                                ls__kernel **out)
+{
+    ls__cudnn_problem problem;
     ls__cudnn_graph graph;
     *out = NULL;
+    LS_TRY(find_problem(cudnn, op, &problem));
     if (!ls__cudnn_engine_is_name(name))
         return ls__fail(cudnn->ctx, LS_ERR_NOT_FOUND, "%s: cuDNN has no kernel '%.*s'",
-                        problem->text, LS__KERNEL_NAME_SIZE, name);
-    plan_kernel *k = make_kernel(cudnn, problem);
+                        problem.text, LS__KERNEL_NAME_SIZE, name);
+    plan_kernel *k = make_kernel(cudnn, &problem);
     if (k == NULL) return LS_ERR_MEMORY;
-    ls__cudnn_graph_open(&graph, problem, cudnn->handle);
+    ls__cudnn_graph_open(&graph, &problem, cudnn->handle);
     ls__cudnn_calls *calls = &graph.calls;
     cudnnBackendDescriptor_t configuration =
         ls__cudnn_engine_configure(calls, &graph, ls__cudnn_described(cudnn), name);
@@ -167,15 +191,10 @@ ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__cudnn_problem *probl
     ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                              configuration);
     ls__cudnn_finalize(calls, k->plan, "the plan");
-    const ls_status status = accept_plan(k, calls, problem, name);
+    const ls_status status = finish(k, calls, &problem, name, out);
     ls__cudnn_release(&configuration);
     ls__cudnn_graph_close(&graph);
-    if (status != LS_OK) {
-        close(&k->kernel);
-        return status;
-    }
-    *out = &k->kernel;
-    return LS_OK;
+    return status;
 }
 
 /* Texts are {"op":"...","kernel":"...","plan":...}, written and read as exactly that. */
@@ -188,8 +207,8 @@ ls_status ls__cudnn_plan_text(const ls__kernel *kernel, char **out)
     ls_context *ctx = k->cudnn->ctx;
     ls__cudnn_calls calls = { 0 };
     *out = NULL;
-    const int64_t n = ls__cudnn_count(
-        &calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR);
+    const int64_t n = ls__cudnn_get(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                    CUDNN_TYPE_CHAR, 0, NULL);
     LS_TRY(ls__cudnn_report(ctx, &calls, k->text));
     const size_t bytes = sizeof op_begin + sizeof kernel_begin + sizeof plan_begin +
                          strlen(k->text) + sizeof kernel->name + (size_t)n + 2;
@@ -216,34 +235,30 @@ static const char *after(const char *text, const char *begin)
     return text != NULL && strncmp(text, begin, length) == 0 ? text + length : NULL;
 }
 
-ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__cudnn_problem *problem,
-                                   const char *text, ls__kernel **out)
+ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__op *op, const char *text,
+                                   ls__kernel **out)
 {
+    ls__cudnn_problem problem;
     char name[LS__KERNEL_NAME_SIZE];
     ls__cudnn_calls calls = { 0 };
     *out = NULL;
-    const char *t = after(after(after(text, op_begin), problem->text), kernel_begin);
+    LS_TRY(find_problem(cudnn, op, &problem));
+    const char *t = after(after(after(text, op_begin), problem.text), kernel_begin);
     const size_t name_length = t != NULL ? strcspn(t, "\"") : 0;
     const char *plan = t != NULL ? after(t + name_length, plan_begin) : NULL;
     const size_t plan_length = plan != NULL ? strlen(plan) : 0;
     if (plan_length < 2 || plan[plan_length - 1] != '}' || name_length >= sizeof name)
         return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.60s...' is no plan of this op",
-                        problem->text, text);
+                        problem.text, text);
     memcpy(name, t, name_length);
     name[name_length] = '\0';
 
-    plan_kernel *k = make_kernel(cudnn, problem);
+    plan_kernel *k = make_kernel(cudnn, &problem);
     if (k == NULL) return LS_ERR_MEMORY;
     k->plan = make_plan(cudnn, &calls);
     ls__cudnn_set(&calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                   (int64_t)plan_length - 1, plan);
     ls__cudnn_finalize(&calls, k->plan, "the restored plan");
     ls__cudnn_input_unsupported(&calls);
-    const ls_status status = accept_plan(k, &calls, problem, name);
-    if (status != LS_OK) {
-        close(&k->kernel);
-        return status;
-    }
-    *out = &k->kernel;
-    return LS_OK;
+    return finish(k, &calls, &problem, name, out);
 }

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/cudnn/cudnn.h"
-#include "cuda/cudnn/fusion.h"
 #include "cuda/device/libraries.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/provider.h"
@@ -28,34 +27,13 @@ static const char *cudnn_library(void *state)
     return ls__cudnn_version(state);
 }
 
-/* The operands of an op that computes weight gradients; db -1: the op has none. */
-typedef struct gradient_roles {
-    int dy, dw, db;
-} gradient_roles;
-
-static bool is_weight_gradient(const ls__op *op, gradient_roles *out)
-{
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
-        *out = (gradient_roles){ 1, 2, 3 };
-    else if (op->kind == LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS)
-        *out = (gradient_roles){ 3, 4, -1 };
-    else
-        return false;
-    return true;
-}
-
-static bool is_present(const ls__op *op, int operand)
-{
-    return operand >= 0 && !ls__is_absent(&op->operands[operand]);
-}
-
 /* Gradients are f32. */
 static bool supports(const ls__op *op)
 {
-    gradient_roles r;
-    return !is_weight_gradient(op, &r) ||
-           (op->operands[r.dw].dtype == LS_F32 &&
-            (!is_present(op, r.db) || op->operands[r.db].dtype == LS_F32));
+    if (!ls__cudnn_is_weight_gradient(op)) return true;
+    const ls__cudnn_roles r = ls__cudnn_roles_of(op->kind);
+    return op->operands[r.w].dtype == LS_F32 &&
+           (!ls__cudnn_is_present(op, r.b) || op->operands[r.b].dtype == LS_F32);
 }
 
 static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
@@ -63,25 +41,18 @@ static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__c
 {
     (void)cuda;
     const ls__op cudnn_op = ls__cudnn_conv_of(op);
-    if (!supports(op)) return 0;
-    return ls__op_is_optional(op->kind) ? ls__cudnn_fusion_candidates(state, &cudnn_op, out, max)
-                                        : ls__cudnn_conv_candidates(state, &cudnn_op, out, max);
+    return supports(op) ? ls__cudnn_candidates(state, &cudnn_op, out, max) : 0;
 }
 
-static ls_status open_cudnn(void *state, const ls__op *cudnn_op, const char *name, ls__kernel **out)
-{
-    return ls__op_is_optional(cudnn_op->kind) ? ls__cudnn_fusion_open(state, cudnn_op, name, out)
-                                              : ls__cudnn_conv_open(state, cudnn_op, name, out);
-}
-
-/* Weight gradients that cuDNN computes in part. The workspace is used by cuDNN, then for the bias's
- * gradient. Behind it is dw in x's type, if that is not f32. */
+/* Weight gradients that our kernels complete: the bias's gradient, and an f32 dw of 16-bit inputs.
+ * The workspace is used by cuDNN, then for the bias's gradient. Behind it is dw in x's type, if
+ * that is not f32. */
 typedef struct weights_kernel {
     ls__kernel kernel; /* first */
     ls__cuda *cuda;
     ls__kernel *inner; /* cuDNN's */
     ls__op op;
-    gradient_roles roles;
+    ls__cudnn_roles roles;
     size_t dw_offset;
 } weights_kernel;
 
@@ -94,20 +65,20 @@ static ls_status weights_run(ls__kernel *kernel, void *const *buffers, void *wor
                              const ls__step *step)
 {
     weights_kernel *k = (weights_kernel *)kernel;
-    const gradient_roles r = k->roles;
-    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[r.dy];
+    const ls__cudnn_roles r = k->roles;
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[r.y];
     const bool is_half = x->dtype != LS_F32;
     void *inner[LS__MAX_OPERANDS] = { NULL };
-    for (int i = 0; i < k->op.n_operands; i++) inner[i] = i == r.db ? NULL : buffers[i];
-    if (is_half) inner[r.dw] = (unsigned char *)workspace + k->dw_offset;
+    for (int i = 0; i < k->op.n_operands; i++) inner[i] = i == r.b ? NULL : buffers[i];
+    if (is_half) inner[r.w] = (unsigned char *)workspace + k->dw_offset;
     LS_TRY(k->inner->run(k->inner, inner, workspace, step));
     int status = 0;
     if (is_half)
-        status = ls__cuda_cast(LS_F32, buffers[r.dw], x->dtype, inner[r.dw],
-                               ls_shape_count(&k->op.operands[r.dw].shape), k->cuda->stream);
-    if (status == 0 && is_present(&k->op, r.db))
-        status = ls__cuda_column_sums(dy, buffers[r.dy], pixels_of(dy), dy->shape.dims[3],
-                                      buffers[r.db], workspace, k->cuda->stream);
+        status = ls__cuda_cast(LS_F32, buffers[r.w], x->dtype, inner[r.w],
+                               ls_shape_element_count(&k->op.operands[r.w].shape), k->cuda->stream);
+    if (status == 0 && ls__cudnn_is_present(&k->op, r.b))
+        status = ls__cuda_column_sums(dy, buffers[r.y], pixels_of(dy), dy->shape.dims[3],
+                                      buffers[r.b], workspace, k->cuda->stream);
     return ls__cuda_check(k->cuda, status, ls__op_name(k->op.kind));
 }
 
@@ -120,16 +91,17 @@ static void weights_close(ls__kernel *kernel)
 
 static void size_workspace(weights_kernel *k)
 {
-    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[k->roles.dy],
-                      *dw = &k->op.operands[k->roles.dw];
+    const ls__operand *x = &k->op.operands[0], *dy = &k->op.operands[k->roles.y],
+                      *dw = &k->op.operands[k->roles.w];
     size_t bytes = k->inner->workspace_bytes;
-    if (is_present(&k->op, k->roles.db)) {
+    if (ls__cudnn_is_present(&k->op, k->roles.b)) {
         const size_t sums = ls__cuda_column_sums_workspace(dy, pixels_of(dy), dy->shape.dims[3]);
         if (bytes < sums) bytes = sums;
     }
-    k->dw_offset = (bytes + LS__CUDNN_ALIGNMENT - 1) / LS__CUDNN_ALIGNMENT * LS__CUDNN_ALIGNMENT;
+    k->dw_offset = ls__round_up(bytes, LS__CUDNN_ALIGNMENT);
     if (x->dtype != LS_F32)
-        bytes = k->dw_offset + (size_t)ls_shape_count(&dw->shape) * ls_dtype_bytes(x->dtype);
+        bytes =
+            k->dw_offset + (size_t)ls_shape_element_count(&dw->shape) * ls_dtype_bytes(x->dtype);
     k->kernel.workspace_bytes = bytes;
 }
 
@@ -138,18 +110,18 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
 {
     const ls__op cudnn_op = ls__cudnn_conv_of(op);
     const bool is_f32 = op->operands[0].dtype == LS_F32;
-    gradient_roles roles;
     if (!supports(op))
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED,
                         "%s: kernel '%s' computes f32 gradients only", ls__op_name(op->kind), name);
-    if (!is_weight_gradient(op, &roles) || (is_f32 && !is_present(op, roles.db)))
-        return open_cudnn(state, op, name, out);
+    const ls__cudnn_roles roles = ls__cudnn_roles_of(op->kind);
+    if (!ls__cudnn_is_weight_gradient(op) || (is_f32 && !ls__cudnn_is_present(op, roles.b)))
+        return ls__cudnn_kernel_open(state, op, name, out);
     weights_kernel *k = ls__zalloc(cuda->device.ctx, sizeof(*k));
     if (!k) return ls__fail_memory(cuda->device.ctx, name, sizeof(*k));
     k->cuda = cuda;
     k->op = *op;
     k->roles = roles;
-    const ls_status status = open_cudnn(state, &cudnn_op, name, &k->inner);
+    const ls_status status = ls__cudnn_kernel_open(state, &cudnn_op, name, &k->inner);
     if (status != LS_OK) {
         weights_close(&k->kernel);
         return status;

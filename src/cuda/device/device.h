@@ -21,7 +21,7 @@ typedef struct ls__cuda {
     ls__cuda_properties properties;
     ls__cuda_stream streams[LS__N_STREAMS];
     ls__cuda_stream stream; /* kernels are launched here: COMPUTE, or SIDE (launch_in) */
-    ls__cuda_event marks[LS__N_STREAMS]; /* recorded in a stream, so that another waits for it */
+    ls__cuda_event marks[LS__N_STREAMS]; /* recorded in a stream, and another waits for it */
     ls__cuda_event timer[2];             /* opened on first use */
     ls__step *device_step;               /* device memory: kernels read the current step here */
     ls__step step;                       /* the content of *device_step, if step_known */

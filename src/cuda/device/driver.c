@@ -42,52 +42,57 @@ static int taken(cudaError_t status)
     return status;
 }
 
-/* A function of the table that is one call of CUDA's. */
+/* X(name, parameters, call): the functions of the table that are one call of CUDA's. */
+#define FUNCTIONS(X)                                                                               \
+    X(count_devices, (int *count), cudaGetDeviceCount(count))                                      \
+    X(driver_version, (int *version), cudaDriverGetVersion(version))                               \
+    X(runtime_version, (int *version), cudaRuntimeGetVersion(version))                             \
+    X(set_device, (int device), cudaSetDevice(device))                                             \
+    X(allocate, (void **memory, size_t bytes), cudaMalloc(memory, bytes))                          \
+    X(release, (void *memory), cudaFree(memory))                                                   \
+    X(host_allocate, (void **memory, size_t bytes),                                                \
+      cudaHostAlloc(memory, bytes, cudaHostAllocDefault))                                          \
+    X(host_release, (void *memory), cudaFreeHost(memory))                                          \
+    X(memory_info, (size_t * free_bytes, size_t * all_bytes),                                      \
+      cudaMemGetInfo(free_bytes, all_bytes))                                                       \
+    X(stream_open, (ls__cuda_stream * stream),                                                     \
+      cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking))                    \
+    X(stream_close, (ls__cuda_stream stream), cudaStreamDestroy(stream))                           \
+    X(stream_wait, (ls__cuda_stream stream), cudaStreamSynchronize(stream))                        \
+    X(stream_wait_event, (ls__cuda_stream stream, ls__cuda_event event),                           \
+      cudaStreamWaitEvent(stream, event, 0))                                                       \
+    X(event_open, (ls__cuda_event * event),                                                        \
+      cudaEventCreateWithFlags((cudaEvent_t *)event,                                               \
+                               cudaEventDisableTiming | cudaEventBlockingSync))                    \
+    X(timer_open, (ls__cuda_event * event),                                                        \
+      cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventBlockingSync))                       \
+    X(event_close, (ls__cuda_event event), cudaEventDestroy(event))                                \
+    X(event_record, (ls__cuda_event event, ls__cuda_stream stream),                                \
+      cudaEventRecord(event, stream))                                                              \
+    X(event_wait, (ls__cuda_event event), cudaEventSynchronize(event))                             \
+    X(elapsed, (float *ms, ls__cuda_event from, ls__cuda_event to),                                \
+      cudaEventElapsedTime(ms, from, to))                                                          \
+    X(copy, (void *to, const void *from, size_t bytes, ls__cuda_stream stream),                    \
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream))                                 \
+    X(fill, (void *memory, int byte, size_t bytes, ls__cuda_stream stream),                        \
+      cudaMemsetAsync(memory, byte, bytes, stream))                                                \
+    X(capture_begin, (ls__cuda_stream stream),                                                     \
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))                            \
+    X(capture_end, (ls__cuda_stream stream, ls__cuda_graph * graph),                               \
+      cudaStreamEndCapture(stream, (cudaGraph_t *)graph))                                          \
+    X(graph_close, (ls__cuda_graph graph), cudaGraphDestroy(graph))                                \
+    X(replay_open, (ls__cuda_graph graph, ls__cuda_replay * replay),                               \
+      cudaGraphInstantiate((cudaGraphExec_t *)replay, graph, 0))                                   \
+    X(replay_launch, (ls__cuda_replay replay, ls__cuda_stream stream),                             \
+      cudaGraphLaunch(replay, stream))                                                             \
+    X(replay_close, (ls__cuda_replay replay), cudaGraphExecDestroy(replay))
+
 #define DEFINE(name, parameters, call)                                                             \
     static int name parameters                                                                     \
     {                                                                                              \
         return taken(call);                                                                        \
     }
-DEFINE(count_devices, (int *count), cudaGetDeviceCount(count))
-DEFINE(driver_version, (int *version), cudaDriverGetVersion(version))
-DEFINE(runtime_version, (int *version), cudaRuntimeGetVersion(version))
-DEFINE(set_device, (int device), cudaSetDevice(device))
-DEFINE(allocate, (void **memory, size_t bytes), cudaMalloc(memory, bytes))
-DEFINE(release, (void *memory), cudaFree(memory))
-DEFINE(host_allocate, (void **memory, size_t bytes),
-       cudaHostAlloc(memory, bytes, cudaHostAllocDefault))
-DEFINE(host_release, (void *memory), cudaFreeHost(memory))
-DEFINE(memory_info, (size_t * free_bytes, size_t *all_bytes), cudaMemGetInfo(free_bytes, all_bytes))
-DEFINE(stream_open, (ls__cuda_stream * stream),
-       cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking))
-DEFINE(stream_close, (ls__cuda_stream stream), cudaStreamDestroy(stream))
-DEFINE(stream_wait, (ls__cuda_stream stream), cudaStreamSynchronize(stream))
-DEFINE(stream_wait_event, (ls__cuda_stream stream, ls__cuda_event event),
-       cudaStreamWaitEvent(stream, event, 0))
-DEFINE(event_open, (ls__cuda_event * event),
-       cudaEventCreateWithFlags((cudaEvent_t *)event,
-                                cudaEventDisableTiming | cudaEventBlockingSync))
-DEFINE(timer_open, (ls__cuda_event * event),
-       cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventBlockingSync))
-DEFINE(event_close, (ls__cuda_event event), cudaEventDestroy(event))
-DEFINE(event_record, (ls__cuda_event event, ls__cuda_stream stream), cudaEventRecord(event, stream))
-DEFINE(event_wait, (ls__cuda_event event), cudaEventSynchronize(event))
-DEFINE(elapsed, (float *ms, ls__cuda_event from, ls__cuda_event to),
-       cudaEventElapsedTime(ms, from, to))
-DEFINE(copy, (void *to, const void *from, size_t bytes, ls__cuda_stream stream),
-       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream))
-DEFINE(fill, (void *memory, int byte, size_t bytes, ls__cuda_stream stream),
-       cudaMemsetAsync(memory, byte, bytes, stream))
-DEFINE(capture_begin, (ls__cuda_stream stream),
-       cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))
-DEFINE(capture_end, (ls__cuda_stream stream, ls__cuda_graph *graph),
-       cudaStreamEndCapture(stream, (cudaGraph_t *)graph))
-DEFINE(graph_close, (ls__cuda_graph graph), cudaGraphDestroy(graph))
-DEFINE(replay_open, (ls__cuda_graph graph, ls__cuda_replay *replay),
-       cudaGraphInstantiate((cudaGraphExec_t *)replay, graph, 0))
-DEFINE(replay_launch, (ls__cuda_replay replay, ls__cuda_stream stream),
-       cudaGraphLaunch(replay, stream))
-DEFINE(replay_close, (ls__cuda_replay replay), cudaGraphExecDestroy(replay))
+FUNCTIONS(DEFINE)
 #undef DEFINE
 
 /* The version is the first word of digits and dots in a line like
@@ -136,39 +141,12 @@ static void range_pop(void)
     (void)nvtxRangePop();
 }
 
-const ls__cuda_driver ls__cuda_driver_table = {
-    .error_text = error_text,
-    .is_sticky = is_sticky,
-    .drop_error = drop_error,
-    .count_devices = count_devices,
-    .driver_version = driver_version,
-    .runtime_version = runtime_version,
-    .driver_text = driver_text,
-    .properties = properties,
-    .set_device = set_device,
-    .allocate = allocate,
-    .release = release,
-    .host_allocate = host_allocate,
-    .host_release = host_release,
-    .memory_info = memory_info,
-    .stream_open = stream_open,
-    .stream_close = stream_close,
-    .stream_wait = stream_wait,
-    .stream_wait_event = stream_wait_event,
-    .event_open = event_open,
-    .timer_open = timer_open,
-    .event_close = event_close,
-    .event_record = event_record,
-    .event_wait = event_wait,
-    .elapsed = elapsed,
-    .copy = copy,
-    .fill = fill,
-    .capture_begin = capture_begin,
-    .capture_end = capture_end,
-    .graph_close = graph_close,
-    .replay_open = replay_open,
-    .replay_launch = replay_launch,
-    .replay_close = replay_close,
-    .range_push = range_push,
-    .range_pop = range_pop,
-};
+#define SLOT(name, parameters, call) .name = name,
+const ls__cuda_driver ls__cuda_driver_table = { .error_text = error_text,
+                                                .is_sticky = is_sticky,
+                                                .drop_error = drop_error,
+                                                .driver_text = driver_text,
+                                                .properties = properties,
+                                                .range_push = range_push,
+                                                .range_pop = range_pop,
+                                                FUNCTIONS(SLOT) };

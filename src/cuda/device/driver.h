@@ -24,7 +24,7 @@ typedef struct ls__cuda_driver {
      */
     const char *(*error_text)(int status);
     bool (*is_sticky)(int status);
-    /* Drops an error of a library's failed launch, which the next launch would report. */
+    /* Clears the error of a library's failed launch, which the next launch would report. */
     void (*drop_error)(void);
 
     int (*count_devices)(int *count);
@@ -48,7 +48,7 @@ typedef struct ls__cuda_driver {
     int (*stream_open)(ls__cuda_stream *stream); /* does not synchronize with the default stream */
     int (*stream_close)(ls__cuda_stream stream);
     int (*stream_wait)(ls__cuda_stream stream);
-    /* Work queued in the stream from now on waits for the last recorded state of the event. */
+    /* Work queued in the stream from now on waits for the last event_record of the event. */
     int (*stream_wait_event)(ls__cuda_stream stream, ls__cuda_event event);
 
     int (*event_open)(ls__cuda_event *event); /* without times */

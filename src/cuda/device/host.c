@@ -31,7 +31,7 @@ ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...)
 
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
 {
-    return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes asked", what, bytes);
+    return ls__fail(ctx, LS_ERR_MEMORY, "%s: out of memory, %zu bytes requested", what, bytes);
 }
 
 /* The table's log functions have no va_list variants. */

@@ -105,10 +105,10 @@ typedef struct function {
     void *loaded; /* the pointer that the function above calls through */
 } function;
 
-#define ENTRY(type, name, parameters, arguments) { #name, &name##_loaded },
-static const function cudnn_functions[] = { CUDNN_FUNCTIONS(ENTRY) };
-static const function cublaslt_functions[] = { CUBLASLT_FUNCTIONS(ENTRY) };
-#undef ENTRY
+#define ROW(type, name, parameters, arguments) { #name, &name##_loaded },
+static const function cudnn_functions[] = { CUDNN_FUNCTIONS(ROW) };
+static const function cublaslt_functions[] = { CUBLASLT_FUNCTIONS(ROW) };
+#undef ROW
 
 #define TEXT_OF(number)      TEXT_OF_VALUE(number)
 #define TEXT_OF_VALUE(value) #value

@@ -18,10 +18,9 @@ struct ls__f16 {
 /* The conversions of base/half.h. The GPU's instructions give the same bits, except that a NaN may
  * become another NaN. */
 #ifdef __CUDA_ARCH__
-static __device__ inline float ls__half_to_f32(ls__f16 value)
+static __device__ inline float ls__to_f32(ls__f16 value)
 {
     float f32;
-
     asm("cvt.f32.f16 %0, %1;" : "=f"(f32) : "h"(value.bits));
     return f32;
 }
@@ -40,7 +39,7 @@ static __device__ inline uint16_t ls__f32_to_half(float value, ls__f16)
     return bits;
 }
 #else
-static __device__ inline float ls__half_to_f32(ls__f16 value)
+static __device__ inline float ls__to_f32(ls__f16 value)
 {
     return ls__f16_to_f32(value.bits);
 }
@@ -66,24 +65,14 @@ static __device__ inline float ls__to_f32(ls__bf16 value)
     return ls__bf16_to_f32(value.bits);
 }
 
-static __device__ inline float ls__to_f32(ls__f16 value)
-{
-    return ls__half_to_f32(value);
-}
-
 static __device__ inline void ls__put(float *to, float value)
 {
     *to = value;
 }
 
-static __device__ inline void ls__put(ls__bf16 *to, float value)
+template <typename T> static __device__ inline void ls__put(T *to, float value)
 {
-    to->bits = ls__f32_to_half(value, ls__bf16());
-}
-
-static __device__ inline void ls__put(ls__f16 *to, float value)
-{
-    to->bits = ls__f32_to_half(value, ls__f16());
+    to->bits = ls__f32_to_half(value, T());
 }
 
 /* ---- Access to one element, or to a pack of n. `raw` is the type in memory ---- */
@@ -247,6 +236,18 @@ static inline int ls__with_access(const ls__operand *operand, int64_t channels, 
     return ls__with_type(operand, [=](auto type) {
         typedef decltype(type) T;
         return channels % ls__pack<T>::n == 0 ? f(ls__pack<T>()) : f(ls__single<T>());
+    });
+}
+
+/* f(access, I()) for kernels that number packs. I is int32_t, or int64_t where `count` elements
+ * have too many packs. A thread then processes one element, because that case is rare. */
+template <typename F>
+static inline int ls__with_index(const ls__operand *operand, int64_t channels, int64_t count, F f)
+{
+    return ls__with_access(operand, channels, [=](auto access) {
+        typedef decltype(access) A;
+        if (count / A::n <= LS__MAX_INT32_COUNT) return f(access, (int32_t)0);
+        return f(ls__single<typename A::stored>(), (int64_t)0);
     });
 }
 

@@ -23,13 +23,13 @@ typedef struct ls__columns {
     int64_t rows, channels, groups /* of channels */, chunks, chunk_rows;
 } ls__columns;
 
-/* The part of a thread: its first channel c, and its rows first, first + tile_rows, ... last.
- * It has no rows if last < first. */
+/* The region of a thread: its first channel c, and its rows first, first + tile_rows, ... last. It
+ * has no rows if last < first. */
 typedef struct ls__columns_span {
     int64_t c, first, last, chunk;
 } ls__columns_span;
 
-/* Few enough that adding the chunks takes no time. Enough for a large GPU: an H200 has 132
+/* So few chunks that adding them takes no time, and enough blocks for a large GPU: an H200 has 132
  * multiprocessors, which hold 4 to 8 blocks each. */
 enum { LS__MAX_CHUNKS = 1024 /* over all groups */, LS__MIN_ROWS_PER_THREAD = 4 };
 
@@ -79,7 +79,7 @@ static __device__ inline ls__columns_span ls__columns_span_of(ls__columns s, uns
 }
 
 /* The position in reverse order of blocks and rows. A pass over data that was just read or written
- * uses it, because the L2 cache holds the last part. */
+ * uses it, because the L2 cache holds the last rows. */
 template <typename A>
 static __device__ inline ls__columns_span ls__columns_span_from_end(ls__columns s)
 {
@@ -121,15 +121,13 @@ static __device__ inline void ls__columns_store(ls__columns s, ls__columns_span 
             ls__tree_sum<tile::tile_rows>(from, tile::across);
 }
 
-/* A channel's sum over all chunks, added by a block of LS__COLUMN_THREADS threads. Each gets it. */
+/* A channel's sum over all chunks, added by a block of LS__COLUMN_THREADS threads. */
 enum { LS__COLUMN_THREADS = 128 };
 static __device__ inline double ls__columns_total(ls__columns s, int which, int64_t c,
                                                   const float *sums, double *shared)
 {
-    const float *from = sums + (which * s.channels + c) * s.chunks;
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < s.chunks; i += LS__COLUMN_THREADS) sum += (double)from[i];
-    return ls__block_sum<double>(sum, shared);
+    return ls__block_total(sums + (which * s.channels + c) * s.chunks, s.chunks, LS__COLUMN_THREADS,
+                           shared);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* elementwise.cu: element-wise kernels. */
-#include "base/element.h"
+#include "base/activation.h"
 #include "base/philox.h"
 #include "cuda/kernels/access.h"
 #include "cuda/kernels/divide.h"
@@ -17,142 +17,68 @@ static rows rows_of(const ls__operand *operand)
     return r;
 }
 
-static int64_t count_of(const ls__operand *operand)
-{
-    const rows r = rows_of(operand);
-    return r.n * r.channels;
-}
-
 /* Blocks for kernels whose threads process packs. */
 template <typename T> static unsigned blocks_of(int64_t count)
 {
     return ls__blocks_for(count / ls__pack<T>::n);
 }
 
-/* y = f(x), F being a type without members. */
-template <typename F, typename T>
-static __global__ void unary_kernel(const T *x, T *y, int64_t count)
+/* One element of an op's result. RELU: of LS__OP_ADD. */
+template <ls__op_kind KIND, bool RELU> static __device__ float result_of(float a, float b)
 {
-    ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
-        typedef decltype(access) A;
-        float v[A::n];
-        ls__load<A>(x + i, v);
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++) v[j] = F::of(v[j]);
-        A::store(y + i, v);
-    });
+    switch (KIND) {
+#define UNARY_RESULTS(op, name)                                                                    \
+    case LS__OP_##op: return ls__##name(a);                                                        \
+    case LS__OP_##op##_BACKWARD: return ls__##name##_gradient(a, b);
+        LS__UNARY_LIST(UNARY_RESULTS)
+    case LS__OP_MUL: return a * b;
+    default: return RELU ? ls__relu(a + b) : a + b;
+    }
 }
 
-/* y = f(a, b) */
-template <typename F, typename T>
-static __global__ void binary_kernel(const T *a, const T *b, T *y, int64_t count)
+/* b is NULL for ops of one input. */
+template <ls__op_kind KIND, bool RELU, typename T>
+static __global__ void elementwise_kernel(const T *a, const T *b, T *y, int64_t count)
 {
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
-        float v[A::n], w[A::n];
+        float v[A::n], w[A::n] = {};
         ls__load<A>(a + i, v);
-        ls__load<A>(b + i, w);
+#define IS_KIND(op, name) KIND == LS__OP_##op ||
+        constexpr bool has_one_input = LS__UNARY_LIST(IS_KIND) false;
+        if (!has_one_input) ls__load<A>(b + i, w);
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) v[j] = F::of(v[j], w[j]);
+        for (int j = 0; j < A::n; j++) v[j] = result_of<KIND, RELU>(v[j], w[j]);
         A::store(y + i, v);
     });
 }
 
-/* Starts the kernel of F for the type of the first operand; the last one is the result. */
-template <typename F> static int unary(const ls__cuda_call *call)
-{
-    const ls__operand *x = &call->op->operands[0];
-    const int64_t count = count_of(x);
-    return ls__with_type(x, [=](auto type) {
-        typedef decltype(type) T;
-        return LS__LAUNCH((unary_kernel<F, T>), blocks_of<T>(count), LS__BLOCK, call->stream,
-                          (const T *)call->buffers[0], (T *)call->buffers[1], count);
-    });
-}
-
-template <typename F> static int binary(const ls__cuda_call *call)
+template <ls__op_kind KIND, bool RELU = false> static int elementwise(const ls__cuda_call *call)
 {
     const ls__operand *a = &call->op->operands[0];
-    const int64_t count = count_of(a);
+    const int64_t count = ls_shape_element_count(&a->shape);
+    void *const *b = call->buffers;
+    const bool is_binary = call->op->n_operands == 3;
     return ls__with_type(a, [=](auto type) {
         typedef decltype(type) T;
-        return LS__LAUNCH((binary_kernel<F, T>), blocks_of<T>(count), LS__BLOCK, call->stream,
-                          (const T *)call->buffers[0], (const T *)call->buffers[1],
-                          (T *)call->buffers[2], count);
+        return LS__LAUNCH((elementwise_kernel<KIND, RELU, T>), blocks_of<T>(count), LS__BLOCK,
+                          call->stream, (const T *)b[0], is_binary ? (const T *)b[1] : NULL,
+                          (T *)b[is_binary ? 2 : 1], count);
     });
 }
 
-struct relu {
-    static __device__ float of(float x)
-    {
-        return ls__relu(x);
-    }
-};
-struct relu_backward {
-    static __device__ float of(float y, float dy)
-    {
-        return y > 0 ? dy : 0;
-    }
-};
-struct sigmoid {
-    static __device__ float of(float x)
-    {
-        return ls__sigmoid(x);
-    }
-};
-struct sigmoid_backward {
-    static __device__ float of(float y, float dy)
-    {
-        return ls__sigmoid_gradient(y, dy);
-    }
-};
-struct add {
-    static __device__ float of(float a, float b)
-    {
-        return a + b;
-    }
-};
-struct add_relu {
-    static __device__ float of(float a, float b)
-    {
-        return ls__relu(a + b);
-    }
-};
-struct mul {
-    static __device__ float of(float a, float b)
-    {
-        return a * b;
-    }
-};
-
-int ls__cuda_relu(const ls__cuda_call *call)
+int ls__cuda_elementwise(const ls__cuda_call *call)
 {
-    return unary<relu>(call);
-}
-
-int ls__cuda_relu_backward(const ls__cuda_call *call)
-{
-    return binary<relu_backward>(call);
-}
-
-int ls__cuda_sigmoid(const ls__cuda_call *call)
-{
-    return unary<sigmoid>(call);
-}
-
-int ls__cuda_sigmoid_backward(const ls__cuda_call *call)
-{
-    return binary<sigmoid_backward>(call);
-}
-
-int ls__cuda_add(const ls__cuda_call *call)
-{
-    return call->op->u.add.relu ? binary<add_relu>(call) : binary<add>(call);
-}
-
-int ls__cuda_mul(const ls__cuda_call *call)
-{
-    return binary<mul>(call);
+    switch (call->op->kind) {
+#define LAUNCH_UNARY(op, name)                                                                     \
+    case LS__OP_##op: return elementwise<LS__OP_##op>(call);                                       \
+    case LS__OP_##op##_BACKWARD: return elementwise<LS__OP_##op##_BACKWARD>(call);
+        LS__UNARY_LIST(LAUNCH_UNARY)
+    case LS__OP_MUL: return elementwise<LS__OP_MUL>(call);
+    default:
+        return call->op->u.add.relu ? elementwise<LS__OP_ADD, true>(call)
+                                    : elementwise<LS__OP_ADD>(call);
+    }
 }
 
 typedef struct normalization {
@@ -160,7 +86,12 @@ typedef struct normalization {
 } normalization;
 
 enum { BYTES = 256 };
-static const unsigned NORMALIZE_BLOCKS = 2048;
+
+/* At most 2048 blocks, because each makes a table. */
+static unsigned normalize_blocks(unsigned blocks)
+{
+    return blocks < 2048 ? blocks : 2048;
+}
 
 /* One byte per element of a pack, in one load. */
 template <int N> struct __attribute__((aligned(N))) byte_pack {
@@ -196,19 +127,6 @@ static __global__ void normalize_kernel(const uint8_t *x, T *y, int64_t count, n
     });
 }
 
-template <int CHANNELS>
-static int normalize(const ls__cuda_call *call, int64_t count, normalization by)
-{
-    return ls__with_type(&call->op->operands[1], [=](auto type) {
-        typedef decltype(type) T;
-        const unsigned blocks = blocks_of<T>(count);
-        return LS__LAUNCH((normalize_kernel<T, CHANNELS>),
-                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
-                          call->stream, (const uint8_t *)call->buffers[0], (T *)call->buffers[1],
-                          count, by);
-    });
-}
-
 /* y has more channels than x, and zeros in them. Each thread writes a pixel. Its first pack holds
  * all of x's channels; with packs of one element each channel has its own. */
 template <typename A, int CHANNELS>
@@ -233,93 +151,41 @@ static __global__ void normalize_padded_kernel(const uint8_t *x, typename A::sto
     }
 }
 
-template <int CHANNELS>
-static int normalize_padded(const ls__cuda_call *call, rows y, normalization by)
+template <int CHANNELS> static int normalize(const ls__cuda_call *call, rows y, normalization by)
 {
-    return ls__with_access(&call->op->operands[1], y.channels, [=](auto access) {
+    const ls__operand *operand = &call->op->operands[1];
+    const uint8_t *x = (const uint8_t *)call->buffers[0];
+    if (y.channels == CHANNELS)
+        return ls__with_type(operand, [=](auto type) {
+            typedef decltype(type) T;
+            const int64_t count = y.n * CHANNELS;
+            return LS__LAUNCH((normalize_kernel<T, CHANNELS>),
+                              normalize_blocks(blocks_of<T>(count)), LS__BLOCK, call->stream, x,
+                              (T *)call->buffers[1], count, by);
+        });
+    return ls__with_access(operand, y.channels, [=](auto access) {
         typedef decltype(access) A;
-        const unsigned blocks = ls__blocks_for(y.n);
         return LS__LAUNCH((normalize_padded_kernel<A, CHANNELS>),
-                          blocks < NORMALIZE_BLOCKS ? blocks : NORMALIZE_BLOCKS, LS__BLOCK,
-                          call->stream, (const uint8_t *)call->buffers[0],
+                          normalize_blocks(ls__blocks_for(y.n)), LS__BLOCK, call->stream, x,
                           (typename A::stored *)call->buffers[1], y.n, y.channels / A::n, by);
     });
 }
 
-template <int CHANNELS>
-static int normalize_rows(const ls__cuda_call *call, rows x, normalization by)
-{
-    const rows y = rows_of(&call->op->operands[1]);
-    return y.channels > CHANNELS ? normalize_padded<CHANNELS>(call, y, by)
-                                 : normalize<CHANNELS>(call, x.n * CHANNELS, by);
-}
-
 int ls__cuda_normalize(const ls__cuda_call *call)
 {
-    const rows x = rows_of(&call->op->operands[0]);
+    const rows y = rows_of(&call->op->operands[1]);
     normalization by;
     memcpy(by.mean, call->op->u.normalize.mean, sizeof(by.mean));
     memcpy(by.std, call->op->u.normalize.std, sizeof(by.std));
-    switch (x.channels) {
-    case 1: return normalize_rows<1>(call, x, by);
-    case 2: return normalize_rows<2>(call, x, by);
-    case 3: return normalize_rows<3>(call, x, by);
-    default: return normalize_rows<4>(call, x, by);
+    switch (rows_of(&call->op->operands[0]).channels) {
+    case 1: return normalize<1>(call, y, by);
+    case 2: return normalize<2>(call, y, by);
+    case 3: return normalize<3>(call, y, by);
+    default: return normalize<4>(call, y, by);
     }
 }
 
-/* Channels beyond x's are 0, and channels beyond y's are dropped. Counts are in packs. */
-template <typename A, typename I>
-static __global__ void pad_channels_kernel(const typename A::stored *x, typename A::stored *y,
-                                           I count, I x_channels, ls__divisor<I> by_y_channels)
-{
-    LS__FOR_EACH_OF(I, i, count)
-    {
-        const I row = by_y_channels.quotient(i), c = i - row * by_y_channels.by;
-        const int64_t from = (int64_t)row * x_channels + c;
-        typename A::raw value = {};
-        if (c < x_channels) value = A::fetch(x + from * A::n);
-        A::store_raw(y + (int64_t)i * A::n, value);
-    }
-}
-
-static int pad_channels(const ls__cuda_call *call, rows x, rows y)
-{
-    const int64_t count = y.n * y.channels,
-                  larger = x.n * x.channels > count ? x.n * x.channels : count;
-    const auto start = [=](auto access, auto number) {
-        typedef decltype(access) A;
-        typedef decltype(number) I;
-        typedef typename A::stored T;
-        return LS__LAUNCH((pad_channels_kernel<A, I>), ls__blocks_for(count / A::n), LS__BLOCK,
-                          call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
-                          (I)(count / A::n), (I)(x.channels / A::n),
-                          ls__divisor<I>::of(y.channels / A::n));
-    };
-    return ls__with_type(&call->op->operands[0], [=](auto type) {
-        typedef ls__pack<decltype(type)> pack;
-        typedef ls__single<decltype(type)> single;
-        if (x.channels % pack::n == 0 && y.channels % pack::n == 0 &&
-            larger / pack::n <= LS__MAX_INT32_COUNT)
-            return start(pack(), (int32_t)0);
-        return larger <= LS__MAX_INT32_COUNT ? start(single(), (int32_t)0)
-                                             : start(single(), (int64_t)0);
-    });
-}
-
-int ls__cuda_pad_channels(const ls__cuda_call *call)
-{
-    return pad_channels(call, rows_of(&call->op->operands[0]), rows_of(&call->op->operands[1]));
-}
-
-/* A copy, because there is only one layout. */
-int ls__cuda_reorder(const ls__cuda_call *call)
-{
-    const rows x = rows_of(&call->op->operands[0]);
-    return pad_channels(call, x, x);
-}
-
-/* Packs of each row of y, from `to` on, are those of x from `from` on; x NULL: zeros. */
+/* Packs of each row of y, from `to` on, are those of x from `from` on, or 0 where x has none. */
 template <typename A, typename I>
 static __global__ void copy_channels_kernel(const typename A::stored *x, int64_t x_channels,
                                             int64_t from, typename A::stored *y, int64_t y_channels,
@@ -329,7 +195,8 @@ static __global__ void copy_channels_kernel(const typename A::stored *x, int64_t
     {
         const I row = by_channels.quotient(i), c = i - row * by_channels.by;
         typename A::raw value = {};
-        if (x) value = A::fetch(x + ((int64_t)row * x_channels + from + c) * A::n);
+        if (from + c < x_channels)
+            value = A::fetch(x + ((int64_t)row * x_channels + from + c) * A::n);
         A::store_raw(y + ((int64_t)row * y_channels + to + c) * A::n, value);
     }
 }
@@ -340,12 +207,15 @@ typedef struct channel_range {
     int64_t channels, first;
 } channel_range;
 
+/* Copies n channels of each row to y. Channels that x does not have are 0. */
 static int copy_channels(const ls__cuda_call *call, channel_range x, channel_range y, int64_t n)
 {
     const ls__operand *operand = &call->op->operands[0];
     const int64_t count = rows_of(operand).n * n;
     if (count == 0) return 0;
-    const auto start = [=](auto access, auto number) {
+    /* packs where all numbers of channels are multiples of a pack's elements, a power of two */
+    const int64_t common = x.channels | x.first | y.channels | y.first | n;
+    return ls__with_index(operand, common, count, [=](auto access, auto number) {
         typedef decltype(access) A;
         typedef decltype(number) I;
         typedef typename A::stored T;
@@ -353,17 +223,17 @@ static int copy_channels(const ls__cuda_call *call, channel_range x, channel_ran
                           call->stream, (const T *)x.memory, x.channels / A::n, x.first / A::n,
                           (T *)y.memory, y.channels / A::n, y.first / A::n, (I)(count / A::n),
                           ls__divisor<I>::of(n / A::n));
-    };
-    /* packs where all numbers of channels are multiples of a pack's elements, a power of two */
-    const int64_t common = x.channels | x.first | y.channels | y.first | n;
-    return ls__with_type(operand, [=](auto type) {
-        typedef ls__pack<decltype(type)> pack;
-        typedef ls__single<decltype(type)> single;
-        if (common % pack::n == 0 && count / pack::n <= LS__MAX_INT32_COUNT)
-            return start(pack(), (int32_t)0);
-        return count <= LS__MAX_INT32_COUNT ? start(single(), (int32_t)0)
-                                            : start(single(), (int64_t)0);
     });
+}
+
+/* y's channels are x's, or 0 where x has none. A reordering copies, because there is one layout. */
+int ls__cuda_copy_channels(const ls__cuda_call *call)
+{
+    const int64_t x = rows_of(&call->op->operands[0]).channels;
+    const int64_t y = rows_of(&call->op->operands[1]).channels;
+    const int64_t first = call->op->kind == LS__OP_CONCAT_BACKWARD ? call->op->u.concat.offset : 0;
+    return copy_channels(call, (channel_range){ call->buffers[0], x, first },
+                         (channel_range){ call->buffers[1], y, 0 }, y);
 }
 
 int ls__cuda_concat(const ls__cuda_call *call)
@@ -372,24 +242,17 @@ int ls__cuda_concat(const ls__cuda_call *call)
     const int64_t all = rows_of(&call->op->operands[2]).channels;
     const int64_t offset = call->op->u.concat.offset, end = offset + n;
     void *const rest = call->buffers[1], *const y = call->buffers[2];
+    const int64_t rest_channels = rest ? all : 0;
     int status = copy_channels(call, (channel_range){ call->buffers[0], n, 0 },
                                (channel_range){ y, all, offset }, n);
     if (rest == y) return status;
     if (status == 0)
-        status = copy_channels(call, (channel_range){ rest, all, 0 }, (channel_range){ y, all, 0 },
-                               offset);
+        status = copy_channels(call, (channel_range){ rest, rest_channels, 0 },
+                               (channel_range){ y, all, 0 }, offset);
     if (status == 0)
-        status = copy_channels(call, (channel_range){ rest, all, end },
+        status = copy_channels(call, (channel_range){ rest, rest_channels, end },
                                (channel_range){ y, all, end }, all - end);
     return status;
-}
-
-int ls__cuda_concat_backward(const ls__cuda_call *call)
-{
-    const int64_t n = rows_of(&call->op->operands[1]).channels;
-    const int64_t all = rows_of(&call->op->operands[0]).channels;
-    return copy_channels(call, (channel_range){ call->buffers[0], all, call->op->u.concat.offset },
-                         (channel_range){ call->buffers[1], n, 0 }, n);
 }
 
 template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
@@ -429,12 +292,52 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
     }
 }
 
+/* Units of whole images: a thread computes the draw of its elements' unit. `count` and the unit's
+ * size are in accesses. */
+template <typename A, typename I>
+static __global__ void dropout_units_kernel(const typename A::stored *x, typename A::stored *y,
+                                            I count, ls__divisor<I> by_unit, uint32_t layer,
+                                            float probability, float factor, const ls__step *step)
+{
+    ls_draw draw = { LS_RANDOM_DROPOUT, 0, 0, 0, 0, 0 };
+    draw.layer = layer;
+    draw.epoch = (uint32_t)step->epoch;
+    draw.step = (uint64_t)step->step;
+    const ls__philox_input input = ls__random_input(step->seed, &draw);
+    LS__FOR_EACH_OF(I, i, count)
+    {
+        const uint64_t unit = (uint64_t)by_unit.quotient(i);
+        uint32_t words[4];
+        ls__philox_sample(&input, unit / 4, words);
+        /* constant indices keep the words in registers */
+        const uint32_t low = unit & 1 ? words[1] : words[0], high = unit & 1 ? words[3] : words[2];
+        const bool kept = ls__word_uniform(unit & 2 ? high : low) >= probability;
+        float values[A::n];
+        ls__load<A>(x + (int64_t)i * A::n, values);
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) values[j] = kept ? values[j] * factor : 0;
+        A::store(y + (int64_t)i * A::n, values);
+    }
+}
+
 int ls__cuda_dropout(const ls__cuda_call *call)
 {
     const ls__operand *x = &call->op->operands[0];
-    const int64_t count = count_of(x);
+    const int64_t count = ls_shape_element_count(&x->shape);
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
+    if (call->op->u.dropout.unit != LS__DROPOUT_ELEMENT) {
+        const int64_t unit = ls__dropout_unit_elements(call->op);
+        return ls__with_index(x, unit, count, [=](auto access, auto number) {
+            typedef decltype(access) A;
+            typedef decltype(number) I;
+            typedef typename A::stored T;
+            return LS__LAUNCH((dropout_units_kernel<A, I>), ls__blocks_for(count / A::n), LS__BLOCK,
+                              call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
+                              (I)(count / A::n), ls__divisor<I>::of(unit / A::n),
+                              call->op->u.dropout.layer, probability, factor, call->step);
+        });
+    }
     return ls__with_type(x, [=](auto type) {
         typedef decltype(type) T;
         return LS__LAUNCH(dropout_kernel<T>, ls__blocks_for((count + 3) / 4), LS__BLOCK,
@@ -447,6 +350,6 @@ int ls__cuda_dropout(const ls__cuda_call *call)
 int ls__cuda_cast_op(const ls__cuda_call *call)
 {
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
-    return ls__cuda_cast(y->dtype, call->buffers[1], x->dtype, call->buffers[0], count_of(x),
-                         call->stream);
+    return ls__cuda_cast(y->dtype, call->buffers[1], x->dtype, call->buffers[0],
+                         ls_shape_element_count(&x->shape), call->stream);
 }

@@ -20,20 +20,46 @@ typedef struct ls__cuda_call {
     int64_t n_segments;
 } ls__cuda_call;
 
-/* elementwise.cu */
-int ls__cuda_relu(const ls__cuda_call *call);
-int ls__cuda_relu_backward(const ls__cuda_call *call);
-int ls__cuda_sigmoid(const ls__cuda_call *call);
-int ls__cuda_sigmoid_backward(const ls__cuda_call *call);
-int ls__cuda_add(const ls__cuda_call *call);
-int ls__cuda_mul(const ls__cuda_call *call);
-int ls__cuda_concat(const ls__cuda_call *call);
-int ls__cuda_concat_backward(const ls__cuda_call *call);
-int ls__cuda_normalize(const ls__cuda_call *call);
-int ls__cuda_pad_channels(const ls__cuda_call *call); /* and its backward */
-int ls__cuda_dropout(const ls__cuda_call *call);      /* and its backward */
-int ls__cuda_reorder(const ls__cuda_call *call);
-int ls__cuda_cast_op(const ls__cuda_call *call);
+typedef int ls__cuda_run_fn(const ls__cuda_call *call);
+typedef size_t ls__cuda_workspace_fn(const ls__op *op); /* the bytes that the op's run requires */
+
+/* elementwise.cu: copy_channels serves all ops that copy channels; dropout, its backward too. */
+ls__cuda_run_fn ls__cuda_elementwise, ls__cuda_copy_channels, ls__cuda_concat, ls__cuda_normalize,
+    ls__cuda_dropout, ls__cuda_cast_op;
+
+/* norm.cu */
+ls__cuda_run_fn ls__cuda_batch_norm, ls__cuda_batch_norm_eval, ls__cuda_batch_norm_backward,
+    ls__cuda_norm_finalize, ls__cuda_norm_apply, ls__cuda_norm_backward_apply;
+ls__cuda_workspace_fn ls__cuda_batch_norm_workspace;
+
+/* rows.cu */
+ls__cuda_run_fn ls__cuda_softmax, ls__cuda_group_norm, ls__cuda_group_norm_backward;
+ls__cuda_workspace_fn ls__cuda_group_norm_backward_workspace;
+
+/* pool.cu */
+ls__cuda_run_fn ls__cuda_max_pool, ls__cuda_max_pool_backward, ls__cuda_avg_pool,
+    ls__cuda_avg_pool_backward, ls__cuda_global_avg_pool;
+
+/* loss.cu */
+ls__cuda_run_fn ls__cuda_cross_entropy, ls__cuda_cross_entropy_backward, ls__cuda_top_k;
+ls__cuda_run_fn ls__cuda_soft_cross_entropy, ls__cuda_soft_cross_entropy_backward,
+    ls__cuda_binary_cross_entropy, ls__cuda_binary_cross_entropy_backward, ls__cuda_mse,
+    ls__cuda_mse_backward;
+ls__cuda_workspace_fn ls__cuda_loss_workspace;
+
+/* optimizer.cu */
+ls__cuda_run_fn ls__cuda_gradient_sum, ls__cuda_gradient_mean, ls__cuda_l2_norm, ls__cuda_sgd,
+    ls__cuda_adam, ls__cuda_rmsprop, ls__cuda_ema, ls__cuda_loss_scale, ls__cuda_loss_scale_update;
+ls__cuda_workspace_fn ls__cuda_l2_norm_workspace;
+
+/* direct.cu: convolutions and linear layers of any shape, one thread per result. For ops that the
+ * libraries do not support, and as their reference in tests. */
+ls__cuda_run_fn ls__cuda_direct, ls__cuda_direct_backward_data, ls__cuda_direct_backward_weights;
+ls__cuda_workspace_fn ls__cuda_direct_backward_weights_workspace;
+/* sums[columns], f32, of x [rows,columns], of the operand's type: a bias's gradient. */
+int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows, int64_t columns,
+                         void *sums, void *workspace, void *stream);
+size_t ls__cuda_column_sums_workspace(const ls__operand *operand, int64_t rows, int64_t columns);
 
 /* memory.cu */
 int ls__cuda_store_step(ls__step *on_device, const ls__step *step, void *stream);
@@ -44,57 +70,8 @@ int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__diges
                     void *stream);
 /* out[i] = *scalars[i] */
 int ls__cuda_gather(float *out, const float *const *scalars, int n, void *stream);
-
-/* norm.cu */
-int ls__cuda_batch_norm(const ls__cuda_call *call);
-int ls__cuda_batch_norm_eval(const ls__cuda_call *call);
-int ls__cuda_batch_norm_backward(const ls__cuda_call *call);
-size_t ls__cuda_batch_norm_workspace(const ls__op *op);
-int ls__cuda_norm_finalize(const ls__cuda_call *call);
-int ls__cuda_norm_apply(const ls__cuda_call *call);
-int ls__cuda_norm_backward_apply(const ls__cuda_call *call);
-
-/* pool.cu */
-int ls__cuda_max_pool(const ls__cuda_call *call);
-int ls__cuda_max_pool_backward(const ls__cuda_call *call);
-int ls__cuda_avg_pool(const ls__cuda_call *call);
-int ls__cuda_avg_pool_backward(const ls__cuda_call *call);
-int ls__cuda_global_avg_pool(const ls__cuda_call *call);
-int ls__cuda_global_avg_pool_backward(const ls__cuda_call *call);
-
-/* loss.cu */
-int ls__cuda_cross_entropy(const ls__cuda_call *call);
-int ls__cuda_cross_entropy_backward(const ls__cuda_call *call);
-int ls__cuda_top_k(const ls__cuda_call *call);
-size_t ls__cuda_loss_workspace(const ls__op *op);
-
-/* optimizer.cu */
-int ls__cuda_l2_norm(const ls__cuda_call *call);
-int ls__cuda_sgd(const ls__cuda_call *call);
-int ls__cuda_adam(const ls__cuda_call *call);
-int ls__cuda_loss_scale(const ls__cuda_call *call);
-int ls__cuda_loss_scale_update(const ls__cuda_call *call);
-size_t ls__cuda_l2_norm_workspace(const ls__op *op);
-
-/* memory.cu: does the module have code for this compute capability, not only PTX? */
+/* Does the module have code for this compute capability, not only PTX? */
 bool ls__cuda_has_code(int major, int minor);
-
-/* conv.cu: any kernel, stride, padding, dilation and groups, one thread per result. For ops that
- * the libraries do not support, and as their reference in tests. */
-int ls__cuda_conv(const ls__cuda_call *call);
-int ls__cuda_conv_backward_data(const ls__cuda_call *call);
-int ls__cuda_conv_backward_weights(const ls__cuda_call *call);
-size_t ls__cuda_conv_backward_weights_workspace(const ls__op *op);
-
-/* linear.cu: likewise. */
-int ls__cuda_linear(const ls__cuda_call *call);
-int ls__cuda_linear_backward_data(const ls__cuda_call *call);
-int ls__cuda_linear_backward_weights(const ls__cuda_call *call);
-size_t ls__cuda_linear_backward_weights_workspace(const ls__op *op);
-/* sums[columns], f32, of x [rows,columns], of the operand's type: a bias's gradient. */
-int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows, int64_t columns,
-                         void *sums, void *workspace, void *stream);
-size_t ls__cuda_column_sums_workspace(const ls__operand *operand, int64_t rows, int64_t columns);
 
 #ifdef __cplusplus
 }

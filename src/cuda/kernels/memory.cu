@@ -1,8 +1,8 @@
 /* memory.cu: the step's values, casts, digests, gathered scalars. */
 #include "cuda/kernels/access.h"
 
-/* The step is passed as the kernel's argument, which has left the host when the launch returns. A
- * copy from host memory that is not pinned may wait for the stream. */
+/* The step is passed as the kernel's argument, which the launch copies. A copy from host memory
+ * that is not pinned may wait for the stream. */
 static __global__ void store_step_kernel(ls__step *on_device, ls__step step)
 {
     *on_device = step;
@@ -182,9 +182,9 @@ static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, u
             for (int64_t j = 0; j < size % 8; j++) word |= (uint64_t)bytes[8 * i + j] << (8 * j);
         ls__digest_word(&own, word, offset / 8 + (uint64_t)i);
     }
-    for (int lane = 0; lane < 2; lane++) {
-        const digest_word all = ls__block_sum<digest_word>(own.lanes[lane], shared);
-        if (threadIdx.x == 0) atomicAdd((digest_word *)&sum->lanes[lane], all);
+    for (int i = 0; i < 2; i++) {
+        const digest_word all = ls__block_sum<digest_word>(own.words[i], shared);
+        if (threadIdx.x == 0) atomicAdd((digest_word *)&sum->words[i], all);
     }
 }
 

@@ -10,18 +10,11 @@
 #include "base/element.h"
 #include "cuda/kernels/columns.h"
 
-/* Rows that a thread loads at once in kernels that read little besides x. In place of a row outside
- * the thread's range, the current row is loaded again. */
-enum { ROWS = 4 };
-/* The same for backward: two where it reads x and one gradient. */
-#define BACKWARD_ROWS(masked) ((masked) ? 2 : 1)
-
 static ls__columns shape_of(const ls__op *op)
 {
     const ls_shape *x = &op->operands[0].shape;
-    int64_t rows = 1;
-    for (int i = 0; i + 1 < x->n_dims; i++) rows *= x->dims[i];
-    return ls__columns_of(&op->operands[0], rows, x->dims[x->n_dims - 1]);
+    const int64_t channels = x->dims[x->n_dims - 1];
+    return ls__columns_of(&op->operands[0], ls_shape_element_count(x) / channels, channels);
 }
 
 /* Two sums per channel and chunk, then two results per channel. */
@@ -31,23 +24,55 @@ size_t ls__cuda_batch_norm_workspace(const ls__op *op)
     return ls__columns_bytes(&s, 2) + 2 * (size_t)s.channels * sizeof(float);
 }
 
+/* The order of a thread's rows. */
+enum { DOWN = 1, UP = -1 };
+
+/* Loads a thread's rows, N at once: values = fetch(i), i being the index of the row's first element
+ * for the thread. Then use(values, i, inside) for each row, until it returns false. In place of a
+ * row outside the thread's range, the current row is loaded again, and `inside` is false. `use`
+ * converts the values before it tests `inside`, so that no load moves behind the branch. */
+template <typename A, int ORDER, int N, typename Fetch, typename Use>
+static __device__ inline void for_each_row(const ls__columns &s, const ls__columns_span &p,
+                                           Fetch fetch, Use use)
+{
+    enum { step = ORDER * (int)ls__tile<A>::tile_rows };
+    const auto is_inside = [&](int64_t row) { return ORDER > 0 ? row <= p.last : row >= p.first; };
+    for (int64_t row = ORDER > 0 ? p.first : p.last; is_inside(row); row += N * step) {
+        decltype(fetch(row)) values[N];
+        LS__UNROLL
+        for (int r = 0; r < N; r++)
+            values[r] =
+                fetch((is_inside(row + r * step) ? row + r * step : row) * s.channels + p.c);
+        LS__UNROLL
+        for (int r = 0; r < N; r++)
+            if (!use(values[r], (row + r * step) * s.channels + p.c, is_inside(row + r * step)))
+                break;
+    }
+}
+
+/* Elements of two operands. */
+template <typename A> struct raw_pair {
+    typename A::raw first, second;
+};
+
 /* ---- Forward ---- */
 
 template <typename A>
 static __global__ void statistics_kernel(ls__columns s, const typename A::stored *x, float *sums)
 {
-    enum { tile_rows = ls__tile<A>::tile_rows };
+    enum { tile_rows = ls__tile<A>::tile_rows, N = 4 };
     const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     float own[2][A::n] = {}, pivot[A::n] = {};
     if (p.first <= p.last) ls__load<A>(x + p.c, pivot);
-    for (int64_t row = p.first; row <= p.last; row += ROWS * tile_rows) {
-        typename A::raw raw[ROWS];
+    /* As for_each_row, which takes 10 registers more here, so that fewer blocks run at once. */
+    for (int64_t row = p.first; row <= p.last; row += N * tile_rows) {
+        typename A::raw raw[N];
         LS__UNROLL
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < N; r++)
             raw[r] = A::fetch(
                 x + (row + r * tile_rows <= p.last ? row + r * tile_rows : row) * s.channels + p.c);
         LS__UNROLL
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < N; r++) {
             float v[A::n];
             A::to_f32(raw[r], v);
             if (row + r * tile_rows > p.last) break;
@@ -101,31 +126,11 @@ static __device__ float normalized(float x, float mean, float factor, float shif
     return fmaf(x - mean, factor, shift);
 }
 
-/* Loads two operands' elements of the thread's rows from `row` on, in descending order. `second`
- * may be NULL. */
-template <typename A>
-static __device__ inline void fetch_upwards(const ls__columns &s, const ls__columns_span &p,
-                                            int64_t row, const typename A::stored *first,
-                                            const typename A::stored *second,
-                                            typename A::raw (&of_first)[ROWS / 2],
-                                            typename A::raw (&of_second)[ROWS / 2])
-{
-    enum { tile_rows = ls__tile<A>::tile_rows };
-    LS__UNROLL
-    for (int r = 0; r < ROWS / 2; r++) {
-        const int64_t i =
-            (row - r * tile_rows >= p.first ? row - r * tile_rows : row) * s.channels + p.c;
-        of_first[r] = A::fetch(first + i);
-        of_second[r] = second ? A::fetch(second + i) : of_first[r];
-    }
-}
-
 template <typename A>
 static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, const float *scale,
                                     const float *shift, const float *mean, const float *invstd,
                                     const typename A::stored *add, bool relu, typename A::stored *y)
 {
-    enum { tile_rows = ls__tile<A>::tile_rows };
     const ls__columns_span p = ls__columns_span_from_end<A>(s);
     if (p.last < p.first) return;
     float center[A::n], factor[A::n], offset[A::n];
@@ -136,24 +141,27 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
     ls__load_channels<A::n>(shift + p.c, offset);
     LS__UNROLL
     for (int j = 0; j < A::n; j++) factor[j] *= by[j];
-    for (int64_t row = p.last; row >= p.first; row -= ROWS / 2 * tile_rows) {
-        typename A::raw raw[ROWS / 2], raw_add[ROWS / 2];
-        fetch_upwards<A>(s, p, row, x, add, raw, raw_add);
-        LS__UNROLL
-        for (int r = 0; r < ROWS / 2; r++) {
+    for_each_row<A, UP, 2>(
+        s, p,
+        [=](int64_t i) {
+            raw_pair<A> raw = { A::fetch(x + i), {} };
+            raw.second = add ? A::fetch(add + i) : raw.first;
+            return raw;
+        },
+        [&](const raw_pair<A> &raw, int64_t i, bool inside) {
             float v[A::n], a[A::n];
-            A::to_f32(raw[r], v);
-            A::to_f32(raw_add[r], a);
-            if (row - r * tile_rows < p.first) break;
+            A::to_f32(raw.first, v);
+            A::to_f32(raw.second, a);
+            if (!inside) return false;
             LS__UNROLL
             for (int j = 0; j < A::n; j++) {
                 v[j] = normalized(v[j], center[j], factor[j], offset[j]);
                 if (add) v[j] += a[j];
                 if (relu) v[j] = ls__relu(v[j]);
             }
-            A::store(y + (row - r * tile_rows) * s.channels + p.c, v);
-        }
-    }
+            A::store(y + i, v);
+            return true;
+        });
 }
 
 /* `scale` is an operand's index; shift is the next operand. */
@@ -173,14 +181,8 @@ static int apply(const ls__cuda_call *call, ls__columns s, int scale, const floa
 static statistics statistics_of(const ls__cuda_call *call, int running_mean, int mean)
 {
     void *const *b = call->buffers;
-    statistics out;
-    out.running_mean = (float *)b[running_mean];
-    out.running_var = (float *)b[running_mean + 1];
-    out.mean = (float *)b[mean];
-    out.invstd = (float *)b[mean + 1];
-    out.epsilon = call->op->u.norm.epsilon;
-    out.momentum = call->op->u.norm.momentum;
-    return out;
+    return { (float *)b[running_mean], (float *)b[running_mean + 1], (float *)b[mean],
+             (float *)b[mean + 1],     call->op->u.norm.epsilon,     call->op->u.norm.momentum };
 }
 
 int ls__cuda_batch_norm(const ls__cuda_call *call)
@@ -284,12 +286,14 @@ template <int N, bool MASKED> struct backward_channels {
 template <typename A, bool MASKED> struct backward_raw {
     typename A::raw x, first, second, y;
 
-    __device__ void fetch(const backward_operands<typename A::stored> &o, int64_t i)
+    static __device__ backward_raw fetch(const backward_operands<typename A::stored> &o, int64_t i)
     {
-        x = A::fetch(o.x + i);
-        first = A::fetch(o.dy1 + i);
-        second = o.dy2 ? A::fetch(o.dy2 + i) : first;
-        y = !MASKED && o.relu ? A::fetch(o.y + i) : first;
+        backward_raw raw;
+        raw.x = A::fetch(o.x + i);
+        raw.first = A::fetch(o.dy1 + i);
+        raw.second = o.dy2 ? A::fetch(o.dy2 + i) : raw.first;
+        raw.y = !MASKED && o.relu ? A::fetch(o.y + i) : raw.first;
+        return raw;
     }
 
     /* The mask is y > 0 of the stored y: a positive value may have been rounded to 0. */
@@ -313,34 +317,37 @@ template <typename A, bool MASKED> struct backward_raw {
     }
 };
 
+/* Rows that a thread loads at once: two where it reads x and one gradient. */
+template <typename A, bool MASKED, int ORDER, typename Use>
+static __device__ inline void for_each_gradient(const ls__columns &s, const ls__columns_span &p,
+                                                const backward_operands<typename A::stored> &o,
+                                                const backward_channels<A::n, MASKED> &of, Use use)
+{
+    for_each_row<A, ORDER, MASKED ? 2 : 1>(
+        s, p, [&](int64_t i) { return backward_raw<A, MASKED>::fetch(o, i); },
+        [&](const backward_raw<A, MASKED> &raw, int64_t i, bool inside) {
+            float x[A::n], dy[A::n];
+            raw.gradient(o, of, x, dy);
+            if (inside) use(x, dy, i);
+            return inside;
+        });
+}
+
 template <typename A, bool MASKED>
 static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                             float *sums)
 {
-    enum { tile_rows = ls__tile<A>::tile_rows, rows = BACKWARD_ROWS(MASKED) };
     const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     const backward_channels<A::n, MASKED> of(o, p.c < s.channels ? p.c : 0);
     float own[2][A::n] = {};
-    for (int64_t row = p.first; row <= p.last; row += rows * tile_rows) {
-        backward_raw<A, MASKED> raw[rows];
+    for_each_gradient<A, MASKED, DOWN>(s, p, o, of, [&](const float *x, float *dy, int64_t i) {
         LS__UNROLL
-        for (int r = 0; r < rows; r++)
-            raw[r].fetch(
-                o, (row + r * tile_rows <= p.last ? row + r * tile_rows : row) * s.channels + p.c);
-        LS__UNROLL
-        for (int r = 0; r < rows; r++) {
-            const int64_t i = (row + r * tile_rows) * s.channels + p.c;
-            float x[A::n], dy[A::n];
-            raw[r].gradient(o, of, x, dy);
-            if (row + r * tile_rows > p.last) break;
-            LS__UNROLL
-            for (int j = 0; j < A::n; j++) {
-                own[0][j] += dy[j];
-                own[1][j] = fmaf(dy[j], (x[j] - of.center[j]) * of.invstd[j], own[1][j]);
-            }
-            if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
+        for (int j = 0; j < A::n; j++) {
+            own[0][j] += dy[j];
+            own[1][j] = fmaf(dy[j], (x[j] - of.center[j]) * of.invstd[j], own[1][j]);
         }
-    }
+        if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
+    });
     ls__columns_store<A, 2>(s, p, own, sums);
 }
 
@@ -362,121 +369,92 @@ template <typename A, bool MASKED>
 static __global__ void backward_apply_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                              const float *means)
 {
-    enum { tile_rows = ls__tile<A>::tile_rows, rows = BACKWARD_ROWS(MASKED) };
     const ls__columns_span p = ls__columns_span_from_end<A>(s);
     if (p.last < p.first) return;
     const backward_channels<A::n, MASKED> of(o, p.c);
     float shift_mean[A::n], scale_mean[A::n];
     ls__load_channels<A::n>(means + p.c, shift_mean);
     ls__load_channels<A::n>(means + s.channels + p.c, scale_mean);
-    for (int64_t row = p.last; row >= p.first; row -= rows * tile_rows) {
-        backward_raw<A, MASKED> raw[rows];
+    for_each_gradient<A, MASKED, UP>(s, p, o, of, [&](const float *x, float *dy, int64_t i) {
         LS__UNROLL
-        for (int r = 0; r < rows; r++)
-            raw[r].fetch(
-                o, (row - r * tile_rows >= p.first ? row - r * tile_rows : row) * s.channels + p.c);
-        LS__UNROLL
-        for (int r = 0; r < rows; r++) {
-            float x[A::n], dy[A::n];
-            raw[r].gradient(o, of, x, dy);
-            if (row - r * tile_rows < p.first) break;
-            LS__UNROLL
-            for (int j = 0; j < A::n; j++) {
-                const float normal = (x[j] - of.center[j]) * of.invstd[j];
-                dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
-            }
-            /* which may be dy1's or dy2's memory */
-            A::store(o.dx + (row - r * tile_rows) * s.channels + p.c, dy);
+        for (int j = 0; j < A::n; j++) {
+            const float normal = (x[j] - of.center[j]) * of.invstd[j];
+            dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
         }
-    }
+        A::store(o.dx + i, dy); /* which may be dy1's or dy2's memory */
+    });
 }
 
-/* The sums and dadd; then the results of the sums. */
+/* The sums and dadd, then the results of the sums, then dx. */
 template <typename A, bool MASKED>
-static int backward_sums(const ls__cuda_call *call, ls__columns s,
-                         const backward_operands<typename A::stored> &o, float *sums, float *means)
+static int backward(const ls__cuda_call *call, ls__columns s,
+                    backward_operands<typename A::stored> o)
 {
     void *const *b = call->buffers;
-    const int status = LS__LAUNCH((backward_sums_kernel<A, MASKED>), ls__columns_blocks(&s),
-                                  LS__BLOCK, call->stream, s, o, sums);
-    if (status != 0) return status;
-    return LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
-                      call->stream, s, (const float *)sums, (float *)b[9], (float *)b[10], means);
-}
-
-template <typename A, bool MASKED>
-static int backward_apply(const ls__cuda_call *call, ls__columns s,
-                          const backward_operands<typename A::stored> &o, const float *means)
-{
-    return LS__LAUNCH((backward_apply_kernel<A, MASKED>), ls__columns_blocks(&s), LS__BLOCK,
-                      call->stream, s, o, means);
-}
-
-template <typename A> static int backward(const ls__cuda_call *call, ls__columns s)
-{
-    typedef typename A::stored T;
-    void *const *b = call->buffers;
-    backward_operands<T> o;
-    o.x = (const T *)b[0];
-    o.y = (const T *)b[1];
-    o.dy1 = (const T *)b[2];
-    o.dy2 = (const T *)b[3];
-    o.scale = (const float *)b[4];
-    o.mean = (const float *)b[5];
-    o.invstd = (const float *)b[6];
-    o.shift = (const float *)b[7];
-    o.dx = (T *)b[8];
-    o.dadd = (T *)b[11];
-    o.relu = call->op->u.norm.relu;
+    const unsigned blocks = ls__columns_blocks(&s);
     float *sums = (float *)call->workspace, *means = sums + 2 * s.chunks * s.channels;
-    const bool masked = o.relu && o.shift;
-    const int status = masked ? backward_sums<A, true>(call, s, o, sums, means)
-                              : backward_sums<A, false>(call, s, o, sums, means);
+    int status =
+        LS__LAUNCH((backward_sums_kernel<A, MASKED>), blocks, LS__BLOCK, call->stream, s, o, sums);
+    if (status == 0)
+        status =
+            LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
+                       call->stream, s, (const float *)sums, (float *)b[9], (float *)b[10], means);
     if (status != 0) return status;
-    if (masked && !o.dadd) return backward_apply<A, true>(call, s, o, means);
-    if (o.dadd) { /* it holds dy1 + dy2 after the ReLU */
-        o.dy1 = o.dadd;
-        o.dy2 = NULL;
-        o.relu = false;
-    }
-    return backward_apply<A, false>(call, s, o, means);
+    if (!o.dadd)
+        return LS__LAUNCH((backward_apply_kernel<A, MASKED>), blocks, LS__BLOCK, call->stream, s, o,
+                          (const float *)means);
+    o.dy1 = o.dadd; /* dy1 + dy2 after the ReLU */
+    o.dy2 = NULL;
+    o.relu = false;
+    return LS__LAUNCH((backward_apply_kernel<A, false>), blocks, LS__BLOCK, call->stream, s, o,
+                      (const float *)means);
 }
 
 int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
 {
     const ls__columns s = shape_of(call->op);
-    return ls__with_access(&call->op->operands[0], s.channels,
-                           [=](auto access) { return backward<decltype(access)>(call, s); });
+    void *const *b = call->buffers;
+    return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        const backward_operands<T> o = {
+            (const T *)b[0],     (const T *)b[1],     (const T *)b[2],      (const T *)b[3],
+            (const float *)b[4], (const float *)b[5], (const float *)b[6],  (const float *)b[7],
+            (T *)b[8],           (T *)b[11],          call->op->u.norm.relu
+        };
+        return o.relu && o.shift ? backward<A, true>(call, s, o) : backward<A, false>(call, s, o);
+    });
 }
 
+/* dx = p dz + q x + r */
 template <typename A>
-static __global__ void factors_apply_kernel(ls__columns s, const typename A::stored *dz,
-                                            const typename A::stored *x, const float *p,
-                                            const float *q, const float *r, typename A::stored *dx)
+static __global__ void norm_backward_apply_kernel(ls__columns s, const typename A::stored *dz,
+                                                  const typename A::stored *x, const float *p,
+                                                  const float *q, const float *r,
+                                                  typename A::stored *dx)
 {
-    enum { tile_rows = ls__tile<A>::tile_rows };
     const ls__columns_span at = ls__columns_span_from_end<A>(s);
     if (at.last < at.first) return;
     float by_dz[A::n], by_x[A::n], offset[A::n];
     ls__load_channels<A::n>(p + at.c, by_dz);
     ls__load_channels<A::n>(q + at.c, by_x);
     ls__load_channels<A::n>(r + at.c, offset);
-    for (int64_t row = at.last; row >= at.first; row -= ROWS / 2 * tile_rows) {
-        typename A::raw raw_x[ROWS / 2], raw_dz[ROWS / 2];
-        fetch_upwards<A>(s, at, row, x, dz, raw_x, raw_dz);
-        LS__UNROLL
-        for (int k = 0; k < ROWS / 2; k++) {
+    for_each_row<A, UP, 2>(
+        s, at,
+        [=](int64_t i) {
+            return raw_pair<A>{ A::fetch(x + i), A::fetch(dz + i) };
+        },
+        [&](const raw_pair<A> &raw, int64_t i, bool inside) {
             float own[A::n], gradient[A::n];
-            A::to_f32(raw_x[k], own);
-            A::to_f32(raw_dz[k], gradient);
-            if (row - k * tile_rows < at.first) break;
+            A::to_f32(raw.first, own);
+            A::to_f32(raw.second, gradient);
+            if (!inside) return false;
             LS__UNROLL
             for (int j = 0; j < A::n; j++)
                 gradient[j] = fmaf(by_dz[j], gradient[j], fmaf(by_x[j], own[j], offset[j]));
-            /* which may be dz's memory */
-            A::store(dx + (row - k * tile_rows) * s.channels + at.c, gradient);
-        }
-    }
+            A::store(dx + i, gradient); /* which may be dz's memory */
+            return true;
+        });
 }
 
 int ls__cuda_norm_backward_apply(const ls__cuda_call *call)
@@ -486,8 +464,8 @@ int ls__cuda_norm_backward_apply(const ls__cuda_call *call)
     return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
-        return LS__LAUNCH(factors_apply_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, call->stream,
-                          s, (const T *)b[0], (const T *)b[1], (const float *)b[2],
+        return LS__LAUNCH(norm_backward_apply_kernel<A>, ls__columns_blocks(&s), LS__BLOCK,
+                          call->stream, s, (const T *)b[0], (const T *)b[1], (const float *)b[2],
                           (const float *)b[3], (const float *)b[4], (T *)b[5]);
     });
 }

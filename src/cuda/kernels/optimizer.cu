@@ -1,5 +1,5 @@
-/* optimizer.cu: gradient norm, SGD and Adam, each in one pass over the parameter block; loss
- * scaling. */
+/* optimizer.cu: gradient accumulation and norm, SGD, Adam and RMSprop, each in one pass over the
+ * parameter block; loss scaling. */
 #include "base/element.h"
 #include "cuda/kernels/access.h"
 
@@ -29,6 +29,7 @@ struct segment_cursor {
         now.offset = INT64_MAX;
         now.count = 0;
         now.weight_decay = 0;
+        now.lr_scale = 1;
         if (at < n) now = segments[at];
     }
 
@@ -51,9 +52,7 @@ struct segment_cursor {
 
 static int64_t count_of(const ls__op *op)
 {
-    int64_t count = 1;
-    for (int i = 0; i < op->operands[0].shape.n_dims; i++) count *= op->operands[0].shape.dims[i];
-    return count;
+    return ls_shape_element_count(&op->operands[0].shape);
 }
 
 enum { BLOCK_ELEMENTS = 16 * LS__BLOCK };
@@ -64,7 +63,7 @@ static int64_t blocks_of(const ls__op *op)
     return blocks > 0 ? blocks : 1;
 }
 
-/* f(access, i, weight decay) for the elements in segments, by packs where a pack is in one
+/* f(access, i, segment) for the elements in segments, by packs where a pack is in one
  * segment. */
 template <typename F>
 static __device__ void for_each_in_segments(const ls__segment *segments, int64_t n_segments,
@@ -77,13 +76,47 @@ static __device__ void for_each_in_segments(const ls__segment *segments, int64_t
     LS__ROLLED
     for (; i < end; i += 4 * LS__BLOCK) {
         if (segment.is_pack_in(i)) {
-            f(ls__pack<float>(), i, segment.now.weight_decay);
+            f(ls__pack<float>(), i, segment.now);
             continue;
         }
         LS__ROLLED
         for (int64_t single = i; single < i + 4 && single < end; single++)
-            if (segment.is_in(single)) f(ls__single<float>(), single, segment.now.weight_decay);
+            if (segment.is_in(single)) f(ls__single<float>(), single, segment.now);
     }
+}
+
+/* ---- Gradient accumulation ---- */
+
+static __global__ void gradient_sum_kernel(const float *gradient, float *sum, int64_t count,
+                                           const ls__step *step)
+{
+    const int64_t accumulated = step->accumulated;
+    LS__FOR_EACH(i, count) sum[i] = ls__gradient_sum(accumulated, sum[i], gradient[i]);
+}
+
+int ls__cuda_gradient_sum(const ls__cuda_call *call)
+{
+    const int64_t count = count_of(call->op);
+    return LS__LAUNCH(gradient_sum_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (const float *)call->buffers[0], (float *)call->buffers[1], count,
+                      call->step);
+}
+
+static __global__ void gradient_mean_kernel(float *gradient, const float *sum, int64_t count,
+                                            const ls__step *step)
+{
+    const int64_t accumulated = step->accumulated;
+    const float n = (float)(accumulated + 1);
+    LS__FOR_EACH(i, count)
+    gradient[i] = ls__gradient_sum(accumulated, sum[i], gradient[i]) / n;
+}
+
+int ls__cuda_gradient_mean(const ls__cuda_call *call)
+{
+    const int64_t count = count_of(call->op);
+    return LS__LAUNCH(gradient_mean_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (float *)call->buffers[0], (const float *)call->buffers[1], count,
+                      call->step);
 }
 
 /* ---- L2 norm: sums of squares per block, which one block then adds ---- */
@@ -103,18 +136,17 @@ static __global__ void squares_kernel(const float *x, int64_t count, const ls__s
     segment_cursor segment(segments, n_segments, begin + threadIdx.x);
     for (int64_t i = begin + threadIdx.x; i < end; i += LS__BLOCK)
         if (segment.is_in(i)) sum += (double)x[i] * (double)x[i];
-    sum = ls__block_sum<double>(sum, shared);
+    sum = ls__block_sum(sum, shared);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-static __global__ void norm_kernel(const double *sums, int64_t n, const float *scaler, float *norm)
+static __global__ void norm_kernel(const double *sums, int64_t n, const float *grad_scaler,
+                                   float *norm)
 {
     __shared__ double shared[LS__BLOCK];
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < n; i += LS__BLOCK) sum += sums[i];
-    sum = ls__block_sum<double>(sum, shared);
+    const double sum = ls__block_total(sums, n, LS__BLOCK, shared);
     if (threadIdx.x == 0)
-        *norm = (float)(sqrt(sum) / (scaler ? (double)scaler[LS__LOSS_SCALE_SCALE] : 1));
+        *norm = (float)(sqrt(sum) / (grad_scaler ? (double)grad_scaler[LS__LOSS_SCALE_SCALE] : 1));
 }
 
 int ls__cuda_l2_norm(const ls__cuda_call *call)
@@ -129,30 +161,49 @@ int ls__cuda_l2_norm(const ls__cuda_call *call)
                       (const float *)call->buffers[1], (float *)call->buffers[2]);
 }
 
+/* The settings of clipping. */
+struct clip_settings {
+    float norm, value;
+};
+
+static clip_settings clip_settings_of(const ls__op *op)
+{
+    return { op->u.block.clip_norm, op->u.block.clip_value };
+}
+
+static __device__ ls__clipping clipping_of(clip_settings clip, const float *norm,
+                                           const float *grad_scaler)
+{
+    return ls__clipping_of(norm, clip.norm, clip.value, grad_scaler);
+}
+
 /* ---- SGD ---- */
 
 static __global__ void sgd_kernel(float *parameter, const float *gradient, float *momentum,
-                                  const float *norm, const float *scaler, float clip,
+                                  const float *norm, const float *grad_scaler, clip_settings clip,
                                   ls__sgd_numbers s, int64_t count, const ls__segment *segments,
                                   int64_t n_segments, const ls__step *step)
 {
-    if (ls__skips_update(norm, scaler)) return;
-    s.factor = ls__gradient_factor(norm, clip, scaler);
+    if (ls__skips_update(norm, grad_scaler)) return;
+    s.clipping = clipping_of(clip, norm, grad_scaler);
     s.lr = (float)step->lr;
-    s.first = ls__updates_done(step->optimizer_step, scaler) == 0;
-    for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
-        typedef decltype(access) A;
-        float p[A::n], g[A::n], m[A::n] = {};
-        ls__load<A>(parameter + i, p);
-        ls__load<A>(gradient + i, g);
-        if (momentum) ls__load<A>(momentum + i, m);
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++)
-            p[j] = momentum ? ls__sgd_element(&s, decay, g[j], p[j], &m[j])
-                            : ls__sgd_element(&s, decay, g[j], p[j], NULL);
-        A::store(parameter + i, p);
-        if (momentum) A::store(momentum + i, m);
-    });
+    s.first = ls__updates_done(step->optimizer_step, grad_scaler) == 0;
+    for_each_in_segments(
+        segments, n_segments, count, [=](auto access, int64_t i, const ls__segment &segment) {
+            typedef decltype(access) A;
+            ls__sgd_numbers scaled = s;
+            scaled.lr *= segment.lr_scale;
+            float p[A::n], g[A::n], m[A::n] = {};
+            ls__load<A>(parameter + i, p);
+            ls__load<A>(gradient + i, g);
+            if (momentum) ls__load<A>(momentum + i, m);
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++)
+                p[j] = momentum ? ls__sgd_element(&scaled, segment.weight_decay, g[j], p[j], &m[j])
+                                : ls__sgd_element(&scaled, segment.weight_decay, g[j], p[j], NULL);
+            A::store(parameter + i, p);
+            if (momentum) A::store(momentum + i, m);
+        });
 }
 
 int ls__cuda_sgd(const ls__cuda_call *call)
@@ -166,48 +217,52 @@ int ls__cuda_sgd(const ls__cuda_call *call)
     s.nesterov = op->u.sgd.nesterov;
     return LS__LAUNCH(sgd_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
                       (const float *)b[1], (float *)b[2], (const float *)b[3], (const float *)b[4],
-                      op->u.sgd.clip_norm, s, count_of(op), call->segments, call->n_segments,
+                      clip_settings_of(op), s, count_of(op), call->segments, call->n_segments,
                       call->step);
 }
 
 /* ---- Adam ---- */
 
 typedef struct adam_settings {
-    float beta1, beta2, epsilon, clip;
+    float beta1, beta2, epsilon;
     bool decoupled;
+    clip_settings clip;
 } adam_settings;
 
 static __global__ void adam_kernel(float *parameter, const float *gradient, float *exp_avg,
-                                   float *exp_avg_sq, const float *norm, const float *scaler,
+                                   float *exp_avg_sq, const float *norm, const float *grad_scaler,
                                    adam_settings settings, int64_t count,
                                    const ls__segment *segments, int64_t n_segments,
                                    const ls__step *step)
 {
     __shared__ ls__adam_numbers shared;
-    if (ls__skips_update(norm, scaler)) return; /* the same for all threads */
+    if (ls__skips_update(norm, grad_scaler)) return; /* the same for all threads */
     if (threadIdx.x == 0)
         shared = ls__adam_numbers_of(settings.beta1, settings.beta2, settings.epsilon, step->lr,
-                                     ls__updates_done(step->optimizer_step, scaler) + 1,
-                                     ls__gradient_factor(norm, settings.clip, scaler));
+                                     ls__updates_done(step->optimizer_step, grad_scaler) + 1,
+                                     clipping_of(settings.clip, norm, grad_scaler));
     __syncthreads();
     const ls__adam_numbers s = shared;
-    for_each_in_segments(segments, n_segments, count, [=](auto access, int64_t i, float decay) {
-        typedef decltype(access) A;
-        ls__decay_kind kind = LS__NO_DECAY;
-        if (decay != 0) kind = settings.decoupled ? LS__DECOUPLED_DECAY : LS__L2_DECAY;
-        if (kind == LS__DECOUPLED_DECAY) decay = (float)(s.lr * (double)decay);
-        float p[A::n], g[A::n], m[A::n], v[A::n];
-        ls__load<A>(parameter + i, p);
-        ls__load<A>(gradient + i, g);
-        ls__load<A>(exp_avg + i, m);
-        ls__load<A>(exp_avg_sq + i, v);
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++)
-            p[j] = ls__adam_element(&s, kind, decay, g[j], p[j], &m[j], &v[j]);
-        A::store(parameter + i, p);
-        A::store(exp_avg + i, m);
-        A::store(exp_avg_sq + i, v);
-    });
+    for_each_in_segments(
+        segments, n_segments, count, [=](auto access, int64_t i, const ls__segment &segment) {
+            typedef decltype(access) A;
+            const ls__adam_numbers scaled = ls__adam_scaled(&s, segment.lr_scale);
+            float decay = segment.weight_decay;
+            ls__decay_kind kind = LS__NO_DECAY;
+            if (decay != 0) kind = settings.decoupled ? LS__DECOUPLED_DECAY : LS__L2_DECAY;
+            if (kind == LS__DECOUPLED_DECAY) decay = (float)(scaled.lr * (double)decay);
+            float p[A::n], g[A::n], m[A::n], v[A::n];
+            ls__load<A>(parameter + i, p);
+            ls__load<A>(gradient + i, g);
+            ls__load<A>(exp_avg + i, m);
+            ls__load<A>(exp_avg_sq + i, v);
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++)
+                p[j] = ls__adam_element(&scaled, kind, decay, g[j], p[j], &m[j], &v[j]);
+            A::store(parameter + i, p);
+            A::store(exp_avg + i, m);
+            A::store(exp_avg_sq + i, v);
+        });
 }
 
 int ls__cuda_adam(const ls__cuda_call *call)
@@ -215,18 +270,100 @@ int ls__cuda_adam(const ls__cuda_call *call)
     const ls__op *op = call->op;
     void *const *b = call->buffers;
     const adam_settings settings = { op->u.adam.beta1, op->u.adam.beta2, op->u.adam.epsilon,
-                                     op->u.adam.clip_norm, op->u.adam.decoupled };
+                                     op->u.adam.decoupled, clip_settings_of(op) };
     return LS__LAUNCH(adam_kernel, (unsigned)blocks_of(op), LS__BLOCK, call->stream, (float *)b[0],
                       (const float *)b[1], (float *)b[2], (float *)b[3], (const float *)b[4],
                       (const float *)b[5], settings, count_of(op), call->segments, call->n_segments,
                       call->step);
 }
 
+/* ---- RMSprop ---- */
+
+template <bool CENTERED, bool MOMENTUM>
+static __global__ void rmsprop_kernel(float *parameter, const float *gradient, float *square_avg,
+                                      float *grad_avg, float *momentum, const float *norm,
+                                      const float *grad_scaler, clip_settings clip,
+                                      ls__rmsprop_numbers s, int64_t count,
+                                      const ls__segment *segments, int64_t n_segments,
+                                      const ls__step *step)
+{
+    if (ls__skips_update(norm, grad_scaler)) return;
+    s.clipping = clipping_of(clip, norm, grad_scaler);
+    s.lr = (float)step->lr;
+    for_each_in_segments(
+        segments, n_segments, count, [=](auto access, int64_t i, const ls__segment &segment) {
+            typedef decltype(access) A;
+            ls__rmsprop_numbers scaled = s;
+            scaled.lr *= segment.lr_scale;
+            float p[A::n], g[A::n], v[A::n], mean[A::n] = {}, m[A::n] = {};
+            ls__load<A>(parameter + i, p);
+            ls__load<A>(gradient + i, g);
+            ls__load<A>(square_avg + i, v);
+            if (CENTERED) ls__load<A>(grad_avg + i, mean);
+            if (MOMENTUM) ls__load<A>(momentum + i, m);
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++)
+                p[j] = ls__rmsprop_element(&scaled, segment.weight_decay, g[j], p[j], &v[j],
+                                           CENTERED ? &mean[j] : NULL, MOMENTUM ? &m[j] : NULL);
+            A::store(parameter + i, p);
+            A::store(square_avg + i, v);
+            if (CENTERED) A::store(grad_avg + i, mean);
+            if (MOMENTUM) A::store(momentum + i, m);
+        });
+}
+
+template <bool CENTERED, bool MOMENTUM> static int launch_rmsprop(const ls__cuda_call *call)
+{
+    const ls__op *op = call->op;
+    void *const *b = call->buffers;
+    ls__rmsprop_numbers s;
+    memset(&s, 0, sizeof(s)); /* the kernel sets the other fields */
+    s.alpha = op->u.rmsprop.alpha;
+    s.share = (float)(1 - (double)op->u.rmsprop.alpha);
+    s.epsilon = op->u.rmsprop.epsilon;
+    s.momentum = op->u.rmsprop.momentum;
+    return LS__LAUNCH((rmsprop_kernel<CENTERED, MOMENTUM>), (unsigned)blocks_of(op), LS__BLOCK,
+                      call->stream, (float *)b[0], (const float *)b[1], (float *)b[2],
+                      (float *)b[3], (float *)b[4], (const float *)b[5], (const float *)b[6],
+                      clip_settings_of(op), s, count_of(op), call->segments, call->n_segments,
+                      call->step);
+}
+
+int ls__cuda_rmsprop(const ls__cuda_call *call)
+{
+    const bool centered = call->buffers[3] != NULL, momentum = call->buffers[4] != NULL;
+    if (centered && momentum) return launch_rmsprop<true, true>(call);
+    if (centered) return launch_rmsprop<true, false>(call);
+    return momentum ? launch_rmsprop<false, true>(call) : launch_rmsprop<false, false>(call);
+}
+
+/* ---- Moving average ---- */
+
+static __global__ void ema_kernel(const float *parameter, float *average, const float *norm,
+                                  const float *grad_scaler, float share, int64_t count,
+                                  const ls__step *step)
+{
+    if (ls__skips_update(norm, grad_scaler)) return;
+    const bool first = ls__updates_done(step->optimizer_step, grad_scaler) == 0;
+    LS__FOR_EACH(i, count)
+    average[i] = first ? parameter[i] : ls__ema_element(share, average[i], parameter[i]);
+}
+
+int ls__cuda_ema(const ls__cuda_call *call)
+{
+    void *const *b = call->buffers;
+    const int64_t count = count_of(call->op);
+    return LS__LAUNCH(ema_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (const float *)b[0], (float *)b[1], (const float *)b[2], (const float *)b[3],
+                      (float)(1 - (double)call->op->u.ema.decay), count, call->step);
+}
+
 /* ---- Loss scaling ---- */
 
-static __global__ void loss_scale_kernel(const float *weight, const float *scaler, float *dloss)
+static __global__ void loss_scale_kernel(const float *weight, const float *grad_scaler,
+                                         float *dloss)
 {
-    *dloss = *weight * scaler[LS__LOSS_SCALE_SCALE];
+    *dloss = *weight * grad_scaler[LS__LOSS_SCALE_SCALE];
 }
 
 int ls__cuda_loss_scale(const ls__cuda_call *call)
@@ -236,9 +373,10 @@ int ls__cuda_loss_scale(const ls__cuda_call *call)
                       (const float *)b[1], (float *)b[2]);
 }
 
-static __global__ void loss_scale_update_kernel(const float *norm, float *scaler, int64_t interval)
+static __global__ void loss_scale_update_kernel(const float *norm, float *grad_scaler,
+                                                int64_t interval)
 {
-    ls__scaler_update(scaler, *norm, interval);
+    ls__grad_scaler_update(grad_scaler, *norm, interval);
 }
 
 int ls__cuda_loss_scale_update(const ls__cuda_call *call)

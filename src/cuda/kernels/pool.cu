@@ -1,38 +1,39 @@
 /* pool.cu: pooling. Backward gathers: a thread adds all gradients of one element, in a fixed order.
- *
- * Indices of packs have 32 bits. Where there are too many, they have 64 and a thread processes one
- * element, because that case is rare. The windows of the bundled nets are compile-time constants.
- */
+ * The windows of the bundled nets are compile-time constants. */
 #include "cuda/kernels/access.h"
 #include "cuda/kernels/divide.h"
 
-/* x [n,h,w,c], y [n,p,q,c], c in packs. A kernel iterates over the packs of x or of y: [rows,
- * columns, c] of each image. */
+/* x [n,h,w,c], y [n,p,q,c], c in packs. A kernel iterates over the packs of its result, which is y
+ * or, backward, x: [rows, columns, c] of each image. */
 template <typename I> struct pool_shape {
     I count, h, w, c, p, q;
     I kernel[2], stride[2], padding[2];
     ls__divisor<I> by_c, by_columns, by_rows, by_stride[2];
 };
 
+/* Inputs come before results, so the result is the operand with the larger index. For a global
+ * average, y is [n,c]: one window covers the image. */
 template <typename I>
-static pool_shape<I> shape_of(const ls__cuda_call *call, int x, int y, bool over_x, int64_t pack)
+static pool_shape<I> shape_of(const ls__cuda_call *call, int x, int y, int64_t pack)
 {
-    const int64_t *in = call->op->operands[x].shape.dims, *out = call->op->operands[y].shape.dims;
-    const int64_t *over = over_x ? in : out;
+    const ls_shape *in = &call->op->operands[x].shape, *out = &call->op->operands[y].shape;
+    const auto &pool = call->op->u.pool;
+    const bool global = out->n_dims == 2;
     pool_shape<I> s;
-    s.count = (I)(over[0] * over[1] * over[2] * (over[3] / pack));
-    s.h = (I)in[1];
-    s.w = (I)in[2];
-    s.c = (I)(in[3] / pack);
-    s.p = (I)out[1];
-    s.q = (I)out[2];
+    s.h = (I)in->dims[1];
+    s.w = (I)in->dims[2];
+    s.c = (I)(in->dims[3] / pack);
+    s.p = (I)(global ? 1 : out->dims[1]);
+    s.q = (I)(global ? 1 : out->dims[2]);
+    const I rows = x > y ? s.h : s.p, columns = x > y ? s.w : s.q;
+    s.count = (I)in->dims[0] * rows * columns * s.c;
     s.by_c = ls__divisor<I>::of(s.c);
-    s.by_rows = ls__divisor<I>::of(over[1]);
-    s.by_columns = ls__divisor<I>::of(over[2]);
+    s.by_rows = ls__divisor<I>::of(rows);
+    s.by_columns = ls__divisor<I>::of(columns);
     for (int i = 0; i < 2; i++) {
-        s.kernel[i] = (I)call->op->u.pool.kernel[i];
-        s.stride[i] = (I)call->op->u.pool.stride[i];
-        s.padding[i] = (I)call->op->u.pool.padding[i];
+        s.kernel[i] = (I)(global ? in->dims[1 + i] : pool.kernel[i]);
+        s.stride[i] = (I)(global ? 1 : pool.stride[i]);
+        s.padding[i] = (I)(global ? 0 : pool.padding[i]);
         s.by_stride[i] = ls__divisor<I>::of(s.stride[i]);
     }
     return s;
@@ -56,64 +57,40 @@ template <typename I> static __device__ coords<I> coords_of(const pool_shape<I> 
     return at;
 }
 
-template <typename I> static __device__ I max_of(I a, I b)
+template <typename I> LS__SHARED I max_of(I a, I b)
 {
     return a > b ? a : b;
 }
 
-template <typename I> static __device__ I min_of(I a, I b)
+template <typename I> LS__SHARED I min_of(I a, I b)
 {
     return a < b ? a : b;
 }
 
-/* ---- Windows: any, or one of compile-time constants. At most `meet` fixed windows per dimension
- * overlap at an input position ---- */
+/* ---- Windows of compile-time constants, or of any size where KERNEL is 0. At most `meet` fixed
+ * windows per dimension overlap at an input position ---- */
 
-struct any_window {
-    enum { meet = 1, is_fixed = 0 };
+template <int KERNEL, int STRIDE, int PADDING> struct window {
+    enum { is_fixed = KERNEL > 0, meet = is_fixed ? (KERNEL + STRIDE - 1) / STRIDE : 1 };
 
     template <typename I> static __device__ I kernel(const pool_shape<I> &s, int dim)
     {
-        return s.kernel[dim];
+        return is_fixed ? KERNEL : s.kernel[dim];
     }
 
     template <typename I> static __device__ I stride(const pool_shape<I> &s, int dim)
     {
-        return s.stride[dim];
+        return is_fixed ? STRIDE : s.stride[dim];
     }
 
     template <typename I> static __device__ I padding(const pool_shape<I> &s, int dim)
     {
-        return s.padding[dim];
+        return is_fixed ? PADDING : s.padding[dim];
     }
 
     template <typename I> static __device__ I strides(const pool_shape<I> &s, int dim, I n)
     {
-        return s.by_stride[dim].quotient(n);
-    }
-};
-
-template <int KERNEL, int STRIDE, int PADDING> struct window {
-    enum { meet = (KERNEL + STRIDE - 1) / STRIDE, is_fixed = 1 };
-
-    template <typename I> static __device__ I kernel(const pool_shape<I> &, int)
-    {
-        return KERNEL;
-    }
-
-    template <typename I> static __device__ I stride(const pool_shape<I> &, int)
-    {
-        return STRIDE;
-    }
-
-    template <typename I> static __device__ I padding(const pool_shape<I> &, int)
-    {
-        return PADDING;
-    }
-
-    template <typename I> static __device__ I strides(const pool_shape<I> &, int, I n)
-    {
-        return (I)((uint32_t)n / STRIDE);
+        return is_fixed ? (I)((uint32_t)n / STRIDE) : s.by_stride[dim].quotient(n);
     }
 
     static bool is(const ls__op *op)
@@ -126,45 +103,48 @@ template <int KERNEL, int STRIDE, int PADDING> struct window {
     }
 };
 
+typedef window<0, 1, 0> any_window;
 typedef window<3, 2, 1> resnet_window;
 typedef window<2, 2, 0> halving_window;
 
-/* The windows that contain input position i: first_window to last_window - 1. */
+template <typename I> struct range {
+    I first, end;
+};
+
+/* The input positions of window i, without the padding. */
 template <typename W, typename I>
-static __device__ I first_window(const pool_shape<I> &s, int dim, I i)
+static __device__ range<I> inputs_of(const pool_shape<I> &s, int dim, I i)
+{
+    const I start = i * W::stride(s, dim) - W::padding(s, dim);
+    return { max_of<I>(start, 0), min_of<I>(start + W::kernel(s, dim), dim == 0 ? s.h : s.w) };
+}
+
+/* The windows that contain input position i. */
+template <typename W, typename I>
+static __device__ range<I> windows_of(const pool_shape<I> &s, int dim, I i)
 {
     const I reach = i + W::padding(s, dim) - W::kernel(s, dim);
-    return reach < 0 ? 0 : W::strides(s, dim, reach) + 1;
+    return { reach < 0 ? 0 : W::strides(s, dim, reach) + 1,
+             min_of<I>(W::strides(s, dim, i + W::padding(s, dim)) + 1, dim == 0 ? s.p : s.q) };
 }
 
-template <typename W, typename I>
-static __device__ I last_window(const pool_shape<I> &s, int dim, I i)
-{
-    return min_of<I>(W::strides(s, dim, i + W::padding(s, dim)) + 1, dim == 0 ? s.p : s.q);
-}
-
-/* f(access, I(), W()) for pooling between x and y. may_fix: W may be a fixed window. */
+/* f(access, shape, window) for pooling between x and y. may_fix: the window may be a fixed one. */
 template <typename F>
 static int with_pool(const ls__cuda_call *call, int x, int y, bool may_fix, F f)
 {
-    const ls_shape *in = &call->op->operands[x].shape, *out = &call->op->operands[y].shape;
-    const int64_t in_count = ls_shape_count(in), out_count = ls_shape_count(out);
-    const int64_t count = in_count > out_count ? in_count : out_count;
-    bool small = true; /* the padding is at most half a window */
-    for (int i = 0; i < 2; i++)
-        small &= call->op->u.pool.kernel[i] <= LS__MAX_INT32_COUNT &&
-                 call->op->u.pool.stride[i] <= LS__MAX_INT32_COUNT;
-    return ls__with_access(&call->op->operands[x], in->dims[3], [=](auto access) {
+    const ls__operand *in = &call->op->operands[x], *out = &call->op->operands[y];
+    int64_t count = max_of(ls_shape_element_count(&in->shape), ls_shape_element_count(&out->shape));
+    for (int i = 0; i < 2; i++) /* the padding is at most half a window */
+        if (max_of(call->op->u.pool.kernel[i], call->op->u.pool.stride[i]) > LS__MAX_INT32_COUNT)
+            count = INT64_MAX;
+    return ls__with_index(in, in->shape.dims[3], count, [=](auto access, auto number) {
         typedef decltype(access) A;
-        typedef ls__single<typename A::stored> single;
-        if (!small || count / A::n > LS__MAX_INT32_COUNT)
-            return f(single(), (int64_t)0, any_window());
+        const auto s = shape_of<decltype(number)>(call, x, y, A::n);
         if constexpr (A::n > 1) {
-            if (may_fix && resnet_window::is(call->op)) return f(A(), (int32_t)0, resnet_window());
-            if (may_fix && halving_window::is(call->op))
-                return f(A(), (int32_t)0, halving_window());
+            if (may_fix && resnet_window::is(call->op)) return f(access, s, resnet_window());
+            if (may_fix && halving_window::is(call->op)) return f(access, s, halving_window());
         }
-        return f(A(), (int32_t)0, any_window());
+        return f(access, s, any_window());
     });
 }
 
@@ -209,7 +189,7 @@ static __device__ void load_indices(const void *index, bool i32, I i, int32_t *i
     }
 }
 
-template <typename A, typename I, typename W>
+template <typename A, typename W, typename I>
 static __global__ void max_pool_kernel(pool_shape<I> s, const typename A::stored *x,
                                        typename A::stored *y, void *index, bool i32)
 {
@@ -221,8 +201,9 @@ static __global__ void max_pool_kernel(pool_shape<I> s, const typename A::stored
         float best[A::n] = {};
         int32_t where[A::n];
         for (int j = 0; j < A::n; j++) where[j] = -1;
-        for (I h = max_of<I>(top, 0); h < min_of<I>(top + W::kernel(s, 0), s.h); h++)
-            for (I w = max_of<I>(left, 0); w < min_of<I>(left + W::kernel(s, 1), s.w); w++) {
+        const range<I> rows = inputs_of<W>(s, 0, at.row), columns = inputs_of<W>(s, 1, at.column);
+        for (I h = rows.first; h < rows.end; h++)
+            for (I w = columns.first; w < columns.end; w++) {
                 const int32_t here = (int32_t)((h - top) * W::kernel(s, 1) + (w - left));
                 float v[A::n];
                 ls__load<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, v);
@@ -247,37 +228,34 @@ int ls__cuda_max_pool(const ls__cuda_call *call)
 {
     void *const *b = call->buffers;
     const bool i32 = is_i32(&call->op->operands[2]);
-    return with_pool(call, 0, 1, !i32, [=](auto access, auto number, auto fixed) {
+    return with_pool(call, 0, 1, !i32, [=](auto access, auto s, auto windows) {
         typedef decltype(access) A;
-        typedef decltype(number) I;
         typedef typename A::stored T;
-        const pool_shape<I> s = shape_of<I>(call, 0, 1, false, A::n);
-        return LS__LAUNCH((max_pool_kernel<A, I, decltype(fixed)>), ls__blocks_for(s.count),
+        return LS__LAUNCH((max_pool_kernel<A, decltype(windows)>), ls__blocks_for(s.count),
                           LS__BLOCK, call->stream, s, (const T *)b[0], (T *)b[1], b[2], i32);
     });
 }
 
 /* Windows are processed W::meet by W::meet, so that all loads of a fixed window are issued at once.
  */
-template <typename A, typename I, typename W>
+template <typename A, typename W, typename I>
 static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
                                                 const void *index, bool i32, typename A::stored *dx)
 {
     LS__FOR_EACH_OF(I, i, s.count)
     {
         const coords<I> at = coords_of(s, i);
-        const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
-        const I q_first = first_window<W>(s, 1, at.column);
+        const range<I> rows = windows_of<W>(s, 0, at.row), columns = windows_of<W>(s, 1, at.column);
         float sum[A::n] = {};
         LS__ROLLED
-        for (I p = first_window<W>(s, 0, at.row); p < p_end; p += W::meet) LS__ROLLED
-        for (I q = q_first; q < q_end; q += W::meet) {
+        for (I p = rows.first; p < rows.end; p += W::meet) LS__ROLLED
+        for (I q = columns.first; q < columns.end; q += W::meet) {
             typename A::raw raw[W::meet * W::meet];
             int32_t indices[W::meet * W::meet][A::n];
             LS__UNROLL
             for (int m = 0; m < W::meet * W::meet; m++) {
                 const I p_here = p + m / W::meet, q_here = q + m % W::meet;
-                if (p_here >= p_end || q_here >= q_end) continue;
+                if (p_here >= rows.end || q_here >= columns.end) continue;
                 const I from = ((at.n * s.p + p_here) * s.q + q_here) * s.c + at.c;
                 raw[m] = A::fetch(dy + (int64_t)from * A::n);
                 load_indices<A>(index, i32 && !W::is_fixed, from, indices[m]);
@@ -285,7 +263,7 @@ static __global__ void max_pool_backward_kernel(pool_shape<I> s, const typename 
             LS__UNROLL
             for (int m = 0; m < W::meet * W::meet; m++) {
                 const I p_here = p + m / W::meet, q_here = q + m % W::meet;
-                if (p_here >= p_end || q_here >= q_end) continue;
+                if (p_here >= rows.end || q_here >= columns.end) continue;
                 const I r = at.row + W::padding(s, 0) - p_here * W::stride(s, 0);
                 const I t = at.column + W::padding(s, 1) - q_here * W::stride(s, 1);
                 const int32_t here = (int32_t)(r * W::kernel(s, 1) + t);
@@ -304,93 +282,64 @@ int ls__cuda_max_pool_backward(const ls__cuda_call *call)
 {
     void *const *b = call->buffers;
     const bool i32 = is_i32(&call->op->operands[1]);
-    return with_pool(call, 2, 0, !i32, [=](auto access, auto number, auto fixed) {
+    return with_pool(call, 2, 0, !i32, [=](auto access, auto s, auto windows) {
         typedef decltype(access) A;
-        typedef decltype(number) I;
         typedef typename A::stored T;
-        const pool_shape<I> s = shape_of<I>(call, 2, 0, true, A::n);
-        return LS__LAUNCH((max_pool_backward_kernel<A, I, decltype(fixed)>),
-                          ls__blocks_for(s.count), LS__BLOCK, call->stream, s, (const T *)b[0],
-                          (const void *)b[1], i32, (T *)b[2]);
+        return LS__LAUNCH((max_pool_backward_kernel<A, decltype(windows)>), ls__blocks_for(s.count),
+                          LS__BLOCK, call->stream, s, (const T *)b[0], (const void *)b[1], i32,
+                          (T *)b[2]);
     });
 }
 
 /* ---- Average; padding counts as zeros ---- */
 
-template <typename A> static __device__ void add_pack(const typename A::stored *from, float *sum)
+template <typename A, bool BACKWARD, typename I>
+static __global__ void avg_pool_kernel(pool_shape<I> s, const typename A::stored *from,
+                                       typename A::stored *to)
 {
-    float v[A::n];
-    ls__load<A>(from, v);
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) sum[j] += v[j];
-}
-
-template <typename A>
-static __device__ void store_average(typename A::stored *to, float *sum, float area)
-{
-    LS__UNROLL
-    for (int j = 0; j < A::n; j++) sum[j] /= area;
-    A::store(to, sum);
-}
-
-template <typename A, typename I, typename W>
-static __global__ void avg_pool_kernel(pool_shape<I> s, const typename A::stored *x,
-                                       typename A::stored *y)
-{
+    typedef any_window W;
     const float area = (float)(W::kernel(s, 0) * W::kernel(s, 1));
+    const I height = BACKWARD ? s.p : s.h, width = BACKWARD ? s.q : s.w;
     LS__FOR_EACH_OF(I, i, s.count)
     {
         const coords<I> at = coords_of(s, i);
-        const I top = at.row * W::stride(s, 0) - W::padding(s, 0);
-        const I left = at.column * W::stride(s, 1) - W::padding(s, 1);
+        const range<I> rows = BACKWARD ? windows_of<W>(s, 0, at.row) : inputs_of<W>(s, 0, at.row);
+        const range<I> columns =
+            BACKWARD ? windows_of<W>(s, 1, at.column) : inputs_of<W>(s, 1, at.column);
         float sum[A::n] = {};
-        for (I h = max_of<I>(top, 0); h < min_of<I>(top + W::kernel(s, 0), s.h); h++)
-            for (I w = max_of<I>(left, 0); w < min_of<I>(left + W::kernel(s, 1), s.w); w++)
-                add_pack<A>(x + (int64_t)(((at.n * s.h + h) * s.w + w) * s.c + at.c) * A::n, sum);
-        store_average<A>(y + (int64_t)i * A::n, sum, area);
+        for (I h = rows.first; h < rows.end; h++)
+            for (I w = columns.first; w < columns.end; w++) {
+                float v[A::n];
+                ls__load<A>(from + (int64_t)(((at.n * height + h) * width + w) * s.c + at.c) * A::n,
+                            v);
+                LS__UNROLL
+                for (int j = 0; j < A::n; j++) sum[j] += v[j];
+            }
+        LS__UNROLL
+        for (int j = 0; j < A::n; j++) sum[j] /= area;
+        A::store(to + (int64_t)i * A::n, sum);
     }
 }
 
-int ls__cuda_avg_pool(const ls__cuda_call *call)
+template <bool BACKWARD> static int avg_pool(const ls__cuda_call *call)
 {
-    return with_pool(call, 0, 1, false, [=](auto access, auto number, auto) {
+    return with_pool(call, BACKWARD, !BACKWARD, false, [=](auto access, auto s, auto) {
         typedef decltype(access) A;
-        typedef decltype(number) I;
         typedef typename A::stored T;
-        const pool_shape<I> s = shape_of<I>(call, 0, 1, false, A::n);
-        return LS__LAUNCH((avg_pool_kernel<A, I, any_window>), ls__blocks_for(s.count), LS__BLOCK,
+        return LS__LAUNCH((avg_pool_kernel<A, BACKWARD>), ls__blocks_for(s.count), LS__BLOCK,
                           call->stream, s, (const T *)call->buffers[0], (T *)call->buffers[1]);
     });
 }
 
-template <typename A, typename I, typename W>
-static __global__ void avg_pool_backward_kernel(pool_shape<I> s, const typename A::stored *dy,
-                                                typename A::stored *dx)
+int ls__cuda_avg_pool(const ls__cuda_call *call)
 {
-    const float area = (float)(W::kernel(s, 0) * W::kernel(s, 1));
-    LS__FOR_EACH_OF(I, i, s.count)
-    {
-        const coords<I> at = coords_of(s, i);
-        const I p_end = last_window<W>(s, 0, at.row), q_end = last_window<W>(s, 1, at.column);
-        float sum[A::n] = {};
-        for (I p = first_window<W>(s, 0, at.row); p < p_end; p++)
-            for (I q = first_window<W>(s, 1, at.column); q < q_end; q++)
-                add_pack<A>(dy + (int64_t)(((at.n * s.p + p) * s.q + q) * s.c + at.c) * A::n, sum);
-        store_average<A>(dx + (int64_t)i * A::n, sum, area);
-    }
+    return avg_pool<false>(call);
 }
 
+/* Of a global average too. */
 int ls__cuda_avg_pool_backward(const ls__cuda_call *call)
 {
-    return with_pool(call, 1, 0, false, [=](auto access, auto number, auto) {
-        typedef decltype(access) A;
-        typedef decltype(number) I;
-        typedef typename A::stored T;
-        const pool_shape<I> s = shape_of<I>(call, 1, 0, true, A::n);
-        return LS__LAUNCH((avg_pool_backward_kernel<A, I, any_window>), ls__blocks_for(s.count),
-                          LS__BLOCK, call->stream, s, (const T *)call->buffers[0],
-                          (T *)call->buffers[1]);
-    });
+    return avg_pool<true>(call);
 }
 
 /* ---- Global average: a block computes 32 channels of one image ---- */
@@ -425,36 +374,5 @@ int ls__cuda_global_avg_pool(const ls__cuda_call *call)
         typedef decltype(type) T;
         return LS__LAUNCH(global_avg_pool_kernel<T>, blocks, LS__BLOCK, call->stream, d[1] * d[2],
                           d[3], (const T *)call->buffers[0], (T *)call->buffers[1]);
-    });
-}
-
-template <typename A, typename I>
-static __global__ void global_avg_pool_backward_kernel(I count, ls__divisor<I> by_packs,
-                                                       ls__divisor<I> by_pixels,
-                                                       const typename A::stored *dy,
-                                                       typename A::stored *dx)
-{
-    LS__FOR_EACH_OF(I, i, count)
-    {
-        const I row = by_packs.quotient(i), pack = i - row * by_packs.by;
-        const I from = by_pixels.quotient(row) * by_packs.by + pack;
-        float sum[A::n] = {};
-        add_pack<A>(dy + (int64_t)from * A::n, sum);
-        store_average<A>(dx + (int64_t)i * A::n, sum, (float)by_pixels.by);
-    }
-}
-
-int ls__cuda_global_avg_pool_backward(const ls__cuda_call *call)
-{
-    const int64_t *d = call->op->operands[1].shape.dims, pixels = d[1] * d[2], channels = d[3];
-    return with_pool(call, 1, 1, false, [=](auto access, auto number, auto) {
-        typedef decltype(access) A;
-        typedef decltype(number) I;
-        typedef typename A::stored T;
-        const int64_t packs = channels / A::n, count = d[0] * pixels * packs;
-        return LS__LAUNCH((global_avg_pool_backward_kernel<A, I>), ls__blocks_for(count), LS__BLOCK,
-                          call->stream, (I)count, ls__divisor<I>::of(packs),
-                          ls__divisor<I>::of(pixels), (const T *)call->buffers[0],
-                          (T *)call->buffers[1]);
     });
 }

@@ -1,7 +1,6 @@
-/* portable.h: the part of CUDA's C++ that the kernels use. The emulator of tests/cuda implements
- * it, so the same sources run on a GPU and, in tests, on a CPU. Either all threads of a block reach
- * a
- * __syncthreads() or none does. */
+/* portable.h: the features of CUDA's C++ that the kernels use. The emulator of tests/cuda
+ * implements them, so the same sources run on a GPU and, in tests, on a CPU. Either all threads of
+ * a block reach a __syncthreads() or none does. */
 #ifndef LS_CUDA_PORTABLE_H
 #define LS_CUDA_PORTABLE_H
 
@@ -46,32 +45,35 @@ static inline unsigned ls__blocks_for(int64_t count)
     return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/* The sum or maximum of one value per thread of a block, in a fixed tree. Every thread gets it.
- * `shared` holds LS__BLOCK values; blockDim.x is a power of two. */
-template <typename T> static __device__ T ls__block_sum(T value, T *shared)
+/* Combines one value per thread of a block in a fixed tree. Every thread gets the result. `shared`
+ * holds a value per thread; blockDim.x is a power of two. */
+template <typename T, typename F>
+static __device__ inline T ls__block_reduce(T value, T *shared, F combine)
 {
     const unsigned t = threadIdx.x;
     __syncthreads();
     shared[t] = value;
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
         __syncthreads();
-        if (t < half) shared[t] += shared[t + half];
+        if (t < half) shared[t] = combine(shared[t], shared[t + half]);
     }
     __syncthreads();
     return shared[0];
 }
 
-static __device__ inline float ls__block_max(float value, float *shared)
+template <typename T> static __device__ inline T ls__block_sum(T value, T *shared)
 {
-    const unsigned t = threadIdx.x;
-    __syncthreads();
-    shared[t] = value;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t < half && shared[t + half] > shared[t]) shared[t] = shared[t + half];
-    }
-    __syncthreads();
-    return shared[0];
+    return ls__block_reduce(value, shared, [](T a, T b) { return a + b; });
+}
+
+/* The sum of n values, added by a block of n_threads threads. */
+template <typename T>
+static __device__ inline double ls__block_total(const T *values, int64_t n, int n_threads,
+                                                double *shared)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += n_threads) sum += (double)values[i];
+    return ls__block_sum(sum, shared);
 }
 
 #endif

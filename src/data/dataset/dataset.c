@@ -1,4 +1,4 @@
-/* dataset.c: the parts common to all datasets, and datasets in memory. */
+/* dataset.c: what all datasets share, and datasets in memory. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
@@ -11,13 +11,17 @@ static void free_dataset(ls_dataset *dataset)
     ls__free(ctx, dataset->class_names);
     ls__free(ctx, dataset->paths);
     ls__free(ctx, dataset->path_text);
+    ls__free(ctx, dataset->root_lengths);
     ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
     ls__free(ctx, dataset->images);
+    ls__free(ctx, dataset->callbacks);
     if (dataset->pack) ls__pack_close(dataset->pack);
     ls__free(ctx, dataset->pack);
-    ls__free(ctx, dataset->packed_as);
+    ls__free(ctx, dataset->pack_offsets);
     ls__free(ctx, dataset->packed_sound);
+    ls__free(ctx, dataset->source_samples);
+    if (dataset->whole) ls__dataset_release(dataset->whole);
     ls__free(ctx, dataset);
 }
 
@@ -25,17 +29,16 @@ static void close_dataset(ls__owned *self)
 {
     ls_dataset *dataset = (ls_dataset *)self;
     dataset->closed = true;
-    if (dataset->n_loaders == 0) free_dataset(dataset);
+    if (dataset->n_users == 0) free_dataset(dataset);
 }
 
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
 {
     ls_dataset *dataset = ls__zalloc(ctx, sizeof(*dataset));
-    if (!dataset) {
+    if (dataset)
+        ls__own(ctx, &dataset->owned, close_dataset);
+    else
         ls__fail_memory(ctx, what, sizeof(*dataset));
-        return NULL;
-    }
-    ls__own(ctx, &dataset->owned, close_dataset);
     return dataset;
 }
 
@@ -52,6 +55,20 @@ bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *co
     return true;
 }
 
+bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    dataset->n_samples = paths->n;
+    dataset->channels = 3;
+    dataset->paths = ls__alloc(ctx, (size_t)paths->n * sizeof(char *));
+    dataset->labels = ls__alloc(ctx, (size_t)paths->n * sizeof(int32_t));
+    if (!dataset->paths || !dataset->labels) return false;
+    ls__text_list_get(paths, dataset->paths);
+    dataset->path_text = paths->text;
+    paths->text = NULL;
+    return true;
+}
+
 void ls_dataset_close(ls_dataset **dataset)
 {
     if (!dataset || !*dataset) return;
@@ -59,23 +76,18 @@ void ls_dataset_close(ls_dataset **dataset)
     *dataset = NULL;
 }
 
-void ls__dataset_retain(ls_dataset *dataset)
-{
-    dataset->n_loaders++;
-}
-
 void ls__dataset_release(ls_dataset *dataset)
 {
-    if (--dataset->n_loaders == 0 && dataset->closed) free_dataset(dataset);
+    if (--dataset->n_users == 0 && dataset->closed) free_dataset(dataset);
 }
 
 /* A sample's data are checked when they are first read. Two threads may do so at once. */
 static ls_status probe_packed(const ls_dataset *dataset, int64_t i, bool honour_exif,
                               ls__decoder *decoder)
 {
-    const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
     bool sound = atomic_load_explicit(&dataset->packed_sound[i], memory_order_relaxed);
-    const ls_status status = ls__pack_probe(dataset->pack, &sample, honour_exif, &sound, decoder);
+    const ls_status status =
+        ls__pack_probe(dataset->pack, ls__dataset_packed(dataset, i), honour_exif, &sound, decoder);
     if (sound) atomic_store_explicit(&dataset->packed_sound[i], true, memory_order_relaxed);
     return status;
 }
@@ -83,7 +95,9 @@ static ls_status probe_packed(const ls_dataset *dataset, int64_t i, bool honour_
 ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool honour_exif,
                             ls__decoder *decoder)
 {
+    dataset = ls__dataset_source(dataset, &sample);
     if (dataset->pack) return probe_packed(dataset, sample, honour_exif, decoder);
+    if (dataset->callbacks) return ls__callbacks_probe(dataset, sample, decoder);
     if (dataset->paths) return ls__decoder_probe(decoder, dataset->paths[sample], honour_exif);
     decoder->height = dataset->height;
     decoder->width = dataset->width;
@@ -93,11 +107,14 @@ ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool hono
 ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t i, const ls__region *region,
                              ls__decoder *decoder)
 {
-    if (dataset->pack) {
-        const ls__pack_sample sample = ls__pack_sample_at(dataset->pack, dataset->packed_as[i]);
-        return ls__pack_decode(dataset->pack, &sample, region, decoder);
-    }
+    dataset = ls__dataset_source(dataset, &i);
+    if (dataset->pack)
+        return ls__pack_decode(dataset->pack, ls__dataset_packed(dataset, i), region, decoder);
     if (dataset->paths) return ls__decode_region(decoder, region);
+    if (dataset->callbacks) {
+        decoder->source = ls__source_of_image(&decoder->image);
+        return LS_OK;
+    }
     const int64_t height = dataset->height, row_bytes = dataset->width * dataset->channels;
     const ls__image_view view = { dataset->images + i * height * row_bytes, row_bytes, height,
                                   dataset->width, dataset->channels };
@@ -107,11 +124,11 @@ ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t i, const ls__reg
 
 const char *ls__dataset_decoders(const ls_dataset *dataset)
 {
-    const bool pixels = dataset->pack && dataset->pack->form == LS__PACK_PIXELS;
-    return pixels ? dataset->pack->decoders : ls__decoders();
+    const ls__pack *pack = ls__dataset_whole(dataset)->pack;
+    return pack && pack->form == LS__PACK_PIXELS ? pack->decoders : ls__decoders();
 }
 
-int64_t ls_dataset_count(const ls_dataset *dataset)
+int64_t ls_dataset_sample_count(const ls_dataset *dataset)
 {
     return dataset ? dataset->n_samples : 0;
 }
@@ -119,6 +136,11 @@ int64_t ls_dataset_count(const ls_dataset *dataset)
 int ls_dataset_class_count(const ls_dataset *dataset)
 {
     return dataset ? dataset->n_classes : 0;
+}
+
+int ls_dataset_channel_count(const ls_dataset *dataset)
+{
+    return dataset ? dataset->channels : 0;
 }
 
 const char *ls_dataset_class_name(const ls_dataset *dataset, int label)
@@ -139,6 +161,44 @@ int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
     return dataset->labels[sample];
 }
 
+ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts)
+{
+    if (!dataset) return LS_ERR_EARLIER;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER(ctx);
+    if (dataset->n_classes == 0 || !counts)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_class_sizes: %s",
+                        counts ? "the samples have no labels" : "counts is NULL");
+    memset(counts, 0, (size_t)dataset->n_classes * sizeof(*counts));
+    for (int64_t i = 0; i < dataset->n_samples; i++) counts[dataset->labels[i]]++;
+    return LS_OK;
+}
+
+ls_status ls_dataset_balanced_weights(const ls_dataset *dataset, float *weights)
+{
+    if (!dataset) return LS_ERR_EARLIER;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER(ctx);
+    if (dataset->n_classes == 0 || !weights)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_balanced_weights: %s",
+                        weights ? "the samples have no labels" : "weights is NULL");
+    const size_t bytes = (size_t)dataset->n_classes * sizeof(int64_t);
+    int64_t *counts = ls__alloc(ctx, bytes);
+    if (!counts) return ls__fail_memory(ctx, "ls_dataset_balanced_weights", bytes);
+    ls_status status = ls_dataset_class_sizes(dataset, counts);
+    for (int c = 0; c < dataset->n_classes && status == LS_OK; c++) {
+        if (counts[c] == 0)
+            status =
+                ls__fail(ctx, LS_ERR_DATA, "ls_dataset_balanced_weights: class '%s' has no samples",
+                         dataset->class_names[c]);
+        else
+            weights[c] = (float)((double)dataset->n_samples /
+                                 ((double)dataset->n_classes * (double)counts[c]));
+    }
+    ls__free(ctx, counts);
+    return status;
+}
+
 int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example)
 {
     if (example) *example = dataset && dataset->ignored_example ? dataset->ignored_example : "";
@@ -154,19 +214,19 @@ static ls_status check_memory(ls_context *ctx, const uint8_t *images, const ls_s
     char text[LS_SHAPE_TEXT_SIZE];
     if (!images || !labels)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: no %s", what, images ? "labels" : "images");
-    if (shape->n_dims != 4 || ls_shape_count(shape) <= 0 ||
+    if (shape->n_dims != 4 || ls_shape_element_count(shape) <= 0 ||
         (shape->dims[3] != 1 && shape->dims[3] != 3))
-        return ls__fail(ctx, LS_ERR_SHAPE, "%s: images %s, wanted [N,H,W,C] with C 1 or 3", what,
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s: images %s, expected [N,H,W,C] with C 1 or 3", what,
                         ls_shape_text(shape, text, sizeof(text)));
     if (shape->dims[1] > LS__MAX_PIXELS / shape->dims[2])
         return ls__fail(ctx, LS_ERR_SHAPE, "%s: images %s, the limit is %d pixels in each", what,
                         ls_shape_text(shape, text, sizeof(text)), LS__MAX_PIXELS);
     if (n_classes < 1)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: %d classes, wanted 1 or more", what, n_classes);
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %d classes, expected 1 or more", what, n_classes);
     for (int64_t i = 0; i < shape->dims[0]; i++) {
         if (labels[i] < 0 || labels[i] >= n_classes)
-            return ls__fail(ctx, LS_ERR_DATA, "%s: sample %lld has label %d, wanted 0 to %d", what,
-                            (long long)i, labels[i], n_classes - 1);
+            return ls__fail(ctx, LS_ERR_DATA, "%s: sample %lld has label %d, expected 0 to %d",
+                            what, (long long)i, labels[i], n_classes - 1);
     }
     return LS_OK;
 }
@@ -176,7 +236,7 @@ static bool copy_memory(ls_dataset *dataset, const uint8_t *images, const ls_sha
 {
     const ls_context *ctx = dataset->owned.ctx;
     const size_t label_bytes = (size_t)shape->dims[0] * sizeof(int32_t);
-    const size_t image_bytes = (size_t)ls_shape_count(shape);
+    const size_t image_bytes = (size_t)ls_shape_element_count(shape);
     dataset->n_samples = shape->dims[0];
     dataset->height = shape->dims[1];
     dataset->width = shape->dims[2];
@@ -195,9 +255,8 @@ ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_sh
     LS__ENTER_NULL(ctx);
     if (check_memory(ctx, images, &shape, labels, n_classes) != LS_OK) return NULL;
     ls_dataset *dataset = ls__dataset_open(ctx, "ls_dataset_from_memory");
-    if (!dataset) return NULL;
-    if (!copy_memory(dataset, images, &shape, labels, n_classes)) {
-        ls__fail_memory(ctx, "ls_dataset_from_memory", (size_t)ls_shape_count(&shape));
+    if (dataset && !copy_memory(dataset, images, &shape, labels, n_classes)) {
+        ls__fail_memory(ctx, "ls_dataset_from_memory", (size_t)ls_shape_element_count(&shape));
         ls_dataset_close(&dataset);
     }
     return dataset;

@@ -4,13 +4,14 @@
 
 #include "base/context.h"
 #include "data/decode/decoder.h"
+#include "data/dataset/folder.h"
 #include "data/dataset/pack.h"
 #include <lockstep/data.h>
 #include <stdatomic.h>
 
 struct ls_dataset {
     ls__owned owned;
-    int n_loaders; /* open over it; the memory is freed when all are closed */
+    int n_users; /* loaders and splits of it; with 0 of them a closed dataset is freed */
     bool closed;
 
     int64_t n_samples;
@@ -21,19 +22,30 @@ struct ls_dataset {
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */
 
-    /* In files, or in a pack of them: n_samples paths, each in path_text. Else NULL. */
+    /* In files or a pack: n_samples paths, each in path_text. Else NULL. */
     const char **paths;
     char *path_text;
-    size_t root_length; /* bytes of each path before the part that names the sample */
+    size_t root_length;     /* bytes of each path before the sample's name */
+    uint32_t *root_lengths; /* n_samples: the same, where they differ; else NULL */
+    bool in_class_folders;  /* the names begin with "CLASS/" */
 
     /* In a pack. Else NULL. */
     ls__pack *pack;
-    int64_t *packed_as;        /* n_samples: the sample's number in the pack */
+    int64_t *pack_offsets;     /* n_classes: a sample's number in the pack minus that here */
     atomic_bool *packed_sound; /* n_samples: its data had the right hash */
 
     /* In memory: [n_samples,height,width,channels]. Else NULL. */
     uint8_t *images;
     int64_t height, width;
+
+    ls_dataset_callbacks *callbacks; /* of a program; else NULL */
+
+    /* A split of another dataset, which owns the texts of the paths. Else NULL. */
+    ls_dataset *whole;
+    int64_t *source_samples; /* n_samples: the samples' numbers there */
+    double split_fraction;
+    uint64_t split_seed;
+    bool is_validation;
 
     ls_digest digest; /* the last one made, for ls_dataset_digest */
     bool has_digest, digest_of_contents;
@@ -42,11 +54,42 @@ struct ls_dataset {
 /* An empty dataset, owned by ctx; NULL with an error kept. ls_dataset_close frees its members. */
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
 
+/* The dataset that has the sample's data: the whole one of a split. The sample's number becomes
+ * that in it. */
+static inline const ls_dataset *ls__dataset_source(const ls_dataset *dataset, int64_t *sample)
+{
+    if (!dataset->whole) return dataset;
+    *sample = dataset->source_samples[*sample];
+    return dataset->whole;
+}
+static inline const ls_dataset *ls__dataset_whole(const ls_dataset *dataset)
+{
+    return dataset->whole ? dataset->whole : dataset;
+}
+
+/* The sample's path without the folder of the dataset, which its digest and split depend on. Only
+ * of a dataset with paths. */
+static inline const char *ls__dataset_name(const ls_dataset *dataset, int64_t sample)
+{
+    dataset = ls__dataset_source(dataset, &sample);
+    return dataset->paths[sample] +
+           (dataset->root_lengths ? dataset->root_lengths[sample] : dataset->root_length);
+}
+
+/* A sample of a dataset in a pack. */
+static inline const ls__pack_sample *ls__dataset_packed(const ls_dataset *dataset, int64_t i)
+{
+    return &dataset->pack->samples[i + dataset->pack_offsets[dataset->labels[i]]];
+}
+
 /* Copies the class names; NULL: they are "0", "1", ... */
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names);
 
-/* For loaders: the dataset stays until as many releases. */
-void ls__dataset_retain(ls_dataset *dataset);
+/* The list's texts become the paths of as many samples, in this order; the dataset takes their
+ * memory. Allocates the labels, too. */
+bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths);
+
+/* For a loader or split that closes: frees a closed dataset after the last of them. */
 void ls__dataset_release(ls_dataset *dataset);
 
 /* The size of a sample's upright image, into decoder->height and width. Thread-safe with a decoder
@@ -57,6 +100,12 @@ ls_status ls__dataset_probe(const ls_dataset *dataset, int64_t sample, bool hono
  * until the next probe. NULL: the whole image. Errors as ls__decode_region. */
 ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t sample, const ls__region *region,
                              ls__decoder *decoder);
+
+/* Of a dataset of callbacks: calls load, and leaves the pixels in decoder->image. */
+ls_status ls__callbacks_probe(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder);
+/* What stands for the sample's pixels in the dataset's digest. Errors as the probe's. */
+ls_status ls__callbacks_digest(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder,
+                               uint64_t *size, uint64_t *digest);
 
 /* The decoders that its pixels depend on: those of a pack of pixels, else the library's. */
 const char *ls__dataset_decoders(const ls_dataset *dataset);

@@ -1,4 +1,4 @@
-/* folder.c: walking folders. */
+/* folder.c: see folder.h. */
 #include "data/dataset/folder.h"
 
 #include "base/error.h"
@@ -8,40 +8,38 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { MAX_DEPTH = 64 }; /* each level holds a file handle while those below are read */
+enum { MAX_DEPTH = 64 }; /* each level holds a file handle while the levels below are read */
 
 bool ls__text_list_add(ls__text_list *list, const char *text)
 {
     const size_t bytes = strlen(text) + 1;
-    if (list->byte_capacity - list->n_bytes < bytes) {
-        const size_t wanted = 2 * list->byte_capacity + bytes + 256;
-        char *memory = ls__realloc(list->ctx, list->text, list->n_bytes, wanted);
+    if (list->capacity - list->n_bytes < bytes) {
+        const size_t capacity = 2 * list->capacity + bytes + 256;
+        char *memory = ls__realloc(list->ctx, list->text, list->n_bytes, capacity);
         if (!memory) return false;
         list->text = memory;
-        list->byte_capacity = wanted;
-    }
-    if (list->n == list->capacity) {
-        const int64_t wanted = 2 * list->capacity + 16;
-        size_t *memory = ls__realloc(list->ctx, list->offsets, (size_t)list->n * sizeof(size_t),
-                                     (size_t)wanted * sizeof(size_t));
-        if (!memory) return false;
-        list->offsets = memory;
-        list->capacity = wanted;
+        list->capacity = capacity;
     }
     memcpy(list->text + list->n_bytes, text, bytes);
-    list->offsets[list->n++] = list->n_bytes;
     list->n_bytes += bytes;
+    list->n++;
     return true;
+}
+
+void ls__text_list_get(const ls__text_list *list, const char **out)
+{
+    const char *at = list->text;
+    for (int64_t i = 0; i < list->n; i++, at += strlen(at) + 1) out[i] = at;
 }
 
 void ls__text_list_free(ls__text_list *list)
 {
     ls__free(list->ctx, list->text);
-    ls__free(list->ctx, list->offsets);
     *list = (ls__text_list){ .ctx = list->ctx };
 }
 
-bool ls__is_image_name(const char *name)
+/* Whether the name has the extension of an image format that is read, in any case. */
+static bool is_image_name(const char *name)
 {
     static const char *const extensions[] = { "jpg", "jpeg", "png", "bmp", "ppm", "pgm" };
     const char *dot = strrchr(name, '.');
@@ -51,57 +49,18 @@ bool ls__is_image_name(const char *name)
     return false;
 }
 
-typedef enum kind { KIND_FILE, KIND_FOLDER, KIND_BROKEN_LINK, KIND_OTHER } kind;
-
-/* Most file systems give the kind in the entry, which saves a system call for each file. */
-static kind kind_of(DIR *folder, const struct dirent *entry)
+/* A link to nowhere counts as a file. Most file systems return the type with the name, which saves
+ * a system call for each file. */
+static mode_t type_of(DIR *folder, const struct dirent *item)
 {
-    if (entry->d_type == DT_REG) return KIND_FILE;
-    if (entry->d_type == DT_DIR) return KIND_FOLDER;
+    if (item->d_type == DT_REG || item->d_type == DT_DIR) return DTTOIF(item->d_type);
     struct stat info;
-    if (fstatat(dirfd(folder), entry->d_name, &info, 0) != 0) return KIND_BROKEN_LINK;
-    return S_ISREG(info.st_mode) ? KIND_FILE : S_ISDIR(info.st_mode) ? KIND_FOLDER : KIND_OTHER;
+    return fstatat(dirfd(folder), item->d_name, &info, 0) == 0 ? info.st_mode & S_IFMT : S_IFREG;
 }
 
 static ls_status fail_errno(ls_context *ctx, const char *path, int error)
 {
     return ls__fail_errno(ctx, error, "image folder '%s'", path);
-}
-
-/* The next entry whose name does not begin with a dot. NULL with *status LS_OK at the end. */
-static const struct dirent *next_entry(ls_context *ctx, const char *path, DIR *folder,
-                                       ls_status *status)
-{
-    const struct dirent *entry;
-    do {
-        errno = 0;
-        entry = readdir(folder);
-    } while (entry && entry->d_name[0] == '.');
-    *status = !entry && errno != 0 ? fail_errno(ctx, path, errno) : LS_OK;
-    return entry;
-}
-
-ls_status ls__folder_list(ls_context *ctx, const char *path, ls__folder_content *out)
-{
-    *out = (ls__folder_content){ .folders.ctx = ctx };
-    DIR *folder = opendir(path);
-    if (!folder) return fail_errno(ctx, path, errno);
-    ls_status status;
-    const struct dirent *entry;
-    while ((entry = next_entry(ctx, path, folder, &status)) != NULL) {
-        if (kind_of(folder, entry) == KIND_FOLDER) {
-            if (!ls__text_list_add(&out->folders, entry->d_name)) {
-                status = ls__fail_memory(ctx, path, out->folders.n_bytes);
-                break;
-            }
-        } else {
-            out->n_files++;
-            out->n_images += ls__is_image_name(entry->d_name);
-        }
-    }
-    closedir(folder);
-    if (status != LS_OK) ls__text_list_free(&out->folders);
-    return status;
 }
 
 /* The folders from the first one down to the one being read. */
@@ -140,37 +99,50 @@ static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const cha
     return LS_OK;
 }
 
-static ls_status walk(ls_context *ctx, const char *path, const level *above,
-                      ls__folder_files *files)
+static ls_status add_text(ls_context *ctx, ls__text_list *list, const char *text)
+{
+    return ls__text_list_add(list, text) ? LS_OK : ls__fail_memory(ctx, text, list->n_bytes);
+}
+
+static ls_status read_level(ls_context *ctx, const char *path, bool below, const level *above,
+                            ls__folder_files *out)
 {
     DIR *folder = opendir(path);
     if (!folder) return fail_errno(ctx, path, errno);
     level here;
     ls_status status = enter_level(ctx, folder, path, above, &here);
     while (status == LS_OK) {
-        const struct dirent *entry = next_entry(ctx, path, folder, &status);
-        if (!entry) break;
-        char *below = ls__format(ctx, "%s/%s", path, entry->d_name);
-        if (!below) {
-            status = ls__fail_memory(ctx, path, strlen(path) + sizeof(entry->d_name));
-            break;
-        }
-        const kind k = kind_of(folder, entry);
-        if (k == KIND_FOLDER) {
-            status = walk(ctx, below, &here, files);
-        } else if (k != KIND_OTHER && ls__is_image_name(below)) {
-            if (!ls__text_list_add(&files->images, below))
-                status = ls__fail_memory(ctx, below, files->images.n_bytes);
-        } else {
-            status = ignore_file(ctx, files, below);
-        }
-        ls__free(ctx, below);
+        errno = 0;
+        const struct dirent *item = readdir(folder);
+        if (!item && errno != 0) status = fail_errno(ctx, path, errno);
+        if (!item) break;
+        if (item->d_name[0] == '.') continue;
+        char *file = ls__format(ctx, "%s/%s", path, item->d_name);
+        const mode_t type = type_of(folder, item);
+        if (!file)
+            status = ls__fail_memory(ctx, path, strlen(path) + sizeof(item->d_name));
+        else if (type == S_IFDIR)
+            status = below ? read_level(ctx, file, below, &here, out)
+                           : add_text(ctx, &out->folders, item->d_name);
+        else if (type == S_IFREG && is_image_name(file))
+            status = add_text(ctx, &out->images, file);
+        else
+            status = ignore_file(ctx, out, file);
+        ls__free(ctx, file);
     }
     closedir(folder);
     return status;
 }
 
-ls_status ls__folder_walk(ls_context *ctx, const char *path, ls__folder_files *out)
+ls_status ls__folder_read(ls_context *ctx, const char *path, bool below, ls__folder_files *out)
 {
-    return walk(ctx, path, NULL, out);
+    return read_level(ctx, path, below, NULL, out);
+}
+
+void ls__folder_files_free(ls__folder_files *files)
+{
+    const ls_context *ctx = files->images.ctx;
+    ls__text_list_free(&files->images);
+    ls__text_list_free(&files->folders);
+    ls__free(ctx, files->example);
 }

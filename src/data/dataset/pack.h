@@ -1,25 +1,19 @@
 /* pack.h: a folder of images in one file.
  *
- * All numbers are little-endian, all hashes XXH3-64 with seed 0. The file is written from front to
- * end, so the index is at its end:
+ * The file is written from front to end, so its index is at the end:
  *
- *   header   64 bytes   magic; u32 version, form (0 files, 1 pixels), resize (shorter side in
- *                       pixels, 0 = not resized), 0; zeros; u64 hash of the 56 bytes before it
- *   data                of each sample, in their order, each at a multiple of 64: its file, or its
- *                       pixels u8 [height,width,3] as its file holds them (not turned by EXIF),
- *                       or the reason why it could not be read
- *   index    64 bytes   u64 numbers of parts, classes, samples; u64 bytes of text; u64 text of the
- *                       decoders that made the pixels; zeros
- *            24 each    parts: u64 name, first class, number of classes
- *            24 each    classes: u64 name, first sample, number of samples
- *            64 each    samples: see ls__pack_sample
- *                       text: names, each ended by a 0; a name's number is its offset here
- *   trailer  64 bytes   end magic; u64 bytes of the file, place and bytes of the index, its hash,
- *                       hash of the header; u64 0; u64 hash of the 56 bytes before it
+ *   header   ls__pack_header
+ *   data     of each sample, in their order, each at a multiple of 64: its file, or its pixels u8
+ *            [height,width,3] as its file holds them (not turned by EXIF), or the reason why it
+ *            could not be read
+ *   index    ls__pack_index; splits and classes, each an ls__pack_group; samples, each an
+ *            ls__pack_sample; text: names, each ended by a 0. A name's number is its offset there
+ *   trailer  ls__pack_trailer
  *
- * A part holds one image folder. Its name is that of the folder within the packed one, "" where
- * that was the image folder itself. Parts follow each other, classes lie within their part, samples
- * within their class, sorted by name. A sample's name begins with its class: "cat/1.jpg". */
+ * A split holds one image folder. Its name is that of the folder within the packed one, "" where
+ * that was the image folder itself. Splits follow each other, classes lie within their split,
+ * samples within their class, sorted by name. A sample's name begins with its class: "cat/1.jpg".
+ */
 #ifndef LS_DATA_DATASET_PACK_H
 #define LS_DATA_DATASET_PACK_H
 
@@ -30,10 +24,7 @@
 
 enum {
     LS__PACK_VERSION = 1,
-    LS__PACK_BLOCK = 64, /* of header and trailer, and what data is aligned to */
-    LS__PACK_INDEX_BYTES = 64,
-    LS__PACK_GROUP_BYTES = 24, /* of a part, of a class */
-    LS__PACK_SAMPLE_BYTES = 64
+    LS__PACK_BLOCK = 64 /* bytes of header and trailer; the alignment of data */
 };
 
 typedef enum ls__pack_form { LS__PACK_FILES, LS__PACK_PIXELS } ls__pack_form;
@@ -50,23 +41,48 @@ typedef enum ls__pack_state {
 /* Size or hash of a file that could not be read. */
 #define LS__PACK_UNKNOWN UINT64_MAX
 
-/* In the file in this order: six u64, two u32, two u16, u32 0. */
+/* These structs have the same bytes in the file: little-endian, without gaps. Hashes are XXH3-64
+ * with seed 0. */
+typedef struct ls__pack_header {
+    char magic[8];
+    uint32_t version, form;
+    uint32_t resize; /* shorter side of the pixels; 0 = not resized */
+    uint32_t zeros[9];
+    uint64_t hash; /* of the bytes before it */
+} ls__pack_header;
+
+typedef struct ls__pack_index {
+    uint64_t n_splits, n_classes, n_samples, text_bytes;
+    uint64_t decoders; /* a name: of those that made the pixels */
+    uint64_t zeros[3];
+} ls__pack_index;
+
+/* The classes of a split, or the samples of a class. */
+typedef struct ls__pack_group {
+    uint64_t name, first, n;
+} ls__pack_group;
+
 typedef struct ls__pack_sample {
     uint64_t offset, bytes, hash;   /* of its data */
     uint64_t file_bytes, file_hash; /* of the image file that was packed */
     uint64_t name;
     uint32_t height, width;      /* of pixels, else 0 */
     uint16_t state, orientation; /* EXIF's of pixels, else 0 */
+    uint32_t zero;
 } ls__pack_sample;
 
-typedef struct ls__pack_group {
-    uint64_t name, first, n;
-} ls__pack_group;
+typedef struct ls__pack_trailer {
+    char magic[8];
+    uint64_t bytes; /* of the file */
+    uint64_t index_offset, index_bytes, index_hash, header_hash, zero;
+    uint64_t hash; /* of the bytes before it */
+} ls__pack_trailer;
 
-static inline uint64_t ls__le64(const uint8_t *p)
-{
-    return (uint64_t)ls__le32(p + 4) << 32 | ls__le32(p);
-}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
+                   sizeof(ls__pack_header) == LS__PACK_BLOCK && sizeof(ls__pack_index) == 64 &&
+                   sizeof(ls__pack_group) == 24 && sizeof(ls__pack_sample) == 64 &&
+                   sizeof(ls__pack_trailer) == LS__PACK_BLOCK,
+               "the structs are the bytes of the file");
 
 /* ---- Reading ---- */
 
@@ -79,23 +95,21 @@ typedef struct ls__pack {
     ls__pack_form form;
     int64_t resize;
     const char *decoders;
-    int64_t n_parts, n_classes, n_samples;
-    uint8_t *index;
-    const uint8_t *parts, *classes, *samples; /* in the index */
+    int64_t n_splits, n_classes, n_samples;
+    ls__pack_index *index;
+    const ls__pack_group *splits, *classes; /* in the index's memory, as samples and text */
+    const ls__pack_sample *samples;
     const char *text;
 } ls__pack;
 
-/* Opens a pack and checks all but the data, so that the index of a hostile file can be trusted.
- * LS_ERR_FORMAT: damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
+/* Opens a pack and checks all but the data, so that a hostile index does no harm. LS_ERR_FORMAT:
+ * damaged, or no pack; LS_ERR_MEMORY; else as ls__decoder_read. */
 ls_status ls__pack_open(const ls_context *ctx, const char *path, ls__pack *out,
                         char reason[LS__REASON_SIZE]);
 void ls__pack_close(ls__pack *pack);
 
-ls__pack_group ls__pack_part(const ls__pack *pack, int64_t i);
-/* The number of the part with this name; -1: none. */
-int64_t ls__pack_find_part(const ls__pack *pack, const char *name);
-ls__pack_group ls__pack_class(const ls__pack *pack, int64_t i);
-ls__pack_sample ls__pack_sample_at(const ls__pack *pack, int64_t i);
+/* The number of the split with this name; -1: none. */
+int64_t ls__pack_find_split(const ls__pack *pack, const char *name);
 static inline const char *ls__pack_text(const ls__pack *pack, uint64_t name)
 {
     return pack->text + name;
@@ -109,17 +123,17 @@ ls_status ls__pack_pread(const ls__pack *pack, uint64_t offset, size_t bytes, vo
 /* Whether the data have the sample's hash. */
 bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data);
 
-/* Sets decoder->height and width. Reads the data and compares them with their hash unless *sound is
- * set, which this sets; with *sound set, upright pixels are not read yet. Errors as
- * ls__decoder_probe, and LS_ERR_DATA for other data than those written. */
+/* Sets decoder->height and width. Reads the data, compares them with their hash and sets *sound;
+ * where *sound is set already, does not compare, nor read upright pixels. Errors as
+ * ls__decoder_probe, and LS_ERR_DATA for a wrong hash. */
 ls_status ls__pack_probe(const ls__pack *pack, const ls__pack_sample *sample, bool honour_exif,
                          bool *sound, ls__decoder *decoder);
 /* After a probe: at least the region of the sample into decoder->source. NULL: all of it. */
 ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
                           const ls__region *region, ls__decoder *decoder);
 
-/* Splits "DIR/train.pack/train" into a file that is there and the rest ("" for none), in `file`,
- * whose size is that of the path at least. False when no front part of the path is a file. */
-bool ls__pack_split(const char *path, char *file, const char **part);
+/* Splits "DIR/train.pack/train" into an existing file, copied to `file` (as large as the path), and
+ * the rest ("" for none). False when no beginning of the path is a file. */
+bool ls__pack_parse_path(const char *path, char *file, const char **split);
 
 #endif

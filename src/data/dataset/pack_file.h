@@ -11,27 +11,27 @@ typedef struct ls__pack_file {
     ls_context *ctx;
     ls__atomic_file *file;
     uint64_t bytes;  /* of the file so far, with those in the buffer */
-    uint8_t *buffer; /* what is written next, so that disks see large pieces */
+    uint8_t *buffer; /* bytes that are not written yet, so that writes are large */
     size_t n_buffered;
-    uint8_t header[LS__PACK_BLOCK];
-    ls__pack_group *parts, *classes;
+    uint64_t header_hash;
+    ls__pack_group *splits, *classes;
     ls__pack_sample *samples;
-    int64_t n_parts, n_classes, n_samples; /* so far; room for all was made by open */
+    int64_t n_splits, n_classes, n_samples; /* so far; room for all was made by open */
     ls__text_list names;
     uint64_t decoders; /* in names */
 } ls__pack_file;
 
-/* Room for so many of each, and the header. Errors are kept in ctx, here and below. */
+/* Writes the header; has room for so many of each. Errors are kept in ctx, here and below. */
 ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form form, int64_t resize,
-                             int64_t n_parts, int64_t n_classes, int64_t n_samples,
+                             int64_t n_splits, int64_t n_classes, int64_t n_samples,
                              ls__pack_file *out);
-/* A new part or class, which holds the classes and samples that are added next. */
-ls_status ls__pack_file_part(ls__pack_file *file, const char *name);
+/* A new split or class, to which the next classes or samples belong. */
+ls_status ls__pack_file_split(ls__pack_file *file, const char *name);
 ls_status ls__pack_file_class(ls__pack_file *file, const char *name);
-/* Of `sample` all but offset and name are taken. */
+/* All of `sample` is read but its offset and name. */
 ls_status ls__pack_file_sample(ls__pack_file *file, const char *name, const ls__pack_sample *sample,
                                const void *data);
-/* Index, trailer, and the file is in its place. */
+/* Writes index and trailer; the file appears at its path. */
 ls_status ls__pack_file_finish(ls__pack_file *file);
 void ls__pack_file_close(ls__pack_file *file);
 

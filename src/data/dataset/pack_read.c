@@ -17,18 +17,17 @@ bool ls__pack_is_sound(const ls__pack_sample *sample, const void *data)
 static ls_status load(const ls__pack *pack, uint64_t offset, size_t bytes, ls__decoder *decoder)
 {
     /* Pixels are borrowed until the next sample, so a huge buffer is released only here. */
-    if (decoder->buffer_capacity > LS__KEEP_BYTES)
-        ls__buffer_free(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity);
-    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, bytes))
+    if (decoder->buffer.capacity > LS__KEEP_BYTES) ls__buffer_free(decoder->ctx, &decoder->buffer);
+    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, bytes))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", bytes);
-    return ls__pack_pread(pack, offset, bytes, decoder->buffer, decoder->reason);
+    return ls__pack_pread(pack, offset, bytes, decoder->buffer.bytes, decoder->reason);
 }
 
 static ls_status load_and_check(const ls__pack *pack, const ls__pack_sample *sample, bool *sound,
                                 ls__decoder *decoder)
 {
     LS_TRY(load(pack, sample->offset, (size_t)sample->bytes, decoder));
-    *sound = *sound || ls__pack_is_sound(sample, decoder->buffer);
+    *sound = *sound || ls__pack_is_sound(sample, decoder->buffer.bytes);
     if (*sound) return LS_OK;
     return ls__undecodable(decoder, LS_ERR_DATA, "damaged in the pack: %llu bytes at offset %llu",
                            (unsigned long long)sample->bytes, (unsigned long long)sample->offset);
@@ -43,11 +42,11 @@ ls_status ls__pack_probe(const ls__pack *pack, const ls__pack_sample *sample, bo
     if (!later) LS_TRY(load_and_check(pack, sample, sound, decoder));
     if (sample->state != LS__PACK_SOUND)
         return ls__undecodable(decoder, status_of[sample->state], "%.*s", (int)sample->bytes,
-                               sample->bytes ? (const char *)decoder->buffer : "");
+                               sample->bytes ? (const char *)decoder->buffer.bytes : "");
     if (pack->form == LS__PACK_FILES)
-        return ls__decoder_probe_memory(decoder, decoder->buffer, (size_t)sample->bytes,
+        return ls__decoder_probe_memory(decoder, decoder->buffer.bytes, (size_t)sample->bytes,
                                         honour_exif);
-    if (!later) decoder->file = decoder->buffer;
+    if (!later) decoder->file = decoder->buffer.bytes;
     return ls__decoder_probe_pixels(decoder, sample->height, sample->width,
                                     upright ? 1 : sample->orientation);
 }
@@ -68,6 +67,6 @@ ls_status ls__pack_decode(const ls__pack *pack, const ls__pack_sample *sample,
     }
     LS_TRY(load(pack, sample->offset + (uint64_t)(out->top * row_bytes),
                 (size_t)(out->view.height * row_bytes), decoder));
-    out->view.pixels = decoder->buffer;
+    out->view.pixels = decoder->buffer.bytes;
     return LS_OK;
 }

@@ -18,8 +18,7 @@ enum { MAX_WORKERS = 1024, MAX_SIDE = 1 << 16, SLOTS_PER_WORKER = 4 };
 
 /* A sample between reading and writing. */
 typedef struct slot {
-    void *file; /* the image file */
-    size_t file_capacity;
+    ls__buffer file; /* the image file */
     ls__image image; /* its pixels, in a pack of pixels */
     ls__pack_sample sample;
     const void *data;
@@ -35,11 +34,11 @@ typedef struct worker {
 typedef struct packing {
     ls_context *ctx;
     const char *path;
-    int n_parts;
-    const ls_pack_part *parts;
+    int n_splits;
+    const ls_pack_split *splits;
     ls_pack_config config;
     ls__pack_form form;
-    int64_t n_classes, n_samples; /* of all parts */
+    int64_t n_classes, n_samples; /* of all splits */
     int n_slots, n_workers;
     slot *slots;
     worker *workers;
@@ -50,12 +49,12 @@ typedef struct packing {
 
 /* ---- Workers ---- */
 
-/* The part that sample number i of all is in; i becomes its number there. */
-static const ls_pack_part *find_part(const packing *p, int64_t *i)
+/* The split of sample number i of all splits; i becomes its number there. */
+static const ls_pack_split *find_split(const packing *p, int64_t *i)
 {
-    const ls_pack_part *part = p->parts;
-    for (; *i >= part->dataset->n_samples; part++) *i -= part->dataset->n_samples;
-    return part;
+    const ls_pack_split *split = p->splits;
+    for (; *i >= split->dataset->n_samples; split++) *i -= split->dataset->n_samples;
+    return split;
 }
 
 static ls_status resize(const packing *p, worker *w, slot *s)
@@ -63,9 +62,7 @@ static ls_status resize(const packing *p, worker *w, slot *s)
     const ls__image *from = &w->decoder.image;
     int64_t height = from->height, width = from->width;
     ls__resized_size(p->config.resize, &height, &width);
-    if (!ls__resize_fits(from->height, from->width, height, width, w->decoder.reason,
-                         LS__REASON_SIZE))
-        return LS_ERR_DATA;
+    LS_TRY(ls__check_resize(from->height, from->width, height, width, w->decoder.reason));
     if (!ls__resize_image(&w->resizer, &w->decoder.source, height, width, &s->image))
         return ls__undecodable(&w->decoder, LS_ERR_MEMORY, "no memory to resize it");
     return LS_OK;
@@ -81,7 +78,8 @@ static ls_status take_pixels(const packing *p, worker *w, slot *s)
         w->decoder.image = s->image;
         s->image = image;
     }
-    s->sample.orientation = (uint16_t)ls__exif_orientation(s->file, (size_t)s->sample.file_bytes);
+    s->sample.orientation =
+        (uint16_t)ls__exif_orientation(s->file.bytes, (size_t)s->sample.file_bytes);
     s->sample.height = (uint32_t)s->image.height;
     s->sample.width = (uint32_t)s->image.width;
     s->sample.bytes = 3 * (uint64_t)s->image.height * (uint64_t)s->image.width;
@@ -96,19 +94,16 @@ static ls_status load(const packing *p, worker *w, slot *s, const char *path)
     LS_TRY(ls__decoder_read(decoder, path));
     s->sample.file_bytes = s->sample.bytes = decoder->file_bytes;
     s->sample.file_hash = ls__hash(decoder->file, decoder->file_bytes, 0);
-    void *buffer = decoder->buffer; /* the slot keeps the file, the decoder the slot's memory */
-    const size_t capacity = decoder->buffer_capacity;
+    const ls__buffer file = decoder->buffer; /* the slot and the decoder exchange their memory */
     decoder->buffer = s->file;
-    decoder->buffer_capacity = s->file_capacity;
-    s->file = buffer;
-    s->file_capacity = capacity;
-    s->data = s->file ? s->file : ""; /* an empty file needs no memory */
-    LS_TRY(ls__decoder_probe_memory(decoder, s->file, (size_t)s->sample.file_bytes, false));
+    s->file = file;
+    s->data = file.bytes ? (const void *)file.bytes : ""; /* an empty file needs no memory */
+    LS_TRY(ls__decoder_probe_memory(decoder, file.bytes, (size_t)s->sample.file_bytes, false));
     LS_TRY(ls__decode_region(decoder, NULL));
     return p->form == LS__PACK_PIXELS ? take_pixels(p, w, s) : LS_OK;
 }
 
-/* A pack of files holds a file that was read but not decoded as it is. */
+/* A pack of files stores a file that can't be decoded unchanged. */
 static void take_reason(const packing *p, slot *s)
 {
     if (p->form == LS__PACK_FILES && s->data) return;
@@ -125,7 +120,7 @@ static void fill(void *arg, const ls__queue_item *item)
     slot *s = &p->slots[item->slot];
     worker *w = &p->workers[item->worker];
     int64_t i = item->step;
-    const char *path = find_part(p, &i)->dataset->paths[i];
+    const char *path = find_split(p, &i)->dataset->paths[i];
     s->sample = (ls__pack_sample){ .file_bytes = LS__PACK_UNKNOWN, .file_hash = LS__PACK_UNKNOWN };
     s->data = NULL;
     s->status = load(p, w, s, path);
@@ -155,19 +150,18 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
     }
     if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])
         LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
-    LS_TRY(ls__pack_file_sample(&p->file, dataset->paths[i] + dataset->root_length, &s->sample,
-                                s->data));
+    LS_TRY(ls__pack_file_sample(&p->file, ls__dataset_name(dataset, i), &s->sample, s->data));
     /* One huge image should not hold its memory until the end. */
     if (s->image.capacity > LS__KEEP_BYTES) ls__image_free(p->ctx, &s->image);
-    if (s->file_capacity > LS__KEEP_BYTES) ls__buffer_free(p->ctx, &s->file, &s->file_capacity);
+    if (s->file.capacity > LS__KEEP_BYTES) ls__buffer_free(p->ctx, &s->file);
     return LS_OK;
 }
 
 /* A file that is overwritten must not be one of the images. */
 static ls_status check_replaced(const packing *p, const struct stat *there)
 {
-    for (int i = 0; i < p->n_parts; i++) {
-        const ls_dataset *d = p->parts[i].dataset;
+    for (int i = 0; i < p->n_splits; i++) {
+        const ls_dataset *d = p->splits[i].dataset;
         for (int64_t k = 0; k < d->n_samples; k++) {
             struct stat image;
             if (stat(d->paths[k], &image) == 0 && image.st_ino == there->st_ino &&
@@ -190,16 +184,16 @@ static ls_status check_path(const packing *p)
 
 static ls_status write_all(packing *p)
 {
-    LS_TRY(ls__pack_file_open(p->ctx, p->path, p->form, p->config.resize, p->n_parts, p->n_classes,
+    LS_TRY(ls__pack_file_open(p->ctx, p->path, p->form, p->config.resize, p->n_splits, p->n_classes,
                               p->n_samples, &p->file));
     ls__queue_start(p->queue, p->n_samples, 1, 0, p->n_samples);
     for (int64_t done = 0; done < p->n_samples; done++) {
         if (p->config.progress && !p->config.progress(p->config.user, done, p->n_samples))
             return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': stopped", what, p->path);
         int64_t i = done;
-        const ls_pack_part *part = find_part(p, &i);
-        if (i == 0) LS_TRY(ls__pack_file_part(&p->file, part->name));
-        LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], part->dataset, i));
+        const ls_pack_split *split = find_split(p, &i);
+        if (i == 0) LS_TRY(ls__pack_file_split(&p->file, split->name));
+        LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], split->dataset, i));
     }
     if (p->n_bad == p->n_samples)
         return ls__fail(p->ctx, LS_ERR_DATA, "%s: '%s': none of the %lld images can be used", what,
@@ -227,10 +221,10 @@ static void close_all(packing *p)
     ls__queue_close(&p->queue);
     for (int i = 0; p->workers && i < p->n_workers; i++) {
         ls__decoder_free(&p->workers[i].decoder);
-        ls__resizer_free(&p->workers[i].resizer);
+        ls__buffer_free(p->ctx, &p->workers[i].resizer.memory);
     }
     for (int i = 0; p->slots && i < p->n_slots; i++) {
-        ls__buffer_free(p->ctx, &p->slots[i].file, &p->slots[i].file_capacity);
+        ls__buffer_free(p->ctx, &p->slots[i].file);
         ls__image_free(p->ctx, &p->slots[i].image);
     }
     ls__free(p->ctx, p->slots);
@@ -243,78 +237,79 @@ static void close_all(packing *p)
 static ls_status check_config(ls_context *ctx, const ls_pack_config *c)
 {
     if (c->resize < 0 || c->resize > MAX_SIDE)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: resize is %lld, wanted 0 to %d", what,
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: resize is %lld, expected 0 to %d", what,
                         (long long)c->resize, MAX_SIDE);
     if (c->max_pixels < 0 || c->max_pixels > LS__MAX_PIXELS)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, wanted 0 to %d", what,
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, expected 0 to %d", what,
                         (long long)c->max_pixels, LS__MAX_PIXELS);
     if (c->workers < 0 || c->workers > MAX_WORKERS)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, wanted 0 to %d", what, c->workers,
-                        MAX_WORKERS);
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, expected 0 to %d", what,
+                        c->workers, MAX_WORKERS);
     if (c->on_bad_image != LS_BAD_IMAGE_FAIL && c->on_bad_image != LS_BAD_IMAGE_SKIP)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: on_bad_image is %d, wanted 0 or 1", what,
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: on_bad_image is %d, expected 0 or 1", what,
                         (int)c->on_bad_image);
     return LS_OK;
 }
 
-/* Classes without samples are left out, so their order is what counts. */
-static ls_status check_part(ls_context *ctx, const ls_pack_part *part)
+/* Classes without samples are not packed, so only the order of the others is checked. */
+static ls_status check_split(ls_context *ctx, const ls_pack_split *split)
 {
-    const ls_dataset *d = part->dataset;
-    if (!d || d->owned.ctx != ctx || !d->paths || d->root_length == 0 || d->pack)
+    const ls_dataset *d = split->dataset;
+    if (!d || d->owned.ctx != ctx || !d->in_class_folders || ls__dataset_whole(d)->pack)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: part '%s': wanted a data set of an image folder in this context", what,
-                        part->name);
+                        "%s: split '%s': expected a dataset of an image folder in this context",
+                        what, split->name);
     const char *before = NULL;
     for (int64_t i = 0; i < d->n_samples; i++) {
         const char *name = d->class_names[d->labels[i]];
         if (before && strcmp(before, name) > 0)
             return ls__fail(ctx, LS_ERR_INVALID,
-                            "%s: part '%s': class '%s' comes after '%s'; wanted byte order", what,
-                            part->name, name, before);
+                            "%s: split '%s': class '%s' comes after '%s'; expected byte order",
+                            what, split->name, name, before);
         before = name;
     }
     return LS_OK;
 }
 
-static ls_status check_parts(ls_context *ctx, int n_parts, const ls_pack_part *parts)
+static ls_status check_splits(ls_context *ctx, int n_splits, const ls_pack_split *splits)
 {
-    if (n_parts < 1 || !parts) return ls__fail(ctx, LS_ERR_INVALID, "%s: no parts given", what);
-    for (int i = 0; i < n_parts; i++) {
-        const char *name = parts[i].name;
-        if (!name || strchr(name, '/') || (*name == '\0' && n_parts > 1))
+    if (n_splits < 1 || !splits) return ls__fail(ctx, LS_ERR_INVALID, "%s: no splits given", what);
+    for (int i = 0; i < n_splits; i++) {
+        const char *name = splits[i].name;
+        if (!name || strchr(name, '/') || (*name == '\0' && n_splits > 1))
             return ls__fail(ctx, LS_ERR_INVALID,
-                            "%s: part %d of %d is called '%s'; wanted a name without slashes", what,
-                            i, n_parts, name ? name : "(NULL)");
+                            "%s: split %d of %d is called '%s'; expected a name without slashes",
+                            what, i, n_splits, name ? name : "(NULL)");
         for (int k = 0; k < i; k++)
-            if (strcmp(parts[k].name, name) == 0)
-                return ls__fail(ctx, LS_ERR_INVALID, "%s: part '%s' is given twice", what, name);
-        LS_TRY(check_part(ctx, &parts[i]));
+            if (strcmp(splits[k].name, name) == 0)
+                return ls__fail(ctx, LS_ERR_INVALID, "%s: split '%s' is given twice", what, name);
+        LS_TRY(check_split(ctx, &splits[i]));
     }
     return LS_OK;
 }
 
-ls_status ls_pack_write(ls_context *ctx, const char *path, int n_parts, const ls_pack_part *parts,
-                        const ls_pack_config *config, ls_pack_summary *out)
+ls_status ls_pack_write(ls_context *ctx, const char *path, int n_splits,
+                        const ls_pack_split *splits, const ls_pack_config *config,
+                        ls_pack_summary *out)
 {
     if (out) *out = (ls_pack_summary){ 0 };
     LS__ENTER(ctx);
-    packing p = { .ctx = ctx, .path = path, .n_parts = n_parts, .parts = parts };
+    packing p = { .ctx = ctx, .path = path, .n_splits = n_splits, .splits = splits };
     if (config) p.config = *config;
     p.form = p.config.pixels || p.config.resize > 0 ? LS__PACK_PIXELS : LS__PACK_FILES;
     LS_TRY(check_config(ctx, &p.config));
     if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: no path given", what);
-    LS_TRY(check_parts(ctx, n_parts, parts));
+    LS_TRY(check_splits(ctx, n_splits, splits));
     LS_TRY(check_path(&p));
-    for (int i = 0; i < n_parts; i++) {
-        p.n_classes += parts[i].dataset->n_classes;
-        p.n_samples += parts[i].dataset->n_samples;
+    for (int i = 0; i < n_splits; i++) {
+        p.n_classes += splits[i].dataset->n_classes;
+        p.n_samples += splits[i].dataset->n_samples;
     }
     ls_status status = open_workers(&p);
     if (status == LS_OK) status = write_all(&p);
     if (out) out->n_bad = p.n_bad;
     if (status == LS_OK && out)
-        *out = (ls_pack_summary){ .n_parts = n_parts,
+        *out = (ls_pack_summary){ .n_splits = n_splits,
                                   .n_samples = p.n_samples,
                                   .n_bad = p.n_bad,
                                   .bytes = (int64_t)p.file.bytes,

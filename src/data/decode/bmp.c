@@ -5,7 +5,7 @@
 
 enum {
     FILE_HEADER = 14,
-    CORE_HEADER = 12,  /* OS/2: 16-bit sizes, palette entries of 3 bytes */
+    CORE_HEADER = 12,  /* OS/2: 16-bit sizes, palette colours of 3 bytes */
     INFO_HEADER = 40,  /* followed by masks when compression is BITFIELDS */
     MASKS_HEADER = 52, /* from this size on the header holds the masks itself */
     NOT_COMPRESSED = 0,
@@ -17,20 +17,52 @@ typedef struct bitmap {
     bool top_down;
     int bits;
     uint32_t masks[3];       /* red, green, blue */
-    uint8_t palette[256][3]; /* black where the file has no entry */
+    uint8_t palette[256][3]; /* black where the file has no colour */
     const uint8_t *rows;
+    void (*decode_row)(const struct bitmap *self, const uint8_t *in, uint8_t *rgb);
 } bitmap;
 
-static ls_status read_palette(ls__decoder *decoder, bitmap *self, size_t at, size_t entry_bytes,
+static void row_of_palette(const bitmap *self, const uint8_t *in, uint8_t *out)
+{
+    const int bits = self->bits, most = (1 << bits) - 1;
+    for (int64_t x = 0; x < self->width; x++) {
+        const int64_t bit = x * bits;
+        const int index = in[bit / 8] >> (8 - bits - (int)(bit % 8)) & most;
+        for (int c = 0; c < 3; c++) out[3 * x + c] = self->palette[index][c];
+    }
+}
+
+/* A masked value of n bits becomes 8 bits by v 255 / (2^n - 1), rounded. */
+static void row_of_masks(const bitmap *self, const uint8_t *in, uint8_t *out)
+{
+    const int step = self->bits / 8;
+    for (int c = 0; c < 3; c++) {
+        const int shift = __builtin_ctz(self->masks[c]);
+        const uint64_t most = self->masks[c] >> shift;
+        for (int64_t x = 0; x < self->width; x++) {
+            const uint32_t word = step == 2 ? ls__le16(in + 2 * x) : ls__le32(in + 4 * x);
+            const uint64_t value = (word & self->masks[c]) >> shift;
+            out[3 * x + c] = (uint8_t)((value * 255 + most / 2) / most);
+        }
+    }
+}
+
+static void row_of_bgr(const bitmap *self, const uint8_t *in, uint8_t *out)
+{
+    for (int64_t x = 0; x < self->width; x++)
+        for (int c = 0; c < 3; c++) out[3 * x + c] = in[3 * x + 2 - c];
+}
+
+static ls_status read_palette(ls__decoder *decoder, bitmap *self, size_t at, size_t colour_bytes,
                               size_t end)
 {
     const uint8_t *file = decoder->file;
     const size_t most = (size_t)1 << self->bits;
-    size_t n = end > at ? (end - at) / entry_bytes : 0;
+    size_t n = end > at ? (end - at) / colour_bytes : 0;
     if (n > most) n = most;
     if (n == 0) return ls__undecodable(decoder, LS_ERR_DATA, "damaged BMP: no palette");
     for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++) self->palette[i][c] = file[at + i * entry_bytes + 2 - c];
+        for (size_t c = 0; c < 3; c++) self->palette[i][c] = file[at + i * colour_bytes + 2 - c];
     return LS_OK;
 }
 
@@ -84,6 +116,7 @@ static ls_status read_header(ls__decoder *decoder, bitmap *self)
     if (compression != NOT_COMPRESSED && !(compression == BITFIELDS && masked))
         return ls__undecodable(decoder, LS_ERR_DATA, "compressed BMP (type %u) is not read",
                                compression);
+    self->decode_row = masked ? row_of_masks : self->bits == 24 ? row_of_bgr : row_of_palette;
     if (masked) {
         LS_TRY(read_masks(decoder, self, header_bytes, compression));
     } else if (self->bits == 1 || self->bits == 4 || self->bits == 8) {
@@ -100,49 +133,15 @@ static ls_status read_header(ls__decoder *decoder, bitmap *self)
     return LS_OK;
 }
 
-static void row_of_palette(const bitmap *self, const uint8_t *in, uint8_t *out)
-{
-    const int bits = self->bits, most = (1 << bits) - 1;
-    for (int64_t x = 0; x < self->width; x++) {
-        const int64_t bit = x * bits;
-        const int index = in[bit / 8] >> (8 - bits - (int)(bit % 8)) & most;
-        for (int c = 0; c < 3; c++) out[3 * x + c] = self->palette[index][c];
-    }
-}
-
-/* A masked value of n bits becomes 8 bits by v 255 / (2^n - 1), rounded. */
-static void row_of_masks(const bitmap *self, const uint8_t *in, uint8_t *out)
-{
-    const int step = self->bits / 8;
-    for (int c = 0; c < 3; c++) {
-        const int shift = __builtin_ctz(self->masks[c]);
-        const uint64_t most = self->masks[c] >> shift;
-        for (int64_t x = 0; x < self->width; x++) {
-            const uint32_t word = step == 2 ? ls__le16(in + 2 * x) : ls__le32(in + 4 * x);
-            const uint64_t value = (word & self->masks[c]) >> shift;
-            out[3 * x + c] = (uint8_t)((value * 255 + most / 2) / most);
-        }
-    }
-}
-
-static void row_of_bgr(const bitmap *self, const uint8_t *in, uint8_t *out)
-{
-    for (int64_t x = 0; x < self->width; x++)
-        for (int c = 0; c < 3; c++) out[3 * x + c] = in[3 * x + 2 - c];
-}
-
 ls_status ls__bmp_probe(ls__decoder *decoder)
 {
     bitmap self = { 0 };
     LS_TRY(read_header(decoder, &self));
-    LS_TRY(ls__decoder_begin(decoder, self.height, self.width));
-    void (*const row)(const bitmap *, const uint8_t *, uint8_t *) = self.bits < 16 ? row_of_palette
-                                                                    : self.bits == 24
-                                                                        ? row_of_bgr
-                                                                        : row_of_masks;
+    LS_TRY(ls__decoder_begin(decoder));
     for (int64_t y = 0; y < self.height; y++) {
         const int64_t from = self.top_down ? y : self.height - 1 - y;
-        row(&self, self.rows + from * self.row_bytes, decoder->image.pixels + 3 * y * self.width);
+        self.decode_row(&self, self.rows + from * self.row_bytes,
+                        decoder->image.pixels + 3 * y * self.width);
     }
     return LS_OK;
 }

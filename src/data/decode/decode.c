@@ -36,14 +36,13 @@ static const struct {
 void ls__decoder_free(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
-    ls__free(decoder->ctx, decoder->buffer);
+    ls__buffer_free(decoder->ctx, &decoder->buffer);
     ls__image_free(decoder->ctx, &decoder->image);
     ls__image_free(decoder->ctx, &decoder->scratch);
     *decoder = (ls__decoder){ .ctx = decoder->ctx };
 }
 
-/* Ends the image before, whose pixels were borrowed until now. One huge image should not hold its
- * memory for the rest of the run. */
+/* Ends the last image, whose pixels were borrowed until now. A huge one is freed. */
 static void begin(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
@@ -54,8 +53,7 @@ static void begin(ls__decoder *decoder)
 static void end(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
-    if (decoder->buffer_capacity > LS__KEEP_BYTES)
-        ls__buffer_free(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity);
+    if (decoder->buffer.capacity > LS__KEEP_BYTES) ls__buffer_free(decoder->ctx, &decoder->buffer);
     if (decoder->scratch.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->scratch);
     decoder->file = NULL;
     decoder->file_bytes = 0;
@@ -83,7 +81,8 @@ static ls_status probe_bytes(ls__decoder *decoder, bool honour_exif)
     if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, BMP or PNM file");
     if (!formats[i].probe)
         return ls__undecodable(decoder, LS_ERR_DATA,
-                               "a file of type %s, wanted JPEG, PNG, BMP or PNM", formats[i].name);
+                               "a file of type %s, expected JPEG, PNG, BMP or PNM",
+                               formats[i].name);
     const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].probe(decoder));
     set_orientation(decoder, orientation);
@@ -123,7 +122,8 @@ static ls__region stored_region(const ls__decoder *decoder, const ls__region *up
     if (!upright) return (ls__region){ { 0, 0, height, width }, 1, false };
     ls__region out = *upright;
     out.window = ls__exif_stored(orientation, height, width, &upright->window);
-    /* From the far side, reduced pixels lie elsewhere unless they fit in. */
+    /* Reduced pixels of a turned image match only where its sides are multiples of the reduction.
+     */
     while (orientation > 1 && (height % out.reduction != 0 || width % out.reduction != 0))
         out.reduction /= 2;
     return out;
@@ -144,7 +144,7 @@ ls_status ls__decode_region(ls__decoder *decoder, const ls__region *region)
 
 ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored)
 {
-    LS_TRY(ls__decoder_begin(decoder, stored->height, stored->width));
+    LS_TRY(ls__decoder_begin(decoder));
     for (int64_t y = 0; y < stored->height; y++)
         memcpy(decoder->image.pixels + y * 3 * stored->width,
                stored->pixels + y * stored->row_bytes, (size_t)(3 * stored->width));

@@ -1,5 +1,4 @@
-/* decoder.c: what the decoders of all formats share: the file's bytes, the limit, the reason of an
- * error, room for the image. */
+/* decoder.c: what the decoders of all formats share. */
 #include "data/decode/decoder.h"
 
 #include "base/error.h"
@@ -39,10 +38,10 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
     return LS_OK;
 }
 
-ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width)
+ls_status ls__decoder_begin(ls__decoder *decoder)
 {
-    LS_TRY(ls__decoder_check(decoder, height, width));
-    return ls__decoder_begin_window(decoder, &(ls__window){ 0, 0, height, width }, 1);
+    const ls__window all = { 0, 0, decoder->source.height, decoder->source.width };
+    return ls__decoder_begin_window(decoder, &all, 1);
 }
 
 ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction)
@@ -62,12 +61,12 @@ static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes
         return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
                                (long long)file_bytes, LS__MAX_FILE_BYTES);
     const size_t size = (size_t)file_bytes;
-    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, &decoder->buffer_capacity, size))
+    if (!ls__buffer_reserve(decoder->ctx, &decoder->buffer, size))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %zu bytes", size);
 
     char text[LS__ERRNO_TEXT_SIZE];
     for (size_t n = 0; n < size;) {
-        const ssize_t got = read(fd, (uint8_t *)decoder->buffer + n, size - n);
+        const ssize_t got = read(fd, decoder->buffer.bytes + n, size - n);
         const int error = errno;
         if (got < 0 && error == EINTR) continue;
         if (got < 0)
@@ -76,7 +75,7 @@ static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes
         if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
         n += (size_t)got;
     }
-    decoder->file = decoder->buffer;
+    decoder->file = decoder->buffer.bytes;
     decoder->file_bytes = size;
     return LS_OK;
 }

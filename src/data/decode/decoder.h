@@ -1,8 +1,6 @@
 /* decoder.h: decodes image files, one at a time, in memory that is reused: the probe reads the file
- * and its size, then a region of it is decoded.
- *
- * Used by the library's own threads as well, so a failure is a status and a text in the decoder;
- * the context's error is never touched, only its allocator. */
+ * and its size, then a region of it is decoded. A failure is a status and a text in the decoder.
+ * The library's own threads decode, too, so of the context only the allocator is used. */
 #ifndef LS_DATA_DECODE_DECODER_H
 #define LS_DATA_DECODE_DECODER_H
 
@@ -10,15 +8,13 @@
 
 enum { LS__MAX_FILE_BYTES = 1 << 30 }; /* an uncompressed image of LS__MAX_PIXELS */
 
-/* What one thread needs to decode images. Start with all zero but ctx, and max_pixels where it is
- * set. */
+/* For one thread. Start with all zero but ctx and, where there is a limit, max_pixels. */
 typedef struct ls__decoder {
     const ls_context *ctx;
     int64_t max_pixels;  /* a larger image is refused; 0 = LS_DEFAULT_MAX_PIXELS */
     const uint8_t *file; /* the file's bytes: in the buffer, or borrowed; NULL: not read */
     size_t file_bytes;
-    void *buffer;
-    size_t buffer_capacity;
+    ls__buffer buffer;
     int orientation;       /* EXIF's, or 1 */
     int64_t height, width; /* of the upright image, set by the probe */
     struct ls__jpeg *jpeg; /* a JPEG file between probe and decoding, else NULL */
@@ -30,16 +26,14 @@ typedef struct ls__decoder {
 
 void ls__decoder_free(ls__decoder *decoder);
 
-/* Whether the status is about the image, so that a loader may continue without it. The others (no
- * memory, no file handles) are about the machine. */
+/* Whether the status is about the image, so that a loader may continue without it, and not about
+ * the machine (no memory, no file handles). */
 bool ls__is_bad_image(ls_status status);
 
 /* Reads a file and sets decoder->height and width. A JPEG file is read up to its pixels. The other
- * formats are always decoded whole, and that happens here, so that damage is reported before
- * anything that the caller does with the size. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be read;
+ * formats are decoded here, and always whole. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be read;
  * LS_ERR_DATA: empty, damaged, too large, or not an image of a known format; LS_ERR_MEMORY;
- * LS_ERR_DEVICE: no file handle left. The reason is a phrase without the file's name: "truncated
- * PNG file". */
+ * LS_ERR_DEVICE: no file handle left. The reason does not name the file: "truncated PNG file". */
 ls_status ls__decoder_probe(ls__decoder *decoder, const char *path, bool honour_exif);
 /* The same for a file in memory, which is not changed and must stay until it is decoded. */
 ls_status ls__decoder_probe_memory(ls__decoder *decoder, const void *file, size_t bytes,
@@ -76,12 +70,11 @@ void ls__jpeg_close(ls__decoder *decoder);
 /* Keeps the reason and returns the status. */
 ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
-/* Checks a size that a header claims and sets it in decoder->source, which is the whole image until
- * something else is decoded. */
+/* Checks a size that a header claims; decoder->source becomes the whole image. */
 ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width);
-/* Checks the size and makes room for all of it in decoder->image, RGB. */
-ls_status ls__decoder_begin(ls__decoder *decoder, int64_t height, int64_t width);
-/* After ls__decoder_check: makes room for a window of the reduced image. */
+/* After ls__decoder_check: makes room for the image, or a window of the reduced image, in
+ * decoder->image, RGB. */
+ls_status ls__decoder_begin(ls__decoder *decoder);
 ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction);
 
 /* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or an invalid one. */

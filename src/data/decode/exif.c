@@ -1,13 +1,13 @@
-/* exif.c: the orientation of an image. Cameras store images as the sensor lies and write the turn
- * into the EXIF tag Orientation (0x0112 of the first directory), in an APP1 segment of JPEG or the
- * eXIf chunk of PNG. Damaged EXIF data are ignored, because no pixel depends on them. */
+/* exif.c: the orientation of an image. Cameras store the sensor's rows and write the orientation
+ * into an EXIF tag of the first directory, in an APP1 segment of JPEG or the eXIf chunk of PNG.
+ * Damaged EXIF data are ignored, because no pixel depends on them. */
 #include "data/decode/decoder.h"
 
 #include <string.h>
 
 enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, TYPE_LONG = 4 };
 
-/* A TIFF structure: byte order, offset of the first directory, its entries of 12 bytes. */
+/* A TIFF structure: byte order, offset of the first directory, its fields of 12 bytes. */
 static int orientation_in_tiff(const uint8_t *tiff, size_t bytes)
 {
     if (bytes < 8) return 1;
@@ -95,32 +95,29 @@ static ls__window mirrored(int orientation, int64_t height, int64_t width, ls__w
     return window;
 }
 
-static ls__window transposed(int orientation, const ls__window *window)
+static ls__window transposed(int orientation, ls__window window)
 {
-    if (!turns[orientation].transpose) return *window;
-    return (ls__window){ window->left, window->top, window->width, window->height };
+    if (!turns[orientation].transpose) return window;
+    return (ls__window){ window.left, window.top, window.width, window.height };
 }
 
 ls__window ls__exif_stored(int orientation, int64_t height, int64_t width,
                            const ls__window *upright)
 {
-    const bool transpose = turns[orientation].transpose;
-    const ls__window window =
-        mirrored(orientation, transpose ? width : height, transpose ? height : width, *upright);
-    return transposed(orientation, &window);
+    const ls__window all = transposed(orientation, (ls__window){ 0, 0, height, width });
+    return transposed(orientation, mirrored(orientation, all.height, all.width, *upright));
 }
 
 /* The sizes of a turned image that was reduced must be multiples of its reduction. */
 static void turn_source(ls__source *source, int orientation, int64_t height, int64_t width)
 {
-    const ls__window stored = { source->top, source->left, height, width };
-    const ls__window whole = { 0, 0, source->height, source->width };
-    const ls__window upright = transposed(orientation, &whole);
-    source->height = upright.height;
-    source->width = upright.width;
+    const ls__window all =
+        transposed(orientation, (ls__window){ 0, 0, source->height, source->width });
     const ls__window window =
-        mirrored(orientation, source->height / source->reduction, source->width / source->reduction,
-                 transposed(orientation, &stored));
+        mirrored(orientation, all.height / source->reduction, all.width / source->reduction,
+                 transposed(orientation, (ls__window){ source->top, source->left, height, width }));
+    source->height = all.height;
+    source->width = all.width;
     source->top = window.top;
     source->left = window.left;
 }

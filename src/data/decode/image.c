@@ -1,34 +1,30 @@
 /* image.c: see image.h. */
 #include "data/decode/image.h"
 
-bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes)
+bool ls__buffer_reserve(const ls_context *ctx, ls__buffer *buffer, size_t n)
 {
-    if (bytes <= *capacity) return true;
-    ls__free(ctx, *memory);
-    *memory = ls__alloc(ctx, bytes);
-    *capacity = *memory ? bytes : 0;
-    return *memory != NULL;
+    if (n <= buffer->capacity) return true;
+    ls__free(ctx, buffer->bytes);
+    buffer->bytes = ls__alloc(ctx, n);
+    buffer->capacity = buffer->bytes ? n : 0;
+    return buffer->bytes != NULL;
 }
 
-void ls__buffer_free(const ls_context *ctx, void **memory, size_t *capacity)
+void ls__buffer_free(const ls_context *ctx, ls__buffer *buffer)
 {
-    ls__free(ctx, *memory);
-    *memory = NULL;
-    *capacity = 0;
+    ls__free(ctx, buffer->bytes);
+    *buffer = (ls__buffer){ 0 };
 }
 
 bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
                        int channels)
 {
-    size_t bytes;
-    void *memory = image->pixels;
-    const bool fits = ls__mul_size((size_t)height, (size_t)width, &bytes) &&
-                      ls__mul_size(bytes, (size_t)channels, &bytes) &&
-                      ls__buffer_reserve(ctx, &memory, &image->capacity, bytes);
-    image->pixels = memory;
-    image->height = fits ? height : 0;
-    image->width = fits ? width : 0;
-    image->channels = channels;
+    size_t n;
+    ls__buffer buffer = { image->pixels, image->capacity };
+    const bool fits = ls__mul_size((size_t)height, (size_t)width, &n) &&
+                      ls__mul_size(n, (size_t)channels, &n) && ls__buffer_reserve(ctx, &buffer, n);
+    *image =
+        (ls__image){ buffer.bytes, buffer.capacity, fits ? height : 0, fits ? width : 0, channels };
     return fits;
 }
 

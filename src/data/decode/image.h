@@ -11,7 +11,17 @@ enum {
     LS__KEEP_BYTES = 64 << 20 /* larger buffers are released after use */
 };
 
-/* u8 [height,width,channels], rows without gaps, in a buffer that grows. */
+/* Memory that grows. Begins with all zero. */
+typedef struct ls__buffer {
+    uint8_t *bytes;
+    size_t capacity;
+} ls__buffer;
+
+/* Room for n bytes; the contents are lost. */
+bool ls__buffer_reserve(const ls_context *ctx, ls__buffer *buffer, size_t n);
+void ls__buffer_free(const ls_context *ctx, ls__buffer *buffer);
+
+/* u8 [height,width,channels], rows without gaps, in memory that grows. */
 typedef struct ls__image {
     uint8_t *pixels;
     size_t capacity;
@@ -23,10 +33,6 @@ typedef struct ls__image {
 bool ls__image_reserve(const ls_context *ctx, ls__image *image, int64_t height, int64_t width,
                        int channels);
 void ls__image_free(const ls_context *ctx, ls__image *image);
-
-/* Grows *memory to at least `bytes`; the contents are lost. */
-bool ls__buffer_reserve(const ls_context *ctx, void **memory, size_t *capacity, size_t bytes);
-void ls__buffer_free(const ls_context *ctx, void **memory, size_t *capacity);
 
 /* Borrowed pixels: u8 [height,width,channels], channels 1 or 3, rows row_bytes apart. */
 typedef struct ls__image_view {
@@ -44,8 +50,7 @@ typedef struct ls__window {
 typedef struct ls__region {
     ls__window window; /* inside the image; in pixels that are not reduced */
     int reduction;     /* the image may be reduced by as much: 1, 2, 4 or 8 */
-    bool known_whole;  /* an earlier decode of the file found no damage, so the data that follow the
-                          window need not be checked again */
+    bool known_whole; /* an earlier decode found no damage: data after the window are not checked */
 } ls__region;
 
 /* Decoded pixels of a window of an image, which may have been reduced. */
@@ -53,8 +58,8 @@ typedef struct ls__source {
     ls__image_view view;
     int64_t top, left;     /* of the view in the reduced image */
     int64_t height, width; /* of the whole image before it was reduced */
-    int reduction; /* 1, 2, 4 or 8: a reduced pixel is the mean of a square of that side; where the
-                      image's sides are no multiples, the last squares are smaller */
+    int reduction; /* 1, 2, 4 or 8: a reduced pixel is the mean of a square of that side, or of the
+                      rest of it at the image's ends */
 } ls__source;
 
 static inline ls__source ls__source_of_all(const ls__image_view *view)

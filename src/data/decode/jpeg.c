@@ -1,20 +1,16 @@
 /* jpeg.c: JPEG through libjpeg-turbo, with the accurate integer transform and smooth chroma, as
  * Pillow decodes it.
  *
- * Outside the region to decode, the blocks' bits are read but not transformed; the pixels of the
- * region are those of the whole image. The data below the region are read as well, unless the file
- * is known to be whole: a damaged file is refused whatever the region is. A reduction by 2, 4 or 8
- * is made of the lower frequencies alone: it has less detail, and other pixels than a resized
- * image.
+ * Outside the region to decode, the blocks' bits are read but not transformed. The region has the
+ * pixels of the whole image. The data below it are read, too, so that damage is found, unless an
+ * earlier decode found none. A reduction by 2, 4 or 8 uses the lower frequencies alone, so its
+ * pixels differ from those of a resized image.
  *
- * The decompressor that has read the header is kept for the pixels. The probe and the decoding each
- * call setjmp, because a jump into a function that has returned is undefined.
- *
- * libjpeg warns of most damage, fills up with grey and continues; here a warning that speaks of
- * damaged pixels is an error (see is_harmless), so that no half image is ever trained on. A new
- * decompressor is made for each file: a used one remembers tables, and a file that lacks its own
- * would decode to something that depends on the file before. libjpeg's own memory (some 20 kB, and
- * the coefficients of progressive files) comes from the C library. */
+ * libjpeg warns of most damage, fills up with grey and continues. Here a warning of damaged pixels
+ * is an error (see is_harmless). Each file has a new decompressor, because a used one keeps tables,
+ * which a file without tables would use. It reads the header in the probe and the pixels later;
+ * both call setjmp, because a jump into a function that has returned is undefined. libjpeg's own
+ * memory (some 20 kB, and the coefficients of progressive files) comes from the C library. */
 #include "data/decode/decoder.h"
 
 #include <setjmp.h>
@@ -24,13 +20,12 @@
 
 enum { ROWS = 16 };
 
-/* A small file may hold many scans of a large image. Each takes a few bytes and a pass over all
- * blocks: 704 KB with 495 scans of 2^28 pixels took 44 s. So the work of all scans is limited to
- * 2^32 samples (pixels of a component). Encoders write about 10 scans (jpeg_simple_progression of
- * libjpeg, mozjpeg), most of one component; the limit allows 16 passes over one component of the
- * largest image, 48 at LS_DEFAULT_MAX_PIXELS. A sample of arithmetic coding counts as 8, because a
- * block without any bits takes up to 5 ns, and 0.3 to 0.5 ns with Huffman coding. MAX_SCANS limits
- * what a scan takes whatever its size. */
+/* A small file may hold many scans of a large image, each of a few bytes and a pass over all
+ * blocks: 704 KB with 495 scans of 2^28 pixels took 44 s. So all scans together may have 2^32
+ * samples (pixels of a component): 16 passes over one component of the largest image, 48 at
+ * LS_DEFAULT_MAX_PIXELS. Encoders write about 10 scans, most of one component. A sample of
+ * arithmetic coding counts as 8, because an empty block takes up to 5 ns, and 0.5 ns with Huffman
+ * coding. MAX_SCANS limits the time that each scan takes whatever its size. */
 enum { MAX_SCANS = 500, ARITHMETIC_WORK = 8 };
 #define MAX_SCAN_WORK (INT64_C(1) << 32)
 
@@ -60,13 +55,13 @@ static bool is_harmless(const struct jpeg_error_mgr *errors)
 {
     enum { FIRST_RST = 0xd0, LAST_RST = 0xd7 };
     switch (errors->msg_code) {
-    /* JFIF of another version than 1; an unknown transform in Adobe's marker, which is taken for
-     * YCbCr or YCCK; the colour profile, which is not read. */
+    /* A JFIF version other than 1; an unknown transform in Adobe's marker (YCbCr or YCCK then); the
+     * colour profile, which is not read. */
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
     case JWRN_BOGUS_ICC: return true;
-    /* Bytes between two segments, or after the last block of a scan, as some cameras write them.
-     * Before a restart marker they mean that blocks were lost. */
+    /* Bytes between segments or after a scan, as some cameras write them. Before a restart marker
+     * they mean that blocks were lost. */
     case JWRN_EXTRANEOUS_DATA:
         return errors->msg_parm.i[1] < FIRST_RST || errors->msg_parm.i[1] > LAST_RST;
     default: return false;
@@ -77,11 +72,6 @@ static bool is_harmless(const struct jpeg_error_mgr *errors)
 static void on_message(j_common_ptr info, int level)
 {
     if (level < 0 && !is_harmless(info->err)) escape(info);
-}
-
-static void print_nothing(j_common_ptr info)
-{
-    (void)info;
 }
 
 /* Called before each row of blocks of each scan of a file that has several. */
@@ -103,7 +93,7 @@ static void on_progress(j_common_ptr common)
     }
 }
 
-/* CMYK with Adobe's marker is stored inverted; so red is C K / 255, rounded. */
+/* CMYK with Adobe's marker is stored inverted, so red is C K / 255, rounded. */
 static void rgb_from_cmyk(const uint8_t *cmyk, int64_t width, bool inverted, uint8_t *rgb)
 {
     const uint8_t flip = inverted ? 0 : 255;
@@ -137,8 +127,8 @@ static void read_cmyk_rows(j_decompress_ptr info, ls__image *image, ls__image *r
 
 /* ---- Regions. ---- */
 
-/* Where an incomplete progressive file leaves blocks without detail, libjpeg smoothes them by their
- * neighbours, which may lie in what is left out. */
+/* libjpeg smoothes the blocks of an incomplete progressive file by their neighbours, which may be
+ * skipped ones. */
 static bool is_complete(const struct jpeg_decompress_struct *info)
 {
     for (int c = 0; info->coef_bits && c < info->num_components; c++)
@@ -147,18 +137,17 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
     return true;
 }
 
-/* Reduced images whose chroma is thinner than usual come out otherwise below skipped rows
- * (libjpeg-turbo 2.1.5, luma sampled 4 x 2 or 2 x 4). */
+/* Reduced images whose luma is sampled 4 x 2 or 2 x 4 have other pixels below skipped rows
+ * (libjpeg-turbo 2.1.5). */
 static bool may_skip(const struct jpeg_decompress_struct *info, int reduction)
 {
     const bool usual = info->max_h_samp_factor <= 2 && info->max_v_samp_factor <= 2;
     return (reduction == 1 || usual) && is_complete(info);
 }
 
-/* Widens the window, in reduced pixels, to one that can be decoded by itself with the same bits,
- * and sets its columns in libjpeg. Smooth chroma reads a neighbour on each side, 2 pixels wide, and
- * is computed otherwise where only 1 or 2 samples of it are left: 4 more pixels are enough for
- * both. */
+/* Widens the window, in reduced pixels, to one that can be decoded alone with the same bits, and
+ * sets its columns in libjpeg. Smooth chroma reads a neighbour of 2 pixels on each side, and has
+ * another formula for 1 or 2 samples: a margin of 4 pixels is enough for both. */
 static void widen_window(j_decompress_ptr info, int reduction, ls__window *window)
 {
     enum { MARGIN = 4 };
@@ -170,7 +159,7 @@ static void widen_window(j_decompress_ptr info, int reduction, ls__window *windo
     int64_t left = window->left - MARGIN, right = window->left + window->width + MARGIN;
     if (left < 0) left = 0;
     if (right > width) right = width;
-    /* Whole groups of rows that share chroma: the rest is skipped from there. */
+    /* Whole groups of rows that share chroma. */
     const int64_t group = info->max_v_samp_factor;
     int64_t bottom = (window->top + window->height + group - 1) / group * group;
     if (bottom > height) bottom = height;
@@ -180,8 +169,8 @@ static void widen_window(j_decompress_ptr info, int reduction, ls__window *windo
     *window = (ls__window){ window->top, first, bottom - window->top, n };
 }
 
-/* Reads the bits of what is left, for damage. The last row is decoded: skipping to the very end
- * would not look at it. */
+/* Reads the bits after the window, for damage. The last row is decoded, because skipping it would
+ * not read it. */
 static void check_rest(j_decompress_ptr info, uint8_t *row)
 {
     const JDIMENSION left = info->output_height - info->output_scanline;
@@ -240,7 +229,6 @@ ls_status ls__jpeg_probe(ls__decoder *decoder)
     self->info.client_data = self;
     self->errors.error_exit = escape;
     self->errors.emit_message = on_message;
-    self->errors.output_message = print_nothing;
     self->progress.progress_monitor = on_progress;
     return read_header(self);
 }
@@ -279,8 +267,8 @@ void ls__jpeg_close(ls__decoder *decoder)
 #define TEXT(x)       #x
 #define MACRO_TEXT(x) TEXT(x)
 
-/* As compiled with, because the library does not report its version. PNG has one right answer, so
- * that stb_image, BMP and PNM are left out. */
+/* The version at compile time, because the library does not report its own. The other formats have
+ * only one right result, so their decoders are not listed. */
 const char *ls__decoders(void)
 {
 #ifdef LIBJPEG_TURBO_VERSION

@@ -2,15 +2,15 @@
  *
  * stb_image checks neither checksums nor the end of a palette (an index beyond it reads undefined
  * bytes of the stack), and keeps the name of an unknown chunk in a variable that all threads share.
- * So the chunks are checked first: only known critical ones, right checksums, IEND reached, the
- * palette filled up to what the depth can address. Grey becomes RGB, 16 bits keep the
- * upper 8, alpha is dropped without blending. */
+ * So the chunks are checked first: all critical ones are known, their checksums are right, and IEND
+ * is reached. A palette is filled up. Grey becomes RGB, 16 bits keep the upper 8, alpha is dropped
+ * without blending. */
 #include "data/decode/decoder.h"
 
 #include <string.h>
 
-/* stb_image has no argument for the allocator's state. A file whose compressed data swells far
- * beyond the image that its header claims is cut off by the budget. */
+/* stb_image has no argument for the allocator's state. The budget stops files whose data expand far
+ * beyond the image that the header claims. */
 typedef struct scope {
     const ls_context *ctx;
     size_t budget; /* largest single block that decoding may need */
@@ -31,11 +31,6 @@ static void *scoped_realloc(void *old, size_t old_bytes, size_t bytes)
     return memory;
 }
 
-static void *scoped_alloc(size_t bytes)
-{
-    return scoped_realloc(NULL, 0, bytes);
-}
-
 static void scoped_free(void *memory)
 {
     ls__free(current->ctx, memory);
@@ -47,7 +42,7 @@ static void scoped_free(void *memory)
 #define STBI_NO_LINEAR
 #define STBI_NO_HDR
 #define STBI_MAX_DIMENSIONS               LS__MAX_PIXELS
-#define STBI_MALLOC(bytes)                scoped_alloc(bytes)
+#define STBI_MALLOC(bytes)                scoped_realloc(NULL, 0, bytes)
 #define STBI_REALLOC_SIZED(p, old, bytes) scoped_realloc(p, old, bytes)
 #define STBI_FREE(p)                      scoped_free(p)
 #define STB_IMAGE_STATIC
@@ -101,24 +96,19 @@ typedef struct chunks {
     size_t data_bytes;                /* of all IDAT chunks */
 } chunks;
 
-static ls_status check_header(ls__decoder *decoder, chunks *self, const uint8_t *data, size_t bytes)
-{
-    if (bytes != HEADER_BYTES)
-        return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: header of %zu bytes", bytes);
-    self->width = ls__be32(data);
-    self->height = ls__be32(data + 4);
-    self->depth = data[8];
-    self->colour_type = data[9];
-    return LS_OK;
-}
-
 /* One critical chunk, whose checksum is right. */
 static ls_status check_chunk(ls__decoder *decoder, chunks *self, const char *type, size_t at,
                              size_t bytes)
 {
     const uint8_t *data = decoder->file + at;
-    if (memcmp(type, "IHDR", 4) == 0) return check_header(decoder, self, data, bytes);
-    if (memcmp(type, "PLTE", 4) == 0) {
+    if (memcmp(type, "IHDR", 4) == 0) {
+        if (bytes != HEADER_BYTES)
+            return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: header of %zu bytes", bytes);
+        self->width = ls__be32(data);
+        self->height = ls__be32(data + 4);
+        self->depth = data[8];
+        self->colour_type = data[9];
+    } else if (memcmp(type, "PLTE", 4) == 0) {
         self->palette_at = at;
         self->palette_bytes = bytes;
     } else if (memcmp(type, "IDAT", 4) == 0) {
@@ -158,9 +148,8 @@ static ls_status check_chunks(ls__decoder *decoder, chunks *self)
     return LS_OK;
 }
 
-/* Entries up to 256 are added, black, in a copy. The chunk's checksum, now wrong, is not read
- * again.
- */
+/* Copies the file with a palette of 256 colours, the added ones black. The chunk's checksum, now
+ * wrong, is not read again. */
 static ls_status fill_palette(ls__decoder *decoder, const chunks *self)
 {
     enum { INDEXED = 3, FULL_BYTES = 3 * 256 };
@@ -179,9 +168,8 @@ static ls_status fill_palette(ls__decoder *decoder, const chunks *self)
     uint8_t *length = filled + self->palette_at - 8;
     length[2] = FULL_BYTES >> 8;
     length[3] = FULL_BYTES & 255;
-    ls__free(decoder->ctx, decoder->buffer); /* where the file may have been */
-    decoder->buffer = filled;
-    decoder->buffer_capacity = bytes;
+    ls__free(decoder->ctx, decoder->buffer.bytes); /* it may hold the file */
+    decoder->buffer = (ls__buffer){ filled, bytes };
     decoder->file = filled;
     decoder->file_bytes = bytes;
     return LS_OK;
@@ -196,12 +184,10 @@ ls_status ls__png_probe(ls__decoder *decoder)
     LS_TRY(ls__decoder_check(decoder, self.height, self.width));
     ls__image_free(decoder->ctx, &decoder->image); /* stb_image's block takes its place */
 
-    /* At most 4 channels and a filter byte per row; twice that, because stb_image doubles blocks.
-     */
+    /* At most 4 channels and a filter byte per row. stb_image doubles blocks. */
     const size_t n_pixels = (size_t)self.height * (size_t)self.width;
     const size_t image_bytes = (self.depth == 16 ? 8 : 4) * n_pixels + 8 * (size_t)self.height;
-    /* No encoder doubles the size of the image, but a megabyte of empty deflate blocks takes 2 s.
-     */
+    /* No encoder doubles the image's size, but a megabyte of empty deflate blocks takes 2 s. */
     if (self.data_bytes > 2 * image_bytes + SPARE_DATA_BYTES)
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s", too_much_data);
     scope here = { .ctx = decoder->ctx, .budget = 2 * (image_bytes + decoder->file_bytes) + 4096 };
@@ -212,8 +198,6 @@ ls_status ls__png_probe(ls__decoder *decoder)
     current = NULL;
     if (pixels) {
         decoder->image = (ls__image){ pixels, 3 * n_pixels, self.height, self.width, 3 };
-        decoder->source =
-            (ls__source){ .height = self.height, .width = self.width, .reduction = 1 };
         return LS_OK;
     }
     if (here.starved) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a PNG");

@@ -54,7 +54,7 @@ ls_status ls__pnm_probe(ls__decoder *decoder)
     if (in.at < in.end) in.at++; /* the one white space before the samples */
     if (in.end - in.at < height * width * channels)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
-    LS_TRY(ls__decoder_begin(decoder, height, width));
+    LS_TRY(ls__decoder_begin(decoder));
 
     uint8_t *out = decoder->image.pixels;
     for (int64_t i = 0; i < height * width; i++, out += 3) {

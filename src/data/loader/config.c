@@ -1,5 +1,4 @@
-/* config.c: checks a loader's configuration and fills in defaults. A field without effect is an
- * error. */
+/* config.c: checks a loader's configuration and fills in defaults. */
 #include "data/loader/loader.h"
 
 #include "base/error.h"
@@ -7,9 +6,11 @@
 #include <stdio.h>
 
 enum { MAX_SIDE = 1 << 16, MAX_WORKERS = 1024, MAX_PREFETCH = 1024, DEFAULT_PREFETCH = 4 };
-
-static const float imagenet_mean[3] = { 0.485f, 0.456f, 0.406f };
-static const float imagenet_std[3] = { 0.229f, 0.224f, 0.225f };
+/* Of a factor's distance from 1. Beyond it images are black or white. */
+enum { MAX_JITTER = 255 };
+/* Of mixup and cutmix. Below the least one, nearly all lambdas are 0 or 1. */
+enum { LARGEST_ALPHA = 1000 };
+static const float LEAST_ALPHA = 0.001f;
 
 const char *ls__sample_text(const ls_dataset *dataset, int64_t sample,
                             char buffer[LS__SAMPLE_TEXT_SIZE])
@@ -28,53 +29,103 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         const char *name;
         int64_t value, low, high;
     } ranges[] = {
-        { "batch", c->batch, 1, 1 << 24 },
+        { "batch_size", c->batch_size, 1, 1 << 24 },
         { "workers", c->workers, 0, MAX_WORKERS },
         { "prefetch", c->prefetch, 0, MAX_PREFETCH },
         { "on_bad_image", c->on_bad_image, LS_BAD_IMAGE_FAIL, LS_BAD_IMAGE_SKIP },
         { "decode", c->decode, LS_DECODE_EXACT, LS_DECODE_FAST },
+        { "sampler", c->sampler, LS_SAMPLER_ALL, LS_SAMPLER_BALANCED },
         { "seeding", c->seeding, LS_SEED_BY_SAMPLE, LS_SEED_BY_WORKER },
         { "resize", c->resize, 0, MAX_SIDE },
         { "crop", c->crop, 0, MAX_SIDE },
         { "crop_padding", c->crop_padding, 0, MAX_SIDE },
         { "max_pixels", c->max_pixels, 0, LS__MAX_PIXELS },
+        { "auto_augment", c->auto_augment, LS_AUTO_AUGMENT_NONE, LS_AUTO_AUGMENT_RAND },
     };
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
-            return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: %s is %lld, wanted %lld to %lld",
-                            ranges[i].name, (long long)ranges[i].value, (long long)ranges[i].low,
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_loader_open: %s is %lld, expected %lld to %lld", ranges[i].name,
+                            (long long)ranges[i].value, (long long)ranges[i].low,
                             (long long)ranges[i].high);
     }
-    if (!(c->flip >= 0 && c->flip <= 1))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: flip is %g, wanted 0 to 1",
-                        (double)c->flip);
+    const struct {
+        const char *name;
+        float value, high;
+    } numbers[] = {
+        { "flip_probability", c->flip_probability, 1 },
+        { "vertical_flip_probability", c->vertical_flip_probability, 1 },
+        { "brightness", c->brightness, MAX_JITTER },
+        { "contrast", c->contrast, MAX_JITTER },
+        { "saturation", c->saturation, MAX_JITTER },
+        { "hue", c->hue, 0.5f },
+        { "random_erase", c->random_erase, 1 },
+        { "mixup_alpha", c->mixup_alpha, LARGEST_ALPHA },
+        { "cutmix_alpha", c->cutmix_alpha, LARGEST_ALPHA },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].high))
+            return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: %s is %g, expected 0 to %g",
+                            numbers[i].name, (double)numbers[i].value, (double)numbers[i].high);
+    }
     return LS_OK;
 }
 
-static ls_status check_geometry(ls_context *ctx, const ls_loader_config *c)
+/* Fields that would have no effect, and ratios and scales that are no intervals. */
+static ls_status check_effects(const ls_loader *loader)
 {
+    const ls_loader_config *c = &loader->config;
+    const ls_dataset *source = ls__dataset_whole(loader->dataset);
+    const ls__pack *pack = source->pack;
+    const bool in_memory = source->images != NULL;
+    const bool in_pack = pack && pack->form == LS__PACK_PIXELS;
+    const bool box = c->random_resized_crop, fast = c->decode == LS_DECODE_FAST;
+    const bool balanced = c->sampler == LS_SAMPLER_BALANCED;
     const bool has_scale = c->scale_min != 0 || c->scale_max != 0;
     const bool has_ratio = c->ratio_min != 0 || c->ratio_max != 0;
-    if (c->crop_padding > 0 && c->crop == 0)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: crop_padding without crop");
-    if (!c->random_resized_crop) {
-        if (has_scale || has_ratio)
-            return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: %s without random_resized_crop",
-                            has_scale ? "scale" : "ratio");
-        return LS_OK;
-    }
-    if (c->crop == 0)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: random_resized_crop without crop");
-    if (c->crop_padding > 0)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_loader_open: random_resized_crop and crop_padding exclude each other");
+    const bool grey = loader->dataset->channels == 1;
+    const float alphas[] = { c->mixup_alpha, c->cutmix_alpha };
+    const struct {
+        bool applies;
+        const char *text;
+    } errors[] = {
+        { balanced && !c->shuffle, "sampler is balanced, which requires shuffle" },
+        { balanced && loader->dataset->n_classes == 0,
+          "sampler is balanced, but the samples have no labels" },
+        { loader->mixes && loader->dataset->n_classes == 0,
+          "mixup or cutmix is set, but the samples have no labels" },
+        { c->crop_padding > 0 && c->crop == 0, "crop_padding without crop" },
+        { has_scale && !box, "scale without random_resized_crop" },
+        { has_ratio && !box, "ratio without random_resized_crop" },
+        { box && c->crop == 0, "random_resized_crop without crop" },
+        { box && c->crop_padding > 0, "random_resized_crop and crop_padding exclude each other" },
+        { fast && in_pack, "decode is fast, but the pack holds pixels, not files" },
+        { fast && in_memory, "decode is fast, but the data in memory are pixels, not files" },
+        { fast && source->callbacks, "decode is fast, but the callbacks give pixels, not files" },
+        { c->max_pixels > 0 && in_memory,
+          "max_pixels is set, but the data in memory are pixels, not files" },
+        { c->saturation > 0 && grey, "saturation is set, but the images have one channel" },
+        { c->hue > 0 && grey, "hue is set, but the images have one channel" },
+    };
+    ls_context *ctx = loader->owned.ctx;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].applies)
+            return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: %s", errors[i].text);
+    for (int i = 0; i < 2; i++)
+        if (alphas[i] > 0 && alphas[i] < LEAST_ALPHA)
+            return ls__fail(ctx, LS_ERR_INVALID,
+                            "ls_loader_open: %s_alpha is %g, expected 0 or %g to %d",
+                            i == 0 ? "mixup" : "cutmix", (double)alphas[i], (double)LEAST_ALPHA,
+                            (int)LARGEST_ALPHA);
     if (has_scale && !(c->scale_min >= 0 && c->scale_max > 0 && c->scale_min <= c->scale_max &&
                        c->scale_max <= 1))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: scale is %g to %g, wanted parts of 1",
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: scale is %g to %g, expected 0 <= min <= max <= 1",
                         (double)c->scale_min, (double)c->scale_max);
     if (has_ratio &&
         !(c->ratio_min > 0 && c->ratio_min <= c->ratio_max && c->ratio_max <= MAX_SIDE))
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: ratio is %g to %g, wanted min <= max",
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: ratio is %g to %g, expected min <= max",
                         (double)c->ratio_min, (double)c->ratio_max);
     return LS_OK;
 }
@@ -82,6 +133,8 @@ static ls_status check_geometry(ls_context *ctx, const ls_loader_config *c)
 /* ImageNet's values; of one channel, their average over the three. */
 static ls_status complete_normalisation(ls_context *ctx, ls_loader_config *c, int channels)
 {
+    static const float imagenet_mean[3] = { 0.485f, 0.456f, 0.406f };
+    static const float imagenet_std[3] = { 0.229f, 0.224f, 0.225f };
     bool given = false;
     for (int i = 0; i < 3; i++) given = given || c->mean[i] != 0 || c->std[i] != 0;
     for (int i = 0; i < 3 && !given; i++) {
@@ -90,15 +143,15 @@ static ls_status complete_normalisation(ls_context *ctx, ls_loader_config *c, in
     }
     for (int i = 0; i < channels; i++) {
         if (!isfinite(c->mean[i]) || !(c->std[i] > 0) || !isfinite(c->std[i]))
-            return ls__fail(ctx, LS_ERR_INVALID,
-                            "ls_loader_open: channel %d has mean %g, std %g; wanted a "
-                            "std above 0",
-                            i, (double)c->mean[i], (double)c->std[i]);
+            return ls__fail(
+                ctx, LS_ERR_INVALID,
+                "ls_loader_open: channel %d has mean %g, std %g; expected a std above 0", i,
+                (double)c->mean[i], (double)c->std[i]);
     }
     return LS_OK;
 }
 
-/* Without a crop the first image that can be read decides the size of all. */
+/* Without a crop all images have the size of the first readable one. */
 static ls_status find_size(ls_loader *loader)
 {
     ls_context *ctx = loader->owned.ctx;
@@ -131,16 +184,6 @@ static ls_status find_size(ls_loader *loader)
     return status;
 }
 
-static ls_status count_steps(ls_loader *loader)
-{
-    const int64_t n = loader->dataset->n_samples, batch = loader->config.batch;
-    loader->n_steps = n / batch + (n % batch != 0 && !loader->config.drop_last);
-    if (loader->n_steps > 0) return LS_OK;
-    return ls__fail(loader->owned.ctx, LS_ERR_INVALID,
-                    "ls_loader_open: drop_last leaves no batch of %lld samples in batches of %lld",
-                    (long long)n, (long long)batch);
-}
-
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config)
 {
     ls_context *ctx = loader->owned.ctx;
@@ -148,19 +191,18 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
     loader->config = *config;
     ls_loader_config *c = &loader->config;
     LS_TRY(check_ranges(ctx, c));
-    LS_TRY(check_geometry(ctx, c));
-    const ls__pack *pack = loader->dataset->pack;
-    const bool in_pack = pack && pack->form == LS__PACK_PIXELS;
-    if (c->decode == LS_DECODE_FAST && (in_pack || loader->dataset->images))
+    loader->mixes = c->mixup_alpha > 0 || c->cutmix_alpha > 0;
+    LS_TRY(check_effects(loader));
+    c->grey = c->grey && loader->dataset->channels == 3;
+    loader->channels = c->grey ? 1 : loader->dataset->channels;
+    LS_TRY(complete_normalisation(ctx, c, loader->channels));
+    const int64_t n = loader->dataset->n_samples;
+    loader->n_steps = n / c->batch_size + (n % c->batch_size != 0 && !c->drop_last);
+    if (loader->n_steps == 0)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_loader_open: decode is fast, but the %s pixels, not files",
-                        in_pack ? "pack holds" : "data in memory are");
-    if (c->max_pixels > 0 && loader->dataset->images)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_loader_open: max_pixels is set, but the data in memory are pixels, not "
-                        "files");
-    LS_TRY(complete_normalisation(ctx, c, loader->dataset->channels));
-    LS_TRY(count_steps(loader));
+                        "ls_loader_open: drop_last leaves no batch of %lld samples in batches of "
+                        "%lld",
+                        (long long)n, (long long)c->batch_size);
     if (c->prefetch == 0) c->prefetch = DEFAULT_PREFETCH;
     if (c->max_pixels == 0) c->max_pixels = LS_DEFAULT_MAX_PIXELS;
     const bool default_scale = c->scale_max == 0, default_ratio = c->ratio_max == 0;
@@ -175,7 +217,19 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         .scale_max = default_scale ? 1 : (double)c->scale_max,
         .ratio_min = default_ratio ? 3.0 / 4 : (double)c->ratio_min,
         .ratio_max = default_ratio ? 4.0 / 3 : (double)c->ratio_max,
-        .flip = c->flip,
+        .flip = c->flip_probability,
+        .vertical_flip = c->vertical_flip_probability,
+        .augment = { .auto_augment = c->auto_augment,
+                     .brightness = (double)c->brightness,
+                     .contrast = (double)c->contrast,
+                     .saturation = (double)c->saturation,
+                     .hue = (double)c->hue,
+                     .erase = c->random_erase },
     };
+    for (int i = 0; i < loader->dataset->channels; i++) {
+        const float mean = c->mean[c->grey ? 0 : i]; /* grey is made of the erased colours, too */
+        const double value = floor((double)mean * 255 + 0.5);
+        loader->transform.augment.erased[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
     return find_size(loader);
 }

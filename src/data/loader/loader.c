@@ -1,4 +1,4 @@
-/* loader.c: opening a loader, and the caller's thread. */
+/* loader.c: a loader's life, and what it does in the caller's thread. */
 #include "data/loader/loader.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static void free_bads(const ls_context *ctx, ls__item_result *result)
 static void clear_results(ls_loader *loader)
 {
     for (int i = 0; loader->slots && i < loader->n_slots; i++)
-        for (int64_t k = 0; loader->slots[i].results && k < loader->config.batch; k++)
+        for (int64_t k = 0; loader->slots[i].results && k < loader->config.batch_size; k++)
             free_bads(loader->owned.ctx, &loader->slots[i].results[k]);
 }
 
@@ -45,12 +45,14 @@ static void close_loader(ls__owned *self)
     for (int i = 0; loader->workers && i < loader->n_workers; i++) {
         ls__decoder_free(&loader->workers[i].decoder);
         ls__transformer_free(&loader->workers[i].transformer);
+        ls__buffer_free(ctx, &loader->workers[i].rgb);
     }
     clear_bads(loader);
     ls__free(ctx, loader->bads);
     ls__free(ctx, loader->slots);
     ls__free(ctx, loader->workers);
     ls__free(ctx, loader->known_whole);
+    ls__sampler_free(ctx, &loader->sampler);
     ls__dataset_release(loader->dataset);
     ls__free(ctx, loader);
 }
@@ -64,8 +66,7 @@ void ls_loader_close(ls_loader **loader)
 
 static ls_shape image_shape(const ls_loader *loader, int64_t n)
 {
-    return LS_SHAPE(n, loader->transform.height, loader->transform.width,
-                    loader->dataset->channels);
+    return LS_SHAPE(n, loader->transform.height, loader->transform.width, loader->channels);
 }
 
 static ls_status open_members(ls_loader *loader, const ls_loader_config *config)
@@ -76,22 +77,20 @@ static ls_status open_members(ls_loader *loader, const ls_loader_config *config)
     loader->host_memory = ctx->device->backend->host_memory;
     const int n_kept = loader->host_memory ? 0 : 1; /* being uploaded */
     loader->sample_bytes =
-        (size_t)(loader->transform.height * loader->transform.width * loader->dataset->channels);
+        (size_t)(loader->transform.height * loader->transform.width * loader->channels);
     loader->n_slots = n_kept + (n_threads == 0 ? 1 : loader->config.prefetch + 1);
     loader->n_workers = n_threads == 0 ? 1 : n_threads;
     loader->slots = ls__zalloc(ctx, (size_t)loader->n_slots * sizeof(ls__slot));
     loader->workers = ls__zalloc(ctx, (size_t)loader->n_workers * sizeof(ls__loader_worker));
-    if (!loader->slots || !loader->workers)
-        return ls__fail_memory(ctx, "ls_loader_open",
-                               (size_t)loader->n_workers * sizeof(ls__loader_worker));
-    const size_t known_bytes = (size_t)loader->dataset->n_samples * sizeof(*loader->known_whole);
-    loader->known_whole = ls__zalloc(ctx, known_bytes);
-    if (!loader->known_whole) return ls__fail_memory(ctx, "ls_loader_open", known_bytes);
+    loader->known_whole = ls__zalloc(ctx, (size_t)loader->dataset->n_samples * sizeof(atomic_bool));
+    if (!loader->slots || !loader->workers || !loader->known_whole)
+        return ls__fail_memory(ctx, "ls_loader_open", (size_t)loader->dataset->n_samples);
     for (int i = 0; i < loader->n_workers; i++) {
         loader->workers[i].decoder.ctx = ctx;
         loader->workers[i].decoder.max_pixels = loader->config.max_pixels;
         loader->workers[i].transformer.resizer.ctx = ctx;
     }
+    LS_TRY(ls__sampler_open(loader));
     LS_TRY(ls__staging_open(loader));
     return ls__queue_open(ctx, "loader", n_threads, loader->n_slots, n_kept, ls__loader_fill,
                           loader, &loader->queue);
@@ -109,18 +108,18 @@ ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
         return NULL;
     }
     loader->dataset = dataset;
-    ls__dataset_retain(dataset);
+    dataset->n_users++;
     ls__own(ctx, &loader->owned, close_loader);
     if (open_members(loader, config) != LS_OK) ls_loader_close(&loader);
     return loader;
 }
 
-ls_input_spec ls_loader_spec(const ls_loader *loader)
+ls_input_spec ls_loader_input_spec(const ls_loader *loader)
 {
     ls_input_spec spec = { 0 };
     if (!loader) return spec;
-    spec.image = (ls_spec){ LS_U8, image_shape(loader, loader->config.batch) };
-    for (int i = 0; i < loader->dataset->channels; i++) {
+    spec.image = (ls_spec){ LS_U8, image_shape(loader, loader->config.batch_size) };
+    for (int i = 0; i < loader->channels; i++) {
         spec.mean[i] = loader->config.mean[i];
         spec.std[i] = loader->config.std[i];
     }
@@ -146,20 +145,21 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
     ls_context *ctx = loader->owned.ctx;
     LS__ENTER(ctx);
     if (epoch < 0 || epoch >= MAX_EPOCHS)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is %lld, wanted 0 to %d",
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is %lld, expected 0 to %d",
                         (long long)epoch, MAX_EPOCHS - 1);
     if (step < 0 || step > loader->n_steps)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, wanted 0 to %lld",
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, expected 0 to %lld",
                         (long long)step, (long long)loader->n_steps);
     ls__queue_stop(loader->queue);
     clear_results(loader);
+    for (int i = 0; i < loader->n_slots; i++) atomic_store(&loader->slots[i].n_filled, 0);
     LS_TRY(ls__staging_release(loader));
     LS_TRY(ls__staging_wait(loader, true));
     loader->started = true;
     loader->status = LS_OK;
     loader->epoch = epoch;
     loader->step = step;
-    ls__queue_start(loader->queue, loader->dataset->n_samples, loader->config.batch, step,
+    ls__queue_start(loader->queue, loader->dataset->n_samples, loader->config.batch_size, step,
                     loader->n_steps);
     return LS_OK;
 }
@@ -184,13 +184,13 @@ static ls_status add_bad(ls_loader *loader, int64_t sample, const char *why)
     const int64_t at = find_bad(loader, sample);
     if (at < loader->n_bads && loader->bads[at].sample == sample) return LS_OK;
     if (loader->n_bads == loader->bad_capacity) {
-        const int64_t wanted = 2 * loader->bad_capacity + 16;
-        const size_t bytes = (size_t)wanted * sizeof(ls__known_bad);
+        const int64_t capacity = 2 * loader->bad_capacity + 16;
+        const size_t bytes = (size_t)capacity * sizeof(ls__known_bad);
         void *memory =
             ls__realloc(ctx, loader->bads, (size_t)loader->n_bads * sizeof(ls__known_bad), bytes);
         if (!memory) return ls__fail_memory(ctx, "ls_loader_next", bytes);
         loader->bads = memory;
-        loader->bad_capacity = wanted;
+        loader->bad_capacity = capacity;
     }
     char *reason = ls__strdup(ctx, why);
     if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(why));
@@ -232,8 +232,8 @@ static ls_status fail_item(ls_loader *loader, const ls__item_result *result)
                     text[0], text[1], last->reason);
 }
 
-/* Lists the bad samples, image by image, up to the first image that could not be filled: the list
- * and the error depend on the order of the batch alone. */
+/* Lists the bad samples in the batch's order up to the first image that could not be filled, so
+ * that the list and the error do not depend on the workers. */
 static ls_status report_bads(ls_loader *loader, ls__slot *slot, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -250,19 +250,25 @@ static ls_status report_bads(ls_loader *loader, ls__slot *slot, int64_t n)
 static ls_status deliver(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch *batch)
 {
     ls_context *ctx = loader->owned.ctx;
+    const size_t before_pixels = loader->label_bytes + loader->target_bytes;
     void *memory;
-    LS_TRY(ls__staging_upload(loader, slot, loader->label_bytes + (size_t)n * loader->sample_bytes,
+    LS_TRY(ls__staging_upload(loader, slot, before_pixels + (size_t)n * loader->sample_bytes,
                               &memory));
     ls__tensor_view(ctx, &loader->label_view, LS_I32, LS_SHAPE(n), memory);
     loader->label_view.host_copy = slot->label_values;
     ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
-                    (uint8_t *)memory + loader->label_bytes);
+                    (uint8_t *)memory + before_pixels);
+    if (loader->mixes)
+        ls__tensor_view(ctx, &loader->target_view, LS_F32, LS_SHAPE(n, loader->dataset->n_classes),
+                        (uint8_t *)memory + loader->label_bytes);
     *batch = (ls_batch){ .images = &loader->image_view,
                          .labels = &loader->label_view,
                          .samples = slot->samples,
                          .n = n,
                          .epoch = loader->epoch,
-                         .step = loader->step };
+                         .step = loader->step,
+                         .is_last = loader->step + 1 == ls_loader_step_count(loader),
+                         .targets = loader->mixes ? &loader->target_view : NULL };
     return LS_OK;
 }
 
@@ -290,8 +296,7 @@ bool ls_loader_next(ls_loader *loader, ls_batch *batch)
     loader->wait_seconds += ls__now_seconds() - before;
     if (index < 0) return false;
 
-    const int64_t left = loader->dataset->n_samples - loader->step * loader->config.batch;
-    const int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    const int64_t n = ls__loader_batch_size(loader, loader->step);
     ls__slot *slot = &loader->slots[index];
     loader->status = report_bads(loader, slot, n);
     if (loader->status == LS_OK) loader->status = deliver(loader, slot, n, batch);

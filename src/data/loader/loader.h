@@ -24,27 +24,39 @@ typedef struct ls__item_result {
 
 /* A batch that is being filled, ready, or held by the caller. */
 typedef struct ls__slot {
-    void *block; /* labels, then pixels, of a full batch: memory that the host can write */
+    /* labels, targets, pixels of a full batch: memory that the host can write */
+    void *block;
     int32_t *label_values; /* in it */
+    float *targets;        /* [batch][classes] */
     uint8_t *pixels;
+    atomic_llong n_filled; /* images of the batch that is being filled */
     int64_t *samples;
     ls__item_result *results;
     ls__event *uploaded; /* this and the next: only where host_memory is false */
     bool uploading;      /* the block must not be written */
 } ls__slot;
 
-/* Device memory that batches are copied to where the host can't write it. There are two, so that
- * one is filled while the device still reads the other. */
+/* Device memory for a batch, where the host can't write it: one is filled while the device reads
+ * the other. */
 typedef struct ls__staging_buffer {
     void *memory;    /* as a slot's block */
     ls__event *read; /* the device has finished with the batch before */
 } ls__staging_buffer;
 enum { LS__N_STAGING_BUFFERS = 2 };
 
+/* Of LS_SAMPLER_BALANCED; else all zero. */
+typedef struct ls__sampler {
+    int n_classes;    /* that have samples */
+    int32_t *classes; /* n_classes: their numbers */
+    int64_t *samples; /* of the dataset, class by class */
+    int64_t *ends;    /* of all classes: where their samples end */
+} ls__sampler;
+
 /* A worker's own memory. */
 typedef struct ls__loader_worker {
     ls__decoder decoder;
     ls__transformer transformer;
+    ls__buffer rgb; /* of a sample that becomes grey */
 } ls__loader_worker;
 
 typedef struct ls__known_bad {
@@ -57,10 +69,13 @@ struct ls_loader {
     ls_dataset *dataset;
     ls_loader_config config; /* defaults filled in */
     ls__transform transform;
+    ls__sampler sampler;
+    int channels;    /* of a batch */
     int64_t n_steps; /* per epoch */
     size_t sample_bytes;
-    size_t label_bytes; /* of a block, before its pixels */
-    bool host_memory;   /* workers write into device memory */
+    size_t label_bytes, target_bytes; /* of a block, before its pixels */
+    bool mixes;                       /* mixup or cutmix, so that batches have targets */
+    bool host_memory;                 /* workers write into device memory */
 
     ls__queue *queue;
     int n_slots, n_workers; /* n_workers: at least 1, for the caller's thread */
@@ -68,10 +83,10 @@ struct ls_loader {
     ls__staging_buffer staging[LS__N_STAGING_BUFFERS];
     int64_t n_uploads;
     int held_slot; /* the slot that the caller holds, where it was uploaded; -1 = none */
-    ls_tensor image_view, label_view; /* its tensors for the caller */
+    ls_tensor image_view, label_view, target_view; /* its tensors for the caller */
     ls__loader_worker *workers;
-    /* n_samples: read once without an error, so that data after the region are not read again. It
-     * saves time and changes no result, as long as the files do not change. */
+    /* n_samples: read once without an error, so that data after the region are not read again. No
+     * result depends on it. */
     atomic_bool *known_whole;
 
     bool started;
@@ -87,8 +102,7 @@ struct ls_loader {
  * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
 
-/* Sets the samples that are known to be unreadable, n in ascending order, copied: those that a
- * resumed run had found. */
+/* Sets the unreadable samples that a resumed run had found: n in ascending order, copied. */
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
                               const char *const *reasons);
 
@@ -102,12 +116,28 @@ void ls__staging_close(ls_loader *loader);
 ls_status ls__staging_release(ls_loader *loader);
 /* Waits until workers may write to all slots but the held one, or to all. */
 ls_status ls__staging_wait(ls_loader *loader, bool all);
-/* Uploads the first `bytes` of the slot's block. *memory: where work queued from now on reads them.
- */
+/* Uploads the first `bytes` of the slot's block; work queued later reads them at *memory. */
 ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, void **memory);
+
+/* Errors are kept in the context. */
+ls_status ls__sampler_open(ls_loader *loader);
+void ls__sampler_free(const ls_context *ctx, ls__sampler *sampler);
+/* The sample at a position of the loader's epoch, and how often it stood at positions that count as
+ * earlier. */
+int64_t ls__sample_at(const ls_loader *loader, int64_t position, int64_t *occurrence);
 
 /* Fills one image of a batch: an ls__queue_fn whose arg is the loader. */
 void ls__loader_fill(void *loader, const ls__queue_item *item);
+
+/* Mixes the n images of a batch, and makes its targets and labels: see ls_loader_config. */
+void ls__loader_mix(const ls_loader *loader, const ls__slot *slot, int64_t step, int64_t n);
+
+/* The number of images of a batch. */
+static inline int64_t ls__loader_batch_size(const ls_loader *loader, int64_t step)
+{
+    const int64_t left = loader->dataset->n_samples - step * loader->config.batch_size;
+    return left < loader->config.batch_size ? left : loader->config.batch_size;
+}
 
 /* "image 'cats/1.jpg'" or "sample 7", for messages. */
 enum { LS__SAMPLE_TEXT_SIZE = 600 };

@@ -3,13 +3,12 @@
  * Where the host can write the device's memory, workers write there. Elsewhere they write to host
  * memory that the device copies asynchronously:
  *
- *   block    written by workers, then uploaded; workers may write it again after `uploaded`, which
- *            is waited for one batch later, when it has long happened
- *   buffer   target of the upload, after `read`, which is recorded when the caller takes the next
- *            batch; the backend makes work queued afterwards wait for the upload
+ *   block    written by workers, then uploaded; written again after `uploaded`, which the caller
+ *            waits for one batch later
+ *   buffer   target of the upload after `read`, which is queued when the caller takes the next
+ *            batch; work queued later waits for the upload
  *
- * So the next batch is copied while the device computes on one, and the host is at most two ahead.
- */
+ * So a batch is copied while the device computes on the one before it. */
 #include "data/loader/loader.h"
 
 #include "base/error.h"
@@ -27,7 +26,7 @@ static ls_status allocate(const ls_loader *loader, ls__pool *pool, ls__stream st
 static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes)
 {
     ls_context *ctx = loader->owned.ctx;
-    const size_t n = (size_t)loader->config.batch;
+    const size_t n = (size_t)loader->config.batch_size;
     LS_TRY(allocate(loader, loader->host_memory ? ctx->pool : ctx->host_pool, LS__STREAM_COMPUTE,
                     bytes, &slot->block));
     slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
@@ -35,27 +34,28 @@ static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes
     if (!slot->samples || !slot->results)
         return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(ls__item_result));
     slot->label_values = slot->block;
-    slot->pixels = (uint8_t *)slot->block + loader->label_bytes;
+    slot->targets = (float *)((uint8_t *)slot->block + loader->label_bytes);
+    slot->pixels = (uint8_t *)slot->targets + loader->target_bytes;
     if (loader->host_memory) return LS_OK;
     return ctx->device->backend->event_open(ctx->device, &slot->uploaded);
 }
 
-static ls_status open_buffer(const ls_loader *loader, ls__staging_buffer *buffer, size_t bytes)
-{
-    ls__device *device = loader->owned.ctx->device;
-    LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes, &buffer->memory));
-    return device->backend->event_open(device, &buffer->read);
-}
-
 ls_status ls__staging_open(ls_loader *loader)
 {
-    const size_t n = (size_t)loader->config.batch;
+    const size_t n = (size_t)loader->config.batch_size;
     loader->label_bytes = ls__round_up(n * sizeof(int32_t), 64);
-    const size_t bytes = loader->label_bytes + n * loader->sample_bytes;
+    if (loader->mixes)
+        loader->target_bytes =
+            ls__round_up(n * (size_t)loader->dataset->n_classes * sizeof(float), 64);
+    const size_t bytes = loader->label_bytes + loader->target_bytes + n * loader->sample_bytes;
     loader->held_slot = -1;
     for (int i = 0; i < loader->n_slots; i++) LS_TRY(open_slot(loader, &loader->slots[i], bytes));
-    for (int i = 0; !loader->host_memory && i < LS__N_STAGING_BUFFERS; i++)
-        LS_TRY(open_buffer(loader, &loader->staging[i], bytes));
+    ls__device *device = loader->owned.ctx->device;
+    for (int i = 0; !loader->host_memory && i < LS__N_STAGING_BUFFERS; i++) {
+        LS_TRY(allocate(loader, loader->owned.ctx->pool, LS__STREAM_COPY, bytes,
+                        &loader->staging[i].memory));
+        LS_TRY(device->backend->event_open(device, &loader->staging[i].read));
+    }
     return LS_OK;
 }
 

@@ -1,8 +1,7 @@
-/* resize.c: each output pixel is a weighted mean of the input pixels under a triangle as wide as
- * the reduction (but at least one input pixel to each side), first along rows, then along columns,
- * with the rows between rounded to bytes. Weights are integers of 22 fractional bits, so the sums
- * are exact whatever their order, and the result equals that of Pillow 9.4 to 12.2 (Image.resize,
- * BILINEAR) in every bit. Pillow 13 resizes vertically first where the height shrinks more. */
+/* resize.c: each output pixel is a mean of input pixels, weighted by a triangle that reaches one
+ * output pixel (at least one input pixel) to each side: first along rows, then along columns, with
+ * bytes between. Weights have 22 fractional bits, so the sums are exact in any order. The bits are
+ * those of Image.resize, BILINEAR, of Pillow 9.4 to 12.2. */
 #include "data/transform/resize.h"
 
 #include "data/transform/resize_kernels.h"
@@ -17,19 +16,13 @@ static double axis_support(const ls__resize_axis *axis)
     return scale < 1 ? 1 : scale;
 }
 
-/* The most inputs of one output. */
+/* The largest number of inputs of one output. */
 static int64_t axis_stride(const ls__resize_axis *axis)
 {
     return 2 * (int64_t)ceil(axis_support(axis)) + 1;
 }
 
-static double triangle(double x)
-{
-    x = fabs(x);
-    return x < 1 ? 1 - x : 0;
-}
-
-/* Only +, -, *, / of doubles here and below: the same everywhere. */
+/* Uses only +, -, *, / of doubles, which have the same bits everywhere. */
 static double output_centre(const ls__resize_axis *axis, int64_t i)
 {
     const double scale = axis->length / (double)axis->out;
@@ -91,7 +84,8 @@ static void axis_fill(ls__axis_weights *self, const ls__resize_axis *axis, doubl
         output_inputs(axis, i, &begin, &end);
         double sum = 0;
         for (int64_t k = 0; k < end - begin; k++) {
-            raw[k] = triangle(((double)(begin + k) - centre + 0.5) * shrink);
+            const double x = fabs(((double)(begin + k) - centre + 0.5) * shrink);
+            raw[k] = x < 1 ? 1 - x : 0;
             sum += raw[k];
         }
         const int64_t to = axis->mirror ? axis->n - 1 - i : i;
@@ -108,19 +102,19 @@ static void axis_fill(ls__axis_weights *self, const ls__resize_axis *axis, doubl
 
 /* ---- In plain C. ---- */
 
+static inline void plain_rows(const ls__axis_weights *columns, int64_t n, int channels,
+                              const uint8_t *const *in, uint8_t *const *out)
+{
+    for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
+        for (int64_t x = 0; x < n; x++)
+            ls__weigh_pixel(columns, x, channels, in[r], out[r] + channels * x);
+}
+
 static void plain_rgb_rows(const ls__axis_weights *columns, int64_t n, int64_t in_width,
                            const uint8_t *const *in, uint8_t *const *out)
 {
     (void)in_width;
-    for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
-        for (int64_t x = 0; x < n; x++) ls__weigh_pixel(columns, x, 3, in[r], out[r] + 3 * x);
-}
-
-static void grey_rows(const ls__axis_weights *columns, int64_t n, const uint8_t *const *in,
-                      uint8_t *const *out)
-{
-    for (int r = 0; r < LS__ROWS_AT_ONCE; r++)
-        for (int64_t x = 0; x < n; x++) ls__weigh_pixel(columns, x, 1, in[r], out[r] + x);
+    plain_rows(columns, n, 3, in, out);
 }
 
 static void add_row(int64_t n, const uint8_t *restrict in, int32_t weight, int32_t *restrict sums)
@@ -145,22 +139,15 @@ static const ls__resize_kernels plain = { "plain C", false, plain_rgb_rows, plai
 
 const ls__resize_kernels *ls__resize_kernels_at(int i)
 {
-    const ls__resize_kernels *all[3] = { NULL };
-    int n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) all[n++] = &ls__resize_avx2;
+    const bool has_avx2 = __builtin_cpu_supports("avx2");
+    if (has_avx2 && i == 0) return &ls__resize_avx2;
+    i -= has_avx2;
 #endif
-    all[n] = &plain;
-    return all[i];
+    return i == 0 ? &plain : NULL;
 }
 
 /* ---- A whole image. ---- */
-
-void ls__resizer_free(ls__resizer *resizer)
-{
-    ls__free(resizer->ctx, resizer->memory);
-    *resizer = (ls__resizer){ .ctx = resizer->ctx };
-}
 
 /* The arrays in the one block of memory. */
 typedef struct plan {
@@ -214,28 +201,27 @@ static void plan_place(plan *self, const ls__resize_axis *rows, const ls__resize
     self->between = take(from, self->n_between, (size_t)self->between_bytes);
 }
 
-bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
-                     char *reason, size_t reason_size)
+ls_status ls__check_resize(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
+                           char reason[LS__REASON_SIZE])
 {
-    if (width > LS__MAX_PIXELS / height) {
-        snprintf(reason, reason_size,
-                 "%lld x %lld pixels resized to %lld x %lld, the limit is %d pixels in all",
-                 (long long)from_width, (long long)from_height, (long long)width, (long long)height,
-                 LS__MAX_PIXELS);
-        return false;
-    }
-    const ls__resize_axis rows = ls__axis_of(from_height, 1, 0, height, 0, height);
-    const ls__resize_axis columns = ls__axis_of(from_width, 1, 0, width, 0, width);
-    plan unused;
     block counted = { 0 };
-    plan_place(&unused, &rows, &columns, 3, true, &counted);
-    if (counted.used <= LS__MAX_RESIZE_BYTES) return true;
-    snprintf(reason, reason_size,
-             "%lld x %lld pixels resized to %lld x %lld take %zu bytes of weights and rows, the "
-             "limit is %d",
+    if (width <= LS__MAX_PIXELS / height) {
+        const ls__resize_axis rows = ls__axis_of(from_height, 1, 0, height, 0, height);
+        const ls__resize_axis columns = ls__axis_of(from_width, 1, 0, width, 0, width);
+        plan unused;
+        plan_place(&unused, &rows, &columns, 3, true, &counted);
+        if (counted.used <= LS__MAX_RESIZE_BYTES) return LS_OK;
+    }
+    char limit[96];
+    if (counted.used > 0)
+        snprintf(limit, sizeof(limit), " take %zu bytes of weights and rows, the limit is %d",
+                 counted.used, LS__MAX_RESIZE_BYTES);
+    else
+        snprintf(limit, sizeof(limit), ", the limit is %d pixels in all", LS__MAX_PIXELS);
+    snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels resized to %lld x %lld%s",
              (long long)from_width, (long long)from_height, (long long)width, (long long)height,
-             counted.used, LS__MAX_RESIZE_BYTES);
-    return false;
+             limit);
+    return LS_ERR_DATA;
 }
 
 static bool plan_open(ls__resizer *resizer, int channels, const ls__resize_axis *rows,
@@ -245,9 +231,8 @@ static bool plan_open(ls__resizer *resizer, int channels, const ls__resize_axis 
     const bool packed = out->kernels->packed && channels == 3;
     block from = { 0 };
     plan_place(out, rows, columns, channels, packed, &from);
-    if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, &resizer->capacity, from.used))
-        return false;
-    from = (block){ .memory = resizer->memory };
+    if (!ls__buffer_reserve(resizer->ctx, &resizer->memory, from.used)) return false;
+    from = (block){ .memory = resizer->memory.bytes };
     plan_place(out, rows, columns, channels, packed, &from);
     axis_fill(&out->rows, rows, out->raw);
     axis_fill(&out->columns, columns, out->raw);
@@ -259,7 +244,7 @@ static uint8_t *between_row(const plan *self, int64_t y)
     return self->between + y % self->n_between * self->between_bytes;
 }
 
-/* Rows y .. of the input through the first pass; those from `end` on are the last one again. */
+/* The first pass over LS__ROWS_AT_ONCE rows from y on; the last row stands for those beyond it. */
 static void first_pass(const plan *self, const ls__image_view *from, int64_t n, int64_t y,
                        int64_t end)
 {
@@ -273,7 +258,7 @@ static void first_pass(const plan *self, const ls__image_view *from, int64_t n, 
     if (from->channels == 3)
         self->kernels->rgb_rows(&self->columns, n, from->width, in, out);
     else
-        grey_rows(&self->columns, n, in, out);
+        plain_rows(&self->columns, n, 1, in, out);
 }
 
 bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from,
@@ -283,7 +268,7 @@ bool ls__resize_region(ls__resizer *resizer, const ls__image_view *from,
     if (!plan_open(resizer, from->channels, rows, columns, &p)) return false;
     const int64_t row_bytes = columns->n * from->channels, last = rows->n - 1;
     const int64_t end = p.rows.first[last] + p.rows.count[last];
-    int64_t done = p.rows.first[0]; /* rows before this went through the first pass */
+    int64_t done = p.rows.first[0]; /* the first pass is done up to this row */
     for (int64_t y = 0; y < rows->n; y++) {
         const int64_t first = p.rows.first[y], count = p.rows.count[y];
         for (; done < first + count; done += LS__ROWS_AT_ONCE)

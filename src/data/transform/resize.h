@@ -26,20 +26,16 @@ void ls__axis_inputs(const ls__resize_axis *axis, int64_t *first, int64_t *n);
 typedef struct ls__resizer {
     const ls_context *ctx;
     const struct ls__resize_kernels *kernels; /* NULL: the fastest */
-    void *memory;
-    size_t capacity;
+    ls__buffer memory;
 } ls__resizer;
 
-void ls__resizer_free(ls__resizer *resizer);
-
-/* Whether an image of from_height x from_width may be resized to height x width: the result has at
- * most LS__MAX_PIXELS, and ls__resizer.memory at most LS__MAX_RESIZE_BYTES. The memory grows with
- * the sides, not with the pixels: 3 x 3 to a height of 2^28 takes 7.5 GB of weights. The size of
- * the weights is that of the kernels with the largest ones, so that the result does not depend on
- * the processor. Sets the reason where it is false: "3 x 3 pixels resized to ...". */
+/* LS_ERR_DATA, with a reason, where a resize from from_height x from_width to height x width has a
+ * result beyond LS__MAX_PIXELS or takes more memory than LS__MAX_RESIZE_BYTES. The memory grows
+ * with the sides: 3 x 3 to a height of 2^28 takes 7.5 GB of weights. It is that of the kernels with
+ * the largest weights, so that the result does not depend on the processor. */
 enum { LS__MAX_RESIZE_BYTES = 1 << 30 };
-bool ls__resize_fits(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
-                     char *reason, size_t reason_size);
+ls_status ls__check_resize(int64_t from_height, int64_t from_width, int64_t height, int64_t width,
+                           char reason[LS__REASON_SIZE]);
 
 /* *to = the whole source resized to height x width. false when there is no memory. */
 bool ls__resize_image(ls__resizer *resizer, const ls__source *from, int64_t height, int64_t width,

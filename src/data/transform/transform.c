@@ -1,38 +1,13 @@
 /* transform.c: resize, crop, flip. The geometry follows torchvision's transforms (Resize,
  * CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip), the random numbers do not: each
  * is a word of a block of the image's draw, so they depend on nothing else.
- *
- *   block 0            word 0: flip
- *   block 1            words 0, 1: top of a random crop; words 2, 3: its left
- *   block 2 + 2 try    word 0: area of the box; word 1: its aspect ratio
- *   block 3 + 2 try    words 0, 1: top of the box; words 2, 3: its left */
+ */
 #include "data/transform/transform.h"
-#include "base/functions.h"
+#include "data/transform/draws.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { BLOCK_FLIP, BLOCK_CROP, BLOCK_BOX, BOX_TRIES = 10 };
-
-static void draw_block(const ls__transform *self, const ls_draw *draw, uint32_t block,
-                       uint32_t words[4])
-{
-    ls_draw one = *draw;
-    one.block = block;
-    ls_random_words(self->seed, &one, words);
-}
-
-static double uniform(uint32_t word)
-{
-    return word * 0x1p-32;
-}
-
-/* A random offset of a window of `size` pixels within `limit`. */
-static int64_t offset_below(uint32_t high, uint32_t low, int64_t limit, int64_t size)
-{
-    return (int64_t)ls_random_below(high, low, (uint64_t)(limit - size + 1));
-}
 
 /* n / 2 rounded half to even, as Python rounds. */
 static int64_t half_to_even(int64_t n)
@@ -55,11 +30,10 @@ static ls__window central_box(const ls__transform *self, int64_t height, int64_t
 {
     ls__window box = { 0, 0, height, width };
     const double ratio = (double)width / (double)height;
-    if (ratio < self->ratio_min) {
+    if (ratio < self->ratio_min)
         box.height = (int64_t)rint((double)width / self->ratio_min);
-    } else if (ratio > self->ratio_max) {
+    else if (ratio > self->ratio_max)
         box.width = (int64_t)rint((double)height * self->ratio_max);
-    }
     if (box.height < 1) box.height = 1;
     if (box.width < 1) box.width = 1;
     box.top = (height - box.height) / 2;
@@ -70,61 +44,45 @@ static ls__window central_box(const ls__transform *self, int64_t height, int64_t
 ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_t height,
                           int64_t width)
 {
-    const double low = ls__log2(self->ratio_min), high = ls__log2(self->ratio_max);
-    for (uint32_t attempt = 0; attempt < BOX_TRIES; attempt++) {
-        uint32_t shape[4], offset[4];
-        draw_block(self, draw, BLOCK_BOX + 2 * attempt, shape);
-        draw_block(self, draw, BLOCK_BOX + 2 * attempt + 1, offset);
-        const double scale =
-            self->scale_min + uniform(shape[0]) * (self->scale_max - self->scale_min);
-        const double area = scale * (double)height * (double)width;
-        const double ratio = ls__exp2(low + uniform(shape[1]) * (high - low));
-        ls__window box = { .height = (int64_t)rint(sqrt(area / ratio)),
-                           .width = (int64_t)rint(sqrt(area * ratio)) };
-        if (box.height < 1 || box.height > height || box.width < 1 || box.width > width) continue;
-        box.top = offset_below(offset[0], offset[1], height, box.height);
-        box.left = offset_below(offset[2], offset[3], width, box.width);
+    const ls__box_range range = { self->scale_min, self->scale_max, self->ratio_min,
+                                  self->ratio_max };
+    ls__window box;
+    if (ls__draw_box(self->seed, draw, LS__BLOCK_BOX, &range, height, width, height, width, &box))
         return box;
-    }
     return central_box(self, height, width);
 }
 
 /* The crop window of an image of that size; it may reach into the padding. */
-static bool crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
-                        int64_t width, ls__window *out)
+static ls_status crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
+                             int64_t width, ls__window *out, char reason[LS__REASON_SIZE])
 {
+    const int64_t crop = self->crop, padding = self->padding;
     *out = (ls__window){ 0, 0, self->height, self->width };
-    if (self->crop == 0) return height == self->height && width == self->width;
-    const int64_t padding = self->padding;
-    if (height + 2 * padding < self->crop || width + 2 * padding < self->crop) return false;
-    if (padding > 0) {
-        uint32_t words[4];
-        draw_block(self, draw, BLOCK_CROP, words);
-        out->top = offset_below(words[0], words[1], height + 2 * padding, self->crop) - padding;
-        out->left = offset_below(words[2], words[3], width + 2 * padding, self->crop) - padding;
-    } else {
-        out->top = half_to_even(height - self->crop);
-        out->left = half_to_even(width - self->crop);
-    }
-    return true;
-}
-
-static ls_status misfit(const ls__transform *self, int64_t height, int64_t width, char *reason)
-{
-    if (self->crop == 0) {
+    if (crop == 0 && (height != self->height || width != self->width)) {
         snprintf(reason, LS__REASON_SIZE,
                  "%lld x %lld pixels where the first image has %lld x %lld, and no crop is set",
                  (long long)width, (long long)height, (long long)self->width,
                  (long long)self->height);
-    } else {
-        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop wants %lld",
-                 (long long)width, (long long)height, (long long)self->padding,
-                 (long long)self->crop);
+        return LS_ERR_DATA;
     }
-    return LS_ERR_DATA;
+    if (height + 2 * padding < crop || width + 2 * padding < crop) {
+        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop is %lld",
+                 (long long)width, (long long)height, (long long)padding, (long long)crop);
+        return LS_ERR_DATA;
+    }
+    if (padding > 0) {
+        uint32_t words[4];
+        ls__draw_block(self->seed, draw, LS__BLOCK_CROP, words);
+        out->top = ls__random_offset(words[0], words[1], height + 2 * padding, crop) - padding;
+        out->left = ls__random_offset(words[2], words[3], width + 2 * padding, crop) - padding;
+    } else if (crop > 0) {
+        out->top = half_to_even(height - crop);
+        out->left = half_to_even(width - crop);
+    }
+    return LS_OK;
 }
 
-/* One axis of a crop that is cut before it is resized: no pixel beyond it counts. */
+/* One axis of a crop that is cut, then resized: pixels beyond it are not read. */
 static ls__resize_axis crop_axis(int64_t begin, int64_t size, int reduction, int64_t at,
                                  int64_t out)
 {
@@ -163,7 +121,7 @@ static int most_reduction(int64_t height, int64_t width, int64_t to_height, int6
     return reduction;
 }
 
-/* The pixels of the image that the crop window of the resized image is made of. */
+/* The image's pixels that the crop window of the resized image depends on. */
 static ls__window window_inputs(const ls__sample_plan *plan, int64_t height, int64_t width,
                                 int reduction)
 {
@@ -175,7 +133,7 @@ static ls__window window_inputs(const ls__sample_plan *plan, int64_t height, int
     ls__window out;
     ls__axis_inputs(&rows, &out.top, &out.height);
     ls__axis_inputs(&columns, &out.left, &out.width);
-    /* Of reduced pixels one more may be needed on each side. */
+    /* A reduced image may need one more pixel on each side. */
     const int64_t more = reduction > 1 ? reduction : 0;
     return inside((ls__window){ out.top - more, out.left - more, out.height + 2 * more,
                                 out.width + 2 * more },
@@ -211,24 +169,25 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
                               .width = self->width };
     ls__resized_size(self->resize, &out->resized_height, &out->resized_width);
     const bool resizing = out->resized_height != height || out->resized_width != width;
-    if (resizing && !ls__resize_fits(height, width, out->resized_height, out->resized_width, reason,
-                                     LS__REASON_SIZE))
-        return LS_ERR_DATA;
+    if (resizing)
+        LS_TRY(ls__check_resize(height, width, out->resized_height, out->resized_width, reason));
     out->resize_first = resizing && (self->random_resized_crop || self->padding > 0);
     if (self->random_resized_crop) {
         out->mode = LS__CROP_RESIZE;
         out->crop = ls__random_box(self, draw, out->resized_height, out->resized_width);
-        if (!ls__resize_fits(out->crop.height, out->crop.width, self->height, self->width, reason,
-                             LS__REASON_SIZE))
-            return LS_ERR_DATA;
+        LS_TRY(
+            ls__check_resize(out->crop.height, out->crop.width, self->height, self->width, reason));
     } else {
         out->mode = resizing && !out->resize_first ? LS__CROP_RESIZED : LS__CROP_COPY;
-        if (!crop_window(self, draw, out->resized_height, out->resized_width, &out->crop))
-            return misfit(self, out->resized_height, out->resized_width, reason);
+        LS_TRY(
+            crop_window(self, draw, out->resized_height, out->resized_width, &out->crop, reason));
     }
     uint32_t words[4];
-    draw_block(self, draw, BLOCK_FLIP, words);
+    ls__draw_block(self->seed, draw, LS__BLOCK_FLIP, words);
     out->flip = ls_random_uniform(words[0]) < self->flip;
+    ls__draw_block(self->seed, draw, LS__BLOCK_VERTICAL_FLIP, words);
+    out->vertical_flip = ls_random_uniform(words[0]) < self->vertical_flip;
+    ls__augment_choose(&self->augment, self->seed, draw, self->height, self->width, &out->augment);
     out->region = plan_region(self, out, height, width);
     return LS_OK;
 }
@@ -258,7 +217,7 @@ static void copy_window(const ls__source *from, const ls__window *window, uint8_
     }
 }
 
-static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixels)
+static void flip_horizontal(int64_t height, int64_t width, int channels, uint8_t *pixels)
 {
     for (int64_t y = 0; y < height; y++, pixels += width * channels) {
         uint8_t *left = pixels, *right = pixels + (width - 1) * channels;
@@ -270,6 +229,19 @@ static void flip_rows(int64_t height, int64_t width, int channels, uint8_t *pixe
             }
         }
     }
+}
+
+static bool flip_vertical(ls__transformer *self, int64_t height, int64_t row_bytes, uint8_t *pixels)
+{
+    const size_t n = (size_t)row_bytes;
+    if (!ls__buffer_reserve(self->resizer.ctx, &self->copy, n)) return false;
+    uint8_t *top = pixels, *bottom = pixels + (height - 1) * row_bytes;
+    for (; top < bottom; top += row_bytes, bottom -= row_bytes) {
+        memcpy(self->copy.bytes, top, n);
+        memcpy(top, bottom, n);
+        memcpy(bottom, self->copy.bytes, n);
+    }
+    return true;
 }
 
 /* The crop window, resized to the sample or cut from the resized image. */
@@ -295,7 +267,8 @@ static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, cons
 void ls__transformer_free(ls__transformer *self)
 {
     ls__image_free(self->resizer.ctx, &self->resized);
-    ls__resizer_free(&self->resizer);
+    ls__buffer_free(self->resizer.ctx, &self->resizer.memory);
+    ls__buffer_free(self->resizer.ctx, &self->copy);
 }
 
 bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
@@ -310,8 +283,15 @@ bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
         resized = ls__source_of_image(image);
         source = &resized;
     }
-    if (plan->mode != LS__CROP_COPY) return resize_crop(self, plan, source, dst);
-    copy_window(source, &plan->crop, dst);
-    if (plan->flip) flip_rows(plan->height, plan->width, source->view.channels, dst);
-    return true;
+    const int channels = source->view.channels;
+    if (plan->mode != LS__CROP_COPY) {
+        if (!resize_crop(self, plan, source, dst)) return false;
+    } else {
+        copy_window(source, &plan->crop, dst);
+        if (plan->flip) flip_horizontal(plan->height, plan->width, channels, dst);
+    }
+    if (plan->vertical_flip && !flip_vertical(self, plan->height, plan->width * channels, dst))
+        return false;
+    return ls__augment_apply(&plan->augment, self->resizer.ctx, &self->copy, plan->height,
+                             plan->width, channels, dst);
 }

@@ -2,6 +2,7 @@
 #ifndef LS_DATA_TRANSFORM_TRANSFORM_H
 #define LS_DATA_TRANSFORM_TRANSFORM_H
 
+#include "data/transform/augment.h"
 #include "data/transform/resize.h"
 #include <lockstep/random.h>
 
@@ -12,27 +13,29 @@ typedef struct ls__transform {
     int64_t resize, crop, padding;
     bool random_resized_crop;
     double scale_min, scale_max, ratio_min, ratio_max;
-    float flip;
+    float flip, vertical_flip;
+    ls__augment augment;
     int64_t height, width; /* of the result, whose channels are the image's */
 } ls__transform;
 
-/* What one thread needs. Start with all zero but resizer.ctx. */
+/* For one thread. Start with all zero but resizer.ctx. */
 typedef struct ls__transformer {
     ls__resizer resizer;
     ls__image resized;
+    ls__buffer copy; /* for the augmentation */
 } ls__transformer;
 
 void ls__transformer_free(ls__transformer *self);
 
-/* The size of an image after `resize`: its shorter side becomes that, the longer one keeps the
- * aspect ratio, rounded down, as torchvision's Resize. 0 changes nothing. */
+/* As torchvision's Resize: the shorter side becomes `resize`, the longer one keeps the aspect
+ * ratio, rounded down. 0 changes nothing. */
 void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
 
 /* The box that a random resized crop cuts from an image of that size. */
 ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
                           int64_t width);
 
-/* What becomes of an image of some size. */
+/* How an image of one size becomes a sample. */
 typedef struct ls__sample_plan {
     int64_t resized_height, resized_width; /* of the image after `resize` */
     bool resize_first;                     /* the whole image is resized before it is cropped */
@@ -42,7 +45,8 @@ typedef struct ls__sample_plan {
         LS__CROP_RESIZED, /* the window lies in the resized image, and only it is computed */
     } mode;
     ls__window crop; /* of the resized image; it may reach into the padding */
-    bool flip;
+    bool flip, vertical_flip;
+    ls__augment_plan augment;
     int64_t height, width; /* of the sample */
     ls__region region;     /* of the image: the pixels that the sample depends on */
 } ls__sample_plan;
@@ -52,8 +56,7 @@ typedef struct ls__sample_plan {
 ls_status ls__transform_plan(const ls__transform *transform, const ls_draw *draw, int64_t height,
                              int64_t width, ls__sample_plan *out, char reason[LS__REASON_SIZE]);
 
-/* dst [height,width,channels] = the sample; source: at least the plan's region. false: no memory.
- */
+/* dst [height,width,channels] = the sample, from at least the plan's region. false: no memory. */
 bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
                          const ls__source *source, uint8_t *dst);
 

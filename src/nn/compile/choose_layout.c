@@ -1,9 +1,8 @@
 /* choose_layout.c: the layout block of each activation. Values that an op requires in one layout
  * form a group. Convolutions connect groups and may run in other blocks, at the cost of reorders.
  * The cheapest assignment is searched by descent over the groups, one at a time, from two starts:
- * all dense and all blocked. All costs, with those of reorders, are those of the backend's
+ * all dense and all blocked. All costs, including those of reorders, are those of the backend's
  * candidates, so kernels and layouts are selected together. */
-#include "base/alloc.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/selector.h"
@@ -11,34 +10,39 @@
 #include <string.h>
 
 enum { MAX_BLOCKS = 3, MAX_PASSES = 8 };
-#define IMPOSSIBLE 1e30
 
 typedef struct layout_group {
     int n_blocks, chosen;
     int64_t blocks[MAX_BLOCKS];
 } layout_group;
 
-/* Costs of one instruction by the blocks of its (at most two) groups, and its inner blocks. */
-typedef struct op_price {
-    int groups[2]; /* -1 = none */
-    double cost[MAX_BLOCKS][MAX_BLOCKS];
-    signed char inner[MAX_BLOCKS][MAX_BLOCKS][2];
-} op_price;
+/* The cheapest way to run an instruction between values of given blocks: its own blocks, and the
+ * cost with reorders. */
+typedef struct layout_cost {
+    double ms;
+    int inner[2]; /* indices of its own blocks in those of its groups */
+} layout_cost;
 
-typedef struct known_cost {
+/* An instruction's (at most two) groups, and its cost by their blocks. */
+typedef struct op_costs {
+    int groups[2];
+    layout_cost by_blocks[MAX_BLOCKS][MAX_BLOCKS];
+} op_costs;
+
+typedef struct cached_cost {
     ls__op op;
-    double cost;
-} known_cost;
+    double ms;
+} cached_cost;
 
 typedef struct search {
     ls__program *p;
-    int *group_of; /* per value, -1 */
-    layout_group *groups;
+    int *group_of;        /* per value */
+    layout_group *groups; /* 0: the values without a group, of one block */
     int n_groups;
-    op_price *prices; /* per instruction */
-    known_cost *known;
-    int n_known;
-    size_t known_room;
+    op_costs *costs; /* per instruction */
+    cached_cost *cache;
+    int n_cached;
+    size_t cache_room;
 } search;
 
 static int root_of(const ls__program *p, int v)
@@ -50,19 +54,16 @@ static int root_of(const ls__program *p, int v)
 /* The cost of the cheapest allowed candidate, cached by op. */
 static double op_cost(search *s, const ls__op *op)
 {
-    for (int i = 0; i < s->n_known; i++)
-        if (memcmp(&s->known[i].op, op, sizeof *op) == 0) return s->known[i].cost;
-    ls__candidate found[LS__MAX_CANDIDATES];
-    int n_found;
-    const int best = ls__choose_candidate(s->p->ctx, op, found, &n_found);
-    const double cost = best < 0 ? IMPOSSIBLE : found[best].cost_ms;
-    known_cost *known =
-        ls__bump_room(&s->p->bump, s->known, (size_t)s->n_known, 1, &s->known_room, sizeof *known);
-    if (!known) return cost; /* the cache is only an optimisation */
-    s->known = known;
-    s->known[s->n_known].cost = cost;
-    memcpy(&s->known[s->n_known++].op, op, sizeof *op);
-    return cost;
+    for (int i = 0; i < s->n_cached; i++)
+        if (memcmp(&s->cache[i].op, op, sizeof *op) == 0) return s->cache[i].ms;
+    const double ms = ls__cheapest_ms(s->p->ctx, op);
+    cached_cost *cache =
+        ls__bump_room(&s->p->bump, s->cache, (size_t)s->n_cached, 1, &s->cache_room, sizeof *cache);
+    if (!cache) return ms; /* the cache is only an optimisation */
+    s->cache = cache;
+    s->cache[s->n_cached].ms = ms;
+    memcpy(&s->cache[s->n_cached++].op, op, sizeof *op);
+    return ms;
 }
 
 static double reorder_cost(search *s, const ls__value *value, int64_t from, int64_t to)
@@ -83,20 +84,32 @@ static double reorder_cost(search *s, const ls__value *value, int64_t from, int6
 
 static int group_index(const search *s, int value)
 {
-    return value < 0 || s->p->values[value].group < 0 ? -1 : s->group_of[root_of(s->p, value)];
+    return value < 0 || s->p->values[value].group < 0 ? 0 : s->group_of[root_of(s->p, value)];
 }
 
-/* Cost of running the instruction in inner blocks i0, i1 of its groups. */
-static double inner_cost(search *s, const ls__instruction *in, const op_price *price,
+/* ---- The costs of an instruction ---- */
+
+/* The index of a value's group in costs->groups, or -1. */
+static int side_of(const search *s, const op_costs *costs, int value)
+{
+    const int g = group_index(s, value);
+    return g == 0 ? -1 : g != costs->groups[0];
+}
+
+static int64_t block_at(const search *s, const op_costs *costs, int side, int index)
+{
+    return s->groups[costs->groups[side]].blocks[index];
+}
+
+/* Cost of running the instruction in these blocks of its groups. */
+static double inner_cost(search *s, const ls__instruction *in, const op_costs *costs,
                          const int inner[2])
 {
     ls__op op;
     memcpy(&op, &in->op, sizeof op);
     for (int i = 0; i < op.n_operands; i++) {
-        const int g = group_index(s, in->operands[i]);
-        if (g < 0) continue;
-        const int side = g == price->groups[0] ? 0 : 1;
-        op.operands[i].block = s->groups[g].blocks[inner[side]];
+        const int side = side_of(s, costs, in->operands[i]);
+        if (side >= 0) op.operands[i].block = block_at(s, costs, side, inner[side]);
     }
     if (op.kind == LS__OP_REORDER &&
         (op.operands[0].shape.n_dims != 4 || op.operands[1].shape.n_dims != 4 ||
@@ -105,75 +118,67 @@ static double inner_cost(search *s, const ls__instruction *in, const op_price *p
     return op_cost(s, &op);
 }
 
-/* Reorders between the groups' blocks and the inner ones. */
-static double outer_cost(search *s, const ls__instruction *in, const op_price *price,
+/* Cost of the reorders between the groups' blocks and the inner ones. */
+static double outer_cost(search *s, const ls__instruction *in, const op_costs *costs,
                          const int outer[2], const int inner[2])
 {
     double cost = 0;
     for (int i = 0; i < in->op.n_operands; i++) {
-        const int g = group_index(s, in->operands[i]);
-        if (g < 0) continue;
-        const int side = g == price->groups[0] ? 0 : 1;
-        if (outer[side] != inner[side])
-            cost +=
-                reorder_cost(s, &s->p->values[in->operands[i]], s->groups[g].blocks[outer[side]],
-                             s->groups[g].blocks[inner[side]]);
+        const int side = side_of(s, costs, in->operands[i]);
+        if (side >= 0 && outer[side] != inner[side])
+            cost += reorder_cost(s, &s->p->values[in->operands[i]],
+                                 block_at(s, costs, side, outer[side]),
+                                 block_at(s, costs, side, inner[side]));
     }
     return cost;
 }
 
-static void make_price(search *s, ls__instruction *in, op_price *price)
+static bool has_selected_layouts(const ls__instruction *in)
 {
-    price->groups[0] = price->groups[1] = -1;
+    return ls__op_traits_of(in->op.kind)->layouts == LS__LAYOUTS_SELECTED;
+}
+
+static void find_costs(search *s, ls__instruction *in, op_costs *costs)
+{
+    int *groups = costs->groups;
     for (int i = 0; i < in->op.n_operands; i++) {
         const int g = group_index(s, in->operands[i]);
-        if (g < 0 || g == price->groups[0] || g == price->groups[1]) continue;
-        price->groups[price->groups[0] < 0 ? 0 : 1] = g;
+        if (g > 0 && g != groups[0] && g != groups[1]) groups[groups[0] > 0] = g;
     }
-    if (price->groups[0] < 0 || in->custom) return;
+    const int n1 = s->groups[groups[1]].n_blocks, n = s->groups[groups[0]].n_blocks * n1;
+    if (n == 1 || in->custom) return; /* nothing to choose */
     ls__instruction_fill(s->p, in);
-    const int n0 = s->groups[price->groups[0]].n_blocks;
-    const int n1 = price->groups[1] < 0 ? 1 : s->groups[price->groups[1]].n_blocks;
-    if (n0 == 1 && n1 == 1) return; /* one candidate */
-    double inner_costs[MAX_BLOCKS][MAX_BLOCKS];
-    for (int i0 = 0; i0 < n0; i0++)
-        for (int i1 = 0; i1 < n1; i1++)
-            inner_costs[i0][i1] = inner_cost(s, in, price, (const int[]){ i0, i1 });
-    for (int o0 = 0; o0 < n0; o0++) {
-        for (int o1 = 0; o1 < n1; o1++) {
-            price->cost[o0][o1] = inner_costs[o0][o1];
-            price->inner[o0][o1][0] = (signed char)o0;
-            price->inner[o0][o1][1] = (signed char)o1;
-            if (ls__op_traits_of(in->op.kind)->layouts != LS__LAYOUTS_SELECTED) continue;
-            for (int i0 = 0; i0 < n0; i0++) {
-                for (int i1 = 0; i1 < n1; i1++) {
-                    const double cost =
-                        inner_costs[i0][i1] +
-                        outer_cost(s, in, price, (const int[]){ o0, o1 }, (const int[]){ i0, i1 });
-                    if (cost >= price->cost[o0][o1]) continue;
-                    price->cost[o0][o1] = cost;
-                    price->inner[o0][o1][0] = (signed char)i0;
-                    price->inner[o0][o1][1] = (signed char)i1;
-                }
-            }
+    double inner_costs[MAX_BLOCKS * MAX_BLOCKS];
+    for (int i = 0; i < n; i++)
+        inner_costs[i] = inner_cost(s, in, costs, (const int[]){ i / n1, i % n1 });
+    for (int o = 0; o < n; o++) {
+        const int outer[2] = { o / n1, o % n1 };
+        layout_cost *best = &costs->by_blocks[outer[0]][outer[1]];
+        *best = (layout_cost){ inner_costs[o], { outer[0], outer[1] } };
+        for (int i = 0; i < n && has_selected_layouts(in); i++) {
+            const int inner[2] = { i / n1, i % n1 };
+            const double ms = inner_costs[i] + outer_cost(s, in, costs, outer, inner);
+            if (ms < best->ms) *best = (layout_cost){ ms, { inner[0], inner[1] } };
         }
     }
 }
 
-static double price_now(const search *s, const op_price *price)
+/* ---- The search ---- */
+
+/* The cost in the groups' current blocks. */
+static const layout_cost *current(const search *s, const op_costs *costs)
 {
-    if (price->groups[0] < 0) return 0;
-    return price->cost[s->groups[price->groups[0]].chosen]
-                      [price->groups[1] < 0 ? 0 : s->groups[price->groups[1]].chosen];
+    const int *groups = costs->groups;
+    return &costs->by_blocks[s->groups[groups[0]].chosen][s->groups[groups[1]].chosen];
 }
 
 static double total_cost(const search *s, int only_group)
 {
     double sum = 0;
     for (int i = 0; i < s->p->n_instructions; i++) {
-        const op_price *price = &s->prices[i];
-        if (only_group < 0 || price->groups[0] == only_group || price->groups[1] == only_group)
-            sum += price_now(s, price);
+        const op_costs *costs = &s->costs[i];
+        if (only_group < 0 || costs->groups[0] == only_group || costs->groups[1] == only_group)
+            sum += current(s, costs)->ms;
     }
     return sum;
 }
@@ -207,8 +212,8 @@ static void collect_groups(search *s)
 {
     ls__program *p = s->p;
     const ls__device *device = p->ctx->device;
+    s->groups[s->n_groups++].n_blocks = 1;
     for (int v = 0; v < p->n_values; v++) {
-        s->group_of[v] = -1;
         if (p->values[v].group != v) continue;
         layout_group *group = &s->groups[s->n_groups];
         group->blocks[0] = p->values[v].shape.dims[3];
@@ -223,7 +228,7 @@ static void collect_groups(search *s)
 /* The better result of both starts. */
 static ls_status choose_blocks(search *s)
 {
-    int *first = ls__bump_alloc(&s->p->bump, (size_t)(s->n_groups + 1) * sizeof *first);
+    int *first = ls__bump_alloc(&s->p->bump, (size_t)s->n_groups * sizeof *first);
     if (!first) return ls__fail_memory(s->p->ctx, "layout", (size_t)s->n_groups * sizeof *first);
     descend(s);
     const double dense_cost = total_cost(s, -1);
@@ -237,13 +242,7 @@ static ls_status choose_blocks(search *s)
     return LS_OK;
 }
 
-/* A copy of value v in another block. */
-static int add_copy(ls__program *p, int v, int64_t block)
-{
-    const int copy = ls__value_copy(p, v);
-    if (copy >= 0) p->values[copy].block = block;
-    return copy;
-}
+/* ---- The new program ---- */
 
 static ls__instruction reorder_instruction(const ls__instruction *around, int from, int to)
 {
@@ -258,31 +257,28 @@ static ls__instruction reorder_instruction(const ls__instruction *around, int fr
 }
 
 /* Puts an instruction into the new list, with the reorders that its inner blocks require. */
-static ls_status place(search *s, const ls__instruction *old, const op_price *price,
+static ls_status place(search *s, const ls__instruction *old, const op_costs *costs,
                        ls__instruction *list, int *n)
 {
     ls__program *p = s->p;
     ls__instruction in = *old, after[LS__MAX_OPERANDS];
     int n_after = 0;
-    const bool chosen = price->groups[0] >= 0 && !old->custom &&
-                        ls__op_traits_of(old->op.kind)->layouts == LS__LAYOUTS_SELECTED &&
-                        (s->groups[price->groups[0]].n_blocks > 1 ||
-                         (price->groups[1] >= 0 && s->groups[price->groups[1]].n_blocks > 1));
+    const bool chosen =
+        !old->custom && has_selected_layouts(old) &&
+        (s->groups[costs->groups[0]].n_blocks > 1 || s->groups[costs->groups[1]].n_blocks > 1);
     for (int i = 0; chosen && i < in.op.n_operands; i++) {
-        const int g = group_index(s, old->operands[i]);
-        if (g < 0) continue;
-        const int side = g == price->groups[0] ? 0 : 1;
-        const int o0 = s->groups[price->groups[0]].chosen;
-        const int o1 = price->groups[1] < 0 ? 0 : s->groups[price->groups[1]].chosen;
-        const int64_t block = s->groups[g].blocks[price->inner[o0][o1][side]];
-        if (block == p->values[old->operands[i]].block) continue;
-        const int copy = add_copy(p, old->operands[i], block);
+        const int v = old->operands[i], side = side_of(s, costs, v);
+        if (side < 0) continue;
+        const int64_t block = block_at(s, costs, side, current(s, costs)->inner[side]);
+        if (block == p->values[v].block) continue;
+        const int copy = ls__value_copy(p, v);
         if (copy < 0) return ls__fail_memory(p->ctx, "layout", sizeof *p->values);
+        p->values[copy].block = block;
         in.operands[i] = copy;
         if (i < in.n_inputs)
-            list[(*n)++] = reorder_instruction(old, old->operands[i], copy);
+            list[(*n)++] = reorder_instruction(old, v, copy);
         else
-            after[n_after++] = reorder_instruction(old, copy, old->operands[i]);
+            after[n_after++] = reorder_instruction(old, copy, v);
     }
     list[(*n)++] = in;
     for (int i = 0; i < n_after; i++) list[(*n)++] = after[i];
@@ -295,7 +291,7 @@ static ls_status rebuild(search *s)
     const int n_old_values = p->n_values;
     for (int v = 0; v < n_old_values; v++) {
         const int g = group_index(s, v);
-        if (g >= 0) p->values[v].block = s->groups[g].blocks[s->groups[g].chosen];
+        if (g > 0) p->values[v].block = s->groups[g].blocks[s->groups[g].chosen];
     }
     int room = 0;
     for (int i = 0; i < p->n_instructions; i++) room += 1 + p->instructions[i].op.n_operands;
@@ -304,7 +300,7 @@ static ls_status rebuild(search *s)
     int n = 0, n_forward = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         if (i == p->n_forward) n_forward = n;
-        LS_TRY(place(s, &p->instructions[i], &s->prices[i], list, &n));
+        LS_TRY(place(s, &p->instructions[i], &s->costs[i], list, &n));
     }
     p->n_forward = p->n_forward == p->n_instructions ? n : n_forward;
     p->instructions = list;
@@ -318,12 +314,12 @@ ls_status ls__choose_layout(ls__program *p)
     search s = { .p = p };
     const size_t n_values = (size_t)p->n_values, n_instructions = (size_t)p->n_instructions;
     s.group_of = ls__bump_alloc(&p->bump, n_values * sizeof *s.group_of);
-    s.groups = ls__bump_alloc(&p->bump, n_values * sizeof *s.groups);
-    s.prices = ls__bump_alloc(&p->bump, n_instructions * sizeof *s.prices);
-    if (!s.group_of || !s.groups || !s.prices)
-        return ls__fail_memory(p->ctx, "layout", n_instructions * sizeof *s.prices);
+    s.groups = ls__bump_alloc(&p->bump, (n_values + 1) * sizeof *s.groups);
+    s.costs = ls__bump_alloc(&p->bump, n_instructions * sizeof *s.costs);
+    if (!s.group_of || !s.groups || !s.costs)
+        return ls__fail_memory(p->ctx, "layout", n_instructions * sizeof *s.costs);
     collect_groups(&s);
-    for (int i = 0; i < p->n_instructions; i++) make_price(&s, &p->instructions[i], &s.prices[i]);
+    for (int i = 0; i < p->n_instructions; i++) find_costs(&s, &p->instructions[i], &s.costs[i]);
     if (ls__has_error(p->ctx)) return LS_ERR_EARLIER;
     LS_TRY(choose_blocks(&s));
     return rebuild(&s);

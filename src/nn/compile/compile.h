@@ -2,15 +2,15 @@
  *
  *   compile.c           shapes of all nodes for these inputs; then the passes in this order
  *   fuse_layers.c       nodes -> fused ops: batch norm + add + ReLU and the like
- *   lower.c             fused ops -> instructions over values: the forward part
- *   lower_backward.c    the same for the backward part, in an order that frees memory early
- *   fuse_batch_norm.c   moves batch norms into the convolutions around them if the backend
- *                       can and that is faster (select/select_fusion.c)
- *   choose_layout.c     the layout block of each activation; reorders where an instruction's
- * differs select_kernels.c    the kernel of each instruction (select/) overlap.c           the
- * weight gradients that run in a second stream recompute.c         the values that backward
- * recomputes instead of keeping them plan_memory.c       shared memory of values; offsets in the
- * arena
+ *   lower.c             fused ops -> instructions over values: the forward pass
+ *   lower_backward.c    the same for the backward pass, in an order that frees memory early
+ *   fuse_batch_norm.c   moves batch norms into adjacent convolutions if the backend has kernels for
+ *                       that and they are faster (select/select_fusion.c)
+ *   choose_layout.c     the layout block of each activation; inserts reorders
+ *   select_kernels.c    the kernel of each instruction (select/)
+ *   overlap.c           the weight gradients that run in a second stream
+ *   recompute.c         the values that the backward pass recomputes
+ *   plan_memory.c       shared memory of values; offsets in the arena
  *
  * A pass sees the program, the graph and the environment. Errors stay in the context. */
 #ifndef LS_NN_COMPILE_COMPILE_H
@@ -20,7 +20,7 @@
 
 typedef struct ls__compile_request {
     ls_mode mode;
-    bool gradients; /* with a backward part */
+    bool gradients; /* with a backward pass */
     bool timed;     /* kernels and fusions may be selected by time, if the policy says so */
     bool overlaps;  /* weight gradients run in a second stream, despite any selection */
     const ls_spec *input_specs; /* one per graph input; copied */
@@ -34,12 +34,14 @@ ls_status ls__compile(const ls__environment *env, ls_graph *graph,
  * memory is short. */
 ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fused_ops);
 ls_status ls__lower(ls__program *program);
-/* Marks the nodes whose gradient is needed: wanted inputs, trained parameters and all nodes that
- * depend on them. */
-void ls__find_wants(ls__builder *b);
-/* Lowers the backward part, after the forward part. */
+/* Marks the nodes whose gradient is needed: inputs with gradient, trained parameters and all nodes
+ * that depend on them. */
+void ls__find_required_gradients(ls__builder *b);
+/* Lowers the backward pass, after the forward pass. */
 void ls__lower_backward(ls__builder *b);
 ls_status ls__fuse_batch_norms(ls__builder *b);
+/* The norm_apply that computes a batch norm's output from its statistics. */
+ls__instruction ls__norm_apply(const ls__instruction *norm);
 ls_status ls__choose_layout(ls__program *program);
 ls_status ls__select_kernels(ls__program *program);
 /* Marks the instructions of the second stream, if the program overlaps. Must precede memory
@@ -56,11 +58,13 @@ int ls__recompute_text(const ls__program *program, char *out, size_t size);
 
 /* ---- The second stream as a selection ---- */
 
-/* True if some instructions can run there; then the selection, or NULL. */
+/* True if some instructions can run there. */
 bool ls__can_overlap(const ls__program *program);
+/* NULL if there is none. */
 const ls__selection *ls__find_overlap_selection(const ls__program *program);
-/* Puts a selection into the algorithm cache; then adds the selection to the net's list. */
+/* Puts a selection into the algorithm cache. */
 ls_status ls__select_overlap(const ls__program *program, bool taken, const char *reason);
+/* Adds the selection to the net's list. */
 ls_status ls__note_overlap(const ls__program *program);
 
 #endif

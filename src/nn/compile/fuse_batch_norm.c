@@ -1,4 +1,4 @@
-/* fuse_batch_norm.c: splits batch norms and fuses the parts into the adjacent convolutions, if the
+/* fuse_batch_norm.c: splits batch norms and fuses them into the adjacent convolutions, if the
  * backend has kernels for that (the optional ops of LS__OP_LIST). Each of two fusions is used if
  * the policy allows a kernel for each of its ops and these cost no more than the replaced ones
  * (select_fusion.c):
@@ -6,51 +6,31 @@
  *   statistics    conv -> norm becomes conv with sums -> finalize -> apply: no pass over the conv's
  *                 output for its statistics
  *   application   if the next op is a convolution with sums too, it applies the norm and the ReLU
- * to its input, in the forward and for its weights' gradient, and its data gradient also gives the
- * norm's gradients. This saves writing the normalised activation and two passes over its gradient
+ *                 to its input, in its forward and weight gradient, and its data gradient also
+ *                 computes the norm's gradients: the normalised activation is not written, and two
+ *                 passes over its gradient are saved
  *
- * The pass works on instructions, after lowering, and reads only which instructions read and write
- * a value. Another reader of the normalised activation (a named output, a residual add, a second
- * convolution) prevents the second fusion, not the first. */
+ * The pass works on instructions, after lowering. Another reader of the normalised activation (a
+ * named output, a residual add, a second convolution) prevents the second fusion, not the first. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/select_fusion.h"
 
 #include <string.h>
 
-/* Operands, as in LS__OP_LIST; outputs counted from the first input too. */
+/* Inputs, then outputs, as in LS__OP_LIST. */
 enum { CONV_X, CONV_W, CONV_BIAS, CONV_Y };
 enum { STATISTICS_X, STATISTICS_W, STATISTICS_Y, STATISTICS_SUM, STATISTICS_SQUARES };
 enum { WEIGHTS_X, WEIGHTS_DY, WEIGHTS_DW, WEIGHTS_DB };
 enum { DATA_DY, DATA_W, DATA_DX };
-enum {
-    NORM_X,
-    NORM_SCALE,
-    NORM_SHIFT,
-    NORM_RUNNING_MEAN,
-    NORM_RUNNING_VAR,
-    NORM_ADD,
-    NORM_Y,
-    NORM_MEAN,
-    NORM_INVSTD
-};
-enum {
-    BACK_X,
-    BACK_Y,
-    BACK_DY1,
-    BACK_DY2,
-    BACK_SCALE,
-    BACK_MEAN,
-    BACK_INVSTD,
-    BACK_SHIFT,
-    BACK_DX,
-    BACK_DSCALE,
-    BACK_DSHIFT
-};
+enum { NORM_X, NORM_SCALE, NORM_SHIFT, NORM_RUNNING_MEAN, NORM_RUNNING_VAR, NORM_ADD };
+enum { NORM_Y = NORM_ADD + 1, NORM_MEAN, NORM_INVSTD };
+enum { BACK_X, BACK_Y, BACK_DY1, BACK_DY2, BACK_SCALE, BACK_MEAN, BACK_INVSTD, BACK_SHIFT };
+enum { BACK_DX = BACK_SHIFT + 1, BACK_DSCALE, BACK_DSHIFT };
 enum { FINALIZE_MEAN = 6, FINALIZE_INVSTD, FINALIZE_A, FINALIZE_B };
 enum { APPLY_X, APPLY_MEAN, APPLY_INVSTD, APPLY_SCALE, APPLY_SHIFT, APPLY_ADD, APPLY_Y };
 
-/* Gives a copy of an instruction another op with the same settings. */
+/* A copy of an instruction with another op of the same settings. */
 static ls__instruction changed(const ls__instruction *from, ls__op_kind kind, int n_inputs,
                                int n_outputs, const int *operands)
 {
@@ -60,6 +40,14 @@ static ls__instruction changed(const ls__instruction *from, ls__op_kind kind, in
     in.n_inputs = n_inputs;
     memcpy(in.operands, operands, (size_t)in.op.n_operands * sizeof *operands);
     return in;
+}
+
+ls__instruction ls__norm_apply(const ls__instruction *norm)
+{
+    const int *of = norm->operands;
+    return changed(norm, LS__OP_NORM_APPLY, 6, 1,
+                   (const int[]){ of[NORM_X], of[NORM_MEAN], of[NORM_INVSTD], of[NORM_SCALE],
+                                  of[NORM_SHIFT], of[NORM_ADD], of[NORM_Y] });
 }
 
 /* ---- Readers and writers of a value ---- */
@@ -125,40 +113,39 @@ static void fuse_statistics(ls__builder *b, int i)
     if (!has_sums && (conv.op.kind != LS__OP_CONV2D || conv.operands[CONV_BIAS] >= 0)) return;
 
     const ls_shape *shape = &p->values[x].shape, channels = LS_SHAPE(shape->dims[3]);
-    const int64_t count = ls_shape_count(shape) / shape->dims[3];
+    const int64_t count = ls_shape_element_count(shape) / shape->dims[3];
     const ls_dtype dtype = p->values[x].dtype;
     const int sum = has_sums ? conv.operands[STATISTICS_SUM] : ls__value_new(b, LS_F32, channels);
     const int squares =
         has_sums ? conv.operands[STATISTICS_SQUARES] : ls__value_new(b, LS_F32, channels);
     const int mul = ls__value_new(b, dtype, channels), add = ls__value_new(b, dtype, channels);
     if (b->status != LS_OK) return;
-    ls__fusion_sides f = { .n_apart = 2, .n_fused = 3, .apart = { conv, norm } };
-    f.fused[0] = has_sums ? conv
+    ls__fusion_sides f = { .apart = { 2, { conv, norm } }, .fused.n = 3 };
+    f.fused.list[0] = has_sums
+                          ? conv
                           : changed(&conv, LS__OP_CONV2D_STATISTICS, 2, 3,
                                     (const int[]){ conv.operands[CONV_X], conv.operands[CONV_W],
                                                    conv.operands[CONV_Y], sum, squares });
-    f.fused[1] =
+    f.fused.list[1] =
         changed(&norm, LS__OP_NORM_FINALIZE, 6, 4,
                 (const int[]){ sum, squares, of[NORM_SCALE], of[NORM_SHIFT], of[NORM_RUNNING_MEAN],
                                of[NORM_RUNNING_VAR], of[NORM_MEAN], of[NORM_INVSTD], mul, add });
-    f.fused[1].op.u.norm.relu = false;
-    f.fused[1].op.u.norm.count = count;
-    f.fused[2] = changed(&norm, LS__OP_NORM_APPLY, 6, 1,
-                         (const int[]){ x, of[NORM_MEAN], of[NORM_INVSTD], of[NORM_SCALE],
-                                        of[NORM_SHIFT], of[NORM_ADD], of[NORM_Y] });
+    f.fused.list[1].op.u.norm.relu = false;
+    f.fused.list[1].op.u.norm.count = count;
+    f.fused.list[2] = ls__norm_apply(&norm);
     if (!ls__select_fusion(p, &f)) {
         p->n_values = n_values;
         return;
     }
-    p->instructions[j] = f.fused[0];
-    p->instructions[i] = f.fused[1];
-    insert(p, i + 1, &f.fused[2]);
+    p->instructions[j] = f.fused.list[0];
+    p->instructions[i] = f.fused.list[1];
+    insert(p, i + 1, &f.fused.list[2]);
 }
 
 /* ---- Application ---- */
 
 /* The instructions around a normalised activation; -1 = none, because frozen parameters have no
- * backward part. */
+ * backward pass. */
 typedef struct neighbours {
     int conv, weights, data, norm;
 } neighbours;
@@ -180,7 +167,7 @@ static bool find_neighbours(const ls__program *p, int z, neighbours *out)
            count_readers(p, gradient) == 1;
 }
 
-/* Puts the backward part of both sides into f; apply is the norm's, mul and add its
+/* Puts the backward pass of both sides into f; apply is the norm's, mul and add its
  * finalize's. */
 static void propose_backward(ls__builder *b, const neighbours *at, const ls__instruction *apply,
                              int mul, int add, ls__fusion_sides *f)
@@ -190,27 +177,27 @@ static void propose_backward(ls__builder *b, const neighbours *at, const ls__ins
     const ls_shape channels = LS_SHAPE(p->values[x].shape.dims[3]);
     if (at->weights >= 0) {
         const ls__instruction *in = &p->instructions[at->weights];
-        f->apart[f->n_apart++] = *in;
-        f->fused[f->n_fused++] = changed(
+        f->apart.list[f->apart.n++] = *in;
+        f->fused.list[f->fused.n++] = changed(
             in, LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS, 4, 1,
             (const int[]){ x, mul, add, in->operands[WEIGHTS_DY], in->operands[WEIGHTS_DW] });
     }
     if (at->norm < 0) return;
     const ls__instruction *data = &p->instructions[at->data], *back = &p->instructions[at->norm];
     const int *of = back->operands, dz = data->operands[DATA_DX];
-    int compute_weights[3];
-    for (int i = 0; i < 3; i++) compute_weights[i] = ls__value_new(b, LS_F32, channels);
-    f->apart[f->n_apart++] = *data;
-    f->apart[f->n_apart++] = *back;
-    f->fused[f->n_fused++] =
+    int coefficients[3];
+    for (int i = 0; i < 3; i++) coefficients[i] = ls__value_new(b, LS_F32, channels);
+    f->apart.list[f->apart.n++] = *data;
+    f->apart.list[f->apart.n++] = *back;
+    f->fused.list[f->fused.n++] =
         changed(data, LS__OP_NORM_CONV2D_BACKWARD_DATA, 7, 6,
                 (const int[]){ data->operands[DATA_DY], data->operands[DATA_W], x, norm[APPLY_MEAN],
                                norm[APPLY_INVSTD], norm[APPLY_SCALE], norm[APPLY_SHIFT], dz,
-                               of[BACK_DSCALE], of[BACK_DSHIFT], compute_weights[0],
-                               compute_weights[1], compute_weights[2] });
-    f->fused[f->n_fused++] = changed(back, LS__OP_NORM_BACKWARD_APPLY, 5, 1,
-                                     (const int[]){ dz, x, compute_weights[0], compute_weights[1],
-                                                    compute_weights[2], of[BACK_DX] });
+                               of[BACK_DSCALE], of[BACK_DSHIFT], coefficients[0], coefficients[1],
+                               coefficients[2] });
+    f->fused.list[f->fused.n++] = changed(
+        back, LS__OP_NORM_BACKWARD_APPLY, 5, 1,
+        (const int[]){ dz, x, coefficients[0], coefficients[1], coefficients[2], of[BACK_DX] });
 }
 
 /* Moves the apply at i into the next convolution; false if that is not possible. */
@@ -226,8 +213,8 @@ static bool fuse_application(ls__builder *b, int i)
     const int mul = finalize->operands[FINALIZE_A], add = finalize->operands[FINALIZE_B];
     const ls__instruction conv = p->instructions[at.conv];
     const int *of = conv.operands;
-    ls__fusion_sides f = { .n_apart = 2, .n_fused = 1, .apart = { conv, apply } };
-    f.fused[0] =
+    ls__fusion_sides f = { .apart = { 2, { conv, apply } }, .fused.n = 1 };
+    f.fused.list[0] =
         changed(&conv, LS__OP_NORM_CONV2D_STATISTICS, 4, 3,
                 (const int[]){ apply.operands[APPLY_X], mul, add, of[STATISTICS_W],
                                of[STATISTICS_Y], of[STATISTICS_SUM], of[STATISTICS_SQUARES] });
@@ -236,13 +223,13 @@ static bool fuse_application(ls__builder *b, int i)
         p->n_values = n_values;
         return false;
     }
-    p->values[z].bytes = 0; /* it is not written any more */
+    p->values[z].bytes = 0; /* no instruction writes it any more */
     int next = 0;
-    p->instructions[at.conv] = f.fused[next++];
-    if (at.weights >= 0) p->instructions[at.weights] = f.fused[next++];
+    p->instructions[at.conv] = f.fused.list[next++];
+    if (at.weights >= 0) p->instructions[at.weights] = f.fused.list[next++];
     if (at.norm >= 0) {
-        p->instructions[at.data] = f.fused[next++];
-        p->instructions[at.norm] = f.fused[next++];
+        p->instructions[at.data] = f.fused.list[next++];
+        p->instructions[at.norm] = f.fused.list[next++];
     }
     drop(p, i);
     return true;

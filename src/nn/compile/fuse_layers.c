@@ -4,7 +4,8 @@
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
-/* Marks the nodes that named nodes depend on; counts the consumers of each node, names included. */
+/* Marks the nodes that outputs, losses and metrics depend on; counts the consumers of each node,
+ * which include outputs, losses and metrics. */
 static void mark(const ls_graph *graph, bool *needed, int *consumers)
 {
     const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
@@ -24,32 +25,35 @@ static void mark(const ls_graph *graph, bool *needed, int *consumers)
     }
 }
 
+typedef struct fusing {
+    ls__fused_op *ops;
+    int *op_of;     /* per node: the index of its fused op; -1 = not needed */
+    int *consumers; /* per node */
+} fusing;
+
 /* The fused op that ends with this node, if the node's only consumer can absorb it. */
-static ls__fused_op *absorbable(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
-                                const ls_node *node, const ls__layer *head)
+static ls__fused_op *absorbable(const fusing *f, const ls_node *node)
 {
-    if (consumers[node->id] != 1 || stage_of[node->id] < 0) return NULL;
-    ls__fused_op *fused = &fused_ops[stage_of[node->id]];
-    return fused->head->layer == head && !fused->relu ? fused : NULL;
+    if (f->consumers[node->id] != 1 || f->op_of[node->id] < 0) return NULL;
+    ls__fused_op *fused = &f->ops[f->op_of[node->id]];
+    return fused->relu ? NULL : fused;
 }
 
 /* Extends an earlier fused op by `node` if possible, and returns it. */
-static ls__fused_op *absorb(ls__fused_op *fused_ops, const int *stage_of, const int *consumers,
-                            const ls_node *node)
+static ls__fused_op *absorb(const fusing *f, const ls_node *node)
 {
     if (node->layer == &ls__relu_layer) {
-        const ls_node *x = node->inputs[0];
-        ls__fused_op *fused = absorbable(fused_ops, stage_of, consumers, x, &ls__batch_norm_layer);
-        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, &ls__add_layer);
-        if (!fused) fused = absorbable(fused_ops, stage_of, consumers, x, &ls__linear_layer);
-        if (fused) fused->relu = true;
+        ls__fused_op *fused = absorbable(f, node->inputs[0]);
+        const ls__layer *head = fused ? fused->head->layer : NULL;
+        if (head != &ls__batch_norm_layer && head != &ls__add_layer && head != &ls__linear_layer)
+            return NULL;
+        fused->relu = true;
         return fused;
     }
     if (node->layer == &ls__add_layer && node->inputs[0] != node->inputs[1]) {
         for (int i = 0; i < 2; i++) { /* the main path is usually first */
-            ls__fused_op *fused =
-                absorbable(fused_ops, stage_of, consumers, node->inputs[i], &ls__batch_norm_layer);
-            if (!fused || fused->addend) continue;
+            ls__fused_op *fused = absorbable(f, node->inputs[i]);
+            if (!fused || fused->head->layer != &ls__batch_norm_layer || fused->addend) continue;
             fused->addend = node->inputs[1 - i];
             return fused;
         }
@@ -61,30 +65,29 @@ ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fuse
 {
     const size_t n = (size_t)graph->n_nodes;
     bool *needed = ls__bump_alloc(bump, n * sizeof *needed);
-    int *consumers = ls__bump_alloc(bump, n * sizeof *consumers);
-    int *stage_of = ls__bump_alloc(bump, n * sizeof *stage_of);
-    ls__fused_op *fused_ops = ls__bump_alloc(bump, n * sizeof *fused_ops);
+    fusing f = { .ops = ls__bump_alloc(bump, n * sizeof *f.ops),
+                 .op_of = ls__bump_alloc(bump, n * sizeof *f.op_of),
+                 .consumers = ls__bump_alloc(bump, n * sizeof *f.consumers) };
     ls__fused_op *ordered = ls__bump_alloc(bump, n * sizeof *ordered);
-    if (!needed || !consumers || !stage_of || !fused_ops || !ordered) return NULL;
-    mark(graph, needed, consumers);
+    if (!needed || !f.ops || !f.op_of || !f.consumers || !ordered) return NULL;
+    mark(graph, needed, f.consumers);
     int count = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
-        stage_of[i] = -1;
+        f.op_of[i] = -1;
         if (!needed[i]) continue;
-        ls__fused_op *fused = absorb(fused_ops, stage_of, consumers, node);
+        ls__fused_op *fused = absorb(&f, node);
         if (!fused) {
-            fused = &fused_ops[count++];
+            fused = &f.ops[count++];
             fused->head = node;
         }
         fused->tail = node;
-        stage_of[i] = (int)(fused - fused_ops);
+        f.op_of[i] = (int)(fused - f.ops);
     }
     /* A fused op runs at the position of its last node, because its addend is computed by then. */
-    int placed = 0;
+    *n_fused_ops = 0;
     for (int i = 0; i < graph->n_nodes; i++)
-        if (stage_of[i] >= 0 && fused_ops[stage_of[i]].tail->id == i)
-            ordered[placed++] = fused_ops[stage_of[i]];
-    *n_fused_ops = placed;
+        if (f.op_of[i] >= 0 && f.ops[f.op_of[i]].tail->id == i)
+            ordered[(*n_fused_ops)++] = f.ops[f.op_of[i]];
     return ordered;
 }

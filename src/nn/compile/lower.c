@@ -1,5 +1,4 @@
-/* lower.c: fused ops become instructions over values: the forward part and the order of the whole.
- */
+/* lower.c: lowers fused ops to instructions over values: the forward pass, then the whole plan. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
@@ -53,7 +52,7 @@ ls_status ls__lower(ls__program *p)
     const size_t n = (size_t)graph->n_nodes;
     ls__builder b = { .program = p, .activations = p->env->activations };
     p->fused_ops = ls__fuse_layers(graph, &p->bump, &p->n_fused_ops);
-    b.wants = ls__bump_alloc(&p->bump, n * sizeof *b.wants);
+    b.requires_gradient = ls__bump_alloc(&p->bump, n * sizeof *b.requires_gradient);
     b.gradients = ls__bump_alloc(&p->bump, n * sizeof *b.gradients);
     b.saved = ls__bump_alloc(&p->bump, n * LS__MAX_SAVED * sizeof *b.saved);
     b.as_activation = ls__bump_alloc(&p->bump, n * sizeof *b.as_activation);
@@ -63,12 +62,12 @@ ls_status ls__lower(ls__program *p)
         ls__bump_alloc(&p->bump, (size_t)graph->outputs.n * sizeof *p->output_values);
     p->input_gradients =
         ls__bump_alloc(&p->bump, (size_t)graph->inputs.n * sizeof *p->input_gradients);
-    if (!p->fused_ops || !b.wants || !b.gradients || !b.saved || !b.as_activation ||
+    if (!p->fused_ops || !b.requires_gradient || !b.gradients || !b.saved || !b.as_activation ||
         !p->node_values || !p->full_values || !p->output_values || !p->input_gradients)
         return ls__fail_memory(p->ctx, "program", n * sizeof *b.gradients);
     for (size_t i = 0; i < n; i++) p->node_values[i] = p->full_values[i] = b.as_activation[i] = -1;
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;
-    ls__find_wants(&b);
+    ls__find_required_gradients(&b);
     lower_forward(&b);
     if (b.status == LS_OK) ls__warn_of_few_values(&b);
     if (p->gradients) ls__lower_backward(&b);

@@ -1,20 +1,21 @@
-/* lower_backward.c: the backward part of a program: the required gradients, the order of fused ops
+/* lower_backward.c: the backward pass of a program: the required gradients, the order of fused ops
  * and the order of their instructions. */
+#include "base/element.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
-void ls__find_wants(ls__builder *b)
+void ls__find_required_gradients(ls__builder *b)
 {
     const ls_graph *graph = b->program->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];
-        bool wants = node->layer == &ls__input_layer && node->u.input.wants_gradient;
-        wants |= ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
-                 ls__wants_parameter(b, node->parameters[LS__BIAS]);
-        for (int j = 0; j < node->n_inputs; j++) wants |= b->wants[node->inputs[j]->id];
-        b->wants[i] = wants && !node->layer->has_no_gradient &&
-                      !(node->layer == &ls__custom_layer && !node->u.custom.backward);
+        bool required = node->layer == &ls__input_layer && node->u.input.requires_gradient;
+        required |= ls__is_trained(b, node);
+        for (int j = 0; j < node->n_inputs; j++)
+            required |= b->requires_gradient[node->inputs[j]->id];
+        b->requires_gradient[i] = required && !node->layer->has_no_gradient &&
+                                  !(node->layer == &ls__custom_layer && !node->u.custom.backward);
     }
 }
 
@@ -24,7 +25,8 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 {
     const int weight = ls__value_constant(b, &loss->weight, 1);
     if (!b->program->env->scales_loss) return weight;
-    const int loss_scale = ls__value_loss_scale(b);
+    const int loss_scale =
+        ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, loss_scale }, 1,
              &dloss);
@@ -129,11 +131,13 @@ void ls__lower_backward(ls__builder *b)
         const ls__fused_op *fused = &p->fused_ops[order[i]];
         const ls__layer *layer = fused->head->layer;
         b->node = fused->tail;
-        if (layer->backward && b->wants[fused->tail->id]) layer->backward(b, fused);
+        const int tail = fused->tail->id;
+        if (layer->backward && b->requires_gradient[tail] && b->gradients[tail].n > 0)
+            layer->backward(b, fused);
     }
     for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
         b->node = graph->inputs.items[i].node;
-        if (!b->wants[b->node->id]) continue;
+        if (!b->requires_gradient[b->node->id]) continue;
         const int gradient = ls__dense(b, ls__gradient_of(b, b->node));
         p->input_gradients[i] = gradient;
         if (gradient >= 0) p->values[gradient].pinned = true;

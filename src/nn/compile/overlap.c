@@ -1,23 +1,24 @@
-/* overlap.c: overlaps weight gradients with the rest of the backward part. No instruction of it
+/* overlap.c: overlaps weight gradients with the rest of the backward pass. No instruction of it
  * reads them, so they can run in LS__STREAM_SIDE, concurrent with the gradients of activations in
- * COMPUTE: memory-bound norms then overlap with compute-bound weight gradients.
+ * COMPUTE: memory-bound batch norms then overlap with compute-bound weight gradients.
  *
  * Before such an instruction SIDE waits for all work queued in COMPUTE. COMPUTE waits for SIDE
  * before the next such instruction, unless that follows directly, and after the last instruction,
  * before gradients are read. plan_memory.c keeps the instruction's memory until COMPUTE has waited.
- * The order of sums is the same, so no bit of a result changes.
+ * The order of sums is the same, so results do not change.
  *
  * Overlap is off unless an algorithm cache, a checkpoint or timing (autotune_overlap.c) selects it.
  * It is not part of a run's identity. */
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"
+#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Which instructions ---- */
+/* ---- The instructions of the second stream ---- */
 
 static bool is_side(const ls__program *p, const ls__instruction *in)
 {
@@ -52,7 +53,7 @@ void ls__mark_overlap(ls__program *p)
     p->joins_at_end = first != NULL;
 }
 
-/* ---- Whether at all ---- */
+/* ---- The selection ---- */
 
 static int64_t trained_elements(const ls_graph *graph)
 {
@@ -63,7 +64,7 @@ static int64_t trained_elements(const ls_graph *graph)
 }
 
 /* "weight_gradients BF16 U8:256x224x224x3 I32:256, 25557032 parameters": the activations' type, the
- * inputs, and what tells models with equal inputs apart. */
+ * inputs, and the parameters, which differ between models with equal inputs. */
 static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
 {
     ls__text text = { out, LS__OP_TEXT_SIZE, 0 };
@@ -91,18 +92,12 @@ ls_status ls__select_overlap(const ls__program *p, bool taken, const char *reaso
     make_text(p, text);
     snprintf(selection.kernel, sizeof selection.kernel, "%s", taken ? LS__SIDE : LS__MAIN);
     snprintf(selection.reason, sizeof selection.reason, "%s", reason);
-    LS_TRY(ls__selections_put(p->ctx, p->ctx->selections, &selection));
-    ls__selections_keep_recent(p->ctx->selections, LS__MAX_SELECTIONS);
-    return LS_OK;
+    return ls__autotune_put(p->ctx, &selection, false);
 }
 
 ls_status ls__note_overlap(const ls__program *p)
 {
-    char text[LS__OP_TEXT_SIZE];
     const ls__selection *selected = ls__find_overlap_selection(p);
     if (!selected || !ls__can_overlap(p)) return LS_OK;
-    make_text(p, text);
-    ls__selection selection = *selected;
-    selection.op = text;
-    return ls__selector_note(p->env->selector, "net", &selection);
+    return ls__selector_note(p->env->selector, "net", selected);
 }

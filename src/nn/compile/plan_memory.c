@@ -96,14 +96,11 @@ static void share(ls__program *p)
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (in->custom) continue;
-        if (ls__reorder_is_identity(p, in)) {
-            ls__value *y = &p->values[in->operands[1]];
-            if (y->place != LS__PLACE_ARENA) continue; /* stays a copy */
-            join(p, storage_of(p, in->operands[0]), in->operands[1]);
-            in->skipped = true;
-        } else {
-            share_in_place(p, i);
-        }
+        const bool identity = ls__reorder_is_identity(p, in);
+        /* outside of the arena it stays a copy */
+        in->skipped = identity && p->values[in->operands[1]].place == LS__PLACE_ARENA;
+        if (in->skipped) join(p, storage_of(p, in->operands[0]), in->operands[1]);
+        if (!identity) share_in_place(p, i);
     }
 }
 
@@ -111,16 +108,14 @@ static void share(ls__program *p)
 
 static int by_size(const void *a, const void *b)
 {
-    const ls__value *const x = *(const ls__value *const *)a, *const y =
-                                                                 *(const ls__value *const *)b;
+    const ls__value *x = *(ls__value *const *)a, *y = *(ls__value *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : x > y;
 }
 
 static int by_life(const void *a, const void *b)
 {
-    const ls__value *const x = *(const ls__value *const *)a, *const y =
-                                                                 *(const ls__value *const *)b;
+    const ls__value *x = *(ls__value *const *)a, *y = *(ls__value *const *)b;
     const int long_x = x->last - x->first, long_y = y->last - y->first;
     if (long_x != long_y) return long_x < long_y ? 1 : -1;
     return by_size(a, b);
@@ -210,6 +205,7 @@ static ls_status add_workspaces(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
+        in->workspace = -1;
         if (!in->kernel || in->kernel->workspace_bytes == 0) continue;
         in->workspace = ls__value_add(p, &(ls__value){ .dtype = LS_U8,
                                                        .place = LS__PLACE_ARENA,
@@ -222,6 +218,7 @@ static ls_status add_workspaces(ls__program *p)
 
 ls_status ls__plan_memory(ls__program *p)
 {
+    for (int v = 0; v < p->n_values; v++) p->values[v].storage = v;
     LS_TRY(add_workspaces(p));
     ls__mark_overlap(p);
     find_lives(p);

@@ -13,7 +13,7 @@ static ls_status select_kernel(ls__program *p, ls__instruction *in)
 ls_status ls__select_kernels(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
-    if (p->timed) LS_TRY(ls__autotune(p));
+    if (p->timed) LS_TRY(ls__autotune(p, p->instructions, p->n_instructions));
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(select_kernel(p, in));

@@ -29,7 +29,7 @@ static void set_contents(ls__trace_value *out, const ls__operand *operand, void 
     out->dtype = operand->dtype;
     out->shape = operand->shape;
     out->block = operand->block;
-    out->count = ls_shape_count(&operand->shape);
+    out->count = ls_shape_element_count(&operand->shape);
     out->memory = memory;
 }
 
@@ -69,12 +69,12 @@ static const char *parameter_at(const ls__net_blocks *blocks, const void *memory
 static bool find_in_block(const ls__net_blocks *blocks, const ls__operand *operand, void *memory,
                           int *i, ls__trace_value *out)
 {
-    for (int64_t e = 0; e < blocks->n_parameters; e++) {
-        const ls__parameter *parameter = &blocks->parameters[e];
+    for (int64_t k = 0; k < blocks->n_parameters; k++) {
+        const ls__parameter *parameter = &blocks->parameters[k];
         if (parameter->kind == LS_PARAMETER_BUFFER || (*i)-- > 0) continue;
-        const ls__operand part = { operand->dtype, parameter->shape, 0 };
+        const ls__operand own = { operand->dtype, parameter->shape, 0 };
         const size_t offset = (size_t)parameter->offset * ls_dtype_bytes(operand->dtype);
-        set_contents(out, &part, (unsigned char *)memory + offset);
+        set_contents(out, &own, (unsigned char *)memory + offset);
         out->parameter = parameter->name;
         return true;
     }

@@ -11,7 +11,7 @@ typedef struct ls__trace_value {
     char role[LS__ROLE_SIZE]; /* as in the op list: "x", "dw", "running_mean" */
     const char *parameter;    /* the name of its parameter or buffer, or NULL */
     bool input, output;       /* both: changed in place */
-    bool is_target;           /* a fault may change it: written floats and images */
+    bool is_target;           /* an injected fault may change it: written floats and images */
     ls_dtype dtype;
     ls_shape shape; /* logical: [N,H,W,C] for any block */
     int64_t block;  /* see ls__operand; 0 = dense */

@@ -1,9 +1,21 @@
-/* executor.c: see executor.h. */
+/* executor.c: see executor.h.
+ *
+ * If the backend can capture graphs, a range of calls runs call by call the first time, because
+ * libraries initialise then. It is captured the second time and replayed afterwards. A range that
+ * can't be captured runs call by call, with a warning. Graphs exclude the copies of the inputs,
+ * because their addresses change. All other calls are constant while the program is bound to one
+ * arena:
+ *
+ *   instructions, kernels, buffers   owned by the program; a new binding drops its graphs
+ *   parameters, gradients            blocks that live as long as the net
+ *   the optimizer's                  a graph is for one ls__update, by its serial number
+ *   frozen parameters                training programs are dropped when that changes
+ *   seed, epoch, step, lr ...        the backend copies them to the device before a launch */
 #include "nn/exec/executor.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/exec/capture.h"
+#include "nn/exec/run_call.h"
 
 #include <string.h>
 
@@ -57,14 +69,15 @@ ls_status ls__executor_begin(ls__executor *x, ls__program *p, ls__update *update
     x->ends[LS__PHASE_UPDATE] = x->n_calls = n_program + n_update;
     x->step.lr = lr;
     x->step.optimizer_step = update ? update->n_steps : 0;
+    x->step.accumulated = update ? update->n_accumulated : 0;
     return LS_OK;
 }
 
 ls_status ls__executor_place_fault(ls__executor *x)
 {
-    const ls__fault *fault = &x->fault;
+    const ls__injected_fault *fault = &x->fault;
     if (fault->op < 0 || fault->epoch != x->step.epoch || fault->step != x->step.step) return LS_OK;
-    return ls__fault_find(x->ctx, fault, x->calls, x->n_calls, x->blocks, &x->fault_at);
+    return ls__injected_fault_find(x->ctx, fault, x->calls, x->n_calls, x->blocks, &x->fault_at);
 }
 
 /* ---- Running ---- */
@@ -82,7 +95,7 @@ static ls_status run_one_by_one(ls__executor *x, int end)
     while (x->next < end) {
         LS_TRY(ls__run_call(x->ctx, x->calls[x->next], &x->step, &mode));
         if (x->next == x->fault_at)
-            LS_TRY(ls__fault_inject(x->ctx, &x->fault, x->calls[x->next], x->blocks));
+            LS_TRY(ls__injected_fault_apply(x->ctx, &x->fault, x->calls[x->next], x->blocks));
         x->next++;
         note_end(x);
     }
@@ -95,6 +108,37 @@ static bool may_capture(const ls__executor *x)
            x->fault_at < 0 && !x->profiled && !(x->program && x->program->uncapturable);
 }
 
+/* Captures a range as a graph, or refuses it for good. */
+static ls_status capture_range(ls__executor *x, ls__capture *capture)
+{
+    ls_context *ctx = x->ctx;
+    const ls__backend *backend = ctx->device->backend;
+    ls_status status = backend->capture_begin(ctx->device, &x->step);
+    if (status == LS_OK) {
+        for (int i = capture->begin; i < capture->end && status == LS_OK; i++)
+            status = ls__run_call(ctx, x->calls[i], &x->step, &(ls__run_mode){ 0 });
+        const ls_status ended = backend->capture_end(ctx->device, &capture->graph);
+        if (status == LS_OK) status = ended;
+    }
+    if (status == LS_OK || ctx->unusable) return status;
+    ls__capture_drop(ctx, capture);
+    capture->refused = true;
+    ls__warn(ctx, "net: a step that can't be captured is queued op by op: %s",
+             ls_context_message(ctx));
+    ls_context_clear_error(ctx);
+    return LS_OK;
+}
+
+static ls_status launch(ls__executor *x, ls__captured *graph)
+{
+    const ls__step *step = &x->step;
+    const ls_status status = x->ctx->device->backend->captured_launch(x->ctx->device, graph, step);
+    if (status != LS_OK)
+        ls__error_in(x->ctx, "step %lld of epoch %lld", (long long)step->step,
+                     (long long)step->epoch);
+    return status;
+}
+
 /* Runs calls after the copies. */
 static ls_status run_range(ls__executor *x, int end)
 {
@@ -102,14 +146,14 @@ static ls_status run_range(ls__executor *x, int end)
     ls__captures *captures = x->program ? &x->program->captures : &x->update->captures;
     ls__capture *capture =
         ls__captures_find(x->ctx, captures, x->update ? x->update->serial : 0, x->next, end);
-    bool launched;
     capture->last_used = ++x->clock;
-    LS_TRY(ls__capture_launch(x->ctx, x->calls, capture, &x->step, &launched));
-    if (!launched) {
+    if (capture->was_run && !capture->graph && !capture->refused) LS_TRY(capture_range(x, capture));
+    if (!capture->graph) {
         LS_TRY(run_one_by_one(x, end));
         capture->was_run = true;
         return LS_OK;
     }
+    LS_TRY(launch(x, capture->graph));
     x->next = end;
     note_end(x);
     return LS_OK;

@@ -4,16 +4,18 @@
 #ifndef LS_NN_EXEC_EXECUTOR_H
 #define LS_NN_EXEC_EXECUTOR_H
 
-#include "nn/exec/fault.h"
+#include "nn/exec/injected_fault.h"
 #include "nn/plan/program.h"
 
-/* The update of a step. */
+/* The update of a step, or the addition of its gradients to those of earlier batches. */
 typedef struct ls__update {
     ls_net *net;
+    ls_optimizer *optimizer;
     ls__call *calls; /* they only queue work, so that they can be captured */
     int n_calls;
-    uint64_t serial;   /* number of the optimizer in its net, from 1; never reused */
-    int64_t n_steps;   /* updates done, as ls__step counts them */
+    uint64_t serial;       /* its number in the net, from 1; never reused */
+    int64_t n_steps;       /* updates done, as ls__step counts them */
+    int64_t n_accumulated; /* batches since the last update */
     const float *norm; /* device memory: the L2 norm of the last gradients; NULL: not measured */
     ls__captures captures; /* of steps that only update */
     void (*prepare)(struct ls__update
@@ -42,8 +44,8 @@ typedef struct ls__executor {
     ls__update *update;     /* NULL: no update */
     int next;               /* the next position */
     int fault_at;           /* position after which the fault is injected; -1 = none in this step */
-    ls__fault fault;        /* op -1: none */
-    bool call_by_call;      /* for a trace: no graph is captured or replayed */
+    ls__injected_fault fault; /* op -1: none */
+    bool call_by_call;        /* for a trace: no graph is captured or replayed */
     bool profiled;
     ls__step step;
     ls__event *events[LS__STEPS_QUEUED]; /* at the end of each of the last steps */
@@ -57,7 +59,7 @@ void ls__executor_close(ls__executor *executor);
  * been set; update->prepare has run. */
 ls_status ls__executor_begin(ls__executor *executor, ls__program *program, ls__update *update,
                              double lr);
-/* Finds the fault's position, if it is in this step. */
+/* Finds the position of the injected fault, if it is in this step. */
 ls_status ls__executor_place_fault(ls__executor *executor);
 /* Runs the calls before position `end`. */
 ls_status ls__executor_run(ls__executor *executor, int end);

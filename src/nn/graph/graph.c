@@ -1,4 +1,4 @@
-/* graph.c: appends the nodes of a model. */
+/* graph.c: appends the nodes of a model, and checks the shapes of their inputs. */
 #include "nn/graph/graph.h"
 
 #include "base/alloc.h"
@@ -28,6 +28,17 @@ void ls__graph_close(ls_graph *graph)
     ls__bump_close(&graph->bump);
 }
 
+/* ---- Errors ---- */
+
+void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ls__fail_v(graph->ctx, status, format, args);
+    va_end(args);
+    return NULL;
+}
+
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
 {
     char text[LS__MESSAGE_SIZE];
@@ -38,16 +49,48 @@ ls_status ls__node_fail(const ls_node *node, ls_status status, const char *forma
     return ls__fail(node->graph->ctx, status, "%s '%s': %s", node->layer->name, node->name, text);
 }
 
-ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims, const char *wanted)
+ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims, const char *dims)
 {
     char text[LS_SHAPE_TEXT_SIZE];
     if (input->dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, wanted F32",
+        return ls__node_fail(node, LS_ERR_TYPE, "input is %s, expected F32",
                              ls_dtype_name(input->dtype));
     if (n_dims > 0 && input->shape.n_dims != n_dims)
-        return ls__node_fail(node, LS_ERR_SHAPE, "input %s has %d dimensions, wanted %s",
+        return ls__node_fail(node, LS_ERR_SHAPE, "input %s has %d dimensions, expected %s",
                              ls_shape_text(&input->shape, text, sizeof text), input->shape.n_dims,
-                             wanted);
+                             dims);
+    return LS_OK;
+}
+
+ls_status ls__node_expect_weight(const ls_node *node, const ls_shape *x, int dim, int64_t groups,
+                                 const char *what)
+{
+    const int weight = node->parameters[LS__WEIGHT];
+    if (weight < 0) return LS_OK; /* it is added after the first inference */
+    const int64_t expected = groups * node->graph->parameters[weight].shape.dims[dim];
+    const int64_t got = x->dims[x->n_dims - 1];
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (got == expected) return LS_OK;
+    return ls__node_fail(node, LS_ERR_SHAPE, "weight has %lld %s, input %s has %lld",
+                         (long long)expected, what, ls_shape_text(x, text, sizeof text),
+                         (long long)got);
+}
+
+ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t extent[2],
+                         const int64_t padding[2], const int64_t stride[2], int64_t out[2])
+{
+    static const char *const axis[2] = { "height", "width" };
+    char text[LS_SHAPE_TEXT_SIZE];
+    for (int i = 0; i < 2; i++) {
+        const int64_t room = x->dims[1 + i] + 2 * padding[i] - extent[i];
+        if (room < 0)
+            return ls__node_fail(
+                node, LS_ERR_SHAPE,
+                "%s %lld of input %s with padding %lld is smaller than the kernel's extent %lld",
+                axis[i], (long long)x->dims[1 + i], ls_shape_text(x, text, sizeof text),
+                (long long)padding[i], (long long)extent[i]);
+        out[i] = room / stride[i] + 1;
+    }
     return LS_OK;
 }
 
@@ -56,21 +99,22 @@ bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node 
     if (!graph || ls__has_error(graph->ctx)) return false;
     for (int i = 0; i < n_inputs; i++) {
         if (!inputs[i]) return false;
-        if (inputs[i]->graph != graph) {
-            ls__fail(graph->ctx, LS_ERR_INVALID, "%s: input %d ('%s') belongs to another graph",
-                     call, i, inputs[i]->name);
-            return false;
-        }
+        if (inputs[i]->graph != graph)
+            return ls__graph_fail(graph, LS_ERR_INVALID,
+                                  "%s: input %d ('%s') belongs to another graph", call, i,
+                                  inputs[i]->name);
     }
     return true;
 }
 
-void ls_scope(ls_graph *graph, const char *format, ...)
+/* ---- Names ---- */
+
+void ls_scope_begin(ls_graph *graph, const char *format, ...)
 {
     if (!graph || ls__has_error(graph->ctx)) return;
     const size_t length = strlen(graph->scope);
     if (graph->n_scopes == LS__MAX_SCOPES) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_scope: more than %d scopes are open",
+        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_scope_begin: more than %d scopes are open",
                  LS__MAX_SCOPES);
         return;
     }
@@ -82,7 +126,8 @@ void ls_scope(ls_graph *graph, const char *format, ...)
     if (added < 0 || length + (size_t)added + 2 > LS__MAX_NAME) {
         graph->scope[length] = 0;
         ls__fail(graph->ctx, LS_ERR_INVALID,
-                 "ls_scope: the name is NULL, or longer than %d characters", LS__MAX_NAME - 2);
+                 "ls_scope_begin: the name is NULL, or longer than %d characters",
+                 LS__MAX_NAME - 2);
         return;
     }
     memcpy(graph->scope + length + (size_t)added, ".", 2);
@@ -104,11 +149,9 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
 {
     char text[2 * LS__MAX_NAME];
     if (name) {
-        if (!name[0] || strlen(name) >= LS__MAX_NAME) {
-            ls__fail(graph->ctx, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
-                     layer->name, LS__MAX_NAME - 1);
-            return NULL;
-        }
+        if (!name[0] || strlen(name) >= LS__MAX_NAME)
+            return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
+                                  layer->name, LS__MAX_NAME - 1);
         snprintf(text, sizeof text, "%s%s", graph->scope, name);
     } else {
         int same = 0;
@@ -125,20 +168,19 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
     return copy;
 }
 
+/* ---- Nodes and parameters ---- */
+
 ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
                           ls_node *const *inputs)
 {
+    if (!ls__graph_accepts(graph, prototype->layer->name, n_inputs, inputs)) return NULL;
     const char *full_name = make_name(graph, prototype->layer, name);
     if (!full_name) return NULL;
     ls_node **nodes = ls__bump_room(&graph->bump, graph->nodes, (size_t)graph->n_nodes, 1,
                                     &graph->node_room, sizeof *nodes);
-    if (!nodes) {
-        ls__fail_memory(graph->ctx, full_name, sizeof *nodes);
-        return NULL;
-    }
-    graph->nodes = nodes;
     ls_node *node = ls__bump_alloc(&graph->bump, sizeof *node);
-    if (!node) {
+    if (nodes) graph->nodes = nodes;
+    if (!nodes || !node) {
         ls__fail_memory(graph->ctx, full_name, sizeof *node);
         return NULL;
     }
@@ -154,7 +196,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     }
     for (int i = 0; i < LS__MAX_NODE_PARAMETERS; i++) node->parameters[i] = -1;
     if (node->layer->infer(node, specs, &node->spec) != LS_OK) return NULL;
-    if (ls_shape_count(&node->spec.shape) < 0) {
+    if (ls_shape_element_count(&node->spec.shape) < 0) {
         char text[LS_SHAPE_TEXT_SIZE];
         ls__node_fail(node, LS_ERR_SHAPE, "its output would be %s: too many elements",
                       ls_shape_text(&node->spec.shape, text, sizeof text));
@@ -171,24 +213,19 @@ static bool parameter_exists(const ls_graph *graph, const char *name)
     return false;
 }
 
-bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const char *suffix,
-                             ls_parameter_kind kind, ls_shape shape, ls__parameter_init init)
+ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
+                                 ls_parameter_kind kind, ls_shape shape, ls__parameter_init init)
 {
+    ls_graph *graph = node->graph;
     char text[3 * LS__MAX_NAME];
-    if (suffix)
-        snprintf(text, sizeof text, "%s.%s", node->name, suffix);
-    else
-        snprintf(text, sizeof text, "%s", node->name);
-    if (parameter_exists(graph, text)) {
-        ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
-        return false;
-    }
-    const int64_t count = ls_shape_count(&shape);
+    snprintf(text, sizeof text, "%s%s%s", node->name, suffix ? "." : "", suffix ? suffix : "");
+    if (parameter_exists(graph, text))
+        return ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
+    const int64_t count = ls_shape_element_count(&shape);
     if (count <= 0) {
         char shape_text[LS_SHAPE_TEXT_SIZE];
-        ls__node_fail(node, LS_ERR_SHAPE, "parameter '%s' would have shape %s", text,
-                      ls_shape_text(&shape, shape_text, sizeof shape_text));
-        return false;
+        return ls__node_fail(node, LS_ERR_SHAPE, "parameter '%s' would have shape %s", text,
+                             ls_shape_text(&shape, shape_text, sizeof shape_text));
     }
     const size_t n = (size_t)graph->n_parameters;
     size_t room = graph->parameter_room, init_room = room;
@@ -197,47 +234,56 @@ bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const cha
     ls__parameter_init *inits =
         ls__bump_room(&graph->bump, graph->inits, n, 1, &init_room, sizeof *inits);
     char *name = ls__bump_strdup(&graph->bump, text);
-    if (!parameters || !inits || !name) {
-        ls__fail_memory(graph->ctx, text, strlen(text));
-        return false;
-    }
+    if (!parameters || !inits || !name) return ls__fail_memory(graph->ctx, text, strlen(text));
     graph->parameters = parameters;
     graph->inits = inits;
     graph->parameter_room = room;
-    const int index = graph->n_parameters++;
-    graph->parameters[index] =
-        (ls__parameter){ .name = name, .kind = kind, .shape = shape, .count = count };
-    graph->inits[index] = init;
-    node->parameters[role] = index;
-    return true;
+    parameters[n] = (ls__parameter){ .name = name, .kind = kind, .shape = shape, .count = count };
+    inits[n] = init;
+    node->parameters[role] = graph->n_parameters++;
+    return LS_OK;
 }
 
-const ls__named_node *ls__find_named(const ls__named_list *list, const char *name)
+bool ls__init_resolve(ls_init *init, ls_init layer_default)
+{
+    if (*init == LS_INIT_DEFAULT) *init = layer_default;
+    return *init >= LS_INIT_DEFAULT && *init <= LS_INIT_ONE;
+}
+
+ls_node *ls__node_add_weights(ls_node *node, ls_shape shape, ls__parameter_init init, bool has_bias,
+                              ls__parameter_init bias_init)
+{
+    ls_status status =
+        ls__node_add_parameter(node, LS__WEIGHT, "weight", LS_PARAMETER_WEIGHT, shape, init);
+    if (status == LS_OK && has_bias)
+        status = ls__node_add_parameter(node, LS__BIAS, "bias", LS_PARAMETER_BIAS,
+                                        LS_SHAPE(shape.dims[0]), bias_init);
+    return status == LS_OK ? node : NULL;
+}
+
+int ls__find_named(const ls__named_list *list, const char *name)
 {
     for (int i = 0; i < list->n; i++)
-        if (strcmp(list->items[i].name, name) == 0) return &list->items[i];
-    return NULL;
+        if (strcmp(list->items[i].name, name) == 0) return i;
+    return -1;
 }
 
-bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what, const char *name,
-                         ls_node *node, float weight)
+ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char *name,
+                             ls_node *node, float weight)
 {
-    if (!name || !name[0]) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "%s: a name is needed", what);
-        return false;
-    }
-    if (ls__find_named(list, name)) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "%s: the name '%s' is taken", what, name);
-        return false;
-    }
+    ls_graph *graph = node->graph;
+    if (!name || !name[0])
+        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
+    if (ls__find_named(list, name) >= 0)
+        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
     ls__named_node *items =
         ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1, &list->room, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);
     if (items) list->items = items;
     if (!items || !copy) {
         ls__fail_memory(graph->ctx, name, strlen(name));
-        return false;
+        return NULL;
     }
     list->items[list->n++] = (ls__named_node){ .name = copy, .node = node, .weight = weight };
-    return true;
+    return node;
 }

@@ -12,7 +12,6 @@
 /* Roles of a layer's parameters and buffers; -1 = absent. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
 
-/* Of a user's op or a concatenation; others have up to 3. */
 enum { LS__MAX_NODE_INPUTS = LS_MAX_CONCAT_INPUTS };
 
 struct ls_node {
@@ -24,41 +23,15 @@ struct ls_node {
     int n_inputs;
     ls_node *inputs[LS__MAX_NODE_INPUTS];
     int parameters[LS__MAX_NODE_PARAMETERS]; /* indices in graph->parameters */
+    ls__op_settings settings;                /* of the layer's ops */
+    int64_t channels;                        /* of the output: conv2d, linear, pad_channels */
     union {
         struct {
-            bool wants_gradient;
+            bool requires_gradient;
             int64_t classes; /* values must be -1..classes-1; 0: any value */
         } input;
-        struct {
-            int64_t kernel[2], stride[2], padding[2], dilation[2], groups, channels;
-        } conv;
-        struct {
-            int64_t features;
-        } linear;
-        struct {
-            float epsilon, momentum;
-        } norm;
-        struct {
-            int64_t kernel, stride, padding;
-        } pool;
-        struct {
-            float mean[4], std[4];
-        } normalize;
-        struct {
-            float probability;
-            uint32_t layer;
-        } dropout;
-        struct {
-            float label_smoothing;
-            const float *class_weights; /* [K] or NULL */
-        } loss;
-        struct {
-            int64_t channels;
-        } pad;
-        struct {
-            int64_t k;
-        } top_k;
-        ls_op_config custom; /* `kind` and `settings` copied */
+        const float *class_weights; /* (binary_)cross_entropy: [K] or NULL */
+        ls_custom_op_config custom; /* `kind` and `settings` copied */
     } u;
 };
 
@@ -67,6 +40,9 @@ typedef struct ls__parameter_init {
     ls_init init;
     double fan_in, fan_out;
 } ls__parameter_init;
+
+/* False for a value that is no ls_init; sets LS_INIT_DEFAULT to the layer's default. */
+bool ls__init_resolve(ls_init *init, ls_init layer_default);
 
 typedef struct ls__named_node {
     const char *name;
@@ -107,27 +83,39 @@ void ls__graph_close(ls_graph *graph);
  * with an error for an input of another graph. */
 bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node *const *inputs);
 
-/* Appends a node, infers its shape and returns it; on failure NULL and an error. `name` NULL:
- * made from the layer's. The node's `u` is a copy of prototype's. */
+/* Appends a copy of the prototype, infers its shape and returns it. NULL, with an error, on failure
+ * and if the inputs are not accepted. `name` NULL: made from the layer's. */
 ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char *name, int n_inputs,
                           ls_node *const *inputs);
 
-/* Adds a parameter "<node>.<suffix>" to a node; on failure false and an error. suffix NULL: the
- * node's name. */
-bool ls__graph_add_parameter(ls_graph *graph, ls_node *node, int role, const char *suffix,
-                             ls_parameter_kind kind, ls_shape shape, ls__parameter_init init);
+/* Adds a parameter "<node>.<suffix>" to a node; suffix NULL: the node's name. */
+ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
+                                 ls_parameter_kind kind, ls_shape shape, ls__parameter_init init);
+/* Adds a weight of this shape and, if has_bias, a bias of shape.dims[0]. Returns the node; NULL and
+ * an error on failure. */
+ls_node *ls__node_add_weights(ls_node *node, ls_shape shape, ls__parameter_init init, bool has_bias,
+                              ls__parameter_init bias_init);
 
-/* On failure (memory, duplicate name) false and an error. */
-bool ls__graph_name_node(ls_graph *graph, ls__named_list *list, const char *what, const char *name,
-                         ls_node *node, float weight);
-const ls__named_node *ls__find_named(const ls__named_list *list, const char *name);
+/* Adds a named node to a list of its graph. Returns the node; NULL and an error on failure (memory,
+ * duplicate name). `call` begins the error. */
+ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char *name,
+                             ls_node *node, float weight);
+/* The index of a name; -1 if it is not in the list. */
+int ls__find_named(const ls__named_list *list, const char *name);
 
+/* Keeps an error of a layer call and returns NULL. */
+void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 /* An error about a node: "conv2d 'layer1.0.conv1': ...". */
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
-/* Fails unless a node's input is f32 with the given number of dimensions, named by `wanted`; 0 =
- * any. */
-ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims,
-                          const char *wanted);
+/* Fails unless a node's input is f32 with n_dims dimensions, named by `dims`; 0 = any. */
+ls_status ls__node_expect(const ls_node *node, const ls_spec *input, int n_dims, const char *dims);
+/* Fails if the node has a weight whose dimension `dim`, times `groups`, is not x's last one. */
+ls_status ls__node_expect_weight(const ls_node *node, const ls_shape *x, int dim, int64_t groups,
+                                 const char *what);
+/* Sets out to the height and width of the results of a window that slides over x [N,H,W,C]. All
+ * pairs are height, width. Fails if the window is larger than the padded x. */
+ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t extent[2],
+                         const int64_t padding[2], const int64_t stride[2], int64_t out[2]);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef LS_NN_GRAPH_LAYER_H
 #define LS_NN_GRAPH_LAYER_H
 
+#include "backend/backend.h"
 #include "base/text.h"
 #include <lockstep/nn.h>
 
@@ -14,9 +15,10 @@ typedef struct ls__layer {
     /* Output spec from input specs; errors name the node, the dimension and both values. */
     ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
     /* Forward: emits and sets the value of fused->tail. Backward (optional): takes the gradient of
-     * fused->tail and contributes to the inputs and addend of the fused op. */
+     * fused->tail, which exists, and contributes to the inputs and addend of the fused op. */
     void (*forward)(ls__builder *b, const ls__fused_op *fused);
     void (*backward)(ls__builder *b, const ls__fused_op *fused);
+    ls__op_kind op, backward_op; /* of ls__lower_op and ls__lower_op_backward */
     /* Multiply-adds of the forward pass (optional: none). */
     int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
     /* Appends the settings that do not follow from inputs, shapes and parameters (optional: none).

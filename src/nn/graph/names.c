@@ -1,15 +1,17 @@
 /* names.c: see names.h. */
 #include "nn/graph/names.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_NAMES = 3 };
 
-/* The names found so far that are nearest to `wanted`, best first; of equal ones the earlier. */
+/* The names found so far that are nearest to `unknown`, best first; of equal ones the earlier. */
 typedef struct search {
-    const char *wanted;
+    const char *unknown;
     const char *names[MOST_NAMES];
     size_t distances[MOST_NAMES];
     int n, n_seen;
@@ -36,7 +38,7 @@ static size_t distance_of(const char *a, const char *b)
 
 static void consider(search *s, const char *name)
 {
-    const size_t distance = distance_of(s->wanted, name);
+    const size_t distance = distance_of(s->unknown, name);
     s->n_seen++;
     if (s->n < MOST_NAMES)
         s->n++;
@@ -65,18 +67,24 @@ static const char *put(const search *s, const char *what, char buffer[LS__NAMES_
     return buffer;
 }
 
-const char *ls__nearest_names(const ls__named_list *list, const char *what, const char *wanted,
-                              char buffer[LS__NAMES_TEXT_SIZE])
+int ls__expect_named(ls_context *ctx, const ls__named_list *list, const char *call,
+                     const char *what, const char *name)
 {
-    search s = { .wanted = wanted };
+    const int found = name ? ls__find_named(list, name) : -1;
+    if (found >= 0) return found;
+    search s = { .unknown = name ? name : "(null)" };
     for (int i = 0; i < list->n; i++) consider(&s, list->items[i].name);
-    return put(&s, what, buffer);
+    char plural[32], names[LS__NAMES_TEXT_SIZE];
+    snprintf(plural, sizeof plural, "%ss", what);
+    ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: the net has no %s '%s'; %s", call, what, s.unknown,
+             put(&s, plural, names));
+    return -1;
 }
 
 const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
-                                   const char *wanted, char buffer[LS__NAMES_TEXT_SIZE])
+                                   const char *unknown, char buffer[LS__NAMES_TEXT_SIZE])
 {
-    search s = { .wanted = wanted };
+    search s = { .unknown = unknown };
     for (int64_t i = 0; i < n; i++)
         if (buffers || parameters[i].kind != LS_PARAMETER_BUFFER) consider(&s, parameters[i].name);
     return put(&s, buffers ? "parameters and buffers" : "parameters", buffer);

@@ -8,24 +8,15 @@ enum { FEW_VALUES = 8 }; /* fewer values per channel give poor statistics */
 static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
-    char text[LS_SHAPE_TEXT_SIZE];
-    ls_shape_text(x, text, sizeof text);
     LS_TRY(ls__node_expect(node, &inputs[0], x->n_dims == 2 ? 2 : 4, "[N,H,W,C] or [N,C]"));
-    if (node->parameters[LS__WEIGHT] >= 0) {
-        const ls_shape *w = &node->graph->parameters[node->parameters[LS__WEIGHT]].shape;
-        if (w->dims[0] != x->dims[x->n_dims - 1])
-            return ls__node_fail(node, LS_ERR_SHAPE, "weight has %lld channels, input %s has %lld",
-                                 (long long)w->dims[0], text, (long long)x->dims[x->n_dims - 1]);
-    }
+    LS_TRY(ls__node_expect_weight(node, x, 0, 1, "channels"));
     *out = inputs[0];
     return LS_OK;
 }
 
 static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
 {
-    ls__op op = { .kind = kind };
-    op.u.norm.epsilon = fused->head->u.norm.epsilon;
-    op.u.norm.momentum = fused->head->u.norm.momentum;
+    ls__op op = ls__op_of(fused->head, kind);
     op.u.norm.relu = fused->relu;
     return op;
 }
@@ -34,7 +25,7 @@ static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
 static int64_t count_values(ls__builder *b, const ls_node *node)
 {
     const ls_shape *shape = &ls__spec_of(b, node)->shape;
-    return ls_shape_count(shape) / shape->dims[shape->n_dims - 1];
+    return ls_shape_element_count(shape) / shape->dims[shape->n_dims - 1];
 }
 
 void ls__warn_of_few_values(ls__builder *b)
@@ -57,40 +48,55 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     const int x = ls__activation_of(b, node->inputs[0]);
     const int addend = fused->addend ? ls__activation_of(b, fused->addend) : -1;
     const int inputs[6] = { x,
-                            ls__value_parameter(b, node->parameters[LS__WEIGHT]),
-                            ls__value_parameter(b, node->parameters[LS__BIAS]),
-                            ls__value_parameter(b, node->parameters[LS__RUNNING_MEAN]),
-                            ls__value_parameter(b, node->parameters[LS__RUNNING_VAR]),
+                            ls__value_parameter(b, node, LS__WEIGHT),
+                            ls__value_parameter(b, node, LS__BIAS),
+                            ls__value_parameter(b, node, LS__RUNNING_MEAN),
+                            ls__value_parameter(b, node, LS__RUNNING_VAR),
                             addend };
-    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
-    if (b->program->mode == LS_EVAL) {
+    if (b->program->mode == LS_MODE_EVAL || !ls__is_trained(b, node)) {
         const ls__op op = norm_op(fused, LS__OP_BATCH_NORM_EVAL);
-        ls__emit(b, &op, 6, inputs, 1, &y);
-    } else {
-        if (count_values(b, node) < FEW_VALUES && b->n_few_values++ == 0) b->few_values = node;
-        const ls_shape channels = b->program->graph->parameters[node->parameters[LS__WEIGHT]].shape;
-        int *saved = &b->saved[node->id * LS__MAX_SAVED];
-        saved[0] = ls__value_new(b, LS_F32, channels);
-        saved[1] = ls__value_new(b, LS_F32, channels);
-        const ls__op op = norm_op(fused, LS__OP_BATCH_NORM);
-        ls__emit(b, &op, 6, inputs, 3, (const int[]){ y, saved[0], saved[1] });
+        ls__emit_forward(b, fused, &op, 6, inputs);
+        return;
     }
+    if (count_values(b, node) < FEW_VALUES && b->n_few_values++ == 0) b->few_values = node;
+    const ls__op op = norm_op(fused, LS__OP_BATCH_NORM);
+    const ls_shape channels = b->program->graph->parameters[node->parameters[LS__WEIGHT]].shape;
+    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
+    int *saved = &b->saved[node->id * LS__MAX_SAVED];
+    saved[0] = ls__value_new(b, LS_F32, channels);
+    saved[1] = ls__value_new(b, LS_F32, channels);
+    ls__emit(b, &op, 6, inputs, 3, (const int[]){ y, saved[0], saved[1] });
     ls__set_forward_value(b, fused->tail, y);
+}
+
+/* The statistics are constants, so the gradient is dx = dy scale / sqrt(running_var + epsilon): the
+ * forward op of dy with mean and shift 0. */
+static void backward_frozen(ls__builder *b, const ls__fused_op *fused)
+{
+    const ls_node *node = fused->head;
+    int dy = ls__gradient_of(b, fused->tail);
+    if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
+    if (fused->addend && ls__requires_gradient(b, fused->addend))
+        ls__contribute(b, fused->addend, dy);
+    if (!ls__requires_gradient(b, node->inputs[0])) return;
+    const ls__parameter *weight = &b->program->graph->parameters[node->parameters[LS__WEIGHT]];
+    const int zeros = ls__value_constant(b, NULL, weight->count);
+    const int inputs[6] = { dy,    ls__value_parameter(b, node, LS__WEIGHT),      zeros,
+                            zeros, ls__value_parameter(b, node, LS__RUNNING_VAR), -1 };
+    const ls__op op = ls__op_of(node, LS__OP_BATCH_NORM_EVAL);
+    ls__emit_gradient(b, node->inputs[0], &op, 6, inputs);
 }
 
 static void backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
+    if (!ls__is_trained(b, node)) {
+        backward_frozen(b, fused);
+        return;
+    }
     int dy2;
-    const int dy1 = ls__gradient_parts(b, fused->tail, &dy2);
-    if (dy1 < 0) return;
+    const int dy1 = ls__gradient_pair(b, fused->tail, &dy2);
     const int *saved = &b->saved[node->id * LS__MAX_SAVED];
-    const bool wants_x = ls__wants_gradient(b, node->inputs[0]);
-    const bool wants_own = ls__wants_parameter(b, node->parameters[LS__WEIGHT]) ||
-                           ls__wants_parameter(b, node->parameters[LS__BIAS]);
-    const bool wants_addend = fused->addend && ls__wants_gradient(b, fused->addend);
-    if (!wants_x && !wants_own && !wants_addend) return;
-
     const ls__op op = norm_op(fused, LS__OP_BATCH_NORM_BACKWARD);
     const ls_shape shape = ls__spec_of(b, node)->shape;
     const bool masked = fused->relu && !fused->addend; /* by a y that is x's alone */
@@ -98,23 +104,24 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
                             fused->relu ? ls__forward_value(b, fused->tail) : -1,
                             dy1,
                             dy2,
-                            ls__value_parameter(b, node->parameters[LS__WEIGHT]),
+                            ls__value_parameter(b, node, LS__WEIGHT),
                             saved[0],
                             saved[1],
-                            masked ? ls__value_parameter(b, node->parameters[LS__BIAS]) : -1 };
+                            masked ? ls__value_parameter(b, node, LS__BIAS) : -1 };
     const int dx = ls__activation_new(b, shape);
-    const int daddend = wants_addend ? ls__activation_new(b, shape) : -1;
+    const bool adds = fused->addend && ls__requires_gradient(b, fused->addend);
+    const int daddend = adds ? ls__activation_new(b, shape) : -1;
     ls__emit(b, &op, 8, inputs, 4,
-             (const int[]){ dx, ls__value_parameter_gradient(b, node->parameters[LS__WEIGHT]),
-                            ls__value_parameter_gradient(b, node->parameters[LS__BIAS]), daddend });
-    if (wants_x) ls__contribute(b, node->inputs[0], dx);
-    if (wants_addend) ls__contribute(b, fused->addend, daddend);
+             (const int[]){ dx, ls__value_parameter_gradient(b, node, LS__WEIGHT),
+                            ls__value_parameter_gradient(b, node, LS__BIAS), daddend });
+    if (ls__requires_gradient(b, node->inputs[0])) ls__contribute(b, node->inputs[0], dx);
+    if (adds) ls__contribute(b, fused->addend, daddend);
 }
 
 static void batch_norm_settings(const ls_node *node, ls__text *out)
 {
-    ls__text_put_floats(out, 1, &node->u.norm.epsilon);
-    ls__text_put_floats(out, 1, &node->u.norm.momentum);
+    ls__text_put_floats(out, 1, &node->settings.norm.epsilon);
+    ls__text_put_floats(out, 1, &node->settings.norm.momentum);
 }
 
 const ls__layer ls__batch_norm_layer = { .name = "batch_norm",
@@ -130,28 +137,25 @@ ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
     const ls_batch_norm_config c = config ? *config : (ls_batch_norm_config){ 0 };
     const float epsilon = c.epsilon == 0 ? 1e-5f : c.epsilon;
     const float momentum = c.momentum == 0 ? 0.1f : c.momentum;
-    if (!name || !(epsilon > 0 && epsilon < 1e30f) || !(momentum > 0 && momentum <= 1)) {
-        ls__fail(graph->ctx, LS_ERR_INVALID,
-                 "batch_norm '%s': a name, epsilon > 0 (got %g) and momentum in (0,1] (got %g) are "
-                 "needed",
-                 name ? name : "", (double)epsilon, (double)momentum);
-        return NULL;
-    }
-    ls_node prototype = { .layer = &ls__batch_norm_layer };
-    prototype.u.norm.epsilon = epsilon;
-    prototype.u.norm.momentum = momentum;
+    if (!name || !(epsilon > 0 && epsilon < 1e30f) || !(momentum > 0 && momentum <= 1))
+        return ls__graph_fail(
+            graph, LS_ERR_INVALID,
+            "batch_norm '%s': expected a name, epsilon > 0 (got %g) and momentum in (0,1] (got %g)",
+            name ? name : "", (double)epsilon, (double)momentum);
+    const ls_node prototype = { .layer = &ls__batch_norm_layer,
+                                .settings.norm = { .epsilon = epsilon, .momentum = momentum } };
     ls_node *node = ls__graph_append(graph, &prototype, name, 1, &x);
     if (!node) return NULL;
     const ls_shape channels = LS_SHAPE(x->spec.shape.dims[x->spec.shape.n_dims - 1]);
     const ls__parameter_init zero = { LS_INIT_ZERO, 1, 1 }, one = { LS_INIT_ONE, 1, 1 };
-    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, "weight", LS_PARAMETER_NORM, channels,
-                                 c.zero_scale ? zero : one) ||
-        !ls__graph_add_parameter(graph, node, LS__BIAS, "bias", LS_PARAMETER_NORM, channels,
-                                 zero) ||
-        !ls__graph_add_parameter(graph, node, LS__RUNNING_MEAN, "running_mean", LS_PARAMETER_BUFFER,
-                                 channels, zero) ||
-        !ls__graph_add_parameter(graph, node, LS__RUNNING_VAR, "running_var", LS_PARAMETER_BUFFER,
-                                 channels, one))
+    if (ls__node_add_parameter(node, LS__WEIGHT, "weight", LS_PARAMETER_NORM, channels,
+                               c.zero_scale ? zero : one) != LS_OK ||
+        ls__node_add_parameter(node, LS__BIAS, "bias", LS_PARAMETER_NORM, channels, zero) !=
+            LS_OK ||
+        ls__node_add_parameter(node, LS__RUNNING_MEAN, "running_mean", LS_PARAMETER_BUFFER,
+                               channels, zero) != LS_OK ||
+        ls__node_add_parameter(node, LS__RUNNING_VAR, "running_var", LS_PARAMETER_BUFFER, channels,
+                               one) != LS_OK)
         return NULL;
     return node;
 }

@@ -54,13 +54,9 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_CONCAT_BACKWARD };
     const int dy = ls__gradient_of(b, fused->tail);
-    for (int i = 0; i < node->n_inputs && dy >= 0; i++) {
+    for (int i = 0; i < node->n_inputs; i++) {
         const ls_node *x = node->inputs[i];
-        if (ls__wants_gradient(b, x)) {
-            const int dx = ls__activation_new(b, ls__spec_of(b, x)->shape);
-            ls__emit(b, &op, 1, &dy, 1, &dx);
-            ls__contribute(b, x, dx);
-        }
+        if (ls__requires_gradient(b, x)) ls__emit_gradient(b, x, &op, 1, &dy);
         op.u.concat.offset += channels_of(b, x);
     }
 }
@@ -72,11 +68,9 @@ static const ls__layer concat_layer = {
 ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes)
 {
     if (!graph || ls__has_error(graph->ctx)) return NULL;
-    if (n < 1 || n > LS_MAX_CONCAT_INPUTS || !nodes) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_concat: %d nodes, expected 1 to %d", n,
-                 LS_MAX_CONCAT_INPUTS);
-        return NULL;
-    }
-    if (!ls__graph_accepts(graph, "ls_concat", n, nodes)) return NULL;
+    if (!nodes) return ls__graph_fail(graph, LS_ERR_INVALID, "ls_concat: nodes is NULL");
+    if (n < 1 || n > LS_MAX_CONCAT_INPUTS)
+        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_concat: %d nodes, expected 1 to %d", n,
+                              LS_MAX_CONCAT_INPUTS);
     return ls__graph_append(graph, &(ls_node){ .layer = &concat_layer }, NULL, n, nodes);
 }

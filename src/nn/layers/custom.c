@@ -10,10 +10,10 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     *out = node->u.custom.output;
     for (int i = 0; i < node->n_inputs; i++) {
-        const ls_shape *recorded = &node->inputs[i]->spec.shape;
+        const ls_shape *declared = &node->inputs[i]->spec.shape;
         const int64_t batch = inputs[i].shape.dims[0];
-        if (inputs[i].shape.n_dims < 1 || out->shape.n_dims < 1 || recorded->dims[0] == batch ||
-            recorded->dims[0] != out->shape.dims[0])
+        if (inputs[i].shape.n_dims < 1 || out->shape.n_dims < 1 || declared->dims[0] == batch ||
+            declared->dims[0] != out->shape.dims[0])
             continue;
         out->shape.dims[0] = batch;
         break;
@@ -21,7 +21,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     return LS_OK;
 }
 
-static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_OP_INPUTS])
+static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_CUSTOM_OP_INPUTS])
 {
     for (int i = 0; i < node->n_inputs; i++)
         values[i] = ls__dense(b, ls__full_of(b, node->inputs[i]));
@@ -31,7 +31,7 @@ static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_O
 static void forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    int inputs[LS_MAX_OP_INPUTS];
+    int inputs[LS_MAX_CUSTOM_OP_INPUTS];
     const int n = dense_inputs(b, node, inputs);
     const int y = ls__value_dense(b, LS_F32, ls__spec_of(b, node)->shape);
     ls__emit_custom(b, node, false, n, inputs, 1, &y);
@@ -39,23 +39,21 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
 }
 
 /* Operands: inputs, output, its gradient -> gradients of the inputs. */
-_Static_assert(2 * LS_MAX_OP_INPUTS + 2 <= LS__MAX_OPERANDS,
+_Static_assert(2 * LS_MAX_CUSTOM_OP_INPUTS + 2 <= LS__MAX_OPERANDS,
                "a backward call has too many operands");
 
 static void backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    if (!node->u.custom.backward) return;
     const int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
-    int operands[LS_MAX_OP_INPUTS + 2], gradients[LS_MAX_OP_INPUTS];
+    int operands[LS_MAX_CUSTOM_OP_INPUTS + 2], gradients[LS_MAX_CUSTOM_OP_INPUTS];
     const int n = dense_inputs(b, node, operands);
     operands[n] = ls__forward_value(b, fused->tail);
     operands[n + 1] = ls__dense(b, dy);
     for (int i = 0; i < n; i++) {
         const ls_spec *spec = ls__spec_of(b, node->inputs[i]);
-        const bool wanted = spec->dtype == LS_F32 && ls__wants_gradient(b, node->inputs[i]);
-        gradients[i] = wanted ? ls__value_dense(b, LS_F32, spec->shape) : -1;
+        const bool required = spec->dtype == LS_F32 && ls__requires_gradient(b, node->inputs[i]);
+        gradients[i] = required ? ls__value_dense(b, LS_F32, spec->shape) : -1;
     }
     ls__emit_custom(b, node, true, n + 2, operands, n, gradients);
     for (int i = 0; i < n; i++) {
@@ -81,28 +79,25 @@ const ls__layer ls__custom_layer = { .name = "op",
                                      .backward = backward,
                                      .put_settings = custom_settings };
 
-ls_node *ls_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
-               const ls_op_config *config)
+ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,
+                      const ls_custom_op_config *config)
 {
-    if (!ls__graph_accepts(graph, "ls_op", 0, NULL)) return NULL;
-    if (!config || !config->kind || !config->forward || !name) {
-        ls__fail(graph->ctx, LS_ERR_INVALID,
-                 "ls_op '%s': a name, config.kind and config.forward are needed", name ? name : "");
-        return NULL;
-    }
-    if (n_inputs < 1 || n_inputs > LS_MAX_OP_INPUTS || !inputs) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "%s '%s': %d inputs, wanted 1 to %d", config->kind,
-                 name, n_inputs, LS_MAX_OP_INPUTS);
-        return NULL;
-    }
-    if (!ls__graph_accepts(graph, "ls_op", n_inputs, inputs)) return NULL;
-    if (config->output.dtype != LS_F32 || ls_shape_count(&config->output.shape) <= 0) {
+    if (!ls__graph_accepts(graph, "ls_custom_op", 0, NULL)) return NULL;
+    if (!config || !config->kind || !*config->kind || !config->forward || !name)
+        return ls__graph_fail(
+            graph, LS_ERR_INVALID,
+            "ls_custom_op '%s': a name, config.kind and config.forward are required",
+            name ? name : "");
+    if (n_inputs < 1 || n_inputs > LS_MAX_CUSTOM_OP_INPUTS || !inputs)
+        return ls__graph_fail(graph, LS_ERR_INVALID, "%s '%s': %d inputs, expected 1 to %d",
+                              config->kind, name, n_inputs, LS_MAX_CUSTOM_OP_INPUTS);
+    if (config->output.dtype != LS_F32 || ls_shape_element_count(&config->output.shape) <= 0) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(graph->ctx, LS_ERR_SHAPE,
-                 "%s '%s': its output is declared as %s %s; wanted F32 and at least 1 element",
-                 config->kind, name, ls_dtype_name(config->output.dtype),
-                 ls_shape_text(&config->output.shape, text, sizeof text));
-        return NULL;
+        return ls__graph_fail(
+            graph, LS_ERR_SHAPE,
+            "%s '%s': its output is declared as %s %s; expected F32 and at least 1 element",
+            config->kind, name, ls_dtype_name(config->output.dtype),
+            ls_shape_text(&config->output.shape, text, sizeof text));
     }
     ls_node prototype = { .layer = &ls__custom_layer, .u.custom = *config };
     const char *settings = config->settings ? config->settings : "";

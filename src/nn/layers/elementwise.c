@@ -1,4 +1,4 @@
-/* elementwise.c: ReLU, sigmoid, add, multiply, flatten, dropout. */
+/* elementwise.c: activation functions, add, multiply, flatten, dropout, stochastic depth. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
@@ -9,89 +9,62 @@ static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *
     return LS_OK;
 }
 
-/* A forward op y = f(x) of equal shapes. */
-static void unary_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
-{
-    const int x = ls__activation_of(b, fused->head->inputs[0]);
-    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
-    ls__emit(b, op, 1, &x, 1, &y);
-    ls__set_forward_value(b, fused->tail, y);
-}
-
-/* The gradient by x of y = f(x), from y and dy. */
-static int unary_gradient(ls__builder *b, const ls__fused_op *fused, ls__op_kind kind, int dy)
-{
-    const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
-    ls__emit(b, &(ls__op){ .kind = kind }, 2,
-             (const int[]){ ls__forward_value(b, fused->tail), dy }, 1, &dx);
-    return dx;
-}
-
-static void unary_backward(ls__builder *b, const ls__fused_op *fused, ls__op_kind kind)
-{
-    const ls_node *x = fused->head->inputs[0];
-    if (!ls__wants_gradient(b, x)) return;
-    const int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
-    ls__contribute(b, x, unary_gradient(b, fused, kind, dy));
-}
-
-/* A forward op y = f(a, b) of the node's own shape. */
-static void binary_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
-{
-    const ls_node *node = fused->head;
-    int inputs[2];
-    for (int i = 0; i < 2; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
-    const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
-    ls__emit(b, op, 2, inputs, 1, &y);
-    ls__set_forward_value(b, fused->tail, y);
-}
-
-/* ---- ReLU and sigmoid ---- */
-
-static void relu_forward(ls__builder *b, const ls__fused_op *fused)
-{
-    unary_forward(b, fused, &(ls__op){ .kind = LS__OP_RELU });
-}
+/* ---- Activation functions ---- */
 
 int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy)
 {
-    return unary_gradient(b, fused, LS__OP_RELU_BACKWARD, dy);
+    const int y = ls__forward_value(b, fused->tail);
+    const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2, (const int[]){ y, dy }, 1, &dx);
+    return dx;
 }
 
-static void relu_backward(ls__builder *b, const ls__fused_op *fused)
+#define UNARY_LAYER(text, OP)                                                                      \
+    {                                                                                              \
+        .name = text, .infer = infer_f32, .forward = ls__lower_op,                                 \
+        .backward = ls__lower_op_backward, .op = LS__OP_##OP,                                      \
+        .backward_op = LS__OP_##OP##_BACKWARD                                                      \
+    }
+const ls__layer ls__relu_layer = UNARY_LAYER("relu", RELU);
+static const ls__layer relu6_layer = UNARY_LAYER("relu6", RELU6);
+static const ls__layer sigmoid_layer = UNARY_LAYER("sigmoid", SIGMOID);
+static const ls__layer tanh_layer = UNARY_LAYER("tanh", TANH);
+static const ls__layer silu_layer = UNARY_LAYER("silu", SILU);
+static const ls__layer gelu_layer = UNARY_LAYER("gelu", GELU);
+
+static ls_node *unary(ls_graph *graph, const ls__layer *layer, ls_node *x)
 {
-    unary_backward(b, fused, LS__OP_RELU_BACKWARD);
+    return ls__graph_append(graph, &(ls_node){ .layer = layer }, NULL, 1, &x);
 }
-
-const ls__layer ls__relu_layer = {
-    .name = "relu", .infer = infer_f32, .forward = relu_forward, .backward = relu_backward
-};
 
 ls_node *ls_relu(ls_graph *graph, ls_node *x)
 {
-    if (!ls__graph_accepts(graph, "ls_relu", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .layer = &ls__relu_layer }, NULL, 1, &x);
+    return unary(graph, &ls__relu_layer, x);
 }
 
-static void sigmoid_forward(ls__builder *b, const ls__fused_op *fused)
+ls_node *ls_relu6(ls_graph *graph, ls_node *x)
 {
-    unary_forward(b, fused, &(ls__op){ .kind = LS__OP_SIGMOID });
+    return unary(graph, &relu6_layer, x);
 }
-
-static void sigmoid_backward(ls__builder *b, const ls__fused_op *fused)
-{
-    unary_backward(b, fused, LS__OP_SIGMOID_BACKWARD);
-}
-
-static const ls__layer sigmoid_layer = {
-    .name = "sigmoid", .infer = infer_f32, .forward = sigmoid_forward, .backward = sigmoid_backward
-};
 
 ls_node *ls_sigmoid(ls_graph *graph, ls_node *x)
 {
-    if (!ls__graph_accepts(graph, "ls_sigmoid", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .layer = &sigmoid_layer }, NULL, 1, &x);
+    return unary(graph, &sigmoid_layer, x);
+}
+
+ls_node *ls_tanh(ls_graph *graph, ls_node *x)
+{
+    return unary(graph, &tanh_layer, x);
+}
+
+ls_node *ls_silu(ls_graph *graph, ls_node *x)
+{
+    return unary(graph, &silu_layer, x);
+}
+
+ls_node *ls_gelu(ls_graph *graph, ls_node *x)
+{
+    return unary(graph, &gelu_layer, x);
 }
 
 /* ---- Add and multiply ---- */
@@ -100,10 +73,10 @@ static ls_status binary_infer(const ls_node *node, const ls_spec *inputs, ls_spe
 {
     char a[LS_SHAPE_TEXT_SIZE], c[LS_SHAPE_TEXT_SIZE];
     if (inputs[0].dtype != LS_F32 || inputs[1].dtype != LS_F32)
-        return ls__node_fail(node, LS_ERR_TYPE, "inputs are %s and %s, wanted F32",
+        return ls__node_fail(node, LS_ERR_TYPE, "inputs are %s and %s, expected F32",
                              ls_dtype_name(inputs[0].dtype), ls_dtype_name(inputs[1].dtype));
     if (!ls_shape_equal(&inputs[0].shape, &inputs[1].shape))
-        return ls__node_fail(node, LS_ERR_SHAPE, "'%s' is %s and '%s' is %s; wanted equal shapes",
+        return ls__node_fail(node, LS_ERR_SHAPE, "'%s' is %s and '%s' is %s; expected equal shapes",
                              node->inputs[0]->name, ls_shape_text(&inputs[0].shape, a, sizeof a),
                              node->inputs[1]->name, ls_shape_text(&inputs[1].shape, c, sizeof c));
     *out = inputs[0];
@@ -112,18 +85,16 @@ static ls_status binary_infer(const ls_node *node, const ls_spec *inputs, ls_spe
 
 static void add_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    binary_forward(b, fused, &(ls__op){ .kind = LS__OP_ADD, .u.add.relu = fused->relu });
+    ls__lower_as(b, fused, &(ls__op){ .kind = LS__OP_ADD, .u.add.relu = fused->relu });
 }
 
 static void add_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
     int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
     if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
     for (int i = 0; i < 2; i++)
-        if (ls__wants_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
+        if (ls__requires_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
 }
 
 const ls__layer ls__add_layer = {
@@ -133,39 +104,30 @@ const ls__layer ls__add_layer = {
 ls_node *ls_add(ls_graph *graph, ls_node *a, ls_node *b)
 {
     ls_node *inputs[2] = { a, b };
-    if (!ls__graph_accepts(graph, "ls_add", 2, inputs)) return NULL;
     return ls__graph_append(graph, &(ls_node){ .layer = &ls__add_layer }, NULL, 2, inputs);
-}
-
-static void mul_forward(ls__builder *b, const ls__fused_op *fused)
-{
-    binary_forward(b, fused, &(ls__op){ .kind = LS__OP_MUL });
 }
 
 /* da = dy b, db = dy a */
 static void mul_backward(ls__builder *b, const ls__fused_op *fused)
 {
-    const ls_node *node = fused->head;
-    if (!ls__wants_gradient(b, node->inputs[0]) && !ls__wants_gradient(b, node->inputs[1])) return;
+    ls_node *const *inputs = fused->head->inputs;
+    const ls__op op = { .kind = LS__OP_MUL };
     const int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
-    for (int i = 0; i < 2; i++) {
-        if (!ls__wants_gradient(b, node->inputs[i])) continue;
-        const int other = ls__activation_of(b, node->inputs[1 - i]);
-        const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
-        ls__emit(b, &(ls__op){ .kind = LS__OP_MUL }, 2, (const int[]){ dy, other }, 1, &dx);
-        ls__contribute(b, node->inputs[i], dx);
-    }
+    for (int i = 0; i < 2; i++)
+        if (ls__requires_gradient(b, inputs[i]))
+            ls__emit_gradient(b, inputs[i], &op, 2,
+                              (const int[]){ dy, ls__activation_of(b, inputs[1 - i]) });
 }
 
-static const ls__layer mul_layer = {
-    .name = "mul", .infer = binary_infer, .forward = mul_forward, .backward = mul_backward
-};
+static const ls__layer mul_layer = { .name = "mul",
+                                     .infer = binary_infer,
+                                     .forward = ls__lower_op,
+                                     .backward = mul_backward,
+                                     .op = LS__OP_MUL };
 
 ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b)
 {
     ls_node *inputs[2] = { a, b };
-    if (!ls__graph_accepts(graph, "ls_mul", 2, inputs)) return NULL;
     return ls__graph_append(graph, &(ls_node){ .layer = &mul_layer }, NULL, 2, inputs);
 }
 
@@ -176,7 +138,7 @@ static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_sp
     const ls_shape *x = &inputs[0].shape;
     LS_TRY(infer_f32(node, inputs, out));
     if (x->n_dims < 1) return ls__node_fail(node, LS_ERR_SHAPE, "input is a scalar");
-    out->shape = LS_SHAPE(x->dims[0], ls_shape_count(x) / x->dims[0]);
+    out->shape = LS_SHAPE(x->dims[0], ls_shape_element_count(x) / x->dims[0]);
     return LS_OK;
 }
 
@@ -191,9 +153,7 @@ static void flatten_forward(ls__builder *b, const ls__fused_op *fused)
 static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *x = fused->head->inputs[0];
-    if (!ls__wants_gradient(b, x)) return;
     const int dy = ls__gradient_of(b, fused->tail);
-    if (dy < 0) return;
     const ls_shape shape = ls__spec_of(b, x)->shape;
     int dx = ls__value_dense(b, b->activations, shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dy, 1, &dx);
@@ -205,75 +165,92 @@ static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
     ls__contribute(b, x, dx);
 }
 
-static const ls__layer flatten_layer = { .name = "flatten",
-                                         .infer = flatten_infer,
-                                         .forward = flatten_forward,
-                                         .backward = flatten_backward };
+const ls__layer ls__flatten_layer = { .name = "flatten",
+                                      .infer = flatten_infer,
+                                      .forward = flatten_forward,
+                                      .backward = flatten_backward };
 
 ls_node *ls_flatten(ls_graph *graph, ls_node *x)
 {
-    if (!ls__graph_accepts(graph, "ls_flatten", 1, &x)) return NULL;
-    return ls__graph_append(graph, &(ls_node){ .layer = &flatten_layer }, NULL, 1, &x);
+    return ls__graph_append(graph, &(ls_node){ .layer = &ls__flatten_layer }, NULL, 1, &x);
 }
 
 /* ---- Dropout ---- */
 
-static ls__op dropout_op(const ls_node *node, ls__op_kind kind)
-{
-    ls__op op = { .kind = kind };
-    op.u.dropout.probability = node->u.dropout.probability;
-    op.u.dropout.layer = node->u.dropout.layer;
-    return op;
-}
-
 static void dropout_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    if (b->program->mode == LS_EVAL || node->u.dropout.probability == 0) {
+    if (b->program->mode == LS_MODE_TRAIN && node->settings.dropout.probability > 0)
+        ls__lower_op(b, fused);
+    else
         ls__set_forward_value(b, fused->tail, ls__forward_value(b, node->inputs[0]));
-        return;
-    }
-    const ls__op op = dropout_op(node, LS__OP_DROPOUT);
-    unary_forward(b, fused, &op);
 }
 
 static void dropout_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    if (!ls__wants_gradient(b, node->inputs[0])) return;
-    int gradient = ls__gradient_of(b, fused->tail);
-    if (gradient < 0) return;
-    if (node->u.dropout.probability > 0) {
-        const ls__op op = dropout_op(node, LS__OP_DROPOUT_BACKWARD);
-        const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
-        ls__emit(b, &op, 1, &gradient, 1, &dx);
-        gradient = dx;
-    }
-    ls__contribute(b, node->inputs[0], gradient);
+    if (node->settings.dropout.probability > 0)
+        ls__lower_op_backward(b, fused);
+    else
+        ls__contribute(b, node->inputs[0], ls__gradient_of(b, fused->tail));
 }
 
 static void dropout_settings(const ls_node *node, ls__text *out)
 {
-    ls__text_put_floats(out, 1, &node->u.dropout.probability);
-    ls__text_put(out, " %u", (unsigned)node->u.dropout.layer);
+    ls__text_put_floats(out, 1, &node->settings.dropout.probability);
+    ls__text_put(out, " %u", (unsigned)node->settings.dropout.layer);
 }
 
 static const ls__layer dropout_layer = { .name = "dropout",
                                          .infer = infer_f32,
                                          .forward = dropout_forward,
                                          .backward = dropout_backward,
-                                         .put_settings = dropout_settings };
+                                         .put_settings = dropout_settings,
+                                         .op = LS__OP_DROPOUT,
+                                         .backward_op = LS__OP_DROPOUT_BACKWARD };
+
+static ls_node *append_dropout(ls_graph *graph, const ls__layer *layer, ls_node *x,
+                               float probability, ls__dropout_unit unit)
+{
+    if (!ls__graph_accepts(graph, layer->name, 1, &x)) return NULL;
+    if (!(probability >= 0 && probability < 1))
+        return ls__graph_fail(graph, LS_ERR_INVALID,
+                              "%s after '%s': probability %g, expected [0,1)", layer->name, x->name,
+                              (double)probability);
+    const ls_node prototype = { .layer = layer,
+                                .settings.dropout = { probability, graph->n_dropouts++, unit } };
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}
 
 ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
 {
-    if (!ls__graph_accepts(graph, "ls_dropout", 1, &x)) return NULL;
-    if (!(probability >= 0 && probability < 1)) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "dropout after '%s': probability %g, wanted [0,1)",
-                 x->name, (double)probability);
-        return NULL;
-    }
-    ls_node prototype = { .layer = &dropout_layer };
-    prototype.u.dropout.probability = probability;
-    prototype.u.dropout.layer = graph->n_dropouts++;
-    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+    return append_dropout(graph, &dropout_layer, x, probability, LS__DROPOUT_ELEMENT);
+}
+
+/* ---- Stochastic depth: dropout of whole images ---- */
+
+static void stochastic_depth_settings(const ls_node *node, ls__text *out)
+{
+    dropout_settings(node, out);
+    ls__text_put(out, " %d", (int)node->settings.dropout.unit);
+}
+
+static const ls__layer stochastic_depth_layer = { .name = "stochastic_depth",
+                                                  .infer = infer_f32,
+                                                  .forward = dropout_forward,
+                                                  .backward = dropout_backward,
+                                                  .put_settings = stochastic_depth_settings,
+                                                  .op = LS__OP_DROPOUT,
+                                                  .backward_op = LS__OP_DROPOUT_BACKWARD };
+
+ls_node *ls_stochastic_depth(ls_graph *graph, ls_node *x, float probability,
+                             ls_stochastic_depth_mode mode)
+{
+    if (!ls__graph_accepts(graph, "ls_stochastic_depth", 1, &x)) return NULL;
+    if (mode != LS_STOCHASTIC_DEPTH_ROW && mode != LS_STOCHASTIC_DEPTH_BATCH)
+        return ls__graph_fail(graph, LS_ERR_INVALID,
+                              "stochastic_depth after '%s': mode %d, expected row or batch",
+                              x->name, (int)mode);
+    return append_dropout(graph, &stochastic_depth_layer, x, probability,
+                          mode == LS_STOCHASTIC_DEPTH_ROW ? LS__DROPOUT_IMAGE : LS__DROPOUT_BATCH);
 }

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     (void)inputs;
@@ -26,28 +28,22 @@ const ls__layer ls__input_layer = { .name = "input",
 ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec)
 {
     char text[LS_SHAPE_TEXT_SIZE];
-    if (spec.shape.n_dims < 1 || ls_shape_count(&spec.shape) <= 0) {
-        ls__fail(graph->ctx, LS_ERR_SHAPE,
-                 "input '%s': its shape is %s; wanted [batch,...], all at least 1",
-                 name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
-        return NULL;
-    }
+    if (spec.shape.n_dims < 1 || ls_shape_element_count(&spec.shape) <= 0)
+        return ls__graph_fail(graph, LS_ERR_SHAPE,
+                              "input '%s': its shape is %s; expected [batch,...], all at least 1",
+                              name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
     ls_node *node = ls__graph_append(graph, &(ls_node){ .layer = &ls__input_layer, .spec = spec },
                                      name, 0, NULL);
-    if (!node || !ls__graph_name_node(graph, &graph->inputs, "input", node->name, node, 0))
-        return NULL;
-    return node;
+    return node ? ls__graph_name_node(&graph->inputs, "input", node->name, node, 0) : NULL;
 }
 
 ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
 {
     if (!ls__graph_accepts(graph, "ls_input", 0, NULL)) return NULL;
-    if (spec.dtype != LS_F32 && spec.dtype != LS_I32) {
-        ls__fail(graph->ctx, LS_ERR_TYPE,
-                 "input '%s': its type is %s; wanted F32, or I32 for labels", name ? name : "",
-                 ls_dtype_name(spec.dtype));
-        return NULL;
-    }
+    if (spec.dtype != LS_F32 && spec.dtype != LS_I32)
+        return ls__graph_fail(graph, LS_ERR_TYPE,
+                              "input '%s': its type is %s; expected F32, or I32 for labels",
+                              name ? name : "", ls_dtype_name(spec.dtype));
     return ls__append_input(graph, name, spec);
 }
 
@@ -77,7 +73,7 @@ static bool feeds_one_convolution(const ls__program *p, const ls_node *node)
         for (int j = 0; j < head->n_inputs; j++) {
             if (head->inputs[j] != node) continue;
             n_readers++;
-            n_convolutions += head->layer == &ls__conv2d_layer && head->u.conv.groups == 1;
+            n_convolutions += head->layer == &ls__conv2d_layer && head->settings.conv.groups == 1;
         }
         n_readers += fused->addend == node;
     }
@@ -102,22 +98,19 @@ static int64_t image_channels(const ls__builder *b, const ls_node *node, int64_t
 static void normalize_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    ls__op op = { .kind = LS__OP_NORMALIZE };
-    for (int i = 0; i < 4; i++) {
-        op.u.normalize.mean[i] = node->u.normalize.mean[i];
-        op.u.normalize.std[i] = node->u.normalize.std[i];
-    }
+    const ls__op op = ls__op_of(node, LS__OP_NORMALIZE);
+    const int x = ls__forward_value(b, node->inputs[0]);
     ls_shape shape = ls__spec_of(b, node)->shape;
     shape.dims[3] = image_channels(b, node, shape.dims[3]);
     const int y = ls__activation_new(b, shape);
-    ls__emit(b, &op, 1, (const int[]){ ls__forward_value(b, node->inputs[0]) }, 1, &y);
+    ls__emit(b, &op, 1, &x, 1, &y);
     ls__set_forward_value(b, fused->tail, y);
 }
 
 static void normalize_settings(const ls_node *node, ls__text *out)
 {
-    ls__text_put_floats(out, 4, node->u.normalize.mean);
-    ls__text_put_floats(out, 4, node->u.normalize.std);
+    ls__text_put_floats(out, 4, node->settings.normalize.mean);
+    ls__text_put_floats(out, 4, node->settings.normalize.std);
 }
 
 static const ls__layer normalize_layer = { .name = "normalize",
@@ -128,10 +121,8 @@ static const ls__layer normalize_layer = { .name = "normalize",
 ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], const float std[4])
 {
     ls_node prototype = { .layer = &normalize_layer };
-    for (int i = 0; i < 4; i++) {
-        prototype.u.normalize.mean[i] = mean[i];
-        prototype.u.normalize.std[i] = std[i];
-    }
+    memcpy(prototype.settings.normalize.mean, mean, 4 * sizeof *mean);
+    memcpy(prototype.settings.normalize.std, std, 4 * sizeof *std);
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
 }
 
@@ -139,15 +130,13 @@ ls_node *ls__append_normalize(ls_graph *graph, ls_node *x, const float mean[4], 
 
 static void parameter_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    ls__set_forward_value(b, fused->tail,
-                          ls__value_parameter(b, fused->head->parameters[LS__WEIGHT]));
+    ls__set_forward_value(b, fused->tail, ls__value_parameter(b, fused->head, LS__WEIGHT));
 }
 
 static void parameter_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const int gradient = ls__gradient_of(b, fused->tail);
-    if (gradient < 0) return;
-    const int target = ls__value_parameter_gradient(b, fused->head->parameters[LS__WEIGHT]);
+    const int target = ls__value_parameter_gradient(b, fused->head, LS__WEIGHT);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradient, 1, &target);
 }
 
@@ -161,16 +150,13 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
 {
     if (!ls__graph_accepts(graph, "ls_parameter", 0, NULL)) return NULL;
     if (!name || kind < LS_PARAMETER_WEIGHT || kind > LS_PARAMETER_NORM || init < LS_INIT_DEFAULT ||
-        init > LS_INIT_ONE) {
-        ls__fail(graph->ctx, LS_ERR_INVALID, "ls_parameter '%s': %s", name ? name : "",
-                 name ? "no such kind or init" : "a name is needed");
-        return NULL;
-    }
-    if (shape.n_dims < 1 || ls_shape_count(&shape) <= 0) {
+        init > LS_INIT_ONE)
+        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_parameter '%s': %s", name ? name : "",
+                              name ? "no such kind or init" : "a name is required");
+    if (shape.n_dims < 1 || ls_shape_element_count(&shape) <= 0) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(graph->ctx, LS_ERR_SHAPE, "ls_parameter '%s': its shape is %s", name,
-                 ls_shape_text(&shape, text, sizeof text));
-        return NULL;
+        return ls__graph_fail(graph, LS_ERR_SHAPE, "ls_parameter '%s': its shape is %s", name,
+                              ls_shape_text(&shape, text, sizeof text));
     }
     const ls_node prototype = { .layer = &ls__parameter_layer, .spec = { LS_F32, shape } };
     ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
@@ -179,9 +165,9 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
     ls__parameter_init parameter_init = { init, 1, shape.dims[0] };
     for (int i = 1; i < shape.n_dims; i++) parameter_init.fan_in *= shape.dims[i];
     for (int i = 1; i < shape.n_dims - 1; i++) parameter_init.fan_out *= shape.dims[i];
-    if (!ls__graph_add_parameter(graph, node, LS__WEIGHT, NULL, kind, shape, parameter_init))
-        return NULL;
-    return node;
+    const ls_status status =
+        ls__node_add_parameter(node, LS__WEIGHT, NULL, kind, shape, parameter_init);
+    return status == LS_OK ? node : NULL;
 }
 
 /* ---- Named outputs and losses ---- */
@@ -189,21 +175,21 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
 ls_node *ls_output(ls_graph *graph, const char *name, ls_node *node)
 {
     if (!ls__graph_accepts(graph, "ls_output", 1, &node)) return NULL;
-    return ls__graph_name_node(graph, &graph->outputs, "ls_output", name, node, 0) ? node : NULL;
+    return ls__graph_name_node(&graph->outputs, "ls_output", name, node, 0);
 }
 
 static ls_node *name_scalar(ls_graph *graph, ls__named_list *list, const char *call,
                             const char *name, ls_node *node, float weight)
 {
     if (!ls__graph_accepts(graph, call, 1, &node)) return NULL;
-    if (node->spec.dtype != LS_F32 || ls_shape_count(&node->spec.shape) != 1) {
+    if (node->spec.dtype != LS_F32 || ls_shape_element_count(&node->spec.shape) != 1) {
         char text[LS_SHAPE_TEXT_SIZE];
-        ls__fail(graph->ctx, LS_ERR_SHAPE, "%s '%s': node '%s' is %s %s; expected one F32 element",
-                 call, name ? name : "", node->name, ls_dtype_name(node->spec.dtype),
-                 ls_shape_text(&node->spec.shape, text, sizeof text));
-        return NULL;
+        return ls__graph_fail(graph, LS_ERR_SHAPE,
+                              "%s '%s': node '%s' is %s %s; expected one F32 element", call,
+                              name ? name : "", node->name, ls_dtype_name(node->spec.dtype),
+                              ls_shape_text(&node->spec.shape, text, sizeof text));
     }
-    return ls__graph_name_node(graph, list, call, name, node, weight) ? node : NULL;
+    return ls__graph_name_node(list, call, name, node, weight);
 }
 
 ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
@@ -214,10 +200,9 @@ ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
 
 ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node)
 {
-    if (graph && graph->metrics.n == LS_MAX_METRICS) {
-        ls__fail(graph->ctx, LS_ERR_UNSUPPORTED, "ls_metric '%s': a net has at most %d metrics",
-                 name ? name : "", LS_MAX_METRICS);
-        return NULL;
-    }
+    if (graph && graph->metrics.n == LS_MAX_METRICS)
+        return ls__graph_fail(graph, LS_ERR_UNSUPPORTED,
+                              "ls_metric '%s': a net has at most %d metrics", name ? name : "",
+                              LS_MAX_METRICS);
     return name_scalar(graph, graph ? &graph->metrics : NULL, "ls_metric", name, node, 0);
 }

@@ -1,8 +1,7 @@
-/* builder.c: values, casts, gradients and instructions; see builder.h. */
+/* builder.c: see builder.h. */
 #include "nn/plan/builder.h"
 
 #include "base/alloc.h"
-#include "base/element.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -20,7 +19,7 @@ static int value_append(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memo
     ls__program *p = b->program;
     if (b->status != LS_OK) return -1;
     size_t bytes;
-    if (!ls__mul_size((size_t)ls_shape_count(&shape), ls_dtype_bytes(dtype), &bytes)) {
+    if (!ls__mul_size((size_t)ls_shape_element_count(&shape), ls_dtype_bytes(dtype), &bytes)) {
         b->status =
             ls__fail(p->ctx, LS_ERR_MEMORY, "net: a value is larger than memory can address");
         return -1;
@@ -76,38 +75,38 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count)
         return -1;
     }
     p->constants = constants;
-    memcpy(p->constants + offset, data, (size_t)count * sizeof *data);
+    if (data)
+        memcpy(p->constants + offset, data, (size_t)count * sizeof *data);
+    else
+        memset(p->constants + offset, 0, (size_t)count * sizeof *data);
     p->n_constants = offset + count;
     return value_append(b, LS_F32, LS_SHAPE(count), LS__PLACE_CONSTANTS,
                         (size_t)offset * sizeof *data);
 }
 
-static int value_of_entry(ls__builder *b, int parameter, ls_dtype dtype, ls__memory place)
+static int parameter_value(ls__builder *b, const ls_node *node, int role, ls_dtype dtype,
+                           ls__memory place)
 {
-    if (parameter < 0) return -1;
-    const ls__parameter *e = &b->program->graph->parameters[parameter];
-    return value_append(b, dtype, e->shape, place, (size_t)e->offset * ls_dtype_bytes(dtype));
+    if (node->parameters[role] < 0) return -1;
+    const ls__parameter *parameter = &b->program->graph->parameters[node->parameters[role]];
+    return value_append(b, dtype, parameter->shape, place,
+                        (size_t)parameter->offset * ls_dtype_bytes(dtype));
 }
 
-int ls__value_parameter(ls__builder *b, int parameter)
+int ls__value_parameter(ls__builder *b, const ls_node *node, int role)
 {
-    return value_of_entry(b, parameter, LS_F32, LS__PLACE_VALUES);
+    return parameter_value(b, node, role, LS_F32, LS__PLACE_VALUES);
 }
 
-int ls__value_parameter_gradient(ls__builder *b, int parameter)
+int ls__value_parameter_gradient(ls__builder *b, const ls_node *node, int role)
 {
-    return value_of_entry(b, parameter, LS_F32, LS__PLACE_GRADIENTS);
+    return parameter_value(b, node, role, LS_F32, LS__PLACE_GRADIENTS);
 }
 
-int ls__value_compute_weight(ls__builder *b, int parameter)
+int ls__value_compute_weight(ls__builder *b, const ls_node *node, int role)
 {
-    if (b->activations == LS_F32) return ls__value_parameter(b, parameter);
-    return value_of_entry(b, parameter, b->activations, LS__PLACE_COMPUTE_WEIGHTS);
-}
-
-int ls__value_loss_scale(ls__builder *b)
-{
-    return value_append(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
+    if (b->activations == LS_F32) return ls__value_parameter(b, node, role);
+    return parameter_value(b, node, role, b->activations, LS__PLACE_COMPUTE_WEIGHTS);
 }
 
 int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place)
@@ -163,12 +162,12 @@ void ls__set_forward_value(ls__builder *b, const ls_node *node, int value)
 }
 
 /* A node's forward value in another type, cast once. */
-static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *known)
+static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *cast)
 {
     const int v = ls__forward_value(b, node);
     if (b->status != LS_OK || v < 0 || b->program->values[v].dtype == dtype) return v;
-    if (*known < 0) *known = ls__cast(b, v, dtype);
-    return *known;
+    if (*cast < 0) *cast = ls__cast(b, v, dtype);
+    return *cast;
 }
 
 int ls__activation_of(ls__builder *b, const ls_node *node)
@@ -189,14 +188,16 @@ const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node)
 
 /* ---- Gradients ---- */
 
-bool ls__wants_gradient(const ls__builder *b, const ls_node *node)
+bool ls__requires_gradient(const ls__builder *b, const ls_node *node)
 {
-    return b->wants[node->id];
+    return b->requires_gradient[node->id];
 }
 
-bool ls__wants_parameter(const ls__builder *b, int parameter)
+bool ls__is_trained(const ls__builder *b, const ls_node *node)
 {
-    return parameter >= 0 && !b->program->graph->parameters[parameter].frozen;
+    const ls__parameter *parameters = b->program->graph->parameters;
+    const int weight = node->parameters[LS__WEIGHT], bias = node->parameters[LS__BIAS];
+    return (weight >= 0 && !parameters[weight].frozen) || (bias >= 0 && !parameters[bias].frozen);
 }
 
 void ls__contribute(ls__builder *b, const ls_node *node, int value)
@@ -217,11 +218,10 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
     ls__same_layout(b, forward, value);
 }
 
-/* Sums the first two contributions into one until at most `parts` are left. */
-static void sum_down_to(ls__builder *b, const ls_node *node, int parts)
+int ls__gradient_pair(ls__builder *b, const ls_node *node, int *second)
 {
     ls__gradient_list *list = &b->gradients[node->id];
-    while (b->status == LS_OK && list->n > parts) {
+    while (b->status == LS_OK && list->n > (second ? 2 : 1)) { /* the sum replaces the first two */
         const ls_dtype dtype = b->program->values[list->values[0]].dtype;
         const int sum = ls__value_new(b, dtype, ls__spec_of(b, node)->shape);
         ls__emit(b, &(ls__op){ .kind = LS__OP_ADD }, 2, list->values, 1, &sum);
@@ -229,21 +229,14 @@ static void sum_down_to(ls__builder *b, const ls_node *node, int parts)
         list->values[0] = sum;
         memmove(list->values + 1, list->values + 2, (size_t)(list->n - 1) * sizeof *list->values);
     }
+    const int n = b->status == LS_OK ? list->n : 0;
+    if (second) *second = n > 1 ? list->values[1] : -1;
+    return n > 0 ? list->values[0] : -1;
 }
 
 int ls__gradient_of(ls__builder *b, const ls_node *node)
 {
-    sum_down_to(b, node, 1);
-    const ls__gradient_list *list = &b->gradients[node->id];
-    return b->status == LS_OK && list->n > 0 ? list->values[0] : -1;
-}
-
-int ls__gradient_parts(ls__builder *b, const ls_node *node, int *second)
-{
-    sum_down_to(b, node, 2);
-    const ls__gradient_list *list = &b->gradients[node->id];
-    *second = b->status == LS_OK && list->n > 1 ? list->values[1] : -1;
-    return b->status == LS_OK && list->n > 0 ? list->values[0] : -1;
+    return ls__gradient_pair(b, node, NULL);
 }
 
 /* ---- Instructions ---- */
@@ -299,4 +292,55 @@ void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_i
     if (!in) return;
     in->custom = node;
     in->backward = backward;
+}
+
+/* ---- Layers ---- */
+
+ls__op ls__op_of(const ls_node *node, ls__op_kind kind)
+{
+    ls__op op = { .kind = kind };
+    op.u = node->settings;
+    return op;
+}
+
+void ls__emit_forward(ls__builder *b, const ls__fused_op *fused, const ls__op *op, int n_inputs,
+                      const int *inputs)
+{
+    const int y = ls__activation_new(b, ls__spec_of(b, fused->head)->shape);
+    ls__emit(b, op, n_inputs, inputs, 1, &y);
+    ls__set_forward_value(b, fused->tail, y);
+}
+
+void ls__emit_gradient(ls__builder *b, const ls_node *node, const ls__op *op, int n_inputs,
+                       const int *inputs)
+{
+    const int dx = ls__activation_new(b, ls__spec_of(b, node)->shape);
+    ls__emit(b, op, n_inputs, inputs, 1, &dx);
+    ls__contribute(b, node, dx);
+}
+
+void ls__lower_as(ls__builder *b, const ls__fused_op *fused, const ls__op *op)
+{
+    const ls_node *node = fused->head;
+    int inputs[LS__MAX_NODE_INPUTS];
+    for (int i = 0; i < node->n_inputs; i++) inputs[i] = ls__activation_of(b, node->inputs[i]);
+    ls__emit_forward(b, fused, op, node->n_inputs, inputs);
+}
+
+void ls__lower_op(ls__builder *b, const ls__fused_op *fused)
+{
+    const ls__op op = ls__op_of(fused->head, fused->head->layer->op);
+    ls__lower_as(b, fused, &op);
+}
+
+void ls__lower_op_backward(ls__builder *b, const ls__fused_op *fused)
+{
+    const ls__op op = ls__op_of(fused->head, fused->head->layer->backward_op);
+    const ls_node *input = fused->head->inputs[0];
+    const int n = ls__op_inputs(op.kind), dy = ls__gradient_of(b, fused->tail);
+    ls__operand_role role;
+    const bool reads_x = ls__op_operand(op.kind, 0, &role) && role.name[0] == 'x';
+    const int saved = reads_x ? ls__activation_of(b, input) : ls__forward_value(b, fused->tail);
+    const int inputs[2] = { saved, dy };
+    ls__emit_gradient(b, input, &op, n, inputs + 2 - n);
 }

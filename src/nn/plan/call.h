@@ -14,19 +14,19 @@ typedef struct ls__call {
     /* One of three: a kernel; a user's callback; otherwise copy_bytes from operand 0 to 1. */
     ls__kernel *kernel;
     void *workspace;
-    ls_status (*callback)(const ls_op_call *call);
-    ls_op_call *callback_call;
+    ls_status (*callback)(const ls_custom_op_call *call);
+    ls_custom_op_call *callback_call;
     size_t copy_bytes;
-    bool feeds_input; /* operand 0 is the caller's tensor, another one in each step */
+    bool feeds_input; /* operand 0 is the caller's tensor, which differs in each step */
     bool updates;     /* an operation of the optimizer, over the block of parameters */
     bool backward;
-    bool recomputes;  /* computes a value of the forward part once more */
-    bool skipped;     /* nothing happens: an input that the program does not need, a reorder that
-                         layout or memory made unnecessary */
+    bool recomputes;  /* a value of the forward pass */
+    bool skipped;     /* not run: an unused input, or a reorder that layout or memory made
+                         unnecessary */
     bool side;        /* runs in LS__STREAM_SIDE (compile/overlap.c) */
     bool joins;       /* COMPUTE waits for SIDE before it */
-    bool joins_after; /* and behind it */
-    double seconds;   /* that it took, since profiling was switched on */
+    bool joins_after; /* COMPUTE waits for SIDE after it */
+    double seconds;   /* since profiling began */
 } ls__call;
 
 #endif

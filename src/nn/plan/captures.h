@@ -13,18 +13,17 @@ typedef struct ls__capture {
     int64_t last_used;
 } ls__capture;
 
-/* A whole step, forward, backward; steps of another optimizer. */
+/* For a whole step, forward alone, backward alone, and the steps of another optimizer. */
 enum { LS__MAX_CAPTURES = 4 };
 typedef struct ls__captures {
     ls__capture items[LS__MAX_CAPTURES];
 } ls__captures;
 
-/* The capture of this range, in place of the least recently used one if it is new. */
+/* The capture of this range. A new one replaces the least recently used. */
 ls__capture *ls__captures_find(ls_context *ctx, ls__captures *captures, uint64_t update, int begin,
                                int end);
-/* Frees the graph of one. */
 void ls__capture_drop(ls_context *ctx, ls__capture *capture);
-/* Frees all graphs: they contain old addresses. */
+/* Frees all graphs, because they contain old addresses. */
 void ls__captures_drop(ls_context *ctx, ls__captures *captures);
 
 #endif

@@ -1,4 +1,4 @@
-/* program.c: values and instructions of a program, where they lie, and its calls. */
+/* program.c: values and instructions of a program, their addresses, and its calls. */
 #include "nn/plan/program.h"
 
 #include "base/alloc.h"
@@ -103,14 +103,14 @@ static ls_status make_callback(ls__program *p, const ls__instruction *in, ls__ca
     const ls_node *node = in->custom;
     const size_t bytes = (size_t)node->n_inputs * sizeof(ls_spec);
     ls_spec *specs = ls__bump_alloc(&p->bump, bytes);
-    ls_op_call *args = ls__bump_alloc(&p->bump, sizeof *args);
+    ls_custom_op_call *args = ls__bump_alloc(&p->bump, sizeof *args);
     if (!specs || !args) return ls__fail_memory(p->ctx, "program", bytes + sizeof *args);
     for (int i = 0; i < node->n_inputs; i++) specs[i] = p->specs[node->inputs[i]->id];
-    *args = (ls_op_call){ .n_inputs = node->n_inputs,
-                          .input_specs = specs,
-                          .output_spec = p->specs[node->id],
-                          .training = p->mode == LS_TRAIN,
-                          .user = node->u.custom.user };
+    *args = (ls_custom_op_call){ .n_inputs = node->n_inputs,
+                                 .input_specs = specs,
+                                 .output_spec = p->specs[node->id],
+                                 .training = p->mode == LS_MODE_TRAIN,
+                                 .user = node->u.custom.user };
     p->uncapturable |= !node->u.custom.capturable;
     call->callback = in->backward ? node->u.custom.backward : node->u.custom.forward;
     call->callback_call = args;
@@ -159,7 +159,7 @@ void *ls__program_address(const ls__program *p, int v)
 
 static void bind_callback(const ls__program *p, ls__call *call)
 {
-    ls_op_call *args = call->callback_call;
+    ls_custom_op_call *args = call->callback_call;
     const int n = args->n_inputs;
     args->stream = p->ctx->device->backend->stream(p->ctx->device);
     for (int i = 0; i < n; i++) args->inputs[i] = call->buffers[i];

@@ -1,5 +1,5 @@
-/* program.h: a program is an execution plan: a flat list of kernel calls over planned memory, made
- * for one mode and one set of input shapes by the passes of compile/. */
+/* program.h: a program is the execution plan for one mode and one set of input shapes: a flat list
+ * of instructions over planned memory. The passes of compile/ make it. */
 #ifndef LS_NN_PLAN_PROGRAM_H
 #define LS_NN_PLAN_PROGRAM_H
 
@@ -26,8 +26,8 @@ typedef struct ls__environment {
 
 /* ---- Fused ops ---- */
 
-/* One or more nodes that run as one op. `head` gives the op, `tail` the output; addend is the other
- * operand of an absorbed add. */
+/* One or more nodes that run as one op: the op of `head`, with the output of `tail`. addend: the
+ * other operand of a fused add. */
 struct ls__fused_op {
     const ls_node *head, *tail, *addend;
     bool relu;
@@ -49,22 +49,21 @@ typedef struct ls__value {
     ls_dtype dtype;
     ls_shape shape;
     ls__memory place;
-    int group; /* values of one layout: a union-find forest, a root is its own parent; -1 if rank is
-                  not 4 */
-    bool dense;    /* in a root: the group must be N,H,W,C */
+    int group;     /* parent in a union-find forest of values with one layout; a root is its own
+                      parent; -1 if rank is not 4 */
+    bool dense;    /* of a root: the group must be N,H,W,C */
     bool pinned;   /* read after the program has run */
     int64_t block; /* set by choose_layout.c; 0 if rank is not 4 */
     size_t bytes;
-    size_t offset; /* bytes from the start of its place */
-    int first,
-        last; /* instructions between which the memory is needed; first -1 = before the program */
-    int storage; /* value whose memory this one shares; itself otherwise */
+    size_t offset;   /* bytes from the start of its place */
+    int first, last; /* the instructions between which the memory is used; first -1: before all */
+    int storage;     /* the value with the same memory; itself if not shared */
 } ls__value;
 
 /* The reason of an instruction's kernel selection. */
 typedef struct ls__why {
     char reason[LS__SELECTION_REASON_SIZE]; /* "only", or as in ls__selection */
-    bool listed; /* there were other candidates: the net's list contains the selection */
+    bool listed; /* the op has several candidates, so the net's table contains the selection */
     bool derived;
 } ls__why;
 
@@ -73,7 +72,7 @@ typedef struct ls__instruction {
     const ls_node *node;   /* the node that it belongs to */
     const ls_node *custom; /* a user's op: runs callbacks instead of a kernel */
     bool backward;
-    bool again;                     /* recomputes a value of the forward part */
+    bool again;                     /* recomputes a value of the forward pass */
     int n_inputs;                   /* operands before the outputs */
     int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
     ls__kernel *kernel;
@@ -90,20 +89,19 @@ typedef struct ls__fusion {
     ls__op op; /* as at block C */
     bool taken;
 } ls__fusion;
-/* Instructions of one side of a fusion, at most. */
-enum { LS__MAX_FUSION_OPS = 5 };
+enum { LS__MAX_FUSION_OPS = 5 }; /* of the fused or the unfused instructions */
 /* The two "kernels" of such a selection. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
-/* The text of such a selection: the op's, and a word. */
+/* The text of such a selection: that of the op, and a word. */
 enum { LS__FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
 void ls__fusion_text(const ls__op *op, char *out);
 
-/* The values that the backward part recomputes, in the order of cost per byte. */
+/* The values that the backward pass recomputes, in the order of cost per byte. */
 typedef enum ls__recomputed {
     LS__RECOMPUTED_NOTHING,
     LS__RECOMPUTED_PASSES, /* results of memory-bound ops */
-    LS__RECOMPUTED_CONVS   /* and of convolutions with few products */
+    LS__RECOMPUTED_CONVS   /* and of convolutions with few multiplications */
 } ls__recomputed;
 
 typedef struct ls__program {
@@ -112,9 +110,9 @@ typedef struct ls__program {
     ls_graph *graph;
     ls__bump bump;
     ls_mode mode;
-    bool gradients;        /* has a backward part */
+    bool gradients;        /* has a backward pass */
     bool timed;            /* kernels and fusions may be selected by timing */
-    double tuning_left_ms; /* the rest of the time for timing; valid if has_tuning_budget */
+    double tuning_left_ms; /* the remaining time for timing; valid if has_tuning_budget */
     bool has_tuning_budget;
 
     const ls_spec *specs; /* per node, for these inputs */
@@ -126,12 +124,12 @@ typedef struct ls__program {
     ls__instruction *instructions;
     int n_instructions;
     size_t instruction_room;
-    int n_forward; /* instructions of the forward part */
+    int n_forward; /* instructions of the forward pass */
     ls__fusion *fusions;
     int n_fusions;
 
     int *node_values;     /* per node: value of its output, -1 */
-    int *full_values;     /* per node: the same as f32, if named or read as f32; else -1 */
+    int *full_values;     /* per node: the same as f32, if it is named or read as f32; else -1 */
     int *output_values;   /* per graph output: dense value */
     int *input_gradients; /* per graph input: dense value, -1 */
     float *constants;     /* host copy */
@@ -145,7 +143,7 @@ typedef struct ls__program {
     ls__recomputed recomputed;
     size_t kept_bytes;         /* size of the arena without recomputation; 0 unless that is AUTO */
     size_t available_bytes;    /* available memory when AUTO decided */
-    void *bases[LS__N_PLACES]; /* the start of each place; `buffers` point into them */
+    void *bases[LS__N_PLACES]; /* the start of each place */
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
     ls__call *calls;           /* copies of the inputs, then instructions: in the order of both */
     int n_calls;
@@ -166,7 +164,7 @@ void ls__program_bind(ls__program *program, void *const bases[LS__N_PLACES], uin
 /* The address of a value after binding. */
 void *ls__program_address(const ls__program *program, int value);
 
-/* Adds a value with these fields and memory of its own; -1 if memory is short. */
+/* Adds a value with these fields and its own memory; -1 if host memory is short. */
 int ls__value_add(ls__program *program, const ls__value *fields);
 /* Adds a copy of v, not pinned. */
 int ls__value_copy(ls__program *program, int v);
@@ -178,7 +176,7 @@ void ls__instruction_fill(const ls__program *program, ls__instruction *instructi
 /* True for a reorder whose layouts are equal in memory. */
 bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
 
-/* The first word of a selection that is not a kernel's, and its two values: see overlap.c. */
+/* The first word of the selection of overlap, and its two "kernels": see overlap.c. */
 #define LS__WEIGHT_GRADIENTS "weight_gradients"
 #define LS__SIDE             "side"
 #define LS__MAIN             "main"

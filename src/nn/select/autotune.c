@@ -7,10 +7,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "nn/select/selector.h"
+#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-#include "nn/select/autotune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@ static const double OPEN_MS = 1;
 /* Candidates whose estimate is this many times the best one's are not timed. Every op has the slow
  * plain-C reference, and no estimate is wrong by this much. */
 static const double HOPELESS = 8;
+
 /* ---- One op ---- */
 
 /* An op that is worth timing. */
@@ -46,11 +46,11 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
 {
     ls__candidate allowed[LS__MAX_CANDIDATES];
     int n_found, n = 0;
-    const int cheapest = ls__choose_candidate(ctx, op, allowed, &n_found);
-    if (cheapest < 0) return 0;
-    out[n++] = allowed[cheapest];
-    for (int i = 0; i < n_found && allowed[i].name[0]; i++)
-        if (i != cheapest && allowed[i].cost_ms <= HOPELESS * allowed[cheapest].cost_ms)
+    const int n_allowed = ls__list_candidates(ctx, op, allowed, &n_found);
+    const int best = ls__cheapest(allowed, n_allowed);
+    if (best >= 0) out[n++] = allowed[best];
+    for (int i = 0; i < n_allowed; i++)
+        if (i != best && allowed[i].cost_ms <= HOPELESS * allowed[best].cost_ms)
             out[n++] = allowed[i];
     return n;
 }
@@ -145,11 +145,6 @@ static ls_status run_job(ls__selector *s, const job *j, double *left_ms)
 
 /* ---- All of a program ---- */
 
-typedef struct job_list {
-    job *items;
-    int n;
-} job_list;
-
 static int by_weight(const void *a, const void *b)
 {
     const job *x = a, *y = b;
@@ -168,21 +163,6 @@ static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
     return !in->custom && !ls__reorder_is_identity(p, in);
 }
 
-/* True if an op with several kernels has no selection. Saves the listing of candidates, which is
- * slow on some backends, if the algorithm cache has all ops. */
-static bool has_unselected_op(ls__program *p)
-{
-    ls__candidate candidates[LS__MAX_CANDIDATES];
-    char text[LS__OP_TEXT_SIZE];
-    for (int i = 0; i < p->n_instructions; i++) {
-        const ls__instruction *in = &p->instructions[i];
-        if (!is_for_a_kernel(p, in)) continue;
-        ls__op_text(&in->op, text, sizeof text);
-        if (!is_selected(p, text) && list_candidates(p->ctx, &in->op, candidates) > 1) return true;
-    }
-    return false;
-}
-
 double ls__autotune_price_ms(const ls__program *p, double cost_ms)
 {
     const ls__device *device = p->ctx->device;
@@ -195,10 +175,10 @@ double *ls__autotune_left_ms(ls__program *p)
     double step_ms = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction in = p->instructions[i];
-        ls__candidate candidates[LS__MAX_CANDIDATES];
         if (!is_for_a_kernel(p, &in)) continue;
         ls__instruction_fill(p, &in);
-        if (list_candidates(p->ctx, &in.op, candidates) > 0) step_ms += candidates[0].cost_ms;
+        const double ms = ls__cheapest_ms(p->ctx, &in.op);
+        if (ms < LS__IMPOSSIBLE_MS) step_ms += ms;
     }
     step_ms /= p->ctx->device->backend->threads(p->ctx->device);
     const int64_t steps = p->env->expected_steps ? p->env->expected_steps : UNKNOWN_STEPS;
@@ -208,19 +188,19 @@ double *ls__autotune_left_ms(ls__program *p)
     return &p->tuning_left_ms;
 }
 
-/* Adds the op, or adds its weight to that of an equal op. */
-static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
+/* Adds the op to the *n jobs, or adds its weight to that of an equal op. */
+static ls_status add(ls__program *p, job *jobs, int *n, const ls__instruction *in)
 {
     char text[LS__OP_TEXT_SIZE];
-    job *j = &jobs->items[jobs->n];
+    job *j = &jobs[*n];
     const size_t length = ls__op_text(&in->op, text, sizeof text);
     if (is_selected(p, text)) return LS_OK;
     j->n = list_candidates(p->ctx, &in->op, j->candidates);
     if (j->n < 2) return LS_OK; /* if there is none, open_kernel.c reports the error */
     const double ms = j->candidates[0].cost_ms;
-    for (int i = 0; i < jobs->n; i++)
-        if (strcmp(jobs->items[i].text, text) == 0) {
-            jobs->items[i].weight_ms += ms;
+    for (int i = 0; i < *n; i++)
+        if (strcmp(jobs[i].text, text) == 0) {
+            jobs[i].weight_ms += ms;
             return LS_OK;
         }
     char *copy = ls__bump_alloc(&p->bump, length + 1);
@@ -231,26 +211,22 @@ static ls_status add(ls__program *p, job_list *jobs, const ls__instruction *in)
     j->price_ms = 0;
     for (int i = 0; i < j->n; i++)
         j->price_ms += ls__autotune_price_ms(p, j->candidates[i].cost_ms);
-    jobs->n++;
+    ++*n;
     return LS_OK;
 }
 
-ls_status ls__autotune_list(ls__program *p, const ls__instruction *list, int n)
+ls_status ls__autotune(ls__program *p, const ls__instruction *list, int n)
 {
     const size_t bytes = (size_t)n * sizeof(job);
-    job_list jobs = { .items = ls__alloc(p->ctx, bytes) };
-    if (!jobs.items) return ls__fail_memory(p->ctx, "timing of kernels", bytes);
+    job *jobs = ls__alloc(p->ctx, bytes);
+    if (!jobs) return ls__fail_memory(p->ctx, "timing of kernels", bytes);
     ls_status status = LS_OK;
+    int n_jobs = 0;
     for (int i = 0; i < n && status == LS_OK; i++)
-        if (is_for_a_kernel(p, &list[i])) status = add(p, &jobs, &list[i]);
-    qsort(jobs.items, (size_t)jobs.n, sizeof(job), by_weight);
-    for (int i = 0; i < jobs.n && status == LS_OK; i++)
-        status = run_job(p->env->selector, &jobs.items[i], ls__autotune_left_ms(p));
-    ls__free(p->ctx, jobs.items);
+        if (is_for_a_kernel(p, &list[i])) status = add(p, jobs, &n_jobs, &list[i]);
+    qsort(jobs, (size_t)n_jobs, sizeof *jobs, by_weight);
+    for (int i = 0; i < n_jobs && status == LS_OK; i++)
+        status = run_job(p->env->selector, &jobs[i], ls__autotune_left_ms(p));
+    ls__free(p->ctx, jobs);
     return status;
-}
-
-ls_status ls__autotune(ls__program *p)
-{
-    return has_unselected_op(p) ? ls__autotune_list(p, p->instructions, p->n_instructions) : LS_OK;
 }

@@ -8,11 +8,9 @@
  * smaller differences are noise. */
 #define LS__CLEARLY_FASTER 0.97
 
-/* Times kernels for the program's ops without a selection and puts the fastest into the algorithm
- * cache. */
-ls_status ls__autotune(ls__program *program);
-/* The same for these instructions, which are filled. */
-ls_status ls__autotune_list(ls__program *program, const ls__instruction *list, int n);
+/* Times kernels for these instructions' ops without a selection and puts the fastest into the
+ * algorithm cache. The instructions are filled. */
+ls_status ls__autotune(ls__program *program, const ls__instruction *list, int n);
 /* The rest of the program's time budget; the caller subtracts the time that it takes. */
 double *ls__autotune_left_ms(ls__program *program);
 /* The estimated time to time an op of estimated cost `cost_ms`. */

@@ -19,8 +19,8 @@ static float random_number(uint32_t i)
 }
 
 /* Writes random numbers from the host, then doubles them on the device. Vectors are variances,
- * weights of norms and so on: their elements are near 1. Integers are zero, because labels and
- * indices must be valid. */
+ * weights of batch norms and so on: their elements are near 1. Integers are zero, because labels
+ * and indices must be valid. */
 static ls_status fill_randomly(ls__device *device, const ls__operand *operand,
                                unsigned char *memory, size_t bytes)
 {
@@ -71,7 +71,8 @@ static ls_status open_operand(ls__op_memory *m, int i, int j, ls__op_values valu
     if (ls__is_absent(operand)) return LS_OK;
     m->buffers[i][j] = find(m, m->ops[i].operands[j], i, j);
     if (m->buffers[i][j]) return LS_OK;
-    const size_t bytes = (size_t)ls_shape_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
+    const size_t bytes =
+        (size_t)ls_shape_element_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
     LS_TRY(allocate(m, op, bytes, &m->buffers[i][j]));
     return values == LS__ZEROS ? device->backend->clear(device, m->buffers[i][j], bytes)
                                : fill_randomly(device, operand, m->buffers[i][j], bytes);

@@ -1,5 +1,5 @@
-/* op_memory.h: memory for ops that run outside of a program: to try their kernels (trial.h) or to
- * time them (timing.h). */
+/* op_memory.h: memory for ops that run outside of a program: to try their kernels (open_kernel.c)
+ * or to time them (timing.h). */
 #ifndef LS_NN_SELECT_OP_MEMORY_H
 #define LS_NN_SELECT_OP_MEMORY_H
 

@@ -1,16 +1,32 @@
 /* open_kernel.c: selects the kernel of an op, in the order of selector.h. The policy filters
- * candidates: strict allows deterministic kernels only. */
+ * candidates: strict allows deterministic kernels only. A library's kernel runs once before a
+ * program uses it, because a library may make a kernel that fails when it is run. */
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/select/op_memory.h"
 #include "nn/select/selector.h"
-#include "nn/select/trial.h"
+
 #include <stdio.h>
 #include <string.h>
 
 enum { ORIGIN_SIZE = LS__SELECTION_REASON_SIZE + 24 };
 
-/* -1 if n is 0. */
-static int cheapest(const ls__candidate *candidates, int n)
+int ls__list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found)
+{
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const int n = ctx->device->backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
+    const ls_deterministic policy = ctx->config.deterministic;
+    int n_allowed = 0, n_deterministic = 0;
+    for (int i = 0; i < n; i++) n_deterministic += found[i].deterministic;
+    const bool others =
+        policy == LS_DETERMINISTIC_OFF || (policy == LS_DETERMINISTIC_WARN && n_deterministic == 0);
+    for (int i = 0; i < n; i++)
+        if (found[i].deterministic || others) out[n_allowed++] = found[i];
+    *n_found = n;
+    return n_allowed;
+}
+
+int ls__cheapest(const ls__candidate *candidates, int n)
 {
     int best = n > 0 ? 0 : -1;
     for (int i = 1; i < n; i++)
@@ -18,21 +34,12 @@ static int cheapest(const ls__candidate *candidates, int n)
     return best;
 }
 
-int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found)
+double ls__cheapest_ms(ls_context *ctx, const ls__op *op)
 {
-    ls__candidate found[LS__MAX_CANDIDATES];
-    const int n = ctx->device->backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
-    int n_allowed = 0, n_deterministic = 0;
-    for (int i = 0; i < n; i++) n_deterministic += found[i].deterministic;
-    for (int i = 0; i < n; i++) {
-        const bool off = ctx->config.deterministic == LS_DETERMINISTIC_OFF;
-        const bool last_resort =
-            ctx->config.deterministic == LS_DETERMINISTIC_WARN && n_deterministic == 0;
-        if (found[i].deterministic || off || last_resort) out[n_allowed++] = found[i];
-    }
-    *n_found = n;
-    for (int i = n_allowed; i < n; i++) out[i].name[0] = 0;
-    return cheapest(out, n_allowed);
+    ls__candidate allowed[LS__MAX_CANDIDATES];
+    int n_found;
+    const int best = ls__cheapest(allowed, ls__list_candidates(ctx, op, allowed, &n_found));
+    return best < 0 ? LS__IMPOSSIBLE_MS : allowed[best].cost_ms;
 }
 
 static int index_of(const ls__candidate *candidates, int n, const char *kernel)
@@ -94,6 +101,72 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
     return LS_OK;
 }
 
+/* ---- Trials ---- */
+
+bool ls__forgive_failed_run(ls_context *ctx)
+{
+    /* Waiting detects a lost device. */
+    if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
+    if (!ls__has_error(ctx) || ctx->unusable) return false;
+    ls_context_clear_error(ctx);
+    return true;
+}
+
+/* Runs over zeros. If memory is short, the kernel does not run and *ran stays false. */
+static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)
+{
+    ls__device *device = ctx->device;
+    const ls__backend *backend = device->backend;
+    const ls__step step = { 0 };
+    ls__instruction in = { .op = *op };
+    ls__op_memory memory;
+    for (int i = 0; i < op->n_operands; i++) in.operands[i] = i;
+    ls_status status = ls__op_memory_open(&memory, ctx, &in, 1, LS__ZEROS);
+    if (status == LS_OK) status = ls__op_memory_set_workspace(&memory, &kernel);
+    if (status == LS_OK) {
+        *ran = true;
+        backend->begin(device);
+        status = kernel->run(kernel, memory.buffers[0], memory.workspace, &step);
+        if (status == LS_OK) status = backend->wait(device);
+        backend->end(device);
+    } else if (status == LS_ERR_MEMORY) {
+        status = LS_OK;
+        ls_context_clear_error(ctx);
+    }
+    ls__op_memory_close(&memory);
+    return status;
+}
+
+static const ls__selection *find_tried(ls__selector *s, const ls__op *op)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(op, text, sizeof text);
+    return ls__selections_find(s->tried, text);
+}
+
+static ls_status put_tried(ls__selector *s, const ls__op *op, const ls__kernel *kernel)
+{
+    char text[LS__OP_TEXT_SIZE];
+    ls__selection selection = { .op = text };
+    ls__op_text(op, text, sizeof text);
+    memcpy(selection.kernel, kernel->name, sizeof selection.kernel);
+    const ls_status status = ls__selections_put(s->ctx, s->tried, &selection);
+    ls__selections_keep_recent(s->tried, LS__MAX_SELECTIONS);
+    return status;
+}
+
+/* Runs an `unproven` kernel once, unless it has run for an equal op of the net or its program never
+ * runs. */
+static ls_status run_unproven(ls__selector *s, const ls__op *op, ls__kernel *kernel)
+{
+    if (!kernel->unproven || s->never_runs) return LS_OK;
+    const ls__selection *tried = find_tried(s, op);
+    if (tried && strcmp(tried->kernel, kernel->name) == 0) return LS_OK;
+    bool ran = false;
+    LS_TRY(run_once(s->ctx, op, kernel, &ran));
+    return ran ? put_tried(s, op, kernel) : LS_OK;
+}
+
 /* Runs the kernel once if it is a library's. If it fails, it is closed and *kernel is NULL; the
  * status is LS_ERR_UNSUPPORTED if another kernel may work. `selected` may be NULL. */
 static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
@@ -101,7 +174,7 @@ static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
 {
     ls_context *ctx = s->ctx;
     char name[LS__KERNEL_NAME_SIZE];
-    ls_status status = ls__selector_try_kernel(s, op, *kernel);
+    ls_status status = run_unproven(s, op, *kernel);
     if (status == LS_OK) return LS_OK;
     memcpy(name, (*kernel)->name, sizeof name);
     (*kernel)->close(*kernel);
@@ -119,13 +192,8 @@ static ls_status try_kernel(ls__selector *s, const ls__op *op, const char *who,
 static ls_status note_fallback(ls__selector *s, const ls__op *op, const char *failure,
                                ls__kernel **kernel)
 {
-    char text[LS__OP_TEXT_SIZE];
-    ls__selection selection = { .op = text };
-    ls__op_text(op, text, sizeof text);
-    if (ls__selections_find(s->tried, text)) return LS_OK;
-    memcpy(selection.kernel, (*kernel)->name, sizeof selection.kernel);
-    const ls_status status = ls__selections_put(s->ctx, s->tried, &selection);
-    ls__selections_keep_recent(s->tried, LS__MAX_SELECTIONS);
+    if (find_tried(s, op)) return LS_OK;
+    const ls_status status = put_tried(s, op, *kernel);
     if (s->n_fallbacks++ == 0)
         snprintf(s->fallback, sizeof s->fallback, "slow '%s' runs instead: %.300s", (*kernel)->name,
                  failure);
@@ -135,6 +203,8 @@ static ls_status note_fallback(ls__selector *s, const ls__op *op, const char *fa
     return status;
 }
 
+/* ---- Opening ---- */
+
 ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *who,
                                  ls__candidate *candidates, int *n, ls__kernel **kernel,
                                  int *chosen)
@@ -143,8 +213,9 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
     char failed[sizeof s->fallback] = "";
     for (;;) {
         /* the kernel that ran for an equal op was the best one */
-        int best = ls__selector_tried(s, op, candidates, *n);
-        if (best < 0) best = cheapest(candidates, *n);
+        const ls__selection *tried = find_tried(s, op);
+        int best = tried ? index_of(candidates, *n, tried->kernel) : -1;
+        if (best < 0) best = ls__cheapest(candidates, *n);
         *chosen = best;
         ls_status status =
             ctx->device->backend->kernel_open(ctx->device, op, candidates[best].name, kernel);
@@ -169,7 +240,7 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
     const ls__backend *backend = ctx->device->backend;
     ls__candidate candidates[LS__MAX_CANDIDATES];
     char text[LS__OP_TEXT_SIZE];
-    int n_found, n_allowed = 0;
+    int n_found, chosen;
     ls__op_text(op, text, sizeof text);
     const ls__selection *selected = ls__selector_find(s, text);
     *why = (ls__why){ .listed = true, .derived = !selected || selected->derived };
@@ -178,15 +249,14 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
     if (selected && backend->lists_slowly) LS_TRY(open_by_name(ctx, op, selected->kernel, kernel));
     if (*kernel) return try_kernel(s, op, who, selected, kernel);
 
-    int chosen = ls__choose_candidate(ctx, op, candidates, &n_found);
+    int n_allowed = ls__list_candidates(ctx, op, candidates, &n_found);
     if (ls__has_error(ctx)) return ctx->error;
-    if (chosen < 0)
+    if (n_allowed == 0)
         return ls__fail(ctx, n_found ? LS_ERR_NONDETERMINISTIC : LS_ERR_UNSUPPORTED,
                         n_found ? "%s: no kernel for %s on %s is deterministic; deterministic = "
                                   "warn or off allows others"
                                 : "%s: there is no kernel for %s on %s",
                         who, ls__op_name(op->kind), backend->name);
-    while (n_allowed < n_found && candidates[n_allowed].name[0]) n_allowed++;
     why->listed = n_found > 1;
     if (selected) {
         chosen = index_of(candidates, n_allowed, selected->kernel);

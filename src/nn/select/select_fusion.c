@@ -1,8 +1,8 @@
 /* select_fusion.c: selects whether a fusion (fuse_batch_norm.c) is used. The selection is stored
  * like that of a kernel: "norm_conv2d_statistics x=... fusion" is "fused" or "unfused". One from
- * the algorithm cache is followed. Else the cheaper side is used. With benchmark on that is timed:
- * first the kernels of both sides (autotune.c), then each side as a whole. Otherwise, and if no
- * time is left, the backend's estimates decide. */
+ * the algorithm cache is followed. Else the cheaper side is used. With benchmark = on the sides are
+ * timed: first the kernels of both sides (autotune.c), then each side as a whole. Otherwise, and if
+ * no time is left, the backend's estimates decide. */
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -14,16 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static const double IMPOSSIBLE = 1e30;
-
-static double cost_of(const ls__program *p, const ls__instruction *in)
-{
-    ls__candidate found[LS__MAX_CANDIDATES];
-    int n_found;
-    const int best = ls__choose_candidate(p->ctx, &in->op, found, &n_found);
-    return best < 0 ? IMPOSSIBLE : found[best].cost_ms;
-}
 
 /* A library may fail to make a kernel that it listed. */
 static bool can_be_made(const ls__program *p, const ls__instruction *in)
@@ -42,48 +32,46 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
 static bool is_better(const ls__program *p, const ls__fusion_sides *f)
 {
     double fused_ms = 0, apart_ms = 0;
-    for (int i = 0; i < f->n_fused; i++) fused_ms += cost_of(p, &f->fused[i]);
-    for (int i = 0; i < f->n_apart; i++) apart_ms += cost_of(p, &f->apart[i]);
+    for (int i = 0; i < f->fused.n; i++) fused_ms += ls__cheapest_ms(p->ctx, &f->fused.list[i].op);
+    for (int i = 0; i < f->apart.n; i++) apart_ms += ls__cheapest_ms(p->ctx, &f->apart.list[i].op);
     bool better = fused_ms <= apart_ms;
-    for (int i = 0; i < f->n_fused && better; i++) better = can_be_made(p, &f->fused[i]);
+    for (int i = 0; i < f->fused.n && better; i++) better = can_be_made(p, &f->fused.list[i]);
     return better;
 }
 
 /* Time of one side, with the selected kernels or else the cheapest by the estimates. Errors are
  * dropped as in ls__timing_run. */
-static ls_status time_side(ls__program *p, const ls__instruction *list, int n, double *ms)
+static ls_status time_side(ls__program *p, const ls__fusion_side *side, double *ms)
 {
     ls__kernel *kernels[LS__MAX_FUSION_OPS];
     ls__op_memory memory;
     ls_status status = LS_OK;
     int n_open = 0;
-    for (; n_open < n; n_open++) {
+    for (; n_open < side->n; n_open++) {
         ls__why why;
-        status = ls__selector_open_kernel(p->env->selector, &list[n_open].op,
-                                          list[n_open].node->name, &kernels[n_open], &why);
+        const ls__instruction *in = &side->list[n_open];
+        status = ls__selector_open_kernel(p->env->selector, &in->op, in->node->name,
+                                          &kernels[n_open], &why);
         if (status == LS_OK) continue;
         (void)ls__forgive_missing_kernel(p->ctx, status);
         break;
     }
-    if (n_open == n) {
-        status = ls__timing_open(&memory, p->ctx, list, n);
+    if (n_open == side->n) {
+        status = ls__timing_open(&memory, p->ctx, side->list, side->n);
         if (status == LS_OK) status = ls__timing_run(&memory, kernels, -1, ms);
         ls__op_memory_close(&memory);
     }
-    while (n_open > 0) {
-        n_open--;
-        kernels[n_open]->close(kernels[n_open]);
-    }
+    while (n_open-- > 0) kernels[n_open]->close(kernels[n_open]);
     return status;
 }
 
 /* Cost by the estimates. A selected op may have no listed candidate. */
-static double cost_of_side(const ls__program *p, const ls__instruction *list, int n)
+static double cost_of(const ls__program *p, const ls__fusion_side *side)
 {
     double ms = 0;
-    for (int i = 0; i < n; i++) {
-        const double cost = cost_of(p, &list[i]);
-        if (cost < IMPOSSIBLE) ms += cost;
+    for (int i = 0; i < side->n; i++) {
+        const double cost = ls__cheapest_ms(p->ctx, &side->list[i].op);
+        if (cost < LS__IMPOSSIBLE_MS) ms += cost;
     }
     return ms;
 }
@@ -96,16 +84,14 @@ static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, doubl
                                 double *apart_ms)
 {
     double *left = ls__autotune_left_ms(p);
-    if (ls__autotune_list(p, f->fused, f->n_fused) != LS_OK ||
-        ls__autotune_list(p, f->apart, f->n_apart) != LS_OK)
+    if (ls__autotune(p, f->fused.list, f->fused.n) != LS_OK ||
+        ls__autotune(p, f->apart.list, f->apart.n) != LS_OK)
         return NOT_TIMED;
-    const double cost =
-        cost_of_side(p, f->fused, f->n_fused) + cost_of_side(p, f->apart, f->n_apart);
+    const double cost = cost_of(p, &f->fused) + cost_of(p, &f->apart);
     if (ls__has_error(p->ctx) || ls__autotune_price_ms(p, cost) > *left) return NOT_TIMED;
     const double start = ls__now_ms();
-    const ls_status apart = time_side(p, f->apart, f->n_apart, apart_ms);
-    const ls_status fused =
-        apart == LS_OK ? time_side(p, f->fused, f->n_fused, fused_ms) : LS_ERR_EARLIER;
+    const ls_status apart = time_side(p, &f->apart, apart_ms);
+    const ls_status fused = apart == LS_OK ? time_side(p, &f->fused, fused_ms) : LS_ERR_EARLIER;
     *left -= ls__now_ms() - start;
     if (apart == LS_ERR_MEMORY || fused == LS_ERR_MEMORY) return NO_MEMORY;
     if (fused != LS_OK) *fused_ms = INFINITY;
@@ -140,7 +126,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",
                  taken ? fused_ms : apart_ms, taken ? apart_ms : fused_ms);
     }
-    put_selection(p, &f->fused[0].op, taken, reason, result == TIMED);
+    put_selection(p, &f->fused.list[0].op, taken, reason, result == TIMED);
     return taken;
 }
 
@@ -152,26 +138,31 @@ static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
     return NULL;
 }
 
-/* True if the op has kernels. For a selected op, opening it reports an error if not. */
+/* True if the op has kernels. If a selected op has none, opening its kernel reports the error. */
 static bool is_offered(const ls__program *p, const ls__instruction *in)
 {
-    return ls__selector_find_kernel(p->env->selector, &in->op) || cost_of(p, in) < IMPOSSIBLE;
+    char text[LS__OP_TEXT_SIZE];
+    ls__op_text(&in->op, text, sizeof text);
+    return ls__selector_find(p->env->selector, text) ||
+           ls__cheapest_ms(p->ctx, &in->op) < LS__IMPOSSIBLE_MS;
 }
 
 /* Follows an earlier selection: of an equal op of this program, of the net, or of the algorithm
  * cache. If that is "unfused", candidates are not listed, because listing is slow. */
 bool ls__select_fusion(ls__program *p, ls__fusion_sides *f)
 {
-    for (int i = 0; i < f->n_fused; i++) ls__instruction_fill(p, &f->fused[i]);
-    for (int i = 0; i < f->n_apart; i++) ls__instruction_fill(p, &f->apart[i]);
-    const ls__op *op = &f->fused[0].op;
-    const ls__fusion *known = find_fusion(p, op);
-    const ls__selection *selected = known ? NULL : ls__selector_find_fusion(p->env->selector, op);
+    for (int i = 0; i < f->fused.n; i++) ls__instruction_fill(p, &f->fused.list[i]);
+    for (int i = 0; i < f->apart.n; i++) ls__instruction_fill(p, &f->apart.list[i]);
+    const ls__op *op = &f->fused.list[0].op;
+    char text[LS__FUSION_TEXT_SIZE];
+    ls__fusion_text(op, text);
+    const ls__fusion *earlier = find_fusion(p, op);
+    const ls__selection *selected = earlier ? NULL : ls__selector_find(p->env->selector, text);
     const bool refused =
-        known ? !known->taken : selected && strcmp(selected->kernel, LS__FUSED) != 0;
-    for (int i = 0; i < f->n_fused && !refused; i++)
-        if (!is_offered(p, &f->fused[i])) return false;
-    if (known) return known->taken;
+        earlier ? !earlier->taken : selected && strcmp(selected->kernel, LS__FUSED) != 0;
+    for (int i = 0; i < f->fused.n && !refused; i++)
+        if (!is_offered(p, &f->fused.list[i])) return false;
+    if (earlier) return earlier->taken;
     ls__fusion *fusion = &p->fusions[p->n_fusions++];
     memcpy(&fusion->op, op, sizeof *op);
     fusion->taken = selected ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);

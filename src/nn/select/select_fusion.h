@@ -4,11 +4,15 @@
 
 #include "nn/plan/program.h"
 
-/* The instructions of a fusion and those that it replaces; they may be unfilled. The op of
- * fused[0], a convolution, names the fusion in selections. */
+typedef struct ls__fusion_side {
+    int n;
+    ls__instruction list[LS__MAX_FUSION_OPS]; /* may be unfilled */
+} ls__fusion_side;
+
+/* The instructions of a fusion and those that it replaces. The first fused op, a convolution, names
+ * the fusion in selections. */
 typedef struct ls__fusion_sides {
-    int n_apart, n_fused;
-    ls__instruction apart[LS__MAX_FUSION_OPS], fused[LS__MAX_FUSION_OPS];
+    ls__fusion_side apart, fused;
 } ls__fusion_sides;
 
 /* True if the fusion is used. Fills the instructions; errors stay in the context. */

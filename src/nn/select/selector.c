@@ -16,7 +16,7 @@ ls_status ls__selector_open(ls__selector *selector, ls_context *ctx)
 void ls__selector_close(ls__selector *selector)
 {
     ls__selections_close(&selector->used);
-    ls__selections_close(&selector->known);
+    ls__selections_close(&selector->cache);
     ls__selections_close(&selector->tried);
 }
 
@@ -26,27 +26,13 @@ const ls__selection *ls__selector_find(const ls__selector *s, const char *text)
 {
     const ls__selection *found = ls__selections_find(s->used, text);
     if (found) return found;
-    return ls__selections_find(s->known ? s->known : s->ctx->selections, text);
-}
-
-const ls__selection *ls__selector_find_kernel(const ls__selector *s, const ls__op *op)
-{
-    char text[LS__OP_TEXT_SIZE];
-    ls__op_text(op, text, sizeof text);
-    return ls__selector_find(s, text);
+    return ls__selections_find(s->cache ? s->cache : s->ctx->selections, text);
 }
 
 void ls__fusion_text(const ls__op *op, char *out)
 {
     const size_t length = ls__op_text(op, out, LS__OP_TEXT_SIZE);
     snprintf(out + length, LS__FUSION_TEXT_SIZE - length, " fusion");
-}
-
-const ls__selection *ls__selector_find_fusion(const ls__selector *s, const ls__op *op)
-{
-    char text[LS__FUSION_TEXT_SIZE];
-    ls__fusion_text(op, text);
-    return ls__selector_find(s, text);
 }
 
 bool ls__is_weight_gradients(const char *text)
@@ -80,10 +66,10 @@ ls_status ls__selector_note_kernel(ls__selector *s, const ls__op *op, const char
 
 static ls_status note_fusion(ls__selector *s, const ls__fusion *fusion)
 {
-    const ls__selection *selected = ls__selector_find_fusion(s, &fusion->op);
     char text[LS__FUSION_TEXT_SIZE];
     ls__selection selection = { .op = text, .reason = "heuristic", .derived = true };
     ls__fusion_text(&fusion->op, text);
+    const ls__selection *selected = ls__selector_find(s, text);
     snprintf(selection.kernel, sizeof selection.kernel, "%s",
              fusion->taken ? LS__FUSED : LS__UNFUSED);
     if (selected) {
@@ -112,20 +98,19 @@ ls_status ls__selector_note_program(ls__selector *s, const ls__program *p)
 
 ls_status ls__selector_inherit(ls__selector *s)
 {
-    const ls__selections *known = s->ctx->selections;
-    for (int i = 0; i < known->n; i++)
-        if (known->items[i]->inherited)
-            LS_TRY(ls__selections_put(s->ctx, s->used, known->items[i]));
+    const ls__selections *all = s->ctx->selections;
+    for (int i = 0; i < all->n; i++)
+        if (all->items[i]->inherited) LS_TRY(ls__selections_put(s->ctx, s->used, all->items[i]));
     return LS_OK;
 }
 
 ls_status ls__selector_freeze(ls__selector *s)
 {
     const ls__selections *all = s->ctx->selections;
-    ls__selections *known;
-    LS_TRY(ls__selections_open(s->ctx, &known));
-    s->known = known;
-    for (int i = 0; i < all->n; i++) LS_TRY(ls__selections_put(s->ctx, known, all->items[i]));
+    ls__selections *copy;
+    LS_TRY(ls__selections_open(s->ctx, &copy));
+    s->cache = copy;
+    for (int i = 0; i < all->n; i++) LS_TRY(ls__selections_put(s->ctx, copy, all->items[i]));
     return LS_OK;
 }
 
@@ -147,7 +132,7 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
     ls__selections *joined;
     for (int i = 0; i < s->used->n; i++) {
         const ls__selection *here = s->used->items[i];
-        if (ls__is_weight_gradients(here->op)) { /* it changes no bit of a result */
+        if (ls__is_weight_gradients(here->op)) { /* no result depends on it */
             LS_TRY(ls__selections_put(ctx, *table, here));
             continue;
         }
@@ -165,9 +150,9 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
         return status;
     }
     ls__selections_close(&s->used);
-    ls__selections_close(&s->known);
+    ls__selections_close(&s->cache);
     s->used = joined;
-    s->known = *table;
+    s->cache = *table;
     *table = NULL;
     return LS_OK;
 }

@@ -17,8 +17,8 @@ enum { LS__FALLBACK_SIZE = 512 };
 struct ls__selector {
     ls_context *ctx;
     ls__selections *used;  /* by programs and optimizers; these never change */
-    ls__selections *tried; /* the kernels that have run for an op, see trial.h */
-    ls__selections *known; /* for other ops: the algorithm cache as it was after the build, because
+    ls__selections *tried; /* the kernels that have run for an op */
+    ls__selections *cache; /* for other ops: the algorithm cache as it was after the build, because
                               later changes must not affect this net; or that of the resumed
                               run; NULL during the build */
     int n_fallbacks;       /* ops whose library kernels all fail when they are run */
@@ -31,12 +31,8 @@ void ls__selector_close(ls__selector *selector);
 
 /* ---- Finding ---- */
 
-/* The selection for an op's text, from `used` or else `known`; NULL if there is none. */
+/* The selection for an op's text, from `used` or else `cache`; NULL if there is none. */
 const ls__selection *ls__selector_find(const ls__selector *selector, const char *text);
-const ls__selection *ls__selector_find_kernel(const ls__selector *selector, const ls__op *op);
-/* The same for the fusion that an op names. */
-const ls__selection *ls__selector_find_fusion(const ls__selector *selector, const ls__op *op);
-
 /* True if the text of a selection begins with LS__WEIGHT_GRADIENTS. */
 bool ls__is_weight_gradients(const char *text);
 
@@ -56,17 +52,21 @@ ls_status ls__selector_note_program(ls__selector *selector, const ls__program *p
 ls_status ls__selector_inherit(ls__selector *selector);
 /* The end of the build: later changes of the algorithm cache have no effect on this net. */
 ls_status ls__selector_freeze(ls__selector *selector);
-/* Replaces `known` by the table of a resumed run, read from the file `path`, as if the net had been
+/* Replaces `cache` by the table of a resumed run, read from the file `path`, as if the net had been
  * built with it; *table becomes NULL. LS_ERR_MISMATCH, with nothing changed, if the net has already
  * used another kernel for an op. */
 ls_status ls__selector_replace(ls__selector *selector, const char *path, ls__selections **table);
 
 /* ---- Opening kernels ---- */
 
-/* The candidate that the policy prefers by cost: its index in out (room for LS__MAX_CANDIDATES), or
- * -1 if none is allowed; *n_found counts all candidates, and the allowed ones come first in out.
- * Sets no error. */
-int ls__choose_candidate(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+/* The candidates that the policy allows; out has room for LS__MAX_CANDIDATES. Returns their number;
+ * *n_found counts all candidates. Sets no error if there is none. */
+int ls__list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
+/* The index of the cheapest by the estimates; -1 if n is 0. */
+int ls__cheapest(const ls__candidate *candidates, int n);
+/* The estimated cost of the cheapest allowed candidate. */
+#define LS__IMPOSSIBLE_MS 1e30 /* there is none; sums of it are finite */
+double ls__cheapest_ms(ls_context *ctx, const ls__op *op);
 /* Opens the cheapest candidate that can be opened and run, because a library may fail to make a
  * kernel that it listed. Failed candidates are removed from the list; the error is that of the last
  * one. */
@@ -78,5 +78,7 @@ ls_status ls__selector_open_kernel(ls__selector *selector, const ls__op *op, con
                                    ls__kernel **kernel, ls__why *why);
 /* True if a failure to open a kernel concerns this kernel alone; its error is then dropped. */
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
+/* After a failed run: drops the error, but not ctx->message, unless the device is lost. */
+bool ls__forgive_failed_run(ls_context *ctx);
 
 #endif

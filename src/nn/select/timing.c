@@ -12,7 +12,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/strict_math.h"
-#include "nn/select/trial.h"
+#include "nn/select/selector.h"
 
 #include <math.h>
 
@@ -79,13 +79,13 @@ static ls_status capture(const subject *s, ls__captured **out)
 }
 
 /* Milliseconds of one run, as the mean of `runs`, which may be captured. */
-static ls_status time_group(const subject *s, ls__captured *recording, int runs, double *ms)
+static ls_status time_group(const subject *s, ls__captured *graph, int runs, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
     const double start = ls__now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
-    LS_TRY(recording ? backend->captured_launch(device, recording, &step) : queue(s, runs));
+    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : queue(s, runs));
     if (backend->timer_start) {
         LS_TRY(backend->timer_stop(device, ms));
     } else {
@@ -96,14 +96,13 @@ static ls_status time_group(const subject *s, ls__captured *recording, int runs,
     return LS_OK;
 }
 
-static ls_status time_groups(const subject *s, ls__captured *recording, double best_known,
-                             double *best)
+static ls_status time_groups(const subject *s, ls__captured *graph, double best_known, double *best)
 {
     const int runs = has_clock(s->memory->ctx) ? GROUP_RUNS : 1;
     double sum = 0, ms;
     *best = INFINITY;
     for (int group = 1; group <= MOST_GROUPS; group++) {
-        LS_TRY(time_group(s, recording, runs, &ms));
+        LS_TRY(time_group(s, graph, runs, &ms));
         if (ms < *best) *best = ms;
         sum += ms * runs;
         if (best_known >= 0 && *best > SLOWER * best_known) break;
@@ -115,15 +114,15 @@ static ls_status time_groups(const subject *s, ls__captured *recording, double b
 static ls_status time_subject(const subject *s, double best_known, double *ms)
 {
     ls__device *device = s->memory->ctx->device;
-    ls__captured *recording = NULL;
+    ls__captured *graph = NULL;
     /* Libraries initialise in the first run, which is not part of a kernel's time. On the CPU that
      * is short. */
     if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
     LS_TRY(time_group(s, NULL, 1, ms));
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
-    LS_TRY(capture(s, &recording));
-    const ls_status status = time_groups(s, recording, best_known, ms);
-    if (recording) device->backend->captured_close(device, recording);
+    LS_TRY(capture(s, &graph));
+    const ls_status status = time_groups(s, graph, best_known, ms);
+    if (graph) device->backend->captured_close(device, graph);
     return status;
 }
 

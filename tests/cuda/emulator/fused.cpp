@@ -84,7 +84,7 @@ template <typename T>
 void weights_kernel(ls__op op, const T *x, const T *a, const T *b, const T *dy, float *dw)
 {
     const shape in = shape_of(&op.operands[0]), out = shape_of(&op.operands[3]);
-    const int64_t count = ls_shape_count(&op.operands[4].shape);
+    const int64_t count = ls_shape_element_count(&op.operands[4].shape);
     for (int64_t i = 0; i < count; i++) dw[i] = 0;
     visit(&op, in, out, [&](int64_t x_at, int64_t at, int64_t y_at) {
         for (int64_t o = 0; o < out.c; o++)

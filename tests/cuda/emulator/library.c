@@ -108,7 +108,7 @@ static ls_status run_narrow(library_kernel *k, void *const *buffers, void *works
                             const ls__step *step)
 {
     const ls_dtype dtype = k->op.operands[0].dtype;
-    const int64_t count = ls_shape_count(&k->op.operands[2].shape);
+    const int64_t count = ls_shape_element_count(&k->op.operands[2].shape);
     void *rounded = (unsigned char *)workspace + narrow_offset(k), *stream = k->cuda->stream;
     LS_TRY(k->inner->run(k->inner, buffers, workspace, step));
     int status = ls__cuda_cast(dtype, rounded, LS_F32, buffers[2], count, stream);
@@ -166,7 +166,7 @@ static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
     for (int i = 0; i < op->n_operands; i++)
         if (op->operands[i].shape.n_dims == 4)
             k->kernel.workspace_bytes +=
-                (size_t)ls_shape_count(&op->operands[i].shape) * sizeof(double);
+                (size_t)ls_shape_element_count(&op->operands[i].shape) * sizeof(double);
     *out = &k->kernel;
     return LS_OK;
 }
@@ -193,7 +193,8 @@ static ls_status narrow_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
     k->narrow = true;
     k->kernel.error_bound = ls__cuda_rounding(op->operands[0].dtype);
     k->kernel.workspace_bytes =
-        narrow_offset(k) + (size_t)ls_shape_count(&op->operands[2].shape) * sizeof(uint16_t);
+        narrow_offset(k) +
+        (size_t)ls_shape_element_count(&op->operands[2].shape) * sizeof(uint16_t);
     *out = &k->kernel;
     return LS_OK;
 }

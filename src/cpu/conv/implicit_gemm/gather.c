@@ -1,6 +1,6 @@
 /* gather.c: pixels to the rows of a product, and rows back to pixels. */
-#include "cpu/simd/half.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
+#include "cpu/simd/half.h"
 
 #include <string.h>
 
@@ -24,15 +24,15 @@ static void advance(const ls__implicit_gemm_phase *phase, pixel *at)
     at->image++;
 }
 
-ls__prefetch ls__implicit_gemm_prefetch(const ls__implicit_gemm_phase *phase,
-                                        const ls__implicit_gemm_image *image, const void *x,
-                                        int64_t first, int64_t n, int64_t k0, int64_t k1,
-                                        int64_t tiles)
+ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
+                                        const ls__implicit_gemm_phase *phase, int64_t first,
+                                        int64_t n, int64_t k0, int64_t k1, int64_t tiles)
 {
+    const ls__implicit_gemm_kernel *k = call->kernel;
     enum { LINE = 64 / sizeof(float) };
-    const int64_t channels = image->channels, lines = n * ls__divide_up(k1 - k0, LINE);
-    if (image->bf16 || !phase->plain || n <= 0) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)x + first * channels + k0,
+    const int64_t channels = k->source.channels, lines = n * ls__divide_up(k1 - k0, LINE);
+    if (k->bf16 || !phase->plain || n <= 0) return (ls__prefetch){ .n_rows = 0 };
+    return (ls__prefetch){ .row = (const float *)call->x + first * channels + k0,
                            .n_rows = n,
                            .floats = k1 - k0,
                            .stride = channels,
@@ -72,11 +72,12 @@ static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t
     }
 }
 
-void ls__implicit_gemm_gather(const ls__implicit_gemm_phase *phase,
-                              const ls__implicit_gemm_image *image, const void *x, int64_t first,
-                              int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride)
+void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
+                              int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows,
+                              int64_t stride)
 {
-    const int64_t channels = image->channels, *size = image->size;
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t channels = k->source.channels, *size = k->source.size;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, rows += stride, advance(phase, &at)) {
         float *to = rows;
@@ -86,7 +87,7 @@ void ls__implicit_gemm_gather(const ls__implicit_gemm_phase *phase,
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
             const int64_t count = ls__min(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                ls__implicit_gemm_read(image->bf16, x,
+                ls__implicit_gemm_read(k->bf16, call->x,
                                        ((at.image * size[0] + h) * size[1] + w) * channels + c0,
                                        count, to);
             else
@@ -96,21 +97,23 @@ void ls__implicit_gemm_gather(const ls__implicit_gemm_phase *phase,
     }
 }
 
-void ls__implicit_gemm_scatter(const ls__implicit_gemm_phase *phase,
-                               const ls__implicit_gemm_image *image, const float *rows,
-                               int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
-                               const float *bias, void *y)
+void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
+                               const float *rows, int64_t stride, int64_t first, int64_t n,
+                               int64_t c0, int64_t c1)
 {
-    const int64_t *size = image->size, count = c1 - c0;
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const float *bias = call->bias;
+    if (bias && k->bf16) bias = call->workspace + k->w_f32 + k->filters * k->filter_floats;
+    const int64_t *size = k->result.size, count = c1 - c0;
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, advance(phase, &at)) {
         const int64_t h = phase->first[0] + at.p * phase->step[0];
         const int64_t w = phase->first[1] + at.q * phase->step[1];
-        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * image->channels + c0;
+        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * k->result.channels + c0;
         const float *from = rows ? rows + r * stride : NULL, *offset = bias ? bias + c0 : NULL;
-        if (image->bf16)
-            write_bf16(from, offset, count, (uint16_t *)y + to);
+        if (k->bf16)
+            write_bf16(from, offset, count, (uint16_t *)call->y + to);
         else
-            write_f32(from, offset, count, (float *)y + to);
+            write_f32(from, offset, count, (float *)call->y + to);
     }
 }

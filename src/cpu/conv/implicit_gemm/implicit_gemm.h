@@ -1,14 +1,15 @@
 /* implicit_gemm.h: our own convolutions as matrix products over pixels, for dense N,H,W,C
- * activations in f32 (or bf16, see below) with FMA: kernels of 1x1, strided ones, and whatever else
- * has no faster algorithm. Pixels are the rows of a product, (tap, channel) its sums:
+ * activations in f32 or bf16 with FMA: 1x1 and strided kernels, and all others without a faster
+ * algorithm. Pixels are the rows of a product; it sums over (tap, channel):
  *
  *   forward            y[pixel][o]  = sum of x[pixel + tap][i] w[o][tap][i]
  *   backward by data   dx[pixel][i] = sum of dy[pixel - tap][o] w[o][tap][i]: pixels fall into
- *                      stride x stride phases, each with the taps that reach it and no others
+ *                      stride x stride phases, each with the taps that reach it
  *   backward weights   dw[o][tap][i] = sum over pixels of dy[pixel][o] x[pixel + tap][i]
  *
- * Nothing like an unfolded image is in memory: a task gathers some pixels' rows at a time, which
- * stay in its second-level cache.
+ * No unfolded image is in memory: a task gathers the rows of some pixels at a time, which stay in
+ * its second-level cache. bf16 becomes f32 when rows are gathered, and results are rounded when
+ * they are scattered.
  *
  * phases.c       which pixels are the rows of a product
  * gather.c       copies of the pixels that a product reads, and results back
@@ -16,12 +17,9 @@
  * weights.c      those of backward weights
  * provider.c     the cost and the kernel
  *
- * Activations, weights and bias may be bf16: they become f32 where they are gathered, and results
- * are rounded where they are scattered.
- *
  * A sum runs over (tap, channel) in chains of 128, or over pixels in chains of 64, added one after
- * the other; parts of the pixels then meet in a binary tree. Its bits are those of any width of
- * vectors. */
+ * the other; partial sums over pixels are added in a binary tree. Bits are the same for all vector
+ * widths. */
 #ifndef LS_CPU_CONV_IMPLICIT_GEMM_IMPLICIT_GEMM_H
 #define LS_CPU_CONV_IMPLICIT_GEMM_IMPLICIT_GEMM_H
 
@@ -30,49 +28,82 @@
 
 enum { LS__IMPLICIT_GEMM_MAX_TAPS = 49, LS__IMPLICIT_GEMM_MAX_PHASES = 16 };
 
-/* The pixels of a phase: a grid in every image. Pixel (p, q) of it is the result's pixel (first +
- * step (p, q)), and its row is, tap by tap, the channels of the source's pixel (source_step (p, q)
- * + tap), zeros outside. */
+/* The pixels of a phase: a grid in each image. Its pixel (p, q) is the result's pixel (first + step
+ * (p, q)). Its row has, tap by tap, the channels of the source's pixel (source_step (p, q) + tap),
+ * zeros outside the image. */
 typedef struct ls__implicit_gemm_phase {
     int64_t grid[2], n_rows; /* of all images */
     int64_t first[2], step[2];
     int64_t source_step[2];
     int64_t n_taps, taps[LS__IMPLICIT_GEMM_MAX_TAPS][2];
-    int64_t weight[LS__IMPLICIT_GEMM_MAX_TAPS]; /* which tap of w it is */
+    int64_t weight[LS__IMPLICIT_GEMM_MAX_TAPS]; /* the tap's index in w */
     bool plain; /* rows are the source's pixels, one after the other */
 } ls__implicit_gemm_phase;
 
 typedef struct ls__implicit_gemm_image {
     int64_t size[2], channels;
-    bool bf16; /* else f32 */
 } ls__implicit_gemm_image;
 
-/* The phases of a forward convolution (one, and that of backward weights), or of backward by data;
- * 0 when they or the taps are too many. */
+/* The matrix product of a phase. */
+typedef struct ls__implicit_gemm_product {
+    ls__implicit_gemm_phase phase;
+    int64_t depth;  /* taps times channels of the source */
+    int64_t rows;   /* of a block */
+    int64_t packed; /* offset of the packed weights in the workspace: panels [depth][panel] */
+} ls__implicit_gemm_product;
+
+typedef struct ls__implicit_gemm_kernel {
+    ls__conv_kernel base; /* first */
+    const ls__microkernels *micro;
+    bool data;                              /* backward by data */
+    bool bf16;                              /* operands but dw */
+    ls__implicit_gemm_image source, result; /* of backward weights: x and dy */
+    int n_products;
+    ls__implicit_gemm_product products[LS__IMPLICIT_GEMM_MAX_PHASES];
+    int64_t n_slabs, slab; /* of the result's channels */
+    /* Forward, and backward by data */
+    int64_t n_panels;
+    int64_t group;                  /* blocks of a task */
+    int64_t all_taps;               /* of w */
+    bool in_place;                  /* rows of results lie in the image one after the other */
+    int64_t filters, filter_floats; /* of w, and of one of them */
+    int64_t w_f32; /* if bf16: offset in the workspace of w in f32, which the bias follows */
+    /* Backward weights */
+    int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
+    int64_t k_slab, n_k_slabs;         /* of (tap, channel) */
+    int64_t d_stride, v_stride, pitch; /* of gathered rows; of partial sums' rows */
+    bool first_in_place;               /* the first partial sum is dw itself */
+} ls__implicit_gemm_kernel;
+
+/* The phases of backward by data, or the one of forward and backward weights. Returns their number,
+ * 0 if they or the taps are too many. */
 int ls__implicit_gemm_phases(const ls__op *op,
                              ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES]);
 
-/* n values of an image, or of another operand of its type, from an offset on. */
+/* Reads n values of an operand, in bf16 or f32, from an offset on. */
 void ls__implicit_gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to);
 
-/* n rows of x from `first` on, at places k0..k1-1, prefetched in so many tiles; none where rows
- * are gathered or converted. */
-ls__prefetch ls__implicit_gemm_prefetch(const ls__implicit_gemm_phase *phase,
-                                        const ls__implicit_gemm_image *image, const void *x,
-                                        int64_t first, int64_t n, int64_t k0, int64_t k1,
-                                        int64_t tiles);
+/* The rows below are those of a phase of the call's kernel. Prefetches n rows of x from `first` on,
+ * at places k0..k1-1 of (tap, channel), during so many tiles; none if rows are gathered or
+ * converted. */
+ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
+                                        const ls__implicit_gemm_phase *phase, int64_t first,
+                                        int64_t n, int64_t k0, int64_t k1, int64_t tiles);
 
-/* Rows first..first+n-1 at places k0..k1-1 of (tap, channel), to rows `stride` apart. */
-void ls__implicit_gemm_gather(const ls__implicit_gemm_phase *phase,
-                              const ls__implicit_gemm_image *image, const void *x, int64_t first,
-                              int64_t n, int64_t k0, int64_t k1, float *rows, int64_t stride);
+/* Copies rows first..first+n-1 of x at places k0..k1-1 to rows `stride` apart. */
+void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
+                              int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows,
+                              int64_t stride);
 
-/* Results of these rows at channels c0..c1-1 into the image, with an offset per channel where
- * bias is not NULL. rows NULL: zeros. */
-void ls__implicit_gemm_scatter(const ls__implicit_gemm_phase *phase,
-                               const ls__implicit_gemm_image *image, const float *rows,
-                               int64_t stride, int64_t first, int64_t n, int64_t c0, int64_t c1,
-                               const float *bias, void *y);
+/* Writes results of these rows at channels c0..c1-1 into y and adds the bias, if there is one. rows
+ * NULL: zeros. */
+void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
+                               const float *rows, int64_t stride, int64_t first, int64_t n,
+                               int64_t c0, int64_t c1);
+
+/* Set the rest of the kernel from its phases and images. */
+void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
+void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 
 extern const ls__conv_algorithm ls__implicit_gemm_algorithm;
 extern const ls__cpu_provider ls__implicit_gemm_provider;

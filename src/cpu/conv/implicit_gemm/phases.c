@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Adds a tap where there is room; false when there is none. */
+/* False if there is no room for another tap. */
 static bool add_tap(ls__implicit_gemm_phase *phase, int64_t h, int64_t w, int64_t weight)
 {
     if (phase->n_taps == LS__IMPLICIT_GEMM_MAX_TAPS) return false;
@@ -37,7 +37,7 @@ static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y,
     return true;
 }
 
-/* Pixels (a, b) + stride (p, q) of dx. A tap reaches them where it leads to a whole place of dy. */
+/* Pixels (a, b) + stride (p, q) of dx. A tap reaches them if it leads to an integer pixel of dy. */
 static bool one_phase(const ls__op *op, const int64_t *x, const int64_t *y, int64_t a, int64_t b,
                       ls__implicit_gemm_phase *phase)
 {

@@ -1,11 +1,11 @@
-/* microkernel.c: the matrix product: so many rows times so many vectors of columns in registers.
- * Every sum runs over its index in order, so bits depend on nothing but the operands. */
+/* microkernel.c: the matrix product: blocks of some rows and some vectors of columns in registers.
+ * Each sum runs over its index in order, so bits depend on the operands alone. */
 #include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/simd/vector.h"
 
-/* Vectors of columns at a time, and rows with each: up to 12 sums for two FMA units that take 4
- * cycles, beside b's vectors and a factor, in 16 registers; and an address for each row in 15
- * others. */
+/* Vectors of columns at a time, and the rows for each number of them: up to 12 sums for two FMA
+ * units of 4 cycles latency, b's vectors and a value of a in 16 registers; an address for each row
+ * in 15 others. */
 enum {
     MAX_ROWS = 10,
     MAX_VECTORS = LS__SMALL_CHANNELS_MAX_VECTORS,
@@ -13,13 +13,13 @@ enum {
 };
 static const int max_rows[MAX_VECTORS + 1] = { 0, 10, 6, 4, 3 };
 
-/* A part of a product: some rows, and vectors of columns. */
-typedef struct part {
+/* Some rows and some vectors of columns of a product. */
+typedef struct block {
     const float *row[MAX_ROWS], *b, *start;
     float *out;
     int64_t out_row;
     int last_columns; /* of the last vector */
-} part;
+} block;
 
 LS__ALWAYS_INLINE void store(const ls__small_channels_product *p, float *out, ls__vf sum,
                              int columns)
@@ -34,7 +34,7 @@ LS__ALWAYS_INLINE void store(const ls__small_channels_product *p, float *out, ls
 }
 
 LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_product *p,
-                                const part *at)
+                                const block *at)
 {
     ls__vf sum[MAX_ROWS][MAX_VECTORS];
     LS__UNROLL
@@ -51,29 +51,29 @@ LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_
         const float *b = at->b + o * p->b_outer;
         int64_t place = o * p->a_outer;
         for (int64_t t = 0; t < p->n_inner; t++, place += a_inner, b += b_inner) {
-            /* The shorter side waits in registers, the other passes through one. */
-            ls__vf factor[MAX_VECTORS], value[MAX_VECTORS];
+            /* The shorter side stays in registers, the other is loaded one by one. */
+            ls__vf column[MAX_VECTORS], value[MAX_VECTORS];
             if (vectors <= rows) {
                 LS__UNROLL
-                for (int j = 0; j < vectors; j++) factor[j] = ls__load(b + j * VECTOR);
+                for (int j = 0; j < vectors; j++) column[j] = ls__load(b + j * VECTOR);
                 LS__UNROLL
                 for (int i = 0; i < rows; i++) {
                     value[0] = ls__broadcast_from(a[i] + place);
                     LS__UNROLL
                     for (int j = 0; j < vectors; j++)
-                        sum[i][j] = ls__fma(value[0], factor[j], sum[i][j]);
+                        sum[i][j] = ls__fma(value[0], column[j], sum[i][j]);
                 }
             } else {
                 LS__UNROLL
                 for (int i = 0; i < rows; i++) value[i] = ls__broadcast_from(a[i] + place);
                 LS__UNROLL
                 for (int j = 0; j < vectors; j++) {
-                    factor[0] = ls__load(b + j * VECTOR);
-                    /* GCC would load it anew for each row. */
-                    __asm__("" : "+x"(factor[0]));
+                    column[0] = ls__load(b + j * VECTOR);
+                    /* Else GCC loads it again for each row. */
+                    __asm__("" : "+x"(column[0]));
                     LS__UNROLL
                     for (int i = 0; i < rows; i++)
-                        sum[i][j] = ls__fma(value[i], factor[0], sum[i][j]);
+                        sum[i][j] = ls__fma(value[i], column[0], sum[i][j]);
                 }
             }
         }
@@ -88,7 +88,7 @@ LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_
 }
 
 #define MULTIPLY(rows, vectors)                                                                    \
-    static void multiply_##rows##_##vectors(const ls__small_channels_product *p, const part *at)   \
+    static void multiply_##rows##_##vectors(const ls__small_channels_product *p, const block *at)  \
     {                                                                                              \
         multiply(rows, vectors, p, at);                                                            \
     }
@@ -102,23 +102,22 @@ LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_
 /* clang-format on */
 FOR_SIZES(MULTIPLY)
 
-typedef void (*multiply_fn)(const ls__small_channels_product *p, const part *at);
-#define ENTRY(rows, vectors) [vectors][rows] = multiply_##rows##_##vectors,
-static const multiply_fn functions[MAX_VECTORS + 1][MAX_ROWS + 1] = { FOR_SIZES(ENTRY) };
+typedef void (*multiply_fn)(const ls__small_channels_product *p, const block *at);
+#define ELEMENT(rows, vectors) [vectors][rows] = multiply_##rows##_##vectors,
+static const multiply_fn functions[MAX_VECTORS + 1][MAX_ROWS + 1] = { FOR_SIZES(ELEMENT) };
 
-/* Rows next to each other at a time, or, where rows of out overlap, rows as far from each other as
- * they can be: a sum does not wait for the one just stored. */
+/* A block has neighbouring rows or, if rows of out overlap, rows as far apart as possible, so that
+ * a sum does not wait for the last store. */
 static void multiply_columns(const ls__small_channels_product *p, int64_t first, int64_t columns)
 {
     const int vectors = (int)((columns + VECTOR - 1) / VECTOR);
     const int64_t n_groups = (p->n_rows + max_rows[vectors] - 1) / max_rows[vectors];
     const int64_t least = p->n_rows / n_groups, longer = p->n_rows % n_groups;
     const int64_t step = p->out_row < p->n_columns ? n_groups : 1;
-    part at = { .b = p->b + first,
-                .start = p->start ? p->start + first : NULL,
-                .out_row = p->out_row * step };
-    /* Where rows of out follow each other, the rest of a vector lies where later rows are written.
-     */
+    block at = { .b = p->b + first,
+                 .start = p->start ? p->start + first : NULL,
+                 .out_row = p->out_row * step };
+    /* If rows of out are contiguous, the rest of a vector is overwritten by later rows. */
     const bool dense = !p->add && p->out_row == p->n_columns && columns == p->n_columns;
     const int last_columns = (int)(columns - (vectors - 1) * VECTOR);
     const float *line = p->a;
@@ -176,7 +175,7 @@ void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t column
 
 void ls__small_channels_multiply(const ls__small_channels_product *p)
 {
-    /* Up to four vectors at once, else by two, which need the fewest loads. */
+    /* Up to four vectors at once, else two at a time, which need the fewest loads. */
     const int64_t all = MAX_VECTORS * VECTOR;
     const int64_t most = p->n_columns <= all ? all : 2 * VECTOR;
     for (int64_t first = 0; first < p->n_columns; first += most) {

@@ -1,17 +1,17 @@
 /* provider.c: the provider of direct convolutions of few input channels. */
 #include "cpu/conv/roles.h"
-#include "cpu/conv/small_channels/kernel.h"
+#include "cpu/conv/small_channels/small_channels.h"
 
 enum { VECTOR = LS__SMALL_CHANNELS_VECTOR };
 enum {
     MAX_IN = 8, /* channels; with more, other algorithms are faster */
     MAX_OUT = 64,
     TILE_FLOATS = 16384, /* of a padded tile: it stays in the nearest caches */
-    MAX_PARTS = 32       /* partial sums of weights */
+    MAX_SUMS = 32        /* partial sums of weights */
 };
-static const double TASK_FLOPS = 4e6; /* some 60 microseconds */
+static const double TASK_FLOPS = 4e6; /* about 60 microseconds */
 
-/* Sets what follows from the shape; false when the op is not supported. */
+/* Sets the fields that follow from the shape. False if the op is not supported. */
 static bool describe(const ls__op *op, ls__small_channels_kernel *k)
 {
     ls__conv_roles roles;
@@ -43,15 +43,14 @@ static bool describe(const ls__op *op, ls__small_channels_kernel *k)
     k->padded_row_taps = ls__round_up_to(k->row_taps, VECTOR);
     k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
                 k->yw >= ls__small_channels_min_places(k->row_taps);
-    k->rows_per_tile = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
-    if (k->rows_per_tile < 1) k->rows_per_tile = 1;
-    k->rows_per_tile = ls__min(k->rows_per_tile, k->yh);
+    const int64_t rows = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
+    k->rows_per_tile = ls__min(ls__max(rows, 1), k->yh);
     k->tiles_per_image = ls__divide_up(k->yh, k->rows_per_tile);
     k->n_tiles = k->images * k->tiles_per_image;
     return true;
 }
 
-/* With those of vectors' unused elements. */
+/* Including those of vectors' unused elements. */
 static double flops(const ls__small_channels_kernel *k)
 {
     const double places = (double)(k->images * k->yh * k->yw * k->kernel_h);
@@ -60,35 +59,22 @@ static double flops(const ls__small_channels_kernel *k)
                                                         : (double)(k->padded_out * k->row_taps));
 }
 
-/* Gflop/s of one core of a Zen 3. */
-static const double SPEED[LS__N_OPS] = {
-    [LS__OP_CONV2D] = 85,
-    [LS__OP_CONV2D_BACKWARD_DATA] = 80,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = 85,
-};
-
 static double cost_ms(const ls__op *op)
 {
+    const double gflops = op->kind == LS__OP_CONV2D_BACKWARD_DATA ? 80 : 85; /* a core of a Zen 3 */
     ls__small_channels_kernel k = { .in = 0 };
-    return describe(op, &k) ? flops(&k) / (SPEED[op->kind] * 1e6) : -1;
+    return describe(op, &k) ? flops(&k) / (gflops * 1e6) : -1;
 }
 
 static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
 {
     (void)microkernels; /* of one width only */
-    static ls_status (*const runs[LS__N_OPS])(ls__kernel *, void *const *, void *,
-                                              const ls__step *) = {
-        [LS__OP_CONV2D] = ls__small_channels_run_forward,
-        [LS__OP_CONV2D_BACKWARD_DATA] = ls__small_channels_run_data,
-        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = ls__small_channels_run_weights,
-    };
     ls__small_channels_kernel *k = (ls__small_channels_kernel *)kernel;
     describe(op, k);
     k->n_tasks = ls__min(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min(k->n_tasks, MAX_PARTS);
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min(k->n_tasks, MAX_SUMS);
     k->n_tasks = ls__max(k->n_tasks, 1);
-    k->base.kernel.run = runs[op->kind];
-    ls__small_channels_plan_memory(k);
+    ls__small_channels_plan_tasks(k);
 }
 
 static const ls__conv_algorithm algorithm = { "direct", sizeof(ls__small_channels_kernel), cost_ms,

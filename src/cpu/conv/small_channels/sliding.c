@@ -1,7 +1,7 @@
-/* sliding.c: the forward product where places next to each other see windows that share all but one
- * value: one input channel, stride 1. Each value is read once and goes into all sums that it is
- * part of, so that the two FMA units, not the loads, set the pace. Every sum runs over its window
- * in order, as in microkernel.c: the same bits. */
+/* sliding.c: the forward product for one input channel and stride 1. Windows next to each other
+ * share all but one value. Each value is read once and added to all sums that contain it, so the
+ * speed is that of the two FMA units, not of the loads. Each sum runs over its window in order, as
+ * in microkernel.c: the same bits. */
 #include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/simd/vector.h"
 
@@ -16,19 +16,18 @@ LS__ALWAYS_INLINE void slide(int taps, int places, const ls__small_channels_wind
     for (int i = 0; i < places; i++) sum[i] = s->start ? ls__load(s->start) : ls__broadcast(0);
     const float *w = s->w;
     for (int64_t r = 0; r < s->n_rows; r++, x += s->pitch, w += taps * VECTOR) {
-        ls__vf factor[MAX_TAPS];
+        ls__vf tap[MAX_TAPS];
         LS__UNROLL
-        for (int t = 0; t < taps; t++) factor[t] = ls__load(w + t * VECTOR);
+        for (int t = 0; t < taps; t++) tap[t] = ls__load(w + t * VECTOR);
         LS__UNROLL
         for (int v = 0; v < places + taps - 1; v++) {
             const ls__vf value = ls__broadcast_from(x + v);
             LS__UNROLL
             for (int t = 0; t < taps; t++)
-                if (v >= t && v - t < places) sum[v - t] = ls__fma(value, factor[t], sum[v - t]);
+                if (v >= t && v - t < places) sum[v - t] = ls__fma(value, tap[t], sum[v - t]);
         }
     }
-    /* The rest of a vector lies where later places are written; the last places have none after
-     * them. */
+    /* The rest of a vector is overwritten by later places; the last places have none after them. */
     LS__UNROLL
     for (int i = 0; i < places; i++) {
         if (!last || (places - i) * s->out >= VECTOR)
@@ -52,7 +51,7 @@ int64_t ls__small_channels_min_places(int64_t taps)
 #undef CASE
 }
 
-/* The last places of a row are computed together with some before them, once more. */
+/* The last places of a row are computed with some before them, which are computed twice. */
 void ls__small_channels_slide(const ls__small_channels_windows *s, const float *x, float *y)
 {
 #define CASE(n, places)                                                                            \

@@ -1,18 +1,17 @@
 /* small_channels.h: our own direct convolution for few input channels (a first layer, LeNet), for
  * dense N,H,W,C activations in f32 with AVX2 and FMA. Libraries hold 8 or 16 input channels in a
- * vector, and have little to do where there are 1 or 3.
+ * vector, and leave most of it empty if there are 1 or 3.
  *
- * With N,H,W,C what a window sees of one input row, kernel width times channels, is one row_taps of
- * memory, and windows are rows of taps that begin stride times channels apart. So each row of the
- * kernel is a matrix product over rows of taps, without copies of windows:
+ * In N,H,W,C the values of one input row in a window, the row taps, are contiguous: kernel width
+ * times channels. Windows begin stride times channels apart. So each row of the kernel is a matrix
+ * product over row taps, without copies of windows:
  *
- *   forward            y[q][k]     = sum over row_taps t of x[q step + t] w[t][k]
- *   backward weights   dw[t][k]    = sum over places q of  x[q step + t] dy[q][k]
- *   backward by data   dx[q step + t] += sum over k of     dy[q][k] w[k][t]
+ *   forward            y[q][k]     = sum over row taps t of x[q step + t] w[t][k]
+ *   backward weights   dw[t][k]    = sum over places q of   x[q step + t] dy[q][k]
+ *   backward by data   dx[q step + t] += sum over k of      dy[q][k] w[k][t]
  *
  * microkernel.c  the matrix product on registers
- * sliding.c      the forward one for a single channel
- * tiles.c        tiles of images with their padding
+ * sliding.c      the forward product for a single channel
  * tasks.c        tasks, cut by shape alone
  * provider.c     the cost and the kernel */
 #ifndef LS_CPU_CONV_SMALL_CHANNELS_SMALL_CHANNELS_H
@@ -23,10 +22,10 @@
 enum { LS__SMALL_CHANNELS_VECTOR = 8, LS__SMALL_CHANNELS_MAX_VECTORS = 4 };
 
 /* out[i][j] = start[j] + sum over o, t of a[i][o][t] b[o][t][j], o outside of t, both in order; or,
- * with `add`, out[i][j] += that sum. i counts n_rows, j n_columns. Rows of a lie a_row apart, and
- * lines of `line` rows a_line. b and start are read up to whole vectors. With `add` and a single
- * line rows of out may overlap: they are added one after the other, in a fixed order. Strides are
- * in floats. */
+ * with `add`, out[i][j] += that sum; i < n_rows, j < n_columns. Rows of a are a_row apart, and
+ * lines of `line` rows a_line. b and start are read in whole vectors. With `add` and a single line,
+ * rows of out may overlap: they are added one after the other, in a fixed order. Strides are in
+ * floats. */
 typedef struct ls__small_channels_product {
     const float *a, *b, *start; /* start: NULL for zeros */
     float *out;
@@ -45,16 +44,32 @@ void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t column
                                  float *sum);
 
 /* Windows of one channel that begin side by side: y[q][k] = start[k] + sum over r, t of
- * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps; k < out, at most VECTOR and at least half of
- * it: what a vector has more is no more than the next place. w and start hold whole vectors. There
- * must be ls__small_channels_min_places(taps) places, of which INT64_MAX says that there is no such
- * kernel. */
+ * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps, k < out; out is at most VECTOR and at least
+ * half of it, so that a vector ends before the place after next. w and start hold whole vectors.
+ * There must be at least ls__small_channels_min_places(taps) places; INT64_MAX: no such kernel. */
 typedef struct ls__small_channels_windows {
     const float *w, *start; /* start: NULL for zeros */
     int64_t n_rows, taps, n_places, pitch, out;
 } ls__small_channels_windows;
 int64_t ls__small_channels_min_places(int64_t taps);
 void ls__small_channels_slide(const ls__small_channels_windows *windows, const float *x, float *y);
+
+typedef struct ls__small_channels_kernel {
+    ls__conv_kernel base;                    /* first */
+    int64_t images, xh, xw, in, yh, yw, out; /* x [images,xh,xw,in], y [images,yh,yw,out] */
+    int64_t kernel_h, row_taps;              /* row_taps: kernel width times in */
+    int64_t stride_h, stride_w, padding[2];
+    bool padded;           /* else x is read in place */
+    bool slides;           /* forward: by sliding.c */
+    int64_t columns;       /* of a padded row, in places */
+    int64_t pitch;         /* of a row that is read, in floats */
+    int64_t rows_per_tile; /* of y */
+    int64_t tiles_per_image, n_tiles, n_tasks;
+    int64_t padded_out, padded_row_taps; /* whole vectors */
+} ls__small_channels_kernel;
+
+/* Sets the passes, workspace_bytes and scratch_bytes from all else. */
+void ls__small_channels_plan_tasks(ls__small_channels_kernel *k);
 
 extern const ls__cpu_provider ls__small_channels_provider;
 

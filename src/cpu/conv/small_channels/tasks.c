@@ -1,13 +1,77 @@
-/* tasks.c: a convolution of few channels as tasks, each of some tiles: forward, backward by data,
- * backward weights. */
-#include "cpu/conv/small_channels/kernel.h"
+/* tasks.c: a convolution of few channels as tasks: forward, backward by data, backward weights.
+ * Images are cut into tiles of output rows, each with the padded input rows that it reads. A task
+ * has some tiles. */
+#include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/tree.h"
 
 #include <string.h>
 
-/* w [out][tap] as [tap][padded_out], taps of all kernel rows in order; behind them the bias. */
-static void pack_forward(const ls__small_channels_kernel *k, const ls__conv_call *call)
+typedef struct tile {
+    int64_t image, first, rows; /* of y */
+} tile;
+
+static tile tile_at(const ls__small_channels_kernel *k, int64_t i)
 {
+    const int64_t first = i % k->tiles_per_image * k->rows_per_tile;
+    return (tile){ i / k->tiles_per_image, first, ls__min(k->rows_per_tile, k->yh - first) };
+}
+
+static int64_t first_tile(const ls__small_channels_kernel *k, int64_t task)
+{
+    return task * k->n_tiles / k->n_tasks;
+}
+
+/* The number of input rows that so many rows of y read. */
+static int64_t input_rows(const ls__small_channels_kernel *k, int64_t rows)
+{
+    return (rows - 1) * k->stride_h + k->kernel_h;
+}
+
+static int64_t max_tile_floats(const ls__small_channels_kernel *k)
+{
+    return input_rows(k, k->rows_per_tile) * k->pitch;
+}
+
+/* Of a task's partial sums, [taps and bias][padded_out]. */
+static int64_t sum_floats(const ls__small_channels_kernel *k)
+{
+    return (k->kernel_h * k->row_taps + 1) * k->padded_out;
+}
+
+/* Floats of a padded row that are inside the image; they follow the left padding. */
+static int64_t inside_floats(const ls__small_channels_kernel *k)
+{
+    return ls__max(ls__min(k->xw, k->columns - k->padding[1]), 0) * k->in;
+}
+
+/* The input rows that a tile reads; zeros around the image. */
+static const float *read_tile(const ls__small_channels_kernel *k, const float *x, const tile *p,
+                              float *scratch)
+{
+    const int64_t top = p->first * k->stride_h - k->padding[0];
+    const float *image = x + p->image * k->xh * k->xw * k->in;
+    if (!k->padded) return image + top * k->pitch;
+    const int64_t begin = k->padding[1] * k->in, length = inside_floats(k);
+    for (int64_t r = 0; r < input_rows(k, p->rows); r++) {
+        float *row = scratch + r * k->pitch;
+        const int64_t h = top + r;
+        if (h < 0 || h >= k->xh || length == 0) {
+            memset(row, 0, (size_t)k->pitch * sizeof *row);
+            continue;
+        }
+        memset(row, 0, (size_t)begin * sizeof *row);
+        memcpy(row + begin, image + h * k->xw * k->in, (size_t)length * sizeof *row);
+        memset(row + begin + length, 0, (size_t)(k->pitch - begin - length) * sizeof *row);
+    }
+    return scratch;
+}
+
+/* w [out][tap] as [tap][padded_out], taps of all kernel rows in order, then the bias. */
+static void pack_forward(const ls__conv_call *call, int64_t task, float *scratch)
+{
+    (void)task;
+    (void)scratch;
+    const ls__small_channels_kernel *k = call->kernel;
     const int64_t taps = k->kernel_h * k->row_taps;
     const float *w = call->w;
     memset(call->workspace, 0, (size_t)((taps + 1) * k->padded_out) * sizeof(float));
@@ -17,9 +81,8 @@ static void pack_forward(const ls__small_channels_kernel *k, const ls__conv_call
         memcpy(call->workspace + taps * k->padded_out, call->bias, (size_t)k->out * sizeof(float));
 }
 
-static void forward_task(void *arg, int64_t task, int thread)
+static void forward_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
-    const ls__conv_call *call = arg;
     const ls__small_channels_kernel *k = call->kernel;
     const float *packed = call->workspace;
     const float *start = call->bias ? packed + k->kernel_h * k->row_taps * k->padded_out : NULL;
@@ -30,11 +93,9 @@ static void forward_task(void *arg, int64_t task, int thread)
                                                  .n_places = k->yw,
                                                  .pitch = k->pitch,
                                                  .out = k->out };
-    for (int64_t i = ls__small_channels_first_tile(k, task);
-         i < ls__small_channels_first_tile(k, task + 1); i++) {
-        const ls__small_channels_tile p = ls__small_channels_tile_at(k, i);
-        const float *x =
-            ls__small_channels_read_tile(k, call->x, &p, ls__conv_scratch(&k->base, thread));
+    for (int64_t i = first_tile(k, task); i < first_tile(k, task + 1); i++) {
+        const tile p = tile_at(k, i);
+        const float *x = read_tile(k, call->x, &p, scratch);
         float *y = (float *)call->y + (p.image * k->yh + p.first) * k->yw * k->out;
         if (k->slides) {
             for (int64_t r = 0; r < p.rows; r++)
@@ -62,20 +123,12 @@ static void forward_task(void *arg, int64_t task, int thread)
     }
 }
 
-ls_status ls__small_channels_run_forward(ls__kernel *kernel, void *const *buffers, void *workspace,
-                                         const ls__step *step)
-{
-    (void)step;
-    const ls__small_channels_kernel *k = (const ls__small_channels_kernel *)kernel;
-    ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
-    pack_forward(k, &call);
-    ls__threads_run(k->base.cpu->threads, k->n_tasks, forward_task, &call);
-    return LS_OK;
-}
-
 /* w [out][row][row_taps] as [row][out][padded_row_taps] */
-static void pack_data(const ls__small_channels_kernel *k, const ls__conv_call *call)
+static void pack_data(const ls__conv_call *call, int64_t task, float *scratch)
 {
+    (void)task;
+    (void)scratch;
+    const ls__small_channels_kernel *k = call->kernel;
     memset(call->workspace, 0, (size_t)(k->kernel_h * k->out * k->padded_row_taps) * sizeof(float));
     for (int64_t o = 0; o < k->out; o++)
         for (int64_t r = 0; r < k->kernel_h; r++)
@@ -84,13 +137,12 @@ static void pack_data(const ls__small_channels_kernel *k, const ls__conv_call *c
                    (size_t)k->row_taps * sizeof(float));
 }
 
-/* One row of a padded image: the kernel rows through which rows of dy see it, in order. */
+/* One row of a padded image: the sum over the kernel rows that connect it to dy, in order. */
 static void data_row(const ls__conv_call *call, const float *dy, int64_t row, float *padded)
 {
     const ls__small_channels_kernel *k = call->kernel;
     const int64_t last = ls__min(row / k->stride_h, k->yh - 1); /* of dy */
-    const int64_t first_seen = row - k->kernel_h + 1;
-    const int64_t first = first_seen > 0 ? ls__divide_up(first_seen, k->stride_h) : 0;
+    const int64_t first = ls__divide_up(ls__max(row - k->kernel_h + 1, 0), k->stride_h);
     const int64_t row_weights = k->out * k->padded_row_taps, row_floats = k->yw * k->out;
     memset(padded, 0, (size_t)(k->pitch + LS__SMALL_CHANNELS_VECTOR) * sizeof *padded);
     ls__small_channels_multiply(&(ls__small_channels_product){
@@ -111,61 +163,41 @@ static void data_row(const ls__conv_call *call, const float *dy, int64_t row, fl
         .add = true });
 }
 
-/* A task's tiles are whole images. Rows and columns that no window reaches get zeros. */
-static void data_task(void *arg, int64_t task, int thread)
+/* A task's tiles are whole images. Rows and columns outside all windows become zeros. */
+static void data_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
-    const ls__conv_call *call = arg;
     const ls__small_channels_kernel *k = call->kernel;
-    float *padded = ls__conv_scratch(&k->base, thread);
-    int64_t length;
-    const int64_t begin = ls__small_channels_inside(k, &length) * k->in,
-                  rows = ls__small_channels_input_rows(k, k->yh);
-    const int64_t width = k->xw * k->in, n = length > 0 ? length * k->in : 0;
-    for (int64_t image = ls__small_channels_first_tile(k, task);
-         image < ls__small_channels_first_tile(k, task + 1); image++)
+    const int64_t rows = input_rows(k, k->yh), width = k->xw * k->in, n = inside_floats(k);
+    for (int64_t image = first_tile(k, task); image < first_tile(k, task + 1); image++)
         for (int64_t h = 0; h < k->xh; h++) {
             float *dx = (float *)call->y + (image * k->xh + h) * width;
             const int64_t row = h + k->padding[0];
-            int64_t seen = 0;
+            int64_t covered = 0;
             if (row < rows && n > 0) {
                 data_row(call, (const float *)call->x + image * k->yh * k->yw * k->out, row,
-                         padded);
-                memcpy(dx, padded + begin, (size_t)n * sizeof *dx);
-                seen = n;
+                         scratch);
+                memcpy(dx, scratch + k->padding[1] * k->in, (size_t)n * sizeof *dx);
+                covered = n;
             }
-            memset(dx + seen, 0, (size_t)(width - seen) * sizeof *dx);
+            memset(dx + covered, 0, (size_t)(width - covered) * sizeof *dx);
         }
 }
 
-ls_status ls__small_channels_run_data(ls__kernel *kernel, void *const *buffers, void *workspace,
-                                      const ls__step *step)
+static void weights_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
-    (void)step;
-    const ls__small_channels_kernel *k = (const ls__small_channels_kernel *)kernel;
-    ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
-    pack_data(k, &call);
-    ls__threads_run(k->base.cpu->threads, k->n_tasks, data_task, &call);
-    return LS_OK;
-}
-
-static void weights_task(void *arg, int64_t task, int thread)
-{
-    const ls__conv_call *call = arg;
     const ls__small_channels_kernel *k = call->kernel;
-    float *scratch = ls__conv_scratch(&k->base, thread);
-    float *sums = call->workspace + task * ls__small_channels_part_floats(k);
-    memset(sums, 0, (size_t)ls__small_channels_part_floats(k) * sizeof *sums);
-    for (int64_t i = ls__small_channels_first_tile(k, task);
-         i < ls__small_channels_first_tile(k, task + 1); i++) {
-        const ls__small_channels_tile p = ls__small_channels_tile_at(k, i);
-        const float *x = ls__small_channels_read_tile(k, call->x, &p, scratch);
+    float *sums = call->workspace + task * sum_floats(k);
+    memset(sums, 0, (size_t)sum_floats(k) * sizeof *sums);
+    for (int64_t i = first_tile(k, task); i < first_tile(k, task + 1); i++) {
+        const tile p = tile_at(k, i);
+        const float *x = read_tile(k, call->x, &p, scratch);
         const float *dy = (const float *)call->w + (p.image * k->yh + p.first) * k->yw * k->out;
-        /* The rest of a place's last vector belongs to the next places; after the last place there
-         * is nothing to read. */
+        /* A place's last vector extends into the next places; after the last place there may be
+         * nothing to read. */
         const int64_t rows_behind = (k->images - p.image) * k->yh - p.first - p.rows;
         int64_t apart = k->out;
         if (k->padded_out - k->out > rows_behind * k->yw * k->out) {
-            float *padded = scratch + (k->padded ? ls__small_channels_tile_floats(k) : 0);
+            float *padded = scratch + (k->padded ? max_tile_floats(k) : 0);
             ls__small_channels_pad_columns(dy, p.rows * k->yw, k->out, k->padded_out, padded);
             dy = padded;
             apart = k->padded_out;
@@ -193,29 +225,45 @@ static void weights_task(void *arg, int64_t task, int thread)
     }
 }
 
-/* Adds the parts of one kernel row in a binary tree; behind the last row stands db. */
-static void reduce_row(const ls__conv_call *call, int64_t row)
+/* Adds the tasks' sums in a binary tree and writes dw, kernel row by row, then db. */
+static void reduce_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
+    (void)task;
+    (void)scratch;
     const ls__small_channels_kernel *k = call->kernel;
-    const bool is_bias = row == k->kernel_h;
-    const int64_t taps = is_bias ? 1 : k->row_taps, n = taps * k->padded_out;
-    float *first = call->workspace + row * k->row_taps * k->padded_out;
-    const int64_t part_floats = ls__small_channels_part_floats(k);
-    ls__tree_sum(first, first + part_floats, part_floats, k->n_tasks, n);
-    float *to = is_bias ? call->bias : (float *)call->y + row * k->row_taps;
-    const int64_t apart = is_bias ? 1 : k->kernel_h * k->row_taps;
-    for (int64_t o = 0; o < k->out; o++)
-        for (int64_t t = 0; t < taps; t++) to[o * apart + t] = first[t * k->padded_out + o];
+    const int64_t floats = sum_floats(k);
+    for (int64_t row = 0; row < k->kernel_h + (call->bias != NULL); row++) {
+        const bool is_bias = row == k->kernel_h;
+        const int64_t taps = is_bias ? 1 : k->row_taps;
+        float *first = call->workspace + row * k->row_taps * k->padded_out;
+        ls__tree_sum(first, first + floats, floats, k->n_tasks, taps * k->padded_out);
+        float *to = is_bias ? call->bias : (float *)call->y + row * k->row_taps;
+        const int64_t apart = is_bias ? 1 : k->kernel_h * k->row_taps;
+        for (int64_t o = 0; o < k->out; o++)
+            for (int64_t t = 0; t < taps; t++) to[o * apart + t] = first[t * k->padded_out + o];
+    }
 }
 
-ls_status ls__small_channels_run_weights(ls__kernel *kernel, void *const *buffers, void *workspace,
-                                         const ls__step *step)
+void ls__small_channels_plan_tasks(ls__small_channels_kernel *k)
 {
-    (void)step;
-    const ls__small_channels_kernel *k = (const ls__small_channels_kernel *)kernel;
-    ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
-    ls__threads_run(k->base.cpu->threads, k->n_tasks, weights_task, &call);
-    const int64_t n_rows = k->kernel_h + (call.bias != NULL);
-    for (int64_t row = 0; row < n_rows; row++) reduce_row(&call, row);
-    return LS_OK;
+    static const ls__conv_task tasks[LS__N_OPS][2] = {
+        [LS__OP_CONV2D] = { pack_forward, forward_task },
+        [LS__OP_CONV2D_BACKWARD_DATA] = { pack_data, data_task },
+        [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { weights_task, reduce_task },
+    };
+    const bool weights = k->base.kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
+    for (int i = 0; i < 2; i++)
+        k->base.passes[i] =
+            (ls__conv_pass){ tasks[k->base.kind][i], (i == 0) == weights ? k->n_tasks : 1 };
+    int64_t workspace = sum_floats(k);
+    int64_t scratch = k->padded ? max_tile_floats(k) + LS__SMALL_CHANNELS_VECTOR : 0;
+    if (k->base.kind == LS__OP_CONV2D_BACKWARD_DATA) {
+        workspace = k->kernel_h * k->out * k->padded_row_taps;
+        scratch = k->pitch + LS__SMALL_CHANNELS_VECTOR;
+    } else if (weights) {
+        workspace *= k->n_tasks;
+        scratch += k->rows_per_tile * k->yw * k->padded_out;
+    }
+    k->base.kernel.workspace_bytes = (size_t)workspace * sizeof(float);
+    k->base.scratch_bytes = (size_t)scratch * sizeof(float);
 }

@@ -20,26 +20,26 @@ static void find_geometry(const ls__op *op, ls__winograd_geometry *g)
 {
     ls__conv_roles roles;
     ls__conv_roles_of(op->kind, &roles);
-    const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const bool back = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
-    const ls__operand *in = back ? y : x, *out = back ? x : y;
-    *g = (ls__winograd_geometry){ .n = in->shape.dims[0],
-                                  .in_h = in->shape.dims[1],
-                                  .in_w = in->shape.dims[2],
-                                  .in_channels = in->shape.dims[3],
-                                  .out_h = out->shape.dims[1],
-                                  .out_w = out->shape.dims[2],
-                                  .out_channels = out->shape.dims[3],
-                                  .pad_h = back ? 2 - op->u.conv.padding[0] : op->u.conv.padding[0],
-                                  .pad_w =
-                                      back ? 2 - op->u.conv.padding[1] : op->u.conv.padding[1] };
+    const int64_t *in = op->operands[0].shape.dims;
+    const int64_t *out = op->operands[back ? roles.x : roles.y].shape.dims;
+    const int64_t *padding = op->u.conv.padding;
+    *g = (ls__winograd_geometry){ .n = in[0],
+                                  .in_h = in[1],
+                                  .in_w = in[2],
+                                  .in_channels = in[3],
+                                  .out_h = out[1],
+                                  .out_w = out[2],
+                                  .out_channels = out[3],
+                                  .pad_h = back ? 2 - padding[0] : padding[0],
+                                  .pad_w = back ? 2 - padding[1] : padding[1] };
     g->tiles_h = ls__divide_up(g->out_h, LS__WINOGRAD_OUT);
     g->tiles_w = ls__divide_up(g->out_w, LS__WINOGRAD_OUT);
     g->n_tiles = g->n * g->tiles_h * g->tiles_w;
 }
 
-/* Products at 75 Gflop/s, measured on Zen 3 with the edges of tiles counted, and the transforms as
- * passes over 2.25 times the data. */
+/* Products at 75 Gflop/s, measured on a Zen 3 with the edges of tiles counted, and the transforms
+ * as passes over 2.25 times the data. */
 static double cost_ms(const ls__op *op)
 {
     if (!is_supported(op)) return -1;

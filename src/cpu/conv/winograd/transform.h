@@ -1,5 +1,4 @@
-/* transform.h: the linear maps of F(4x4, 3x3), a vector of channels at a time, first along one
- * axis, then along the other.
+/* transform.h: the linear maps of F(4x4, 3x3) for a vector of channels, along one axis.
  *
  *        4  0 -5  0  1  0          1/4    0    0            1  1  1  1  1  0
  *        0 -4 -4  1  1  0         -1/6  -1/6 -1/6     A' =  0  1 -1  2 -2  0
@@ -22,13 +21,13 @@ enum {
     PANEL = LS__PANEL_VECTORS * LS__WIDTH
 };
 
-/* How many elements of a vector there are where `left` channels are left. */
+/* The number of a vector's elements if `left` channels are left. */
 static inline int elements_of(int64_t left)
 {
     return (int)ls__min(left, LS__WIDTH);
 }
 
-/* out = B' d for one column; `step` apart. */
+/* out = B' d for one column, whose elements are d_step apart. */
 LS__ALWAYS_INLINE void map_b(const ls__vf *d, int d_step, ls__vf *out, int out_step)
 {
     const ls__vf d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step],

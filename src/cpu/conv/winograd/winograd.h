@@ -3,27 +3,25 @@
  * 3x3 kernels of stride 1, in f32 with FMA. A tile of 4x4 results needs 6x6 = 36 products a channel
  * pair instead of 144.
  *
- * With d a 6x6 tile of the input, g the 3x3 weights, and 36 positions xi in the transformed
- * domain, at each of which the products are one matrix product:
+ * With d a 6x6 tile of the input, g the 3x3 weights, and 36 positions xi in the transformed domain,
+ * at each of which the products are one matrix product:
  *
  *   forward            y  = A' [ (G g G') * (B' d B) ] A, summed over input channels
  *   backward by data   the same over dy, with weights rotated by 180 degrees, channels exchanged
  *   backward weights   dg = G' [ (B' d B) * (A dy A') ] G, summed over tiles
  *
- * transforms.c  the transforms of one vector width and one type in memory: transform.h (the linear
- *               maps), images.h and weights.h (to and from the transformed domain)
- * fused.c       products of a block of tiles stay in a core's cache; tasks are cut by shape alone
+ * transforms.c  the transforms of one vector width and one type in memory
+ * transform.h   their linear maps
+ * fused.c       products of a block of tiles stay in a core's cache
  * nonfused.c    transformed images go through memory: for many channels and few tiles
- * provider.c    geometry, cost, and which of the two a shape runs by
+ * provider.c    geometry, cost, and which of the two a shape uses
  *
- * Every result is summed in one order, over channels in chains or over tiles, so its bits
- * are the same for every vector width. Against direct convolution in f32 the relative L2 error is
- * at most 5e-6.
+ * Each result is summed in one order, over channels in chains or over tiles, so bits are the same
+ * for every vector width. Against direct convolution in f32 the relative L2 error is at most 5e-6.
  *
- * Activations, weights and bias may be bf16: what is read becomes f32, all in between is f32, and
- * what is written is rounded once, so results are those of the f32 kernel on the same values,
- * rounded. Products of bf16 factors would need F(2x2), 2.25 times as many: F(4x4)'s transforms make
- * numbers that 8 bits do not hold. */
+ * Activations, weights and bias may be bf16: they are read as f32 and results are rounded once, so
+ * they are the rounded results of the f32 kernel. Products of bf16 values would need F(2x2),
+ * with 1.78 times as many, because transformed values of F(4x4) need more than 8 bits. */
 #ifndef LS_CPU_CONV_WINOGRAD_WINOGRAD_H
 #define LS_CPU_CONV_WINOGRAD_WINOGRAD_H
 
@@ -44,9 +42,8 @@ typedef struct ls__winograd_geometry {
     int64_t tiles_h, tiles_w, n_tiles;
 } ls__winograd_geometry;
 
-/* Transforms of one vector width and one type of x, w, bias, y and dy, f32 or bf16. A count of
- * channels is rounded up to whole vectors; what is computed for the added channels is never read.
- */
+/* Transforms of one vector width and one type of x, w, bias, y and dy, f32 or bf16. Channels are
+ * rounded up to whole vectors; results of the added channels are never read. */
 typedef struct ls__winograd_transforms {
     const ls__microkernels *micro; /* the products, of the same width */
 
@@ -54,12 +51,12 @@ typedef struct ls__winograd_transforms {
      * of the vector width), to v[xi * xi_stride + tile * tile_stride + (c - c0)]. */
     void (*input)(const ls__winograd_geometry *g, const void *x, int64_t first, int64_t count,
                   int64_t c0, int64_t c1, float *v, int64_t xi_stride, int64_t tile_stride);
-    /* Results A' m A of the tiles into y at output channels k0..k1-1, laid out alike; bias (may be
-     * NULL) is added. */
+    /* Results A' m A of the tiles, with m in the same layout, into y at output channels k0..k1-1,
+     * plus bias (may be NULL). */
     void (*output)(const ls__winograd_geometry *g, const float *m, int64_t xi_stride,
                    int64_t tile_stride, int64_t first, int64_t count, int64_t k0, int64_t k1,
                    const void *bias, void *y);
-    /* Transformed gradients A dy A' of tiles and output channels, laid out alike. */
+    /* Transformed gradients A dy A' of tiles and output channels, in the same layout. */
     void (*gradient)(const ls__winograd_geometry *g, const void *dy, int64_t first, int64_t count,
                      int64_t k0, int64_t k1, float *d, int64_t xi_stride, int64_t tile_stride);
 
@@ -84,10 +81,11 @@ typedef struct ls__winograd_kernel {
     int64_t element_bytes; /* of activations */
     int64_t v_stride;      /* floats from tile to tile of transformed inputs */
     /* fused.c, forward and backward by data */
-    int64_t n_panels, block_tiles, n_blocks, group; /* blocks of a task */
-    int64_t width; /* output channels that are multiplied at once */
+    int64_t n_panels, block_tiles, group; /* group: blocks of a task */
+    int64_t width;                        /* output channels that are multiplied at once */
     /* fused.c, backward weights */
-    int64_t d_stride, parts, part_tiles, k_parts, k_per_part;
+    int64_t d_stride, n_sums, sum_tiles; /* partial sums, and the tiles of each */
+    int64_t n_slabs, slab;               /* of output channels */
     /* nonfused.c */
     int64_t n_tile_blocks;      /* for transforms */
     int64_t c_blocks, k_blocks; /* of input and of output channels */
@@ -102,7 +100,7 @@ static inline int64_t ls__winograd_stride(const ls__winograd_kernel *k, int64_t 
     return ls__row_stride(ls__round_up_to(channels, k->micro->width));
 }
 
-/* Set the rest of the kernel: run, workspace_bytes, scratch_bytes. */
+/* Set the rest of the kernel. */
 void ls__winograd_plan_fused(ls__winograd_kernel *k);
 void ls__winograd_plan_nonfused(ls__winograd_kernel *k);
 

@@ -1,0 +1,60 @@
+/* export.c: 'lockstep export': a checkpoint's weights for other programs. */
+#include "cli.h"
+#include <sys/stat.h>
+
+typedef struct export_values {
+    const char *checkpoint, *out;
+    int format;
+} export_values;
+
+#define AT(member) offsetof(export_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
+      .note = "required" },
+    { OPTION_CHOICE, 0, "format", AT(format),
+      "torch = safetensors with torchvision's names and layouts", "torch", .fallback = "torch" },
+    { OPTION_TEXT, 0, "out", AT(out), "file to write", "FILE", .note = "required" },
+    { .kind = OPTION_END },
+};
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat s, t;
+    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
+static int run(int argc, char **argv)
+{
+    export_values v = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_export, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (!v.checkpoint || !v.out)
+        return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
+    if (is_same_file(v.checkpoint, v.out))
+        return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
+                         v.out);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
+    int64_t n = 0;
+    if (status == LS_OK) status = ls_checkpoint_export(ctx, v.checkpoint, v.out, &n);
+    if (status == LS_OK) print_text(stdout, "%s: %lld tensors\n", v.out, (long long)n);
+    const bool reported = ctx && ls_context_status(ctx) != LS_OK;
+    const int answer =
+        status == LS_OK ? EXIT_DONE : print_error(reported ? ctx : NULL, EXIT_RUNTIME);
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_command command_export = {
+    .name = "export",
+    .summary = "write a checkpoint's weights for PyTorch",
+    .arguments = "",
+    .details =
+        "In Python: model.load_state_dict(safetensors.torch.load_file(FILE)) with torchvision's "
+        "model of the same name and number of classes: those of docs/training.md that have 1000 "
+        "classes, with three channels and, for ResNets, a large stem.",
+    .options = options,
+    .run = run,
+};

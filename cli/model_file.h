@@ -1,0 +1,64 @@
+/* model_file.h: the file of 'lockstep eval' and 'predict': a checkpoint, which stores its model, or
+ * weights of another program with --model. */
+#ifndef LS_CLI_MODEL_FILE_H
+#define LS_CLI_MODEL_FILE_H
+
+#include "cli.h"
+
+typedef struct model_file {
+    const char *path, *model; /* model: NULL = stored in the file */
+    int64_t image_size;       /* 0 = the model's */
+    int stem;                 /* ls_stem */
+    bool parameter_free_shortcuts, grey;
+} model_file;
+
+/* Rows of an option table; `values` is the command's struct, with a model_file `file`. */
+#define MODEL_FILE_OPTIONS(values)                                                                 \
+    { OPTION_TEXT,                                                                                 \
+      0,                                                                                           \
+      "checkpoint",                                                                                \
+      offsetof(values, file.path),                                                                 \
+      "checkpoint: best.safetensors of a run; with --model a safetensors file or a PyTorch file "  \
+      "(.pt, .pth) with torchvision's or timm's names",                                            \
+      "FILE",                                                                                      \
+      .note = "required" },                                                                        \
+        { OPTION_TEXT,                                                                             \
+          0,                                                                                       \
+          "model",                                                                                 \
+          offsetof(values, file.model),                                                            \
+          "model of a file that does not store it: " MODEL_NAMES,                                  \
+          "NAME",                                                                                  \
+          .note = "stored in checkpoints" },                                                       \
+        { OPTION_INTEGER,                                                                          \
+          0,                                                                                       \
+          "image-size",                                                                            \
+          offsetof(values, file.image_size),                                                       \
+          "with --model: side of the model's square input in pixels",                              \
+          "S",                                                                                     \
+          8,                                                                                       \
+          MAX_IMAGE_SIZE,                                                                          \
+          .note = "28, 32 or 224, depending on the model" },                                       \
+        { OPTION_CHOICE,                                                                           \
+          0,                                                                                       \
+          "stem",                                                                                  \
+          offsetof(values, file.stem),                                                             \
+          "with --model: " STEM_HELP,                                                              \
+          "auto|small|large",                                                                      \
+          .fallback = "auto" },                                                                    \
+        { OPTION_SWITCH, 0, "parameter-free-shortcuts",                                            \
+          offsetof(values, file.parameter_free_shortcuts), "with --model: " SHORTCUTS_HELP },      \
+    {                                                                                              \
+        OPTION_SWITCH, 0, "grey", offsetof(values, file.grey),                                     \
+            "with --model: the model has one input channel; images are converted to grey"          \
+    }
+
+/* Prints the error of an option that has no effect without --model; `more`: a further such option,
+ * or NULL. */
+bool model_file_check(const cli_parsed *parsed, const model_file *file, const char *more);
+
+/* Opens the model; with --model its classes have these names. On failure, also where ctx has an
+ * error, prints the reason and returns NULL. */
+const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, int n_classes,
+                                      const char *const *classes);
+
+#endif

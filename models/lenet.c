@@ -1,0 +1,26 @@
+/* lenet.c: LeNet-5 (LeCun et al. 1998, "Gradient-based learning applied to document recognition",
+ * figure 2) with ReLU, max pooling and softmax in place of the paper's tanh, trained pooling and
+ * radial basis functions.
+ *
+ * conv 5x5, 6 -> pool -> conv 5x5, 16 -> pool -> linear 120 -> linear 84 -> linear. The first
+ * convolution pads images by 2, so that those of 28x28 give the paper's feature maps. */
+#include <lockstep/models.h>
+
+static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int padding)
+{
+    x = ls_conv2d(g, name, x, channels,
+                  &(ls_conv2d_config){ .kernel = 5, .padding = padding, .bias = true });
+    return ls_max_pool(g, ls_relu(g, x), &(ls_pool_config){ .kernel = 2 });
+}
+
+ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
+{
+    const ls_model_options *options = user_options;
+    const int64_t n_classes = options && options->n_classes ? options->n_classes : 10;
+    x = conv(g, "conv1", x, 6, 2);
+    x = conv(g, "conv2", x, 16, 0);
+    x = ls_flatten(g, x);
+    x = ls_relu(g, ls_linear(g, "fc1", x, 120, NULL));
+    x = ls_relu(g, ls_linear(g, "fc2", x, 84, NULL));
+    return ls_linear(g, "fc3", x, n_classes, NULL);
+}

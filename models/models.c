@@ -1,0 +1,35 @@
+/* models.c: the table of bundled models. */
+#include <lockstep/models.h>
+#include <string.h>
+
+static const ls_model models[] = {
+    { "resnet20", ls_resnet20, 32, 10, true },
+    { "resnet32", ls_resnet32, 32, 10, true },
+    { "resnet44", ls_resnet44, 32, 10, true },
+    { "resnet56", ls_resnet56, 32, 10, true },
+    { "resnet110", ls_resnet110, 32, 10, true },
+    { "resnet18", ls_resnet18, 224, 1000, true },
+    { "resnet34", ls_resnet34, 224, 1000, true },
+    { "resnet50", ls_resnet50, 224, 1000, true },
+    { "resnet101", ls_resnet101, 224, 1000, true },
+    { "resnet152", ls_resnet152, 224, 1000, true },
+    { "wide_resnet50_2", ls_wide_resnet50_2, 224, 1000, true },
+    { "resnext50_32x4d", ls_resnext50_32x4d, 224, 1000, true },
+    { "mobilenet_v2", ls_mobilenet_v2, 224, 1000, false },
+    { "vgg16_bn", ls_vgg16_bn, 224, 1000, false },
+    { "wide_resnet28_10", ls_wide_resnet28_10, 32, 10, false },
+    { "mlp", ls_mlp, 28, 10, false },
+    { "lenet5", ls_lenet5, 28, 10, false },
+};
+
+const ls_model *ls_model_at(int i)
+{
+    return i >= 0 && i < (int)(sizeof(models) / sizeof(models[0])) ? &models[i] : NULL;
+}
+
+const ls_model *ls_model_find(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof(models) / sizeof(models[0]); i++)
+        if (strcmp(models[i].name, name) == 0) return &models[i];
+    return NULL;
+}

@@ -1,0 +1,58 @@
+/* callbacks_open.c: opens a dataset whose samples a program provides. */
+#include "data/dataset/dataset.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
+{
+    static const char what[] = "ls_dataset_from_callbacks";
+    if (!c || !c->load)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %s", what, c ? "load is NULL" : "no callbacks");
+    if (c->sample_count < 1)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: sample_count is %lld, expected 1 or more", what,
+                        (long long)c->sample_count);
+    if (c->channels != 0 && c->channels != 1 && c->channels != 3)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: channels is %d, expected 0, 1 or 3", what,
+                        c->channels);
+    if (c->label ? c->n_classes < 1 : c->n_classes != 0 || c->classes)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: n_classes is %d %s label", what, c->n_classes,
+                        c->label ? "with" : "without");
+    for (int i = 0; c->classes && i < c->n_classes; i++)
+        if (!c->classes[i])
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: classes[%d] is NULL", what, i);
+    return LS_OK;
+}
+
+static ls_status fill(ls_dataset *dataset, const ls_dataset_callbacks *c)
+{
+    ls_context *ctx = dataset->owned.ctx;
+    const size_t label_bytes = (size_t)c->sample_count * sizeof(*dataset->labels);
+    dataset->callbacks = ls__alloc(ctx, sizeof(*c));
+    dataset->labels = ls__alloc(ctx, label_bytes);
+    if (!dataset->callbacks || !dataset->labels ||
+        (c->label && !ls__dataset_name_classes(dataset, c->n_classes, c->classes)))
+        return ls__fail_memory(ctx, "ls_dataset_from_callbacks", label_bytes);
+    *dataset->callbacks = *c;
+    dataset->callbacks->classes = NULL; /* the caller's; the dataset has a copy */
+    dataset->n_samples = c->sample_count;
+    dataset->channels = c->channels ? c->channels : 3;
+    for (int64_t i = 0; i < c->sample_count; i++) {
+        const int label = c->label ? c->label(c->user, i) : -1;
+        if (c->label && (label < 0 || label >= c->n_classes))
+            return ls__fail(ctx, LS_ERR_DATA,
+                            "ls_dataset_from_callbacks: sample %lld has label %d, expected 0 to %d",
+                            (long long)i, label, c->n_classes - 1);
+        dataset->labels[i] = label;
+    }
+    return LS_OK;
+}
+
+ls_dataset *ls_dataset_from_callbacks(ls_context *ctx, const ls_dataset_callbacks *callbacks)
+{
+    LS__ENTER_NULL(ctx);
+    if (check(ctx, callbacks) != LS_OK) return NULL;
+    ls_dataset *dataset = ls__dataset_open(ctx, "ls_dataset_from_callbacks");
+    if (dataset && fill(dataset, callbacks) != LS_OK) ls_dataset_close(&dataset);
+    return dataset;
+}

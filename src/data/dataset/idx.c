@@ -1,0 +1,247 @@
+/* idx.c: images and labels in idx files, the format of MNIST ("The MNIST database of handwritten
+ * digits", LeCun, Cortes, Burges). Numbers are big-endian:
+ *
+ *   images   0x00000803, count, height, width; then count * height * width bytes
+ *   labels   0x00000801, count; then a byte for each
+ *
+ * The magic number's third byte is the type (8 = unsigned bytes), its fourth the number of
+ * dimensions. A file may be compressed by gzip (RFC 1952), which zlib decodes. */
+#include "data/dataset/dataset.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include <string.h>
+#include <zlib.h>
+
+enum { MAX_DIMS = 3, TYPE_U8 = 8, GZIP_MAGIC = 0x1f8b, GZIP_MIN_BYTES = 18, MAX_CLASSES = 256 };
+
+/* No deflate stream grows by more (zlib's technical notes, "Maximum compression factor"). */
+enum { MAX_INFLATION = 1032 };
+
+typedef struct idx_file {
+    ls_context *ctx;
+    const char *path;
+    unsigned char *bytes;
+    size_t n_bytes;
+    bool is_gzip;
+    z_stream stream; /* next_in and avail_in also of a file that is not compressed */
+    int result;      /* of the last inflate */
+} idx_file;
+
+static void *allocate(void *ctx, uInt n, uInt size)
+{
+    return ls__alloc(ctx, (size_t)n * size);
+}
+
+static void release(void *ctx, void *memory)
+{
+    ls__free(ctx, memory);
+}
+
+/* All zero: nothing to close. */
+static void close_file(idx_file *file)
+{
+    if (file->is_gzip) inflateEnd(&file->stream);
+    ls__free(file->ctx, file->bytes);
+}
+
+static ls_status open_file(idx_file *file, ls_context *ctx, const char *path)
+{
+    char message[LS__MESSAGE_SIZE];
+    *file = (idx_file){ .ctx = ctx, .path = path };
+    const ls_status status = ls__read_file(ctx, path, LS__MAX_FILE_BYTES, &file->bytes,
+                                           &file->n_bytes, message, sizeof(message));
+    if (status != LS_OK) return ls__fail(ctx, status, "idx file '%s': %s", path, message);
+    file->stream = (z_stream){ .next_in = file->bytes,
+                               .avail_in = (uInt)file->n_bytes,
+                               .zalloc = allocate,
+                               .zfree = release,
+                               .opaque = ctx };
+    if (file->n_bytes < GZIP_MIN_BYTES || ls__be16(file->bytes) != GZIP_MAGIC) return LS_OK;
+    enum { GZIP_WINDOW = 15 + 16 }; /* of inflateInit2: 32 KiB, with gzip's header and checksum */
+    if (inflateInit2(&file->stream, GZIP_WINDOW) != Z_OK)
+        return ls__fail_memory(ctx, path, file->n_bytes);
+    file->is_gzip = true;
+    return LS_OK;
+}
+
+/* Reads up to n <= UINT32_MAX bytes, and returns how many: fewer at the end, or at damage. */
+static size_t read_some(idx_file *file, void *out, size_t n)
+{
+    z_stream *stream = &file->stream;
+    if (file->is_gzip) {
+        stream->next_out = out;
+        stream->avail_out = (uInt)n;
+        while (stream->avail_out > 0 && file->result == Z_OK)
+            file->result = inflate(stream, Z_NO_FLUSH);
+        return n - stream->avail_out;
+    }
+    const size_t taken = n < stream->avail_in ? n : stream->avail_in;
+    memcpy(out, stream->next_in, taken);
+    stream->next_in += taken;
+    stream->avail_in -= (uInt)taken;
+    return taken;
+}
+
+static ls_status fail_short(const idx_file *file, const char *part, size_t got, size_t expected)
+{
+    if (file->result == Z_MEM_ERROR) return ls__fail_memory(file->ctx, file->path, expected);
+    const bool damaged = file->result == Z_DATA_ERROR;
+    return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': %s has %zu bytes, expected %zu%s%s",
+                    file->path, part, got, expected,
+                    damaged ? "; the gzip data are damaged: "
+                    : file->is_gzip && file->result != Z_STREAM_END ? "; the gzip file is truncated"
+                                                                    : "",
+                    damaged && file->stream.msg ? file->stream.msg : "");
+}
+
+/* Reads the magic number and the dimensions. */
+static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
+{
+    unsigned char bytes[4 * (1 + MAX_DIMS)];
+    const uint32_t expected = TYPE_U8 << 8 | (uint32_t)n_dims;
+    const size_t n = 4 * (1 + (size_t)n_dims);
+    const size_t length = strlen(file->path);
+    const bool named_gz =
+        !file->is_gzip && length >= 3 && strcmp(file->path + length - 3, ".gz") == 0;
+    size_t got = read_some(file, bytes, 4);
+    const uint32_t magic = got == 4 ? ls__be32(bytes) : 0;
+    if (got == 4 && magic != expected)
+        return ls__fail(
+            file->ctx, LS_ERR_DATA,
+            "idx file '%s': begins with 0x%08x, expected 0x%08x: unsigned bytes in %d "
+            "dimension%s%s",
+            file->path, (unsigned)magic, (unsigned)expected, n_dims, n_dims > 1 ? "s" : "",
+            magic >> 16 == GZIP_MAGIC           ? "; it is a truncated gzip file"
+            : magic >> 8 != TYPE_U8 && named_gz ? "; it is named .gz, but not compressed by gzip"
+            : magic >> 8 != TYPE_U8             ? ""
+            : magic == 0x801                    ? "; it is a file of labels"
+            : magic == 0x803                    ? "; it is a file of images"
+                                                : "");
+    if (got == 4) got += read_some(file, bytes + 4, n - 4);
+    if (got < n) return fail_short(file, "its header", got, n);
+    for (int i = 0; i < n_dims; i++) dims[i] = ls__be32(bytes + 4 + 4 * i);
+    return LS_OK;
+}
+
+/* The number of data bytes that the header claims, before memory is allocated for them. */
+static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims[MAX_DIMS],
+                            size_t *out)
+{
+    size_t size = 1;
+    bool fits = true;
+    for (int i = 0; i < n_dims; i++) fits = fits && ls__mul_size(size, (size_t)dims[i], &size);
+    const size_t header = 4 * (1 + (size_t)n_dims);
+    const size_t most = file->is_gzip ? file->n_bytes * MAX_INFLATION : file->n_bytes - header;
+    if (!fits || size == 0 || size > most || (n_dims == 3 && dims[1] > LS__MAX_PIXELS / dims[2]))
+        return ls__fail(
+            file->ctx, LS_ERR_DATA,
+            "idx file '%s': its header claims %lld x %lld x %lld bytes, which a file of "
+            "%zu bytes%s does not hold",
+            file->path, (long long)dims[0], (long long)(n_dims > 1 ? dims[1] : 1),
+            (long long)(n_dims > 2 ? dims[2] : 1), file->n_bytes, file->is_gzip ? " (gzip)" : "");
+    *out = size;
+    return LS_OK;
+}
+
+/* Reads all data, and checks that nothing follows. */
+static ls_status read_data(idx_file *file, uint8_t *out, size_t size)
+{
+    enum { CHUNK = 1 << 30 };
+    size_t got = 0, n = 1;
+    while (got < size && n > 0) {
+        n = read_some(file, out + got, size - got < CHUNK ? size - got : CHUNK);
+        got += n;
+    }
+    if (got < size) return fail_short(file, "its data", got, size);
+    uint8_t more;
+    const bool longer = read_some(file, &more, 1) > 0;
+    if (file->is_gzip && !longer && file->result != Z_STREAM_END)
+        return fail_short(file, "its data", got, size);
+    if (longer || file->stream.avail_in > 0)
+        return ls__fail(file->ctx, LS_ERR_DATA,
+                        "idx file '%s': more bytes follow the %zu that its header states",
+                        file->path, size);
+    return LS_OK;
+}
+
+/* A whole file. The caller frees *out. */
+static ls_status read_idx(ls_context *ctx, const char *path, int n_dims, int64_t dims[MAX_DIMS],
+                          uint8_t **out)
+{
+    idx_file file;
+    size_t size = 0;
+    ls_status status = open_file(&file, ctx, path);
+    if (status == LS_OK) status = read_header(&file, n_dims, dims);
+    if (status == LS_OK) status = check_size(&file, n_dims, dims, &size);
+    if (status == LS_OK) {
+        *out = ls__alloc(ctx, size);
+        status = *out ? read_data(&file, *out, size) : ls__fail_memory(ctx, path, size);
+    }
+    close_file(&file);
+    return status;
+}
+
+static ls_status check_labels(ls_context *ctx, const char *path, int64_t n, const uint8_t *labels,
+                              int *n_classes)
+{
+    int largest = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (labels[i] <= largest && i > 0) continue;
+        largest = labels[i];
+        at = i;
+    }
+    if (*n_classes == 0) *n_classes = largest + 1;
+    if (largest < *n_classes) return LS_OK;
+    return ls__fail(ctx, LS_ERR_DATA, "idx file '%s': label %lld is %d, expected 0 to %d", path,
+                    (long long)at, largest, *n_classes - 1);
+}
+
+/* The dataset takes the images' memory. */
+static bool take_images(ls_dataset *dataset, uint8_t **images, const int64_t dims[MAX_DIMS],
+                        const uint8_t *labels, int n_classes)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    dataset->n_samples = dims[0];
+    dataset->height = dims[1];
+    dataset->width = dims[2];
+    dataset->channels = 1;
+    dataset->images = *images;
+    *images = NULL;
+    dataset->labels = ls__alloc(ctx, (size_t)dims[0] * sizeof(*dataset->labels));
+    if (!dataset->labels) return false;
+    for (int64_t i = 0; i < dims[0]; i++) dataset->labels[i] = labels[i];
+    return ls__dataset_name_classes(dataset, n_classes, NULL);
+}
+
+ls_dataset *ls_idx_open(ls_context *ctx, const char *images, const char *labels, int n_classes)
+{
+    LS__ENTER_NULL(ctx);
+    if (!images || !labels || n_classes < 0 || n_classes > MAX_CLASSES) {
+        if (images && labels)
+            ls__fail(ctx, LS_ERR_INVALID, "ls_idx_open: %d classes, expected 0 to %d", n_classes,
+                     MAX_CLASSES);
+        else
+            ls__fail(ctx, LS_ERR_INVALID, "ls_idx_open: no file of %s",
+                     images ? "labels" : "images");
+        return NULL;
+    }
+    int64_t image_dims[MAX_DIMS], label_dims[MAX_DIMS];
+    uint8_t *pixels = NULL, *numbers = NULL;
+    ls_dataset *dataset = NULL;
+    ls_status status = read_idx(ctx, labels, 1, label_dims, &numbers);
+    if (status == LS_OK) status = read_idx(ctx, images, 3, image_dims, &pixels);
+    if (status == LS_OK && image_dims[0] != label_dims[0])
+        status = ls__fail(ctx, LS_ERR_DATA, "idx file '%s' has %lld images, '%s' has %lld labels",
+                          images, (long long)image_dims[0], labels, (long long)label_dims[0]);
+    if (status == LS_OK) status = check_labels(ctx, labels, label_dims[0], numbers, &n_classes);
+    if (status == LS_OK) dataset = ls__dataset_open(ctx, images);
+    if (dataset && !take_images(dataset, &pixels, image_dims, numbers, n_classes)) {
+        ls__fail_memory(ctx, images, (size_t)image_dims[0] * sizeof(*dataset->labels));
+        ls_dataset_close(&dataset);
+    }
+    ls__free(ctx, pixels);
+    ls__free(ctx, numbers);
+    return dataset;
+}

@@ -1,0 +1,73 @@
+/* tensor_file_open.c: opens and closes a file of tensors, whose format it recognizes. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "io/tensor_file.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static ls_status read_file(ls_tensor_file *file, const char *path)
+{
+    static const unsigned char zip[] = { 'P', 'K', 3, 4 };
+    /* a pickle of protocol 2 that begins with a number of 10 bytes */
+    static const unsigned char pickle[] = { 0x80, 2, 0x8a, 0x0a };
+    unsigned char begin[sizeof(zip)] = { 0 };
+    char reason[LS__ERRNO_TEXT_SIZE];
+    file->fd = -1;
+    file->path = ls__strdup(file->owned.ctx, path);
+    if (!file->path) return ls__fail_memory(file->owned.ctx, path, strlen(path) + 1);
+    const ls_status status = ls__open_regular(path, O_RDONLY, &file->fd, &file->file_bytes, reason);
+    if (status != LS_OK) return ls__tensor_file_fail_read(file, status, reason);
+    if (file->file_bytes >= (int64_t)sizeof(begin))
+        LS_TRY(ls__tensor_file_read_at(file, begin, sizeof(begin), 0));
+    if (memcmp(begin, pickle, sizeof(begin)) == 0)
+        return ls__fail(file->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "'%s' has the format of PyTorch before 1.6; load it with torch.load, and "
+                        "save it with torch.save of PyTorch 1.6 or later",
+                        path);
+    const bool is_zip = memcmp(begin, zip, sizeof(begin)) == 0;
+    LS_TRY(is_zip ? ls__torch_file_parse(file) : ls__safetensors_parse(file));
+    qsort(file->tensors, (size_t)file->n_tensors, sizeof(*file->tensors),
+          ls__tensor_header_compare);
+    for (int64_t i = 1; i < file->n_tensors; i++)
+        if (ls__tensor_header_compare(&file->tensors[i - 1], &file->tensors[i]) == 0)
+            return ls__tensor_file_fail(file, "two tensors have the name '%.100s'",
+                                        file->tensors[i].name);
+    return LS_OK;
+}
+
+static void close_owned(ls__owned *self)
+{
+    ls_tensor_file *file = (ls_tensor_file *)self;
+    if (file->format) file->format->close(file);
+    if (file->fd >= 0) close(file->fd);
+    ls__free(self->ctx, file->tensors);
+    ls__free(self->ctx, file->path);
+    ls__free(self->ctx, file);
+}
+
+ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path)
+{
+    LS__ENTER_NULL(ctx);
+    if (!path) {
+        ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_file_open: path is NULL");
+        return NULL;
+    }
+    ls_tensor_file *file = ls__zalloc(ctx, sizeof(*file));
+    if (!file) {
+        ls__fail_memory(ctx, path, sizeof(*file));
+        return NULL;
+    }
+    ls__own(ctx, &file->owned, close_owned);
+    if (read_file(file, path) != LS_OK) ls_tensor_file_close(&file);
+    return file;
+}
+
+void ls_tensor_file_close(ls_tensor_file **file)
+{
+    if (!file || !*file) return;
+    ls__disown_and_close(&(*file)->owned);
+    *file = NULL;
+}

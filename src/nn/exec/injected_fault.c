@@ -1,0 +1,76 @@
+/* injected_fault.c: see injected_fault.h. */
+#include "nn/exec/injected_fault.h"
+
+#include "base/error.h"
+#include "base/context.h"
+#include "base/half.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+bool ls__call_is_numbered(const ls__call *call)
+{
+    return !call->skipped && !call->recomputes;
+}
+
+int64_t ls__injected_fault_elements(const ls__call *call, const ls__net_blocks *blocks)
+{
+    int64_t n = 0;
+    ls__trace_value value;
+    for (int i = 0; ls__call_value(call, blocks, i, &value); i++)
+        if (value.is_target) n += value.count;
+    return n;
+}
+
+ls_status ls__injected_fault_find(ls_context *ctx, const ls__injected_fault *fault,
+                                  ls__call *const *calls, int n_calls, const ls__net_blocks *blocks,
+                                  int *position)
+{
+    int64_t n_ops = 0;
+    for (int i = 0; i < n_calls; i++) {
+        if (!ls__call_is_numbered(calls[i]) || n_ops++ != fault->op) continue;
+        const int64_t n = ls__injected_fault_elements(calls[i], blocks);
+        *position = i;
+        if (fault->element >= 0 && fault->element < n) return LS_OK;
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "injected fault: element %" PRId64 " of op %" PRId64
+                        ", %s '%s', which has %" PRId64 " elements that can be changed",
+                        fault->element, fault->op, calls[i]->kind, calls[i]->name, n);
+    }
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "injected fault: op %" PRId64 "; the step has %" PRId64 " ops", fault->op,
+                    n_ops);
+}
+
+static ls_status change(ls__device *device, const ls__trace_value *value, int64_t element)
+{
+    const size_t size = ls_dtype_bytes(value->dtype);
+    const int64_t place = ls__trace_place(value, element);
+    void *memory = (char *)value->memory + (size_t)place * size;
+    union {
+        float f32;
+        uint16_t half;
+        uint8_t u8;
+    } v;
+    LS_TRY(device->backend->read(device, &v, memory, size));
+    switch (value->dtype) {
+    case LS_F32: v.f32 = nextafterf(v.f32, INFINITY); break;
+    case LS_BF16: v.half = ls__next_half(v.half, LS__BF16_INFINITY); break;
+    case LS_F16: v.half = ls__next_half(v.half, LS__F16_INFINITY); break;
+    default: v.u8 ^= 1; break;
+    }
+    return device->backend->write(device, memory, &v, size);
+}
+
+ls_status ls__injected_fault_apply(ls_context *ctx, const ls__injected_fault *fault,
+                                   const ls__call *call, const ls__net_blocks *blocks)
+{
+    int64_t element = fault->element;
+    ls__trace_value value;
+    for (int i = 0; ls__call_value(call, blocks, i, &value); i++) {
+        if (!value.is_target) continue;
+        if (element < value.count) return change(ctx->device, &value, element);
+        element -= value.count;
+    }
+    return LS_OK;
+}

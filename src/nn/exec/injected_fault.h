@@ -1,0 +1,29 @@
+/* injected_fault.h: an injected fault: one element of one op's output is increased by one ulp. */
+#ifndef LS_NN_EXEC_INJECTED_FAULT_H
+#define LS_NN_EXEC_INJECTED_FAULT_H
+
+#include "nn/exec/call_values.h"
+
+/* After op `op` of step `step` of the epoch, one element of its outputs is replaced by the next
+ * larger number; of an image's byte the last bit is flipped. Elements are counted over the op's
+ * outputs of floats and images, in logical order. op -1: no fault. The step fails with
+ * LS_ERR_INVALID if it has no such op or element. */
+typedef struct ls__injected_fault {
+    int64_t epoch, step;
+    int64_t op, element;
+} ls__injected_fault;
+
+/* True if a call has a number: it is not skipped and recomputes no value, because recomputation
+ * depends on the available memory. */
+bool ls__call_is_numbered(const ls__call *call);
+/* The number of elements of a call that an injected fault may change. */
+int64_t ls__injected_fault_elements(const ls__call *call, const ls__net_blocks *blocks);
+/* The position of the call that the injected fault follows; an error if there is none. */
+ls_status ls__injected_fault_find(ls_context *ctx, const ls__injected_fault *fault,
+                                  ls__call *const *calls, int n_calls, const ls__net_blocks *blocks,
+                                  int *position);
+/* Changes the element. */
+ls_status ls__injected_fault_apply(ls_context *ctx, const ls__injected_fault *fault,
+                                   const ls__call *call, const ls__net_blocks *blocks);
+
+#endif

@@ -1,0 +1,89 @@
+"""PyTorch files for tests/io/test_torch_file.c and tests/run/test_load_weights.c, into tests/fixtures/torch. Element i of a
+tensor is i / 4 - 3, which all element types hold exactly. An argument writes the one file of PyTorch 2 instead:
+
+    /usr/bin/python3 tests/reference/torch_files.py
+    python3 tests/reference/torch_files.py torch2      # with PyTorch 2.1 or later
+"""
+import collections
+import os
+import sys
+
+import torch
+
+from common import FIXTURES
+
+FOLDER = os.path.join(FIXTURES, "torch")
+
+
+def numbers(*shape, dtype=torch.float32):
+    n = 1
+    for size in shape:
+        n *= size
+    return (torch.arange(n, dtype=torch.float64) / 4 - 3).reshape(shape).to(dtype)
+
+
+def state_dict(dtype=torch.float32, n_classes=4):
+    """Of the model of tests/run/checkpoint_support.c, in PyTorch's order of channels."""
+    d = collections.OrderedDict()
+    d["conv1.weight"] = numbers(8, 3, 3, 3, dtype=dtype)
+    for name in ("weight", "bias", "running_mean", "running_var"):
+        d["bn1." + name] = numbers(8, dtype=dtype)
+    d["bn1.num_batches_tracked"] = torch.tensor(7)
+    d["conv2.weight"] = numbers(6, 8, 3, 1, dtype=dtype)
+    d["conv2.bias"] = numbers(6, dtype=dtype)
+    d["fc.weight"] = numbers(n_classes, 6, dtype=dtype)
+    d["fc.bias"] = numbers(n_classes, dtype=dtype)
+    return d
+
+
+def module():
+    """A state dict of a module has an attribute _metadata, and its values are detached."""
+    return torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).state_dict()
+
+
+def layouts():
+    base = numbers(4, 6)
+    return {
+        "base": base,
+        "rows": base[1:3],  # a view at an offset of the same storage
+        "columns": base[:, 1::2],
+        "transposed": base.t(),
+        "channels_last": numbers(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "expanded": numbers(3).expand(5, 3),
+        "scalar": torch.tensor(1.5),
+        "empty": torch.zeros(0, 3),
+        "parameter": torch.nn.Parameter(numbers(3)),
+        "seven_dims": torch.zeros(1, 1, 1, 1, 1, 1, 1),
+    }
+
+
+def types():
+    kinds = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+    d = {name: numbers(5, dtype=dtype) for name, dtype in kinds.items()}
+    for name in ("int64", "int32", "int16", "int8", "uint8", "bool"):
+        d[name] = torch.arange(5).to(getattr(torch, name))
+    return d
+
+
+def save(name, value):
+    torch.save(value, os.path.join(FOLDER, name))
+
+
+os.makedirs(FOLDER, exist_ok=True)
+if sys.argv[1:] == ["torch2"]:
+    save("torch2.pt", state_dict())
+    sys.exit()
+save("state_dict.pt", state_dict())
+save("f64.pt", state_dict(torch.float64))
+save("bf16.pt", state_dict(torch.bfloat16))
+save("five_classes.pt", state_dict(n_classes=5))
+parallel = {"module." + name: value for name, value in state_dict().items()}
+save("nested.pt", {"epoch": 3, "best": 0.5, "arch": "small", "state_dict": parallel,
+                   "optimizer": {"state": {}, "param_groups": [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0, 1]}]}})
+save("model.pt", {"model": state_dict(), "none": None, "flag": True})
+save("module.pt", module())
+save("layouts.pt", layouts())
+save("types.pt", types())
+save("whole_model.pt", torch.nn.Linear(2, 2))
+save("no_tensor.pt", {"epoch": 3})
+torch.save(state_dict(), os.path.join(FOLDER, "before_1.6.pt"), _use_new_zipfile_serialization=False)
