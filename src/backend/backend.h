@@ -6,6 +6,7 @@
 #ifndef LS_BACKEND_BACKEND_H
 #define LS_BACKEND_BACKEND_H
 
+#include "base/activation.h"
 #include "base/hash.h"
 #include "base/strict_math.h"
 #include <lockstep/random.h>
@@ -89,16 +90,16 @@ typedef struct ls__op_traits {
       .multiplies = true)                                                                          \
     X(LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights", "x dy -> dw db?", .half = "x dy",        \
       .multiplies = true, .weight_gradient = true)                                                 \
-    /* y = relu?((x - mean) * invstd * scale + shift + add?), with mean and invstd of the batch.   \
-     * running = (1 - momentum) running + momentum batch, with the unbiased variance */            \
+    /* y = activation((x - mean) * invstd * scale + shift + add?), with mean and invstd of the     \
+     * batch. running = (1 - momentum) running + momentum batch, with the unbiased variance */     \
     X(BATCH_NORM, "batch_norm", "x scale shift running_mean running_var add? -> y mean invstd",    \
       .half = "x add y", .mutates = "running_mean running_var", .cheap_to_recompute = true,        \
       .config = LS__CONFIG_NORM)                                                                   \
     X(BATCH_NORM_EVAL, "batch_norm_eval", "x scale shift running_mean running_var add? -> y",      \
       .half = "x add y", .config = LS__CONFIG_NORM)                                                \
-    /* dy = dy1 + dy2?, through relu where y > 0; dadd = dy after relu. If dadd is present, dx may \
-     * be computed from the stored dadd. shift is present if y = relu(x's norm) without an addend: \
-     * the same device's kernel can then recompute y from x to the bit instead of reading it */    \
+    /* dadd = activation gradient of (y, dy1 + dy2?). If dadd is present, dx may be computed from  \
+     * the stored dadd. shift is present if y = activation(x's norm) without an addend: the same   \
+     * device's kernel can then recompute y from x to the bit instead of reading it */             \
     X(BATCH_NORM_BACKWARD, "batch_norm_backward",                                                  \
       "x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd?",                          \
       .half = "x y dy1 dy2 dx dadd", .in_place = "dx=dy1 dx=dy2 dadd=dy1 dadd=dy2",                \
@@ -285,7 +286,7 @@ typedef union ls__op_settings {
     } pool; /* *_POOL* */
     struct {
         float epsilon, momentum;
-        bool relu;
+        ls__activation activation;
         int64_t count; /* of values in a channel; NORM_FINALIZE */
     } norm;            /* BATCH_NORM*, NORM_FINALIZE, NORM_APPLY */
     struct {

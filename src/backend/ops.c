@@ -121,9 +121,11 @@ static void put_config(ls__text *text, const ls__op *op)
         put_pair(text, "stride", op->u.pool.stride, 1);
         put_pair(text, "padding", op->u.pool.padding, 0);
         break;
-    case LS__CONFIG_NORM:
-        if (op->u.norm.relu) ls__text_put(text, " relu");
+    case LS__CONFIG_NORM: {
+        static const char *const activations[] = { "", " relu", " relu6" };
+        ls__text_put(text, "%s", activations[op->u.norm.activation]);
         break;
+    }
     case LS__CONFIG_ADD:
         if (op->u.add.relu) ls__text_put(text, " relu");
         break;

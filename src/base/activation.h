@@ -33,6 +33,28 @@ LS__SHARED float ls__relu6_gradient(float y, float dy)
     return ls__where((y > 0) & (y < 6), dy);
 }
 
+/* The function at the end of a batch norm. */
+typedef enum ls__activation {
+    LS__ACTIVATION_NONE,
+    LS__ACTIVATION_RELU,
+    LS__ACTIVATION_RELU6
+} ls__activation;
+
+LS__SHARED float ls__activate(ls__activation activation, float x)
+{
+    return activation == LS__ACTIVATION_RELU    ? ls__relu(x)
+           : activation == LS__ACTIVATION_RELU6 ? ls__relu6(x)
+                                                : x;
+}
+
+/* y before or after the activation. */
+LS__SHARED float ls__activation_gradient(ls__activation activation, float y, float dy)
+{
+    return activation == LS__ACTIVATION_RELU    ? ls__relu_gradient(y, dy)
+           : activation == LS__ACTIVATION_RELU6 ? ls__relu6_gradient(y, dy)
+                                                : dy;
+}
+
 /* e^x for x <= 0: 0 below -87.3. NaN for NaN. A mask replaces a condition, because GCC does not
  * vectorise loops with a conditional power. */
 LS__SHARED float ls__exp_negative(float x)

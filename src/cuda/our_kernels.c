@@ -204,7 +204,7 @@ static bool supports_types(const ls__op *op)
     return half == LS_F32 || !has_full;
 }
 
-/* The backward of batch norm does not read y if it can compute the ReLU's mask from x. */
+/* The backward of batch norm does not read y if it can compute the activation's mask from x. */
 static bool is_read(const ls__op *op, int operand)
 {
     enum { BACK_Y = 1, BACK_SHIFT = 7 };

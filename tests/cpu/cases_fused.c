@@ -96,11 +96,11 @@ static void add_norms(case_list *list, size_t i)
     const ls__operand finalize[] = { v, v, v, v, v, v, v, v, v, v },
                       apply[] = { x, v, v, v, v, x, x }, backward[] = { x, x, v, v, v, x };
     add_norm(list, LS__OP_NORM_FINALIZE, 10, finalize, "")->op.u.norm.count = 17 + (int64_t)i;
-    for (int with = 0; with < 4; with++) {
+    for (int with = 0; with < 6; with++) {
         ls__operand operands[7];
-        for (int j = 0; j < 7; j++) operands[j] = j == 5 && !(with & 2) ? absent() : apply[j];
-        add_norm(list, LS__OP_NORM_APPLY, 7, operands, with & 2 ? "add" : "")->op.u.norm.relu =
-            with & 1;
+        for (int j = 0; j < 7; j++) operands[j] = j == 5 && with < 3 ? absent() : apply[j];
+        add_norm(list, LS__OP_NORM_APPLY, 7, operands, with < 3 ? "" : "add")
+            ->op.u.norm.activation = (ls__activation)(with % 3);
     }
     add_norm(list, LS__OP_NORM_BACKWARD_APPLY, 6, backward, "");
     add_norm(list, LS__OP_NORM_BACKWARD_APPLY, 6, backward, "in place")->shares[5] = 1 + 0;

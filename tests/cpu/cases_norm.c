@@ -1,4 +1,4 @@
-/* Batch normalisation: all layouts, with and without ReLU, addition, second gradient, in place. */
+/* Batch normalisation: all layouts, with each activation, addition, second gradient, in place. */
 #include "op_case.h"
 
 /* Statistics are as good as the reference's; what is left is the rounding of (x - mean) * a + shift
@@ -36,69 +36,73 @@ static const struct {
 };
 
 static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
-                    bool relu, const char *text)
+                    ls__activation activation, const char *text)
 {
-    op_case *c = add_case(list, kind, n, operands, "%s%s", relu ? "relu" : "", text);
-    c->op.u.norm.relu = relu;
+    static const char *const activations[] = { "", "relu", "relu6" };
+    op_case *c = add_case(list, kind, n, operands, "%s%s", activations[activation], text);
+    c->op.u.norm.activation = activation;
     c->op.u.norm.epsilon = 1e-5f;
     c->op.u.norm.momentum = 0.1f;
     c->tolerance = TOLERANCE;
     return c;
 }
 
-static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t rows)
+static void add_variants(case_list *list, ls__operand x, int64_t channels, int64_t rows,
+                         ls__activation activation, bool adds)
 {
     const ls__operand per_channel = dense(LS_F32, LS_SHAPE(channels));
-    for (int with = 0; with < 4; with++) {
-        const bool relu = with & 1;
-        const ls__operand sum = with & 2 ? x : absent();
-        const ls__operand forward[] = { x,   per_channel, per_channel, per_channel, per_channel,
-                                        sum, x,           per_channel, per_channel };
-        op_case *c = add(list, LS__OP_BATCH_NORM, 9, forward, relu, with & 2 ? " add" : "");
-        if (rows * channels < 2000 && rows > 2) {
-            /* The step balances truncation against the rounding of float outputs; where ReLU
-             * bends inside the step, single elements are off. */
-            c->gradient_step = relu ? 5e-5 : 1e-2;
-            c->gradient_tolerance = relu ? 2e-2 : 2e-3;
-        }
-        add(list, LS__OP_BATCH_NORM_EVAL, 7, forward, relu, with & 2 ? " add" : "");
+    const ls__operand sum = adds ? x : absent();
+    const ls__operand forward[] = { x,   per_channel, per_channel, per_channel, per_channel,
+                                    sum, x,           per_channel, per_channel };
+    op_case *c = add(list, LS__OP_BATCH_NORM, 9, forward, activation, adds ? " add" : "");
+    if (rows * channels < 2000 && rows > 2) {
+        /* The step balances truncation against the rounding of float outputs; where the activation
+         * bends inside the step, single elements are off. */
+        c->gradient_step = activation ? 5e-5 : 1e-2;
+        c->gradient_tolerance = activation ? 2e-2 : 2e-3;
+    }
+    add(list, LS__OP_BATCH_NORM_EVAL, 7, forward, activation, adds ? " add" : "");
 
-        const ls__operand backward[] = {
-            x,           relu ? x : absent(), x,           with & 2 ? x : absent(),
-            per_channel, per_channel,         per_channel, absent(),
-            x,           per_channel,         per_channel, sum
-        };
-        add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu, with & 2 ? " dy2 dadd" : "");
-        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu,
-                with & 2 ? " dy2 dadd, dx in place" : ", dx in place");
-        c->shares[8] = 1 + 2;
-        if (with & 2) {
-            c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu, " dy2, dadd in place");
-            c->shares[11] = 1 + 2;
-            for (int dx = 2; dx < 4; dx++) {
-                c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, relu,
-                        " dy2, both in place");
-                c->shares[8] = 1 + dx;
-                c->shares[11] = 1 + 5 - dx;
-            }
-        }
+    const ls__operand y = activation ? x : absent();
+    const ls__operand backward[] = { x,           y,           x,           sum,
+                                     per_channel, per_channel, per_channel, absent(),
+                                     x,           per_channel, per_channel, sum };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation, adds ? " dy2 dadd" : "");
+    c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation,
+            adds ? " dy2 dadd, dx in place" : ", dx in place");
+    c->shares[8] = 1 + 2;
+    if (!adds) return;
+    c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation, " dy2, dadd in place");
+    c->shares[11] = 1 + 2;
+    for (int dx = 2; dx < 4; dx++) {
+        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation, " dy2, both in place");
+        c->shares[8] = 1 + dx;
+        c->shares[11] = 1 + 5 - dx;
     }
     /* the optional operands apart */
-    const ls__operand second[] = { x,           x,        x, x,           per_channel, per_channel,
+    const ls__operand second[] = { x,           y,        x, x,           per_channel, per_channel,
                                    per_channel, absent(), x, per_channel, per_channel, absent() };
-    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, second, true, " dy2");
-    for (int dy2 = 0; dy2 < 2; dy2++) {
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, second, activation, " dy2");
+    const ls__operand split[] = { x,           y,        x, absent(),    per_channel, per_channel,
+                                  per_channel, absent(), x, per_channel, per_channel, x };
+    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, split, activation, " dadd");
+    for (int dy2 = 0; activation && dy2 < 2; dy2++) {
         const ls__operand masked[] = { x,           x,           x,           dy2 ? x : absent(),
                                        per_channel, per_channel, per_channel, per_channel,
                                        x,           per_channel, per_channel, absent() };
-        add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, true, dy2 ? " dy2 shift" : " shift");
-        op_case *c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, true,
-                         dy2 ? " dy2 shift, dx in place" : " shift, dx in place");
+        add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, activation,
+            dy2 ? " dy2 shift" : " shift");
+        c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, masked, activation,
+                dy2 ? " dy2 shift, dx in place" : " shift, dx in place");
         c->shares[8] = 1 + 2;
     }
-    const ls__operand split[] = { x,           absent(), x, absent(),    per_channel, per_channel,
-                                  per_channel, absent(), x, per_channel, per_channel, x };
-    add(list, LS__OP_BATCH_NORM_BACKWARD, 12, split, false, " dadd");
+}
+
+static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t rows)
+{
+    for (int activation = 0; activation <= LS__ACTIVATION_RELU6; activation++)
+        for (int adds = 0; adds < 2; adds++)
+            add_variants(list, x, channels, rows, (ls__activation)activation, adds);
 }
 
 void add_norm_cases(case_list *list)

@@ -217,9 +217,16 @@ static double load(ls_dtype dtype, const void *memory, size_t i)
     return (double)(dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits));
 }
 
-/* Ops whose first input is spread over more than [-1, 1), where their function does not bend. */
+/* Ops whose first input is spread over more than [-1, 1), where their function does not bend. A
+ * norm with ReLU6 reaches 6 by its scale; its backward op reads y. */
 static float spread_of(const op_case *c, int operand)
 {
+    if (ls__op_traits_of(c->op.kind)->config == LS__CONFIG_NORM &&
+        c->op.u.norm.activation == LS__ACTIVATION_RELU6)
+        return operand == find_operand(c->op.kind, "scale", 5) ||
+                       operand == find_operand(c->op.kind, "y", 1)
+                   ? 8
+                   : 1;
     static const bool wide[LS__N_OPS] = {
         [LS__OP_RELU6] = true,         [LS__OP_RELU6_BACKWARD] = true, [LS__OP_TANH] = true,
         [LS__OP_SILU] = true,          [LS__OP_SILU_BACKWARD] = true,  [LS__OP_GELU] = true,
@@ -270,7 +277,7 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
         const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
         const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];
         const float y = fmaf(centred, factor, vectors[SHIFT][at]);
-        store(x->dtype, b->memory[Y], i, y > 0 ? y : 0);
+        store(x->dtype, b->memory[Y], i, ls__activate(c->op.u.norm.activation, y));
     }
 }
 

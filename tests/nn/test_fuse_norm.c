@@ -92,7 +92,7 @@ static void close_context(ls_context **ctx)
 
 /* ---- Models ---- */
 
-/* All that stands in the way: a bias, other readers of the activation, no ReLU, an addition,
+/* All that stands in the way: a bias, other readers of the activation, no ReLU, ReLU6, an addition,
  * dropout between, a named output, a convolution without a norm after it, one with two. */
 static ls_node *obstacles(ls_graph *g, ls_node *x, const void *options)
 {
@@ -109,6 +109,7 @@ static ls_node *obstacles(ls_graph *g, ls_node *x, const void *options)
     x = ls_relu(
         g, conv_norm(g, 4, x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1, .groups = 2 }));
     ls_output(g, "map", x);
+    x = ls_relu6(g, conv_norm(g, 7, x, 8, &kernel3));
     x = ls_relu(g, conv_norm(g, 5, x, 8, &kernel3));
     x = ls_conv2d(g, "bare", x, 8, &kernel3);
     x = ls_relu(g, ls_add(g, conv_norm(g, 6, x, 8, &kernel3), x)); /* read once */
@@ -298,7 +299,7 @@ START_TEST(obstacles_are_seen)
 {
     check_model(
         obstacles, LS_PRECISION_F32, &full,
-        (counts){ .statistics = 8, .application = 0, .finalize = 9, .apply = 9, .whole = 1 });
+        (counts){ .statistics = 9, .application = 0, .finalize = 10, .apply = 10, .whole = 1 });
 }
 END_TEST
 

@@ -30,7 +30,7 @@ static ls_node *scoped(ls_graph *g, const char *scope, int i, ls_node *x, int64_
 
 static ls_node *block(ls_graph *g, int i, ls_node *x, int64_t channels, bool first)
 {
-    ls_node *y = ls_relu(g, scoped(g, "a", i, x, channels, first ? &by2 : &kernel3));
+    ls_node *y = ls_relu6(g, scoped(g, "a", i, x, channels, first ? &by2 : &kernel3));
     y = scoped(g, "b", i, y, channels, &kernel3);
     ls_node *skip = first ? scoped(g, "skip", i, x, channels, &shortcut_by2) : x;
     return ls_relu(g, ls_add(g, y, skip));

@@ -78,16 +78,6 @@ static ls_node *residual(ls_graph *g, ls_node *x)
     return ls_input(g, "residual", (ls_spec){ LS_F32, ls_node_shape(x) });
 }
 
-static ls_node *batch_norm(ls_graph *g, ls_node *x, one_case *c)
-{
-    const int32_t *v = c->config;
-    ls_node *y = ls_batch_norm(g, "op", x,
-                               &(ls_batch_norm_config){ .epsilon = (float)(v[4] * 1e-6),
-                                                        .momentum = (float)(v[5] * 1e-3) });
-    if (v[7]) y = ls_add(g, y, residual(g, x));
-    return v[6] ? ls_relu(g, y) : y;
-}
-
 static ls_node *layer_norm(ls_graph *g, ls_node *x, one_case *c)
 {
     return ls_layer_norm(g, "op", x, &(ls_layer_norm_config){ (float)(c->config[5] * 1e-6) });
@@ -200,6 +190,17 @@ static ls_node *times(ls_graph *g, ls_node *x, float *by)
                                                 .user = by });
 }
 
+static ls_node *batch_norm(ls_graph *g, ls_node *x, one_case *c)
+{
+    const int32_t *v = c->config;
+    ls_node *y = ls_batch_norm(g, "op", x,
+                               &(ls_batch_norm_config){ .epsilon = (float)(v[4] * 1e-6),
+                                                        .momentum = (float)(v[5] * 1e-3) });
+    const bool relu6 = v[6] == 2;
+    if (v[7]) y = ls_add(g, y, relu6 ? times(g, residual(g, x), &eight) : residual(g, x));
+    return relu6 ? ls_relu6(g, y) : v[6] ? ls_relu(g, y) : y;
+}
+
 /* Functions without parameters. */
 static ls_node *function(ls_graph *g, ls_node *x, one_case *c)
 {
@@ -258,7 +259,7 @@ typedef struct op_kind {
 
 static const op_kind kinds[] = {
     { .name = "conv2d", .build = conv2d, .n_dims = 4, .n_cases = 16 },
-    { .name = "batch_norm", .build = batch_norm, .n_dims = 4, .n_cases = 7 },
+    { .name = "batch_norm", .build = batch_norm, .n_dims = 4, .n_cases = 8 },
     { .name = "layer_norm", .build = layer_norm, .n_dims = 4, .n_cases = 2 },
     { .name = "group_norm", .build = group_norm, .n_dims = 4, .n_cases = 4 },
     { .name = "linear", .build = linear, .n_dims = 2, .n_cases = 3 },

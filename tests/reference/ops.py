@@ -43,17 +43,17 @@ def conv2d(name, n, h, w, c, out, kernel, stride=(1, 1), padding=(0, 0), dilatio
     case.finish(to_nhwc(F.conv2d(to_nchw(case.input), to_nchw(weight), b, stride, padding, dilation, groups)))
 
 
-def batch_norm(name, n, h, w, c, epsilon=1e-5, momentum=0.1, relu=False, add=False):
+def batch_norm(name, n, h, w, c, epsilon=1e-5, momentum=0.1, relu=False, relu6=False, add=False):
     shape = (n, h, w, c) if h else (n, c)
     # epsilon in units of 1e-6, momentum in thousandths
-    case = Case("batch_norm/" + name, [n, h, w, c, round(epsilon * 1e6), round(momentum * 1e3), relu, add], shape)
+    case = Case("batch_norm/" + name, [n, h, w, c, round(epsilon * 1e6), round(momentum * 1e3), relu + 2 * relu6, add], shape)
     weight, bias = case.leaf("weight", (c,), 0.5, 1), case.leaf("bias", (c,))
-    residual = case.leaf("residual", shape) if add else 0
+    residual = case.leaf("residual", shape) * (8 if relu6 else 1) if add else 0
     mean = torch.tensor(hashed(case.name + ".running_mean", (c,)), dtype=torch.float64)
     var = torch.tensor(hashed(case.name + ".running_var", (c,), 0.5, 1), dtype=torch.float64)
     x = to_nchw(case.input) if h else case.input
     order = to_nhwc if h else (lambda y: y)
-    activate = torch.relu if relu else (lambda y: y)
+    activate = torch.relu if relu else F.relu6 if relu6 else (lambda y: y)
     normalise = lambda training: activate(  # noqa: E731
         order(F.batch_norm(x, mean, var, weight, bias, training, momentum, epsilon)) + residual)
     case.finish(normalise(True))
@@ -168,6 +168,7 @@ batch_norm("relu", 4, 6, 6, 32, relu=True)
 batch_norm("add", 4, 4, 4, 16, add=True)
 batch_norm("add_relu", 4, 6, 5, 32, relu=True, add=True)
 batch_norm("add_relu_odd", 5, 3, 3, 7, momentum=0.5, relu=True, add=True)
+batch_norm("add_relu6", 4, 6, 5, 32, relu6=True, add=True)
 
 group_norm("image", 2, 4, 5, 24, 0, epsilon=1e-6)
 group_norm("matrix", 6, 0, 0, 20, 0)

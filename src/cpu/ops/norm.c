@@ -2,14 +2,17 @@
  *
  * Statistics are sums in double, which a fixed binary tree adds up. The last phase reads memory in
  * descending order, because the data that the first phase read last may still be in the cache. */
-#include "base/element.h"
+#include "base/activation.h"
 #include "cpu/ops/channel_sums.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
 #include <math.h>
 
-/* The options of an op, as bits: its loops have a variant for each combination. */
-enum { RELU = 1, ADD = 2, DY2 = 2, DADD = 4 };
+/* The options of an op, as bits: its loops have a variant for each combination. The lowest bits are
+ * an ls__activation. */
+enum { ACTIVATION = 3, ADD = 4, DY2 = 4, DADD = 8 };
+#define FORWARD_VARIANTS(X)  X(0) X(1) X(2) X(4) X(5) X(6)
+#define BACKWARD_VARIANTS(X) FORWARD_VARIANTS(X) X(8) X(9) X(10) X(12) X(13) X(14)
 #define VARIANT(function, with)                                                                    \
     static void function##_##with(const ls__ops_kernel *k, int64_t task)                           \
     {                                                                                              \
@@ -143,8 +146,7 @@ LS__ALWAYS_INLINE void apply_rows(const ls__element *x, const ls__element *add, 
         for (int64_t c = 0; c < width; c++) {
             float value = (ls__get(x[c]) - mean[c]) * factor[c] + shift[c];
             if (with & ADD) value += ls__get(add[c]);
-            if (with & RELU) value = ls__relu(value);
-            y[c] = ls__put(value);
+            y[c] = ls__put(ls__activate((ls__activation)(with & ACTIVATION), value));
         }
         if (with & ADD) add += width;
     }
@@ -169,11 +171,10 @@ LS__ALWAYS_INLINE void apply(const ls__ops_kernel *k, int64_t task, unsigned wit
     }
 }
 
-VARIANT(apply, 0)
-VARIANT(apply, 1)
-VARIANT(apply, 2)
-VARIANT(apply, 3)
-static const ls__ops_task apply_variants[] = { apply_0, apply_1, apply_2, apply_3 };
+#define APPLY(with)     VARIANT(apply, with)
+#define APPLY_ROW(with) [with] = apply_##with,
+FORWARD_VARIANTS(APPLY)
+static const ls__ops_task apply_variants[] = { FORWARD_VARIANTS(APPLY_ROW) };
 
 /* ---- Backward. ---- */
 
@@ -187,7 +188,8 @@ LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, unsigned 
 {
     float dy = ls__get(s->dy1[i]);
     if (with & DY2) dy += ls__get(s->dy2[i]);
-    if (with & RELU) dy = ls__where(ls__get(s->y[i]) > 0, dy);
+    if (with & ACTIVATION)
+        dy = ls__activation_gradient((ls__activation)(with & ACTIVATION), ls__get(s->y[i]), dy);
     return dy;
 }
 
@@ -244,7 +246,7 @@ LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset,
     gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
                         .dy1 = (const ls__element *)k->buffers[2] + offset,
                         .dx = (ls__element *)k->buffers[8] + offset };
-    if (with & RELU) s.y = (const ls__element *)k->buffers[1] + offset;
+    if (with & ACTIVATION) s.y = (const ls__element *)k->buffers[1] + offset;
     if (with & DY2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
     if (with & DADD) s.dadd = (ls__element *)k->buffers[11] + offset;
     return s;
@@ -303,7 +305,7 @@ LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned
         gradient_span s = span_at(k, w.offset, with);
         if (with & DADD) s.dy1 = s.dadd;
 #define SPAN(at, rows, width)                                                                      \
-    write_dx((gradient_span){ s.x + (at), with & RELU ? s.y + (at) : NULL, s.dy1 + (at),           \
+    write_dx((gradient_span){ s.x + (at), with & ACTIVATION ? s.y + (at) : NULL, s.dy1 + (at),     \
                               with & DY2 ? s.dy2 + (at) : NULL, NULL, s.dx + (at) },               \
              rows, width, mean, factor, mean_dy, slope, (with & DADD) ? 0 : with)
         FOR_WIDTH(k->planes.width, w.rows, SPAN);
@@ -311,20 +313,12 @@ LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned
     }
 }
 
-#define BACKWARD_VARIANT(with) VARIANT(products, with) VARIANT(gradients, with)
-BACKWARD_VARIANT(0)
-BACKWARD_VARIANT(1)
-BACKWARD_VARIANT(2)
-BACKWARD_VARIANT(3)
-BACKWARD_VARIANT(4)
-BACKWARD_VARIANT(5)
-BACKWARD_VARIANT(6)
-BACKWARD_VARIANT(7)
-static const ls__ops_task products_variants[] = { products_0, products_1, products_2, products_3,
-                                                  products_4, products_5, products_6, products_7 };
-static const ls__ops_task gradients_variants[] = { gradients_0, gradients_1, gradients_2,
-                                                   gradients_3, gradients_4, gradients_5,
-                                                   gradients_6, gradients_7 };
+#define BACKWARD(with)      VARIANT(products, with) VARIANT(gradients, with)
+#define PRODUCTS_ROW(with)  [with] = products_##with,
+#define GRADIENTS_ROW(with) [with] = gradients_##with,
+BACKWARD_VARIANTS(BACKWARD)
+static const ls__ops_task products_variants[] = { BACKWARD_VARIANTS(PRODUCTS_ROW) };
+static const ls__ops_task gradients_variants[] = { BACKWARD_VARIANTS(GRADIENTS_ROW) };
 
 /* ---- Preparation. ---- */
 
@@ -352,7 +346,7 @@ static bool prepare_forward(ls__ops_kernel *k)
     const bool training = k->op.kind == LS__OP_BATCH_NORM;
     if (training) ls__add_phase(k, moments, n_tasks);
     ls__add_phase(k, apply_operands_of(k).middle, training ? middle_tasks(k) : 1);
-    ls__add_phase(k, apply_variants[(k->op.u.norm.relu ? RELU : 0) | (add ? ADD : 0)], n_tasks);
+    ls__add_phase(k, apply_variants[k->op.u.norm.activation | (add ? ADD : 0)], n_tasks);
     k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * (2 + training + add);
     return true;
 }
@@ -361,14 +355,15 @@ static bool prepare_backward(ls__ops_kernel *k)
 {
     static const int activations[] = { 1, 2, 3, 8, 11 };
     if (!prepare_common(k, activations, 5)) return false;
-    const bool relu = k->op.u.norm.relu;
+    const ls__activation activation = k->op.u.norm.activation;
     const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
-    const unsigned with = (relu ? RELU : 0) | (dy2 ? DY2 : 0) | (dadd ? DADD : 0);
+    const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0);
     const int64_t n_tasks = k->planes.groups * k->n_chunks;
     ls__add_phase(k, products_variants[with], n_tasks);
     ls__add_phase(k, middle_backward, middle_tasks(k));
     ls__add_phase(k, gradients_variants[with], n_tasks);
-    const int passes = 2 + relu + dy2 + dadd + (dadd ? 3 : 3 + relu + dy2);
+    const bool reads_y = activation != LS__ACTIVATION_NONE;
+    const int passes = 2 + reads_y + dy2 + dadd + (dadd ? 3 : 3 + reads_y + dy2);
     k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * passes;
     return true;
 }

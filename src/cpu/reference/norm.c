@@ -1,5 +1,5 @@
 /* norm.c: reference batch normalisation (Ioffe & Szegedy 2015). With m = N*H*W values per channel,
- * xhat = (x - mean) / sqrt(variance + epsilon), y = relu?(scale xhat + shift + add?):
+ * xhat = (x - mean) / sqrt(variance + epsilon), y = activation(scale xhat + shift + add?):
  *   dshift = sum dy,  dscale = sum dy xhat,
  *   dx = scale / sqrt(variance + epsilon) (dy - dshift / m - xhat dscale / m),
  * which is p dy + q x + r for a channel's p, q and r. */
@@ -24,11 +24,13 @@ static void apply(const ls__reference_call *call, int64_t c, double mean, double
     const ls__view add = ls__reference_view(call, 5);
     const double scale = value_of(call, scale_operand, c);
     const double shift = value_of(call, scale_operand + 1, c);
+    const ls__activation activation = call->op->u.norm.activation;
     FOR_EACH_PLACE(x)
     {
         double value = (*ls__view_at(&x, n, h, w, c) - mean) * invstd * scale + shift;
         if (add.data) value += *ls__view_at(&add, n, h, w, c);
-        if (call->op->u.norm.relu && value < 0) value = 0;
+        if (activation && value < 0) value = 0;
+        if (activation == LS__ACTIVATION_RELU6 && value > 6) value = 6;
         *ls__view_at(&y, n, h, w, c) = (float)value;
     }
 }
@@ -86,6 +88,7 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
     const double mean = value_of(call, 5, c);
     const double invstd = value_of(call, 6, c);
     const double m = (double)(x.n * x.h * x.w);
+    const ls__activation activation = call->op->u.norm.activation;
     double dshift = 0.0, dscale = 0.0;
     for (int pass = 0; pass < 2; pass++) FOR_EACH_PLACE(x)
         {
@@ -93,7 +96,8 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
              * after the gradient of the place was read. */
             double dy = *ls__view_at(&dy1, n, h, w, c);
             if (dy2.data) dy += *ls__view_at(&dy2, n, h, w, c);
-            if (call->op->u.norm.relu && !(*ls__view_at(&y, n, h, w, c) > 0)) dy = 0;
+            if (activation && !(*ls__view_at(&y, n, h, w, c) > 0)) dy = 0;
+            if (activation == LS__ACTIVATION_RELU6 && !(*ls__view_at(&y, n, h, w, c) < 6)) dy = 0;
             const double xhat = (*ls__view_at(&x, n, h, w, c) - mean) * invstd;
             if (pass == 0) {
                 dshift += dy;

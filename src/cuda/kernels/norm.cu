@@ -2,12 +2,12 @@
  *
  * Forward reads x twice: for the statistics, then to write y. Backward reads its operands twice. If
  * dadd is present, the second kernel reads only dadd and x. Where y can be computed from x, the
- * ReLU's mask is computed too, and y is not read.
+ * activation's mask is computed too, and y is not read.
  *
  * Variances are sums of squares of x - pivot. The pivot is the channel's first value. It is within
  * a few std of the mean, so no precision is lost by cancellation. NORM_FINALIZE has no pivot,
  * because its sums come from convolutions. */
-#include "base/element.h"
+#include "base/activation.h"
 #include "cuda/kernels/columns.h"
 
 static ls__columns shape_of(const ls__op *op)
@@ -22,6 +22,18 @@ size_t ls__cuda_batch_norm_workspace(const ls__op *op)
 {
     const ls__columns s = shape_of(op);
     return ls__columns_bytes(&s, 2) + 2 * (size_t)s.channels * sizeof(float);
+}
+
+/* f(A()), with the activation as A::value. */
+template <typename F> static int with_activation(const ls__op *op, F f)
+{
+    switch (op->u.norm.activation) {
+    case LS__ACTIVATION_RELU:
+        return f(std::integral_constant<ls__activation, LS__ACTIVATION_RELU>());
+    case LS__ACTIVATION_RELU6:
+        return f(std::integral_constant<ls__activation, LS__ACTIVATION_RELU6>());
+    default: return f(std::integral_constant<ls__activation, LS__ACTIVATION_NONE>());
+    }
 }
 
 /* The order of a thread's rows. */
@@ -120,16 +132,16 @@ static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const
     keep_statistics(out, c, m, (double)ls__to_f32(x[c]) + offset, squares / m - offset * offset);
 }
 
-/* The result before the addition and the ReLU; factor = invstd * scale. */
+/* The result before the addition and the activation; factor = invstd * scale. */
 static __device__ float normalized(float x, float mean, float factor, float shift)
 {
     return fmaf(x - mean, factor, shift);
 }
 
-template <typename A>
+template <typename A, ls__activation ACTIVATION>
 static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, const float *scale,
                                     const float *shift, const float *mean, const float *invstd,
-                                    const typename A::stored *add, bool relu, typename A::stored *y)
+                                    const typename A::stored *add, typename A::stored *y)
 {
     const ls__columns_span p = ls__columns_span_from_end<A>(s);
     if (p.last < p.first) return;
@@ -157,7 +169,7 @@ static __global__ void apply_kernel(ls__columns s, const typename A::stored *x, 
             for (int j = 0; j < A::n; j++) {
                 v[j] = normalized(v[j], center[j], factor[j], offset[j]);
                 if (add) v[j] += a[j];
-                if (relu) v[j] = ls__relu(v[j]);
+                v[j] = ls__activate(ACTIVATION, v[j]);
             }
             A::store(y + i, v);
             return true;
@@ -172,9 +184,12 @@ static int apply(const ls__cuda_call *call, ls__columns s, int scale, const floa
     return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
-        return LS__LAUNCH(apply_kernel<A>, ls__columns_blocks(&s), LS__BLOCK, call->stream, s,
-                          (const T *)b[0], (const float *)b[scale], (const float *)b[scale + 1],
-                          mean, invstd, (const T *)b[5], call->op->u.norm.relu, (T *)b[6]);
+        return with_activation(call->op, [=](auto activation) {
+            return LS__LAUNCH((apply_kernel<A, decltype(activation)::value>),
+                              ls__columns_blocks(&s), LS__BLOCK, call->stream, s, (const T *)b[0],
+                              (const float *)b[scale], (const float *)b[scale + 1], mean, invstd,
+                              (const T *)b[5], (T *)b[6]);
+        });
     });
 }
 
@@ -264,10 +279,10 @@ template <typename T> struct backward_operands {
     const T *x, *y, *dy1, *dy2;
     const float *scale, *mean, *invstd, *shift;
     T *dx, *dadd;
-    bool relu;
 };
 
-/* The parameters of a thread's channels. MASKED: the ReLU's mask is computed from x, as y was. */
+/* The parameters of a thread's channels. MASKED: the activation's mask is computed from x, as y
+ * was. */
 template <int N, bool MASKED> struct backward_channels {
     float center[N], invstd[N], factor[N], shift[N];
 
@@ -283,7 +298,7 @@ template <int N, bool MASKED> struct backward_channels {
 };
 
 /* A thread's elements from i on. */
-template <typename A, bool MASKED> struct backward_raw {
+template <typename A, ls__activation ACTIVATION, bool MASKED> struct backward_raw {
     typename A::raw x, first, second, y;
 
     static __device__ backward_raw fetch(const backward_operands<typename A::stored> &o, int64_t i)
@@ -292,11 +307,11 @@ template <typename A, bool MASKED> struct backward_raw {
         raw.x = A::fetch(o.x + i);
         raw.first = A::fetch(o.dy1 + i);
         raw.second = o.dy2 ? A::fetch(o.dy2 + i) : raw.first;
-        raw.y = !MASKED && o.relu ? A::fetch(o.y + i) : raw.first;
+        raw.y = ACTIVATION != LS__ACTIVATION_NONE && !MASKED ? A::fetch(o.y + i) : raw.first;
         return raw;
     }
 
-    /* The mask is y > 0 of the stored y: a positive value may have been rounded to 0. */
+    /* The mask is that of the stored y: a positive value may have been rounded to 0, or to 6. */
     __device__ void gradient(const backward_operands<typename A::stored> &o,
                              const backward_channels<A::n, MASKED> &of, float *x_f32,
                              float *dy) const
@@ -312,20 +327,20 @@ template <typename A, bool MASKED> struct backward_raw {
                 y_f32[j] = ls__rounded<typename A::stored>(
                     normalized(x_f32[j], of.center[j], of.factor[j], of.shift[j]));
             if (o.dy2) dy[j] += more[j];
-            if ((MASKED || o.relu) && !(y_f32[j] > 0)) dy[j] = 0;
+            dy[j] = ls__activation_gradient(ACTIVATION, y_f32[j], dy[j]);
         }
     }
 };
 
 /* Rows that a thread loads at once: two where it reads x and one gradient. */
-template <typename A, bool MASKED, int ORDER, typename Use>
+template <typename A, ls__activation ACTIVATION, bool MASKED, int ORDER, typename Use>
 static __device__ inline void for_each_gradient(const ls__columns &s, const ls__columns_span &p,
                                                 const backward_operands<typename A::stored> &o,
                                                 const backward_channels<A::n, MASKED> &of, Use use)
 {
     for_each_row<A, ORDER, MASKED ? 2 : 1>(
-        s, p, [&](int64_t i) { return backward_raw<A, MASKED>::fetch(o, i); },
-        [&](const backward_raw<A, MASKED> &raw, int64_t i, bool inside) {
+        s, p, [&](int64_t i) { return backward_raw<A, ACTIVATION, MASKED>::fetch(o, i); },
+        [&](const backward_raw<A, ACTIVATION, MASKED> &raw, int64_t i, bool inside) {
             float x[A::n], dy[A::n];
             raw.gradient(o, of, x, dy);
             if (inside) use(x, dy, i);
@@ -333,21 +348,22 @@ static __device__ inline void for_each_gradient(const ls__columns &s, const ls__
         });
 }
 
-template <typename A, bool MASKED>
+template <typename A, ls__activation ACTIVATION, bool MASKED>
 static __global__ void backward_sums_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                             float *sums)
 {
     const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     const backward_channels<A::n, MASKED> of(o, p.c < s.channels ? p.c : 0);
     float own[2][A::n] = {};
-    for_each_gradient<A, MASKED, DOWN>(s, p, o, of, [&](const float *x, float *dy, int64_t i) {
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++) {
-            own[0][j] += dy[j];
-            own[1][j] = fmaf(dy[j], (x[j] - of.center[j]) * of.invstd[j], own[1][j]);
-        }
-        if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
-    });
+    for_each_gradient<A, ACTIVATION, MASKED, DOWN>(
+        s, p, o, of, [&](const float *x, float *dy, int64_t i) {
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++) {
+                own[0][j] += dy[j];
+                own[1][j] = fmaf(dy[j], (x[j] - of.center[j]) * of.invstd[j], own[1][j]);
+            }
+            if (o.dadd) A::store(o.dadd + i, dy); /* which may be dy1's or dy2's memory */
+        });
     ls__columns_store<A, 2>(s, p, own, sums);
 }
 
@@ -365,7 +381,7 @@ static __global__ void backward_finish_kernel(ls__columns s, const float *sums, 
     means[s.channels + c] = (float)(scale_sum / (double)s.rows);
 }
 
-template <typename A, bool MASKED>
+template <typename A, ls__activation ACTIVATION, bool MASKED>
 static __global__ void backward_apply_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                              const float *means)
 {
@@ -375,39 +391,39 @@ static __global__ void backward_apply_kernel(ls__columns s, backward_operands<ty
     float shift_mean[A::n], scale_mean[A::n];
     ls__load_channels<A::n>(means + p.c, shift_mean);
     ls__load_channels<A::n>(means + s.channels + p.c, scale_mean);
-    for_each_gradient<A, MASKED, UP>(s, p, o, of, [&](const float *x, float *dy, int64_t i) {
-        LS__UNROLL
-        for (int j = 0; j < A::n; j++) {
-            const float normal = (x[j] - of.center[j]) * of.invstd[j];
-            dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
-        }
-        A::store(o.dx + i, dy); /* which may be dy1's or dy2's memory */
-    });
+    for_each_gradient<A, ACTIVATION, MASKED, UP>(
+        s, p, o, of, [&](const float *x, float *dy, int64_t i) {
+            LS__UNROLL
+            for (int j = 0; j < A::n; j++) {
+                const float normal = (x[j] - of.center[j]) * of.invstd[j];
+                dy[j] = of.factor[j] * fmaf(-normal, scale_mean[j], dy[j] - shift_mean[j]);
+            }
+            A::store(o.dx + i, dy); /* which may be dy1's or dy2's memory */
+        });
 }
 
 /* The sums and dadd, then the results of the sums, then dx. */
-template <typename A, bool MASKED>
+template <typename A, ls__activation ACTIVATION, bool MASKED>
 static int backward(const ls__cuda_call *call, ls__columns s,
                     backward_operands<typename A::stored> o)
 {
     void *const *b = call->buffers;
     const unsigned blocks = ls__columns_blocks(&s);
     float *sums = (float *)call->workspace, *means = sums + 2 * s.chunks * s.channels;
-    int status =
-        LS__LAUNCH((backward_sums_kernel<A, MASKED>), blocks, LS__BLOCK, call->stream, s, o, sums);
+    int status = LS__LAUNCH((backward_sums_kernel<A, ACTIVATION, MASKED>), blocks, LS__BLOCK,
+                            call->stream, s, o, sums);
     if (status == 0)
         status =
             LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
                        call->stream, s, (const float *)sums, (float *)b[9], (float *)b[10], means);
     if (status != 0) return status;
     if (!o.dadd)
-        return LS__LAUNCH((backward_apply_kernel<A, MASKED>), blocks, LS__BLOCK, call->stream, s, o,
-                          (const float *)means);
-    o.dy1 = o.dadd; /* dy1 + dy2 after the ReLU */
+        return LS__LAUNCH((backward_apply_kernel<A, ACTIVATION, MASKED>), blocks, LS__BLOCK,
+                          call->stream, s, o, (const float *)means);
+    o.dy1 = o.dadd; /* dy1 + dy2 after the activation */
     o.dy2 = NULL;
-    o.relu = false;
-    return LS__LAUNCH((backward_apply_kernel<A, false>), blocks, LS__BLOCK, call->stream, s, o,
-                      (const float *)means);
+    return LS__LAUNCH((backward_apply_kernel<A, LS__ACTIVATION_NONE, false>), blocks, LS__BLOCK,
+                      call->stream, s, o, (const float *)means);
 }
 
 int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
@@ -417,12 +433,16 @@ int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
     return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
-        const backward_operands<T> o = {
-            (const T *)b[0],     (const T *)b[1],     (const T *)b[2],      (const T *)b[3],
-            (const float *)b[4], (const float *)b[5], (const float *)b[6],  (const float *)b[7],
-            (T *)b[8],           (T *)b[11],          call->op->u.norm.relu
-        };
-        return o.relu && o.shift ? backward<A, true>(call, s, o) : backward<A, false>(call, s, o);
+        const backward_operands<T> o = { (const T *)b[0],     (const T *)b[1],
+                                         (const T *)b[2],     (const T *)b[3],
+                                         (const float *)b[4], (const float *)b[5],
+                                         (const float *)b[6], (const float *)b[7],
+                                         (T *)b[8],           (T *)b[11] };
+        return with_activation(call->op, [=](auto activation) {
+            constexpr ls__activation ACTIVATION = decltype(activation)::value;
+            return o.shift ? backward<A, ACTIVATION, ACTIVATION != LS__ACTIVATION_NONE>(call, s, o)
+                           : backward<A, ACTIVATION, false>(call, s, o);
+        });
     });
 }
 

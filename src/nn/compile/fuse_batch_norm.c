@@ -130,7 +130,7 @@ static void fuse_statistics(ls__builder *b, int i)
         changed(&norm, LS__OP_NORM_FINALIZE, 6, 4,
                 (const int[]){ sum, squares, of[NORM_SCALE], of[NORM_SHIFT], of[NORM_RUNNING_MEAN],
                                of[NORM_RUNNING_VAR], of[NORM_MEAN], of[NORM_INVSTD], mul, add });
-    f.fused.list[1].op.u.norm.relu = false;
+    f.fused.list[1].op.u.norm.activation = LS__ACTIVATION_NONE;
     f.fused.list[1].op.u.norm.count = count;
     f.fused.list[2] = ls__norm_apply(&norm);
     if (!ls__select_fusion(p, &f)) {
@@ -207,7 +207,8 @@ static bool fuse_application(ls__builder *b, int i)
     const ls__instruction apply = p->instructions[i];
     const int z = apply.operands[APPLY_Y], n_values = p->n_values;
     neighbours at;
-    if (!apply.op.u.norm.relu || apply.operands[APPLY_ADD] >= 0 || !find_neighbours(p, z, &at))
+    if (apply.op.u.norm.activation != LS__ACTIVATION_RELU || apply.operands[APPLY_ADD] >= 0 ||
+        !find_neighbours(p, z, &at))
         return false;
     const ls__instruction *finalize = &p->instructions[writer_of(p, apply.operands[APPLY_MEAN])];
     const int mul = finalize->operands[FINALIZE_A], add = finalize->operands[FINALIZE_B];

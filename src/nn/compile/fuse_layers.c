@@ -1,6 +1,6 @@
-/* fuse_layers.c: fuses nodes, on every backend: batch norm + ReLU, batch norm + add, batch norm +
- * add + ReLU, add + ReLU, linear + ReLU. A node is absorbed only if the next node is its only
- * consumer. */
+/* fuse_layers.c: fuses nodes, on every backend: batch norm + add, batch norm (+ add) + ReLU or
+ * ReLU6, add + ReLU, linear + ReLU. A node is absorbed only if the next node is its only consumer.
+ */
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
@@ -36,18 +36,20 @@ static ls__fused_op *absorbable(const fusing *f, const ls_node *node)
 {
     if (f->consumers[node->id] != 1 || f->op_of[node->id] < 0) return NULL;
     ls__fused_op *fused = &f->ops[f->op_of[node->id]];
-    return fused->relu ? NULL : fused;
+    return fused->activation ? NULL : fused;
 }
 
 /* Extends an earlier fused op by `node` if possible, and returns it. */
 static ls__fused_op *absorb(const fusing *f, const ls_node *node)
 {
-    if (node->layer == &ls__relu_layer) {
+    const bool relu = node->layer == &ls__relu_layer;
+    if (relu || node->layer == &ls__relu6_layer) {
         ls__fused_op *fused = absorbable(f, node->inputs[0]);
         const ls__layer *head = fused ? fused->head->layer : NULL;
-        if (head != &ls__batch_norm_layer && head != &ls__add_layer && head != &ls__linear_layer)
+        if (head != &ls__batch_norm_layer &&
+            !(relu && (head == &ls__add_layer || head == &ls__linear_layer)))
             return NULL;
-        fused->relu = true;
+        fused->activation = relu ? LS__ACTIVATION_RELU : LS__ACTIVATION_RELU6;
         return fused;
     }
     if (node->layer == &ls__add_layer && node->inputs[0] != node->inputs[1]) {

@@ -1,4 +1,4 @@
-/* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with a fused add and ReLU. */
+/* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with a fused add and ReLU or ReLU6. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
 {
     ls__op op = ls__op_of(fused->head, kind);
-    op.u.norm.relu = fused->relu;
+    op.u.norm.activation = fused->activation;
     return op;
 }
 
@@ -74,8 +74,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
 static void backward_frozen(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    int dy = ls__gradient_of(b, fused->tail);
-    if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
+    const int dy = ls__gradient_before_activation(b, fused);
     if (fused->addend && ls__requires_gradient(b, fused->addend))
         ls__contribute(b, fused->addend, dy);
     if (!ls__requires_gradient(b, node->inputs[0])) return;
@@ -99,9 +98,9 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     const int *saved = &b->saved[node->id * LS__MAX_SAVED];
     const ls__op op = norm_op(fused, LS__OP_BATCH_NORM_BACKWARD);
     const ls_shape shape = ls__spec_of(b, node)->shape;
-    const bool masked = fused->relu && !fused->addend; /* by a y that is x's alone */
+    const bool masked = fused->activation && !fused->addend; /* by a y that is x's alone */
     const int inputs[8] = { ls__activation_of(b, node->inputs[0]),
-                            fused->relu ? ls__forward_value(b, fused->tail) : -1,
+                            fused->activation ? ls__forward_value(b, fused->tail) : -1,
                             dy1,
                             dy2,
                             ls__value_parameter(b, node, LS__WEIGHT),

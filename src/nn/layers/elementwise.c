@@ -11,11 +11,14 @@ static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *
 
 /* ---- Activation functions ---- */
 
-int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy)
+int ls__gradient_before_activation(ls__builder *b, const ls__fused_op *fused)
 {
+    const int dy = ls__gradient_of(b, fused->tail);
+    if (!fused->activation) return dy;
     const int y = ls__forward_value(b, fused->tail);
     const int dx = ls__activation_new(b, ls__spec_of(b, fused->tail)->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_RELU_BACKWARD }, 2, (const int[]){ y, dy }, 1, &dx);
+    const ls__op op = { .kind = fused->tail->layer->backward_op };
+    ls__emit(b, &op, 2, (const int[]){ y, dy }, 1, &dx);
     return dx;
 }
 
@@ -26,7 +29,7 @@ int ls__relu_gradient(ls__builder *b, const ls__fused_op *fused, int dy)
         .backward_op = LS__OP_##OP##_BACKWARD                                                      \
     }
 const ls__layer ls__relu_layer = UNARY_LAYER("relu", RELU);
-static const ls__layer relu6_layer = UNARY_LAYER("relu6", RELU6);
+const ls__layer ls__relu6_layer = UNARY_LAYER("relu6", RELU6);
 static const ls__layer sigmoid_layer = UNARY_LAYER("sigmoid", SIGMOID);
 static const ls__layer tanh_layer = UNARY_LAYER("tanh", TANH);
 static const ls__layer silu_layer = UNARY_LAYER("silu", SILU);
@@ -44,7 +47,7 @@ ls_node *ls_relu(ls_graph *graph, ls_node *x)
 
 ls_node *ls_relu6(ls_graph *graph, ls_node *x)
 {
-    return unary(graph, &relu6_layer, x);
+    return unary(graph, &ls__relu6_layer, x);
 }
 
 ls_node *ls_sigmoid(ls_graph *graph, ls_node *x)
@@ -85,14 +88,15 @@ static ls_status binary_infer(const ls_node *node, const ls_spec *inputs, ls_spe
 
 static void add_forward(ls__builder *b, const ls__fused_op *fused)
 {
-    ls__lower_as(b, fused, &(ls__op){ .kind = LS__OP_ADD, .u.add.relu = fused->relu });
+    ls__lower_as(
+        b, fused,
+        &(ls__op){ .kind = LS__OP_ADD, .u.add.relu = fused->activation == LS__ACTIVATION_RELU });
 }
 
 static void add_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    int dy = ls__gradient_of(b, fused->tail);
-    if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
+    const int dy = ls__gradient_before_activation(b, fused);
     for (int i = 0; i < 2; i++)
         if (ls__requires_gradient(b, node->inputs[i])) ls__contribute(b, node->inputs[i], dy);
 }

@@ -18,15 +18,16 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     const int x = ls__activation_of(b, node->inputs[0]);
     const int w = ls__value_compute_weight(b, node, LS__WEIGHT);
     const int bias = ls__value_compute_weight(b, node, LS__BIAS);
-    ls__emit_forward(b, fused, &(ls__op){ .kind = LS__OP_LINEAR, .u.linear.relu = fused->relu }, 3,
-                     (const int[]){ x, w, bias });
+    ls__emit_forward(b, fused,
+                     &(ls__op){ .kind = LS__OP_LINEAR,
+                                .u.linear.relu = fused->activation == LS__ACTIVATION_RELU },
+                     3, (const int[]){ x, w, bias });
 }
 
 static void backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
-    int dy = ls__gradient_of(b, fused->tail);
-    if (fused->relu) dy = ls__relu_gradient(b, fused, dy);
+    const int dy = ls__gradient_before_activation(b, fused);
     if (ls__is_trained(b, node)) {
         const int x = ls__activation_of(b, node->inputs[0]);
         const int dw = ls__value_parameter_gradient(b, node, LS__WEIGHT);

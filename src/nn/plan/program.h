@@ -27,10 +27,10 @@ typedef struct ls__environment {
 /* ---- Fused ops ---- */
 
 /* One or more nodes that run as one op: the op of `head`, with the output of `tail`. addend: the
- * other operand of a fused add. */
+ * other operand of a fused add. activation: that of `tail`. */
 struct ls__fused_op {
     const ls_node *head, *tail, *addend;
-    bool relu;
+    ls__activation activation;
 };
 
 /* ---- Values and instructions ---- */
