@@ -49,24 +49,39 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
                                           const int32_t *labels, int n_classes);
 
-/* Image files and their classes in a CSV file (RFC 4180; fields may be quoted, lines end with LF or
+/* Image files and their labels in a CSV file (RFC 4180; fields may be quoted, lines end with LF or
  * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Each row has a path and a label. A
  * relative path is relative to the CSV file's folder. The first row is a header if it has a field
- * "path", "file", "filename" or "image" and a field "label" or "class", in any case; the rows then
- * have as many fields, and other columns are ignored. Samples keep the file's order.
+ * "path", "file", "filename" or "image" and one of those below, in any case; the rows then have as
+ * many fields, and other columns are ignored. Samples keep the file's order. The header selects
+ * what the rows have; without one it is a label:
+ *
+ *   path,label              a class; the column may be called "class". It comes first where the
+ *                           header also has columns of the kinds below
+ *   path,labels             any number of labels with ";" between, "cat;dog", or an empty field.
+ *                           Spaces around a label are ignored. The samples have targets, one per
+ *                           label: 1 for those in the row, else 0
+ *   path,target             a decimal number such as -1.5e3. Each column called "target", or with a
+ *   path,target_x,target_y  name that begins with "target_", is a target
+ *
+ * Samples with targets have no class: ls_dataset_class_count is 0, and ls_dataset_label -1. The
+ * targets are in memory, 4 bytes for each target of each sample.
  *
  * The digest and ls_dataset_split use the relative path as it is in the file. An absolute path
  * below the CSV file's folder counts as relative to it; of other absolute paths the part after the
  * deepest folder that they all share counts. So they do not depend on where the data are.
  *
  * n_classes 0 and classes NULL: the classes are the labels found, by value if all are decimal
- * numbers, else in byte order. Otherwise the labels must be among the classes, as for
- * ls_image_folder_open_classes. No image is opened before the loader reads it.
+ * numbers, else in byte order; targets of numbers have the order of their columns. Otherwise the
+ * labels must be among the classes, as for ls_image_folder_open_classes, or, for targets, among the
+ * names ls_dataset_target_name of the training data; columns of numbers are found by these names,
+ * in any order, and others are ignored. No image is opened before the loader reads it.
  *
  * LS_ERR_DATA names the file, the line and the reason: another number of fields, an empty path or
- * label, a misplaced or missing quote, a 0 byte; or a file without rows. LS_ERR_MISMATCH: a label
- * that is not among the classes. LS_ERR_NOT_FOUND, LS_ERR_IO, the latter also if a folder of an
- * absolute path can't be examined. */
+ * label, a label twice in a row, a target that is not a finite number of type f32, a misplaced or
+ * missing quote, a 0 byte; or a file without rows or labels. LS_ERR_MISMATCH: a label that is not
+ * among the classes, or a target without a column. LS_ERR_NOT_FOUND, LS_ERR_IO, the latter also if
+ * a folder of an absolute path can't be examined. */
 LS_API ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
                                const char *const *classes);
 
@@ -97,6 +112,13 @@ typedef struct ls_dataset_callbacks {
      * ls_dataset_from_callbacks, once for each sample. */
     int (*label)(void *user, int64_t sample);
 
+    /* The targets of a sample, for a loss that reads the input "target": writes n_targets finite
+     * numbers. With or without label. Called only by ls_dataset_from_callbacks, once for each
+     * sample. */
+    void (*target)(void *user, int64_t sample, float *out);
+    int n_targets;                   /* required with target, else 0 */
+    const char *const *target_names; /* n_targets names, copied; NULL = "0", "1", ... */
+
     /* Required. Calls ls_image_writer_reserve with the size of the sample's image, and writes its
      * pixels to the memory returned. It must give the same pixels for a sample each time. On
      * failure it returns a status: the image is unreadable (see on_bad_image) with LS_ERR_DATA,
@@ -118,7 +140,7 @@ typedef struct ls_dataset_callbacks {
 } ls_dataset_callbacks;
 
 /* The struct is copied. Samples have no paths; errors call them "sample 7". Errors: LS_ERR_INVALID
- * names the member; LS_ERR_DATA for a label out of range. */
+ * names the member; LS_ERR_DATA for a label out of range, and for a target that is not finite. */
 LS_API ls_dataset *ls_dataset_from_callbacks(ls_context *ctx,
                                              const ls_dataset_callbacks *callbacks);
 
@@ -132,7 +154,8 @@ LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...
 /* Divides the samples into a training and a validation split, class by class. The validation split
  * takes floor(n * fraction + 0.5), but at least 1 and at most n - 1, of the n >= 2 samples of a
  * class; the only sample of a class stays in training, with a warning. In both splits the samples
- * keep their order, and the classes are those of the dataset.
+ * keep their order, and the classes are those of the dataset. Samples with targets and without
+ * labels are divided as if they were of one class.
  *
  * The choice is keyed by (seed, path of the sample below the folder that was opened): it is the
  * same for the folder, a copy of it and a pack of it, and does not depend on other classes. The
@@ -141,8 +164,8 @@ LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...
  * identity includes the fraction and the seed.
  *
  * Both splits stay valid after the dataset is closed. On failure both are NULL. Errors:
- * LS_ERR_INVALID for a fraction outside of (0, 1), and for a dataset without labels; LS_ERR_DATA if
- * no class has two samples. */
+ * LS_ERR_INVALID for a fraction outside of (0, 1), and for a dataset without labels and targets;
+ * LS_ERR_DATA if no class has two samples. */
 LS_API ls_status ls_dataset_split(ls_dataset *dataset, double fraction, uint64_t seed,
                                   ls_dataset **train, ls_dataset **validation);
 
@@ -158,6 +181,12 @@ LS_API const char *ls_dataset_class_name(const ls_dataset *dataset,
 LS_API const char *ls_dataset_sample_path(const ls_dataset *dataset,
                                           int64_t sample); /* borrowed; NULL if in memory */
 LS_API int ls_dataset_label(const ls_dataset *dataset, int64_t sample); /* -1 out of range */
+/* The number of targets that each sample has; 0 = none. */
+LS_API int ls_dataset_target_count(const ls_dataset *dataset);
+LS_API const char *ls_dataset_target_name(const ls_dataset *dataset,
+                                          int i); /* borrowed; NULL out of range */
+/* The sample's targets, ls_dataset_target_count numbers; borrowed; NULL out of range. */
+LS_API const float *ls_dataset_targets(const ls_dataset *dataset, int64_t sample);
 /* counts[class_count]: the number of samples of each class. */
 LS_API ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts);
 /* weights[class_count] for ls_loss_config.class_weights: the weight of a class of m samples, of n
@@ -169,10 +198,10 @@ LS_API ls_status ls_dataset_balanced_weights(const ls_dataset *dataset, float *w
  * of them ("" if there is none). */
 LS_API int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example);
 
-/* A digest of the samples in order: their labels, paths (below the folder that was opened) and
- * sizes; with `contents` also the bytes of the files, so every file is read. For samples in memory
- * it covers the pixels. An unreadable file is not an error; the digest includes the fact that it is
- * unreadable. The digest is computed once and kept. Checkpoints store it. */
+/* A digest of the samples in order: their labels, targets, paths (below the folder that was opened)
+ * and sizes; with `contents` also the bytes of the files, so every file is read. For samples in
+ * memory it covers the pixels. An unreadable file is not an error; the digest includes the fact
+ * that it is unreadable. The digest is computed once and kept. Checkpoints store it. */
 LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out);
 
 /* ---- One image file. ---- */
@@ -325,7 +354,8 @@ typedef struct ls_loader_config {
      *   cutmix: a box of (1 - lambda) of the area around a random pixel, cut off at the edges, is
      *     that of x_{i-1}; lambda becomes the share of the area outside of it
      * With both, one of the two is drawn for each batch with probability 0.5. 0 = off, else 0.001
-     * to 1000. The batches have targets. LS_ERR_INVALID without labels. For training. */
+     * to 1000. The batches have targets. LS_ERR_INVALID without labels, and for a dataset with
+     * targets of its own. For training. */
     float mixup_alpha, cutmix_alpha;
 
     /* Normalization, done on the device: (x / 255 - mean) / std per channel; all 0 =
@@ -344,6 +374,7 @@ typedef struct ls_input_spec {
     ls_spec image;         /* u8 [batch,H,W,C], or f32, which is not normalized */
     float mean[4], std[4]; /* for u8, per channel: (x / 255 - mean) / std; std 0 = 1 */
     int n_classes;         /* 0 = no labels */
+    int n_targets;         /* columns of the dataset's own targets; 0 = none */
 } ls_input_spec;
 LS_API ls_input_spec ls_loader_input_spec(const ls_loader *loader);
 
@@ -361,7 +392,8 @@ typedef struct ls_batch {
     int64_t epoch, step;
     const ls_tensor *targets; /* for the net's input "target", of any shape [n,...]. A loader with
                                  mixup or cutmix gives f32 [n,classes]: lambda for the image's class
-                                 plus 1 - lambda for that of the image mixed in. Else NULL */
+                                 plus 1 - lambda for that of the image mixed in. A loader over a
+                                 dataset with targets gives them, f32 [n,targets]. Else NULL */
     bool is_last;             /* of the epoch: with gradient accumulation, ls_net_step updates */
 } ls_batch;
 

@@ -4,7 +4,7 @@
  *   epoch, step      the next step to run
  *   best             the best metric so far
  *   identity         {"seed": "5", ...}; see identity.h
- *   classes          ["cat", "dog"]
+ *   classes          ["cat", "dog"]; without classes the names of the targets
  *   mean, std, crop  image preparation: [0.485, ...], [0.229, ...], side or [height, width]
  *   kernels          {"format": "lockstep algorithm cache 1", ...}; see algorithm_cache_file.h
  *   flattened        {"fc1.weight": 16, ...}: C of linear weights in the order H,W,C

@@ -62,7 +62,7 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback);
 json_t *ls__json_text(ls_context *ctx, const char *text);
 /* The inverse: afterwards json_string_value gives the original bytes. False if memory is short. */
 bool ls__json_restore(ls_context *ctx, json_t *text);
-/* The class names, escaped like that. */
+/* The class names, or without classes those of the targets, escaped like that. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

@@ -80,6 +80,8 @@ void make_lists(void)
     PUT_TEXT("csv", "quotes", "\"a, \"\"b\"\".jpg\",\"cat\"\r\n\r\n\"x\ny.jpg\",dog");
     PUT_TEXT("csv", "header", "\xef\xbb\xbfid,Label,split,filename\n1,cat,,a.jpg\n");
     PUT_TEXT("csv", "numbers", "a,10\nb,9\nc,0\n");
+    PUT_TEXT("csv", "labels", "path,labels\na,cat; dog\nb,\n");
+    PUT_TEXT("csv", "targets", "path,target,target_x\na,1.5,-2e3\nb,0,9\n");
     remove_folder(folder);
 }
 

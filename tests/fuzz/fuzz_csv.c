@@ -1,6 +1,8 @@
-/* fuzz_csv.c: CSV files of paths and labels, with their own classes and with given ones. */
+/* fuzz_csv.c: CSV files of paths and labels or numbers, with their own classes and with given ones.
+ */
 #include "fuzz.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,9 +18,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const ls_status status = fuzz_error(NAME);
         FUZZ_CHECK((status == LS_OK) == (list != NULL));
         for (int64_t i = 0; i < ls_dataset_sample_count(list); i++) {
-            const int label = ls_dataset_label(list, i);
-            FUZZ_CHECK(label >= 0 && label < ls_dataset_class_count(list));
-            FUZZ_CHECK(*ls_dataset_class_name(list, label) && *ls_dataset_sample_path(list, i));
+            const int label = ls_dataset_label(list, i), n = ls_dataset_target_count(list);
+            FUZZ_CHECK(*ls_dataset_sample_path(list, i));
+            for (int k = 0; k < n; k++) FUZZ_CHECK(isfinite(ls_dataset_targets(list, i)[k]));
+            FUZZ_CHECK(n == 0 ? label >= 0 && label < ls_dataset_class_count(list)
+                              : label == -1 && ls_dataset_class_count(list) == 0);
+            FUZZ_CHECK(n > 0 || *ls_dataset_class_name(list, label));
         }
         for (int c = 1; list && !given && c < ls_dataset_class_count(list); c++)
             FUZZ_CHECK(strcmp(ls_dataset_class_name(list, c - 1), ls_dataset_class_name(list, c)) !=

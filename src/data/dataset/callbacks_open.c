@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <math.h>
 
 static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
 {
@@ -18,9 +19,33 @@ static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
     if (c->label ? c->n_classes < 1 : c->n_classes != 0 || c->classes)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n_classes is %d %s label", what, c->n_classes,
                         c->label ? "with" : "without");
+    if (c->target ? c->n_targets < 1 : c->n_targets != 0 || c->target_names)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: n_targets is %d %s target", what, c->n_targets,
+                        c->target ? "with" : "without");
     for (int i = 0; c->classes && i < c->n_classes; i++)
         if (!c->classes[i])
             return ls__fail(ctx, LS_ERR_INVALID, "%s: classes[%d] is NULL", what, i);
+    for (int i = 0; c->target_names && i < c->n_targets; i++)
+        if (!c->target_names[i])
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: target_names[%d] is NULL", what, i);
+    return LS_OK;
+}
+
+static ls_status fill_targets(ls_dataset *dataset, const ls_dataset_callbacks *c)
+{
+    if (!c->target) return LS_OK;
+    LS_TRY(ls__dataset_open_targets(dataset, "ls_dataset_from_callbacks", c->n_targets,
+                                    c->target_names));
+    for (int64_t i = 0; i < c->sample_count; i++) {
+        float *row = dataset->targets + i * c->n_targets;
+        c->target(c->user, i, row);
+        for (int k = 0; k < c->n_targets; k++)
+            if (!isfinite(row[k]))
+                return ls__fail(dataset->owned.ctx, LS_ERR_DATA,
+                                "ls_dataset_from_callbacks: target %d of sample %lld is %g, "
+                                "expected a finite number",
+                                k, (long long)i, (double)row[k]);
+    }
     return LS_OK;
 }
 
@@ -34,7 +59,8 @@ static ls_status fill(ls_dataset *dataset, const ls_dataset_callbacks *c)
         (c->label && !ls__dataset_name_classes(dataset, c->n_classes, c->classes)))
         return ls__fail_memory(ctx, "ls_dataset_from_callbacks", label_bytes);
     *dataset->callbacks = *c;
-    dataset->callbacks->classes = NULL; /* the caller's; the dataset has a copy */
+    dataset->callbacks->classes = NULL; /* the caller's; the dataset has copies */
+    dataset->callbacks->target_names = NULL;
     dataset->n_samples = c->sample_count;
     dataset->channels = c->channels ? c->channels : 3;
     for (int64_t i = 0; i < c->sample_count; i++) {
@@ -45,7 +71,7 @@ static ls_status fill(ls_dataset *dataset, const ls_dataset_callbacks *c)
                             (long long)i, label, c->n_classes - 1);
         dataset->labels[i] = label;
     }
-    return LS_OK;
+    return fill_targets(dataset, c);
 }
 
 ls_dataset *ls_dataset_from_callbacks(ls_context *ctx, const ls_dataset_callbacks *callbacks)

@@ -4,11 +4,18 @@
 #include "base/error.h"
 #include <string.h>
 
+static void free_names(const ls_context *ctx, int n, char **names)
+{
+    for (int i = 0; names && i < n; i++) ls__free(ctx, names[i]);
+    ls__free(ctx, names);
+}
+
 static void free_dataset(ls_dataset *dataset)
 {
     const ls_context *ctx = dataset->owned.ctx;
-    for (int i = 0; i < dataset->n_classes; i++) ls__free(ctx, dataset->class_names[i]);
-    ls__free(ctx, dataset->class_names);
+    free_names(ctx, dataset->n_classes, dataset->class_names);
+    free_names(ctx, dataset->n_targets, dataset->target_names);
+    ls__free(ctx, dataset->targets);
     ls__free(ctx, dataset->paths);
     ls__free(ctx, dataset->path_text);
     ls__free(ctx, dataset->root_lengths);
@@ -42,17 +49,23 @@ ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
     return dataset;
 }
 
+char **ls__dataset_copy_names(const ls_context *ctx, int n, const char *const *names)
+{
+    char **out = ls__zalloc(ctx, (size_t)n * sizeof(*out));
+    for (int i = 0; out && i < n; i++) {
+        out[i] = names ? ls__strdup(ctx, names[i]) : ls__format(ctx, "%d", i);
+        if (out[i]) continue;
+        free_names(ctx, n, out);
+        return NULL;
+    }
+    return out;
+}
+
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names)
 {
-    const ls_context *ctx = dataset->owned.ctx;
-    dataset->class_names = ls__zalloc(ctx, (size_t)n_classes * sizeof(char *));
-    if (!dataset->class_names) return false;
-    dataset->n_classes = n_classes;
-    for (int i = 0; i < n_classes; i++) {
-        dataset->class_names[i] = names ? ls__strdup(ctx, names[i]) : ls__format(ctx, "%d", i);
-        if (!dataset->class_names[i]) return false;
-    }
-    return true;
+    dataset->class_names = ls__dataset_copy_names(dataset->owned.ctx, n_classes, names);
+    dataset->n_classes = dataset->class_names ? n_classes : 0;
+    return dataset->class_names != NULL;
 }
 
 bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths)

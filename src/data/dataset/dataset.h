@@ -18,7 +18,13 @@ struct ls_dataset {
     int n_classes;
     int channels;       /* 3 for files */
     char **class_names; /* n_classes */
-    int32_t *labels;    /* n_samples */
+    int32_t *labels;    /* n_samples; -1 = none */
+
+    /* Of a whole dataset; else 0 and NULL. */
+    int n_targets;
+    char **target_names;
+    float *targets; /* [n_samples][n_targets] */
+
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */
 
@@ -82,8 +88,14 @@ static inline const ls__pack_sample *ls__dataset_packed(const ls_dataset *datase
     return &dataset->pack->samples[i + dataset->pack_offsets[dataset->labels[i]]];
 }
 
-/* Copies the class names; NULL: they are "0", "1", ... */
+/* n copies of names; NULL: of "0", "1", ... NULL if memory is short. */
+char **ls__dataset_copy_names(const ls_context *ctx, int n, const char *const *names);
+/* Copies the class names. */
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names);
+
+/* n targets for each sample, all 0, with copies of their names. The samples' number is set. */
+ls_status ls__dataset_open_targets(ls_dataset *dataset, const char *what, int n,
+                                   const char *const *names);
 
 /* The list's texts become the paths of as many samples, in this order; the dataset takes their
  * memory. Allocates the labels, too. */

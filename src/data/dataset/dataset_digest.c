@@ -63,11 +63,19 @@ static ls_status add_callbacks(const ls_dataset *dataset, int64_t sample, ls__de
     return status == LS_ERR_MEMORY ? status : LS_OK;
 }
 
+/* The label, or with targets a hash of both. */
+static uint64_t label_word(const ls_dataset *dataset, int64_t sample)
+{
+    const uint64_t label = (uint64_t)(int64_t)dataset->labels[sample];
+    const size_t bytes = (size_t)ls_dataset_target_count(dataset) * sizeof(float);
+    return bytes > 0 ? ls__hash(ls_dataset_targets(dataset, sample), bytes, label) : label;
+}
+
 /* `decoder`: for callbacks. */
 static ls_status add_sample(const ls_dataset *dataset, int64_t i, bool contents,
                             ls__decoder *decoder, ls__digest_sum *sum)
 {
-    uint64_t words[N_WORDS] = { [LABEL] = (uint64_t)(int64_t)dataset->labels[i] };
+    uint64_t words[N_WORDS] = { [LABEL] = label_word(dataset, i) };
     int64_t sample = i;
     const ls_dataset *source = ls__dataset_source(dataset, &sample);
     ls_status status = LS_OK;

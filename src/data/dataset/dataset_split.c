@@ -57,7 +57,7 @@ static int64_t choose(const ls_dataset *dataset, double fraction, ranked *sample
         const int64_t n = validation_count(end - begin, fraction);
         for (int64_t i = 0; i < end - begin; i++) is_validation[samples[begin + i].number] = i < n;
         n_chosen += n;
-        if (n == 0 && n_single++ == 0) single = dataset->class_names[label];
+        if (n == 0 && label >= 0 && n_single++ == 0) single = dataset->class_names[label];
     }
     if (n_single > 0 && n_chosen > 0)
         ls__warn(dataset->owned.ctx,
@@ -111,7 +111,8 @@ static ls_status check(ls_dataset *dataset, double fraction, ls_dataset **train,
     if (!(fraction > 0 && fraction < 1))
         return ls__fail(ctx, LS_ERR_INVALID, "%s: fraction is %g, expected more than 0, below 1",
                         what, fraction);
-    for (int64_t i = 0; i < dataset->n_samples; i++)
+    const bool has_targets = ls_dataset_target_count(dataset) > 0;
+    for (int64_t i = 0; i < dataset->n_samples && !has_targets; i++)
         if (dataset->labels[i] < 0)
             return ls__fail(ctx, LS_ERR_INVALID, "%s: sample %lld has no label", what,
                             (long long)i);

@@ -92,6 +92,10 @@ static ls_status check_effects(const ls_loader *loader)
         { balanced && !c->shuffle, "sampler is balanced, which requires shuffle" },
         { balanced && loader->dataset->n_classes == 0,
           "sampler is balanced, but the samples have no labels" },
+        { loader->mixes && ls_dataset_target_count(loader->dataset) > 0,
+          "mixup or cutmix is set, but the samples have targets of their own" },
+        { loader->mixes && c->batch_size == 1,
+          "mixup or cutmix is set, but a batch of one image has no other to mix it with" },
         { loader->mixes && loader->dataset->n_classes == 0,
           "mixup or cutmix is set, but the samples have no labels" },
         { c->crop_padding > 0 && c->crop == 0, "crop_padding without crop" },
@@ -193,6 +197,8 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
     LS_TRY(check_ranges(ctx, c));
     loader->mixes = c->mixup_alpha > 0 || c->cutmix_alpha > 0;
     LS_TRY(check_effects(loader));
+    loader->n_targets =
+        loader->mixes ? loader->dataset->n_classes : ls_dataset_target_count(loader->dataset);
     c->grey = c->grey && loader->dataset->channels == 3;
     loader->channels = c->grey ? 1 : loader->dataset->channels;
     LS_TRY(complete_normalisation(ctx, c, loader->channels));

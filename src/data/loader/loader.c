@@ -124,6 +124,7 @@ ls_input_spec ls_loader_input_spec(const ls_loader *loader)
         spec.std[i] = loader->config.std[i];
     }
     spec.n_classes = loader->dataset->n_classes;
+    spec.n_targets = ls_dataset_target_count(loader->dataset);
     return spec;
 }
 
@@ -258,8 +259,8 @@ static ls_status deliver(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch 
     loader->label_view.host_copy = slot->label_values;
     ls__tensor_view(ctx, &loader->image_view, LS_U8, image_shape(loader, n),
                     (uint8_t *)memory + before_pixels);
-    if (loader->mixes)
-        ls__tensor_view(ctx, &loader->target_view, LS_F32, LS_SHAPE(n, loader->dataset->n_classes),
+    if (loader->n_targets > 0)
+        ls__tensor_view(ctx, &loader->target_view, LS_F32, LS_SHAPE(n, loader->n_targets),
                         (uint8_t *)memory + loader->label_bytes);
     *batch = (ls_batch){ .images = &loader->image_view,
                          .labels = &loader->label_view,
@@ -268,7 +269,7 @@ static ls_status deliver(ls_loader *loader, ls__slot *slot, int64_t n, ls_batch 
                          .epoch = loader->epoch,
                          .step = loader->step,
                          .is_last = loader->step + 1 == ls_loader_step_count(loader),
-                         .targets = loader->mixes ? &loader->target_view : NULL };
+                         .targets = loader->n_targets > 0 ? &loader->target_view : NULL };
     return LS_OK;
 }
 

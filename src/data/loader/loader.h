@@ -27,7 +27,7 @@ typedef struct ls__slot {
     /* labels, targets, pixels of a full batch: memory that the host can write */
     void *block;
     int32_t *label_values; /* in it */
-    float *targets;        /* [batch][classes] */
+    float *targets;        /* [batch][n_targets] */
     uint8_t *pixels;
     atomic_llong n_filled; /* images of the batch that is being filled */
     int64_t *samples;
@@ -74,7 +74,8 @@ struct ls_loader {
     int64_t n_steps; /* per epoch */
     size_t sample_bytes;
     size_t label_bytes, target_bytes; /* of a block, before its pixels */
-    bool mixes;                       /* mixup or cutmix, so that batches have targets */
+    bool mixes;                       /* mixup or cutmix, whose targets have a column per class */
+    int n_targets;                    /* columns of a batch's targets; 0 = none */
     bool host_memory;                 /* workers write into device memory */
 
     ls__queue *queue;

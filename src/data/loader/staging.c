@@ -44,9 +44,7 @@ ls_status ls__staging_open(ls_loader *loader)
 {
     const size_t n = (size_t)loader->config.batch_size;
     loader->label_bytes = ls__round_up(n * sizeof(int32_t), 64);
-    if (loader->mixes)
-        loader->target_bytes =
-            ls__round_up(n * (size_t)loader->dataset->n_classes * sizeof(float), 64);
+    loader->target_bytes = ls__round_up(n * (size_t)loader->n_targets * sizeof(float), 64);
     const size_t bytes = loader->label_bytes + loader->target_bytes + n * loader->sample_bytes;
     loader->held_slot = -1;
     for (int i = 0; i < loader->n_slots; i++) LS_TRY(open_slot(loader, &loader->slots[i], bytes));

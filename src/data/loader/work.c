@@ -113,6 +113,10 @@ static void fill(const ls_loader *loader, const ls__slot *slot, const ls__queue_
     }
     slot->samples[item->item] = sample;
     slot->label_values[item->item] = loader->dataset->labels[sample];
+    if (!loader->mixes && loader->n_targets > 0)
+        memcpy(slot->targets + item->item * loader->n_targets,
+               ls_dataset_targets(loader->dataset, sample),
+               (size_t)loader->n_targets * sizeof(float));
 }
 
 /* After the last image of a batch that mixes. A batch with an image that failed is not delivered.

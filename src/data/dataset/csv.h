@@ -1,0 +1,69 @@
+/* csv.h: what the files that read a CSV list share: its rows, and the names of its paths. */
+#ifndef LS_DATA_DATASET_CSV_H
+#define LS_DATA_DATASET_CSV_H
+
+#include "base/bump.h"
+#include "data/dataset/dataset.h"
+
+enum { LS__CSV_MAX_FIELDS = 64 };
+
+typedef enum ls__csv_kind { LS__CSV_CLASS, LS__CSV_LABELS, LS__CSV_NUMBERS } ls__csv_kind;
+
+/* A label, and its class or target. */
+typedef struct ls__csv_label {
+    const char *name;
+    int32_t number;
+} ls__csv_label;
+
+/* A row of LS__CSV_LABELS. */
+typedef struct ls__csv_row {
+    int64_t line, end; /* where its labels end in the list of all */
+} ls__csv_row;
+
+typedef struct ls__csv {
+    ls_context *ctx;
+    const char *path;
+    unsigned char *bytes; /* a field is unquoted and terminated where it stands */
+    char *at, *end;
+    int64_t line;      /* of the row, from 1 */
+    int64_t next_line; /* of `at` */
+    int n_fields;      /* of the row */
+    char *fields[LS__CSV_MAX_FIELDS];
+
+    ls__csv_kind kind;
+    int path_column, label_column, n_columns;
+    int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */
+    size_t root_length;                                /* bytes of `path` up to the file's name */
+    bool is_absolute;                                  /* a path of the list is */
+
+    /* The names that the caller gave, or NULL. */
+    int n_given;
+    const char *const *given;
+    int n_labels;
+    ls__csv_label *known; /* sorted by name. Before the rows are read: those given, or NULL */
+
+    ls__text_list images;
+    ls__text_list labels; /* of LS__CSV_CLASS one in each row */
+    ls__bump bump;        /* of the arrays below */
+    ls__csv_row *rows;    /* of LS__CSV_LABELS */
+    float *numbers;       /* of LS__CSV_NUMBERS: n_targets in each row */
+    size_t row_room, number_room;
+} ls__csv;
+
+/* An error of the row that was read last. */
+ls_status ls__csv_fail(const ls__csv *c, const char *reason);
+
+/* Opens the file, reads all rows into the lists above. */
+ls_status ls__csv_read(ls__csv *c);
+
+ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names);
+/* NULL if it is not among them. */
+const ls__csv_label *ls__csv_find_label(const ls__csv *c, const char *name);
+
+/* roots[i]: the bytes of path i before its name, where some paths are absolute. Below the CSV
+ * file's folder the name is that of a relative path; else what follows the deepest folder that all
+ * such paths share. So neither depends on where the data lie, or how `path` was typed. */
+ls_status ls__csv_find_roots(const ls__csv *c, int64_t n, const char *const *paths,
+                             uint32_t *roots);
+
+#endif
