@@ -11,9 +11,13 @@ typedef struct ls_net ls_net;
 typedef struct ls_optimizer ls_optimizer;
 
 typedef enum ls_loss_kind {
-    LS_LOSS_NONE,         /* losses, if any, are declared in the graph with ls_loss */
-    LS_LOSS_CROSS_ENTROPY /* softmax cross-entropy of the model's output [N,K] and the labels in the
-                             input "label"; adds the metrics "top1" and, for K > 5, "top5" */
+    LS_LOSS_NONE,          /* losses, if any, are declared in the graph with ls_loss */
+    LS_LOSS_CROSS_ENTROPY, /* softmax cross-entropy of the model's output [N,K] and the labels in
+                              the input "label"; adds the metrics "top1" and, for K > 5, "top5" */
+    /* Of the model's output [N,K] and the input "target" f32 [N,K], without metrics. K must be the
+     * data's n_targets. The other fields of ls_loss_config must be 0. */
+    LS_LOSS_BINARY_CROSS_ENTROPY, /* ls_binary_cross_entropy, for samples with several labels */
+    LS_LOSS_MSE                   /* ls_mse, for targets that are numbers */
 } ls_loss_kind;
 
 typedef struct ls_loss_config {
@@ -98,7 +102,8 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
  * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: outputs, losses, metrics. If batch->labels is NULL and
- * the input "label" was not fed, only outputs are computed; ls_net_loss and ls_net_metric then
+ * the input "label" was not fed, or the targets that a loss of ls_net_config reads, only outputs
+ * are computed; ls_net_loss and ls_net_metric then
  * return LS_ERR_INVALID. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 

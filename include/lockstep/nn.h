@@ -19,6 +19,10 @@ typedef ls_node *(*ls_model_fn)(ls_graph *graph, ls_node *input, const void *opt
 
 LS_API ls_shape ls_node_shape(const ls_node *node);
 LS_API ls_context *ls_graph_context(ls_graph *graph);
+/* For a model function whose options or input it can't use: keeps the error in the context, unless
+ * there is one already, and returns NULL. printf style. */
+LS_API ls_node *ls_graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
+    LS_PRINTF(3, 4);
 
 /* Prefixes the names of the layers up to ls_scope_end, printf style:
  * ls_scope_begin(g, "layer%d.%d", i, j) ... ls_scope_end(g). */

@@ -26,6 +26,8 @@ void ls__net_use_gradients(ls_net *net);
 /* The net's kernel selections, with which an optimizer opens its kernels. */
 ls__selector *ls__net_selector(ls_net *net);
 
+/* Whether the graph has a metric of that name. */
+bool ls__net_has_metric(const ls_net *net, const char *name);
 /* Fails if the net has not run yet. */
 ls_status ls__net_expect_results(ls_net *net, const char *call);
 /* The addresses of the last forward's losses, in device memory, and their weights: up to max of

@@ -39,19 +39,20 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
     } limits[] = { { "max_execution_plans", config->max_execution_plans, MAX_PLANS },
                    { "steps", config->steps, INT64_MAX },
                    { "recompute", config->recompute, LS_RECOMPUTE_CHEAP },
-                   { "loss.kind", config->loss.kind, LS_LOSS_CROSS_ENTROPY } };
+                   { "loss.kind", config->loss.kind, LS_LOSS_MSE } };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < 0 || limits[i].value > limits[i].most)
             return ls__fail(ctx, LS_ERR_INVALID,
                             "ls_net_build: config.%s is %lld, expected 0 to %lld", limits[i].name,
                             (long long)limits[i].value, (long long)limits[i].most);
     LS_TRY(ls__precision_check(ctx, config));
-    if (config->loss.kind == LS_LOSS_NONE &&
+    if (config->loss.kind != LS_LOSS_CROSS_ENTROPY &&
         (config->loss.label_smoothing != 0 || config->loss.class_weights ||
          config->loss.soft_targets))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: label smoothing, class weights or soft targets without a "
-                        "loss");
+                        "ls_net_build: label smoothing, class weights or soft targets %s",
+                        config->loss.kind == LS_LOSS_NONE ? "without a loss"
+                                                          : "are for LS_LOSS_CROSS_ENTROPY only");
     return LS_OK;
 }
 
@@ -72,19 +73,37 @@ static ls_node *append_input(ls_net *net)
     return ls__append_normalize(graph, x, input->mean, std);
 }
 
+/* `k`: columns of the output for this data; 0 = any. */
+static ls_status check_output(const ls_net *net, const ls_node *y, const char *loss, int k)
+{
+    const ls_shape shape = ls_node_shape(y);
+    char text[LS_SHAPE_TEXT_SIZE];
+    if (shape.n_dims == 2 && (k == 0 || shape.dims[1] == k)) return LS_OK;
+    return ls__fail(net->graph.ctx, LS_ERR_SHAPE,
+                    "ls_net_build: the model's output '%s' is %s; %s requires [N,K], with K = %d "
+                    "for this data",
+                    y->name, ls_shape_text(&shape, text, sizeof text), loss, k);
+}
+
+/* A loss of the output and targets, which has no metrics. */
+static ls_status append_target_loss(ls_net *net, ls_node *y)
+{
+    ls_graph *graph = &net->graph;
+    const bool binary = net->config.loss.kind == LS_LOSS_BINARY_CROSS_ENTROPY;
+    LS_TRY(check_output(net, y, binary ? "binary cross-entropy" : "the mean squared error",
+                        net->config.input.n_targets));
+    ls_node *target = ls_input(graph, "target", (ls_spec){ LS_F32, ls_node_shape(y) });
+    ls_node *loss =
+        binary ? ls_binary_cross_entropy(graph, y, target, NULL) : ls_mse(graph, y, target);
+    return ls_loss(graph, "loss", loss, 1) ? LS_OK : LS_ERR_EARLIER;
+}
+
 static ls_status append_loss(ls_net *net, ls_node *y)
 {
     ls_graph *graph = &net->graph;
+    if (net->config.loss.kind != LS_LOSS_CROSS_ENTROPY) return append_target_loss(net, y);
+    LS_TRY(check_output(net, y, "cross-entropy", net->config.input.n_classes));
     const ls_shape shape = ls_node_shape(y);
-    if (shape.n_dims != 2 ||
-        (net->config.input.n_classes > 0 && shape.dims[1] != net->config.input.n_classes)) {
-        char text[LS_SHAPE_TEXT_SIZE];
-        return ls__fail(
-            graph->ctx, LS_ERR_SHAPE,
-            "ls_net_build: the model's output '%s' is %s; cross-entropy requires [N,K], with K = "
-            "%d for this data",
-            y->name, ls_shape_text(&shape, text, sizeof text), net->config.input.n_classes);
-    }
     ls_node *label = ls_input(graph, "label", (ls_spec){ LS_I32, LS_SHAPE(shape.dims[0]) });
     const ls_cross_entropy_config config = { net->config.loss.label_smoothing,
                                              net->config.loss.class_weights };
@@ -117,7 +136,7 @@ static ls_status make_graph(ls_net *net, ls_model_fn model, const void *options)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: scope '%s' was not ended",
                         graph->scope);
     if (!ls_output(graph, "output", y)) return LS_ERR_EARLIER;
-    if (net->config.loss.kind == LS_LOSS_CROSS_ENTROPY) LS_TRY(append_loss(net, y));
+    if (net->config.loss.kind != LS_LOSS_NONE) LS_TRY(append_loss(net, y));
     if (!net->config.inference && graph->losses.n == 0)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_net_build: no loss to train on: set config.loss, call ls_loss, or set "
@@ -136,6 +155,7 @@ static void close_net(ls__owned *owned)
     ls__selector_close(&net->selector);
     ls__net_close_results(net);
     ls__net_drop_no_labels(net);
+    ls__net_drop_no_targets(net);
     ls__net_drop_one_hot(net);
     ls__net_close_blocks(net);
     ls__free(ctx, net->feeds);

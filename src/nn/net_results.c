@@ -77,6 +77,11 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     return LS_OK;
 }
 
+bool ls__net_has_metric(const ls_net *net, const char *name)
+{
+    return ls__find_named(&net->graph.metrics, name) >= 0;
+}
+
 double ls_results_metric(const ls_results *results, const char *name)
 {
     for (int i = 0; results && name && i < results->n_metrics; i++)

@@ -125,7 +125,7 @@ static ls_status begin(ls_net *net, ls__program *program, ls__update *update, do
     net->unlabelled = false;
     for (int i = 0; i < net->graph.inputs.n; i++) {
         program->calls[i].buffers[0] = net->feeds[i]->data;
-        net->unlabelled |= net->feeds[i] == &net->no_labels;
+        net->unlabelled |= net->feeds[i] == &net->no_labels || net->feeds[i] == &net->no_targets;
     }
     net->current = NULL;
     net->forward_done = false;
@@ -208,8 +208,16 @@ static ls_status feed_labels(ls_net *net, const char *call, ls_mode mode, const 
     return feed(net, call, label, &net->no_labels);
 }
 
-/* The batch's own, or those of the labels. */
-static ls_status feed_targets(ls_net *net, const char *call, const ls_batch *batch)
+/* Whether ls_net_config.loss reads targets alone. */
+static bool has_target_loss(const ls_net *net)
+{
+    const ls_loss_kind kind = net->config.loss.kind;
+    return kind == LS_LOSS_BINARY_CROSS_ENTROPY || kind == LS_LOSS_MSE;
+}
+
+/* The batch's own, or those of the labels; in evaluation also none. */
+static ls_status feed_targets(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
+                              int64_t n_images)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     const int target = ls__find_named(inputs, "target");
@@ -220,10 +228,14 @@ static ls_status feed_targets(ls_net *net, const char *call, const ls_batch *bat
                         call);
     if (target < 0) return LS_OK;
     if (batch->targets) return feed(net, call, target, batch->targets);
+    const int64_t columns = inputs->items[target].node->spec.shape.dims[1];
+    if (has_target_loss(net) && mode == LS_MODE_EVAL && !net->feeds[target]) {
+        LS_TRY(ls__net_fill_no_targets(net, n_images, columns));
+        return feed(net, call, target, &net->no_targets);
+    }
     const int label = ls__find_named(inputs, "label");
     if (!net->config.loss.soft_targets || net->feeds[target] || !net->feeds[label]) return LS_OK;
-    LS_TRY(ls__net_fill_one_hot(net, net->feeds[label],
-                                inputs->items[target].node->spec.shape.dims[1]));
+    LS_TRY(ls__net_fill_one_hot(net, net->feeds[label], columns));
     return feed(net, call, target, &net->one_hot);
 }
 
@@ -238,7 +250,7 @@ static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const l
                         (long long)batch->n, (long long)n_images);
     LS_TRY(feed(net, call, 0, batch->images));
     LS_TRY(feed_labels(net, call, mode, batch, n_images));
-    return feed_targets(net, call, batch);
+    return feed_targets(net, call, mode, batch, n_images);
 }
 
 /* Finds the program for this batch and feeds the batch. On failure nothing stays fed, because the

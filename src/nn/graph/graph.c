@@ -39,6 +39,16 @@ void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
     return NULL;
 }
 
+ls_node *ls_graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
+{
+    if (!graph || ls__has_error(graph->ctx)) return NULL;
+    va_list args;
+    va_start(args, format);
+    ls__fail_v(graph->ctx, status, format, args);
+    va_end(args);
+    return NULL;
+}
+
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
 {
     char text[LS__MESSAGE_SIZE];
