@@ -20,7 +20,8 @@ LS_BEGIN_DECLARATIONS
 /* Averages over images. All are 0 where there is no image yet. */
 typedef struct ls_averages {
     double loss;
-    double top1, top5; /* fractions; top5 is 0 for 5 classes or fewer */
+    double top1, top5; /* fractions; top5 is 0 for 5 classes or fewer; both are 0 for a net without
+                          these metrics */
     int64_t n_images;
 } ls_averages;
 
@@ -79,7 +80,8 @@ typedef struct ls_evaluate_config {
     void *user;
     /* Loss and accuracies of the mean of the probabilities of each image and its mirror image, as
      * ls_predict computes them. The loss is the cross-entropy of that mean, without label
-     * smoothing. Each batch runs twice. */
+     * smoothing. Each batch runs twice. For nets whose metrics include "top1", else LS_ERR_INVALID.
+     */
     bool test_time_flip;
 } ls_evaluate_config;
 
@@ -94,14 +96,17 @@ LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_c
 
 typedef struct ls_predict_config {
     bool test_time_flip; /* the mean of the probabilities of the image and its mirror image */
+    ls_loss_kind loss;   /* that the model was trained with: 0 and LS_LOSS_CROSS_ENTROPY = the
+                            softmax of the logits; LS_LOSS_BINARY_CROSS_ENTROPY = their sigmoid;
+                            LS_LOSS_MSE = the output itself */
 } ls_predict_config;
 
 /* The classes' probabilities for a batch of images (its labels are not read): the softmax of the
- * net's output, which must be logits, F32 [n,classes]. Evaluation mode; config NULL = all defaults.
- * probabilities: host memory [n][classes]; `bytes` must equal n * classes * 4. The probabilities of
- * an image whose logits are not finite are NaN. Errors: those of ls_net_evaluate; LS_ERR_INVALID
- * for another output or size; with test_time_flip LS_ERR_SHAPE unless the images are
- * [n,height,width,channels]. */
+ * net's output, which must be logits, F32 [n,classes], or what config->loss selects. Evaluation
+ * mode; config NULL = all defaults. probabilities: host memory [n][classes]; `bytes` must equal
+ * n * classes * 4. The probabilities of an image whose logits are not finite are NaN. Errors: those
+ * of ls_net_evaluate; LS_ERR_INVALID for another output or size; with test_time_flip LS_ERR_SHAPE
+ * unless the images are [n,height,width,channels]. */
 LS_API ls_status ls_predict(ls_net *net, const ls_batch *batch, const ls_predict_config *config,
                             float *probabilities, size_t bytes);
 
@@ -117,8 +122,10 @@ typedef struct ls_model_info {
     bool honour_exif;
     ls_decode decode;
     float mean[3], std[3];
-    const char *const *classes; /* their names; borrowed */
-    int channels; /* of the net's input: 0 = 3; 1 = grey images, with mean[0] and std[0] */
+    const char *const *classes; /* their names; borrowed. With the losses of targets the names of
+                                   these */
+    int channels;      /* of the net's input: 0 = 3; 1 = grey images, with mean[0] and std[0] */
+    ls_loss_kind loss; /* 0 = LS_LOSS_CROSS_ENTROPY */
 } ls_model_info;
 
 /* A checkpoint whose model can be rebuilt. */
@@ -140,7 +147,8 @@ LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
 /* An inference net with the checkpoint's weights, for u8 images
  * [batch,image_size,image_size,channels].
  * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
- * and top-5. Errors are those of ls_net_build and ls_net_load_weights. */
+ * and top-5; or, by the info's `loss`, it takes targets, and has that loss. Errors are those of
+ * ls_net_build and ls_net_load_weights. */
 LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
                                     ls_precision precision, bool with_loss);
 /* The samples of `dataset` on which the model was validated while it was trained, if its training
@@ -162,15 +170,16 @@ typedef struct ls_trainer_config {
     int64_t epochs; /* 1 to 2^20; required */
     int64_t
         max_steps; /* the run saves and ends after this many steps over all epochs; 0 = no limit */
-    int64_t patience;      /* the run ends after this many epochs without a better top-1; 0 = no
-                              early stopping */
-    ls_loader *validation; /* NULL = none; the best epoch is then the one with the highest training
-                              top-1 */
+    /* The best epoch is the one with the highest top-1; for a net without the metric "top1", the
+     * one with the lowest loss. */
+    int64_t patience;      /* the run ends after this many epochs without a better one; 0 = no early
+                              stopping */
+    ls_loader *validation; /* NULL = none; the best epoch is then that of the training metric */
 
     /* The run's folder, created if missing; NULL = no files are written. It contains metrics.jsonl
      * and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors (the complete
      * state for a resume, saved after each epoch and at the end) and best.safetensors (the weights
-     * with the best top-1, or their moving averages if the optimizer has ema_decay; validation uses
+     * of the best epoch, or their moving averages if the optimizer has ema_decay; validation uses
      * the averages, too). The fields from resume to model require dir. */
     const char *dir;
     bool resume; /* from last.safetensors; the identity must be the same */
@@ -178,7 +187,7 @@ typedef struct ls_trainer_config {
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
     bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
-                                   resize, honour_exif, decode; the other fields come from the
+                                   resize, honour_exif, decode, loss; the other fields come from the
                                    loader. Copied; NULL = the weights alone */
 
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
@@ -188,22 +197,22 @@ typedef struct ls_trainer_config {
 
 /* Opens a run at its start or, with `resume`, where it was saved. All objects must belong to
  * one context and stay open. A schedule that reduces on a plateau reads the top-1 accuracy if it
- * has maximize, else the loss: of validation, or without validation of training. To resume a run
- * whose kernels were selected by ls_algorithm_cache_load or by timing, call
- * ls_checkpoint_load_algorithms before the net is built. Errors: LS_ERR_INVALID for an invalid
- * field, which the message names, for a folder that already holds a run (without `resume`), and if
- * another process trains in it; LS_ERR_SHAPE if the size of the images or the number of classes
- * differs in validation. With `resume`, those of ls_checkpoint_load, and LS_ERR_DATA or
- * LS_ERR_FORMAT if a file of the run is damaged. An optimizer with `accumulate` requires a schedule
- * whose steps_per_epoch is the number of updates in an epoch (optim.h), else LS_ERR_INVALID. Steps
- * are those of the loader. */
+ * has maximize (LS_ERR_INVALID for a net without that metric), else the loss: of validation, or
+ * without validation of training. To resume a run whose kernels were selected by
+ * ls_algorithm_cache_load or by timing, call ls_checkpoint_load_algorithms before the net is built.
+ * Errors: LS_ERR_INVALID for an invalid field, which the message names, for a folder that already
+ * holds a run (without `resume`), and if another process trains in it; LS_ERR_SHAPE if the size of
+ * the images or the number of classes or targets differs in validation. With `resume`, those of
+ * ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a file of the run is damaged. An
+ * optimizer with `accumulate` requires a schedule whose steps_per_epoch is the number of updates in
+ * an epoch (optim.h), else LS_ERR_INVALID. Steps are those of the loader. */
 LS_API ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
                                    ls_loader *loader, const ls_trainer_config *config);
 LS_API void ls_trainer_close(ls_trainer **trainer);
 
 typedef enum ls_trainer_end {
     LS_TRAINER_DONE,        /* all epochs are done */
-    LS_TRAINER_EARLY_STOP,  /* early stopping: no better top-1 for `patience` epochs */
+    LS_TRAINER_EARLY_STOP,  /* early stopping: no better epoch for `patience` epochs */
     LS_TRAINER_MAX_STEPS,   /* max_steps are done */
     LS_TRAINER_INTERRUPTED, /* *stop was not 0 */
     LS_TRAINER_DATA_ERROR,  /* the loader failed; the steps before are saved */
@@ -224,7 +233,7 @@ typedef struct ls_trainer_state {
     int64_t epoch, step; /* the next step, counted from 0. Between the last step of an epoch and its
                             validation, step is the number of steps per epoch */
     int64_t n_steps;     /* done, in all epochs */
-    double best;         /* top-1 of the best epoch; below 0 = none yet */
+    double best;         /* top-1 of the best epoch, or its loss; below 0 = none yet */
     int64_t best_epoch;  /* from 1; 0 = none yet */
     bool best_is_lost;   /* best.safetensors was missing or damaged on resume, and has not been
                             written since */

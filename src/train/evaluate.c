@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "data/loader/loader.h"
+#include "nn/net.h"
 #include "run/checkpoint.h"
 #include "train/predict.h"
 #include <inttypes.h>
@@ -176,6 +177,9 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
     LS_TRY(ls__state_context("ls_evaluate", &(ls_training_state){ .net = net, .loader = loader },
                              &ctx));
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
+    if (config && config->test_time_flip && !ls__net_has_metric(net, "top1"))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_evaluate: test_time_flip is for nets with the metric 'top1'");
     ls__evaluate(net, loader, config ? config : &defaults, 0, &sums);
     *out = ls__averages(&sums);
     return ls__has_error(ctx) ? ctx->error : LS_OK;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "run/checkpoint.h"
 #include "run/json.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,16 +31,23 @@ struct ls_saved_model {
 
 /* Keys whose value is one of a few words, and the index of the word if a file lacks the key; -1:
  * the key is required. Older files have no decode, because there was only one mode. */
-enum { STEM, SHORTCUTS, EXIF, DECODE, N_WORDS };
+enum { STEM, SHORTCUTS, EXIF, DECODE, LOSS, N_WORDS };
 static const struct {
-    const char *key, *words[3];
+    const char *key, *words[4];
     int missing;
 } fields[N_WORDS] = {
     [STEM] = { "stem", { "auto", "small", "large" }, -1 },
     [SHORTCUTS] = { "shortcuts", { "projection", "parameter-free" }, -1 },
     [EXIF] = { "exif", { "ignored", "honoured" }, -1 },
     [DECODE] = { "decode", { "exact", "fast" }, LS_DECODE_EXACT },
+    [LOSS] = { "loss", { "", "cross-entropy", "bce", "mse" }, LS_LOSS_CROSS_ENTROPY },
 };
+
+/* The loss of the model, with its default. */
+static ls_loss_kind loss_of(const ls_model_info *info)
+{
+    return info->loss == LS_LOSS_NONE ? LS_LOSS_CROSS_ENTROPY : info->loss;
+}
 
 ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model_info *info)
 {
@@ -48,7 +56,8 @@ ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model
         int64_t value, low, high;
     } members[] = { { "resize", info->resize, 1, MAX_IMAGE_SIDE },
                     { "options.stem", info->options.stem, LS_STEM_AUTO, LS_STEM_LARGE },
-                    { "decode", info->decode, LS_DECODE_EXACT, LS_DECODE_FAST } };
+                    { "decode", info->decode, LS_DECODE_EXACT, LS_DECODE_FAST },
+                    { "loss", info->loss, LS_LOSS_NONE, LS_LOSS_MSE } };
     if (!info->model)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: the member model of model is NULL", call);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
@@ -64,8 +73,13 @@ ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model
 
 void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
 {
+    LS__IN_C_LOCALE;
     snprintf(out->resize, LS__INFO_TEXT, "%lld", (long long)info->resize);
-    const char *const pairs[LS__INFO_METADATA] = {
+    snprintf(out->dropout, LS__INFO_TEXT, "%.9g", fabs((double)info->options.dropout));
+    /* The last two only where they are not the default, as in files of older versions. */
+    const bool has_loss = loss_of(info) != LS_LOSS_CROSS_ENTROPY;
+    const bool has_dropout = info->options.dropout != 0 || signbit(info->options.dropout);
+    const char *const pairs[] = {
         "model",     info->model->name,
         "stem",      fields[STEM].words[info->options.stem],
         "shortcuts", fields[SHORTCUTS].words[info->options.parameter_free_shortcuts],
@@ -74,6 +88,15 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
         "decode",    fields[DECODE].words[info->decode],
     };
     memcpy(out->pairs, pairs, sizeof(pairs));
+    out->n = sizeof(pairs) / sizeof(pairs[0]);
+    if (has_loss) {
+        out->pairs[out->n++] = fields[LOSS].key;
+        out->pairs[out->n++] = fields[LOSS].words[info->loss];
+    }
+    if (has_dropout) {
+        out->pairs[out->n++] = "dropout";
+        out->pairs[out->n++] = out->dropout;
+    }
 }
 
 /* ---- Reading ---- */
@@ -83,7 +106,7 @@ static int read_word(const ls_tensor_file *file, int i)
 {
     const char *word = ls_tensor_file_metadata(file, fields[i].key);
     if (!word) return fields[i].missing;
-    for (int k = 0; k < 3 && fields[i].words[k]; k++)
+    for (int k = 0; k < 4 && fields[i].words[k]; k++)
         if (strcmp(word, fields[i].words[k]) == 0) return k;
     return -1;
 }
@@ -91,6 +114,17 @@ static int read_word(const ls_tensor_file *file, int i)
 static bool read_side(const ls_tensor_file *file, const char *key, int64_t *out)
 {
     return ls__metadata_count(file, key, out) && *out > 0 && *out <= MAX_IMAGE_SIDE;
+}
+
+/* The option of the model as it was; an absent key is the default. False: not in [0,1). */
+static bool read_dropout(const char *text, float *out)
+{
+    char *end;
+    *out = 0;
+    if (!text) return true;
+    const float value = strtof(text, &end);
+    *out = value > 0 ? value : LS_ZERO;
+    return end != text && *end == '\0' && value >= 0 && value < 1;
 }
 
 /* A number for each channel, of which there are 1 or 3. */
@@ -158,6 +192,9 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
     out->options.parameter_free_shortcuts = words[SHORTCUTS] == 1;
     out->honour_exif = words[EXIF] == 1;
     out->decode = (ls_decode)words[DECODE];
+    out->loss = (ls_loss_kind)words[LOSS];
+    if (!read_dropout(ls_tensor_file_metadata(file, "dropout"), &out->options.dropout))
+        return "dropout";
     if (!read_side(file, "crop", &out->image_size)) return "crop";
     if (!read_side(file, "resize", &out->resize)) return "resize";
     int n_std;
@@ -210,6 +247,7 @@ static ls_status copy_model(ls_context *ctx, const char *call, const ls_model_in
             call, (long long)n, (long long)info->image_size, (int)MAX_IMAGE_SIDE);
     out->info = *info;
     if (out->info.channels == 0) out->info.channels = 3;
+    out->info.loss = loss_of(info);
     const char **classes = ls__zalloc(ctx, (size_t)n * sizeof(*classes));
     out->info.classes = classes;
     if (!classes) return ls__fail_memory(ctx, call, (size_t)n * sizeof(*classes));
@@ -300,11 +338,13 @@ ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_prec
     ls_context *ctx = model->owned.ctx;
     LS__ENTER_NULL(ctx);
     const ls_model_info *info = &model->info;
+    const bool has_classes = info->loss == LS_LOSS_CROSS_ENTROPY;
     ls_net_config config = {
         .input = { .image = { LS_U8,
                               LS_SHAPE(batch, info->image_size, info->image_size, info->channels) },
-                   .n_classes = with_loss ? (int)info->options.n_classes : 0 },
-        .loss = { .kind = with_loss ? LS_LOSS_CROSS_ENTROPY : LS_LOSS_NONE },
+                   .n_classes = with_loss && has_classes ? (int)info->options.n_classes : 0,
+                   .n_targets = with_loss && !has_classes ? (int)info->options.n_classes : 0 },
+        .loss = { .kind = with_loss ? info->loss : LS_LOSS_NONE },
         .precision = precision,
         .inference = true
     };

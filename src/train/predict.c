@@ -1,6 +1,6 @@
 /* predict.c: see predict.h. The probability of class k is the mean of softmax(z)_k over the logits
- * z of the image and, with test_time_flip, of its mirror image. Sums are in double, in the order of
- * the classes. */
+ * z of the image and, with test_time_flip, of its mirror image; or of sigmoid(z_k), or of z_k
+ * itself. Sums are in double, in the order of the classes. */
 #include "train/predict.h"
 
 #include "base/alloc.h"
@@ -37,7 +37,8 @@ static ls_status reserve(ls__prediction *p, const char *call)
     const size_t rows = (size_t)(p->n * p->n_classes);
     const size_t n = (p->test_time_flip ? 3 : 2) * rows;
     if (n > p->capacity) {
-        ls__prediction_free(p);
+        ls__free(ctx, p->logits);
+        p->capacity = 0;
         p->logits = ls__alloc(ctx, n * sizeof(float));
         if (!p->logits) return ls__fail_memory(ctx, call, n * sizeof(float));
         p->capacity = n;
@@ -48,9 +49,16 @@ static ls_status reserve(ls__prediction *p, const char *call)
 
 void ls__prediction_free(ls__prediction *p)
 {
-    if (p->logits) ls__free(ls_net_context(p->net), p->logits);
+    ls_context *ctx = ls_net_context(p->net);
+    ls__free(ctx, p->logits);
+    ls__free(ctx, p->labels);
+    ls__free(ctx, p->pixels);
+    ls_tensor_close(&p->mirrored);
     p->logits = p->probabilities = NULL;
-    p->capacity = 0;
+    p->labels = NULL;
+    p->pixels = NULL;
+    p->capacity = p->pixel_bytes = 0;
+    p->label_room = 0;
 }
 
 /* Reads the logits of the images, or of their mirror images. */
@@ -77,9 +85,31 @@ static ls_status run(ls__prediction *p, const char *call, const ls_batch *batch,
     return ls_tensor_read(output, p->logits + (mirrored ? rows : 0), rows * sizeof(float));
 }
 
-/* A new tensor of the images, mirrored left to right. */
-static ls_status mirror(ls_context *ctx, const char *call, const ls_tensor *images, ls_tensor **out)
+/* A buffer and a tensor of the images' type and shape, which the next batch uses again. */
+static ls_status reserve_mirrored(ls__prediction *p, const char *call, const ls_tensor *images)
 {
+    ls_context *ctx = ls_net_context(p->net);
+    const ls_shape *shape = ls_tensor_shape(images);
+    const size_t n_bytes = ls_tensor_bytes(images);
+    if (n_bytes > p->pixel_bytes) {
+        ls__free(ctx, p->pixels);
+        p->pixels = ls__alloc(ctx, n_bytes);
+        p->pixel_bytes = p->pixels ? n_bytes : 0;
+        if (!p->pixels) return ls__fail_memory(ctx, call, n_bytes);
+    }
+    const ls_dtype dtype = ls_tensor_dtype(images);
+    if (p->mirrored && ls_tensor_dtype(p->mirrored) == dtype &&
+        ls_shape_equal(ls_tensor_shape(p->mirrored), shape))
+        return LS_OK;
+    ls_tensor_close(&p->mirrored);
+    p->mirrored = ls_tensor_open(ctx, dtype, *shape);
+    return p->mirrored ? LS_OK : LS_ERR_EARLIER;
+}
+
+/* The images, mirrored left to right, to p->mirrored. */
+static ls_status mirror(ls__prediction *p, const char *call, const ls_tensor *images)
+{
+    ls_context *ctx = ls_net_context(p->net);
     const ls_shape *shape = ls_tensor_shape(images);
     const size_t n_bytes = ls_tensor_bytes(images);
     if (shape->n_dims != 4)
@@ -87,28 +117,32 @@ static ls_status mirror(ls_context *ctx, const char *call, const ls_tensor *imag
                         "%s: test_time_flip: the images have %d dimensions, "
                         "expected [n,height,width,channels]",
                         call, shape->n_dims);
-    uint8_t *pixels = ls__alloc(ctx, n_bytes);
-    if (!pixels) return ls__fail_memory(ctx, call, n_bytes);
-    ls_status status = ls_tensor_read(images, pixels, n_bytes);
-    if (status == LS_OK) {
-        const int64_t width = shape->dims[2];
-        const size_t row_bytes = n_bytes / (size_t)(shape->dims[0] * shape->dims[1]);
-        const size_t pixel = row_bytes / (size_t)width;
-        for (uint8_t *row = pixels; row < pixels + n_bytes; row += row_bytes)
-            for (int64_t x = 0; x < width / 2; x++) {
-                uint8_t *left = row + (size_t)x * pixel;
-                uint8_t *right = row + (size_t)(width - 1 - x) * pixel;
-                for (size_t b = 0; b < pixel; b++) {
-                    const uint8_t byte = left[b];
-                    left[b] = right[b];
-                    right[b] = byte;
-                }
+    LS_TRY(reserve_mirrored(p, call, images));
+    LS_TRY(ls_tensor_read(images, p->pixels, n_bytes));
+    const int64_t width = shape->dims[2];
+    const size_t row_bytes = n_bytes / (size_t)(shape->dims[0] * shape->dims[1]);
+    const size_t pixel = row_bytes / (size_t)width;
+    for (uint8_t *row = p->pixels; row < p->pixels + n_bytes; row += row_bytes)
+        for (int64_t x = 0; x < width / 2; x++) {
+            uint8_t *left = row + (size_t)x * pixel;
+            uint8_t *right = row + (size_t)(width - 1 - x) * pixel;
+            for (size_t b = 0; b < pixel; b++) {
+                const uint8_t byte = left[b];
+                left[b] = right[b];
+                right[b] = byte;
             }
-        *out = ls_tensor_from_data(ctx, ls_tensor_dtype(images), *shape, pixels);
-        if (!*out) status = LS_ERR_EARLIER;
-    }
-    ls__free(ctx, pixels);
-    return status;
+        }
+    return ls_tensor_write(p->mirrored, p->pixels, n_bytes);
+}
+
+/* Of one row of logits, whose log_sum is `sum`. */
+static double probability(ls_loss_kind loss, double logit, double sum)
+{
+    if (loss == LS_LOSS_MSE) return logit;
+    if (!isfinite(loss == LS_LOSS_BINARY_CROSS_ENTROPY ? logit : sum)) return NAN;
+    if (loss != LS_LOSS_BINARY_CROSS_ENTROPY) return exponential(logit - sum);
+    const double e = exponential(-fabs(logit)); /* without overflow */
+    return logit >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
 ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch)
@@ -116,12 +150,9 @@ ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch
     LS_TRY(run(p, call, batch, false));
     if (p->test_time_flip) {
         ls_batch mirrored = *batch;
-        ls_tensor *images = NULL;
-        LS_TRY(mirror(ls_net_context(p->net), call, batch->images, &images));
-        mirrored.images = images;
-        const ls_status status = run(p, call, &mirrored, true);
-        ls_tensor_close(&images);
-        LS_TRY(status);
+        LS_TRY(mirror(p, call, batch->images));
+        mirrored.images = p->mirrored;
+        LS_TRY(run(p, call, &mirrored, true));
     }
     const int64_t n = p->n_classes, n_runs = p->test_time_flip ? 2 : 1;
     for (int64_t i = 0; i < p->n; i++) {
@@ -131,7 +162,7 @@ ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch
         for (int64_t k = 0; k < n; k++) {
             double sum = 0;
             for (int64_t r = 0; r < n_runs; r++)
-                sum += isfinite(sums[r]) ? exponential((double)rows[r][k] - sums[r]) : NAN;
+                sum += probability(p->loss, (double)rows[r][k], sums[r]);
             p->probabilities[i * n + k] = (float)(sum / (double)n_runs);
         }
     }
@@ -154,13 +185,18 @@ static double loss_of(const ls__prediction *p, int64_t i, int64_t label)
     return -(larger + (ls__log2(sum) - 1) * M_LN2);
 }
 
-ls_status ls__prediction_results(const ls__prediction *p, const ls_batch *batch, ls_results *out)
+ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_results *out)
 {
     ls_context *ctx = ls_net_context(p->net);
     const size_t n_bytes = (size_t)p->n * sizeof(int32_t);
-    int32_t *labels = ls__alloc(ctx, n_bytes);
-    if (!labels) return ls__fail_memory(ctx, "ls_evaluate", n_bytes);
-    ls_status status = ls_tensor_read(batch->labels, labels, n_bytes);
+    if (p->n > p->label_room) {
+        ls__free(ctx, p->labels);
+        p->labels = ls__alloc(ctx, n_bytes);
+        p->label_room = p->labels ? p->n : 0;
+        if (!p->labels) return ls__fail_memory(ctx, "ls_evaluate", n_bytes);
+    }
+    const int32_t *labels = p->labels;
+    ls_status status = ls_tensor_read(batch->labels, p->labels, n_bytes);
     double loss = 0;
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < p->n && status == LS_OK; i++) {
@@ -177,7 +213,6 @@ ls_status ls__prediction_results(const ls__prediction *p, const ls_batch *batch,
         top1 += before < 1;
         top5 += before < 5 && p->n_classes > 5;
     }
-    ls__free(ctx, labels);
     const double n = (double)p->n;
     *out =
         (ls_results){ .epoch = batch->epoch,
@@ -200,7 +235,13 @@ ls_status ls_predict(ls_net *net, const ls_batch *batch, const ls_predict_config
     if (!batch || !batch->images || !probabilities)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_predict: %s is NULL",
                         probabilities ? "batch" : "probabilities");
-    ls__prediction p = { .net = net, .test_time_flip = config && config->test_time_flip };
+    const int loss = config ? (int)config->loss : LS_LOSS_NONE;
+    if (loss < LS_LOSS_NONE || loss > LS_LOSS_MSE)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_predict: loss is %d, expected 0 to %d", loss,
+                        (int)LS_LOSS_MSE);
+    ls__prediction p = { .net = net,
+                         .test_time_flip = config && config->test_time_flip,
+                         .loss = (ls_loss_kind)loss };
     ls_status status = ls__predict(&p, "ls_predict", batch);
     const size_t n_bytes = (size_t)(p.n * p.n_classes) * sizeof(float);
     if (status == LS_OK && bytes != n_bytes)

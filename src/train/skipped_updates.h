@@ -11,20 +11,20 @@ enum { LS__HOPELESS_UPDATES = 50 };
 
 /* The last check that found an applied update since the check before it. */
 typedef struct ls__skipped_updates {
-    int64_t steps, skipped; /* at that check */
-    bool reported;          /* since that check */
+    int64_t updates, skipped; /* at that check */
+    bool reported;            /* since that check */
 } ls__skipped_updates;
 
 /* The next check. Returns true once for each sequence of LS__HOPELESS_UPDATES or more updates that
  * were all skipped. */
-static inline bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t steps,
+static inline bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t updates,
                                              int64_t skipped)
 {
-    if (skipped - last->skipped < steps - last->steps) {
-        *last = (ls__skipped_updates){ .steps = steps, .skipped = skipped };
+    if (skipped - last->skipped < updates - last->updates) {
+        *last = (ls__skipped_updates){ .updates = updates, .skipped = skipped };
         return false;
     }
-    if (last->reported || steps - last->steps < LS__HOPELESS_UPDATES) return false;
+    if (last->reported || updates - last->updates < LS__HOPELESS_UPDATES) return false;
     last->reported = true;
     return true;
 }

@@ -58,14 +58,14 @@ static ls_status watch_skipped(ls_trainer *t)
     return ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_SKIPPED_UPDATES,
                                                  .epoch = t->epoch,
                                                  .step = t->step,
-                                                 .n_updates = done - t->skipped.steps,
+                                                 .n_updates = done - t->skipped.updates,
                                                  .loss_scale = scale });
 }
 
 static ls_status begin_watch(ls_trainer *t)
 {
     if (!has_loss_scale(t)) return LS_OK;
-    t->skipped = (ls__skipped_updates){ .steps = ls_optimizer_step_count(t->optimizer) };
+    t->skipped = (ls__skipped_updates){ .updates = ls_optimizer_step_count(t->optimizer) };
     return ls_net_loss_scale(t->net, NULL, &t->skipped.skipped);
 }
 
@@ -153,17 +153,17 @@ static json_t *number(double value)
 
 static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
 {
-    const bool has_val = t->config.validation != NULL;
+    const bool has_val = t->config.validation != NULL, has_top1 = !t->by_loss;
     const bool has_top5 = ls_loader_input_spec(t->loader).n_classes > 5;
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
     ls__json_builder row = { json_object(), false };
     ls__json_put(&row, "epoch", json_integer(t->epoch + 1));
     ls__json_put(&row, "lr", number(lr));
     ls__json_put(&row, "train_loss", number(train->loss));
-    ls__json_put(&row, "train_top1", number(train->top1));
+    if (has_top1) ls__json_put(&row, "train_top1", number(train->top1));
     if (has_top5) ls__json_put(&row, "train_top5", number(train->top5));
     ls__json_put(&row, "val_loss", has_val ? number(val->loss) : json_null());
-    ls__json_put(&row, "val_top1", has_val ? number(val->top1) : json_null());
+    if (has_top1) ls__json_put(&row, "val_top1", has_val ? number(val->top1) : json_null());
     if (has_top5) ls__json_put(&row, "val_top5", has_val ? number(val->top5) : json_null());
     ls__json_put(&row, "images_per_second", number((double)train->n_images / e->seconds));
     ls__json_put(&row, "data_wait", number(e->wait_seconds / e->seconds));
@@ -191,9 +191,10 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
                    .wait_seconds = t->progress.wait_seconds,
                    .validation_seconds = val_seconds };
     const ls_averages *averages = t->config.validation ? &e.validation_averages : &e.averages;
-    const double metric = averages->top1;
+    const double metric = t->by_loss ? averages->loss : averages->top1;
     const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, t->step - 1);
-    e.is_best = metric > t->best;
+    const bool is_first = t->progress.best_epoch == 0;
+    e.is_best = t->by_loss ? is_first || metric < t->best : metric > t->best;
     /* A callback that failed is called again, but the row is written once. */
     if (t->dir && !t->has_row) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
     t->has_row = true;

@@ -28,7 +28,8 @@ struct ls_trainer {
 
     /* The run's position. */
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
-    double best;         /* metric of best.safetensors; below 0 = none yet */
+    bool by_loss;        /* the net has no top-1: the epoch with the lowest loss is the best */
+    double best;         /* top-1 or loss of best.safetensors; below 0 = none yet */
     bool best_is_lost;
     ls__progress progress;
     ls__tally tally; /* adds to progress.sums */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/checkpoint.h"
@@ -52,18 +53,24 @@ static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
                                ls_loader_input_spec(t->config.validation) };
     for (int i = 0; i < 2; i++) specs[i].image.shape.dims[0] = 0;
     if (ls_shape_equal(&specs[0].image.shape, &specs[1].image.shape) &&
-        specs[0].n_classes == specs[1].n_classes)
+        specs[0].n_classes == specs[1].n_classes && specs[0].n_targets == specs[1].n_targets)
         return LS_OK;
     char texts[2][LS_SHAPE_TEXT_SIZE];
-    return ls__fail(
-        ctx, LS_ERR_SHAPE, "%s: validation has images %s of %d classes, training %s of %d", call,
-        ls_shape_text(&specs[1].image.shape, texts[1], sizeof(texts[1])), specs[1].n_classes,
-        ls_shape_text(&specs[0].image.shape, texts[0], sizeof(texts[0])), specs[0].n_classes);
+    return ls__fail(ctx, LS_ERR_SHAPE,
+                    "%s: validation has images %s of %d classes and %d targets, training %s of %d "
+                    "and %d",
+                    call, ls_shape_text(&specs[1].image.shape, texts[1], sizeof(texts[1])),
+                    specs[1].n_classes, specs[1].n_targets,
+                    ls_shape_text(&specs[0].image.shape, texts[0], sizeof(texts[0])),
+                    specs[0].n_classes, specs[0].n_targets);
 }
 
-/* A schedule that counts batches would not reach its end. */
+/* A schedule that counts batches would not reach its end; one that reads top-1 needs it. */
 static ls_status check_schedule(ls_context *ctx, const ls_trainer *t)
 {
+    if (t->by_loss && t->schedule->config.maximize)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: the schedule has maximize, but the net has no metric 'top1'", call);
     const int64_t steps = ls_loader_step_count(t->loader);
     const int64_t updates = ls__optimizer_updates_per_epoch(t->optimizer, steps);
     const int64_t got = t->schedule->config.steps_per_epoch;
@@ -220,6 +227,7 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                        .loader = loader,
                        .config = *c,
                        .listener = { ctx, c->on_event, c->user },
+                       .by_loss = !ls__net_has_metric(net, "top1"),
                        .best = -1 };
     if (c->model) t->model = *c->model;
     ls_status status = check_objects(ctx, t);

@@ -31,8 +31,8 @@ static ls_status save(ls_trainer *t, const char *path, bool whole_state)
     LS_TRY(ls_run_log_flush(t->log)); /* no checkpoint without the lines of its steps */
     if (t->config.model) {
         ls__model_info_write(&t->model, &pairs);
-        memcpy(metadata, pairs.pairs, sizeof(pairs.pairs));
-        n = LS__INFO_METADATA;
+        n = pairs.n;
+        memcpy(metadata, pairs.pairs, (size_t)n * sizeof(*metadata));
     }
     ls_training_state state = ls__trainer_training_state(t);
     if (whole_state) {

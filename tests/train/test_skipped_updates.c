@@ -3,28 +3,28 @@
 
 #include "../suite.h"
 
-/* Checks after each of so many further steps, whose updates are all skipped, or none. Returns the
+/* Checks after each of so many further updates, whose updates are all skipped, or none. Returns the
  * number of reports. */
-static int look(ls__skipped_updates *last, int64_t *steps, int64_t *skipped, int n, bool skips)
+static int look(ls__skipped_updates *last, int64_t *updates, int64_t *skipped, int n, bool skips)
 {
     int n_told = 0;
     for (int i = 0; i < n; i++)
-        n_told += ls__skipped_updates_check(last, ++*steps, *skipped += skips);
+        n_told += ls__skipped_updates_check(last, ++*updates, *skipped += skips);
     return n_told;
 }
 
 START_TEST(reported_once_per_sequence)
 {
-    int64_t steps = 1000, skipped = 30;
-    ls__skipped_updates last = { steps, skipped, false };
+    int64_t updates = 1000, skipped = 30;
+    ls__skipped_updates last = { updates, skipped, false };
     /* as a scale that is found does it */
-    ck_assert_int_eq(look(&last, &steps, &skipped, 16, true), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, 100, false), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, LS__HOPELESS_UPDATES - 1, true), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, 1, true), 1);
-    ck_assert_int_eq(look(&last, &steps, &skipped, 1000, true), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, 1, false), 0);
-    ck_assert_int_eq(look(&last, &steps, &skipped, 1000, true), 1);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 16, true), 0);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 100, false), 0);
+    ck_assert_int_eq(look(&last, &updates, &skipped, LS__HOPELESS_UPDATES - 1, true), 0);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 1, true), 1);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 1000, true), 0);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 1, false), 0);
+    ck_assert_int_eq(look(&last, &updates, &skipped, 1000, true), 1);
 }
 END_TEST
 
