@@ -6,6 +6,9 @@
  * convolution pads images by 2, so that those of 28x28 give the paper's feature maps. */
 #include <lockstep/models.h>
 
+/* Pooled to 6x6, the second convolution makes 2x2 of it, which are pooled to one pixel. */
+enum { LEAST_SIDE = 12 };
+
 static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int padding)
 {
     x = ls_conv2d(g, name, x, channels,
@@ -17,6 +20,13 @@ ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
 {
     const ls_model_options *options = user_options;
     const int64_t n_classes = options && options->n_classes ? options->n_classes : 10;
+    if (!ls_model_check_options(g, "lenet5", options)) return NULL;
+    const ls_shape shape = ls_node_shape(x);
+    const int64_t height = shape.dims[1], width = shape.dims[2];
+    if (shape.n_dims == 4 && (height < LEAST_SIDE || width < LEAST_SIDE))
+        return ls_graph_fail(g, LS_ERR_SHAPE,
+                             "lenet5: images of %lld x %lld pixels, expected sides of at least %d",
+                             (long long)width, (long long)height, (int)LEAST_SIDE);
     x = conv(g, "conv1", x, 6, 2);
     x = conv(g, "conv2", x, 16, 0);
     x = ls_flatten(g, x);

@@ -15,9 +15,9 @@ static const ls_model models[] = {
     { "resnet152", ls_resnet152, 224, 1000, true },
     { "wide_resnet50_2", ls_wide_resnet50_2, 224, 1000, true },
     { "resnext50_32x4d", ls_resnext50_32x4d, 224, 1000, true },
-    { "mobilenet_v2", ls_mobilenet_v2, 224, 1000, false },
-    { "vgg16_bn", ls_vgg16_bn, 224, 1000, false },
-    { "wide_resnet28_10", ls_wide_resnet28_10, 32, 10, false },
+    { "mobilenet_v2", ls_mobilenet_v2, 224, 1000, false, true },
+    { "vgg16_bn", ls_vgg16_bn, 224, 1000, false, true },
+    { "wide_resnet28_10", ls_wide_resnet28_10, 32, 10, false, true },
     { "mlp", ls_mlp, 28, 10, false },
     { "lenet5", ls_lenet5, 28, 10, false },
 };
@@ -32,4 +32,26 @@ const ls_model *ls_model_find(const char *name)
     for (size_t i = 0; name && i < sizeof(models) / sizeof(models[0]); i++)
         if (strcmp(models[i].name, name) == 0) return &models[i];
     return NULL;
+}
+
+bool ls_model_check_options(ls_graph *graph, const char *name, const ls_model_options *options)
+{
+    static const ls_model_options defaults;
+    const ls_model *model = ls_model_find(name);
+    const ls_model_options *o = options ? options : &defaults;
+    const struct {
+        bool is_set, exists;
+        const char *name;
+    } all[] = { { o->dropout > 0, model && model->dropout, "dropout" },
+                { o->stem != LS_STEM_AUTO, model && model->resnet, "stem" },
+                { o->zero_init_residual, model && model->resnet, "zero_init_residual" },
+                { o->parameter_free_shortcuts, model && model->resnet,
+                  "parameter_free_shortcuts" } };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].is_set && !all[i].exists) {
+            ls_graph_fail(graph, LS_ERR_INVALID, "%s has no option '%s', which is set", name,
+                          all[i].name);
+            return false;
+        }
+    return true;
 }

@@ -73,6 +73,7 @@ static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const 
 {
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
+    if (!ls_model_check_options(g, "resnet18", options)) return NULL; /* all have the same ones */
     const int64_t n_classes = options->n_classes   ? options->n_classes
                               : arch->small_images ? 10
                                                    : 1000;

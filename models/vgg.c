@@ -16,6 +16,20 @@ static ls_node *conv_relu(ls_graph *g, ls_node *x, int layer, int64_t channels)
     return ls_relu(g, ls_batch_norm(g, norm, x, NULL));
 }
 
+/* The pooling before the classifier has 7x7 windows of equal size: see models.h. */
+static bool check_size(ls_graph *g, const ls_node *x)
+{
+    const ls_shape shape = ls_node_shape(x);
+    const int64_t height = shape.dims[1] / 32, width = shape.dims[2] / 32;
+    if (shape.n_dims != 4 || (height == width && height > 0 && height % 7 == 0)) return true;
+    ls_graph_fail(
+        g, LS_ERR_UNSUPPORTED,
+        "vgg16_bn: images of %lld x %lld pixels, expected sides of 224 to 255, 448 to 479 "
+        "or further multiples of 224 plus up to 31",
+        (long long)shape.dims[2], (long long)shape.dims[1]);
+    return false;
+}
+
 ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
 {
     static const struct {
@@ -28,6 +42,7 @@ ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
                           : signbit(options->dropout) ? 0
                                                       : 0.5f;
     int layer = 0;
+    if (!ls_model_check_options(g, "vgg16_bn", options) || !check_size(g, x)) return NULL;
     ls_scope_begin(g, "features");
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
         for (int i = 0; i < stages[stage].convs; i++, layer += 3)

@@ -18,11 +18,11 @@ typedef enum ls_stem {
     LS_STEM_LARGE  /* 7x7, stride 2, then a 3x3 max pool of stride 2: for about 224x224 */
 } ls_stem;
 
-/* Models other than the ResNets ignore the options that the ResNets alone have. */
+/* An option that a model does not have must be 0, else ls_net_build fails with LS_ERR_INVALID. */
 typedef struct ls_model_options {
     int64_t n_classes; /* 0 = the default in the table of models: 10 or 1000 */
     /* Probability of the dropout layers, in [0,1): 0 = 0.2 for mobilenet_v2, 0.5 for vgg16_bn, none
-     * for wide_resnet28_10; LS_ZERO = none. The other models have no dropout and ignore it. */
+     * for wide_resnet28_10; LS_ZERO = none. The other models have no dropout. */
     float dropout;
     /* ResNets: */
     ls_stem stem;
@@ -73,8 +73,9 @@ LS_API ls_node *ls_wide_resnet28_10(ls_graph *graph, ls_node *x, const void *opt
  * Parameters: fc1, fc2, fc3. */
 LS_API ls_node *ls_mlp(ls_graph *graph, ls_node *x, const void *options);
 
-/* LeNet-5 (LeCun et al. 1998) with ReLU and max pooling: for 28x28 and 32x32. Parameters: conv1,
- * conv2, fc1, fc2, fc3. Only the option n_classes is read (0 = 10). */
+/* LeNet-5 (LeCun et al. 1998) with ReLU and max pooling: for 28x28 and 32x32; LS_ERR_SHAPE for
+ * sides below 12. Parameters: conv1, conv2, fc1, fc2, fc3. Its only option is n_classes (0 = 10).
+ */
 LS_API ls_node *ls_lenet5(ls_graph *graph, ls_node *x, const void *options);
 
 /* The table of bundled models. */
@@ -84,11 +85,16 @@ typedef struct ls_model {
     int64_t image_size; /* of the paper's dataset: 28, 32 or 224 */
     int64_t n_classes;  /* the default: 10 or 1000 */
     bool resnet;        /* has the options of ResNets */
+    bool dropout;       /* has the option dropout */
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */
 LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
+/* For the functions above: whether the model of that name has all options that are set; else
+ * LS_ERR_INVALID names the first one that it lacks. options NULL = all defaults. */
+LS_API bool ls_model_check_options(ls_graph *graph, const char *name,
+                                   const ls_model_options *options);
 
 LS_END_DECLARATIONS
 

@@ -70,11 +70,12 @@ static subject open_subject(const char *name, int64_t side, int64_t batch)
     char path[128];
     snprintf(path, sizeof(path), "model_%s.safetensors", name);
     s.file = ls_tensor_file_open(s.ctx, parity_path(path));
+    const ls_model *model = ls_model_find(name);
     const ls_model_options options = { .n_classes = N_CLASSES,
                                        .dropout = LS_ZERO,
-                                       .stem = LS_STEM_LARGE };
+                                       .stem = model->resnet ? LS_STEM_LARGE : LS_STEM_AUTO };
     s.net = ls_net_build(
-        s.ctx, ls_model_find(name)->function, &options,
+        s.ctx, model->function, &options,
         &(ls_net_config){ .input = { .image = { LS_F32, LS_SHAPE(batch, side, side, 3) },
                                      .n_classes = N_CLASSES },
                           .loss = { .kind = LS_LOSS_CROSS_ENTROPY } });
