@@ -20,7 +20,7 @@ typedef enum ls_weight_decay_scope {
 /* Parameters with a learning rate or a weight decay of their own. A parameter belongs to the last
  * group whose pattern matches its name. Errors: LS_ERR_NOT_FOUND if a pattern matches no parameter;
  * LS_ERR_INVALID if a group has no effect, for example because later groups match all of its
- * parameters. */
+ * parameters, or because all of them are frozen when the optimizer is opened. */
 typedef struct ls_parameter_group {
     const char *pattern; /* as in a shell (* ? [..]), like "fc.*"; required */
     float lr_scale;      /* multiplies the learning rate of each step; 0 = 1; LS_ZERO = 0 */

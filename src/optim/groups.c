@@ -50,12 +50,13 @@ static ls_status check_members(ls_net *net, const char *call, const ls_parameter
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     ls_context *ctx = ls_net_context(net);
     const char *pattern = groups[i].pattern;
-    bool matches = false, has_members = false, has_decay = false;
+    bool matches = false, has_members = false, has_decay = false, is_trained = false;
     for (int64_t p = 0; p < blocks.n_parameters; p++) {
         const ls__parameter *parameter = &blocks.parameters[p];
         matches |= find_group(&groups[i], 1, parameter) == 0;
         if (find_group(groups, n, parameter) != i) continue;
         has_members = true;
+        is_trained |= !parameter->frozen;
         has_decay |= decays(defaults, parameter);
     }
     char names[LS__NAMES_TEXT_SIZE];
@@ -69,6 +70,10 @@ static ls_status check_members(ls_net *net, const char *call, const ls_parameter
                         "%s: group '%s' has no effect: all parameters that it matches belong to "
                         "later groups",
                         call, pattern);
+    if (!is_trained)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: group '%s' has no effect: all its parameters are frozen", call,
+                        pattern);
     if (is_set(groups[i].weight_decay) && !has_decay)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "%s: group '%s': weight_decay has no effect, because weight_decay_scope "
