@@ -123,9 +123,10 @@ static void print_batch(const json_t *batch)
     for (size_t i = 0; i < 2; i++) {
         const json_t *image = json_array_get(images, i);
         const char *file = ls__json_get_string(image, "file");
-        print_text(stdout, "  %c: sample %lld, label %lld, %s\n", "AB"[i],
-                   ls__json_get_integer(image, "sample"), ls__json_get_integer(image, "label"),
-                   file ? file : "");
+        const long long label = ls__json_get_integer(image, "label");
+        print_text(stdout, "  %c: sample %lld, ", "AB"[i], ls__json_get_integer(image, "sample"));
+        if (label >= 0) print_text(stdout, "label %lld, ", label);
+        print_text(stdout, "%s\n", file ? file : "");
     }
 }
 

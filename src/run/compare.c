@@ -108,34 +108,74 @@ static ls_status compare_values(comparison *c, const ls__trace_value values[2])
 
 /* ---- Batches ---- */
 
-static ls_status read_batches(comparison *c, bool labels)
+typedef enum batch_part { IMAGES, LABELS, TARGETS } batch_part;
+
+static ls_status read_batches(comparison *c, batch_part part)
 {
     for (int i = 0; i < 2; i++) {
-        const ls_tensor *tensor = labels ? c->batches[i].labels : c->batches[i].images;
+        const ls_batch *b = &c->batches[i];
+        const ls_tensor *tensor = part == IMAGES   ? b->images
+                                  : part == LABELS ? b->labels
+                                                   : b->targets;
         LS_TRY(make_room(c, ls_tensor_bytes(tensor)));
         LS_TRY(ls_tensor_read(tensor, c->buffers[i], ls_tensor_bytes(tensor)));
     }
     return LS_OK;
 }
 
-/* Finds the first place whose sample numbers, labels or pixels differ. */
+static bool have_same_shape(const ls_tensor *a, const ls_tensor *b)
+{
+    return !a || !b ? a == b : ls_shape_equal(ls_tensor_shape(a), ls_tensor_shape(b));
+}
+
+/* One row of a batch's images or targets. */
+static ls__trace_value row_of(const char *role, const ls_tensor *tensor)
+{
+    ls__trace_value row = { .dtype = ls_tensor_dtype(tensor), .shape = *ls_tensor_shape(tensor) };
+    snprintf(row.role, sizeof(row.role), "%s", role);
+    row.count = ls_tensor_element_count(tensor) / row.shape.dims[0];
+    row.shape.n_dims--;
+    memmove(row.shape.dims, row.shape.dims + 1, (LS_MAX_DIMS - 1) * sizeof(*row.shape.dims));
+    return row;
+}
+
+/* Finds the first of the first n places whose targets differ; *place is n without one. */
+static ls_status compare_targets(comparison *c, int64_t n, int64_t *place)
+{
+    const ls_tensor *targets = c->batches[0].targets;
+    *place = n;
+    if (!targets) return LS_OK;
+    LS_TRY(read_batches(c, TARGETS));
+    const ls__trace_value row = row_of("target", targets);
+    for (int64_t i = 0; i < n; i++) {
+        const ls__finding before = *c->out;
+        compare_buffers(c, row.dtype, i * row.count, row.count);
+        if (c->out->element >= 0) {
+            *place = i;
+            return LS_OK;
+        }
+        *c->out = before; /* the image at a later place may differ */
+    }
+    return LS_OK;
+}
+
+/* Finds the first place whose sample numbers, labels, pixels or targets differ. */
 static ls_status compare_batches(comparison *c)
 {
     ls__finding *out = c->out;
     const ls_batch *a = &c->batches[0], *b = &c->batches[1];
-    const ls_shape *shape = ls_tensor_shape(a->images);
-    if (!ls_shape_equal(shape, ls_tensor_shape(b->images))) {
+    if (!have_same_shape(a->images, b->images) || !have_same_shape(a->targets, b->targets)) {
         out->found = LS__FOUND_BATCH;
         return LS_OK;
     }
-    LS_TRY(read_batches(c, false));
+    LS_TRY(read_batches(c, IMAGES));
     const int64_t pixels = ls_tensor_element_count(a->images) / a->n;
     int64_t place = 0;
     for (; place < a->n; place++) {
         compare_buffers(c, ls_tensor_dtype(a->images), place * pixels, pixels);
         if (out->element >= 0) break;
     }
-    LS_TRY(read_batches(c, true));
+    LS_TRY(read_batches(c, LABELS));
     const int32_t *labels[2] = { c->buffers[0], c->buffers[1] };
     for (int64_t i = 0; i < place; i++) {
         if (a->samples[i] == b->samples[i] && labels[0][i] == labels[1][i]) continue;
@@ -143,19 +183,17 @@ static ls_status compare_batches(comparison *c)
         out->element = -1; /* these images are equal */
         out->n_different = 0;
     }
-    if (place == a->n) return LS_OK;
+    int64_t first;
+    LS_TRY(compare_targets(c, place, &first));
+    if (first == a->n) return LS_OK;
+    LS_TRY(read_batches(c, LABELS));
     out->found = LS__FOUND_BATCH;
-    out->place = place;
+    out->place = first;
     for (int i = 0; i < 2; i++) {
-        out->samples[i] = c->batches[i].samples[place];
-        out->labels[i] = labels[i][place];
+        out->samples[i] = c->batches[i].samples[first];
+        out->labels[i] = ((const int32_t *)c->buffers[i])[first];
     }
-    out->value = (ls__trace_value){
-        .role = "image", .dtype = ls_tensor_dtype(a->images), .shape = *shape, .count = pixels
-    };
-    out->value.shape.n_dims--;
-    memmove(out->value.shape.dims, out->value.shape.dims + 1,
-            (LS_MAX_DIMS - 1) * sizeof(*shape->dims));
+    out->value = first < place ? row_of("target", a->targets) : row_of("image", a->images);
     return LS_OK;
 }
 

@@ -46,8 +46,8 @@ typedef struct ls__finding {
     /* LS__FOUND_LR */
     double lrs[2];
 
-    /* LS__FOUND_BATCH: the first index in the batch whose sample, label or image differs; -1 if the
-     * batches have different sizes. */
+    /* LS__FOUND_BATCH: the first index in the batch whose sample, label, image or targets differ;
+     * -1 if the batches have different sizes. */
     int64_t place, samples[2], labels[2];
 
     /* LS__FOUND_OP, _STATE, _PROGRAM: the ops, borrowed from the nets; n_values 0: that side has no
@@ -58,7 +58,8 @@ typedef struct ls__finding {
     ls__trace_value value; /* not in _PROGRAM; of _EARLIER the parameter and role */
 
     /* The first element that differs in the value; -1 if none. LS__FOUND_BATCH: the
-     * value is the image at `place`, with role "image" and shape [H,W,C]. */
+     * value is the image at `place`, with role "image" and shape [H,W,C], or its targets, with role
+     * "target" and shape [K]. */
     int64_t element, n_different;
     int64_t
         fault_element; /* the same, counted over all outputs of the op, as in ls__injected_fault */

@@ -41,6 +41,7 @@ typedef struct side_options {
     bool bent; /* bend_layouts */
     ls__op_kind blocked_kind;
     bool other_pixel;         /* the last pixel of sample 3 is another */
+    const float *target;      /* set: the samples have targets, one of sample 3 is this number */
     ls__injected_fault fault; /* with has_fault */
     bool has_fault;
     float ema_decay;
@@ -67,12 +68,38 @@ static inline ls_dataset *open_images(ls_context *ctx, bool other_pixel)
                                   labels, SIDE_CLASSES);
 }
 
+static inline ls_status load_side(void *user, int64_t sample, ls_image_writer *out)
+{
+    uint8_t *pixels = ls_image_writer_reserve(out, SIDE_SIZE, SIDE_SIZE);
+    (void)user;
+    for (int i = 0; pixels && i < SIDE_SIZE * SIDE_SIZE * 3; i++)
+        pixels[i] = (uint8_t)(sample * 31 + i % 7);
+    return LS_OK;
+}
+
+static inline void side_target(void *user, int64_t sample, float *out)
+{
+    for (int k = 0; k < SIDE_CLASSES; k++) out[k] = (float)(sample % 4) * 0.1f;
+    if (sample == 3) out[2] = *(const float *)user;
+}
+
+static inline ls_dataset *open_targets(ls_context *ctx, const float *target)
+{
+    const ls_dataset_callbacks callbacks = { .sample_count = SIDE_SAMPLES,
+                                             .load = load_side,
+                                             .target = side_target,
+                                             .n_targets = SIDE_CLASSES,
+                                             .user = (void *)target };
+    return ls_dataset_from_callbacks(ctx, &callbacks);
+}
+
 static inline opened_side open_side(const side_options *o)
 {
     opened_side s = { .ctx = ls_context_open(&(ls_context_config){
                           .seed = 5, .threads = o->threads, .allocator = o->allocator }) };
     if (o->bent) bend_layouts(s.ctx, o->blocked_kind);
-    ls_dataset *data = open_images(s.ctx, o->other_pixel);
+    ls_dataset *data =
+        o->target ? open_targets(s.ctx, o->target) : open_images(s.ctx, o->other_pixel);
     ls__compare_side *side = &s.side;
     side->loader = ls_loader_open(data, &(ls_loader_config){ .batch_size = SIDE_BATCH,
                                                              .workers = o->workers,
@@ -82,7 +109,8 @@ static inline opened_side open_side(const side_options *o)
                                                              .flip_probability = 0.5f,
                                                              .seeding = o->seeding });
     const ls_net_config config = { .input = ls_loader_input_spec(side->loader),
-                                   .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f },
+                                   .loss = { o->target ? LS_LOSS_MSE : LS_LOSS_CROSS_ENTROPY,
+                                             .label_smoothing = o->target ? 0 : 0.1f },
                                    .recompute = o->recompute };
     side->net = ls_net_build(s.ctx, side_model, o->channels ? &o->channels : NULL, &config);
     side->optimizer = ls_sgd(side->net, &(ls_sgd_config){ .momentum = 0.9f,

@@ -303,6 +303,29 @@ START_TEST(other_batches_are_told_by_their_first_image)
 }
 END_TEST
 
+START_TEST(other_targets_are_told)
+{
+    static const float numbers[] = { 0.25f, 0.5f };
+    const side_options a = { .target = &numbers[0] }, b = { .target = &numbers[1] };
+    pair p = compare_at(&a, &b, 0);
+    for (int64_t step = 1; p.finding.found == LS__FOUND_NOTHING; step++) {
+        close_pair(&p);
+        p = compare_at(&a, &b, step);
+    }
+    ck_assert_int_eq(p.finding.found, LS__FOUND_BATCH);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(p.finding.samples[i], 3);
+        ck_assert_int_eq(p.finding.labels[i], -1);
+        ck_assert(p.finding.values[i] == (double)numbers[i]);
+    }
+    ck_assert_str_eq(p.finding.value.role, "target");
+    ck_assert_int_eq(p.finding.value.shape.n_dims, 1);
+    ck_assert_int_eq(p.finding.element, 2);
+    ck_assert_int_eq(p.finding.n_different, 1);
+    close_pair(&p);
+}
+END_TEST
+
 START_TEST(other_rates_are_told)
 {
     pair p = compare_at(&(side_options){ .threads = 1 }, &(side_options){ .lr = 0.0625 }, 0);
@@ -473,8 +496,8 @@ int main(void)
         "compare", every_injection_that_shows_is_named, a_fault_in_the_momentum_is_traced_back,
         a_fault_in_an_average_is_traced_back, clean_pairs_raise_no_alarm,
         recomputed_ops_are_passed_by, other_batches_are_told_by_their_first_image,
-        other_rates_are_told, other_models_are_told, other_weights_at_the_beginning_are_told,
-        other_layouts_are_aligned, a_fault_in_a_reorder_is_named,
-        a_replay_that_departs_from_its_record_says_so, ulps_count_representable_numbers,
-        a_step_that_is_over_is_refused, no_memory_is_an_error);
+        other_targets_are_told, other_rates_are_told, other_models_are_told,
+        other_weights_at_the_beginning_are_told, other_layouts_are_aligned,
+        a_fault_in_a_reorder_is_named, a_replay_that_departs_from_its_record_says_so,
+        ulps_count_representable_numbers, a_step_that_is_over_is_refused, no_memory_is_an_error);
 }
