@@ -118,7 +118,7 @@ static json_t *split_json(const ls_dataset *split)
 {
     char seed[24];
     snprintf(seed, sizeof(seed), "%" PRIu64, split->split_seed);
-    return json_pack("{s:f, s:s, s:s}", "fraction", split->split_fraction, "seed", seed, "part",
+    return json_pack("{s:f, s:s, s:s}", "fraction", split->split_fraction, "seed", seed, "split",
                      split->is_validation ? "validation" : "train");
 }
 
