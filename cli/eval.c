@@ -1,4 +1,5 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
+#include "eval_targets.h"
 #include "folders.h"
 #include "model_file.h"
 #include "report.h"
@@ -24,7 +25,8 @@ static const cli_option options[] = {
       "class folders, in the order of their names",
       "DIR", .note = "required" },
     { OPTION_SWITCH, 0, "per-class", AT(per_class),
-      "print the accuracy of each class, and its most frequent wrong prediction" },
+      "print the accuracy of each class, and its most frequent wrong prediction; with several "
+      "labels the accuracy of each, with numbers the error of each" },
     { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
@@ -152,6 +154,24 @@ static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader 
     return answer;
 }
 
+/* Of a model whose samples have targets. */
+static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_model_info *info,
+                            ls_loader *loader, ls_net *net, run_report *report)
+{
+    ls_averages result;
+    target_report t;
+    int answer = EXIT_RUNTIME;
+    progress_open(&report->progress, 0, ls_loader_step_count(loader));
+    if (target_report_open(&t, report, info, net, v->batch)) {
+        const ls_evaluate_config config = { .on_event = target_report_event, .user = &t };
+        const ls_status status = ls_evaluate(net, loader, &config, &result);
+        answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
+        if (status == LS_OK) target_report_print(&t, &result, v->per_class);
+    }
+    target_report_close(&t);
+    return answer;
+}
+
 static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_info *info,
                         ls_loader *loader, confusion *c)
 {
@@ -198,10 +218,25 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
     return EXIT_DONE;
 }
 
+/* Whether the samples have what the model's loss reads. */
+static bool fits_model(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset)
+{
+    const bool wants_targets = info->loss != LS_LOSS_CROSS_ENTROPY;
+    if (wants_targets != (ls_dataset_target_count(dataset) > 0))
+        return fail_with(false, "%s: %s; the model was trained on %s", v->data_dir,
+                         wants_targets ? "one class for each image"
+                                       : "several labels or numbers for each image",
+                         wants_targets ? "several labels or numbers" : "classes");
+    if (wants_targets && v->test_time_flip)
+        return fail_with(false, "--test-time-flip is for models of classes");
+    return true;
+}
+
 static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
                     ls_dataset *dataset)
 {
     const ls_model_info info = ls_saved_model_info(model);
+    if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
     const size_t n_classes = (size_t)info.options.n_classes;
     int answer = EXIT_DONE;
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
@@ -215,6 +250,11 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
     ls_loader *loader = ls_loader_open(dataset, &config);
     if (!loader) return print_error(ctx, EXIT_DATA);
     run_report report = { .ctx = ctx, .val_data = dataset };
+    if (info.loss != LS_LOSS_CROSS_ENTROPY) {
+        ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
+        return net ? evaluate_targets(ctx, v, &info, loader, net, &report)
+                   : print_error(ctx, EXIT_RUNTIME);
+    }
     const size_t logit_bytes = (size_t)v->batch * n_classes * sizeof(float);
     confusion c = { .n_classes = (int)n_classes,
                     .predictions =
@@ -238,6 +278,11 @@ static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
     ls_dataset *dataset;
     int answer = folders_open_val(ctx, v->data_dir, true, 0, NULL, &dataset);
     if (answer != EXIT_DONE) return answer;
+    if (ls_dataset_target_count(dataset) > 0)
+        return fail_with(EXIT_USAGE,
+                         "--model is for images with one class; %s has several labels or numbers "
+                         "for each",
+                         v->data_dir);
     const int n = ls_dataset_class_count(dataset);
     const char **names = calloc((size_t)n + 1, sizeof(*names));
     if (!names) return print_error(NULL, EXIT_RUNTIME);

@@ -29,7 +29,7 @@ static bool has_folder(const char *dir, const char *name)
     return length > 0 && length < PATH_SIZE && is_folder(path);
 }
 
-static bool is_csv(const char *path)
+bool folders_is_csv(const char *path)
 {
     const char *dot = strrchr(path, '.');
     return dot && strcasecmp(dot, ".csv") == 0 && is_file(path);
@@ -39,7 +39,7 @@ int folders_find(const char *dir, int n, const char *const *names, const char *f
 {
     bool in_pack[N_SPLITS] = { false };
     int n_found = 0;
-    if (is_csv(dir)) return 0;
+    if (folders_is_csv(dir)) return 0;
     if (is_file(dir)) ls_pack_holds(dir, n, names, in_pack);
     for (int i = 0; i < n; i++)
         if (is_file(dir) ? in_pack[i] : has_folder(dir, names[i])) found[n_found++] = names[i];
@@ -110,18 +110,25 @@ static bool find_folder(const char *dir, int n, const char *const *names, char p
 static ls_dataset *open_images(ls_context *ctx, const char *path, int n_classes,
                                const char *const *classes)
 {
-    if (is_csv(path)) return ls_csv_open(ctx, path, n_classes, classes);
+    if (folders_is_csv(path)) return ls_csv_open(ctx, path, n_classes, classes);
     return classes ? ls_image_folder_open_classes(ctx, path, n_classes, classes)
                    : ls_image_folder_open(ctx, path);
+}
+
+bool folders_has_csv(const char *dir)
+{
+    char path[PATH_SIZE];
+    return folders_is_csv(dir) ||
+           (is_folder(dir) && find_folder(dir, 1, split_names, path) && folders_is_csv(path));
 }
 
 /* The message for a folder or pack without the folder that was searched for. */
 static const char *lack(const char *dir, const char *folder_lacks, const char *pack_lacks)
 {
-    return is_folder(dir) ? folder_lacks
-           : is_csv(dir)  ? "a CSV file with training images only"
-           : is_file(dir) ? pack_lacks
-                          : "no such folder";
+    return is_folder(dir)        ? folder_lacks
+           : folders_is_csv(dir) ? "a CSV file with training images only"
+           : is_file(dir)        ? pack_lacks
+                                 : "no such folder";
 }
 
 static void print_wrong_kind(const char *dir, const char *kind)
@@ -231,7 +238,7 @@ static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
     if (find_folder(dir, 1, split_names, path)) return true;
     const bool nested = find_nested(dir, other);
     snprintf(path, PATH_SIZE, "%s", dir);
-    if (is_csv(dir)) return true;
+    if (folders_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && !nested) return true;
     const bool found = nested || (is_folder(dir) && find_above(dir, other));
     print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
@@ -261,7 +268,7 @@ int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dat
     else if (find_train(dir, dir_itself, path))
         answer = open_found(ctx, dir, path, 0, NULL, out);
     if (answer != EXIT_DONE) return answer;
-    if (ls_dataset_class_count(*out) < 2) {
+    if (ls_dataset_target_count(*out) == 0 && ls_dataset_class_count(*out) < 2) {
         print_message("%s: expected at least two classes, found one: '%s'", path,
                       ls_dataset_class_name(*out, 0));
         ls_dataset_close(out);

@@ -48,6 +48,20 @@ static void print_top(const ls_model_info *info, int64_t k, float *probabilities
     }
 }
 
+/* The outputs of a model that was trained on numbers. */
+static void print_numbers(const ls_model_info *info, const float *values)
+{
+    for (int64_t i = 0; i < info->options.n_classes; i++)
+        print_text(stdout, "  %.6g  %s\n", (double)values[i], info->classes[i]);
+}
+
+static bool is_finite(int64_t n, const float *values)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(values[i])) return false;
+    return true;
+}
+
 /* Prints the path and the reason only, because the loader's message names an epoch and a step. */
 static int print_failure(ls_context *ctx, const ls_loader *loader, const char *path)
 {
@@ -71,7 +85,7 @@ static int predict(ls_context *ctx, const ls_model_info *info, ls_net *net, cons
     ls_batch batch;
     ls_status status = ls_loader_start(loader, 0);
     if (status == LS_OK && !ls_loader_next(loader, &batch)) status = ls_loader_status(loader);
-    const ls_predict_config how = { .test_time_flip = v->test_time_flip };
+    const ls_predict_config how = { .test_time_flip = v->test_time_flip, .loss = info->loss };
     if (status == LS_OK)
         status = ls_predict(net, &batch, &how, probabilities,
                             (size_t)info->options.n_classes * sizeof(*probabilities));
@@ -93,13 +107,16 @@ static int predict_all(ls_context *ctx, const predict_values *v, const ls_saved_
         const int one = predict(ctx, &info, net, v, paths[i], values);
         if (one != EXIT_DONE) answer = one;
         if (one != EXIT_DONE) continue;
-        if (isnan(values[0])) { /* of a softmax all values are, or none */
+        if (!is_finite(info.options.n_classes, values)) {
             print_message("%s: the model's output is not finite", paths[i]);
             answer = EXIT_NONFINITE;
             continue;
         }
         print_text(stdout, "%s\n", paths[i]);
-        print_top(&info, v->top, values);
+        if (info.loss == LS_LOSS_MSE)
+            print_numbers(&info, values);
+        else
+            print_top(&info, v->top, values);
     }
     free(values);
     return answer;

@@ -32,7 +32,7 @@ void progress_open(progress *p, int64_t n_train, int64_t n_evaluate);
 void progress_begin(progress *p, const char *title, progress_work work, int64_t first_step,
                     int64_t n_steps);
 /* Adds a step, and updates the display if it is due. wait_seconds: time spent waiting for data
- * since the pass began. */
+ * since the pass began. top1 below 0: none. */
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1);
 /* Estimated seconds until the end of the run, from the steps of both kinds so far; below 0 = no
  * step is done. */
@@ -50,9 +50,9 @@ void progress_clear(const progress *p);
 enum { PROGRESS_LINE_SIZE = 512, DURATION_SIZE = 32 };
 
 typedef struct progress_numbers {
-    const char *title;     /* "epoch 3/30" */
-    int64_t step, n_steps; /* of the pass */
-    double loss, top1;
+    const char *title;                   /* "epoch 3/30" */
+    int64_t step, n_steps;               /* of the pass */
+    double loss, top1;                   /* top1 below 0: the model has none */
     double images_per_second, data_wait; /* data_wait: share of the time spent waiting for data */
     double seconds_left;                 /* until the end of the run; below 0: not known */
 } progress_numbers;

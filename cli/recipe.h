@@ -7,6 +7,9 @@
 
 typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_optimizer;
 
+/* In the order of ls_loss_kind, without the first. */
+typedef enum cli_loss { LOSS_CROSS_ENTROPY, LOSS_BCE, LOSS_MSE } cli_loss;
+
 typedef struct recipe {
     int preset; /* --recipe; 0 = none */
     /* data */
@@ -28,11 +31,13 @@ typedef struct recipe {
     const char *model;
     int stem; /* ls_stem */
     bool parameter_free_shortcuts, zero_init_residual;
+    const char *dropout; /* a number, or NULL = the model's */
     const char *weights; /* file, or NULL */
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */
     /* training */
     int64_t epochs, batch, accumulate;
+    int loss;      /* cli_loss */
     int optimizer; /* cli_optimizer */
     double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,
         label_smoothing;
@@ -78,6 +83,24 @@ bool recipe_can_be_extended(const recipe *r);
 /* Images under this side are cropped from a padded border, as CIFAR's; larger ones by random
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
+
+/* Reads "30,60,90" and returns the number of epochs; on failure prints the reason and returns 0. */
+enum { MAX_MILESTONES = 64 };
+int recipe_milestones(const char *text, int out[MAX_MILESTONES]);
+
+/* 1 for 'augment', which has no --accumulate, and for runs of versions without it. */
+static inline int64_t recipe_batches_per_update(const recipe *r)
+{
+    return r->accumulate > 1 ? r->accumulate : 1;
+}
+
+/* The value for ls_model_options. False after printing that --dropout is no probability. */
+bool recipe_dropout(const recipe *r, float *out);
+
+static inline ls_loss_kind recipe_loss(const recipe *r)
+{
+    return (ls_loss_kind)(LS_LOSS_CROSS_ENTROPY + r->loss);
+}
 
 /* Whether training batches have targets, by mixup or cutmix. */
 bool recipe_mixes(const recipe *r);

@@ -1,5 +1,6 @@
 /* recipe_presets.c: the values that --recipe sets. */
 #include "recipe.h"
+#include <string.h>
 
 typedef struct preset_value {
     const char *name, *value; /* as typed; "" for a switch */
@@ -77,8 +78,9 @@ static const preset_value presets[][MAX_VALUES] = {
 };
 
 /* Whether the value is one of the recipe: it or what excludes it is not given. */
-static bool applies(const cli_parsed *parsed, const preset_value *v)
+static bool applies(const cli_parsed *parsed, const recipe *r, const preset_value *v)
 {
+    if (r->loss != LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;
     bool given = options_given(parsed, v->name);
     for (int i = 0; i < 2 && v->unless[i]; i++) given |= options_given(parsed, v->unless[i]);
     return !given;
@@ -87,7 +89,7 @@ static bool applies(const cli_parsed *parsed, const preset_value *v)
 void recipe_apply_preset(cli_parsed *parsed, recipe *r)
 {
     for (const preset_value *v = presets[r->preset]; v->name; v++)
-        if (applies(parsed, v)) options_preset(parsed, v->name, v->value, r);
+        if (applies(parsed, r, v)) options_preset(parsed, v->name, v->value, r);
 }
 
 void recipe_print_preset(const cli_parsed *parsed, const recipe *r)
@@ -96,7 +98,7 @@ void recipe_print_preset(const cli_parsed *parsed, const recipe *r)
     field_line line = begin_fields(stdout);
     print_field(&line, "recipe  %s", parsed->given[option_find(parsed->options, "recipe", 6)]);
     for (const preset_value *v = presets[r->preset]; v->name; v++)
-        if (options_is_set(parsed, v->name) && applies(parsed, v))
+        if (options_is_set(parsed, v->name) && applies(parsed, r, v))
             print_field(&line, "--%s%s%s", v->name, *v->value ? " " : "", v->value);
     end_fields(&line);
 }

@@ -20,6 +20,12 @@ static void begin_pass(run_report *r, const ls_event *e)
                    e->step_count);
 }
 
+/* Samples with targets have no classes, so there is no accuracy. */
+static bool has_top1(const run_report *r)
+{
+    return ls_dataset_class_count(r->train_data ? r->train_data : r->val_data) > 0;
+}
+
 static void print_epoch(run_report *r, const ls_event *e)
 {
     char time[DURATION_SIZE];
@@ -28,8 +34,13 @@ static void print_epoch(run_report *r, const ls_event *e)
     make_title(r, "epoch", e->epoch);
     duration(e->seconds + e->validation_seconds, time);
     print_field(&line, "%s", r->title);
-    print_field(&line, "train loss %.4f top-1 %.4f", train->loss, train->top1);
-    if (r->val_data) print_field(&line, "val loss %.4f top-1 %.4f", val->loss, val->top1);
+    if (has_top1(r)) {
+        print_field(&line, "train loss %.4f top-1 %.4f", train->loss, train->top1);
+        if (r->val_data) print_field(&line, "val loss %.4f top-1 %.4f", val->loss, val->top1);
+    } else {
+        print_field(&line, "train loss %.4g", train->loss);
+        if (r->val_data) print_field(&line, "val loss %.4g", val->loss);
+    }
     print_field(&line, "%.0f images/s", (double)train->n_images / e->seconds);
     print_field(&line, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
     print_field(&line, "time %s", time);
@@ -80,7 +91,7 @@ ls_status report_event(void *user, const ls_event *e)
     case LS_EVENT_PASS_BEGIN: begin_pass(r, e); break;
     case LS_EVENT_STEP:
         progress_step(&r->progress, e->batch->n, e->wait_seconds, e->averages.loss,
-                      e->averages.top1);
+                      has_top1(r) ? e->averages.top1 : -1);
         break;
     case LS_EVENT_PASS_END: progress_clear(&r->progress); break;
     case LS_EVENT_EPOCH: print_epoch(r, e); break;

@@ -1,10 +1,8 @@
 /* run.c: opens the objects of a run from its options. */
 #include "folders.h"
-#include "parameter_groups.h"
 #include "run.h"
 #include "run/algorithm_cache_file.h"
 #include "run/compare.h"
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +24,54 @@ int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train
     return status == LS_OK ? EXIT_DONE : print_error(ctx, EXIT_DATA);
 }
 
+/* Whether the samples have what the loss reads; else prints what they have. */
+static bool fits_loss(const recipe *r, const ls_dataset *data)
+{
+    const int n = ls_dataset_target_count(data);
+    if (r->loss == LOSS_CROSS_ENTROPY)
+        return n == 0 || fail_with(false,
+                                   "%s: has several labels or numbers for each image; --loss bce "
+                                   "is for labels, --loss mse for numbers",
+                                   r->data_dir);
+    if (n == 0)
+        return fail_with(false,
+                         "--loss %s: expected a CSV file with a column 'labels', or columns "
+                         "'target' or 'target_...'; %s has one class for each image",
+                         r->loss == LOSS_BCE ? "bce" : "mse", r->data_dir);
+    for (int64_t i = 0; r->loss == LOSS_BCE && i < ls_dataset_sample_count(data); i++)
+        for (int k = 0; k < n; k++) {
+            const double target = (double)ls_dataset_targets(data, i)[k];
+            if (!(target >= 0 && target <= 1))
+                return fail_with(false,
+                                 "--loss bce: '%s' of %s is %g, expected 0 to 1; --loss mse takes "
+                                 "any numbers",
+                                 ls_dataset_target_name(data, k), ls_dataset_sample_path(data, i),
+                                 target);
+        }
+    return true;
+}
+
+/* The names of the model's outputs. */
+static bool list_outputs(cli_run *t)
+{
+    const int n_targets = ls_dataset_target_count(t->train_data);
+    const int n = n_targets > 0 ? n_targets : ls_dataset_class_count(t->train_data);
+    t->classes = calloc((size_t)n, sizeof(*t->classes));
+    for (int i = 0; t->classes && i < n; i++)
+        t->classes[i] = n_targets > 0 ? ls_dataset_target_name(t->train_data, i)
+                                      : ls_dataset_class_name(t->train_data, i);
+    t->info.classes = t->classes;
+    t->info.options.n_classes = n;
+    return t->classes != NULL;
+}
+
 /* Classes without validation images are possible, but hardly intended. */
 static void warn_missing_classes(const cli_run *t)
 {
     int64_t n_missing = 0;
     const char *missing = NULL;
     const int n_classes = ls_dataset_class_count(t->val_data);
-    int64_t *counts = calloc((size_t)n_classes, sizeof(*counts));
+    int64_t *counts = n_classes > 0 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
     const bool counted = counts && ls_dataset_class_sizes(t->val_data, counts) == LS_OK;
     for (int i = 0; counted && i < n_classes; i++)
         if (counts[i] == 0 && n_missing++ == 0) missing = t->classes[i];
@@ -55,15 +94,13 @@ static int open_data(cli_run *t)
                 "the run's dataset is no longer there; if it was moved, use --data-dir DIR");
         return answer;
     }
-    const int n_classes = ls_dataset_class_count(t->train_data);
-    t->classes = calloc((size_t)n_classes, sizeof(*t->classes));
-    if (!t->classes) return print_error(NULL, EXIT_RUNTIME);
-    for (int i = 0; i < n_classes; i++) t->classes[i] = ls_dataset_class_name(t->train_data, i);
-    t->info.classes = t->classes;
-    t->info.options.n_classes = n_classes;
+    if (!fits_loss(r, t->train_data)) return EXIT_USAGE;
+    if (!list_outputs(t)) return print_error(NULL, EXIT_RUNTIME);
     if (!r->no_val && r->val_split == 0)
-        answer = folders_open_val(t->ctx, r->data_dir, false, n_classes, t->classes, &t->val_data);
+        answer = folders_open_val(t->ctx, r->data_dir, false, (int)t->info.options.n_classes,
+                                  t->classes, &t->val_data);
     if (answer != EXIT_DONE) return answer;
+    if (t->val_data && !fits_loss(r, t->val_data)) return EXIT_USAGE;
     if (t->val_data && r->val_split == 0 && !r->resume) warn_missing_classes(t);
     if (r->val_split > 0 && !r->resume && folders_has_test(r->data_dir, name))
         print_message("%s: --val-split takes the validation images from the training images; '%s' "
@@ -216,54 +253,69 @@ int cli_run_load_weights(cli_run *t)
     return EXIT_RUNTIME;
 }
 
-/* Freezes the parameters of all patterns; an error of the net stays in the context. False: a
- * pattern is too long, which is printed. */
-static bool freeze(cli_run *t)
-{
-    enum { MAX_PATTERN = 256 };
-    char pattern[MAX_PATTERN];
-    for (const char *at = t->recipe->freeze; at;) {
-        const size_t n = strcspn(at, ",");
-        if (n == 0)
-            return fail_with(false, "--freeze: expected PATTERN,..., got an empty pattern in '%s'",
-                             t->recipe->freeze);
-        if (n >= MAX_PATTERN)
-            return fail_with(false, "--freeze: expected patterns of less than %d characters",
-                             (int)MAX_PATTERN);
-        snprintf(pattern, sizeof(pattern), "%.*s", (int)n, at);
-        if (ls_net_freeze(t->net, pattern) != LS_OK) break;
-        at = at[n] ? at + n + 1 : NULL;
-    }
-    return true;
-}
-
-/* Whether each of --param-groups has a parameter that is trained; else prints which has none. */
-static bool groups_are_trained(const cli_run *t)
-{
-    parameter_groups groups;
-    bool trained[MAX_PARAMETER_GROUPS] = { false };
-    if (!parameter_groups_read(t->recipe->groups, &groups)) return false;
-    for (int64_t i = 0; i < ls_net_parameter_count(t->net); i++) {
-        const ls_parameter_info parameter = ls_net_parameter_at(t->net, i);
-        if (parameter.frozen || parameter.kind == LS_PARAMETER_BUFFER) continue;
-        int g = groups.n - 1; /* it belongs to the last group that matches */
-        while (g >= 0 && fnmatch(groups.items[g].pattern, parameter.name, 0) != 0) g--;
-        if (g >= 0) trained[g] = true;
-    }
-    for (int g = 0; g < groups.n; g++)
-        if (!trained[g])
-            return fail_with(false,
-                             "--param-groups: group '%s' has no effect, because --freeze freezes "
-                             "all its parameters",
-                             groups.items[g].pattern);
-    return true;
-}
-
 /* After the error of an option was printed: on resume its value is not from the command line. */
 static int fail_option(const cli_run *t, bool resumed)
 {
     if (resumed) print_message("this is the value in %s/config.json", t->dir);
     return resumed ? EXIT_RUNTIME : EXIT_USAGE;
+}
+
+/* The net's or optimizer's error about an option's value. Other errors, such as too little memory,
+ * are not the option's. */
+static int fail_refused(const cli_run *t, const char *option, bool resumed)
+{
+    const ls_status status = ls_context_status(t->ctx);
+    if (status != LS_ERR_INVALID && status != LS_ERR_NOT_FOUND)
+        return print_error(t->ctx, EXIT_RUNTIME);
+    print_message("--%s: %s", option, plain_message(ls_context_message(t->ctx)));
+    ls_context_clear_error(t->ctx);
+    return fail_option(t, resumed);
+}
+
+/* Whether some parameter is trained. */
+static bool trains(const ls_net *net)
+{
+    for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
+        const ls_parameter_info parameter = ls_net_parameter_at(net, i);
+        if (!parameter.frozen && parameter.kind != LS_PARAMETER_BUFFER) return true;
+    }
+    return false;
+}
+
+/* Freezes the parameters of all patterns. On failure prints the reason. Returns the exit status. */
+static int freeze(cli_run *t, bool resumed)
+{
+    enum { MAX_PATTERN = 256 };
+    char pattern[MAX_PATTERN];
+    for (const char *at = t->recipe->freeze; at;) {
+        const size_t n = strcspn(at, ",");
+        if (n == 0 || n >= MAX_PATTERN) {
+            print_message("--freeze '%s': expected PATTERN,... with patterns of 1 to %d characters",
+                          t->recipe->freeze, (int)MAX_PATTERN - 1);
+            return fail_option(t, resumed);
+        }
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)n, at);
+        if (ls_net_freeze(t->net, pattern) != LS_OK) return fail_refused(t, "freeze", resumed);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    if (trains(t->net)) return EXIT_DONE;
+    print_message("--freeze '%s': freezes all parameters, so nothing is trained",
+                  t->recipe->freeze);
+    return fail_option(t, resumed);
+}
+
+/* The model of the options. On failure prints the reason, and the option that it may be due to. */
+static int build_net(cli_run *t, const ls_net_config *config)
+{
+    const ls_model *model = t->info.model;
+    t->net = ls_net_build(t->ctx, model->function, &t->info.options, config);
+    if (t->net) return EXIT_DONE;
+    const ls_status status = ls_context_status(t->ctx);
+    const int answer = print_error(t->ctx, EXIT_RUNTIME);
+    if (status == LS_ERR_SHAPE || status == LS_ERR_UNSUPPORTED)
+        print_message("--image-size is %lld; the usual size of --model %s is %lld",
+                      (long long)t->recipe->image_size, model->name, (long long)model->image_size);
+    return answer;
 }
 
 static int open_net(cli_run *t, bool resumed)
@@ -280,23 +332,20 @@ static int open_net(cli_run *t, bool resumed)
         .input = ls_loader_input_spec(t->train),
         .steps = r->steps && r->steps < steps ? r->steps : steps,
         .precision = (ls_precision)r->precision,
-        .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = (float)r->label_smoothing,
+        .loss = { recipe_loss(r), .label_smoothing = (float)r->label_smoothing,
                   .class_weights = weights, .soft_targets = recipe_mixes(r) }
     };
-    t->net = ls_net_build(t->ctx, t->info.model->function, &t->info.options, &config);
+    int answer = build_net(t, &config);
     free(weights);
-    if (t->net && r->freeze && !freeze(t)) return fail_option(t, resumed);
-    if (!resumed && t->net && r->weights && ls_context_status(t->ctx) == LS_OK) {
-        const int answer = cli_run_load_weights(t);
-        if (answer != EXIT_DONE) return answer;
-    }
+    if (answer == EXIT_DONE && r->freeze) answer = freeze(t, resumed);
+    if (answer == EXIT_DONE && !resumed && r->weights) answer = cli_run_load_weights(t);
+    if (answer != EXIT_DONE) return answer;
     t->optimizer = recipe_open_optimizer(r, t->net);
-    t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_step_count(t->train));
     if (!t->optimizer && ls_context_status(t->ctx) == LS_OK) return fail_option(t, resumed);
-    const bool good = ls_context_status(t->ctx) == LS_OK;
-    if (good && !resumed && r->groups && r->freeze && !groups_are_trained(t)) return EXIT_USAGE;
-    if (good && r->fault && !set_fault(t)) return EXIT_USAGE;
-    return good ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
+    if (!t->optimizer && r->groups) return fail_refused(t, "param-groups", resumed);
+    t->schedule = recipe_open_schedule(r, t->ctx, ls_loader_step_count(t->train));
+    if (ls_context_status(t->ctx) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
+    return r->fault && !set_fault(t) ? EXIT_USAGE : EXIT_DONE;
 }
 
 ls_training_state cli_run_state(const cli_run *t)

@@ -96,6 +96,9 @@ static int64_t count_frozen(const ls_net *net)
 static void print_loss(const cli_run *t)
 {
     const recipe *r = t->recipe;
+    if (r->loss != LOSS_CROSS_ENTROPY)
+        print_text(stdout, "loss    %s\n",
+                   r->loss == LOSS_BCE ? "binary cross-entropy" : "mean squared error");
     if (r->label_smoothing == 0 && !r->class_weights) return;
     field_line loss = begin_fields(stdout);
     if (r->label_smoothing > 0)
@@ -118,7 +121,12 @@ static void print_begin(const cli_run *t)
     print_field(&data, "%lld training images", (long long)n_train);
     print_field(&data, "%lld validation images",
                 (long long)(t->val ? ls_dataset_sample_count(t->val_data) : 0));
-    print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
+    if (r->loss == LOSS_CROSS_ENTROPY)
+        print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
+    else
+        print_field(&data, "%d %s%s", ls_dataset_target_count(t->train_data),
+                    r->loss == LOSS_BCE ? "label" : "target",
+                    plural(ls_dataset_target_count(t->train_data)));
     if (r->sampler == LS_SAMPLER_BALANCED) print_field(&data, "drawn equally often");
     end_fields(&data);
     field_line model = begin_fields(stdout);
@@ -161,6 +169,11 @@ static void print_begin(const cli_run *t)
     fflush(stdout);
 }
 
+static const char *metric_name(const cli_run *t)
+{
+    return t->recipe->loss == LOSS_CROSS_ENTROPY ? "top-1" : "loss";
+}
+
 /* The last line: how long it took, what was reached, and where the weights are. */
 static void print_result(const cli_run *t, double seconds)
 {
@@ -169,9 +182,11 @@ static void print_result(const cli_run *t, double seconds)
     field_line line = begin_fields(stdout);
     duration(seconds, time);
     print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
+    const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
     if (at.best_epoch > 0)
-        print_field(&line, "best %s top-1 %.4f (epoch %lld)", t->val ? "val" : "train", at.best,
-                    (long long)at.best_epoch);
+        print_field(&line,
+                    by_loss ? "best %s %s %.4g (epoch %lld)" : "best %s %s %.4f (epoch %lld)",
+                    t->val ? "val" : "train", metric_name(t), at.best, (long long)at.best_epoch);
     print_field(&line, "weights %s/%s.safetensors", t->dir, best_weights(t));
     end_fields(&line);
 }
@@ -180,10 +195,13 @@ static void print_result(const cli_run *t, double seconds)
 static void print_halted(const cli_run *t, const ls_trainer_state *at)
 {
     const bool is_all = t->recipe->steps == at->n_steps;
-    if (at->averages.n_images > 0)
-        print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f top-1 %.4f\n",
-                   (long long)at->epoch + 1, (long long)at->step, at->averages.loss,
-                   at->averages.top1);
+    if (at->averages.n_images > 0) {
+        print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f", (long long)at->epoch + 1,
+                   (long long)at->step, at->averages.loss);
+        if (t->recipe->loss == LOSS_CROSS_ENTROPY)
+            print_text(stdout, " top-1 %.4f", at->averages.top1);
+        print_text(stdout, "\n");
+    }
     print_text(stdout, "%s after %lld step%s (%s)\n", is_all ? "ended" : "stopped",
                (long long)at->n_steps, plural(at->n_steps), is_all ? "--steps" : "--stop-at");
     print_command(stdout, is_all ? "for more steps" : "to continue", "train", "--resume", t->dir,
@@ -197,8 +215,8 @@ static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_ear
     const char *precision = precisions[t->recipe->precision];
     char weights[RUN_PATH_SIZE];
     if (is_early_stop)
-        print_text(stdout, "ended after epoch %lld: no better top-1 since epoch %lld\n",
-                   (long long)at->epoch, (long long)at->best_epoch);
+        print_text(stdout, "ended after epoch %lld: no better %s since epoch %lld\n",
+                   (long long)at->epoch, metric_name(t), (long long)at->best_epoch);
     snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
     if (t->val)
         print_command(stdout, "next", "eval", "--checkpoint", weights, "--data-dir",
@@ -420,7 +438,8 @@ const cli_command command_train = {
         "RUN contains config.json, manifest.json (identity and sessions), metrics.jsonl, "
         "metrics.csv, "
         "run_log.txt (digests of each step), last.safetensors (the complete state, for --resume) "
-        "and best.safetensors (the weights with the best validation top-1).\n"
+        "and best.safetensors (the weights with the best validation top-1, or with bce and mse the "
+        "lowest loss).\n"
         "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "
         "--threads, --steps, --stop-at, --checkpoint-every, --keep-checkpoints, --nvtx, --force, "
         "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
