@@ -21,7 +21,8 @@ static void advise_folder(const cli_run *t)
         has_train |= split == 0;
         n_splits++;
     }
-    if (!has_train && n_splits < n) return; /* classes "valid" and "invalid" are possible */
+    if (n == 0 || (!has_train && n_splits < n))
+        return; /* classes "valid" and "invalid" are possible */
     print_message("the classes of %s/train are named like a dataset's folders; did you mean "
                   "--data-dir %s/train?",
                   dir, dir);
@@ -40,6 +41,18 @@ static void advise_batch(const cli_run *t)
         "-b %lld gives only %lld step%s per epoch for %lld training images; -b %lld gives %lld",
         (long long)batch, (long long)steps, plural(steps), (long long)n, (long long)better,
         (long long)(n / better));
+}
+
+/* The learning rate is that of a group of --accumulate batches, and an epoch ends a group. */
+static void advise_accumulate(const cli_run *t)
+{
+    const int64_t n = t->recipe->accumulate, steps = ls_loader_step_count(t->train);
+    if (n <= 1 || n <= steps) return;
+    print_warning("--accumulate %lld is above the %lld step%s of an epoch, at whose end the "
+                  "weights are updated: each update has %lld batch%s, but the learning rate is "
+                  "that for %lld; --accumulate %lld has the same updates",
+                  (long long)n, (long long)steps, plural(steps), (long long)steps,
+                  steps == 1 ? "" : "es", (long long)n, (long long)steps);
 }
 
 /* ---- The size of images ---- */
@@ -121,5 +134,6 @@ void advise(const cli_run *t)
 {
     advise_folder(t);
     advise_batch(t);
+    advise_accumulate(t);
     advise_size(t);
 }

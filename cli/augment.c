@@ -65,8 +65,8 @@ static bool open_grid(grid *g, int64_t side, int64_t n, int64_t variants)
     g->height = g->rows * (side + GAP) - GAP;
     if (g->height > LS_LARGEST_MAX_PIXELS / g->width)
         return fail_with(false,
-                         "the grid has %lld x %lld pixels: expected at most %d; use a smaller -b "
-                         "or --variants",
+                         "the grid has %lld x %lld pixels: expected at most %d; use a smaller -b, "
+                         "--variants or --image-size",
                          (long long)g->width, (long long)g->height, LS_LARGEST_MAX_PIXELS);
     const size_t n_bytes = (size_t)(g->width * g->height * 3);
     g->pixels = malloc(n_bytes);
@@ -122,10 +122,13 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
     ls_loader_config config = recipe_train_loader(&v->recipe);
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
+    /* Before an image is loaded, so that a grid that is too large fails at once. */
+    if (!open_grid(&g, v->recipe.image_size, config.batch_size, v->variants)) return EXIT_USAGE;
     ls_loader *loader = ls_loader_open(data, &config);
-    if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch))
+    if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
+        free(g.pixels);
         return print_loader_error(ctx, "epoch");
-    if (!open_grid(&g, v->recipe.image_size, batch.n, v->variants)) return EXIT_RUNTIME;
+    }
     for (int64_t i = 0; i < batch.n; i++) put_image(&g, i * v->variants, &batch, i);
     int answer = EXIT_DONE;
     if (v->variants > 1 && put_variants(data, config, &g, batch.n, batch.samples) != LS_OK)

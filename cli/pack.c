@@ -107,6 +107,11 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                          "%s: idx files, which hold all images in one file already; expected a "
                          "folder of image files",
                          dir);
+    if (folders_has_csv(dir))
+        return fail_with(EXIT_DATA,
+                         "%s: a CSV list of images can't be packed; expected a folder of class "
+                         "folders",
+                         dir);
     const int n = open_splits(ctx, dir, splits);
     if (!splits[n - 1].dataset) return folders_fail(ctx, dir);
     if (!is_folder(dir))

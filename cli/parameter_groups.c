@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double MOST = 1e9; /* of both settings */
+
 static bool fail(const char *group)
 {
     return fail_with(
         false,
         "--param-groups: expected PATTERN:lr-scale=X,weight-decay=X (one of the two is "
-        "enough), got '%s'",
-        group);
+        "enough) with numbers from 0 to %g, got '%s'",
+        MOST, group);
 }
 
 /* Reads "lr-scale=X"; ends it with a 0 for the next. */
@@ -19,7 +21,7 @@ static bool read_setting(char *text, ls_parameter_group *out)
     if (!value) return false;
     *value++ = '\0';
     const double x = strtod(value, &end);
-    const bool good = end != value && *end == '\0' && x >= 0 && x <= 1e9;
+    const bool good = end != value && *end == '\0' && x >= 0 && x <= MOST;
     const float number = (float)x > 0 ? (float)x : LS_ZERO;
     if (strcmp(text, "lr-scale") == 0)
         out->lr_scale = number;
@@ -33,12 +35,11 @@ static bool read_setting(char *text, ls_parameter_group *out)
 /* Reads one group, and cuts its text into the pattern and settings. */
 static bool read_group(char *text, ls_parameter_group *out)
 {
-    char *settings = strrchr(text, ':'), *rest = NULL;
+    char *settings = strrchr(text, ':');
     if (!settings || settings == text) return false;
     *settings++ = '\0';
     *out = (ls_parameter_group){ .pattern = text };
-    if (!*settings) return false;
-    for (char *one = strtok_r(settings, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+    for (char *one; (one = strsep(&settings, ","));)
         if (!read_setting(one, out)) return false;
     return true;
 }

@@ -124,9 +124,12 @@ START_TEST(misuse)
         { 2, "--data-dir data --grid folder.png", "--grid folder.png: already exists" },
         { 3, "--data-dir none --grid g.png", "none: no such folder" },
         { 1, "--data-dir data -b 4 --grid none/g.png", "none/g.png: No such file or directory" },
-        { 1, "--data-dir data -b 30 --variants 100000 --image-size 32 --grid g.png",
-          "the grid has 3399998 x 1018 pixels: expected at most 268435455; use a smaller -b or "
-          "--variants" },
+        { 2, "--data-dir data -b 30 --variants 100000 --image-size 32 --grid g.png",
+          "the grid has 3399998 x 1018 pixels: expected at most 268435455; use a smaller -b, "
+          "--variants or --image-size" },
+        /* before an image is loaded */
+        { 2, "--data-dir bad --variants 100000 --image-size 4096 --grid g.png",
+          "the grid has 409799998 x 8194 pixels" },
     };
     begin_folder();
     expect(0, "demo-data data --train 3 --val 1");
@@ -134,6 +137,12 @@ START_TEST(misuse)
         "photo.png",
         "longer than the header of a PNG and the chunk that marks a grid of images, but not one");
     write_text("short.png", "\x89PNG");
+    for (int i = 0; i < 2; i++) {
+        if (i == 0) make_folder("bad");
+        if (i == 0) make_folder("bad/train");
+        make_folder(i ? "bad/train/b" : "bad/train/a");
+        write_text(i ? "bad/train/b/1.png" : "bad/train/a/1.png", "no image");
+    }
     make_folder("folder.png");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         expect(cases[i].status, "augment %s", cases[i].line);
