@@ -354,8 +354,8 @@ typedef struct ls_loader_config {
      *   cutmix: a box of (1 - lambda) of the area around a random pixel, cut off at the edges, is
      *     that of x_{i-1}; lambda becomes the share of the area outside of it
      * With both, one of the two is drawn for each batch with probability 0.5. 0 = off, else 0.001
-     * to 1000. The batches have targets. LS_ERR_INVALID without labels, and for a dataset with
-     * targets of its own. For training. */
+     * to 1000. The batches have targets. LS_ERR_INVALID without labels, for a dataset
+     * with targets of its own, and with a batch_size of 1. For training. */
     float mixup_alpha, cutmix_alpha;
 
     /* Normalization, done on the device: (x / 255 - mean) / std per channel; all 0 =

@@ -220,7 +220,8 @@ START_TEST(workers_change_no_bit)
         config.on_bad_image = LS_BAD_IMAGE_SKIP;
         config.shuffle = flags & 1;
         config.drop_last = flags & 2;
-        if (config.drop_last && l->n < l->batch) continue; /* refused: it would leave nothing */
+        if (config.drop_last && l->n < l->batch) continue;     /* refused: it would leave nothing */
+        if (config.mixup_alpha > 0 && l->batch == 1) continue; /* refused: nothing to mix with */
         bool is_bad[MOST_SAMPLES];
         char what[128];
         snprintf(what, sizeof(what), "%d samples by %d%s%s", l->n, (int)l->batch,

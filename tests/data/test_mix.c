@@ -207,10 +207,13 @@ START_TEST(misuse)
                                                       .cutmix_alpha = wrong[i].cutmix }));
         expect_error(ctx, LS_ERR_INVALID, wrong[i].message);
     }
+    ck_assert_ptr_null(
+        ls_loader_open(data, &(ls_loader_config){ .batch_size = 1, .cutmix_alpha = 1 }));
+    expect_error(ctx, LS_ERR_INVALID, "a batch of one image has no other to mix it with");
     const char *path = "no.jpg";
     ls_dataset *unlabelled = ls_image_list_open(ctx, 1, &path, NULL, 0);
     ck_assert_ptr_null(ls_loader_open(
-        unlabelled, &(ls_loader_config){ .batch_size = 1, .crop = 8, .mixup_alpha = 1 }));
+        unlabelled, &(ls_loader_config){ .batch_size = 2, .crop = 8, .mixup_alpha = 1 }));
     expect_error(ctx, LS_ERR_INVALID, "no labels");
     ls_context_close(&ctx);
 }

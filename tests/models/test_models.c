@@ -4,6 +4,7 @@
 #include <lockstep/models.h>
 
 #include "../suite.h"
+#include "nn/net.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,92 @@ START_TEST(parameter_counts)
     ck_assert_ptr_null(ls_model_at(-1));
     ck_assert_ptr_null(ls_model_find("resnet19"));
     ck_assert_ptr_null(ls_model_find(NULL));
+}
+END_TEST
+
+/* Of a training net with 10 classes, cross-entropy and images of the paper's size. A run's identity
+ * has such a digest, so an unintended change makes all runs of the model impossible to resume. */
+START_TEST(model_digests)
+{
+    static const struct {
+        const char *name, *digest;
+        ls_model_options options;
+    } cases[] = {
+        { "resnet20", "448dcc90ea3717bc2098031caf020eb3" },
+        { "resnet20", "da4decf163cddaf63db5dda836d355aa", { .parameter_free_shortcuts = true } },
+        { "resnet20", "9dcfbdb9b2cac22c2fe681099383b0bd", { .zero_init_residual = true } },
+        { "resnet20", "25d956c2896f09fc07919dcd89adcf4c", { .stem = LS_STEM_LARGE } },
+        { "resnet32", "e4589fc8fc539412a6a18c46953ec6b2" },
+        { "resnet44", "c0b77f825659ec5405b417e85b28aeff" },
+        { "resnet56", "ec7f9d1ee8d785fa39674e691b90bc20" },
+        { "resnet110", "6930a9258886d445fa3fa8fea8fbf214" },
+        { "resnet18", "b810f47de27e691b592b29bad30a29ba" },
+        { "resnet34", "30536b91b170f6c995828046efc2adc8" },
+        { "resnet50", "02e6e5172f2b37fdbbbbedbcdb45bb99" },
+        { "resnet101", "0e2ae317ec63608eaf1838656b670b20" },
+        { "resnet152", "d0c33a17c264277bc13cc1b3a52dd65d" },
+        { "wide_resnet50_2", "8bb23fd9a63090a8a970899a88a0e911" },
+        { "resnext50_32x4d", "0b9128bc765a2dccece7eb299380e07f" },
+        { "mobilenet_v2", "8630a77ca64790870777a2f49d09778c" },
+        { "mobilenet_v2", "72fa713b2bd9df526a4a4bf34718a816", { .dropout = LS_ZERO } },
+        { "vgg16_bn", "a292399e5bde546c6f8a8d6bff6ebde7" },
+        { "wide_resnet28_10", "912e6725b38f510195c4d58c035a6880" },
+        { "wide_resnet28_10", "0b21b3dd048122820bf7e2a87acb7bb3", { .dropout = 0.3f } },
+        { "mlp", "48f301c60df62aa94daac755b756642c" },
+        { "lenet5", "d06d43d6b86a3b8f38407ec8fa3d50be" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[LS_DIGEST_TEXT_SIZE];
+        const ls_model *model = ls_model_find(cases[i].name);
+        ls_model_options options = cases[i].options;
+        options.n_classes = 10;
+        ls_context *ctx = ls_context_open(NULL);
+        const ls_shape shape = LS_SHAPE(1, model->image_size, model->image_size,
+                                        strcmp(model->name, "lenet5") == 0 ? 1 : 3);
+        ls_net *net =
+            ls_net_build(ctx, model->function, &options,
+                         &(ls_net_config){ .input = { .image = { LS_U8, shape }, .n_classes = 10 },
+                                           .loss = { LS_LOSS_CROSS_ENTROPY },
+                                           .inference = true });
+        expect_ok(ctx);
+        ck_assert_msg(strcmp(ls_digest_text(ls__net_model_digest(net), text), cases[i].digest) == 0,
+                      "case %d, %s: %s, expected %s", (int)i, model->name, text, cases[i].digest);
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
+/* An option that a model does not have is an error; that of no dropout is not. */
+START_TEST(options_that_a_model_lacks)
+{
+    static const struct {
+        const char *model, *option;
+        ls_model_options options;
+    } cases[] = {
+        { "resnet20", "dropout", { .dropout = 0.1f } },
+        { "mlp", "dropout", { .dropout = 0.1f } },
+        { "lenet5", "stem", { .stem = LS_STEM_SMALL } },
+        { "mobilenet_v2", "zero_init_residual", { .zero_init_residual = true } },
+        { "vgg16_bn", "stem", { .stem = LS_STEM_LARGE } },
+        { "wide_resnet28_10", "parameter_free_shortcuts", { .parameter_free_shortcuts = true } },
+    };
+    ls_context *ctx = ls_context_open(NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const ls_model *model = ls_model_find(cases[i].model);
+        const ls_net_config config = { .input.image = { LS_U8, LS_SHAPE(1, model->image_size,
+                                                                        model->image_size, 3) },
+                                       .inference = true };
+        ck_assert_ptr_null(ls_net_build(ctx, model->function, &cases[i].options, &config));
+        expect_error(ctx, LS_ERR_INVALID, cases[i].model, "has no option", cases[i].option);
+    }
+    for (int i = 0; i < 2; i++)
+        ck_assert_ptr_nonnull(
+            build(ctx, i ? "mlp" : "resnet20", 32, &(ls_model_options){ .dropout = LS_ZERO }));
+    const ls_net_config small = { .input.image = { LS_U8, LS_SHAPE(1, 12, 11, 1) },
+                                  .inference = true };
+    ck_assert_ptr_null(ls_net_build(ctx, ls_lenet5, NULL, &small));
+    expect_error(ctx, LS_ERR_SHAPE, "lenet5: images of 11 x 12 pixels, expected sides of at least");
+    ls_context_close(&ctx);
 }
 END_TEST
 
@@ -234,7 +321,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("models", parameter_counts, torchvision_names, multiply_adds, descriptions_fit,
+    return RUN_SUITE("models", parameter_counts, model_digests, options_that_a_model_lacks,
+                     torchvision_names, multiply_adds, descriptions_fit,
                      stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale,
                      initial_values_of_mobilenet_v2, vgg_needs_multiples_of_224);
 }
