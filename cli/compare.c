@@ -47,7 +47,10 @@ static json_t *option_differences(const comparison *c)
     {
         const char *name = ls__json_get_string(difference, "field");
         const int option = option_find(recipe_options, name, strlen(name));
-        if (option >= 0 && recipe_options[option].execution) continue;
+        const json_t *there = json_object_get(difference, "there");
+        const json_t *here = json_object_get(difference, "here");
+        const bool unset = (!there || json_is_null(there)) && (!here || json_is_null(here));
+        if (unset || (option >= 0 && recipe_options[option].execution)) continue;
         if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
             json_array_append(out, difference) == 0)
             continue;

@@ -69,11 +69,12 @@ static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, const 
     return ls_relu(g, ls_add(g, y, x));
 }
 
-static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const resnet_arch *arch)
+static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *user_options,
+                       const resnet_arch *arch)
 {
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, "resnet18", options)) return NULL; /* all have the same ones */
+    if (!ls_model_check_options(g, name, options)) return NULL;
     const int64_t n_classes = options->n_classes   ? options->n_classes
                               : arch->small_images ? 10
                                                    : 1000;
@@ -98,7 +99,7 @@ static ls_node *resnet(ls_graph *g, ls_node *x, const void *user_options, const 
 #define RESNET(name, ...)                                                                          \
     ls_node *ls_##name(ls_graph *graph, ls_node *x, const void *options)                           \
     {                                                                                              \
-        return resnet(graph, x, options, &(resnet_arch){ __VA_ARGS__ });                           \
+        return resnet(graph, #name, x, options, &(resnet_arch){ __VA_ARGS__ });                    \
     }
 RESNET(resnet20, .width = 16, .blocks = { 3, 3, 3 }, .small_images = true)
 RESNET(resnet32, .width = 16, .blocks = { 5, 5, 5 }, .small_images = true)
