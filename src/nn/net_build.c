@@ -156,7 +156,7 @@ static void close_net(ls__owned *owned)
     ls__net_close_results(net);
     ls__net_drop_no_labels(net);
     ls__net_drop_no_targets(net);
-    ls__net_drop_one_hot(net);
+    ls__one_hot_close(ctx, &net->one_hot);
     ls__net_close_blocks(net);
     ls__free(ctx, net->feeds);
     ls__free(ctx, net->fed_specs);

@@ -1,10 +1,9 @@
-/* net_labels.c: checks that fed labels are classes of the losses that read them, because
- * another number would make the loss and then every weight NaN. Makes targets of labels. */
+/* net_labels.c: checks that fed labels are classes of the losses that read them, because another
+ * number would make the loss and then every weight NaN. Labels and targets of batches that have
+ * none. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/net_state.h"
-
-#include <string.h>
 
 /* The first label outside -1..classes-1; -1 if there is none. */
 static int64_t find_bad_label(const int32_t *labels, int64_t n, int64_t classes)
@@ -94,52 +93,4 @@ ls_status ls__net_fill_no_targets(ls_net *net, int64_t n, int64_t columns)
     const ls_status status = ls_tensor_fill(&net->no_targets, 0);
     if (status != LS_OK) ls__net_drop_no_targets(net);
     return status;
-}
-
-void ls__net_drop_one_hot(ls_net *net)
-{
-    ls_context *ctx = net->owned.ctx;
-    ls__pool_release(ctx->pool, net->one_hot.data);
-    ls__free(ctx, net->host_targets);
-    ls__free(ctx, net->host_labels);
-    net->one_hot = (ls_tensor){ 0 };
-    net->host_targets = NULL;
-    net->host_labels = NULL;
-}
-
-/* Memory for a batch, which the next batches of its size use again. The host's buffers are only for
- * device memory that it can't access. */
-static ls_status open_one_hot(ls_net *net, int64_t n, int64_t classes)
-{
-    ls_context *ctx = net->owned.ctx;
-    if (net->one_hot.count == n * classes) return LS_OK;
-    ls__net_drop_one_hot(net);
-    const size_t bytes = (size_t)(n * classes) * sizeof(float);
-    void *memory = ls__pool_allocate(ctx->pool, bytes);
-    if (!memory) return ls__pool_fail(ctx->pool, bytes, "net: targets");
-    ls__tensor_view(ctx, &net->one_hot, LS_F32, LS_SHAPE(n, classes), memory);
-    if (ls_tensor_data(&net->one_hot)) return LS_OK;
-    net->host_targets = ls__alloc(ctx, bytes);
-    net->host_labels = ls__alloc(ctx, (size_t)n * sizeof(int32_t));
-    if (net->host_targets && net->host_labels) return LS_OK;
-    ls__net_drop_one_hot(net);
-    return ls__fail_memory(ctx, "net: targets", bytes);
-}
-
-ls_status ls__net_fill_one_hot(ls_net *net, const ls_tensor *labels, int64_t classes)
-{
-    const int64_t n = labels->count;
-    LS_TRY(open_one_hot(net, n, classes));
-    const int32_t *values = ls_tensor_data_const(labels);
-    if (!values) values = labels->host_copy;
-    if (!values) {
-        LS_TRY(ls_tensor_read(labels, net->host_labels, (size_t)n * sizeof(int32_t)));
-        values = net->host_labels;
-    }
-    float *memory = ls_tensor_data(&net->one_hot);
-    float *targets = memory ? memory : net->host_targets;
-    memset(targets, 0, net->one_hot.bytes);
-    for (int64_t i = 0; i < n; i++) /* other labels fail before the forward */
-        if (values[i] >= 0 && values[i] < classes) targets[i * classes + values[i]] = 1;
-    return memory ? LS_OK : ls_tensor_write(&net->one_hot, targets, net->one_hot.bytes);
 }

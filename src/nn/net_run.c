@@ -235,8 +235,8 @@ static ls_status feed_targets(ls_net *net, const char *call, ls_mode mode, const
     }
     const int label = ls__find_named(inputs, "label");
     if (!net->config.loss.soft_targets || net->feeds[target] || !net->feeds[label]) return LS_OK;
-    LS_TRY(ls__net_fill_one_hot(net, net->feeds[label], columns));
-    return feed(net, call, target, &net->one_hot);
+    LS_TRY(ls__one_hot_fill(net->owned.ctx, &net->one_hot, net->feeds[label], columns));
+    return feed(net, call, target, &net->one_hot.targets);
 }
 
 static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)

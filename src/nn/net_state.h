@@ -5,6 +5,7 @@
 #include "backend/pool.h"
 #include "backend/readback.h"
 #include "nn/net.h"
+#include "nn/one_hot.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -44,9 +45,7 @@ struct ls_net {
     char weights_digest[LS_DIGEST_TEXT_SIZE]; /* see ls__net_set_weights_digest */
     ls_tensor no_labels;           /* labels of -1 for batches without labels, or empty */
     ls_tensor no_targets;          /* zeros for batches without targets, or empty */
-    ls_tensor one_hot;             /* targets made of labels, or empty */
-    float *host_targets;           /* of one_hot, and of the labels: for other memory than the */
-    int32_t *host_labels;          /* host's, else NULL */
+    ls__one_hot one_hot;           /* targets made of labels */
     bool unlabelled;               /* the last forward read no_labels or no_targets */
     ls_tensor *output_views;       /* per graph output */
     ls_tensor *gradient_of_inputs; /* per graph input */
@@ -132,10 +131,6 @@ void ls__net_drop_no_labels(ls_net *net);
 /* Makes net->no_targets zeros [n,columns], whose losses are not reported. */
 ls_status ls__net_fill_no_targets(ls_net *net, int64_t n, int64_t columns);
 void ls__net_drop_no_targets(ls_net *net);
-/* Makes net->one_hot the targets [n,classes] of the labels i32 [n]; rows of label -1 are 0. Waits
- * for the device if it is not the CPU. */
-ls_status ls__net_fill_one_hot(ls_net *net, const ls_tensor *labels, int64_t classes);
-void ls__net_drop_one_hot(ls_net *net);
 
 /* ---- net_results.c ---- */
 

@@ -240,6 +240,59 @@ START_TEST(results_are_those_that_are_waited_for)
 }
 END_TEST
 
+static int64_t count_waits(void)
+{
+    emulate_waits_fn *waits;
+    void *symbol = module_symbol("emulate_waits");
+    memcpy(&waits, &symbol, sizeof(waits));
+    return waits();
+}
+
+/* The losses of batches without targets, from their labels or from given one-hot targets. */
+static int evaluate_plain(const char *device, bool given, double losses[MAX_STEPS])
+{
+    source s = open_source(device, 2, 2);
+    ls_optimizer *opt;
+    ls_net *net = build(&s, &opt);
+    ls_loader *plain = ls_loader_open(
+        s.data, &(ls_loader_config){ .batch_size = BATCH, .workers = 2, .prefetch = 2 });
+    ls_results r;
+    int n = 0;
+    int64_t before = 0;
+    check_good(&s);
+    ck_assert_int_eq(ls_loader_start(plain, 0), LS_OK);
+    for (ls_batch b; ls_loader_next(plain, &b);) {
+        float rows[BATCH * CLASSES] = { 0 };
+        for (int64_t i = 0; i < b.n; i++) rows[i * CLASSES + b.samples[i] % CLASSES] = 1;
+        ls_tensor *targets =
+            given ? ls_tensor_from_data(s.ctx, LS_F32, LS_SHAPE(b.n, CLASSES), rows) : NULL;
+        b.targets = targets;
+        ck_assert_int_eq(ls_net_evaluate(net, &b), LS_OK);
+        ck_assert_int_eq(given ? ls_net_last_results(net, &r) : ls_net_results(net, &r), LS_OK);
+        if (r.n > 0) losses[n++] = r.loss;
+        ls_tensor_close(&targets);
+        const bool warm = !given && b.step >= 3 && b.n == BATCH;
+        if (warm) ck_assert_int_eq(count_waits(), before);
+        before = count_waits();
+    }
+    ck_assert_int_eq(ls_net_last_results(net, &r), LS_OK);
+    if (r.n > 0) losses[n++] = r.loss;
+    check_good(&s);
+    ls_context_close(&s.ctx);
+    return n;
+}
+
+START_TEST(labels_become_targets_without_waiting)
+{
+    double losses[2][MAX_STEPS];
+    setenv("LOCKSTEP_EMULATED_STREAMS", orders[_i], 1);
+    const int n = evaluate_plain("cuda", true, losses[0]);
+    ck_assert_int_eq(n, (SAMPLES + BATCH - 1) / BATCH);
+    ck_assert_int_eq(evaluate_plain("cuda", false, losses[1]), n);
+    for (int i = 0; i < n; i++) ck_assert(losses[0][i] == losses[1][i]);
+}
+END_TEST
+
 /* Results that nobody takes are dropped; on the CPU none are late. */
 START_TEST(results_that_nobody_takes)
 {
@@ -361,6 +414,7 @@ int main(void)
     TCase *all = tcase_create("all");
     tcase_add_loop_test(all, bytes_are_the_cpus, 0, N_ORDERS);
     tcase_add_loop_test(all, results_are_those_that_are_waited_for, 0, N_ORDERS);
+    tcase_add_loop_test(all, labels_become_targets_without_waiting, 0, N_ORDERS);
     tcase_add_test(all, results_that_nobody_takes);
     tcase_add_test(all, no_step_waits_for_a_stream);
     tcase_add_test(all, every_call_fails_in_turn);
