@@ -71,7 +71,7 @@ static void print_each(const target_report *t, double n)
             print_text(stdout, "%8lld  %.4f\n", (long long)t->sums[k].n_present,
                        (double)t->sums[k].n_correct / n);
         else
-            print_text(stdout, "%.4g\n", t->sums[k].errors / n);
+            print_text(stdout, "%#.4g\n", t->sums[k].errors / n);
     }
 }
 
@@ -90,7 +90,7 @@ void target_report_print(const target_report *t, const ls_averages *result, bool
         print_text(stdout, "binary cross-entropy %.4f, accuracy of the labels %.4f\n", result->loss,
                    n_correct / (n * (double)n_targets));
     else
-        print_text(stdout, "mean squared error %.4g, mean absolute error %.4g\n", result->loss,
+        print_text(stdout, "mean squared error %#.4g, mean absolute error %#.4g\n", result->loss,
                    errors / (n * (double)n_targets));
     if (each) print_each(t, n);
 }

@@ -38,8 +38,8 @@ static void print_epoch(run_report *r, const ls_event *e)
         print_field(&line, "train loss %.4f top-1 %.4f", train->loss, train->top1);
         if (r->val_data) print_field(&line, "val loss %.4f top-1 %.4f", val->loss, val->top1);
     } else {
-        print_field(&line, "train loss %.4g", train->loss);
-        if (r->val_data) print_field(&line, "val loss %.4g", val->loss);
+        print_field(&line, "train loss %#.4g", train->loss);
+        if (r->val_data) print_field(&line, "val loss %#.4g", val->loss);
     }
     print_field(&line, "%.0f images/s", (double)train->n_images / e->seconds);
     print_field(&line, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);

@@ -185,7 +185,7 @@ static void print_result(const cli_run *t, double seconds)
     const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
     if (at.best_epoch > 0)
         print_field(&line,
-                    by_loss ? "best %s %s %.4g (epoch %lld)" : "best %s %s %.4f (epoch %lld)",
+                    by_loss ? "best %s %s %#.4g (epoch %lld)" : "best %s %s %.4f (epoch %lld)",
                     t->val ? "val" : "train", metric_name(t), at.best, (long long)at.best_epoch);
     print_field(&line, "weights %s/%s.safetensors", t->dir, best_weights(t));
     end_fields(&line);

@@ -127,7 +127,7 @@ START_TEST(misuse)
         { 2, "train --data-dir data -b 8 --image-size 8 --freeze none",
           "--freeze: the net has no parameter whose name matches 'none'" },
         { 2, "train --data-dir data -b 8 --image-size 8 --freeze fc.*,",
-          "--freeze 'fc.*,': expected PATTERN,..." },
+          "--freeze: expected PATTERN,..., got an empty pattern in 'fc.*,'" },
         { 2, "train --data-dir data -b 8 --image-size 8 --param-groups none:lr-scale=1",
           "--param-groups: group 'none': the net has no parameter whose name matches" },
         { 2,

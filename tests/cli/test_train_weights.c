@@ -92,14 +92,14 @@ START_TEST(wrong_turns)
     expect_err("must be those of the weights");
     expect(1, TRAIN "--out a --stem large --weights base/last.safetensors");
     expect_err("--stem large has a 7x7 convolution, --stem small a 3x3 convolution");
-    expect(1, TRAIN "--out a --freeze layer9.*");
-    expect_err("'layer9.*'");
+    expect(2, TRAIN "--out a --freeze layer9.*");
+    expect_err("--freeze: the net has no parameter whose name matches 'layer9.*'");
     expect(2, TRAIN "--out a --freeze layer1.*,%0256d", 0);
     expect_err("--freeze: expected patterns of less than 256 characters");
     expect(2, TRAIN "--out a --freeze layer1.*,");
     expect_err("got an empty pattern in 'layer1.*,'");
     expect(2, TRAIN "--out a --freeze layer1.* --param-groups layer1.*:lr-scale=3");
-    expect_err("group 'layer1.*' has no effect, because --freeze freezes all its parameters");
+    expect_err("group 'layer1.*' has no effect: all its parameters are frozen");
     expect(2, TRAIN "--out a --model-ema 1");
     expect_err("--model-ema: expected a number from 0 to 0.9999999, got '1'");
     expect(0,
