@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/own_kernels.h"
 #include "cpu/memory.h"
+#include "cpu/conv/depthwise/depthwise.h"
 #include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/emulated.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
@@ -19,7 +20,7 @@
 static const ls__cpu_provider *const providers[] = {
 #if defined(__x86_64__)
     &ls__winograd_provider,      &ls__small_channels_provider,
-    &ls__implicit_gemm_provider,
+    &ls__implicit_gemm_provider, &ls__depthwise_provider,
 #endif
     &ls__onednn_provider,        &ls__ops_provider,
     &ls__reference_provider,     &ls__emulated_provider,

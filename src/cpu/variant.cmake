@@ -12,11 +12,12 @@ function(lockstep_variant target name source options)
   target_sources(${target} PRIVATE ${generated})
 endfunction()
 
-# lockstep_convolution_variants(TARGET NAME WIDTH OPTIONS): ls__microkernels_NAME, ls__winograd_NAME and
+# lockstep_convolution_variants(TARGET NAME WIDTH OPTIONS): ls__microkernels_NAME, ls__depthwise_NAME, ls__winograd_NAME and
 # ls__winograd_bf16_NAME for vectors of WIDTH floats.
 function(lockstep_convolution_variants target name width options)
   set(macros "LS__VECTOR_WIDTH ${width}" "LS__ISA_SUFFIX _${name}")
   lockstep_variant(${target} microkernels_${name} cpu/conv/microkernels.c "${options}" ${macros})
+  lockstep_variant(${target} depthwise_${name} cpu/conv/depthwise/microkernels.c "${options}" ${macros})
   lockstep_variant(${target} winograd_${name} cpu/conv/winograd/transforms.c "${options}" ${macros})
   lockstep_variant(${target} winograd_bf16_${name} cpu/conv/winograd/transforms.c "${options}" ${macros} LS__ELEMENT_BF16)
 endfunction()
