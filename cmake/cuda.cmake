@@ -9,7 +9,7 @@ set(LOCKSTEP_CUDA_SOURCES device/host.c device/environment.c device/device.c dev
   our_kernels.c providers.c backend.c)
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/rows.cu kernels/pool.cu
   kernels/loss.cu
-  kernels/optimizer.cu kernels/direct.cu kernels/column_sums.cu)
+  kernels/optimizer.cu kernels/direct.cu kernels/depthwise.cu kernels/column_sums.cu)
 # Files of the core that need nothing else of it, built once more into the module.
 set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
 

@@ -1,4 +1,4 @@
-/* our_kernels.c: the provider of our own kernels: one per op. */
+/* our_kernels.c: the provider of our own kernels: one per op, two per depthwise convolution. */
 #include "base/activation.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -12,6 +12,7 @@ typedef struct own_op {
     ls__cuda_run_fn *run;
     ls__cuda_workspace_fn *workspace; /* NULL: none */
     bool uses_step;                   /* reads the step's values from device memory */
+    bool depthwise;                   /* for depthwise convolutions alone */
     bool direct;                      /* one thread per result; slower than a library's kernel */
     bool two_passes;                  /* reads its operands twice, with a small kernel in between */
 } own_op;
@@ -79,8 +80,22 @@ static const own_op own_ops[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE_UPDATE] = { ls__cuda_loss_scale_update },
 };
 
+static const own_op depthwise_ops[LS__N_OPS] = {
+    [LS__OP_CONV2D] = { ls__cuda_depthwise, ls__cuda_depthwise_workspace, .depthwise = true },
+    [LS__OP_CONV2D_BACKWARD_DATA] = { ls__cuda_depthwise_backward_data,
+                                      ls__cuda_depthwise_workspace, .depthwise = true },
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { ls__cuda_depthwise_backward_weights,
+                                         ls__cuda_depthwise_workspace, .depthwise = true },
+};
+
+/* An op's kernels, best first. */
+static const own_op *const tables[] = { depthwise_ops, own_ops };
+enum { N_TABLES = 2 };
+
 /* The cost of a launch in a replayed graph and the memory bandwidth of an H200. Fusion compares the
- * estimates. The cost of a direct kernel ranks it behind any kernel of a library. */
+ * estimates. The cost of a direct kernel ranks it behind any kernel of a library. That of a
+ * depthwise kernel, which was never timed, is a little above cuDNN's estimate: cuDNN's first kernel
+ * is selected unless it fails, or timing finds ours to be faster. */
 static const double LAUNCH_MS = 0.002, BYTES_PER_MS = 4.3e9, DIRECT_COST_MS = 1e6;
 
 typedef struct own_kernel {
@@ -179,7 +194,7 @@ static void own_close(ls__kernel *kernel)
 
 static const char *name_of(const own_op *row)
 {
-    return row->direct ? "own direct" : "own";
+    return row->depthwise ? "own depthwise" : row->direct ? "own direct" : "own";
 }
 
 /* All operands that may have 16 bits have the same type. A cast has one of 16 bits and one of f32.
@@ -212,6 +227,11 @@ static bool is_read(const ls__op *op, int operand)
            ls__is_absent(&op->operands[BACK_SHIFT]);
 }
 
+static bool supports(const own_op *row, const ls__op *op)
+{
+    return row->run && supports_types(op) && (!row->depthwise || ls__cuda_is_depthwise(op));
+}
+
 static double cost_ms(const own_op *row, const ls__op *op)
 {
     if (row->direct) return DIRECT_COST_MS;
@@ -223,7 +243,7 @@ static double cost_ms(const own_op *row, const ls__op *op)
         bytes += (double)ls_shape_element_count(&o->shape) * (double)ls_dtype_bytes(o->dtype) *
                  (i < n_inputs && row->two_passes ? 2 : 1);
     }
-    return LAUNCH_MS * (row->two_passes ? 3 : 1) + bytes / BYTES_PER_MS;
+    return LAUNCH_MS * (row->two_passes ? 3 : row->depthwise ? 2 : 1) + bytes / BYTES_PER_MS;
 }
 
 static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__candidate *out,
@@ -231,11 +251,14 @@ static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__can
 {
     (void)cuda;
     (void)state;
-    const own_op *row = &own_ops[op->kind];
-    if (max < 1 || !row->run || !supports_types(op)) return 0;
-    *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(row, op) };
-    snprintf(out->name, sizeof(out->name), "%s", name_of(row));
-    return 1;
+    int n = 0;
+    for (int i = 0; i < N_TABLES && n < max; i++) {
+        const own_op *row = &tables[i][op->kind];
+        if (!supports(row, op)) continue;
+        out[n] = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(row, op) };
+        snprintf(out[n++].name, sizeof(out->name), "%s", name_of(row));
+    }
+    return n;
 }
 
 static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, const char *name,
@@ -243,13 +266,14 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
 {
     (void)state;
     ls_context *ctx = cuda->device.ctx;
-    const own_op *row = &own_ops[op->kind];
+    const own_op *row = &depthwise_ops[op->kind];
+    if (!row->run || strcmp(name, name_of(row)) != 0) row = &own_ops[op->kind];
     if (strcmp(name, name_of(row)) != 0)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
-    if (!row->run || !supports_types(op))
+    if (!supports(row, op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "%s: kernel '%s' does not support operands of these types",
+                        "%s: kernel '%s' does not support operands of these types or shapes",
                         ls__op_name(op->kind), name);
     own_kernel *k = ls__zalloc(ctx, sizeof(*k));
     if (!k) return ls__fail_memory(ctx, ls__op_name(op->kind), sizeof(*k));

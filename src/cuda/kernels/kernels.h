@@ -56,7 +56,15 @@ ls__cuda_workspace_fn ls__cuda_l2_norm_workspace;
  * libraries do not support, and as their reference in tests. */
 ls__cuda_run_fn ls__cuda_direct, ls__cuda_direct_backward_data, ls__cuda_direct_backward_weights;
 ls__cuda_workspace_fn ls__cuda_direct_backward_weights_workspace;
-/* sums[columns], f32, of x [rows,columns], of the operand's type: a bias's gradient. */
+
+/* depthwise.cu: is_depthwise: whether it has a kernel for the op's shape. */
+bool ls__cuda_is_depthwise(const ls__op *op);
+ls__cuda_run_fn ls__cuda_depthwise, ls__cuda_depthwise_backward_data,
+    ls__cuda_depthwise_backward_weights;
+ls__cuda_workspace_fn ls__cuda_depthwise_workspace;
+
+/* column_sums.cu: sums[columns], f32, of x [rows,columns], of the operand's type: a bias's
+ * gradient. */
 int ls__cuda_column_sums(const ls__operand *operand, const void *x, int64_t rows, int64_t columns,
                          void *sums, void *workspace, void *stream);
 size_t ls__cuda_column_sums_workspace(const ls__operand *operand, int64_t rows, int64_t columns);
