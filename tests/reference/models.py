@@ -1,9 +1,16 @@
 """Bundled models, most against torchvision's: logits, loss and gradients of one step, and the weights and buffers after five
 steps of SGD and of AdamW, in float64.
 
-Writes model_NAME.safetensors for each name on the command line (default: all). Weights and inputs are hashed from their
-names. As in resnet18.py, biases are moved so that no activation of the first step is near a kink of ReLU or ReLU6: in
-f32 it could fall on the other side. The fixture holds these shifts, no weights.
+Writes model_NAME.safetensors for each name on the command line (default: all), and prints how far PyTorch's own f32 is
+from it. Weights and inputs are hashed from their names. Three things keep rounding errors from growing to 1e-4:
+
+- Alternating batch norm and ReLU amplify small differences from layer to layer, in wide_resnet50_2 from 1e-6 to 2e-4. A
+  residual branch that ends in a norm of small weight, and an activation that is linear for most values, amplify less
+  (NORMS).
+- As in resnet18.py, biases are moved so that no activation of the first step is near a kink of ReLU or ReLU6: in f32 it
+  could fall on the other side. The fixture holds these shifts, no weights.
+- For the same reason the largest two values of each window of VGG's max pools are kept apart: the input channels of each
+  filter of the convolution before a pool are rotated. The fixture holds by how many channels.
 """
 import copy
 import math
@@ -15,16 +22,22 @@ import torchvision
 
 from common import hashed, save, to_nchw, to_nhwc
 
-N_CLASSES, PROJECTIONS = 10, 8
-# name: side of the images, learning rates of SGD and of AdamW, batch size, steps. With larger learning rates later steps have other activations at
-# kinks, and PyTorch's own f32 is up to 0.1 from its float64 after five steps.
+N_CLASSES, N_STEPS, PROJECTIONS, ROLLS = 10, 5, 8, 32
+# name: side of the images, batch size, and for SGD and AdamW the learning rate and the weight decay. Larger learning rates
+# put other activations at kinks in later steps. Weight decay is large enough that losses or weights show a wrong one.
 MODELS = {
-    "mobilenet_v2": (64, 5e-5, 1e-5, 8, 5),
-    "wide_resnet50_2": (64, 5e-6, 1e-6, 8, 5),
-    "resnext50_32x4d": (64, 5e-6, 1e-6, 8, 5),
-    "vgg16_bn": (224, 5e-6, 1e-6, 1, 1),  # large: 138 million parameters
-    "wide_resnet28_10": (8, 2e-4, 1e-6, 8, 5),
-    "mlp": (8, 5e-3, 1e-3, 8, 5),
+    "mobilenet_v2": (64, 8, (1e-3, 0.1), (1e-4, 2)),
+    "wide_resnet50_2": (64, 8, (5e-4, 0.2), (5e-6, 40)),
+    "resnext50_32x4d": (64, 8, (5e-4, 0.2), (1e-5, 20)),
+    "vgg16_bn": (224, 1, (1e-3, 0.1), (1e-5, 20)),  # large: 138 million parameters
+    "wide_resnet28_10": (8, 8, (2e-4, 0.5), (5e-6, 40)),
+    "mlp": (8, 8, (5e-3, 0.1), (1e-3, 0.2)),
+}
+# name: end of a norm's name, and around what its weights and biases are. Others are around 1 and 0.
+NORMS = {
+    "mobilenet_v2": (".1", 2, 3),  # before ReLU6
+    "wide_resnet50_2": (".bn3", 0.25, 0),
+    "resnext50_32x4d": (".bn3", 0.25, 0),
 }
 
 
@@ -91,43 +104,76 @@ def model(name):
         elif p.dim() == 2:
             p.data.copy_(torch.tensor(hashed(key, p.shape, 1 / math.sqrt(fan_in))))
         else:
-            p.data.copy_(torch.tensor(hashed(key, p.shape, 0.1, 1 if key.endswith("weight") else 0)))
+            layer, kind = key.rsplit(".", 1)
+            end, weight, bias = NORMS.get(name, ("", 1, 0))
+            if not (isinstance(net.get_submodule(layer), torch.nn.BatchNorm2d) and layer.endswith(end)):
+                weight, bias = 1, 0
+            p.data.copy_(torch.tensor(hashed(key, p.shape, 0.1 * weight, weight) if kind == "weight" else
+                                      hashed(key, p.shape, 0.1, bias)))
     return net
 
 
-def move_biases_from_kinks(net, x):
-    """Runs the net forward; before each ReLU moves the biases of the last layer before it so that no value of a channel
-    is near a kink. Returns for each of these layers, by name, by how many thousandths, plus 50, and the smallest
-    distance that is left, in stds."""
-    last, moved, distances = [None], {}, []
+def rotate_filters(net, conv, norm, x):
+    """Rotates each filter's input channels so that the largest two values of each 2x2 window of norm(conv(x)) are apart
+    wherever the largest may be above 0. Returns by how many channels, and the smallest distance that is left, in stds."""
+    weight, best, rolls = conv.weight.data.clone(), None, None
+    for roll in range(min(ROLLS, weight.shape[1])):
+        z = norm(torch.nn.functional.conv2d(x, weight.roll(roll, 1), conv.bias, conv.stride, conv.padding))
+        n, channels, h, w = z.shape
+        windows = z.reshape(n, channels, h // 2, 2, w // 2, 2).permute(1, 0, 2, 4, 3, 5).reshape(channels, -1, 4)
+        largest = windows.topk(2).values
+        gaps = torch.where(largest[..., 0] > -0.1, largest[..., 0] - largest[..., 1], math.inf).min(1).values
+        if best is None:
+            best, rolls = gaps, torch.zeros(channels, dtype=torch.uint8)
+        rolls[gaps > best] = roll
+        best = torch.maximum(gaps, best)
+    conv.weight.data.copy_(torch.stack([weight[c].roll(int(roll), 0) for c, roll in enumerate(rolls)]))
+    return rolls, (best.min() / z.std()).item()
+
+
+def move_from_kinks(name, net, x):
+    """Runs the net forward. Before each ReLU rotates filters, if it is VGG's before a max pool, and moves the biases of the
+    last layer so that no value of a channel is near a kink. Returns the shifts in thousandths, plus 50, and the rotations,
+    each by the parameter's name, and the smallest distance that is left, in stds."""
+    ran, shifts, rolls, distances = [], {}, {}, [math.inf]
     names = {m: key for key, m in net.named_modules()}
+    modules = list(net.modules())
+    candidates = (torch.arange(101, dtype=torch.float64) - 50) / 1000
 
     def note(module, inputs, output):
-        last[0] = module
+        ran.append((module, inputs[0]))
 
-    def activation(kinks):
+    def activation(module, kinks):
         def forward(z):
-            layer = last[0]
-            shifts = (torch.arange(101, dtype=torch.float64) - 50) / 1000
-            chosen = torch.zeros(z.shape[1], dtype=torch.uint8)
-            for c, values in enumerate(z.transpose(0, 1).flatten(1)):
-                margins = torch.stack([(values[None] + shifts[:, None] - k).abs().min(1).values for k in kinks])
-                margins = margins.min(0).values
-                chosen[c] = margins.argmax()
-                bias = layer.bias.data[c].clone()
-                layer.bias.data[c] = (bias + shifts[chosen[c].long()]).float().double()
-                z[:, c] += layer.bias.data[c] - bias
-            assert names[layer] not in moved
-            moved[names[layer]] = chosen
+            layer = ran[-1][0]
+            following = modules[modules.index(module) + 1:][:1]
+            if name == "vgg16_bn" and following and isinstance(following[0], torch.nn.MaxPool2d):
+                conv, input = ran[-2]
+                rolls[names[conv] + ".weight"], distance = rotate_filters(net, conv, layer, input)
+                distances.append(distance)
+                z = layer(conv(input))
+            values = z.transpose(0, 1).flatten(1).sort(1).values.contiguous()
+            margins = torch.full((len(values), len(candidates)), math.inf, dtype=torch.float64)
+            for k in kinks:
+                wanted = (k - candidates).expand(len(values), -1).contiguous()
+                above = torch.searchsorted(values, wanted)
+                for neighbour in (above - 1).clamp(min=0), above.clamp(max=values.shape[1] - 1):
+                    margins = torch.minimum(margins, (values.gather(1, neighbour) - wanted).abs())
+            chosen = margins.argmax(1)
+            bias = layer.bias.data.clone()
+            layer.bias.data.copy_((bias + candidates[chosen]).float())
+            z = z + (layer.bias.data - bias).reshape([-1] + [1] * (z.dim() - 2))
+            assert names[layer] + ".bias" not in shifts
+            shifts[names[layer] + ".bias"] = chosen.byte()
             distances.append(min((z - k).abs().min().item() for k in kinks) / z.std().item())
             return z.clamp(min=0) if len(kinks) == 1 else z.clamp(0, kinks[1])
         return forward
 
-    activations = [m for m in net.modules() if isinstance(m, (torch.nn.ReLU, torch.nn.ReLU6))]
-    hooks = [m.register_forward_hook(note) for m in net.modules()
-             if isinstance(m, (torch.nn.BatchNorm2d, torch.nn.Linear))]
+    activations = [m for m in modules if isinstance(m, (torch.nn.ReLU, torch.nn.ReLU6))]
+    hooks = [m.register_forward_hook(note) for m in modules
+             if isinstance(m, (torch.nn.Conv2d, torch.nn.BatchNorm2d, torch.nn.Linear))]
     for m in activations:
-        m.forward = activation((0, 6) if isinstance(m, torch.nn.ReLU6) else (0,))
+        m.forward = activation(m, (0, 6) if isinstance(m, torch.nn.ReLU6) else (0,))
     buffers = copy.deepcopy(dict(net.named_buffers()))
     with torch.no_grad():
         net(x)
@@ -137,7 +183,7 @@ def move_biases_from_kinks(net, x):
         del m.forward
     for h in hooks:
         h.remove()
-    return moved, min(distances)
+    return shifts, rolls, min(distances)
 
 
 def projections(tensors):
@@ -146,7 +192,7 @@ def projections(tensors):
     rows = []
     for key in sorted(tensors):
         x = tensors[key].detach()
-        flat = (to_nhwc(x) if x.dim() == 4 else x).reshape(-1).numpy()
+        flat = (to_nhwc(x) if x.dim() == 4 else x).reshape(-1).double().numpy()
         products = [flat @ hashed("%s projection %d" % (key, i), flat.shape).astype(np.float64)
                     for i in range(PROJECTIONS)]
         rows.append([math.sqrt(flat @ flat)] + products)
@@ -157,46 +203,76 @@ def state(net):
     return {key: v for key, v in net.state_dict().items() if not key.endswith("num_batches_tracked")}
 
 
-def steps(n_steps, net, optimizer, x, labels):
-    losses = []
-    for _ in range(n_steps):
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(net(x), labels)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return np.array(losses)
-
-
-def write(name):
-    side, sgd_lr, adamw_lr, batch, n_steps = MODELS[name]
-    net = model(name)
-    x = to_nchw(torch.tensor(hashed("images", (batch, side, side, 3), 2)).double())
-    labels = torch.tensor(np.floor((hashed("labels", (batch,)) + 1) * (N_CLASSES / 2))).long()
-    moved, distance = move_biases_from_kinks(net, x)
-    print(name, "no activation is nearer to a kink than %.1e stds" % distance)
-    assert distance > 2e-5
-    biases = {key: torch.full(p.shape, 50, dtype=torch.uint8) for key, p in net.named_parameters() if "bias" in key}
-    biases.update({key + ".bias": shifts for key, shifts in moved.items()})
-    shifts = torch.cat([biases[key] for key in sorted(biases)]).numpy()
-    results = {"shifts": np.pad(shifts, (0, -len(shifts) % 4), constant_values=50).view("<i4")}  # 4 to a number
-    start = copy.deepcopy(net)
+def compute(name, net, x, labels):
+    """All that is compared, of a net whose parameters are set."""
+    start, results = copy.deepcopy(net), {}
     logits = net(x)
     loss = torch.nn.functional.cross_entropy(logits, labels)
     loss.backward()
-    results.update(logits=logits, loss=loss.reshape(1),
+    results.update(logits=logits.detach(), loss=loss.detach().reshape(1),
                    gradients=projections({key: p.grad for key, p in net.named_parameters()}))
-    for kind in ("sgd", "adamw"):
+    for kind, (lr, decay) in zip(("sgd", "adamw"), MODELS[name][2:]):
         net = copy.deepcopy(start)
         # a small epsilon would enlarge the rounding errors of gradients near 0
-        optimizer = (torch.optim.SGD(net.parameters(), lr=sgd_lr, momentum=0.9, weight_decay=1e-3) if kind == "sgd" else
-                     torch.optim.AdamW(net.parameters(), lr=adamw_lr, eps=1e-3, weight_decay=0.1))
-        results[kind + "_losses"] = steps(n_steps, net, optimizer, x, labels)
+        optimizer = (torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9, weight_decay=decay) if kind == "sgd" else
+                     torch.optim.AdamW(net.parameters(), lr=lr, eps=1e-3, weight_decay=decay))
+        losses = []
+        for _ in range(N_STEPS):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(x), labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        results[kind + "_losses"] = np.array(losses)
         results[kind] = projections(state(net))
         if kind == "sgd":
-            results["evaluated"] = net.eval()(x)
-        print(kind, results[kind + "_losses"])
-    save("model_%s.safetensors" % name, results)
+            with torch.no_grad():
+                results["evaluated"] = net.eval()(x)
+        del optimizer
+    return results
+
+
+def distances(results, wanted, buffers):
+    """Relative distances of results from wanted, as test_parity_models.c measures them; of many tensors the largest."""
+    far = {}
+    for key, b in wanted.items():
+        a, b = np.asarray(results[key], dtype=np.float64), np.asarray(b, dtype=np.float64)
+        if key in ("gradients", "sgd", "adamw"):
+            largest = b[:, 0].max()
+            norms = np.where(b[:, 0] < 1e-9 * largest, 1e-2 * largest, b[:, 0])
+            apart = np.sqrt(3 * ((a - b)[:, 1:] ** 2).mean(1)) / norms
+            far[key] = apart.max() if key == "gradients" else apart[~buffers].max()
+            if buffers.any() and key != "gradients":
+                far[key + "_buffers"] = apart[buffers].max()
+        else:
+            far[key] = np.linalg.norm(a - b) / np.linalg.norm(b)
+    return far
+
+
+def write(name):
+    side, batch = MODELS[name][:2]
+    net = model(name)
+    x = to_nchw(torch.tensor(hashed("images", (batch, side, side, 3), 2)).double())
+    labels = torch.tensor(np.floor((hashed("labels", (batch,)) + 1) * (N_CLASSES / 2))).long()
+    moved, rolls, distance = move_from_kinks(name, net, x)
+    print(name, "no activation is nearer to a kink than %.1e stds" % distance)
+    assert distance > 2e-5
+    biases = {key: torch.full(p.shape, 50, dtype=torch.uint8) for key, p in net.named_parameters() if "bias" in key}
+    biases.update(moved)
+    fixture = {"rolls." + key: r.int() for key, r in rolls.items()}
+    shifts = torch.cat([biases[key] for key in sorted(biases)]).numpy()
+    fixture["shifts"] = np.pad(shifts, (0, -len(shifts) % 4), constant_values=50).view("<i4")  # 4 to a number
+    single, before = copy.deepcopy(net).float(), projections(state(net))
+    keys = sorted(state(net))
+    results = compute(name, net, x, labels)
+    save("model_%s.safetensors" % name, {**fixture, **results})
+    buffers = np.array(["running" in key for key in keys])
+    for kind in ("sgd", "adamw"):
+        moves = np.sqrt(3 * ((results[kind] - before)[:, 1:] ** 2).mean(1)) / before[:, 0].clip(1e-30)
+        print(kind, "losses", results[kind + "_losses"], "weights move by %.1e to %.1e of their norm" %
+              (moves[~buffers].min(), moves[~buffers].max()))
+    far = distances(compute(name, single, x.float(), labels), results, buffers)
+    print("PyTorch's f32:", ", ".join("%s %.1e" % item for item in far.items()), flush=True)
 
 
 for wanted in sys.argv[1:] or MODELS:
