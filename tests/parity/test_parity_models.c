@@ -292,6 +292,16 @@ static const subject_config wide_resnet28_10 = {
 static const subject_config mlp = {
     .name = "mlp", .side = 8, .batch = 8, .sgd = { 5e-3, 0.1f }, .adamw = { 1e-3, 0.2f }
 };
+static const subject_config lenet5 = {
+    .name = "lenet5", .side = 28, .batch = 8, .sgd = { 5e-3, 0.1f }, .adamw = { 1e-3, 0.2f }
+};
+static const subject_config resnet18 = { .name = "resnet18",
+                                         .side = 64,
+                                         .batch = 8,
+                                         .sgd = { 5e-4, 0.2f },
+                                         .adamw = { 1e-5, 20 },
+                                         .norm_end = ".bn2",
+                                         .norm_weight = 0.25f };
 
 #define MODEL(name)                                                                                \
     START_TEST(name##_sgd)                                                                         \
@@ -310,11 +320,14 @@ MODEL(resnext50_32x4d)
 MODEL(vgg16_bn)
 MODEL(wide_resnet28_10)
 MODEL(mlp)
+MODEL(lenet5)
+MODEL(resnet18)
 
 int main(void)
 {
     return RUN_SUITE("models against torchvision", mobilenet_v2_sgd, mobilenet_v2_adamw,
                      wide_resnet50_2_sgd, wide_resnet50_2_adamw, resnext50_32x4d_sgd,
                      resnext50_32x4d_adamw, vgg16_bn_sgd, vgg16_bn_adamw, wide_resnet28_10_sgd,
-                     wide_resnet28_10_adamw, mlp_sgd, mlp_adamw);
+                     wide_resnet28_10_adamw, mlp_sgd, mlp_adamw, lenet5_sgd, lenet5_adamw,
+                     resnet18_sgd, resnet18_adamw);
 }

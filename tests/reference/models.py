@@ -32,12 +32,15 @@ MODELS = {
     "vgg16_bn": (224, 1, (1e-3, 0.1), (1e-5, 20)),  # large: 138 million parameters
     "wide_resnet28_10": (8, 8, (2e-4, 0.5), (5e-6, 40)),
     "mlp": (8, 8, (5e-3, 0.1), (1e-3, 0.2)),
+    "lenet5": (28, 8, (5e-3, 0.1), (1e-3, 0.2)),
+    "resnet18": (64, 8, (5e-4, 0.2), (1e-5, 20)),
 }
 # name: end of a norm's name, and around what its weights and biases are. Others are around 1 and 0.
 NORMS = {
     "mobilenet_v2": (".1", 2, 3),  # before ReLU6
     "wide_resnet50_2": (".bn3", 0.25, 0),
     "resnext50_32x4d": (".bn3", 0.25, 0),
+    "resnet18": (".bn2", 0.25, 0),
 }
 
 
@@ -89,8 +92,22 @@ class Mlp(torch.nn.Module):
         return self.fc3(self.relu2(self.fc2(x)))
 
 
+class LeNet5(torch.nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.conv1, self.relu1, self.pool1 = torch.nn.Conv2d(3, 6, 5, padding=2), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+        self.conv2, self.relu2, self.pool2 = torch.nn.Conv2d(6, 16, 5), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+        self.fc1, self.relu3 = torch.nn.Linear(16 * 5 * 5, 120), torch.nn.ReLU()
+        self.fc2, self.relu4 = torch.nn.Linear(120, 84), torch.nn.ReLU()
+        self.fc3 = torch.nn.Linear(84, num_classes)
+
+    def forward(self, x):  # fc1 as Mlp's
+        x = self.pool2(self.relu2(self.conv2(self.pool1(self.relu1(self.conv1(x))))))
+        return self.fc3(self.relu4(self.fc2(self.relu3(self.fc1(to_nhwc(x).flatten(1))))))
+
+
 def model(name):
-    own = {"wide_resnet28_10": WideResNet, "mlp": Mlp}
+    own = {"wide_resnet28_10": WideResNet, "mlp": Mlp, "lenet5": LeNet5}
     net = (own.get(name) or getattr(torchvision.models, name))(num_classes=N_CLASSES)
     for m in net.modules():
         if isinstance(m, torch.nn.Dropout):
