@@ -221,6 +221,15 @@ typedef struct ls__op_traits {
      * gradient. gradient = its mean with the batches in sum: (sum + gradient) / their number */   \
     X(GRADIENT_SUM, "gradient_sum", "gradient sum -> ", .mutates = "sum")                          \
     X(GRADIENT_MEAN, "gradient_mean", "gradient sum -> ", .mutates = "gradient")                   \
+    /* the sum over the shards of a batch, in a binary tree: a call for each shard, in order. x    \
+     * [n], of this shard, is multiplied by weight [1]. The first step.n_sums rows of sums [k,n]   \
+     * are sums of earlier shards; the last step.n_merged of them are added, the last one first,   \
+     * and the result replaces them. For the last shard it is y [n], divided by total [1] unless   \
+     * that is 0 */                                                                                \
+    X(SHARD_SUM, "shard_sum", "x weight? total? sums -> y", .mutates = "sums", .in_place = "y=x")  \
+    /* running = (1 - momentum) running + sum / step.n_shards, unless momentum is 0. All [n].      \
+     * sum: of momentum times the statistics of each shard */                                      \
+    X(RUNNING_STATISTICS, "running_statistics", "sum momentum running -> ", .mutates = "running")  \
     /* norm [1] = L2 norm of x's segments, in fixed order, divided by the loss scale */            \
     X(L2_NORM, "l2_norm", "x grad_scaler? -> norm")                                                \
     /* optimizer passes over a whole block. With norm [1], gradients are scaled by min(1,          \
@@ -306,7 +315,8 @@ typedef union ls__op_settings {
         float probability;
         uint32_t layer; /* The draws are those of stream DROPOUT, this layer, the step's epoch and
                            step, sample = unit / 4, word = unit % 4. A unit (an element, or more of
-                           them) is kept if uniform(word) >= probability. */
+                           them) is kept if uniform(word) >= probability. Units are counted from the
+                           batch's first sample: x's begin at ls__dropout_first_unit. */
         ls__dropout_unit unit;
     } dropout;
     struct {
@@ -354,6 +364,9 @@ typedef struct ls__step {
     double lr;
     int64_t optimizer_step; /* updates before this one, including skipped ones */
     int64_t accumulated;    /* batches since the last update, without this one */
+    int64_t first_sample;   /* the index in the batch of the first sample of the operands */
+    int64_t n_shards;       /* parts of the batch that have samples; these are for SHARD_SUM: */
+    int64_t n_sums, n_merged, is_last_shard;
 } ls__step;
 
 /* A kernel that could run an op. */
@@ -572,6 +585,16 @@ static inline int64_t ls__dropout_unit_elements(const ls__op *op)
     return op->u.dropout.unit == LS__DROPOUT_ELEMENT ? 1
            : op->u.dropout.unit == LS__DROPOUT_BATCH ? count
                                                      : count / x->dims[0];
+}
+
+/* The index in the batch of the first unit of a dropout's x. */
+static inline int64_t ls__dropout_first_unit(const ls__op *op, int64_t first_sample)
+{
+    const ls_shape *x = &op->operands[0].shape;
+    return op->u.dropout.unit == LS__DROPOUT_ELEMENT
+               ? first_sample * (ls_shape_element_count(x) / x->dims[0])
+           : op->u.dropout.unit == LS__DROPOUT_BATCH ? 0
+                                                     : first_sample;
 }
 
 /* All that kernel selection may depend on, as one line:

@@ -228,6 +228,13 @@ LS__SHARED float ls__gradient_sum(int64_t accumulated, float sum, float gradient
     return accumulated == 0 ? gradient : sum + gradient;
 }
 
+/* Running statistics; sum: over n shards, of momentum times the statistics of each. */
+LS__SHARED float ls__running_statistic(float running, float momentum, float sum, int64_t n)
+{
+    const double kept = (1 - (double)momentum) * (double)running;
+    return momentum == 0 ? running : (float)(kept + (double)sum / (double)n);
+}
+
 /* The new moving average; share: 1 - decay. The average of a constant is the constant itself. */
 LS__SHARED float ls__ema_element(float share, float average, float parameter)
 {

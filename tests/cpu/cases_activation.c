@@ -48,6 +48,7 @@ static void add_shape(case_list *list, ls__operand x)
         op_case *c = add_case(list, LS__OP_DROPOUT, 2, pair, "%s", text);
         c->op.u.dropout.probability = 0.3f;
         c->op.u.dropout.layer = 5;
+        c->step.first_sample = in_place ? 3 : 0; /* inside of a draw, for most shapes */
         c->shares[1] = in_place;
         if (small && !in_place) {
             c->gradient_step = 1;
@@ -56,6 +57,7 @@ static void add_shape(case_list *list, ls__operand x)
         c = add_case(list, LS__OP_DROPOUT_BACKWARD, 2, pair, "%s", text);
         c->op.u.dropout.probability = 0.3f;
         c->op.u.dropout.layer = 5;
+        c->step.first_sample = in_place ? 4 : 0;
         c->shares[1] = in_place;
     }
     for (int unit = LS__DROPOUT_IMAGE; unit <= LS__DROPOUT_BATCH; unit++)
@@ -65,9 +67,11 @@ static void add_shape(case_list *list, ls__operand x)
             c->op.u.dropout.probability = 0.4f;
             c->op.u.dropout.layer = layer;
             c->op.u.dropout.unit = (ls__dropout_unit)unit;
+            c->step.first_sample = layer == 3 ? 0 : 3;
             op_case *backward =
                 add_case(list, LS__OP_DROPOUT_BACKWARD, 2, pair, "%s %d", text, (int)layer);
             backward->op.u.dropout = list->cases[list->n - 2].op.u.dropout;
+            backward->step = list->cases[list->n - 2].step;
         }
     for (int shared = 0; shared < 3; shared++)
         for (int relu = 0; relu < 2; relu++) {

@@ -129,6 +129,31 @@ static void add_accumulation(case_list *list, size_t i)
         }
 }
 
+/* The first shard, one in the middle, and the last one, in place. */
+static void add_shards(case_list *list, size_t i)
+{
+    static const struct {
+        const char *text;
+        int64_t n_sums, n_merged, is_last;
+    } shards[] = { { "first", 0, 0, 0 }, { "merged", 3, 2, 0 }, { "last", 3, 3, 1 } };
+    const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
+                      sums = dense(LS_F32, LS_SHAPE(4, blocks[i].count)),
+                      scalar = dense(LS_F32, LS_SHAPE(1));
+    for (size_t s = 0; s < sizeof shards / sizeof shards[0]; s++)
+        for (int weighted = 0; weighted < 2; weighted++) {
+            op_case *c = add_case(list, LS__OP_SHARD_SUM, 5,
+                                  (ls__operand[]){ x, weighted ? scalar : absent(),
+                                                   weighted ? scalar : absent(), sums, x },
+                                  "%s%s", shards[s].text, weighted ? " weighted" : "");
+            c->step.n_sums = shards[s].n_sums;
+            c->step.n_merged = shards[s].n_merged;
+            c->step.is_last_shard = shards[s].is_last;
+            c->shares[4] = shards[s].is_last; /* x */
+        }
+    add_case(list, LS__OP_RUNNING_STATISTICS, 3, (ls__operand[]){ x, x, x }, "4 shards")
+        ->step.n_shards = 4;
+}
+
 static void add_ema(case_list *list, size_t i)
 {
     const ls__operand x = dense(LS_F32, LS_SHAPE(blocks[i].count)),
@@ -149,6 +174,7 @@ void add_optimizer_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         add_accumulation(list, i);
+        add_shards(list, i);
         add_l2_norm(list, i);
         add_sgd(list, i);
         add_adam(list, i);

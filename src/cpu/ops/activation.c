@@ -98,6 +98,11 @@ static ls__philox_input dropout_input(const ls__ops_kernel *k)
                                                        .step = (uint64_t)k->step->step });
 }
 
+static int64_t first_unit(const ls__ops_kernel *k)
+{
+    return ls__dropout_first_unit(&k->op, k->step->first_sample);
+}
+
 /* The logical index of the element at an offset in memory. */
 static int64_t logical(const ls__planes *p, int64_t offset)
 {
@@ -106,10 +111,33 @@ static int64_t logical(const ls__planes *p, int64_t offset)
     return ((plane / p->groups * p->places + place) * p->groups + plane % p->groups) * p->width + c;
 }
 
+static void dropout_singles(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__element *x = k->buffers[0];
+    ls__element *y = k->buffers[1];
+    const float probability = k->op.u.dropout.probability;
+    const float factor = (float)(1 / (1 - (double)probability));
+    const ls__philox_input input = dropout_input(k);
+    const int64_t first = first_unit(k);
+    const ls__range r = ls__task_elements(k, task, LINE);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const int64_t unit = first + logical(&k->planes, i);
+        uint32_t words[4];
+        ls__philox_sample(&input, (uint64_t)unit / 4, words);
+        const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
+        y[i] = ls__put(keep ? ls__get(x[i]) * factor : 0);
+    }
+}
+
 /* Four elements that are adjacent in memory share a draw if a multiple of four channels is
- * adjacent. */
+ * adjacent, and if the first one begins a draw. */
 static void dropout_quads(const ls__ops_kernel *k, int64_t task)
 {
+    const int64_t first = first_unit(k);
+    if (first % 4 != 0) {
+        dropout_singles(k, task);
+        return;
+    }
     const ls__element *x = k->buffers[0];
     ls__element *y = k->buffers[1];
     const float probability = k->op.u.dropout.probability;
@@ -120,9 +148,10 @@ static void dropout_quads(const ls__ops_kernel *k, int64_t task)
         uint64_t samples[DRAWS];
         uint32_t words[4][DRAWS];
         for (int i = 0; i < DRAWS; i++)
-            samples[i] = (uint64_t)(k->planes.groups == 1 ? begin + 4 * i
-                                                          : logical(&k->planes, begin + 4 * i)) /
-                         4;
+            samples[i] =
+                (uint64_t)(first + (k->planes.groups == 1 ? begin + 4 * i
+                                                          : logical(&k->planes, begin + 4 * i))) /
+                4;
         draw_words(&input, samples, words);
         float factors[4 * DRAWS];
         for (int i = 0; i < DRAWS; i++)
@@ -139,23 +168,6 @@ static void dropout_quads(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static void dropout_singles(const ls__ops_kernel *k, int64_t task)
-{
-    const ls__element *x = k->buffers[0];
-    ls__element *y = k->buffers[1];
-    const float probability = k->op.u.dropout.probability;
-    const float factor = (float)(1 / (1 - (double)probability));
-    const ls__philox_input input = dropout_input(k);
-    const ls__range r = ls__task_elements(k, task, LINE);
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const int64_t element = logical(&k->planes, i);
-        uint32_t words[4];
-        ls__philox_sample(&input, (uint64_t)element / 4, words);
-        const bool keep = ls_random_uniform(words[element % 4]) >= probability;
-        y[i] = ls__put(keep ? ls__get(x[i]) * factor : 0);
-    }
-}
-
 /* Units of images: stochastic depth. */
 static void dropout_images(const ls__ops_kernel *k, int64_t task)
 {
@@ -164,14 +176,14 @@ static void dropout_images(const ls__ops_kernel *k, int64_t task)
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
-    const int64_t unit_elements = ls__dropout_unit_elements(&k->op);
+    const int64_t unit_elements = ls__dropout_unit_elements(&k->op), first = first_unit(k);
     const ls__range r = ls__task_elements(k, task, LINE);
     for (int64_t begin = r.begin, end; begin < r.end; begin = end) {
-        const int64_t unit = begin / unit_elements;
+        const int64_t own = begin / unit_elements, unit = first + own;
         uint32_t words[4];
         ls__philox_sample(&input, (uint64_t)unit / 4, words);
         const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
-        end = ls__min((unit + 1) * unit_elements, r.end);
+        end = ls__min((own + 1) * unit_elements, r.end);
         LS__INDEPENDENT
         for (int64_t i = begin; i < end; i++) {
             const float value = ls__get(x[i]) * factor;

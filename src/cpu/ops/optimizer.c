@@ -1,5 +1,5 @@
-/* optimizer.c: gradient accumulation and norm, SGD, Adam and RMSprop, each one pass over the
- * parameter block; loss scaling. */
+/* optimizer.c: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each one
+ * pass over the parameter block; loss scaling. */
 #include "base/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/tree.h"
@@ -69,6 +69,49 @@ static void gradient_mean(const ls__ops_kernel *k, int64_t task)
 static bool prepare_accumulation(ls__ops_kernel *k)
 {
     return prepare_block(k, 3, k->op.kind == LS__OP_GRADIENT_SUM ? gradient_sum : gradient_mean);
+}
+
+/* ---- Shards: x weight? total? sums -> y; sum momentum running -> ---- */
+
+static void shard_sum(const ls__ops_kernel *k, int64_t task)
+{
+    enum { CHUNK = 1024 }; /* of a sum that stays in the cache */
+    const ls__range r = ls__task_elements(k, task, LINE);
+    const float *x = k->buffers[0], *weight = k->buffers[1], *total = k->buffers[2];
+    const int64_t n = ls__count(&k->op.operands[0]), n_sums = k->step->n_sums;
+    float *sums = k->buffers[3];
+    float *y = k->step->is_last_shard ? k->buffers[4] : sums + (n_sums - k->step->n_merged) * n;
+    const float factor = weight ? *weight : 1;
+    const float divisor = k->step->is_last_shard && total && *total != 0 ? *total : 1;
+    float sum[CHUNK];
+    for (int64_t begin = r.begin; begin < r.end; begin += CHUNK) {
+        const int64_t count = ls__min(CHUNK, r.end - begin);
+        for (int64_t i = 0; i < count; i++) sum[i] = x[begin + i] * factor;
+        for (int64_t row = n_sums - 1; row >= n_sums - k->step->n_merged; row--) {
+            const float *earlier = sums + row * n + begin;
+            for (int64_t i = 0; i < count; i++) sum[i] = earlier[i] + sum[i];
+        }
+        for (int64_t i = 0; i < count; i++) y[begin + i] = sum[i] / divisor;
+    }
+}
+
+static bool prepare_shard_sum(ls__ops_kernel *k)
+{
+    return prepare_block(k, 3, shard_sum);
+}
+
+static void running_statistics(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range r = ls__task_elements(k, task, LINE);
+    const float *restrict sum = k->buffers[0], *restrict momentum = k->buffers[1];
+    float *restrict running = k->buffers[2];
+    for (int64_t i = r.begin; i < r.end; i++)
+        running[i] = ls__running_statistic(running[i], momentum[i], sum[i], k->step->n_shards);
+}
+
+static bool prepare_running_statistics(ls__ops_kernel *k)
+{
+    return prepare_block(k, 4, running_statistics);
 }
 
 /* ---- L2 norm: x grad_scaler? -> norm ---- */
@@ -327,6 +370,8 @@ static bool prepare_loss_scale(ls__ops_kernel *k)
 const ls__ops_prepare LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
     [LS__OP_GRADIENT_SUM] = prepare_accumulation,
     [LS__OP_GRADIENT_MEAN] = prepare_accumulation,
+    [LS__OP_SHARD_SUM] = prepare_shard_sum,
+    [LS__OP_RUNNING_STATISTICS] = prepare_running_statistics,
     [LS__OP_L2_NORM] = prepare_l2_norm,
     [LS__OP_SGD] = prepare_sgd,
     [LS__OP_ADAM] = prepare_adam,

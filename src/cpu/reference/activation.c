@@ -61,9 +61,11 @@ static void dropout(const ls__reference_call *call, int64_t n)
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const int64_t unit_elements = ls__dropout_unit_elements(call->op);
+    const int64_t first = ls__dropout_first_unit(call->op, call->step->first_sample);
     FOR_EACH_ELEMENT(x)
     {
-        const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c, unit = element / unit_elements;
+        const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c;
+        const int64_t unit = first + element / unit_elements;
         const ls_draw draw = { .stream = LS_RANDOM_DROPOUT,
                                .layer = call->op->u.dropout.layer,
                                .epoch = (uint32_t)call->step->epoch,

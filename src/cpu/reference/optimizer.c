@@ -1,5 +1,6 @@
-/* optimizer.c: reference gradient accumulation, gradient norm, SGD, Adam and RMSprop, element by
- * element as PyTorch's single-tensor optimizers compute them, in double; loss scaling. */
+/* optimizer.c: reference gradient accumulation, sums over shards, gradient norm, SGD, Adam and
+ * RMSprop, element by element as PyTorch's single-tensor optimizers compute them, in double; loss
+ * scaling. */
 #include "base/element.h"
 #include "cpu/reference/reference.h"
 #include <math.h>
@@ -45,6 +46,36 @@ static void gradient_mean(const ls__reference_call *call, int64_t task)
     const double before = (double)call->step->accumulated;
     for (int64_t i = 0; i < ls_shape_element_count(&call->op->operands[0].shape); i++)
         gradient[i] = (float)(((before > 0 ? (double)sum[i] : 0) + gradient[i]) / (before + 1));
+}
+
+/* x weight? total? sums -> y. In f32, whose roundings define the result. */
+static void shard_sum(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const ls__step *step = call->step;
+    const int64_t n = ls_shape_element_count(&call->op->operands[0].shape);
+    const float *x = call->buffers[0], *weight = call->buffers[1], *total = call->buffers[2];
+    float *sums = call->buffers[3], *y = call->buffers[4];
+    for (int64_t i = 0; i < n; i++) {
+        float sum = weight ? x[i] * *weight : x[i];
+        for (int64_t m = 1; m <= step->n_merged; m++) sum = sums[(step->n_sums - m) * n + i] + sum;
+        if (!step->is_last_shard)
+            sums[(step->n_sums - step->n_merged) * n + i] = sum;
+        else
+            y[i] = total && *total != 0 ? sum / *total : sum;
+    }
+}
+
+/* sum momentum running -> */
+static void running_statistics(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const float *sum = call->buffers[0], *momentum = call->buffers[1];
+    float *running = call->buffers[2];
+    for (int64_t i = 0; i < ls_shape_element_count(&call->op->operands[0].shape); i++)
+        if (momentum[i] != 0)
+            running[i] = (float)((1.0 - momentum[i]) * running[i] +
+                                 (double)sum[i] / (double)call->step->n_shards);
 }
 
 /* x grad_scaler? -> norm */
@@ -185,6 +216,8 @@ const ls__reference ls__reference_optimizer[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE] = { loss_scale },
     [LS__OP_GRADIENT_SUM] = { gradient_sum },
     [LS__OP_GRADIENT_MEAN] = { gradient_mean },
+    [LS__OP_SHARD_SUM] = { shard_sum },
+    [LS__OP_RUNNING_STATISTICS] = { running_statistics },
     [LS__OP_L2_NORM] = { l2_norm },
     [LS__OP_SGD] = { sgd },
     [LS__OP_ADAM] = { adam },

@@ -255,14 +255,25 @@ int ls__cuda_concat(const ls__cuda_call *call)
     return status;
 }
 
+/* The word of a unit. Constant indices keep the words in registers. */
+static __device__ uint32_t dropout_word(const ls__philox_input *input, uint64_t unit)
+{
+    uint32_t words[4];
+    ls__philox_sample(input, unit / 4, words);
+    const uint32_t low = unit & 1 ? words[1] : words[0], high = unit & 1 ? words[3] : words[2];
+    return unit & 2 ? high : low;
+}
+
 template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
     T of[4];
 };
 
-/* A thread processes the four elements of one Philox block. */
+/* A thread processes the four elements of one Philox block, or single elements if the first one is
+ * inside of a block. `units`: of a sample. */
 template <typename T>
-static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t layer,
-                                      float probability, float factor, const ls__step *step)
+static __global__ void dropout_kernel(const T *x, T *y, int64_t count, int64_t units,
+                                      uint32_t layer, float probability, float factor,
+                                      const ls__step *step)
 {
     ls_draw draw = { LS_RANDOM_DROPOUT, 0, 0, 0, 0, 0 };
     draw.layer = layer;
@@ -274,10 +285,18 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
         ls__put(&value, kept ? ls__to_f32(value) * factor : 0);
         return value;
     };
+    const int64_t first_unit = step->first_sample * units;
+    if (first_unit % 4 != 0) {
+        LS__FOR_EACH(i, count)
+        {
+            y[i] = dropped(x[i], dropout_word(&input, (uint64_t)(first_unit + i)));
+        }
+        return;
+    }
     LS__FOR_EACH(group, (count + 3) / 4)
     {
         uint32_t words[4];
-        ls__philox_sample(&input, (uint64_t)group, words);
+        ls__philox_sample(&input, (uint64_t)(first_unit / 4 + group), words);
         const int64_t first = 4 * group;
         if (first + 4 <= count) {
             four<T> values = *(const four<T> *)(x + first);
@@ -296,8 +315,9 @@ static __global__ void dropout_kernel(const T *x, T *y, int64_t count, uint32_t 
  * size are in accesses. */
 template <typename A, typename I>
 static __global__ void dropout_units_kernel(const typename A::stored *x, typename A::stored *y,
-                                            I count, ls__divisor<I> by_unit, uint32_t layer,
-                                            float probability, float factor, const ls__step *step)
+                                            I count, ls__divisor<I> by_unit, int64_t units,
+                                            uint32_t layer, float probability, float factor,
+                                            const ls__step *step)
 {
     ls_draw draw = { LS_RANDOM_DROPOUT, 0, 0, 0, 0, 0 };
     draw.layer = layer;
@@ -306,12 +326,8 @@ static __global__ void dropout_units_kernel(const typename A::stored *x, typenam
     const ls__philox_input input = ls__random_input(step->seed, &draw);
     LS__FOR_EACH_OF(I, i, count)
     {
-        const uint64_t unit = (uint64_t)by_unit.quotient(i);
-        uint32_t words[4];
-        ls__philox_sample(&input, unit / 4, words);
-        /* constant indices keep the words in registers */
-        const uint32_t low = unit & 1 ? words[1] : words[0], high = unit & 1 ? words[3] : words[2];
-        const bool kept = ls__word_uniform(unit & 2 ? high : low) >= probability;
+        const uint64_t unit = (uint64_t)(step->first_sample * units) + by_unit.quotient(i);
+        const bool kept = ls__word_uniform(dropout_word(&input, unit)) >= probability;
         float values[A::n];
         ls__load<A>(x + (int64_t)i * A::n, values);
         LS__UNROLL
@@ -326,6 +342,7 @@ int ls__cuda_dropout(const ls__cuda_call *call)
     const int64_t count = ls_shape_element_count(&x->shape);
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
+    const int64_t units = ls__dropout_first_unit(call->op, 1); /* of a sample */
     if (call->op->u.dropout.unit != LS__DROPOUT_ELEMENT) {
         const int64_t unit = ls__dropout_unit_elements(call->op);
         return ls__with_index(x, unit, count, [=](auto access, auto number) {
@@ -334,7 +351,7 @@ int ls__cuda_dropout(const ls__cuda_call *call)
             typedef typename A::stored T;
             return LS__LAUNCH((dropout_units_kernel<A, I>), ls__blocks_for(count / A::n), LS__BLOCK,
                               call->stream, (const T *)call->buffers[0], (T *)call->buffers[1],
-                              (I)(count / A::n), ls__divisor<I>::of(unit / A::n),
+                              (I)(count / A::n), ls__divisor<I>::of(unit / A::n), units,
                               call->op->u.dropout.layer, probability, factor, call->step);
         });
     }
@@ -342,7 +359,7 @@ int ls__cuda_dropout(const ls__cuda_call *call)
         typedef decltype(type) T;
         return LS__LAUNCH(dropout_kernel<T>, ls__blocks_for((count + 3) / 4), LS__BLOCK,
                           call->stream, (const T *)call->buffers[0], (T *)call->buffers[1], count,
-                          call->op->u.dropout.layer, probability, factor, call->step);
+                          units, call->op->u.dropout.layer, probability, factor, call->step);
     });
 }
 

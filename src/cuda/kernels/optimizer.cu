@@ -1,5 +1,5 @@
-/* optimizer.cu: gradient accumulation and norm, SGD, Adam and RMSprop, each in one pass over the
- * parameter block; loss scaling. */
+/* optimizer.cu: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each in one
+ * pass over the parameter block; loss scaling. */
 #include "base/element.h"
 #include "cuda/kernels/access.h"
 
@@ -117,6 +117,50 @@ int ls__cuda_gradient_mean(const ls__cuda_call *call)
     return LS__LAUNCH(gradient_mean_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
                       (float *)call->buffers[0], (const float *)call->buffers[1], count,
                       call->step);
+}
+
+/* ---- Shards ---- */
+
+static __global__ void shard_sum_kernel(const float *x, const float *weight, const float *total,
+                                        float *sums, float *y, int64_t count, const ls__step *step)
+{
+    const int64_t n_sums = step->n_sums, n_merged = step->n_merged;
+    const bool last = step->is_last_shard != 0;
+    const float factor = weight ? *weight : 1;
+    const float divisor = last && total && *total != 0 ? *total : 1;
+    float *to = last ? y : sums + (n_sums - n_merged) * count;
+    LS__FOR_EACH(i, count)
+    {
+        float sum = x[i] * factor;
+        for (int64_t m = 1; m <= n_merged; m++) sum = sums[(n_sums - m) * count + i] + sum;
+        to[i] = sum / divisor;
+    }
+}
+
+int ls__cuda_shard_sum(const ls__cuda_call *call)
+{
+    const int64_t count = count_of(call->op);
+    void *const *b = call->buffers;
+    return LS__LAUNCH(shard_sum_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (const float *)b[0], (const float *)b[1], (const float *)b[2], (float *)b[3],
+                      (float *)b[4], count, call->step);
+}
+
+static __global__ void running_statistics_kernel(const float *sum, const float *momentum,
+                                                 float *running, int64_t count,
+                                                 const ls__step *step)
+{
+    const int64_t n_shards = step->n_shards;
+    LS__FOR_EACH(i, count)
+    running[i] = ls__running_statistic(running[i], momentum[i], sum[i], n_shards);
+}
+
+int ls__cuda_running_statistics(const ls__cuda_call *call)
+{
+    const int64_t count = count_of(call->op);
+    return LS__LAUNCH(running_statistics_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (const float *)call->buffers[0], (const float *)call->buffers[1],
+                      (float *)call->buffers[2], count, call->step);
 }
 
 /* ---- L2 norm: sums of squares per block, which one block then adds ---- */
