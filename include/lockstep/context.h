@@ -58,6 +58,8 @@ typedef struct ls_context_config {
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;
+    int shards; /* parts of each training batch, up to 65536; 0 = 1. Results depend on it, unlike on
+                   threads; see ls_net_step */
     int threads;               /* compute threads; 0 = number of available processors */
     size_t memory_limit_bytes; /* limit of device memory; 0 = none */
     bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range

@@ -99,7 +99,19 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
 /* Runs forward, backward and update on one batch. opt NULL = forward and backward only. An
  * optimizer with `accumulate` updates in some of the steps only (optim.h). Errors:
  * LS_ERR_SHAPE if batch->n is neither 0 nor the number of images; those of ls_net_feed;
- * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it. */
+ * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it.
+ *
+ * With shards of ls_context_config above 1, a batch of N samples is cut into that many shards:
+ * shard s has samples floor(N s / shards) to floor(N (s + 1) / shards) - 1. Forward and backward
+ * run for each shard in turn, in the memory of one; batch norms use the statistics of their shard.
+ * With weight w of a shard = the sum of the class weights of its labels that are not -1 (for other
+ * losses than cross-entropy of labels: its number of samples), gradients and losses are (sum of w
+ * x) / (sum of w), metrics are those of the batch, and running statistics are updated once, by the
+ * mean of the shards'. The sums run over a binary tree of shard numbers. Random draws are those of
+ * the whole batch. Then there is one update. ls_net_build requires a batch size that is a multiple
+ * of shards, and no custom op, one loss (or several losses of targets), each a cross-entropy,
+ * binary cross-entropy or mean squared error; ls_net_step alone trains such a net, and after it
+ * ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have no shards. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: outputs, losses, metrics. If batch->labels is NULL and
  * the input "label" was not fed, or the targets that a loss of ls_net_config reads, only outputs
@@ -218,10 +230,10 @@ LS_API int ls_net_describe(ls_net *net, char *buffer, size_t size);
 
 typedef struct ls_net_memory {
     size_t parameter_bytes; /* parameters, buffers and compute weights */
-    size_t gradient_bytes;
-    size_t arena_bytes;    /* activations, gradients and workspaces: largest execution plan */
-    size_t scratch_bytes;  /* per-thread scratch of the kernels */
-    size_t unshared_bytes; /* size of the arena if no two values shared memory */
+    size_t gradient_bytes;  /* and of the sums over shards */
+    size_t arena_bytes;     /* activations, gradients and workspaces: largest execution plan */
+    size_t scratch_bytes;   /* per-thread scratch of the kernels */
+    size_t unshared_bytes;  /* size of the arena if no two values shared memory */
 } ls_net_memory;
 LS_API ls_net_memory ls_net_memory_usage(const ls_net *net);
 

@@ -6,7 +6,7 @@
 #include "backend/pool.h"
 #include "backend/registry.h"
 
-enum { MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024, MAX_SHARDS = 65536 };
 
 static ls_status check_config(ls_context *ctx, const ls_context_config *config)
 {
@@ -27,6 +27,10 @@ static ls_status check_config(ls_context *ctx, const ls_context_config *config)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_context_open: threads is %d, expected 1 to %d, or 0 for all processors",
                         config->threads, MAX_THREADS);
+    if (config->shards < 0 || config->shards > MAX_SHARDS)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: shards is %d, expected 1 to %d, or 0 for 1",
+                        config->shards, MAX_SHARDS);
     return LS_OK;
 }
 
@@ -42,6 +46,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     if (!ctx) return NULL;
     *ctx = (ls_context){ .allocator = allocator, .config = *config };
     ctx->config.allocator = &ctx->allocator;
+    if (config->shards == 0) ctx->config.shards = 1;
 
     ls_status status = check_config(ctx, config);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);

@@ -191,7 +191,8 @@ ls_net_memory ls_net_memory_usage(const ls_net *net)
         memory.parameter_bytes +=
             (size_t)net->blocks.parameter_elements * ls_dtype_bytes(net->env.activations);
     if (net->blocks.gradients)
-        memory.gradient_bytes = (size_t)net->blocks.parameter_elements * sizeof(float);
+        memory.gradient_bytes =
+            (size_t)net->blocks.parameter_elements * sizeof(float) + net->shards.bytes;
     for (int i = 0; i < net->cache.n_programs; i++)
         if (net->cache.programs[i]->unshared_bytes > memory.unshared_bytes)
             memory.unshared_bytes = net->cache.programs[i]->unshared_bytes;

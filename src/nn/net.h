@@ -54,7 +54,7 @@ const ls__selections *ls__net_known_selections(const ls_net *net);
  * of frozen parameters. A custom op is its kind, its settings and whether it has a backward. */
 ls_digest ls__net_model_digest(const ls_net *net);
 
-/* A call of the last program. */
+/* A call of the last program; its time is that of all shards. */
 typedef struct ls__profile_line {
     const char *layer, *op, *kernel;
     double seconds;      /* since profiling began */

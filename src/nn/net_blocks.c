@@ -65,9 +65,11 @@ ls_status ls__net_open_blocks(ls_net *net)
     const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
     LS_TRY(allocate(net, "parameters", blocks->block_elements, LS_F32, (void **)&blocks->values));
+    const int64_t n_gradients = net->shards.n > 1
+                                    ? ls__shard_elements(blocks->block_elements, &net->graph)
+                                    : blocks->parameter_elements;
     if (!net->config.inference)
-        LS_TRY(allocate(net, "gradients", blocks->parameter_elements, LS_F32,
-                        (void **)&blocks->gradients));
+        LS_TRY(allocate(net, "gradients", n_gradients, LS_F32, (void **)&blocks->gradients));
     if (activations != LS_F32)
         LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
                         &blocks->compute_weights));

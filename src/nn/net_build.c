@@ -154,6 +154,7 @@ static void close_net(ls__owned *owned)
     ls__executor_close(&net->executor);
     ls__selector_close(&net->selector);
     ls__net_close_results(net);
+    ls__net_close_shards(net);
     ls__net_drop_no_labels(net);
     ls__net_drop_no_targets(net);
     ls__one_hot_close(ctx, &net->one_hot);
@@ -188,7 +189,9 @@ static void set_environment(ls_net *net)
                                   .scales_loss = net->blocks.loss_scale != NULL,
                                   .recompute = net->config.recompute,
                                   .expected_steps = net->config.steps,
-                                  .parameter_elements = net->blocks.parameter_elements };
+                                  .parameter_elements = net->blocks.parameter_elements,
+                                  .block_elements = net->blocks.block_elements,
+                                  .n_shards = net->shards.n };
 }
 
 /* Programs for the model's own shapes, before step 0. */
@@ -218,17 +221,20 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     }
     net->owned.ctx = ctx;
     net->config = *config;
+    net->shards.n = config->inference ? 1 : ctx->config.shards;
     ls__precision_fill(net);
     net->executor.ctx = ctx;
     ls__graph_open(&net->graph, ctx);
     ls_status status = make_graph(net, model, options);
     net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
+    if (status == LS_OK) status = ls__net_check_shards(net);
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
     if (status == LS_OK) status = ls__selector_open(&net->selector, ctx);
     if (status == LS_OK) status = ls__plan_cache_open(net);
     if (status == LS_OK) status = ls__executor_open(&net->executor, ctx, &net->blocks);
     if (status == LS_OK) status = ls__net_open_results(net);
+    if (status == LS_OK) status = ls__net_open_shards(net);
     if (status == LS_OK) set_environment(net);
     if (status == LS_OK) status = make_programs(net);
     if (status != LS_OK) {

@@ -28,6 +28,29 @@ static const float *address(const ls_net *net, const ls_node *node)
     return ls__program_address(net->current, net->current->full_values[node->id]);
 }
 
+/* The addresses of loss i and metric i of the last batch. */
+static const float *loss_address(const ls_net *net, int i)
+{
+    return net->current->is_shard ? ls__net_shard_scalar(net, ls__shard_losses(&net->graph) + i)
+                                  : address(net, net->graph.losses.items[i].node);
+}
+
+static const float *metric_address(const ls_net *net, int i)
+{
+    return net->current->is_shard ? ls__net_shard_scalar(net, LS__SHARD_METRICS + i)
+                                  : address(net, net->graph.metrics.items[i].node);
+}
+
+/* Fails if the program of a shard ran last. */
+static ls_status expect_output(const ls_net *net, const char *call, const char *name)
+{
+    if (!net->current->is_shard) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                    "%s '%s': a training step with %lld shards keeps losses and metrics, but no "
+                    "outputs",
+                    call, name, (long long)net->shards.n);
+}
+
 /* ---- By readback ---- */
 
 /* In the device's bytes: the losses, the metrics, the gradients' norm. */
@@ -60,10 +83,8 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     ls__results *r = &net->results[net->n_sent % LS__N_RESULTS];
     const float *norm = update ? update->norm : NULL;
     int n = 0;
-    for (int i = 0; i < graph->losses.n; i++)
-        net->scalars[n++] = address(net, graph->losses.items[i].node);
-    for (int i = 0; i < graph->metrics.n; i++)
-        net->scalars[n++] = address(net, graph->metrics.items[i].node);
+    for (int i = 0; i < graph->losses.n; i++) net->scalars[n++] = loss_address(net, i);
+    for (int i = 0; i < graph->metrics.n; i++) net->scalars[n++] = metric_address(net, i);
     if (norm) net->scalars[n++] = norm;
     LS_TRY(device->backend->gather(device, r->readback.memory, net->scalars, n));
     LS_TRY(ls__readback_send(&r->readback));
@@ -129,7 +150,7 @@ int ls__net_losses(const ls_net *net, const float **scalars, double *weights, in
 {
     const ls__named_list *losses = &net->graph.losses;
     for (int i = 0; i < losses->n && i < max; i++) {
-        scalars[i] = address(net, losses->items[i].node);
+        scalars[i] = loss_address(net, i);
         weights[i] = (double)losses->items[i].weight;
     }
     return losses->n;
@@ -137,11 +158,11 @@ int ls__net_losses(const ls_net *net, const float **scalars, double *weights, in
 
 /* ---- Waiting ---- */
 
-static ls_status read_scalar(const ls_net *net, const ls_node *node, double *out)
+static ls_status read_scalar(const ls_net *net, const float *scalar, double *out)
 {
     ls__device *device = net->owned.ctx->device;
     float value;
-    LS_TRY(device->backend->read(device, &value, address(net, node), sizeof value));
+    LS_TRY(device->backend->read(device, &value, scalar, sizeof value));
     *out = (double)value;
     return LS_OK;
 }
@@ -155,7 +176,7 @@ ls_status ls_net_loss(ls_net *net, double *loss)
     const ls__named_list *losses = &net->graph.losses;
     for (int i = 0; i < losses->n; i++) {
         double value;
-        LS_TRY(read_scalar(net, losses->items[i].node, &value));
+        LS_TRY(read_scalar(net, loss_address(net, i), &value));
         *loss += (double)losses->items[i].weight * value;
     }
     return LS_OK;
@@ -169,17 +190,17 @@ ls_status ls_net_metric(ls_net *net, const char *name, double *value)
     const ls_graph *graph = &net->graph;
     const int metric = name ? ls__find_named(&graph->metrics, name) : -1;
     if (metric >= 0) {
-        LS_TRY(read_scalar(net, graph->metrics.items[metric].node, value));
-        const ls_node *images = graph->inputs.items[0].node;
-        *value /= (double)net->current->specs[images->id].shape.dims[0];
+        LS_TRY(read_scalar(net, metric_address(net, metric), value));
+        *value /= (double)net->n_samples;
         return LS_OK;
     }
-    const ls__named_list *const lists[2] = { &graph->losses, &graph->outputs };
-    for (int l = 0; l < 2 && name; l++) {
-        const int i = ls__find_named(lists[l], name);
-        const ls_node *node = i < 0 ? NULL : lists[l]->items[i].node;
-        if (node && node->spec.dtype == LS_F32 && ls_shape_element_count(&node->spec.shape) == 1)
-            return read_scalar(net, node, value);
+    const int loss = name ? ls__find_named(&graph->losses, name) : -1;
+    if (loss >= 0) return read_scalar(net, loss_address(net, loss), value);
+    const int output = name ? ls__find_named(&graph->outputs, name) : -1;
+    const ls_node *node = output < 0 ? NULL : graph->outputs.items[output].node;
+    if (node && node->spec.dtype == LS_F32 && ls_shape_element_count(&node->spec.shape) == 1) {
+        LS_TRY(expect_output(net, "ls_net_metric", name));
+        return read_scalar(net, address(net, node), value);
     }
     return ls__fail(net->owned.ctx, LS_ERR_NOT_FOUND,
                     "ls_net_metric: the net has no metric, loss or scalar output '%s'",
@@ -191,5 +212,6 @@ const ls_tensor *ls_net_output(ls_net *net, const char *name)
     if (ls__net_expect_results(net, "ls_net_output") != LS_OK) return NULL;
     const int i =
         ls__expect_named(net->owned.ctx, &net->graph.outputs, "ls_net_output", "output", name);
-    return i < 0 ? NULL : &net->output_views[i];
+    const bool found = i >= 0 && expect_output(net, "ls_net_output", name) == LS_OK;
+    return found ? &net->output_views[i] : NULL;
 }

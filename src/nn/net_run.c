@@ -83,7 +83,8 @@ ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
 
 /* ---- Running ---- */
 
-static ls_status find_program(ls_net *net, ls_mode mode, ls__program **out)
+/* Finds the programs for the fed inputs. */
+static ls_status find_parts(ls_net *net, ls_mode mode)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     for (int i = 0; i < inputs->n; i++) {
@@ -100,7 +101,10 @@ static ls_status find_program(ls_net *net, ls_mode mode, ls__program **out)
     LS_TRY(ls__net_check_labels(net));
     net->has_run = true;
     net->last_thread = pthread_self();
-    return ls__net_program(net, mode, net->fed_specs, false, out);
+    if (mode == LS_MODE_TRAIN && net->shards.n > 1) return ls__net_find_shards(net);
+    net->shards.parts.n = 1;
+    net->shards.list[0] = (ls__shard){ 0 };
+    return ls__net_program(net, mode, net->fed_specs, false, &net->shards.list[0].program);
 }
 
 static void view_outputs(ls_net *net, const ls__program *program)
@@ -120,16 +124,17 @@ static void view_outputs(ls_net *net, const ls__program *program)
 }
 
 /* Makes the call list of a step over the fed inputs. */
-static ls_status begin(ls_net *net, ls__program *program, ls__update *update, double lr)
+static ls_status begin(ls_net *net, ls__update *update, double lr)
 {
+    const ls__parts *parts = &net->shards.parts;
+    ls__program *program = parts->list[parts->n - 1].program;
     net->unlabelled = false;
-    for (int i = 0; i < net->graph.inputs.n; i++) {
-        program->calls[i].buffers[0] = net->feeds[i]->data;
+    for (int i = 0; i < net->graph.inputs.n; i++)
         net->unlabelled |= net->feeds[i] == &net->no_labels || net->feeds[i] == &net->no_targets;
-    }
     net->current = NULL;
     net->forward_done = false;
-    LS_TRY(ls__executor_begin(&net->executor, program, update, lr));
+    net->n_samples = net->feeds[0]->shape.dims[0];
+    LS_TRY(ls__executor_begin(&net->executor, parts, update, lr));
     net->current = program;
     net->has_gradients &= !program->gradients;
     view_outputs(net, program);
@@ -151,11 +156,11 @@ static ls_status run_to(ls_net *net, int end)
     return status;
 }
 
-static ls_status forward(ls_net *net, ls__program *program)
+static ls_status forward(ls_net *net)
 {
-    LS_TRY(begin(net, program, NULL, 0));
+    LS_TRY(begin(net, NULL, 0));
     const ls_status status = run_to(net, net->executor.ends[LS__PHASE_FORWARD]);
-    net->forward_done = status == LS_OK && program->gradients;
+    net->forward_done = status == LS_OK && net->current->gradients;
     return status;
 }
 
@@ -163,9 +168,9 @@ static ls_status forward_fed(ls_net *net, ls_mode mode)
 {
     if (mode != LS_MODE_TRAIN && mode != LS_MODE_EVAL)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
-    ls__program *program;
-    LS_TRY(find_program(net, mode, &program));
-    return forward(net, program);
+    if (mode == LS_MODE_TRAIN) LS_TRY(ls__net_refuse_shards(net, "ls_net_forward"));
+    LS_TRY(find_parts(net, mode));
+    return forward(net);
 }
 
 ls_status ls_net_forward(ls_net *net, ls_mode mode)
@@ -253,13 +258,12 @@ static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const l
     return feed_targets(net, call, mode, batch, n_images);
 }
 
-/* Finds the program for this batch and feeds the batch. On failure nothing stays fed, because the
+/* Finds the programs for this batch and feeds the batch. On failure nothing stays fed, because the
  * caller may free the batch. */
-static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
-                            ls__program **out)
+static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)
 {
     ls_status status = feed_batch(net, call, mode, batch);
-    if (status == LS_OK) status = find_program(net, mode, out);
+    if (status == LS_OK) status = find_parts(net, mode);
     if (status == LS_OK) status = ls_net_set_step(net, batch->epoch, batch->step);
     if (status != LS_OK) forget_feeds(net);
     return status;
@@ -282,10 +286,9 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
     if (update && update->net != net)
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
     if (update) LS_TRY(check_lr(net, call, lr));
-    ls__program *program;
-    LS_TRY(take_batch(net, call, LS_MODE_TRAIN, batch, &program));
+    LS_TRY(take_batch(net, call, LS_MODE_TRAIN, batch));
     if (update) update->prepare(update);
-    ls_status status = begin(net, program, update, lr);
+    ls_status status = begin(net, update, lr);
     if (status == LS_OK) status = ls__executor_place_fault(&net->executor);
     if (status != LS_OK) {
         forget_feeds(net);
@@ -336,9 +339,8 @@ ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, doub
 
 static ls_status evaluate(ls_net *net, const ls_batch *batch)
 {
-    ls__program *program;
-    LS_TRY(take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch, &program));
-    LS_TRY(forward(net, program));
+    LS_TRY(take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch));
+    LS_TRY(forward(net));
     return ls__net_send_results(net, batch, NULL);
 }
 
@@ -356,6 +358,7 @@ ls_status ls_net_require_input_gradient(ls_net *net, const char *input)
     LS__ENTER(ls__net_context(net));
     const int i = find_input(net, "ls_net_require_input_gradient", input);
     if (i < 0) return LS_ERR_NOT_FOUND;
+    LS_TRY(ls__net_refuse_shards(net, "ls_net_require_input_gradient"));
     ls_node *node = net->graph.inputs.items[i].node;
     if (node->spec.dtype != LS_F32)
         return ls__fail(net->owned.ctx, LS_ERR_TYPE,
@@ -389,23 +392,30 @@ void ls__net_profile(ls_net *net)
         ls__program *p = net->cache.programs[i];
         for (int j = 0; j < p->n_calls; j++) p->calls[j].seconds = 0;
     }
+    for (int i = 0; i < LS__MAX_SHARD_CALLS; i++) net->shards.calls[i].seconds = 0;
+}
+
+static ls__profile_line profile_line(const ls__call *call)
+{
+    const bool counted = call->kernel || !call->callback;
+    return (ls__profile_line){ .layer = call->name,
+                               .op = call->kind,
+                               .kernel = call->kernel ? call->kernel->name : "",
+                               .seconds = call->seconds,
+                               .flops = counted ? ls__op_flops(call->op) : 0,
+                               .bytes = counted ? ls__op_bytes(call->op) : 0 };
 }
 
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
 {
     const ls__program *p = net->executor.profiled ? net->current : NULL;
+    const ls__parts *parts = &net->shards.parts;
+    const int n_after = p && p->is_shard ? parts->n_calls + parts->n_last_calls : 0;
     int n = 0;
-    for (int i = 0; p && i < p->n_calls; i++) {
-        const ls__call *call = &p->calls[i];
+    for (int i = 0; p && i < p->n_calls + n_after; i++) {
+        const ls__call *call = i < p->n_calls ? &p->calls[i] : &parts->calls[i - p->n_calls];
         if (call->skipped) continue;
-        const bool counted = call->kernel || !call->callback;
-        if (n < max)
-            lines[n] = (ls__profile_line){ .layer = call->name,
-                                           .op = call->kind,
-                                           .kernel = call->kernel ? call->kernel->name : "",
-                                           .seconds = call->seconds,
-                                           .flops = counted ? ls__op_flops(call->op) : 0,
-                                           .bytes = counted ? ls__op_bytes(call->op) : 0 };
+        if (n < max) lines[n] = profile_line(call);
         n++;
     }
     return n;

@@ -26,6 +26,19 @@ typedef struct ls__results {
 } ls__results;
 enum { LS__N_RESULTS = 2 };
 
+/* The shards of training batches: see plan/shard.h and net_shards.c. */
+enum { LS__MAX_SHARD_CALLS = 4 };
+typedef struct ls__net_shards {
+    int64_t n;       /* 1: a training step is one part, like others, and only `list` is used */
+    ls__shard *list; /* room for n */
+    ls__parts parts; /* of the last step */
+    ls__op ops[LS__MAX_SHARD_CALLS];
+    ls__call calls[LS__MAX_SHARD_CALLS]; /* in the order of execution */
+    float *sums;                         /* device memory: rows of partial sums, per call */
+    float *results; /* device memory: the sums over all shards, but those of gradients */
+    size_t bytes;   /* of both */
+} ls__net_shards;
+
 struct ls_net {
     ls__owned owned;
     ls_graph graph;
@@ -38,6 +51,7 @@ struct ls_net {
     ls__environment env; /* of the programs */
     ls__plan_cache cache;
     ls__executor executor;
+    ls__net_shards shards;
     uint64_t n_updates; /* numbered so far */
 
     const ls_tensor **feeds; /* per graph input: the source of the next forward's copy */
@@ -49,7 +63,8 @@ struct ls_net {
     bool unlabelled;               /* the last forward read no_labels or no_targets */
     ls_tensor *output_views;       /* per graph output */
     ls_tensor *gradient_of_inputs; /* per graph input */
-    ls__program *current;          /* the last program that ran */
+    ls__program *current;          /* the last program that ran; of several shards the last one's */
+    int64_t n_samples;             /* of the batch that it ran on, with all shards */
     bool forward_done;             /* current is a train program whose backward may run */
     bool has_gradients;            /* the last backward pass's gradients are unused */
     atomic_bool busy;              /* a call is running on the net */
@@ -119,6 +134,20 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
                             const ls_batch *batch, double lr);
 /* Runs that step up to position `end`. */
 ls_status ls__net_run_to(ls_net *net, int end);
+
+/* ---- net_shards.c ---- */
+
+/* Fails on what can't be cut into shards. */
+ls_status ls__net_check_shards(const ls_net *net);
+/* Fails if the net has more than one shard. */
+ls_status ls__net_refuse_shards(ls_net *net, const char *call);
+ls_status ls__net_open_shards(ls_net *net);
+void ls__net_close_shards(ls_net *net);
+/* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
+ * programs. */
+ls_status ls__net_find_shards(ls_net *net);
+/* A scalar of the last step, in device memory; i as in plan/shard.h. */
+const float *ls__net_shard_scalar(const ls_net *net, int i);
 
 /* ---- net_labels.c ---- */
 

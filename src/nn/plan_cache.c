@@ -64,7 +64,10 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
     const ls__named_list *inputs = &net->graph.inputs;
     ls__program *program = NULL;
     if (!input_specs) {
-        for (int i = 0; i < inputs->n; i++) net->fed_specs[i] = inputs->items[i].node->spec;
+        for (int i = 0; i < inputs->n; i++) {
+            net->fed_specs[i] = inputs->items[i].node->spec;
+            if (mode == LS_MODE_TRAIN) net->fed_specs[i].shape.dims[0] /= net->shards.n;
+        }
         input_specs = net->fed_specs;
     }
     for (int i = 0; i < net->cache.n_programs && !program; i++)

@@ -192,11 +192,7 @@ static void close_optimizer(ls__owned *owned)
     ls_context *ctx = owned->ctx;
     ls__captures_drop(ctx, &opt->update.captures);
     ls__captures_drop(ctx, &opt->accumulation.captures);
-    for (int i = 0; i < LS__MAX_UPDATE_CALLS; i++) {
-        const ls__call *call = &opt->calls[i];
-        if (call->kernel) call->kernel->close(call->kernel);
-        ls__pool_release(ctx->pool, call->workspace);
-    }
+    for (int i = 0; i < LS__MAX_UPDATE_CALLS; i++) ls__call_close(ctx, &opt->calls[i]);
     ls__pool_release(ctx->pool, opt->norm);
     ls__pool_release(ctx->pool, opt->average);
     ls__pool_release(ctx->pool, opt->exchange);
@@ -269,38 +265,17 @@ static ls_status open_average(ls_optimizer *opt)
     return ls__optimizer_begin_average(opt);
 }
 
-/* An operand of an op; absent if memory is NULL. */
-typedef struct block {
-    int64_t count;
-    void *memory;
-} block;
-
 /* Opens the kernel of an op with these operands, and appends its call. */
 static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_blocks,
-                           const block *blocks)
+                           const ls__block *blocks)
 {
-    ls__why why;
-    ls__selector *selector = ls__net_selector(opt->net);
     ls__op *op = &opt->ops[opt->update.n_calls];
     ls__call *call = &opt->calls[opt->update.n_calls];
     *op = *settings;
-    op->n_operands = n_blocks;
-    *call = (ls__call){ .kind = ls__op_name(op->kind),
-                        .name = "optimizer",
-                        .op = op,
-                        .n_inputs = ls__op_inputs(op->kind),
-                        .updates = true };
-    for (int i = 0; i < n_blocks; i++) {
-        const bool given = blocks[i].memory != NULL;
-        call->buffers[i] = blocks[i].memory;
-        op->operands[i].dtype = LS_F32;
-        op->operands[i].shape = given ? LS_SHAPE(blocks[i].count) : (ls_shape){ .n_dims = -1 };
-    }
-    LS_TRY(ls__selector_open_kernel(selector, op, opt->kind->call, &call->kernel, &why));
-    LS_TRY(ls__selector_note_kernel(selector, op, opt->kind->call, call->kernel, &why));
+    LS_TRY(ls__selector_open_call(ls__net_selector(opt->net), op, opt->kind->call, "optimizer",
+                                  n_blocks, blocks, call));
     opt->update.n_calls++;
-    if (call->kernel->workspace_bytes == 0) return LS_OK;
-    return allocate(opt, "a workspace", call->kernel->workspace_bytes, &call->workspace);
+    return LS_OK;
 }
 
 static ls__block_settings block_settings(const ls_optimizer *opt)
@@ -311,22 +286,23 @@ static ls__block_settings block_settings(const ls_optimizer *opt)
                                  .clip_value = opt->options.clip_value };
 }
 
-static ls_status open_norm(ls_optimizer *opt, block gradients, block loss_scale, block norm)
+static ls_status open_norm(ls_optimizer *opt, ls__block gradients, ls__block loss_scale,
+                           ls__block norm)
 {
     const ls__op op = { .kind = LS__OP_L2_NORM, .u.block = block_settings(opt) };
-    return open_call(opt, &op, 3, (const block[]){ gradients, loss_scale, norm });
+    return open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm });
 }
 
-static ls_status open_update(ls_optimizer *opt, const ls__op *settings, block values,
-                             block gradients, block loss_scale, block norm)
+static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__block values,
+                             ls__block gradients, ls__block loss_scale, ls__block norm)
 {
     ls__op op = *settings;
     op.u.block = block_settings(opt);
-    block blocks[4 + LS__MAX_STATES] = { values, gradients };
+    ls__block blocks[4 + LS__MAX_STATES] = { values, gradients };
     int n = 2, state = 0;
     for (int slot = 0; slot < opt->kind->n_states; slot++) {
         const bool absent = opt->options.absent_states >> slot & 1;
-        blocks[n++] = (block){ values.count, absent ? NULL : opt->states[state++] };
+        blocks[n++] = (ls__block){ values.shape, absent ? NULL : opt->states[state++] };
     }
     blocks[n++] = norm;
     blocks[n++] = loss_scale;
@@ -335,11 +311,11 @@ static ls_status open_update(ls_optimizer *opt, const ls__op *settings, block va
 }
 
 /* The call of a batch without an update, after those of the update. */
-static ls_status open_sum(ls_optimizer *opt, block gradients, block sum)
+static ls_status open_sum(ls_optimizer *opt, ls__block gradients, ls__block sum)
 {
     const int n = opt->update.n_calls;
     const ls__op op = { .kind = LS__OP_GRADIENT_SUM };
-    LS_TRY(open_call(opt, &op, 2, (const block[]){ gradients, sum }));
+    LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     opt->update.n_calls = n;
     opt->accumulation.calls = &opt->calls[n];
     opt->accumulation.n_calls = 1;
@@ -349,28 +325,28 @@ static ls_status open_sum(ls_optimizer *opt, block gradients, block sum)
 static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
 {
     const ls__net_blocks net = ls__net_get_blocks(opt->net);
-    const block values = { net.parameter_elements, net.values };
-    const block gradients = { net.parameter_elements, net.gradients };
-    const block loss_scale = { LS__LOSS_SCALE_SIZE, net.loss_scale }, norm = { 1, opt->norm };
-    const block sum = { net.parameter_elements, opt->sum };
+    const ls_shape all = LS_SHAPE(net.parameter_elements);
+    const ls_shape with_buffers = LS_SHAPE(net.block_elements);
+    const ls__block values = { all, net.values }, gradients = { all, net.gradients };
+    const ls__block sum = { all, opt->sum }, norm = { LS_SHAPE(1), opt->norm };
+    const ls__block loss_scale = { LS_SHAPE(LS__LOSS_SCALE_SIZE), net.loss_scale };
     if (opt->sum) {
         const ls__op op = { .kind = LS__OP_GRADIENT_MEAN };
-        LS_TRY(open_call(opt, &op, 2, (const block[]){ gradients, sum }));
+        LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     }
     if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
     LS_TRY(open_update(opt, settings, values, gradients, loss_scale, norm));
     if (opt->average) {
         const ls__op op = { .kind = LS__OP_EMA, .u.ema.decay = opt->options.ema_decay };
-        LS_TRY(open_call(opt, &op, 4,
-                         (const block[]){ { net.block_elements, net.values },
-                                          { net.block_elements, opt->average },
-                                          norm,
-                                          loss_scale }));
+        LS_TRY(open_call(
+            opt, &op, 4,
+            (const ls__block[]){
+                { with_buffers, net.values }, { with_buffers, opt->average }, norm, loss_scale }));
     }
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
         op.u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
-        LS_TRY(open_call(opt, &op, 2, (const block[]){ norm, loss_scale }));
+        LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ norm, loss_scale }));
     }
     return opt->sum ? open_sum(opt, gradients, sum) : LS_OK;
 }

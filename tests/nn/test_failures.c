@@ -36,12 +36,12 @@ static bool work(ls_context *ctx, ls_precision precision)
 
 START_TEST(every_allocation_fails_once)
 {
-    const ls_precision precision = _i ? LS_PRECISION_F16 : LS_PRECISION_F32;
+    const ls_precision precision = _i == 1 ? LS_PRECISION_F16 : LS_PRECISION_F32;
     for (int64_t n = 1;; n++) {
         failing_allocator a;
         failing_allocator_init(&a, n);
-        ls_context *ctx =
-            ls_context_open(&(ls_context_config){ .allocator = &a.allocator, .threads = 2 });
+        ls_context *ctx = ls_context_open(&(ls_context_config){
+            .allocator = &a.allocator, .threads = 2, .shards = _i == 2 ? N : 1 });
         const bool well = ctx && work(ctx, precision);
         const bool failed = failing_allocator_failed(&a);
         ls_context_close(&ctx);
@@ -56,5 +56,5 @@ END_TEST
 
 int main(void)
 {
-    return run_loop("failures", every_allocation_fails_once, 2);
+    return run_loop("failures", every_allocation_fails_once, 3);
 }

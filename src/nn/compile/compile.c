@@ -71,6 +71,8 @@ ls_status ls__compile(const ls__environment *env, ls_graph *graph,
                         .graph = graph,
                         .mode = request->mode,
                         .gradients = request->gradients,
+                        .is_shard = request->gradients && env->n_shards > 1,
+                        .momentum = -1,
                         .timed = request->timed && ctx->config.benchmark == LS_BENCHMARK_ON };
     ls__bump_open(&p->bump, ctx);
     const ls_status status = run_passes(p, request);

@@ -14,8 +14,9 @@ static void cast_compute_weights(ls__builder *b)
         needed |= p->fused_ops[i].head->layer->reads_compute_weights;
     if (!needed || b->activations == LS_F32) return;
     const ls_shape shape = LS_SHAPE(p->env->parameter_elements);
-    const int masters = ls__value_at(b, LS_F32, shape, LS__PLACE_VALUES);
-    const int compute_weights = ls__value_at(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS);
+    const int masters = ls__value_at(b, LS_F32, shape, LS__PLACE_VALUES, 0);
+    const int compute_weights =
+        ls__value_at(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS, 0);
     b->node = &parameters;
     ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &compute_weights);
 }
@@ -24,6 +25,7 @@ static void lower_forward(ls__builder *b)
 {
     ls__program *p = b->program;
     cast_compute_weights(b);
+    if (p->is_shard) ls__begin_shard(b);
     for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
         b->node = p->fused_ops[i].tail;
         p->fused_ops[i].head->layer->forward(b, &p->fused_ops[i]);
@@ -43,6 +45,7 @@ static void lower_forward(ls__builder *b)
             if (b->status == LS_OK) p->values[v].pinned = true;
         }
     }
+    if (p->is_shard) ls__end_shard(b);
     p->n_forward = p->n_instructions;
 }
 

@@ -26,7 +26,7 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
     const int weight = ls__value_constant(b, &loss->weight, 1);
     if (!b->program->env->scales_loss) return weight;
     const int loss_scale =
-        ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE);
+        ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, loss_scale }, 1,
              &dloss);

@@ -10,6 +10,7 @@
  *   parameters, gradients            blocks that live as long as the net
  *   the optimizer's                  a graph is for one ls__update, by its serial number
  *   frozen parameters                training programs are dropped when that changes
+ *   the calls after each shard       owned by the net, like its blocks
  *   seed, epoch, step, lr ...        the backend copies them to the device before a launch */
 #include "nn/exec/executor.h"
 
@@ -52,24 +53,72 @@ static ls_status reserve(ls__executor *x, int n)
     return LS_OK;
 }
 
-ls_status ls__executor_begin(ls__executor *x, ls__program *p, ls__update *update, double lr)
+/* Appends calls and returns their end. */
+static int append(ls__executor *x, int at, ls__call *calls, int n)
 {
-    const int n_program = p ? p->n_calls : 0, n_update = update ? update->n_calls : 0;
-    x->next = 0;
+    for (int i = 0; i < n; i++) x->calls[at++] = &calls[i];
+    return at;
+}
+
+/* Begins a part at the position `next`. The inputs' copies read the part's samples. */
+static void begin_part(ls__executor *x, int64_t i)
+{
+    const ls__parts *parts = x->parts;
+    const ls__shard *shard = &parts->list[i];
+    ls__program *p = shard->program;
+    x->part = i;
+    x->program = p;
+    x->begin = x->next;
+    x->copied = x->next + p->graph->inputs.n;
+    x->end = i + 1 == parts->n ? x->n_calls : x->next + p->n_calls + parts->n_calls;
+    x->step.first_sample = shard->first_sample;
+    x->step.n_shards = parts->n;
+    x->step.n_sums = shard->n_sums;
+    x->step.n_merged = shard->n_merged;
+    x->step.is_last_shard = i + 1 == parts->n;
+    for (int j = 0; j < p->graph->inputs.n; j++) {
+        const ls_tensor *feed = parts->feeds[j];
+        const size_t sample_bytes = feed->bytes / (size_t)feed->shape.dims[0];
+        p->calls[j].buffers[0] =
+            (unsigned char *)feed->data + (size_t)shard->first_sample * sample_bytes;
+    }
+}
+
+static int count_calls(const ls__parts *parts, const ls__update *update)
+{
+    int64_t n = update ? update->n_calls : 0;
+    for (int64_t i = 0; parts && i < parts->n; i++)
+        n += parts->list[i].program->n_calls + parts->n_calls;
+    return (int)(parts ? n + parts->n_last_calls : n);
+}
+
+ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update *update, double lr)
+{
+    int n = 0, last = 0;
+    x->next = x->begin = x->copied = 0;
     x->fault_at = -1;
     x->call_by_call = false;
-    x->program = p;
+    x->parts = parts;
+    x->program = NULL;
     x->update = update;
-    LS_TRY(reserve(x, n_program + n_update));
-    for (int i = 0; i < n_program; i++) x->calls[i] = &p->calls[i];
-    for (int i = 0; i < n_update; i++) x->calls[n_program + i] = &update->calls[i];
-    x->ends[LS__PHASE_COPIES] = p ? p->graph->inputs.n : 0;
-    x->ends[LS__PHASE_FORWARD] = p ? p->graph->inputs.n + p->n_forward : 0;
-    x->ends[LS__PHASE_BACKWARD] = n_program;
-    x->ends[LS__PHASE_UPDATE] = x->n_calls = n_program + n_update;
+    LS_TRY(reserve(x, count_calls(parts, update)));
+    for (int64_t i = 0; parts && i < parts->n; i++) {
+        x->program = parts->list[i].program;
+        last = n;
+        n = append(x, n, x->program->calls, x->program->n_calls);
+        n = append(x, n, parts->calls, parts->n_calls);
+    }
+    const ls__program *p = x->program;
+    if (parts) n = append(x, n, parts->calls + parts->n_calls, parts->n_last_calls);
+    x->ends[LS__PHASE_COPIES] = p ? last + p->graph->inputs.n : 0;
+    x->ends[LS__PHASE_FORWARD] = p ? last + p->graph->inputs.n + p->n_forward : 0;
+    x->ends[LS__PHASE_BACKWARD] = n;
+    if (update) n = append(x, n, update->calls, update->n_calls);
+    x->ends[LS__PHASE_UPDATE] = x->n_calls = x->end = n;
     x->step.lr = lr;
     x->step.optimizer_step = update ? update->n_steps : 0;
     x->step.accumulated = update ? update->n_accumulated : 0;
+    if (parts) begin_part(x, 0);
     return LS_OK;
 }
 
@@ -116,7 +165,7 @@ static ls_status capture_range(ls__executor *x, ls__capture *capture)
     ls_status status = backend->capture_begin(ctx->device, &x->step);
     if (status == LS_OK) {
         for (int i = capture->begin; i < capture->end && status == LS_OK; i++)
-            status = ls__run_call(ctx, x->calls[i], &x->step, &(ls__run_mode){ 0 });
+            status = ls__run_call(ctx, x->calls[x->begin + i], &x->step, &(ls__run_mode){ 0 });
         const ls_status ended = backend->capture_end(ctx->device, &capture->graph);
         if (status == LS_OK) status = ended;
     }
@@ -139,13 +188,14 @@ static ls_status launch(ls__executor *x, ls__captured *graph)
     return status;
 }
 
-/* Runs calls after the copies. */
+/* Runs calls of a part after its copies. Shards of one shape have one graph. */
 static ls_status run_range(ls__executor *x, int end)
 {
     if (x->next >= end || !may_capture(x)) return run_one_by_one(x, end);
     ls__captures *captures = x->program ? &x->program->captures : &x->update->captures;
+    const uint64_t serial = x->update && x->end == x->n_calls ? x->update->serial : 0;
     ls__capture *capture =
-        ls__captures_find(x->ctx, captures, x->update ? x->update->serial : 0, x->next, end);
+        ls__captures_find(x->ctx, captures, serial, x->next - x->begin, end - x->begin);
     capture->last_used = ++x->clock;
     if (capture->was_run && !capture->graph && !capture->refused) LS_TRY(capture_range(x, capture));
     if (!capture->graph) {
@@ -166,17 +216,25 @@ static ls__event *end_of_step(const ls__executor *x)
     return x->events[x->n_steps % LS__STEPS_QUEUED];
 }
 
+static int earlier(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 static ls_status run(ls__executor *x, int end)
 {
     ls__device *device = x->ctx->device;
-    const int copies = x->ends[LS__PHASE_COPIES];
+    ls_status status = LS_OK;
     if (x->next == 0 && x->program) {
         x->n_steps++;
         LS_TRY(device->backend->event_wait(device, end_of_step(x)));
     }
     device->backend->begin(device);
-    ls_status status = run_one_by_one(x, end < copies ? end : copies);
-    if (status == LS_OK) status = run_range(x, end);
+    while (x->next < end && status == LS_OK) {
+        status = run_one_by_one(x, earlier(end, x->copied));
+        if (status == LS_OK) status = run_range(x, earlier(end, x->end));
+        if (x->next == x->end && x->next < x->n_calls) begin_part(x, x->part + 1);
+    }
     if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
     device->backend->end(device);
     if (status == LS_OK && x->program)

@@ -1,11 +1,12 @@
-/* executor.h: runs a step, which is one flat list of calls: copies of the inputs, instructions of
- * the program, operations of the optimizer. Graph capture, tracing, profiling and injected faults
- * are properties of the executor and treat all positions alike. */
+/* executor.h: runs a step, which is one flat list of calls: copies of the inputs and instructions
+ * of the program, for each shard of the batch, operations of the optimizer. Graph capture, tracing,
+ * profiling and injected faults are properties of the executor and treat all positions alike. */
 #ifndef LS_NN_EXEC_EXECUTOR_H
 #define LS_NN_EXEC_EXECUTOR_H
 
 #include "nn/exec/injected_fault.h"
-#include "nn/plan/program.h"
+#include "nn/plan/shard.h"
+#include "tensor/tensor.h"
 
 /* The update of a step, or the addition of its gradients to those of earlier batches. */
 typedef struct ls__update {
@@ -23,6 +24,16 @@ typedef struct ls__update {
     void (*done)(struct ls__update *update); /* called after its calls were queued */
 } ls__update;
 
+/* The parts of a step's batch. The calls that add their results follow each part; after the last
+ * one there are more. */
+typedef struct ls__parts {
+    const ls__shard *list;
+    int64_t n;
+    const ls_tensor *const *feeds; /* per graph input; read until the last part's copies */
+    ls__call *calls;
+    int n_calls, n_last_calls;
+} ls__parts;
+
 typedef enum ls__phase {
     LS__PHASE_COPIES,
     LS__PHASE_FORWARD,
@@ -39,8 +50,12 @@ typedef struct ls__executor {
     const ls__net_blocks *blocks;
     ls__call **calls; /* of the current step */
     int n_calls, room;
-    int ends[LS__N_PHASES]; /* end of each phase */
-    ls__program *program;   /* NULL: the step only updates */
+    int ends[LS__N_PHASES]; /* end of each phase, in the last part */
+    const ls__parts *parts; /* NULL: the step only updates */
+    int64_t part;           /* the current one */
+    int begin, copied, end; /* its positions: the first, that after the copies, that after the part.
+                               The update belongs to the last part */
+    ls__program *program;   /* of the part; NULL: the step only updates */
     ls__update *update;     /* NULL: no update */
     int next;               /* the next position */
     int fault_at;           /* position after which the fault is injected; -1 = none in this step */
@@ -55,9 +70,8 @@ typedef struct ls__executor {
 ls_status ls__executor_open(ls__executor *executor, ls_context *ctx, const ls__net_blocks *blocks);
 void ls__executor_close(ls__executor *executor);
 
-/* Makes the list of a step. program, update: either may be NULL. The inputs' operand 0 must have
- * been set; update->prepare has run. */
-ls_status ls__executor_begin(ls__executor *executor, ls__program *program, ls__update *update,
+/* Makes the list of a step. parts, update: either may be NULL. update->prepare has run. */
+ls_status ls__executor_begin(ls__executor *executor, const ls__parts *parts, ls__update *update,
                              double lr);
 /* Finds the position of the injected fault, if it is in this step. */
 ls_status ls__executor_place_fault(ls__executor *executor);

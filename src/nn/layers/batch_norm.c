@@ -47,13 +47,17 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     const ls_node *node = fused->head;
     const int x = ls__activation_of(b, node->inputs[0]);
     const int addend = fused->addend ? ls__activation_of(b, fused->addend) : -1;
+    const bool updates = b->program->mode == LS_MODE_TRAIN && ls__is_trained(b, node);
+    /* A shard's own statistics, see plan/shard.h, are not yet the running ones. */
+    int (*const running)(ls__builder *, const ls_node *, int) =
+        updates && b->program->is_shard ? ls__value_parameter_gradient : ls__value_parameter;
     const int inputs[6] = { x,
                             ls__value_parameter(b, node, LS__WEIGHT),
                             ls__value_parameter(b, node, LS__BIAS),
-                            ls__value_parameter(b, node, LS__RUNNING_MEAN),
-                            ls__value_parameter(b, node, LS__RUNNING_VAR),
+                            running(b, node, LS__RUNNING_MEAN),
+                            running(b, node, LS__RUNNING_VAR),
                             addend };
-    if (b->program->mode == LS_MODE_EVAL || !ls__is_trained(b, node)) {
+    if (!updates) {
         const ls__op op = norm_op(fused, LS__OP_BATCH_NORM_EVAL);
         ls__emit_forward(b, fused, &op, 6, inputs);
         return;

@@ -109,9 +109,9 @@ int ls__value_compute_weight(ls__builder *b, const ls_node *node, int role)
     return parameter_value(b, node, role, b->activations, LS__PLACE_COMPUTE_WEIGHTS);
 }
 
-int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place)
+int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place, int64_t offset)
 {
-    return value_append(b, dtype, shape, place, 0);
+    return value_append(b, dtype, shape, place, (size_t)offset * ls_dtype_bytes(dtype));
 }
 
 static int group_root(const ls__program *p, int v)

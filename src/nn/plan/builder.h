@@ -43,8 +43,8 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count);
 int ls__value_parameter(ls__builder *b, const ls_node *node, int role);
 int ls__value_parameter_gradient(ls__builder *b, const ls_node *node, int role);
 int ls__value_compute_weight(ls__builder *b, const ls_node *node, int role);
-/* A value at the start of a place that is not the arena. */
-int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place);
+/* A value in a place that is not the arena, `offset` elements from its start. */
+int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place, int64_t offset);
 /* Both have one layout. */
 void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself if its layout is dense in any case; otherwise a reordered copy, which costs nothing if

@@ -21,6 +21,8 @@ typedef struct ls__environment {
     ls_recompute recompute;
     int64_t expected_steps;     /* 0 = unknown */
     int64_t parameter_elements; /* of the block, gaps included */
+    int64_t block_elements;     /* of the block with buffers */
+    int64_t n_shards;           /* of a training batch: see plan/shard.h */
     size_t arena_bytes;         /* size of the arena that the net's programs share now */
 } ls__environment;
 
@@ -111,6 +113,7 @@ typedef struct ls__program {
     ls__bump bump;
     ls_mode mode;
     bool gradients;        /* has a backward pass */
+    bool is_shard;         /* computes the results of a shard: see plan/shard.h */
     bool timed;            /* kernels and fusions may be selected by timing */
     double tuning_left_ms; /* the remaining time for timing; valid if has_tuning_budget */
     bool has_tuning_budget;
@@ -136,6 +139,7 @@ typedef struct ls__program {
     int64_t n_constants;
     size_t constant_room;
     void *constant_memory; /* device */
+    int momentum;          /* of a shard: constant, per element of the buffers; -1 */
 
     bool overlaps;     /* weight gradients are `side` */
     bool joins_at_end; /* COMPUTE waits for SIDE after the last instruction */

@@ -3,6 +3,7 @@
  * program uses it, because a library may make a kernel that fails when it is run. */
 #include "base/error.h"
 #include "base/text.h"
+#include "backend/pool.h"
 #include "nn/select/op_memory.h"
 #include "nn/select/selector.h"
 
@@ -270,4 +271,35 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
         ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
     return LS_OK;
+}
+
+ls_status ls__selector_open_call(ls__selector *s, ls__op *op, const char *who, const char *name,
+                                 int n_blocks, const ls__block *blocks, ls__call *call)
+{
+    ls__why why;
+    ls__pool *pool = s->ctx->pool;
+    op->n_operands = n_blocks;
+    *call = (ls__call){ .kind = ls__op_name(op->kind),
+                        .name = name,
+                        .op = op,
+                        .n_inputs = ls__op_inputs(op->kind),
+                        .updates = true };
+    for (int i = 0; i < n_blocks; i++) {
+        const bool given = blocks[i].memory != NULL;
+        call->buffers[i] = blocks[i].memory;
+        op->operands[i].dtype = LS_F32;
+        op->operands[i].shape = given ? blocks[i].shape : (ls_shape){ .n_dims = -1 };
+    }
+    LS_TRY(ls__selector_open_kernel(s, op, who, &call->kernel, &why));
+    LS_TRY(ls__selector_note_kernel(s, op, who, call->kernel, &why));
+    const size_t bytes = call->kernel->workspace_bytes;
+    if (bytes == 0) return LS_OK;
+    call->workspace = ls__pool_allocate(pool, bytes);
+    return call->workspace ? LS_OK : ls__pool_fail(pool, bytes, "%s: a workspace", who);
+}
+
+void ls__call_close(ls_context *ctx, ls__call *call)
+{
+    if (call->kernel) call->kernel->close(call->kernel);
+    ls__pool_release(ctx->pool, call->workspace);
 }

@@ -76,6 +76,17 @@ ls_status ls__selector_open_best(ls__selector *selector, const ls__op *op, const
 /* Selects and opens the kernel for an op; `who` begins the errors. */
 ls_status ls__selector_open_kernel(ls__selector *selector, const ls__op *op, const char *who,
                                    ls__kernel **kernel, ls__why *why);
+/* An operand of a call: a block of f32; absent if memory is NULL. */
+typedef struct ls__block {
+    ls_shape shape;
+    void *memory;
+} ls__block;
+/* Opens the kernel for an op over these blocks and makes its call, which ls__call_close closes,
+ * also after a failure. The op's settings are set; the rest is filled in. */
+ls_status ls__selector_open_call(ls__selector *selector, ls__op *op, const char *who,
+                                 const char *name, int n_blocks, const ls__block *blocks,
+                                 ls__call *call);
+void ls__call_close(ls_context *ctx, ls__call *call);
 /* True if a failure to open a kernel concerns this kernel alone; its error is then dropped. */
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
 /* After a failed run: drops the error, but not ctx->message, unless the device is lost. */
