@@ -42,6 +42,9 @@ static bool check_values(const recipe *r)
                          "1e-12 to 1000",
                          r->lr_per_256 > 0 ? "--lr-per-256" : "without --lr",
                          (long long)(r->batch * recipe_batches_per_update(r)), r->lr);
+    if (r->shards > 1 && r->batch % r->shards != 0)
+        return fail_with(false, "--batch-size %lld is not a multiple of --shards %lld",
+                         (long long)r->batch, (long long)r->shards);
     if (r->sampler == LS_SAMPLER_BALANCED && r->class_weights)
         return fail_with(false,
                          "--sampler balanced and --class-weights balanced exclude each other: "

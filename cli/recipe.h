@@ -36,7 +36,7 @@ typedef struct recipe {
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */
     /* training */
-    int64_t epochs, batch, accumulate;
+    int64_t epochs, batch, shards, accumulate;
     int loss;      /* cli_loss */
     int optimizer; /* cli_optimizer */
     double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,

@@ -119,6 +119,10 @@ const cli_option recipe_options[] = {
       .fallback = "30", .lasting = true },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per step", "N", 1, 1e5,
       .fallback = "128" },
+    { OPTION_INTEGER, 0, "shards", AT(shards),
+      "cut each batch into N parts, each with its own batch norm statistics, whose gradients are "
+      "added in a fixed order; the batch size must be a multiple of N",
+      "N", 1, 65536, .fallback = "1", .optional = true },
     { OPTION_INTEGER, 0, "accumulate", AT(accumulate),
       "gradient accumulation: update after every N steps, and at the end of an epoch, with the "
       "mean of their gradients",

@@ -368,6 +368,7 @@ int cli_run_open(cli_run *t, bool resumed)
     t->ctx = ls_context_open(
         &(ls_context_config){ .device = r->device,
                               .seed = (uint64_t)r->seed,
+                              .shards = (int)r->shards,
                               .threads = (int)r->threads,
                               .deterministic = (ls_deterministic)r->deterministic,
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,

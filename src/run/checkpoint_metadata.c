@@ -257,8 +257,9 @@ static json_t *parse(const checking *c, const char *key)
  * memory is short. */
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
-    static const char *const with_optimizer[] = { "device",    "libraries", "libc",   "processor",
-                                                  "precision", "model",     "kernels" };
+    static const char *const with_optimizer[] = {
+        "shards", "device", "libraries", "libc", "processor", "precision", "model", "kernels"
+    };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
         if (!state->optimizer) json_object_del(out, with_optimizer[i]);
@@ -301,6 +302,8 @@ static ls_status check_identity(const checking *c, const ls_training_state *stat
     ls_status status = LS_OK;
     if (json_object_size(here) > 0) {
         there = parse(c, "identity");
+        if (there && !json_object_get(there, "shards")) /* of a version without shards */
+            (void)json_object_set_new(there, "shards", json_integer(1));
         const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
         if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
         status = there ? compare_identities(c, there, here, state->force) : c->ctx->error;

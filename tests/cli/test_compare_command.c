@@ -165,6 +165,25 @@ START_TEST(a_fault_in_accumulated_gradients_is_located)
 }
 END_TEST
 
+/* In the sum of both shards' gradients, behind the elements of the partial sum, and in the second
+ * shard's input. */
+START_TEST(a_fault_in_a_shard_is_located)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out a");
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out b --inject-fault 0:258:272506");
+    expect(1, "compare a b");
+    expect_out("A: op 258, shard_sum of 'gradients'");
+    expect_out("y ('conv1.weight')");
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out c --inject-fault 0:130:3");
+    expect(1, "compare a c");
+    expect_out("A: op 130, copy of 'input'");
+    expect_out("copy U8 [4,8,8,3], element [0, 0, 1, 0]");
+    end_folder();
+}
+END_TEST
+
 /* From the start, from a checkpoint of one run, and from one of each; over the end of an epoch,
  * with a schedule that follows the metric. */
 START_TEST(an_injected_fault_is_located)
@@ -355,6 +374,7 @@ int main(void)
     return RUN_SUITE("compare_command", identical_runs, full_standard_output,
                      runs_of_other_identities, options_are_named, digests_of_contents_in_one_run,
                      an_injected_fault_is_located, a_fault_in_accumulated_gradients_is_located,
-                     names_that_are_not_utf8, control_characters_in_json,
-                     a_replaced_image_is_located, mistakes, special_files_in_a_run_folder);
+                     a_fault_in_a_shard_is_located, names_that_are_not_utf8,
+                     control_characters_in_json, a_replaced_image_is_located, mistakes,
+                     special_files_in_a_run_folder);
 }

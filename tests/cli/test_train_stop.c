@@ -72,6 +72,35 @@ START_TEST(accumulated_gradients_are_resumed)
 }
 END_TEST
 
+START_TEST(shards_are_resumed)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--shards 4 --threads 1 --out whole");
+    expect_out("in 4 shards");
+    expect(0, TRAIN "--shards 4 --threads 3 -j 2 --out stopped --stop-at 7");
+    const pid_t pid = start_command(0, "train --resume stopped --threads 2 --checkpoint-every 4");
+    while (count_steps("stopped") < 27) sleep_ms(1);
+    kill(pid, SIGKILL);
+    wait_command(pid);
+    expect(0, "train --resume stopped -j 1");
+    ck_assert(same_files("whole/last.safetensors", "stopped/last.safetensors"));
+    ck_assert(same_files("whole/best.safetensors", "stopped/best.safetensors"));
+    ck_assert(same_files("whole/run_log.txt", "stopped/run_log.txt"));
+    ck_assert_int_eq(system("grep -q '\"shards\": 4' whole/manifest.json"), 0);
+    expect(2, "train --resume stopped --shards 2");
+    expect_err("--shards can't be changed on resume: the run has 4");
+    expect(2, TRAIN "--shards 3 --out none");
+    expect_err("--batch-size 8 is not a multiple of --shards 3");
+
+    /* another number gives another run */
+    expect(0, TRAIN "--out one --stop-at 2");
+    expect(0, TRAIN "--shards 2 --out two --stop-at 2");
+    ck_assert(!same_files("one/run_log.txt", "two/run_log.txt"));
+    end_folder();
+}
+END_TEST
+
 /* A run far too long to end by itself is stopped once it has done a step. */
 START_TEST(signals_save_and_stop)
 {
@@ -350,8 +379,8 @@ int main(void)
 {
     return RUN_SUITE(
         "train_stop", stopped_and_resumed_is_the_same, accumulated_gradients_are_resumed,
-        signals_save_and_stop, ignored_signals_stay_ignored, checkpoints_in_mid_epoch,
-        killed_before_its_first_epoch_ends, killed_at_any_moment, a_failed_resume_changes_no_file,
-        changed_data, seeding_by_worker_keeps_the_worker_count, bad_images_are_remembered,
-        an_active_run_is_not_resumed);
+        shards_are_resumed, signals_save_and_stop, ignored_signals_stay_ignored,
+        checkpoints_in_mid_epoch, killed_before_its_first_epoch_ends, killed_at_any_moment,
+        a_failed_resume_changes_no_file, changed_data, seeding_by_worker_keeps_the_worker_count,
+        bad_images_are_remembered, an_active_run_is_not_resumed);
 }

@@ -49,6 +49,7 @@ run open_run(const options *o)
     run r = { 0 };
     r.ctx = ls_context_open(&(ls_context_config){ .seed = o->seed,
                                                   .threads = o->threads,
+                                                  .shards = o->shards,
                                                   .benchmark = o->benchmark,
                                                   .log = note_op,
                                                   .allocator = o->allocator });

@@ -14,7 +14,7 @@ typedef enum kind { SGD, ADAM, ADAMW, PLAIN_SGD, N_KINDS } kind;
 
 typedef struct options {
     kind kind;
-    int threads, n_classes;
+    int threads, shards, n_classes;
     ls_precision precision;
     float loss_scale;
     ls_benchmark benchmark;

@@ -84,17 +84,22 @@ static void read_run_file(const char *dir, const char *name, char out[8192])
     fclose(file);
 }
 
-/* With accumulate 4, of the 6 steps of an epoch, both interruptions are between two batches of an
- * update. */
+/* Plain, with accumulate 4, with 8 shards. With accumulate 4, of the 6 steps of an epoch, both
+ * interruptions are between two batches of an update. The last batch of an epoch has samples for 4
+ * of the 8 shards. */
 START_TEST(a_stopped_run_resumes_to_the_same_bits)
 {
     static char whole[PORTRAIT], resumed[PORTRAIT], records[2][8192];
     options o = usual;
-    o.accumulate = 4 * (int64_t)_i;
+    static const char *const names[3][2] = { { "whole", "parts" },
+                                             { "whole4", "parts4" },
+                                             { "whole8", "parts8" } };
+    o.accumulate = _i == 1 ? 4 : 0;
+    o.shards = _i == 2 ? 8 : 0;
     char a[128], b[128];
     ls_trainer_state where;
     heard h = { 0 };
-    ls_trainer_config config = config_of(&h, dir_of(_i ? "whole4" : "whole", a));
+    ls_trainer_config config = config_of(&h, dir_of(names[_i][0], a));
     ck_assert_int_eq(run_once(&o, &config, whole, &where), LS_TRAINER_DONE);
     ck_assert_int_eq(where.n_steps, EPOCHS * STEPS);
     ck_assert_int_eq(h.counts[LS_EVENT_STEP], EPOCHS * STEPS);
@@ -104,7 +109,7 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     const ls_averages train = h.train;
 
     h = (heard){ .stop_after = STEPS + 2 }; /* in the second epoch, by the flag */
-    config = config_of(&h, dir_of(_i ? "parts4" : "parts", b));
+    config = config_of(&h, dir_of(names[_i][1], b));
     ck_assert_int_eq(run_once(&o, &config, resumed, &where), LS_TRAINER_INTERRUPTED);
     ck_assert_int_eq(where.n_steps, STEPS + 2);
     ck_assert_int_eq(where.averages.n_images, 2 * BATCH);
@@ -128,10 +133,12 @@ START_TEST(a_stopped_run_resumes_to_the_same_bits)
     ck_assert_str_eq(resumed, whole);
 
     if (_i == 0) return;
-    o.accumulate = 2;
+    o.accumulate = _i == 1 ? 2 : 0;
+    o.shards = _i == 2 ? 4 : 0;
     run r = open_good_run(&o);
     ck_assert_ptr_null(open_trainer(&r, &config));
-    expect_error(r.ctx, LS_ERR_MISMATCH, "optimizer.accumulate is 4 there, 2 here");
+    expect_error(r.ctx, LS_ERR_MISMATCH,
+                 _i == 1 ? "optimizer.accumulate is 4 there, 2 here" : "shards is 8 there, 4 here");
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -486,7 +493,7 @@ END_TEST
 int main(void)
 {
     begin_runs();
-    int answer = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 2);
+    int answer = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 3);
     answer |= RUN_SUITE("trainer", without_a_folder_the_bits_are_the_same,
                         a_schedule_counts_updates, checkpoints_are_kept, the_best_weights_are_kept,
                         evaluation_averages_over_images, a_loss_that_is_not_finite_ends_the_run,
