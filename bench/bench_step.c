@@ -19,7 +19,7 @@
  *   arena_bytes          activations, their gradients and workspaces
  *   unshared_bytes       the arena if no two values shared memory
  *   scratch_bytes        of the threads
- *   gradient_bytes       of the parameters
+ *   gradient_bytes       of the parameters, and of the sums over shards
  *   optimizer_bytes      the momentum
  *   peak_bytes           of all device memory
  *   peak_rss_bytes       of the process
@@ -45,7 +45,7 @@ enum { MANY_STEPS = 1000000 }; /* so that --benchmark times all */
 
 typedef struct options {
     const ls_model *model;
-    int64_t image_size, batch, classes, threads, steps, warmup, workers;
+    int64_t image_size, batch, shards, classes, threads, steps, warmup, workers;
     bool ops, tune;
     const char *device, *precision, *deterministic, *recompute, *algorithm_cache, *data_dir;
 } options;
@@ -112,6 +112,7 @@ static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
     int64_t classes = o->classes;
     b->work.ctx = ls_context_open(&(ls_context_config){
         .device = o->device,
+        .shards = (int)o->shards,
         .threads = (int)o->threads,
         .deterministic = policy,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
@@ -231,7 +232,8 @@ static void print_result(const options *o, const bench *b)
     const ls_net_memory memory = ls_net_memory_usage(b->work.net);
     printf(
         "{\"bench\": \"step\", \"model\": \"%s\", \"image_size\": %lld, \"batch\": %lld, "
-        "\"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, \"data\": \"%s\", "
+        "\"shards\": %lld, \"precision\": \"%s\", \"deterministic\": \"%s\", \"benchmark\": %s, "
+        "\"data\": \"%s\", "
         "\"workers\": %lld, \"captured\": %s, \"threads\": %d, \"steps\": %lld, "
         "\"images_per_second\": %.2f, "
         "\"step_ms_median\": %.3f, \"step_ms_min\": %.3f, \"throughput\": %.2f, "
@@ -240,14 +242,14 @@ static void print_result(const options *o, const bench *b)
         "\"unshared_bytes\": %zu, \"scratch_bytes\": %zu, \"gradient_bytes\": %zu, "
         "\"parameter_bytes\": %zu, \"optimizer_bytes\": %zu, \"peak_bytes\": %zu, "
         "\"peak_rss_bytes\": %zu, \"device\": \"%s\"}\n",
-        o->model->name, (long long)o->image_size, (long long)o->batch, o->precision,
-        o->deterministic, o->tune ? "true" : "false", o->data_dir ? "folder" : "random",
-        (long long)o->workers, b->captured ? "true" : "false", ls_context_thread_count(b->work.ctx),
-        (long long)o->steps, (double)o->batch / median, 1e3 * median, 1e3 * b->seconds[0],
-        b->throughput, 1e6 * b->cpu_seconds / (double)o->steps, b->first,
-        (long long)ls_algorithm_cache_timed_count(b->work.ctx), 1 - b->in_kernels / b->step_plain,
-        o->recompute, memory.arena_bytes, memory.unshared_bytes, memory.scratch_bytes,
-        memory.gradient_bytes, memory.parameter_bytes,
+        o->model->name, (long long)o->image_size, (long long)o->batch, (long long)o->shards,
+        o->precision, o->deterministic, o->tune ? "true" : "false",
+        o->data_dir ? "folder" : "random", (long long)o->workers, b->captured ? "true" : "false",
+        ls_context_thread_count(b->work.ctx), (long long)o->steps, (double)o->batch / median,
+        1e3 * median, 1e3 * b->seconds[0], b->throughput, 1e6 * b->cpu_seconds / (double)o->steps,
+        b->first, (long long)ls_algorithm_cache_timed_count(b->work.ctx),
+        1 - b->in_kernels / b->step_plain, o->recompute, memory.arena_bytes, memory.unshared_bytes,
+        memory.scratch_bytes, memory.gradient_bytes, memory.parameter_bytes,
         (size_t)ls_net_parameter_element_count(b->work.net) * sizeof(float),
         ls_context_memory(b->work.ctx).peak_bytes, peak_rss_bytes(),
         ls_context_device(b->work.ctx));
@@ -259,6 +261,7 @@ int main(int argc, char **argv)
     options o = { .model = ls_model_find("resnet18"),
                   .image_size = 32,
                   .batch = 128,
+                  .shards = 1,
                   .steps = 10,
                   .warmup = 2,
                   .device = "cpu",
@@ -269,6 +272,7 @@ int main(int argc, char **argv)
         { "--model", BENCH_MODEL, &o.model, "a bundled model" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
         { "--batch", BENCH_NUMBER, &o.batch, "images" },
+        { "--shards", BENCH_NUMBER, &o.shards, "parts of the batch" },
         { "--classes", BENCH_NUMBER, &o.classes, "without it 10 below 64 pixels, else 1000" },
         { "--data-dir", BENCH_TEXT, &o.data_dir,
           "folder of images, or a pack; without it one random batch" },
