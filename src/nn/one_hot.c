@@ -42,12 +42,9 @@ static ls_status open_slot(ls_context *ctx, ls__one_hot_slot *slot, size_t bytes
     return backend->event_open(ctx->device, &slot->read);
 }
 
-/* Memory for batches of this size, which the next ones use again. */
-static ls_status reserve(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64_t classes)
+/* Memory for batches of up to n rows, which the next ones use again. */
+static ls_status open_slots(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64_t classes)
 {
-    const ls_shape shape = LS_SHAPE(n, classes);
-    if (one_hot->slots[0].memory && ls_shape_equal(&one_hot->targets.shape, &shape)) return LS_OK;
-    ls__one_hot_close(ctx, one_hot);
     const size_t bytes = (size_t)(n * classes) * sizeof(float);
     const size_t label_bytes = (size_t)n * sizeof(int32_t);
     const int n_slots = ctx->device->backend->host_memory ? 1 : LS__N_ONE_HOT_SLOTS;
@@ -58,11 +55,22 @@ static ls_status reserve(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64
         one_hot->labels = ls__alloc(ctx, label_bytes);
         if (!one_hot->labels) status = ls__fail_memory(ctx, "net: targets", label_bytes);
     }
-    if (status == LS_OK)
-        ls__tensor_view(ctx, &one_hot->targets, LS_F32, shape, one_hot->slots[0].memory);
-    else
-        ls__one_hot_close(ctx, one_hot);
+    one_hot->max_n = n;
+    if (status != LS_OK) ls__one_hot_close(ctx, one_hot);
     return status;
+}
+
+static ls_status reserve(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64_t classes)
+{
+    const ls_shape *last = &one_hot->targets.shape;
+    if (n > one_hot->max_n || last->dims[1] != classes) {
+        ls__one_hot_close(ctx, one_hot);
+        LS_TRY(open_slots(ctx, one_hot, n, classes));
+    }
+    if (last->dims[0] != n)
+        ls__tensor_view(ctx, &one_hot->targets, LS_F32, LS_SHAPE(n, classes),
+                        one_hot->slots[0].memory);
+    return LS_OK;
 }
 
 static void write_rows(float *targets, const int32_t *labels, int64_t n, int64_t classes)

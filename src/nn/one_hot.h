@@ -22,7 +22,8 @@ enum { LS__N_ONE_HOT_SLOTS = 2 };
 typedef struct ls__one_hot {
     ls_tensor targets; /* f32 [n,classes]: those of the last batch */
     ls__one_hot_slot slots[LS__N_ONE_HOT_SLOTS];
-    int32_t *labels; /* [n]: of labels that the host can't read */
+    int64_t max_n;   /* rows that the slots have room for */
+    int32_t *labels; /* [max_n]: of labels that the host can't read */
     int64_t n_filled;
 } ls__one_hot;
 

@@ -4,6 +4,7 @@
 #include "../suite.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
+#include "nn/one_hot.h"
 #include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +294,29 @@ START_TEST(labels_become_targets_without_waiting)
 }
 END_TEST
 
+/* Batches of alternating sizes, of so many classes that each slot has segments of its own. */
+START_TEST(targets_of_all_batch_sizes_share_their_memory)
+{
+    enum { MANY_CLASSES = 1 << 20, PASSES = 4 };
+    static const int32_t labels[BATCH] = { 3, 1, 4, 1 };
+    setenv("LOCKSTEP_EMULATED_STREAMS", orders[_i], 1);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
+    ls__one_hot one_hot = { 0 };
+    int64_t n_allocated = 0;
+    for (int i = 0; i < 2 * PASSES; i++) {
+        const int64_t n = i % 2 ? 2 : BATCH;
+        ls_tensor *fed = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(n), labels);
+        ck_assert_int_eq(ls__one_hot_fill(ctx, &one_hot, fed, MANY_CLASSES), LS_OK);
+        ck_assert(ls_shape_equal(ls_tensor_shape(&one_hot.targets), &LS_SHAPE(n, MANY_CLASSES)));
+        if (i == 0) n_allocated = ls_context_memory(ctx).n_allocated;
+        ck_assert_int_eq(ls_context_memory(ctx).n_allocated, n_allocated);
+        ls_tensor_close(&fed);
+    }
+    ls__one_hot_close(ctx, &one_hot);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 /* Results that nobody takes are dropped; on the CPU none are late. */
 START_TEST(results_that_nobody_takes)
 {
@@ -415,6 +439,7 @@ int main(void)
     tcase_add_loop_test(all, bytes_are_the_cpus, 0, N_ORDERS);
     tcase_add_loop_test(all, results_are_those_that_are_waited_for, 0, N_ORDERS);
     tcase_add_loop_test(all, labels_become_targets_without_waiting, 0, N_ORDERS);
+    tcase_add_loop_test(all, targets_of_all_batch_sizes_share_their_memory, 0, 3);
     tcase_add_test(all, results_that_nobody_takes);
     tcase_add_test(all, no_step_waits_for_a_stream);
     tcase_add_test(all, every_call_fails_in_turn);
