@@ -268,9 +268,11 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
 {
     (void)state;
     ls_context *ctx = cuda->device.ctx;
-    const own_op *row = &depthwise_ops[op->kind];
-    if (!row->run || strcmp(name, name_of(row)) != 0) row = &own_ops[op->kind];
-    if (strcmp(name, name_of(row)) != 0)
+    const own_op *row = NULL;
+    for (int i = 0; i < N_TABLES && !row; i++)
+        if (tables[i][op->kind].run && strcmp(name, name_of(&tables[i][op->kind])) == 0)
+            row = &tables[i][op->kind];
+    if (!row)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
     if (!supports(row, op))

@@ -27,7 +27,7 @@ static depthwise_shape<I> shape_of(const ls__op *op, int source, int result, int
     g.w = (I)in[2];
     g.p = (I)out[1];
     g.q = (I)out[2];
-    g.count = (I)(out[0] * out[1] * groups) * g.packs;
+    g.count = (I)(out[0] * out[1] * groups * (in[3] / pack));
     for (int i = 0; i < 2; i++) {
         g.kernel[i] = (I)op->u.conv.kernel[i];
         g.stride[i] = (I)op->u.conv.stride[i];
