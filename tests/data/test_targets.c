@@ -84,7 +84,8 @@ START_TEST(refused_lists)
         { "path,target\na,0x1\n", "line 2: the target '0x1'" },
         { "path,target\na,\"1,5\"\n", "line 2: the target '1,5'" },
         { "path,target,target\na,1,2\n", "line 1: two columns of targets have the same name" },
-        { "path,target_x,target_y\na,1\n", "line 2: 2 fields, expected 3" },
+        { "path,target_x,target_y\na,1\n", "line 2: 2 fields, expected 3, as in the header" },
+        { "path,target\na\n", "line 2: 1 field, expected 2, as in the header" },
         { "path,target\n", "no rows" },
     };
     char *folder = new_folder();
@@ -92,8 +93,27 @@ START_TEST(refused_lists)
     ls_context *ctx = ls_context_open(NULL);
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         ck_assert_ptr_null(open_text(ctx, path, cases[k].text));
+        ck_assert(!strstr(ls_context_message(ctx), "a path and a label"));
         expect_error(ctx, LS_ERR_DATA, path, cases[k].said);
     }
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* Rows x labels, which a short file may have too many of. */
+START_TEST(too_many_targets)
+{
+    enum { ROWS = 33000 };
+    char *folder = new_folder(), *text = malloc(ROWS * 16 + 16);
+    const char *path = path_in(folder, "list.csv");
+    ls_context *ctx = ls_context_open(NULL);
+    int n = sprintf(text, "path,labels\n");
+    for (int i = 0; i < ROWS; i++) n += sprintf(text + n, "a,%d\n", i);
+    ck_assert_ptr_null(open_text(ctx, path, text));
+    expect_error(ctx, LS_ERR_UNSUPPORTED, path, "33000 rows with 33000 labels",
+                 "at most 1073741824 targets");
+    free(text);
     ls_context_close(&ctx);
     remove_folder(folder);
 }
@@ -319,6 +339,6 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("targets", lists, refused_lists, given_names, digests, batches, misuse,
-                     every_allocation_may_fail);
+    return RUN_SUITE("targets", lists, refused_lists, too_many_targets, given_names, digests,
+                     batches, misuse, every_allocation_may_fail);
 }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 4 GiB. A file with a label of its own in each row has targets of the square of its size. */
+static const int64_t MAX_TARGETS = 1 << 30;
+
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -57,7 +60,7 @@ static int64_t sort_labels(int64_t n, const char **labels)
     return n_labels;
 }
 
-/* Those of the rows, where none were given. names: as many as the list has. */
+/* Without given names the labels are those of all rows. */
 static ls_status find_labels(ls__csv *c, const char *const *texts)
 {
     const int64_t n = c->labels.n;
@@ -115,6 +118,11 @@ static ls_status fill_labels(ls__csv *c, const char *const *texts, ls_dataset *d
         return LS_OK;
     }
     const bool numbers = c->kind == LS__CSV_NUMBERS;
+    if (!numbers && n > MAX_TARGETS / c->n_given)
+        return ls__fail(c->ctx, LS_ERR_UNSUPPORTED,
+                        "csv file '%s': %lld rows with %d labels: expected at most %lld targets "
+                        "(rows x labels)",
+                        c->path, (long long)n, c->n_given, (long long)MAX_TARGETS);
     const char *names[LS__CSV_MAX_FIELDS];
     for (int i = 0; numbers && !c->given && i < c->n_labels; i++)
         names[c->known[i].number] = c->known[i].name;

@@ -30,6 +30,7 @@ typedef struct ls__csv {
     int n_fields;      /* of the row */
     char *fields[LS__CSV_MAX_FIELDS];
 
+    bool has_header;
     ls__csv_kind kind;
     int path_column, label_column, n_columns;
     int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */

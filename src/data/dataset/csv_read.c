@@ -80,8 +80,8 @@ static bool is_target(const char *name)
     return strcasecmp(name, "target") == 0 || strncasecmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether the first row is a header, which then names the columns and what they hold. */
-static bool read_header(ls__csv *c)
+/* Sets the columns and what they hold: by the first row, if it is a header. */
+static void read_header(ls__csv *c)
 {
     static const char *const paths[] = { "path", "file", "filename", "image" };
     static const char *const classes[] = { "label", "class" }, *const labels[] = { "labels" };
@@ -94,13 +94,13 @@ static bool read_header(ls__csv *c)
         if (is_target(c->fields[i])) c->target_columns[c->n_targets++] = i;
     if (path < 0 || (class < 0 && several < 0 && c->n_targets == 0)) {
         c->n_targets = 0;
-        return false;
+        return;
     }
+    c->has_header = true;
     c->kind = class >= 0 ? LS__CSV_CLASS : several >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
     c->path_column = path;
     c->label_column = class >= 0 ? class : several;
     c->n_columns = c->n_fields;
-    return true;
 }
 
 /* The columns' names become the labels; with given names, their columns in that order. */
@@ -153,7 +153,7 @@ static ls_status add_labels(ls__csv *c, char *field)
 {
     ls__csv_row *rows =
         ls__bump_room(&c->bump, c->rows, (size_t)c->images.n, 1, &c->row_room, sizeof(*rows));
-    if (!rows) return ls__fail_memory(c->ctx, c->path, c->row_room * sizeof(*rows));
+    if (!rows) return ls__fail_memory(c->ctx, c->path, ((size_t)c->images.n + 1) * sizeof(*rows));
     c->rows = rows;
     const bool is_empty = field[strspn(field, " ")] == '\0';
     for (char *at = field, *next; !is_empty && at; at = next) {
@@ -183,7 +183,7 @@ static ls_status add_numbers(ls__csv *c)
 {
     const size_t n = (size_t)c->n_targets, before = (size_t)c->images.n * n;
     float *to = ls__bump_room(&c->bump, c->numbers, before, n, &c->number_room, sizeof(*to));
-    if (!to) return ls__fail_memory(c->ctx, c->path, c->number_room * sizeof(*to));
+    if (!to) return ls__fail_memory(c->ctx, c->path, (before + n) * sizeof(*to));
     c->numbers = to;
     for (size_t i = 0; i < n; i++) {
         const char *text = c->fields[c->target_columns[i]];
@@ -201,7 +201,8 @@ static ls_status add_row(ls__csv *c)
     if (c->n_fields != c->n_columns)
         return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: %d field%s, expected %d%s",
                         c->path, (long long)c->line, c->n_fields, c->n_fields == 1 ? "" : "s",
-                        c->n_columns, c->n_columns == 2 ? ": a path and a label" : "");
+                        c->n_columns,
+                        c->has_header ? ", as in the header" : ": a path and a label");
     const char *image = c->fields[c->path_column];
     if (!*image) return ls__csv_fail(c, "an empty path");
     if (c->kind == LS__CSV_CLASS) LS_TRY(add_label(c, c->fields[c->label_column]));
@@ -219,18 +220,18 @@ static ls_status read_rows(ls__csv *c)
 {
     bool found;
     LS_TRY(read_row(c, &found));
-    const bool is_header = found && read_header(c);
+    if (found) read_header(c);
     if (c->kind == LS__CSV_NUMBERS)
         LS_TRY(choose_targets(c));
     else if (c->given)
         LS_TRY(ls__csv_set_labels(c, c->n_given, c->given));
-    if (found && !is_header) LS_TRY(add_row(c));
+    if (found && !c->has_header) LS_TRY(add_row(c));
     while (found) {
         LS_TRY(read_row(c, &found));
         if (found) LS_TRY(add_row(c));
     }
     if (c->images.n > 0) return LS_OK;
-    return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s': no rows with a path and a label", c->path);
+    return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s': no rows", c->path);
 }
 
 ls_status ls__csv_read(ls__csv *c)
