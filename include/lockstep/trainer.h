@@ -187,7 +187,8 @@ typedef struct ls_trainer_config {
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
     bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
-                                   resize, honour_exif, decode, loss; the other fields come from the
+                                   resize, honour_exif, decode, and loss if the net's is
+                                   LS_LOSS_NONE, else the net's; the other fields come from the
                                    loader. Copied; NULL = the weights alone */
 
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
@@ -233,7 +234,7 @@ typedef struct ls_trainer_state {
     int64_t epoch, step; /* the next step, counted from 0. Between the last step of an epoch and its
                             validation, step is the number of steps per epoch */
     int64_t n_steps;     /* done, in all epochs */
-    double best;         /* top-1 of the best epoch, or its loss; below 0 = none yet */
+    double best;         /* top-1 of the best epoch, or its loss; only if best_epoch > 0 */
     int64_t best_epoch;  /* from 1; 0 = none yet */
     bool best_is_lost;   /* best.safetensors was missing or damaged on resume, and has not been
                             written since */

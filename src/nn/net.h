@@ -21,6 +21,8 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
 
 /* The input spec that the net was built with, for checkpoints. */
 const ls_input_spec *ls__net_input_spec(const ls_net *net);
+/* ls_loss_config.kind */
+ls_loss_kind ls__net_loss_kind(const ls_net *net);
 /* Marks the gradients of the last backward pass as used. */
 void ls__net_use_gradients(ls_net *net);
 /* The net's kernel selections, with which an optimizer opens its kernels. */

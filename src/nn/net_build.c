@@ -7,6 +7,7 @@
 #include "backend/pool.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_PLANS = 1024, TOP_FEW = 5 };
@@ -53,6 +54,12 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
                         "ls_net_build: label smoothing, class weights or soft targets %s",
                         config->loss.kind == LS_LOSS_NONE ? "without a loss"
                                                           : "are for LS_LOSS_CROSS_ENTROPY only");
+    if (config->loss.kind == LS_LOSS_CROSS_ENTROPY && !config->loss.soft_targets &&
+        config->input.n_targets > 0 && config->input.n_classes == 0)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: the data have targets but no labels, which "
+                        "LS_LOSS_CROSS_ENTROPY reads; expected LS_LOSS_BINARY_CROSS_ENTROPY or "
+                        "LS_LOSS_MSE, or soft_targets for class probabilities");
     return LS_OK;
 }
 
@@ -77,12 +84,12 @@ static ls_node *append_input(ls_net *net)
 static ls_status check_output(const ls_net *net, const ls_node *y, const char *loss, int k)
 {
     const ls_shape shape = ls_node_shape(y);
-    char text[LS_SHAPE_TEXT_SIZE];
+    char text[LS_SHAPE_TEXT_SIZE], expected[48] = "";
+    if (k > 0) snprintf(expected, sizeof expected, ", with K = %d for this data", k);
     if (shape.n_dims == 2 && (k == 0 || shape.dims[1] == k)) return LS_OK;
     return ls__fail(net->graph.ctx, LS_ERR_SHAPE,
-                    "ls_net_build: the model's output '%s' is %s; %s requires [N,K], with K = %d "
-                    "for this data",
-                    y->name, ls_shape_text(&shape, text, sizeof text), loss, k);
+                    "ls_net_build: the model's output '%s' is %s; %s requires [N,K]%s", y->name,
+                    ls_shape_text(&shape, text, sizeof text), loss, expected);
 }
 
 /* A loss of the output and targets, which has no metrics. */
@@ -155,8 +162,8 @@ static void close_net(ls__owned *owned)
     ls__selector_close(&net->selector);
     ls__net_close_results(net);
     ls__net_close_shards(net);
-    ls__net_drop_no_labels(net);
-    ls__net_drop_no_targets(net);
+    ls__net_drop_constant(net, &net->no_labels);
+    ls__net_drop_constant(net, &net->no_targets);
     ls__one_hot_close(ctx, &net->one_hot);
     ls__net_close_blocks(net);
     ls__free(ctx, net->feeds);
@@ -260,6 +267,11 @@ ls_context *ls_net_context(ls_net *net)
 const ls_input_spec *ls__net_input_spec(const ls_net *net)
 {
     return &net->config.input;
+}
+
+ls_loss_kind ls__net_loss_kind(const ls_net *net)
+{
+    return net->config.loss.kind;
 }
 
 const ls__selections *ls__net_selections(const ls_net *net)

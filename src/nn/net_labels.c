@@ -55,42 +55,23 @@ ls_status ls__net_check_labels(ls_net *net)
     return LS_OK;
 }
 
-void ls__net_drop_no_labels(ls_net *net)
+void ls__net_drop_constant(ls_net *net, ls_tensor *tensor)
 {
-    ls__pool_release(net->owned.ctx->pool, net->no_labels.data);
-    net->no_labels = (ls_tensor){ 0 };
+    ls__pool_release(net->owned.ctx->pool, tensor->data);
+    *tensor = (ls_tensor){ 0 };
 }
 
-ls_status ls__net_fill_no_labels(ls_net *net, int64_t n)
+ls_status ls__net_fill_constant(ls_net *net, ls_tensor *tensor, ls_dtype dtype, ls_shape shape,
+                                double value)
 {
     ls_context *ctx = net->owned.ctx;
-    if (net->no_labels.count == n) return LS_OK;
-    ls__net_drop_no_labels(net);
-    const size_t bytes = (size_t)n * sizeof(int32_t);
-    void *labels = ls__pool_allocate(ctx->pool, bytes);
-    if (!labels) return ls__pool_fail(ctx->pool, bytes, "net: labels");
-    ls__tensor_view(ctx, &net->no_labels, LS_I32, LS_SHAPE(n), labels);
-    const ls_status status = ls_tensor_fill(&net->no_labels, -1);
-    if (status != LS_OK) ls__net_drop_no_labels(net);
-    return status;
-}
-
-void ls__net_drop_no_targets(ls_net *net)
-{
-    ls__pool_release(net->owned.ctx->pool, net->no_targets.data);
-    net->no_targets = (ls_tensor){ 0 };
-}
-
-ls_status ls__net_fill_no_targets(ls_net *net, int64_t n, int64_t columns)
-{
-    ls_context *ctx = net->owned.ctx;
-    if (net->no_targets.count == n * columns) return LS_OK;
-    ls__net_drop_no_targets(net);
-    const size_t bytes = (size_t)(n * columns) * sizeof(float);
+    if (ls_shape_equal(&tensor->shape, &shape)) return LS_OK;
+    ls__net_drop_constant(net, tensor);
+    const size_t bytes = (size_t)ls_shape_element_count(&shape) * ls_dtype_bytes(dtype);
     void *memory = ls__pool_allocate(ctx->pool, bytes);
-    if (!memory) return ls__pool_fail(ctx->pool, bytes, "net: targets");
-    ls__tensor_view(ctx, &net->no_targets, LS_F32, LS_SHAPE(n, columns), memory);
-    const ls_status status = ls_tensor_fill(&net->no_targets, 0);
-    if (status != LS_OK) ls__net_drop_no_targets(net);
+    if (!memory) return ls__pool_fail(ctx->pool, bytes, "net: labels or targets");
+    ls__tensor_view(ctx, tensor, dtype, shape, memory);
+    const ls_status status = ls_tensor_fill(tensor, value);
+    if (status != LS_OK) ls__net_drop_constant(net, tensor);
     return status;
 }

@@ -14,12 +14,13 @@ ls_status ls__net_expect_results(ls_net *net, const char *call)
     return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the net has not been run", call);
 }
 
-/* Fails unless the last batch had labels. */
+/* Fails unless the last batch had what the loss reads. */
 static ls_status expect_labels(ls_net *net, const char *call)
 {
     LS_TRY(ls__net_expect_results(net, call));
     if (!net->unlabelled) return LS_OK;
-    return ls__fail(net->owned.ctx, LS_ERR_INVALID, "%s: the last batch had no labels", call);
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                    "%s: the last batch had no labels or targets for the loss", call);
 }
 
 /* The address of a scalar of the last forward. */

@@ -209,7 +209,7 @@ static ls_status feed_labels(ls_net *net, const char *call, ls_mode mode, const 
     if (batch->labels) return feed(net, call, label, batch->labels);
     if (mode != LS_MODE_EVAL || net->config.loss.kind == LS_LOSS_NONE || net->feeds[label])
         return LS_OK;
-    LS_TRY(ls__net_fill_no_labels(net, n_images));
+    LS_TRY(ls__net_fill_constant(net, &net->no_labels, LS_I32, LS_SHAPE(n_images), -1));
     return feed(net, call, label, &net->no_labels);
 }
 
@@ -226,7 +226,9 @@ static ls_status feed_targets(ls_net *net, const char *call, ls_mode mode, const
 {
     const ls__named_list *inputs = &net->graph.inputs;
     const int target = ls__find_named(inputs, "target");
-    if (target < 0 && batch->targets && net->config.loss.kind != LS_LOSS_NONE)
+    /* Samples with labels and targets are also for a loss of the labels. */
+    if (target < 0 && batch->targets && net->config.loss.kind != LS_LOSS_NONE &&
+        net->config.input.n_targets == 0)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "%s: the batch has targets, which the loss does not read; set "
                         "loss.soft_targets",
@@ -235,7 +237,8 @@ static ls_status feed_targets(ls_net *net, const char *call, ls_mode mode, const
     if (batch->targets) return feed(net, call, target, batch->targets);
     const int64_t columns = inputs->items[target].node->spec.shape.dims[1];
     if (has_target_loss(net) && mode == LS_MODE_EVAL && !net->feeds[target]) {
-        LS_TRY(ls__net_fill_no_targets(net, n_images, columns));
+        const ls_shape shape = LS_SHAPE(n_images, columns);
+        LS_TRY(ls__net_fill_constant(net, &net->no_targets, LS_F32, shape, 0));
         return feed(net, call, target, &net->no_targets);
     }
     const int label = ls__find_named(inputs, "label");

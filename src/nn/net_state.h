@@ -154,12 +154,11 @@ const float *ls__net_shard_scalar(const ls_net *net, int i);
 /* Fails if a fed label is not a class of the cross-entropy that reads it. Waits for labels that are
  * only in device memory. */
 ls_status ls__net_check_labels(ls_net *net);
-/* Makes net->no_labels n labels of -1, which cross-entropy and top-k ignore. */
-ls_status ls__net_fill_no_labels(ls_net *net, int64_t n);
-void ls__net_drop_no_labels(ls_net *net);
-/* Makes net->no_targets zeros [n,columns], whose losses are not reported. */
-ls_status ls__net_fill_no_targets(ls_net *net, int64_t n, int64_t columns);
-void ls__net_drop_no_targets(ls_net *net);
+/* Makes net->no_labels labels of -1, which cross-entropy and top-k ignore, or net->no_targets
+ * zeros, whose losses are not reported. */
+ls_status ls__net_fill_constant(ls_net *net, ls_tensor *tensor, ls_dtype dtype, ls_shape shape,
+                                double value);
+void ls__net_drop_constant(ls_net *net, ls_tensor *tensor);
 
 /* ---- net_results.c ---- */
 

@@ -154,7 +154,7 @@ static json_t *number(double value)
 static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
 {
     const bool has_val = t->config.validation != NULL, has_top1 = !t->by_loss;
-    const bool has_top5 = ls_loader_input_spec(t->loader).n_classes > 5;
+    const bool has_top5 = ls__net_has_metric(t->net, "top5");
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
     ls__json_builder row = { json_object(), false };
     ls__json_put(&row, "epoch", json_integer(t->epoch + 1));

@@ -29,7 +29,7 @@ struct ls_trainer {
     /* The run's position. */
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
     bool by_loss;        /* the net has no top-1: the epoch with the lowest loss is the best */
-    double best;         /* top-1 or loss of best.safetensors; below 0 = none yet */
+    double best;         /* top-1 or loss of best.safetensors; only if best_epoch > 0 */
     bool best_is_lost;
     ls__progress progress;
     ls__tally tally; /* adds to progress.sums */

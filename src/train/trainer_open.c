@@ -230,6 +230,7 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                        .by_loss = !ls__net_has_metric(net, "top1"),
                        .best = -1 };
     if (c->model) t->model = *c->model;
+    if (ls__net_loss_kind(net) != LS_LOSS_NONE) t->model.loss = ls__net_loss_kind(net);
     ls_status status = check_objects(ctx, t);
     if (status == LS_OK) status = check_schedule(ctx, t);
     if (status == LS_OK && c->dir) status = open_folder(t);

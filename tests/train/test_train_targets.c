@@ -184,6 +184,68 @@ START_TEST(runs_are_reproducible_and_the_best_has_the_lowest_loss)
 }
 END_TEST
 
+static int class_of(void *user, int64_t sample)
+{
+    (void)user;
+    return (int)sample % 6;
+}
+
+/* Callbacks with 6 classes and N_TARGETS targets. */
+static ls_loader *open_both(ls_context *ctx, ls_loss_kind *loss)
+{
+    return ls_loader_open(
+        ls_dataset_from_callbacks(ctx, &(ls_dataset_callbacks){ .sample_count = N,
+                                                                .load = load,
+                                                                .label = class_of,
+                                                                .n_classes = 6,
+                                                                .target = target,
+                                                                .n_targets = N_TARGETS,
+                                                                .user = loss }),
+        &(ls_loader_config){ .batch_size = BATCH, .shuffle = true });
+}
+
+/* The net decides which of the two a run reads, the metrics that it has, and the stored loss. */
+START_TEST(labels_and_targets)
+{
+    static ls_loss_kind kinds[] = { LS_LOSS_CROSS_ENTROPY, LS_LOSS_BINARY_CROSS_ENTROPY,
+                                    LS_LOSS_MSE };
+    const bool by_class = _i == 0;
+    char *folder = new_folder(), row[1024] = "";
+    const char *dir = path_in(folder, "run");
+    ls_context *ctx = ls_context_open(NULL);
+    ls_loader *loader = open_both(ctx, &kinds[_i]);
+    ls_model_info info = { .model = ls_model_find("mlp"),
+                           .options.n_classes = by_class ? 6 : N_TARGETS,
+                           .resize = SIDE,
+                           .loss = LS_LOSS_CROSS_ENTROPY };
+    ls_net *net = ls_net_build(
+        ctx, ls_mlp, &info.options,
+        &(ls_net_config){ .input = ls_loader_input_spec(loader), .loss = { kinds[_i] } });
+    expect_ok(ctx);
+    ls_trainer *trainer = ls_trainer_open(
+        net, ls_sgd(net, NULL),
+        ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT, .lr = 0.02 }),
+        loader, &(ls_trainer_config){ .epochs = 1, .dir = dir, .model = &info });
+    (void)ls_trainer_run(trainer, NULL);
+    expect_ok(ctx);
+    FILE *file = fopen(path_in(dir, "metrics.jsonl"), "r");
+    ck_assert(file && fgets(row, sizeof(row), file));
+    fclose(file);
+    ck_assert_int_eq(strstr(row, "train_top1") != NULL, by_class);
+    ck_assert_int_eq(strstr(row, "train_top5") != NULL, by_class);
+    ls_saved_model *saved = ls_saved_model_open(ctx, path_in(dir, "last.safetensors"));
+    ck_assert_int_eq(ls_saved_model_info(saved).loss, kinds[_i]);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+static ls_node *with_three_dims(ls_graph *g, ls_node *x, const void *options)
+{
+    (void)g, (void)options;
+    return x;
+}
+
 START_TEST(misuse)
 {
     objects o = open_objects(&losses[_i], 1);
@@ -209,6 +271,15 @@ START_TEST(misuse)
     ck_assert_ptr_null(ls_trainer_open(o.net, o.optimizer, by_accuracy, o.loader,
                                        &(ls_trainer_config){ .epochs = 1 }));
     expect_error(o.ctx, LS_ERR_INVALID, "the schedule has maximize", "no metric 'top1'");
+    config.loss = (ls_loss_config){ LS_LOSS_CROSS_ENTROPY };
+    ck_assert_ptr_null(ls_net_build(o.ctx, ls_mlp, &o.info.options, &config));
+    expect_error(o.ctx, LS_ERR_INVALID, "targets but no labels",
+                 "LS_LOSS_BINARY_CROSS_ENTROPY or LS_LOSS_MSE");
+    config.loss = (ls_loss_config){ losses[_i] };
+    config.input.n_targets = 0;
+    ck_assert_ptr_null(ls_net_build(o.ctx, with_three_dims, NULL, &config));
+    ck_assert(!strstr(ls_context_message(o.ctx), "for this data"));
+    expect_error(o.ctx, LS_ERR_SHAPE, "requires [N,K]");
     ls_batch b;
     ls_loader_start(o.loader, 0);
     ck_assert(ls_loader_next(o.loader, &b));
@@ -224,5 +295,6 @@ int main(void)
     int answer = run_loop("the loss", the_loss_is_that_of_the_targets, 2);
     answer =
         both(answer, run_loop("runs", runs_are_reproducible_and_the_best_has_the_lowest_loss, 2));
+    answer = both(answer, run_loop("labels and targets", labels_and_targets, 3));
     return both(answer, run_loop("misuse", misuse, 2));
 }
