@@ -43,16 +43,18 @@ static void advise_batch(const cli_run *t)
         (long long)(n / better));
 }
 
-/* The learning rate is that of a group of --accumulate batches, and an epoch ends a group. */
+/* An epoch ends a group of --accumulate batches. */
 static void advise_accumulate(const cli_run *t)
 {
     const int64_t n = t->recipe->accumulate, steps = ls_loader_step_count(t->train);
+    const recipe *r = t->recipe;
+    const bool scales_lr =
+        (r->lr_per_256 > 0 || r->optimizer == OPT_SGD) && r->lr == recipe_default_lr(r);
     if (n <= 1 || n <= steps) return;
-    print_warning("--accumulate %lld is above the %lld step%s of an epoch, at whose end the "
-                  "weights are updated: each update has %lld batch%s, but the learning rate is "
-                  "that for %lld; --accumulate %lld has the same updates",
+    print_warning("--accumulate %lld is above the %lld step%s of an epoch. The weights are updated "
+                  "at the end of each epoch, so --accumulate %lld gives the same updates%s",
                   (long long)n, (long long)steps, plural(steps), (long long)steps,
-                  steps == 1 ? "" : "es", (long long)n, (long long)steps);
+                  scales_lr ? ", with a learning rate for as many batches" : "");
 }
 
 /* ---- The size of images ---- */

@@ -54,8 +54,8 @@ typedef struct grid {
 
 enum { GAP = 2 }; /* white pixels between images */
 
-/* Variants are in a row; else the images fill the rows of a square. */
-static bool open_grid(grid *g, int64_t side, int64_t n, int64_t variants)
+/* Variants are in a row; else the images fill the rows of a square. Returns the exit status. */
+static int open_grid(grid *g, int64_t side, int64_t n, int64_t variants)
 {
     int64_t root = 1;
     while (root * root < n) root++;
@@ -64,15 +64,15 @@ static bool open_grid(grid *g, int64_t side, int64_t n, int64_t variants)
     g->width = g->columns * (side + GAP) - GAP;
     g->height = g->rows * (side + GAP) - GAP;
     if (g->height > LS_LARGEST_MAX_PIXELS / g->width)
-        return fail_with(false,
+        return fail_with(EXIT_USAGE,
                          "the grid has %lld x %lld pixels: expected at most %d; use a smaller -b, "
                          "--variants or --image-size",
                          (long long)g->width, (long long)g->height, LS_LARGEST_MAX_PIXELS);
     const size_t n_bytes = (size_t)(g->width * g->height * 3);
     g->pixels = malloc(n_bytes);
-    if (!g->pixels) return print_error(NULL, false);
+    if (!g->pixels) return print_error(NULL, EXIT_RUNTIME);
     memset(g->pixels, 255, n_bytes);
-    return true;
+    return EXIT_DONE;
 }
 
 /* Image i of a batch, at a place counted row by row. */
@@ -123,14 +123,14 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
     /* Before an image is loaded, so that a grid that is too large fails at once. */
-    if (!open_grid(&g, v->recipe.image_size, config.batch_size, v->variants)) return EXIT_USAGE;
+    int answer = open_grid(&g, v->recipe.image_size, config.batch_size, v->variants);
+    if (answer != EXIT_DONE) return answer;
     ls_loader *loader = ls_loader_open(data, &config);
     if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
         free(g.pixels);
         return print_loader_error(ctx, "epoch");
     }
     for (int64_t i = 0; i < batch.n; i++) put_image(&g, i * v->variants, &batch, i);
-    int answer = EXIT_DONE;
     if (v->variants > 1 && put_variants(data, config, &g, batch.n, batch.samples) != LS_OK)
         answer = print_loader_error(ctx, NULL);
     if (answer == EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels)) {

@@ -3,6 +3,7 @@
 #include "folders.h"
 #include "model_file.h"
 #include "report.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static ls_status count_event(void *user, const ls_event *event)
     if (!scores) {
         const ls_tensor *output = ls_net_output(c->net, "output");
         const size_t bytes = ls_tensor_bytes(output);
-        if (bytes > c->logit_bytes) return LS_ERR_MEMORY;
+        assert(bytes <= c->logit_bytes);
         LS_TRY(ls_tensor_read(output, c->logits, bytes));
         scores = c->logits;
     }
@@ -221,13 +222,13 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
 /* Whether the samples have what the model's loss reads. */
 static bool fits_model(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset)
 {
-    const bool wants_targets = info->loss != LS_LOSS_CROSS_ENTROPY;
-    if (wants_targets != (ls_dataset_target_count(dataset) > 0))
+    const bool reads_targets = info->loss != LS_LOSS_CROSS_ENTROPY;
+    if (reads_targets != (ls_dataset_target_count(dataset) > 0))
         return fail_with(false, "%s: %s; the model was trained on %s", v->data_dir,
-                         wants_targets ? "one class for each image"
+                         reads_targets ? "one class for each image"
                                        : "several labels or numbers for each image",
-                         wants_targets ? "several labels or numbers" : "classes");
-    if (wants_targets && v->test_time_flip)
+                         reads_targets ? "several labels or numbers" : "classes");
+    if (reads_targets && v->test_time_flip)
         return fail_with(false, "--test-time-flip is for models of classes");
     return true;
 }

@@ -1,5 +1,6 @@
 /* eval_targets.c: see eval_targets.h. */
 #include "eval_targets.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ ls_status target_report_event(void *user, const ls_event *event)
     if (event->kind != LS_EVENT_STEP) return report_event(t->report, event);
     const ls_tensor *output = ls_net_output(t->net, "output");
     const size_t bytes = ls_tensor_bytes(output);
-    if (bytes > t->bytes) return LS_ERR_MEMORY;
+    assert(bytes <= t->bytes);
     LS_TRY(ls_tensor_read(output, t->outputs, bytes));
     LS_TRY(ls_tensor_read(event->batch->targets, t->targets, bytes));
     const int64_t n = t->info->options.n_classes;
@@ -80,17 +81,19 @@ void target_report_print(const target_report *t, const ls_averages *result, bool
     const int64_t n_targets = t->info->options.n_classes;
     const double n = t->n_images > 0 ? (double)t->n_images : 1;
     double errors = 0, n_correct = 0;
+    char text[LOSS_SIZE];
     for (int64_t k = 0; k < n_targets; k++) {
         errors += t->sums[k].errors;
         n_correct += (double)t->sums[k].n_correct;
     }
+    const char *loss = loss_text(result->loss, true, text);
     print_text(stdout, "%s, %lld image%s: ", t->info->model->name, (long long)result->n_images,
                plural(result->n_images));
     if (t->info->loss == LS_LOSS_BINARY_CROSS_ENTROPY)
-        print_text(stdout, "binary cross-entropy %.4f, accuracy of the labels %.4f\n", result->loss,
+        print_text(stdout, "binary cross-entropy %s, accuracy of the labels %.4f\n", loss,
                    n_correct / (n * (double)n_targets));
     else
-        print_text(stdout, "mean squared error %#.4g, mean absolute error %#.4g\n", result->loss,
+        print_text(stdout, "mean squared error %s, mean absolute error %#.4g\n", loss,
                    errors / (n * (double)n_targets));
     if (each) print_each(t, n);
 }

@@ -168,6 +168,16 @@ static const ls_saved_model *open_unnamed(ls_context *ctx, const predict_values 
     return model;
 }
 
+/* The same flips as in 'lockstep eval'. */
+static bool fits_loss(const cli_parsed *parsed, const predict_values *v, ls_loss_kind loss)
+{
+    if (v->test_time_flip && loss != LS_LOSS_CROSS_ENTROPY)
+        return fail_with(false, "--test-time-flip is for models of classes");
+    if (options_given(parsed, "top") && loss == LS_LOSS_MSE)
+        return fail_with(false, "--top is for models of classes or labels");
+    return true;
+}
+
 static int run(int argc, char **argv)
 {
     predict_values v = { 0 };
@@ -185,7 +195,10 @@ static int run(int argc, char **argv)
     const ls_saved_model *model =
         v.file.model ? open_unnamed(ctx, &v) : model_file_open(ctx, &v.file, 0, NULL);
     int answer = EXIT_RUNTIME;
-    if (model) answer = predict_all(ctx, &v, model, parsed.n_arguments, parsed.arguments);
+    if (model && !fits_loss(&parsed, &v, ls_saved_model_info(model).loss))
+        answer = EXIT_USAGE;
+    else if (model)
+        answer = predict_all(ctx, &v, model, parsed.n_arguments, parsed.arguments);
     ls_context_close(&ctx);
     return answer;
 }

@@ -236,3 +236,9 @@ int terminal_columns(int fd)
     if (!isatty(fd)) return 0;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : UNKNOWN;
 }
+
+const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE])
+{
+    snprintf(out, LOSS_SIZE, of_targets ? "%#.4g" : "%.4f", loss);
+    return out;
+}

@@ -31,6 +31,11 @@ field_line begin_fields(FILE *out); /* as wide as the terminal that `out` is, if
 void print_field(field_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void end_fields(const field_line *line);
 
+enum { LOSS_SIZE = 32 };
+/* Writes a loss with four decimals; of targets, whose loss may be small, with four significant
+ * digits. Returns out. */
+const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE]);
+
 /* Prints the words of `text`, each followed by one space or newline, from column `at` on: in lines
  * of at most 80 columns. Lines after the first begin at column `indent`. A newline in the text
  * begins a line. Ends the last line. */

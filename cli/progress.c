@@ -63,10 +63,10 @@ __attribute__((format(printf, 2, 3))) static void put(buffer *l, const char *for
 
 static void put_numbers(buffer *l, const progress_numbers *p, unsigned shown)
 {
-    char left[DURATION_SIZE] = "-";
+    char left[DURATION_SIZE] = "-", loss[LOSS_SIZE];
     if (p->seconds_left >= 0) duration(p->seconds_left, left);
     if (shown & STEP) put(l, "  step %lld/%lld", (long long)p->step, (long long)p->n_steps);
-    if (shown & LOSS) put(l, "  loss %.4f", p->loss);
+    if (shown & LOSS) put(l, "  loss %s", loss_text(p->loss, p->top1 < 0, loss));
     if (shown & TOP1 && p->top1 >= 0) put(l, "  top-1 %.4f", p->top1);
     const double speed = p->images_per_second;
     put(l, "%s%.*f %s", l->length > 0 ? "  " : "", speed < 10 ? 1 : 0, speed,

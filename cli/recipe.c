@@ -2,6 +2,7 @@
 #include "recipe.h"
 #include "parameter_groups.h"
 #include "run/json.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +19,6 @@ int recipe_milestones(const char *text, int out[MAX_MILESTONES])
     return fail_with(
         0, "--lr-milestones '%s': expected at most %d ascending epochs above 0, such as 30,60,80",
         text, (int)MAX_MILESTONES);
-}
-
-bool recipe_dropout(const recipe *r, float *out)
-{
-    char *end;
-    *out = 0;
-    if (!r->dropout) return true;
-    const double p = strtod(r->dropout, &end);
-    if (end == r->dropout || *end || !(p >= 0 && p < 1))
-        return fail_with(false, "--dropout '%s': expected a probability of at least 0 and below 1",
-                         r->dropout);
-    *out = (float)p > 0 ? (float)p : LS_ZERO;
-    return true;
 }
 
 /* Values that exclude each other, and limits that are not in the table. */
@@ -56,7 +44,8 @@ static bool check_values(const recipe *r)
                    { "cutmix-alpha", r->cutmix_alpha, 0.001 },
                    { "clip-grad-norm", r->clip_norm, 1e-30 }, /* smaller ones are 0 as floats */
                    { "clip-value", r->clip_value, 1e-30 },
-                   { "model-ema", r->ema_decay, 1e-30 } };
+                   { "model-ema", r->ema_decay, 1e-30 },
+                   { "dropout", r->dropout, 1e-30 } };
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
         if (limits[i].value > 0 && limits[i].value < limits[i].least)
             return fail_with(false, "--%s %g: expected 0, or at least %g", limits[i].option,
@@ -115,7 +104,7 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
     const bool multi_step = r->schedule == LS_SCHEDULE_MULTI_STEP;
     const bool restarts = r->schedule == LS_SCHEDULE_COSINE_RESTARTS;
     const effect table[] = {
-        { "dropout", !model || model->dropout, "a --model with dropout" },
+        { "dropout", !model || model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
         { "val-split-seed", r->val_split > 0, "--val-split" },
         { "crop-padding", small, "images under 64 pixels" },
@@ -143,12 +132,19 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
         return fail_with(false, "--recipe finetune requires --weights FILE");
     if (options_given(parsed, "lr") && options_given(parsed, "lr-per-256"))
         return fail_with(false, "--lr and --lr-per-256 exclude each other");
-    float dropout;
-    if (!check_values(r) || !recipe_dropout(r, &dropout)) return false;
+    if (!check_values(r)) return false;
     parameter_groups groups;
     if (!parameter_groups_read(r->groups, &groups)) return false;
     int milestones[MAX_MILESTONES];
     return !multi_step || recipe_milestones(r->milestones, milestones) > 0;
+}
+
+double recipe_default_lr(const recipe *r)
+{
+    const double images = (double)(r->batch * recipe_batches_per_update(r));
+    return options_round(r->lr_per_256 > 0         ? r->lr_per_256 * images / 256
+                         : r->optimizer == OPT_SGD ? 0.1 * images / 128
+                                                   : 0.001);
 }
 
 bool recipe_resolve(cli_parsed *parsed, recipe *r)
@@ -168,13 +164,10 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
 #define DEFAULT(option, member, value)                                                             \
     if (!options_is_set(parsed, option)) r->member = (value)
     DEFAULT("workers", workers, default_workers());
+    DEFAULT("dropout", dropout, fmax(model->dropout, 0));
     DEFAULT("crop-padding", crop_padding, small ? 4 : 0);
     DEFAULT("scale-min", scale_min, small ? 0 : 0.35);
-    const double images = (double)(r->batch * recipe_batches_per_update(r));
-    DEFAULT("lr", lr,
-            options_round(r->lr_per_256 > 0 ? r->lr_per_256 * images / 256
-                          : sgd             ? 0.1 * images / 128
-                                            : 0.001));
+    DEFAULT("lr", lr, recipe_default_lr(r));
     DEFAULT("momentum", momentum, sgd ? 0.9 : 0);
     DEFAULT("weight-decay", weight_decay, weight_decay[r->optimizer]);
     DEFAULT("lr-warmup-epochs", warmup_epochs, r->schedule == LS_SCHEDULE_ONE_CYCLE ? 0 : warmup);

@@ -31,7 +31,7 @@ typedef struct recipe {
     const char *model;
     int stem; /* ls_stem */
     bool parameter_free_shortcuts, zero_init_residual;
-    const char *dropout; /* a number, or NULL = the model's */
+    double dropout;      /* 0 for models without the option */
     const char *weights; /* file, or NULL */
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */
@@ -84,8 +84,8 @@ bool recipe_can_be_extended(const recipe *r);
  * area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
 
-/* Reads "30,60,90" and returns the number of epochs; on failure prints the reason and returns 0. */
 enum { MAX_MILESTONES = 64 };
+/* Reads "30,60,90" and returns the number of epochs; on failure prints the reason and returns 0. */
 int recipe_milestones(const char *text, int out[MAX_MILESTONES]);
 
 /* 1 for 'augment', which has no --accumulate, and for runs of versions without it. */
@@ -94,8 +94,8 @@ static inline int64_t recipe_batches_per_update(const recipe *r)
     return r->accumulate > 1 ? r->accumulate : 1;
 }
 
-/* The value for ls_model_options. False after printing that --dropout is no probability. */
-bool recipe_dropout(const recipe *r, float *out);
+/* The learning rate without --lr. */
+double recipe_default_lr(const recipe *r);
 
 static inline ls_loss_kind recipe_loss(const recipe *r)
 {

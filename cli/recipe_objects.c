@@ -3,15 +3,21 @@
 #include "parameter_groups.h"
 #include <math.h>
 
+/* For ls_model_options; 0 for the model's default, which checkpoints do not store. */
+static float dropout_of(const recipe *r)
+{
+    const double of_model = ls_model_find(r->model)->dropout;
+    if (of_model < 0 || r->dropout == of_model) return 0;
+    return r->dropout > 0 ? (float)r->dropout : LS_ZERO;
+}
+
 ls_model_info recipe_model(const recipe *r)
 {
     /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole */
     const bool small = r->image_size < SMALL_IMAGE_SIZE;
-    float dropout;
-    (void)recipe_dropout(r, &dropout); /* checked before */
     return (ls_model_info){
         .model = ls_model_find(r->model),
-        .options = { .dropout = dropout,
+        .options = { .dropout = dropout_of(r),
                      .stem = (ls_stem)r->stem,
                      .zero_init_residual = r->zero_init_residual,
                      .parameter_free_shortcuts = r->parameter_free_shortcuts },

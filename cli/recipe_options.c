@@ -98,9 +98,8 @@ const cli_option recipe_options[] = {
     { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP },
     { OPTION_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
       "initialize the weight of the last batch norm in each block with 0" },
-    { OPTION_TEXT, 0, "dropout", AT(dropout),
-      "probability of the dropout layers of mobilenet_v2, vgg16_bn and wide_resnet28_10", "P",
-      .note = "0.2, 0.5 and 0", .optional = true },
+    { OPTION_NUMBER, 0, "dropout", AT(dropout), "probability of the model's dropout layers", "P", 0,
+      0.9999, .note = "mobilenet_v2: 0.2; vgg16_bn: 0.5; wide_resnet28_10: 0", .optional = true },
     { OPTION_TEXT, 0, "weights", AT(weights),
       "begin with these weights: a checkpoint, a safetensors file or a PyTorch file (.pt, .pth) "
       "with "

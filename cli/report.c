@@ -28,19 +28,18 @@ static bool has_top1(const run_report *r)
 
 static void print_epoch(run_report *r, const ls_event *e)
 {
-    char time[DURATION_SIZE];
+    char time[DURATION_SIZE], loss[LOSS_SIZE];
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
     field_line line = begin_fields(stdout);
     make_title(r, "epoch", e->epoch);
     duration(e->seconds + e->validation_seconds, time);
     print_field(&line, "%s", r->title);
-    if (has_top1(r)) {
-        print_field(&line, "train loss %.4f top-1 %.4f", train->loss, train->top1);
-        if (r->val_data) print_field(&line, "val loss %.4f top-1 %.4f", val->loss, val->top1);
-    } else {
-        print_field(&line, "train loss %#.4g", train->loss);
-        if (r->val_data) print_field(&line, "val loss %#.4g", val->loss);
-    }
+    const bool by_class = has_top1(r);
+    loss_text(train->loss, !by_class, loss);
+    print_field(&line, by_class ? "train loss %s top-1 %.4f" : "train loss %s", loss, train->top1);
+    loss_text(val->loss, !by_class, loss);
+    if (r->val_data)
+        print_field(&line, by_class ? "val loss %s top-1 %.4f" : "val loss %s", loss, val->top1);
     print_field(&line, "%.0f images/s", (double)train->n_images / e->seconds);
     print_field(&line, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
     print_field(&line, "time %s", time);

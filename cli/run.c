@@ -289,13 +289,14 @@ static int freeze(cli_run *t, bool resumed)
     char pattern[MAX_PATTERN];
     for (const char *at = t->recipe->freeze; at;) {
         const size_t n = strcspn(at, ",");
-        if (n == 0 || n >= MAX_PATTERN) {
-            if (n == 0)
-                print_message("--freeze: expected PATTERN,..., got an empty pattern in '%s'",
-                              t->recipe->freeze);
-            else
-                print_message("--freeze: expected patterns of less than %d characters",
-                              (int)MAX_PATTERN);
+        if (n == 0) {
+            print_message("--freeze: expected PATTERN,..., got an empty pattern in '%s'",
+                          t->recipe->freeze);
+            return fail_option(t, resumed);
+        }
+        if (n >= MAX_PATTERN) {
+            print_message("--freeze: expected patterns of less than %d characters",
+                          (int)MAX_PATTERN);
             return fail_option(t, resumed);
         }
         snprintf(pattern, sizeof(pattern), "%.*s", (int)n, at);

@@ -4,6 +4,7 @@
 #include "run/run_folder.h"
 #include "run_files.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,16 +179,15 @@ static const char *metric_name(const cli_run *t)
 /* The last line: how long it took, what was reached, and where the weights are. */
 static void print_result(const cli_run *t, double seconds)
 {
-    char time[DURATION_SIZE];
+    char time[DURATION_SIZE], best[LOSS_SIZE];
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     field_line line = begin_fields(stdout);
     duration(seconds, time);
     print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
     const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
     if (at.best_epoch > 0)
-        print_field(&line,
-                    by_loss ? "best %s %s %#.4g (epoch %lld)" : "best %s %s %.4f (epoch %lld)",
-                    t->val ? "val" : "train", metric_name(t), at.best, (long long)at.best_epoch);
+        print_field(&line, "best %s %s %s (epoch %lld)", t->val ? "val" : "train", metric_name(t),
+                    loss_text(at.best, by_loss, best), (long long)at.best_epoch);
     print_field(&line, "weights %s/%s.safetensors", t->dir, best_weights(t));
     end_fields(&line);
 }
@@ -196,11 +196,12 @@ static void print_result(const cli_run *t, double seconds)
 static void print_halted(const cli_run *t, const ls_trainer_state *at)
 {
     const bool is_all = t->recipe->steps == at->n_steps;
+    const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
+    char loss[LOSS_SIZE];
     if (at->averages.n_images > 0) {
-        print_text(stdout, "epoch %lld, up to step %lld: train loss %.4f", (long long)at->epoch + 1,
-                   (long long)at->step, at->averages.loss);
-        if (t->recipe->loss == LOSS_CROSS_ENTROPY)
-            print_text(stdout, " top-1 %.4f", at->averages.top1);
+        print_text(stdout, "epoch %lld, up to step %lld: train loss %s", (long long)at->epoch + 1,
+                   (long long)at->step, loss_text(at->averages.loss, by_loss, loss));
+        if (!by_loss) print_text(stdout, " top-1 %.4f", at->averages.top1);
         print_text(stdout, "\n");
     }
     print_text(stdout, "%s after %lld step%s (%s)\n", is_all ? "ended" : "stopped",
@@ -407,10 +408,14 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         if (!options_given(&parsed, "stop-at")) r->stop_at = 0;
         if (!options_given(&parsed, "force")) r->force = false;
         if (!options_given(&parsed, "inject-fault")) r->fault = NULL;
-        if (ls_model_find(r->model)) return EXIT_DONE;
-        return fail_with(EXIT_USAGE,
-                         "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
-                         r->model);
+        const ls_model *model = ls_model_find(r->model);
+        if (!model)
+            return fail_with(EXIT_USAGE,
+                             "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
+                             r->model);
+        /* The run of a version without the option has the model's. */
+        if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
+        return EXIT_DONE;
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
     if (!may_take(dir)) return EXIT_USAGE;

@@ -3,23 +3,23 @@
 #include <string.h>
 
 static const ls_model models[] = {
-    { "resnet20", ls_resnet20, 32, 10, true },
-    { "resnet32", ls_resnet32, 32, 10, true },
-    { "resnet44", ls_resnet44, 32, 10, true },
-    { "resnet56", ls_resnet56, 32, 10, true },
-    { "resnet110", ls_resnet110, 32, 10, true },
-    { "resnet18", ls_resnet18, 224, 1000, true },
-    { "resnet34", ls_resnet34, 224, 1000, true },
-    { "resnet50", ls_resnet50, 224, 1000, true },
-    { "resnet101", ls_resnet101, 224, 1000, true },
-    { "resnet152", ls_resnet152, 224, 1000, true },
-    { "wide_resnet50_2", ls_wide_resnet50_2, 224, 1000, true },
-    { "resnext50_32x4d", ls_resnext50_32x4d, 224, 1000, true },
-    { "mobilenet_v2", ls_mobilenet_v2, 224, 1000, false, true },
-    { "vgg16_bn", ls_vgg16_bn, 224, 1000, false, true },
-    { "wide_resnet28_10", ls_wide_resnet28_10, 32, 10, false, true },
-    { "mlp", ls_mlp, 28, 10, false },
-    { "lenet5", ls_lenet5, 28, 10, false },
+    { "resnet20", ls_resnet20, 32, 10, true, -1 },
+    { "resnet32", ls_resnet32, 32, 10, true, -1 },
+    { "resnet44", ls_resnet44, 32, 10, true, -1 },
+    { "resnet56", ls_resnet56, 32, 10, true, -1 },
+    { "resnet110", ls_resnet110, 32, 10, true, -1 },
+    { "resnet18", ls_resnet18, 224, 1000, true, -1 },
+    { "resnet34", ls_resnet34, 224, 1000, true, -1 },
+    { "resnet50", ls_resnet50, 224, 1000, true, -1 },
+    { "resnet101", ls_resnet101, 224, 1000, true, -1 },
+    { "resnet152", ls_resnet152, 224, 1000, true, -1 },
+    { "wide_resnet50_2", ls_wide_resnet50_2, 224, 1000, true, -1 },
+    { "resnext50_32x4d", ls_resnext50_32x4d, 224, 1000, true, -1 },
+    { "mobilenet_v2", ls_mobilenet_v2, 224, 1000, false, 0.2 },
+    { "vgg16_bn", ls_vgg16_bn, 224, 1000, false, 0.5 },
+    { "wide_resnet28_10", ls_wide_resnet28_10, 32, 10, false, 0 },
+    { "mlp", ls_mlp, 28, 10, false, -1 },
+    { "lenet5", ls_lenet5, 28, 10, false, -1 },
 };
 
 const ls_model *ls_model_at(int i)
@@ -42,7 +42,7 @@ bool ls_model_check_options(ls_graph *graph, const char *name, const ls_model_op
     const struct {
         bool is_set, exists;
         const char *name;
-    } all[] = { { o->dropout > 0, model && model->dropout, "dropout" },
+    } all[] = { { o->dropout != 0, model && model->dropout >= 0, "dropout" },
                 { o->stem != LS_STEM_AUTO, model && model->resnet, "stem" },
                 { o->zero_init_residual, model && model->resnet, "zero_init_residual" },
                 { o->parameter_free_shortcuts, model && model->resnet,

@@ -85,14 +85,14 @@ typedef struct ls_model {
     int64_t image_size; /* of the paper's dataset: 28, 32 or 224 */
     int64_t n_classes;  /* the default: 10 or 1000 */
     bool resnet;        /* has the options of ResNets */
-    bool dropout;       /* has the option dropout */
+    double dropout;     /* the default of the option dropout; below 0 = no such option */
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */
 LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
-/* For the functions above: whether the model of that name has all options that are set; else
- * LS_ERR_INVALID names the first one that it lacks. options NULL = all defaults. */
+/* Returns false, with LS_ERR_INVALID in the graph's context, if an option is set that the bundled
+ * model `name` does not have. options NULL = all defaults. */
 LS_API bool ls_model_check_options(ls_graph *graph, const char *name,
                                    const ls_model_options *options);
 

@@ -246,9 +246,29 @@ START_TEST(optimizer_options_resume)
 }
 END_TEST
 
+/* A list with absolute paths, moved with its folder. */
+START_TEST(a_moved_list)
+{
+    begin_folder();
+    ck_assert_int_eq(system("mkdir here"), 0);
+    expect(0, "demo-data here/data --train 2 --val 1");
+    ck_assert_int_eq(
+        system("ls -d $PWD/here/data/train/*/* | sed 's,.*/\\(.*\\)/[^/]*$,&\\,\\1,' > "
+               "here/list.csv"),
+        0);
+    expect(0, "train --data-dir here/list.csv --no-val --model mlp --image-size 8 --epochs 2 -b 4 "
+              "--stop-at 2 --out a");
+    ck_assert_int_eq(rename("here", "there"), 0);
+    expect(1, "train --resume a --data-dir there/list.csv");
+    expect_err("there/list.csv: 20 of 20 training images are missing, such as '/");
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
                      folders_with_other_files_are_refused, a_finished_run_is_lengthened,
-                     a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume);
+                     a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume,
+                     a_moved_list);
 }

@@ -1,5 +1,5 @@
 /* test_targets_command.c: the command on CSV files with several labels or numbers for each image:
- * train, resume, eval and predict; and findings of options that had no effect. */
+ * train, resume, eval and predict. */
 #include "command.h"
 #include "run_files.h"
 
@@ -118,31 +118,6 @@ START_TEST(misuse)
           "--plateau-metric has no effect here" },
         { 3, "pack both p.pack", "both: a CSV list of images can't be packed" },
         { 3, "pack labels.csv p.pack", "labels.csv: a CSV list of images can't be packed" },
-        /* Other options that would have no effect. */
-        { 2, "train --data-dir data -b 1 --mixup-alpha 1",
-          "--mixup-alpha has no effect with -b 1" },
-        { 2, "train --data-dir data --model-ema 1e-300", "--model-ema 1e-300: expected 0, or at" },
-        { 2, "train --data-dir data -b 8 --image-size 8 --freeze *",
-          "--freeze '*': freezes all parameters" },
-        { 2, "train --data-dir data -b 8 --image-size 8 --freeze none",
-          "--freeze: the net has no parameter whose name matches 'none'" },
-        { 2, "train --data-dir data -b 8 --image-size 8 --freeze fc.*,",
-          "--freeze: expected PATTERN,..., got an empty pattern in 'fc.*,'" },
-        { 2, "train --data-dir data -b 8 --image-size 8 --param-groups none:lr-scale=1",
-          "--param-groups: group 'none': the net has no parameter whose name matches" },
-        { 2,
-          "train --data-dir data -b 8 --image-size 8 --freeze fc.* --param-groups "
-          "fc.*:lr-scale=2",
-          "--param-groups: group 'fc.*' has no effect: all its parameters are frozen" },
-        { 2, "train --data-dir data --param-groups fc.*:lr-scale=2,",
-          "(one of the two is enough) with numbers from 0 to 1e+09, got 'fc.*:lr-scale=2,'" },
-        { 2, "train --data-dir data --param-groups fc.*:lr-scale=2e9", "from 0 to 1e+09" },
-        { 2, "train --data-dir data --dropout 0.1", "--dropout has no effect here: it requires" },
-        { 2, "train --data-dir data --model vgg16_bn --dropout 1", "--dropout '1': expected" },
-        { 1, "train --data-dir data -b 8 --model lenet5 --image-size 8",
-          "--image-size is 8; the usual size of --model lenet5 is 28" },
-        { 1, "train --data-dir data -b 8 --model vgg16_bn --image-size 64",
-          "vgg16_bn: images of 64 x 64 pixels" },
     };
     begin_folder();
     write_lists();
@@ -154,59 +129,31 @@ START_TEST(misuse)
 }
 END_TEST
 
-START_TEST(dropout_is_stored)
+/* Options that the model's loss gives no meaning; 'eval' and 'predict' refuse the same. */
+START_TEST(flips_and_top)
 {
     begin_folder();
-    expect(0, "demo-data data --train 4 --val 1");
-    expect(0,
-           "train --data-dir data --model mobilenet_v2 --image-size 32 --epochs 1 -b 8 --steps 1 "
-           "--dropout 0.5 --threads 2 --out a");
-    ls_context *ctx = ls_context_open(NULL);
-    ls_tensor_file *file = ls_tensor_file_open(ctx, "a/last.safetensors");
-    ck_assert_str_eq(ls_tensor_file_metadata(file, "dropout"), "0.5");
-    ls_context_close(&ctx);
-    expect(0, "eval --checkpoint a/last.safetensors --data-dir data");
-    expect(2, "train --resume a --dropout 0.1");
-    end_folder();
-}
-END_TEST
-
-/* A group of more batches than an epoch has is never complete. */
-START_TEST(a_group_that_is_never_complete)
-{
-    begin_folder();
-    expect(0, "demo-data data --train 4 --val 1");
-    expect(0, "train --data-dir data --model mlp --image-size 8 --epochs 1 -b 8 --accumulate 6 "
-              "--out a");
-    expect_err("--accumulate 6 is above the 5 steps of an epoch");
-    expect(0, "train --data-dir data --model mlp --image-size 8 --epochs 1 -b 8 --accumulate 5 "
-              "--out b");
-    ck_assert(!strstr(said_err, "--accumulate"));
-    end_folder();
-}
-END_TEST
-
-/* A list with absolute paths, moved with its folder. */
-START_TEST(a_moved_list)
-{
-    begin_folder();
-    ck_assert_int_eq(system("mkdir here"), 0);
-    expect(0, "demo-data here/data --train 2 --val 1");
-    ck_assert_int_eq(
-        system("ls -d $PWD/here/data/train/*/* | sed 's,.*/\\(.*\\)/[^/]*$,&\\,\\1,' > "
-               "here/list.csv"),
-        0);
-    expect(0, "train --data-dir here/list.csv --no-val --model mlp --image-size 8 --epochs 2 -b 4 "
-              "--stop-at 2 --out a");
-    ck_assert_int_eq(rename("here", "there"), 0);
-    expect(1, "train --resume a --data-dir there/list.csv");
-    expect_err("there/list.csv: 20 of 20 training images are missing, such as '/");
+    write_lists();
+    expect(0, "train --data-dir labels.csv --loss bce --no-val " OPTIONS "--out bce");
+    expect(0, "train --data-dir numbers.csv --loss mse --no-val " OPTIONS "--stop-at 2 --out mse");
+    const char *loss = strstr(said_out, "up to step 2: train loss 1.");
+    ck_assert_ptr_nonnull(loss);
+    ck_assert_uint_eq(strcspn(strstr(loss, "1."), "\n"), strlen("1.092")); /* 4 digits */
+    for (int i = 0; i < 2; i++) {
+        const char *run = i ? "mse" : "bce", *data = i ? "numbers.csv" : "labels.csv";
+        expect(2, "eval --checkpoint %s/last.safetensors --data-dir %s --test-time-flip", run,
+               data);
+        expect_err("--test-time-flip is for models of classes\n");
+        expect(2, "predict --checkpoint %s/last.safetensors --test-time-flip one.jpg", run);
+        expect_err("--test-time-flip is for models of classes\n");
+        expect(i ? 2 : 0, "predict --checkpoint %s/last.safetensors -k 1 one.jpg", run);
+    }
+    expect_err("--top is for models of classes or labels\n");
     end_folder();
 }
 END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("targets command", several_labels, numbers, misuse, dropout_is_stored,
-                     a_group_that_is_never_complete, a_moved_list);
+    return RUN_SUITE("targets command", several_labels, numbers, misuse, flips_and_top);
 }

@@ -134,6 +134,8 @@ START_TEST(options_that_a_model_lacks)
     } cases[] = {
         { "resnet20", "dropout", { .dropout = 0.1f } },
         { "mlp", "dropout", { .dropout = 0.1f } },
+        { "lenet5", "dropout", { .dropout = -0.3f } },
+        { "resnet20", "dropout", { .dropout = NAN } },
         { "lenet5", "stem", { .stem = LS_STEM_SMALL } },
         { "mobilenet_v2", "zero_init_residual", { .zero_init_residual = true } },
         { "vgg16_bn", "stem", { .stem = LS_STEM_LARGE } },
