@@ -7,8 +7,8 @@
  *
  * Vectors hold channels of one pixel. A task has some rows of results, for a block of the channels.
  * It reads f32 in place if the channels are whole vectors. Else it copies each source row once, in
- * f32, into a ring of the rows that one row of results reads. bf16 becomes f32
- * in the copy, and results are rounded once.
+ * f32, into a ring of the rows that one row of results reads. bf16 becomes f32 in the copy, and
+ * results are rounded once.
  *
  * microkernels.c  one row of results, or of dy, in registers, for each vector width
  * tasks.c         the ring; tasks, cut by shape alone
@@ -24,9 +24,9 @@
 
 enum {
     LS__DEPTHWISE_MAX_TAPS = 15, /* of a kernel's side */
-    LS__DEPTHWISE_MAX_RUNS = 48,
-    LS__DEPTHWISE_MAX_NEXT = 2,
-    LS__DEPTHWISE_VECTOR = 16 /* copies hold a multiple of so many channels */
+    LS__DEPTHWISE_MAX_RUNS = 48, /* of columns with the same taps: a kernel of 15 has up to 31 */
+    LS__DEPTHWISE_MAX_NEXT = 2,  /* rows to prefetch: the stride, at most 2 */
+    LS__DEPTHWISE_VECTOR = 16    /* copies hold a multiple of so many channels */
 };
 
 /* Some pixels of a row of results, or of dy, that the same taps reach, and the kernel rows that
@@ -47,7 +47,7 @@ typedef struct ls__depthwise_row {
     const float *next[LS__DEPTHWISE_MAX_NEXT];
 } ls__depthwise_row;
 
-/* Kernels of one vector width. Of all but y whole vectors are read and written. */
+/* Kernels of one vector width. All operands but y are read and written in whole vectors. */
 typedef struct ls__depthwise_microkernels {
     /* y[q][c] = bias[c] + sum over r, s of x[r][q + s][c] w[r][s][c] */
     void (*correlate)(const ls__depthwise_row *row);

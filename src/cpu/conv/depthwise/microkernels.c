@@ -2,7 +2,8 @@
 #include "cpu/conv/depthwise/depthwise.h"
 #include "cpu/simd/vector.h"
 
-/* Pixels at a time: so many sums hide the latency of two FMA units, and leave registers of 16. */
+/* Pixels at a time: 8 sums hide the latency of two FMA units, and leave 8 of 16 registers for
+ * operands. */
 enum { PIXELS = 8 };
 
 /* A row's results from `first` on. */

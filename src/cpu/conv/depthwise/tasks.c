@@ -17,15 +17,15 @@ static const double TASK_FLOPS = 2e6; /* about 40 microseconds */
 
 /* The taps that reach place i of a result in one dimension, in the order of their places in the
  * source, which may lie outside of the image. */
-typedef struct reach {
+typedef struct tap_range {
     int64_t n, tap, tap_step, source, source_step;
-} reach;
+} tap_range;
 
-static reach reach_of(const ls__depthwise_kernel *k, int d, int64_t i)
+static tap_range taps_at(const ls__depthwise_kernel *k, int d, int64_t i)
 {
     const int64_t stride = k->stride[d], dilation = k->dilation[d], padding = k->padding[d];
-    if (!k->data) return (reach){ k->kernel[d], 0, 1, i * stride - padding, dilation };
-    reach found = { 0, 0, 1, 0, 0 };
+    if (!k->data) return (tap_range){ k->kernel[d], 0, 1, i * stride - padding, dilation };
+    tap_range found = { 0, 0, 1, 0, 0 };
     for (int64_t tap = k->kernel[d] - 1; tap >= 0; tap--) {
         const int64_t place = i + padding - tap * dilation;
         if (place % stride != 0) continue;
@@ -42,28 +42,31 @@ static reach reach_of(const ls__depthwise_kernel *k, int d, int64_t i)
 }
 
 /* The same of those inside of the image alone. */
-static reach reach_within(const ls__depthwise_kernel *k, int d, int64_t i)
+static tap_range taps_inside(const ls__depthwise_kernel *k, int d, int64_t i)
 {
-    const reach all = reach_of(k, d, i);
-    reach inside = all;
+    const tap_range all = taps_at(k, d, i);
+    tap_range inside = all;
     inside.n = 0;
     for (int64_t t = 0; t < all.n; t++) {
         const int64_t source = all.source + t * all.source_step;
-        if (source < 0 || source >= k->source[d] || inside.n++ > 0) continue;
-        inside.tap = all.tap + t * all.tap_step;
-        inside.source = source;
+        if (source < 0 || source >= k->source[d]) continue;
+        if (inside.n == 0) {
+            inside.tap = all.tap + t * all.tap_step;
+            inside.source = source;
+        }
+        inside.n++;
     }
     return inside;
 }
 
 /* A task's channels and rows of results, counted over all images, and its scratch. */
-typedef struct share {
+typedef struct task_range {
     int64_t first, n; /* channels */
     int64_t pitch;    /* floats from a source pixel to the next */
     int64_t begin, end;
     int64_t image, next; /* the next source row to copy */
     float *ring, *w, *row;
-} share;
+} task_range;
 
 static int64_t n_taps(const ls__depthwise_kernel *k)
 {
@@ -75,14 +78,14 @@ static int64_t ring_floats(const ls__depthwise_kernel *k)
     return k->in_place ? 0 : k->ring_rows * k->source[1] * k->block;
 }
 
-static share share_of(const ls__depthwise_kernel *k, int64_t task, float *scratch)
+static task_range range_of_task(const ls__depthwise_kernel *k, int64_t task, float *scratch)
 {
     const int64_t rows = k->images * k->result[0], chunk = task / k->n_blocks;
-    share s = { .first = task % k->n_blocks * k->block,
-                .begin = rows * chunk / k->n_chunks,
-                .end = rows * (chunk + 1) / k->n_chunks,
-                .image = -1,
-                .ring = scratch };
+    task_range s = { .first = task % k->n_blocks * k->block,
+                     .begin = rows * chunk / k->n_chunks,
+                     .end = rows * (chunk + 1) / k->n_chunks,
+                     .image = -1,
+                     .ring = scratch };
     s.n = ls__min(k->block, k->channels - s.first);
     s.pitch = k->in_place ? k->channels : ls__round_up_to(s.n, VECTOR);
     s.w = s.ring + ring_floats(k);
@@ -102,7 +105,7 @@ static void read_values(const ls__depthwise_kernel *k, const void *from, int64_t
 }
 
 /* A row's pixels, `pitch` apart; those of the next row are prefetched, if there is one. */
-static void read_pixels(const ls__depthwise_kernel *k, const share *s, const void *from,
+static void read_pixels(const ls__depthwise_kernel *k, const task_range *s, const void *from,
                         int64_t offset, int64_t n_pixels, int64_t next_row, float *to)
 {
     enum { LINE = 64 };
@@ -115,7 +118,7 @@ static void read_pixels(const ls__depthwise_kernel *k, const share *s, const voi
     }
 }
 
-static float *ring_row(const ls__depthwise_kernel *k, const share *s, int64_t row)
+static float *ring_row(const ls__depthwise_kernel *k, const task_range *s, int64_t row)
 {
     return s->ring + row % k->ring_rows * k->source[1] * s->pitch;
 }
@@ -128,8 +131,8 @@ static int64_t last_source(const ls__depthwise_kernel *k, int64_t i)
 }
 
 /* Brings the source rows that row i of the results reads into the ring. */
-static void fill_ring(const ls__depthwise_kernel *k, share *s, const void *source, int64_t image,
-                      int64_t i)
+static void fill_ring(const ls__depthwise_kernel *k, task_range *s, const void *source,
+                      int64_t image, int64_t i)
 {
     const int64_t row_values = k->source[1] * k->channels, last = last_source(k, i);
     if (image != s->image) s->next = 0;
@@ -143,8 +146,8 @@ static void fill_ring(const ls__depthwise_kernel *k, share *s, const void *sourc
 }
 
 /* Sets the source rows to prefetch while row i is computed. */
-static void find_next(const ls__depthwise_kernel *k, const float *image, int64_t i,
-                      ls__depthwise_row *row)
+static void set_prefetch(const ls__depthwise_kernel *k, const float *image, int64_t i,
+                         ls__depthwise_row *row)
 {
     const int64_t row_values = k->source[1] * k->channels;
     row->next_pixels = k->x_step;
@@ -155,18 +158,18 @@ static void find_next(const ls__depthwise_kernel *k, const float *image, int64_t
 }
 
 /* Sets the kernel rows that reach row i of an image's results. */
-static void find_rows(const ls__depthwise_kernel *k, share *s, const void *source, int64_t image,
-                      int64_t i, float *w, int64_t w_tap, ls__depthwise_row *row)
+static void set_rows(const ls__depthwise_kernel *k, task_range *s, const void *source,
+                     int64_t image, int64_t i, float *w, int64_t w_tap, ls__depthwise_row *row)
 {
     const int64_t row_values = k->source[1] * k->channels;
     const float *in_place = source;
-    const reach rows = reach_within(k, 0, i);
+    const tap_range rows = taps_inside(k, 0, i);
     row->n_next = 0;
     if (k->in_place)
         in_place += image * k->source[0] * row_values + s->first;
     else
         fill_ring(k, s, source, image, i);
-    if (k->in_place && k->y_step == 1 && i + 1 < k->result[0]) find_next(k, in_place, i, row);
+    if (k->in_place && k->y_step == 1 && i + 1 < k->result[0]) set_prefetch(k, in_place, i, row);
     row->n_rows = rows.n;
     row->x_step = k->x_step * s->pitch;
     for (int64_t r = 0; r < rows.n; r++) {
@@ -177,8 +180,8 @@ static void find_rows(const ls__depthwise_kernel *k, share *s, const void *sourc
 }
 
 /* Sets the pixels of a run and their taps. */
-static void find_taps(const share *s, const ls__depthwise_run *run, int64_t w_tap,
-                      ls__depthwise_row *row)
+static void set_taps(const task_range *s, const ls__depthwise_run *run, int64_t w_tap,
+                     ls__depthwise_row *row)
 {
     row->n_pixels = run->n;
     row->n_taps = run->n_taps;
@@ -189,7 +192,7 @@ static void find_taps(const share *s, const ls__depthwise_run *run, int64_t w_ta
 }
 
 /* w [channel][tap] as [tap][block], then the bias. */
-static void pack(const ls__depthwise_kernel *k, const share *s, const ls__conv_call *call)
+static void pack(const ls__depthwise_kernel *k, const task_range *s, const ls__conv_call *call)
 {
     const int64_t taps = n_taps(k);
     for (int64_t c = 0; c < s->n; c++)
@@ -205,7 +208,7 @@ static void pack(const ls__depthwise_kernel *k, const share *s, const ls__conv_c
 static void correlate_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     const ls__depthwise_kernel *k = call->kernel;
-    share s = share_of(k, task, scratch);
+    task_range s = range_of_task(k, task, scratch);
     pack(k, &s, call);
     const int64_t apart = k->bf16 ? s.pitch : k->channels; /* pixels of y */
     ls__depthwise_row row = { .channels = s.n,
@@ -214,9 +217,9 @@ static void correlate_task(const ls__conv_call *call, int64_t task, float *scrat
     for (int64_t i = s.begin; i < s.end; i++) {
         const int64_t offset = i * k->result[1] * k->channels + s.first;
         float *y = k->bf16 ? s.row : (float *)call->y + offset;
-        find_rows(k, &s, call->x, i / k->result[0], i % k->result[0], s.w, k->block, &row);
+        set_rows(k, &s, call->x, i / k->result[0], i % k->result[0], s.w, k->block, &row);
         for (int j = 0; j < k->n_runs; j++) {
-            find_taps(&s, &k->runs[j], k->block, &row);
+            set_taps(&s, &k->runs[j], k->block, &row);
             row.y = y + k->runs[j].first * apart;
             k->micro->correlate(&row);
         }
@@ -235,7 +238,7 @@ static int64_t padded_channels(const ls__depthwise_kernel *k)
 static void gradients_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     const ls__depthwise_kernel *k = call->kernel;
-    share s = share_of(k, task, scratch);
+    task_range s = range_of_task(k, task, scratch);
     const int64_t taps = n_taps(k), w_tap = padded_channels(k);
     float *sums = call->workspace + task / k->n_blocks * (taps + 1) * w_tap + s.first;
     float *ones = s.w;
@@ -247,9 +250,9 @@ static void gradients_task(const ls__conv_call *call, int64_t task, float *scrat
         const int64_t offset = i * k->result[1] * k->channels + s.first;
         const float *dy = k->in_place ? (const float *)call->w + offset : s.row;
         if (!k->in_place) read_pixels(k, &s, call->w, offset, k->result[1], 0, s.row);
-        find_rows(k, &s, call->x, i / k->result[0], i % k->result[0], sums, w_tap, &row);
+        set_rows(k, &s, call->x, i / k->result[0], i % k->result[0], sums, w_tap, &row);
         for (int j = 0; j < k->n_runs; j++) {
-            find_taps(&s, &k->runs[j], w_tap, &row);
+            set_taps(&s, &k->runs[j], w_tap, &row);
             row.dy = dy + k->runs[j].first * s.pitch;
             k->micro->add_gradients(&row);
         }
@@ -285,7 +288,7 @@ static bool add_runs(ls__depthwise_kernel *k, int64_t first)
 {
     ls__depthwise_run *run = NULL;
     for (int64_t i = first; i < k->result[1]; i += k->y_step) {
-        const reach r = reach_within(k, 1, i);
+        const tap_range r = taps_inside(k, 1, i);
         if (run && r.n == run->n_taps && (r.n == 0 || r.tap == run->tap)) {
             run->n++;
             continue;
