@@ -24,8 +24,8 @@ static bool check_size(ls_graph *g, const ls_node *x)
     if (shape.n_dims != 4 || (height == width && height > 0 && height % 7 == 0)) return true;
     ls_graph_fail(
         g, LS_ERR_UNSUPPORTED,
-        "vgg16_bn: images of %lld x %lld pixels, expected sides of 224 to 255, 448 to 479 "
-        "or further multiples of 224 plus up to 31",
+        "vgg16_bn: images of %lld x %lld pixels, expected height and width both of 224 to "
+        "255, or both of 448 to 479, or both further multiples of 224 plus up to 31",
         (long long)shape.dims[2], (long long)shape.dims[1]);
     return false;
 }

@@ -52,12 +52,12 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
 /* Image files and their labels in a CSV file (RFC 4180; fields may be quoted, lines end with LF or
  * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Each row has a path and a label. A
  * relative path is relative to the CSV file's folder. The first row is a header if it has a field
- * "path", "file", "filename" or "image" and one of those below, in any case; the rows then have as
- * many fields, and other columns are ignored. Samples keep the file's order. The header selects
- * what the rows have; without one it is a label:
+ * "path", "file", "filename" or "image" and a column of the list below, in any case; the rows then
+ * have as many fields, and other columns are ignored. Names of targets are case-sensitive. Samples
+ * keep the file's order. The header selects what the rows have; without one it is a label:
  *
- *   path,label              a class; the column may be called "class". It comes first where the
- *                           header also has columns of the kinds below
+ *   path,label              a class; the column may be called "class". A header with columns of
+ *                           several kinds selects the first kind in this list
  *   path,labels             any number of labels with ";" between, "cat;dog", or an empty field.
  *                           Spaces around a label are ignored. The samples have targets, one per
  *                           label: 1 for those in the row, else 0
@@ -65,7 +65,8 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  *   path,target_x,target_y  name that begins with "target_", is a target
  *
  * Samples with targets have no class: ls_dataset_class_count is 0, and ls_dataset_label -1. The
- * targets are in memory, 4 bytes for each target of each sample.
+ * targets are in memory, 4 bytes for each target of each sample. LS_ERR_UNSUPPORTED if labels give
+ * more than 2^30 targets.
  *
  * The digest and ls_dataset_split use the relative path as it is in the file. An absolute path
  * below the CSV file's folder counts as relative to it; of other absolute paths the part after the
@@ -113,8 +114,8 @@ typedef struct ls_dataset_callbacks {
     int (*label)(void *user, int64_t sample);
 
     /* The targets of a sample, for a loss that reads the input "target": writes n_targets finite
-     * numbers. With or without label. Called only by ls_dataset_from_callbacks, once for each
-     * sample. */
+     * numbers. With or without label; the loss selects which of the two is read. Called only by
+     * ls_dataset_from_callbacks, once for each sample. */
     void (*target)(void *user, int64_t sample, float *out);
     int n_targets;                   /* required with target, else 0 */
     const char *const *target_names; /* n_targets names, copied; NULL = "0", "1", ... */
@@ -354,8 +355,8 @@ typedef struct ls_loader_config {
      *   cutmix: a box of (1 - lambda) of the area around a random pixel, cut off at the edges, is
      *     that of x_{i-1}; lambda becomes the share of the area outside of it
      * With both, one of the two is drawn for each batch with probability 0.5. 0 = off, else 0.001
-     * to 1000. The batches have targets. LS_ERR_INVALID without labels, for a dataset
-     * with targets of its own, and with a batch_size of 1. For training. */
+     * to 1000. The batches have targets. LS_ERR_INVALID without labels, if the dataset has
+     * targets, and if batch_size is 1. For training. */
     float mixup_alpha, cutmix_alpha;
 
     /* Normalization, done on the device: (x / 255 - mean) / std per channel; all 0 =

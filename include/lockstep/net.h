@@ -87,8 +87,9 @@ typedef struct ls_net_config {
 } ls_net_config;
 
 /* Calls model(graph, input, options) once and builds the execution plans for config->input's shape.
- * Errors name the layer, the dimension and both values. LS_ERR_MEMORY gives the bytes needed, the
- * bytes free and the largest batch that fits. */
+ * Errors name the layer, the dimension and both values. LS_ERR_INVALID if the loss reads labels,
+ * but config->input has targets only. LS_ERR_MEMORY gives the bytes needed, the bytes free and the
+ * largest batch that fits. */
 LS_API ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
                             const ls_net_config *config);
 LS_API void ls_net_close(ls_net **net);
@@ -113,17 +114,17 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
  * binary cross-entropy or mean squared error; ls_net_step alone trains such a net, and after it
  * ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have no shards. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
-/* Forward in evaluation mode over one batch: outputs, losses, metrics. If batch->labels is NULL and
- * the input "label" was not fed, or the targets that a loss of ls_net_config reads, only outputs
- * are computed; ls_net_loss and ls_net_metric then
- * return LS_ERR_INVALID. */
+/* Forward in evaluation mode over one batch: outputs, losses, metrics. Labels and targets are
+ * optional: without those that a loss of ls_net_config reads, in the batch or fed, only outputs are
+ * computed, and ls_net_loss and ls_net_metric return LS_ERR_INVALID. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
 /* A step in separate calls: feed, forward, backward, ls_optimizer_step. Inputs are named as in the
  * graph; the model's input is "input", the labels of ls_net_config.loss are "label", its soft
  * targets "target". ls_net_step and ls_net_evaluate feed the batch's labels and targets to the
- * inputs of these names, where the graph has them; targets that ls_net_config.loss does not read
- * are LS_ERR_INVALID.
+ * inputs of these names, where the graph has them. Targets that ls_net_config.loss does not
+ * read are LS_ERR_INVALID, unless config.input.n_targets is above 0: a loss of labels ignores the
+ * targets of such samples.
  *
  * ls_net_feed: the tensor must belong to the net's context and stay open until the next forward,
  * which copies it. dims[0]

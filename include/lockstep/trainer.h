@@ -104,7 +104,8 @@ typedef struct ls_predict_config {
 /* The classes' probabilities for a batch of images (its labels are not read): the softmax of the
  * net's output, which must be logits, F32 [n,classes], or what config->loss selects. Evaluation
  * mode; config NULL = all defaults. probabilities: host memory [n][classes]; `bytes` must equal
- * n * classes * 4. The probabilities of an image whose logits are not finite are NaN. Errors: those
+ * n * classes * 4. Probabilities are NaN where the logits are not finite: with a softmax all of the
+ * image, with a sigmoid that of the label. LS_LOSS_MSE returns the output as it is. Errors: those
  * of ls_net_evaluate; LS_ERR_INVALID for another output or size; with test_time_flip LS_ERR_SHAPE
  * unless the images are [n,height,width,channels]. */
 LS_API ls_status ls_predict(ls_net *net, const ls_batch *batch, const ls_predict_config *config,

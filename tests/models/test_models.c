@@ -313,8 +313,9 @@ START_TEST(vgg_needs_multiples_of_224)
                          &(ls_net_config){ .input = { .image = images[i] }, .inference = true }));
         ck_assert_int_eq(ls_context_status(ctx), LS_ERR_UNSUPPORTED);
         ck_assert_ptr_nonnull(
-            strstr(ls_context_message(ctx), i ? "vgg16_bn: images of 448 x 224 pixels"
-                                              : "vgg16_bn: images of 64 x 64 pixels"));
+            strstr(ls_context_message(ctx),
+                   i ? "vgg16_bn: images of 448 x 224 pixels, expected height and width both of 224"
+                     : "vgg16_bn: images of 64 x 64 pixels"));
         ls_context_clear_error(ctx);
     }
     ls_context_close(&ctx);

@@ -3,8 +3,8 @@
 
 #include "../suite.h"
 
-/* Checks after each of so many further updates, whose updates are all skipped, or none. Returns the
- * number of reports. */
+/* Checks after each of n further updates, of which all are skipped, or none. Returns the number of
+ * reports. */
 static int look(ls__skipped_updates *last, int64_t *updates, int64_t *skipped, int n, bool skips)
 {
     int n_told = 0;
