@@ -103,7 +103,10 @@ static inline ls_loss_kind recipe_loss(const recipe *r)
 }
 
 /* Whether training batches have targets, by mixup or cutmix. */
-bool recipe_mixes(const recipe *r);
+static inline bool recipe_mixes(const recipe *r)
+{
+    return r->mixup_alpha > 0 || r->cutmix_alpha > 0;
+}
 
 /* The model that will be trained, without its classes. */
 ls_model_info recipe_model(const recipe *r);

@@ -31,11 +31,6 @@ ls_model_info recipe_model(const recipe *r)
     };
 }
 
-bool recipe_mixes(const recipe *r)
-{
-    return r->mixup_alpha > 0 || r->cutmix_alpha > 0;
-}
-
 ls_loader_config recipe_train_loader(const recipe *r)
 {
     const bool small = r->image_size < SMALL_IMAGE_SIZE;

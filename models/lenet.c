@@ -20,7 +20,7 @@ ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
 {
     const ls_model_options *options = user_options;
     const int64_t n_classes = options && options->n_classes ? options->n_classes : 10;
-    if (!ls_model_check_options(g, "lenet5", options)) return NULL;
+    if (!ls_model_check_options(g, "lenet5", options, 0)) return NULL;
     const ls_shape shape = ls_node_shape(x);
     const int64_t height = shape.dims[1], width = shape.dims[2];
     if (shape.n_dims == 4 && (height < LEAST_SIDE || width < LEAST_SIDE))

@@ -51,7 +51,7 @@ ls_node *ls_mobilenet_v2(ls_graph *g, ls_node *x, const void *user_options)
                    { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 } };
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, "mobilenet_v2", options)) return NULL;
+    if (!ls_model_check_options(g, "mobilenet_v2", options, LS_MODEL_DROPOUT)) return NULL;
     const float dropout = options->dropout != 0       ? options->dropout
                           : signbit(options->dropout) ? 0
                                                       : 0.2f;

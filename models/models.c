@@ -33,25 +33,3 @@ const ls_model *ls_model_find(const char *name)
         if (strcmp(models[i].name, name) == 0) return &models[i];
     return NULL;
 }
-
-bool ls_model_check_options(ls_graph *graph, const char *name, const ls_model_options *options)
-{
-    static const ls_model_options defaults;
-    const ls_model *model = ls_model_find(name);
-    const ls_model_options *o = options ? options : &defaults;
-    const struct {
-        bool is_set, exists;
-        const char *name;
-    } all[] = { { o->dropout != 0, model && model->dropout >= 0, "dropout" },
-                { o->stem != LS_STEM_AUTO, model && model->resnet, "stem" },
-                { o->zero_init_residual, model && model->resnet, "zero_init_residual" },
-                { o->parameter_free_shortcuts, model && model->resnet,
-                  "parameter_free_shortcuts" } };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i].is_set && !all[i].exists) {
-            ls_graph_fail(graph, LS_ERR_INVALID, "%s has no option '%s', which is set", name,
-                          all[i].name);
-            return false;
-        }
-    return true;
-}

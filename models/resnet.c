@@ -74,7 +74,7 @@ static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *us
 {
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, name, options)) return NULL;
+    if (!ls_model_check_options(g, name, options, LS_MODEL_RESNET)) return NULL;
     const int64_t n_classes = options->n_classes   ? options->n_classes
                               : arch->small_images ? 10
                                                    : 1000;

@@ -42,7 +42,8 @@ ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
                           : signbit(options->dropout) ? 0
                                                       : 0.5f;
     int layer = 0;
-    if (!ls_model_check_options(g, "vgg16_bn", options) || !check_size(g, x)) return NULL;
+    if (!ls_model_check_options(g, "vgg16_bn", options, LS_MODEL_DROPOUT) || !check_size(g, x))
+        return NULL;
     ls_scope_begin(g, "features");
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
         for (int i = 0; i < stages[stage].convs; i++, layer += 3)

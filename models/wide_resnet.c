@@ -29,7 +29,7 @@ ls_node *ls_wide_resnet28_10(ls_graph *g, ls_node *x, const void *user_options)
     enum { BLOCKS = (28 - 4) / 6, WIDTH = 16 * 10 };
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, "wide_resnet28_10", options)) return NULL;
+    if (!ls_model_check_options(g, "wide_resnet28_10", options, LS_MODEL_DROPOUT)) return NULL;
     x = conv(g, "conv1", x, 16, 3, 1);
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < BLOCKS; i++) {

@@ -53,7 +53,8 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Each row has a path and a label. A
  * relative path is relative to the CSV file's folder. The first row is a header if it has a field
  * "path", "file", "filename" or "image" and a column of the list below, in any case; the rows then
- * have as many fields, and other columns are ignored. Names of targets are case-sensitive. Samples
+ * have as many fields, and other columns are ignored. A first row that begins with one of these
+ * four names without such a column is LS_ERR_DATA. Names of targets are case-sensitive. Samples
  * keep the file's order. The header selects what the rows have; without one it is a label:
  *
  *   path,label              a class; the column may be called "class". A header with columns of

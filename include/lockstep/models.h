@@ -91,10 +91,14 @@ typedef struct ls_model {
 LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
-/* Returns false, with LS_ERR_INVALID in the graph's context, if an option is set that the bundled
- * model `name` does not have. options NULL = all defaults. */
+
+/* The options that a model has besides n_classes. */
+enum { LS_MODEL_DROPOUT = 1, LS_MODEL_RESNET = 2 /* those of the ResNets */ };
+/* For model functions: returns false, with LS_ERR_INVALID in the graph's context, if an option is
+ * set that the model `name` does not have. features: a sum of the constants above. options NULL =
+ * all defaults. */
 LS_API bool ls_model_check_options(ls_graph *graph, const char *name,
-                                   const ls_model_options *options);
+                                   const ls_model_options *options, unsigned features);
 
 LS_END_DECLARATIONS
 

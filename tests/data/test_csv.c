@@ -45,7 +45,7 @@ START_TEST(rows)
         { "id,Label,split,FILENAME\n1,cat,x,a.jpg\n2,dog,,b.jpg\n", "a.jpg=cat b.jpg=dog ",
           "cat dog " },
         { "class,image\r\ncat,a.jpg\r\n", "a.jpg=cat ", "cat " },
-        { "path,other\nlabel,x\n", "path=other label=x ", "other x " }, /* no header */
+        { "a,image\nlabel,x\n", "a=image label=x ", "image x " }, /* no header */
     };
     char *folder = new_folder(), text[1024];
     const char *path = path_in(folder, "list.csv");
@@ -79,6 +79,8 @@ START_TEST(refused_rows)
         { "x,y\n\"a\n\nb,cat\n", "line 2: a quoted field without its closing quote" },
         { "\"a\nb\",x\nc\n", "line 3: 1 field" }, /* the first row has two lines */
         { "a\rb,cat\n", "line 1: a carriage return inside" },
+        { "path,labels_2\na.jpg,1\n", "line 1: a header with a column of paths" },
+        { "path,targets\na.jpg,1\n", "line 1: a header with a column of paths, but without" },
         { "\n\r\n", "no rows" },
         { "", "no rows" },
         { "path,label\n", "no rows" },

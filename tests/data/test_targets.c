@@ -44,8 +44,6 @@ START_TEST(lists)
         { "target_y,image,note,TARGET_x\n1,a,n,2\n-3,b,n,+4.5\n", "target_y,TARGET_x: 1 2|-3 4.5" },
         { "path,labels,target\na,x,7\n", "x: 1" },     /* the labels come first */
         { "path,label,target,labels\na,x,7,y\n", "" }, /* a class comes first */
-        { "path,labels_2\na,x\n", "" },                /* no header */
-        { "path,targets\na,x\n", "" },                 /* no header */
     };
     char *folder = new_folder(), text[1024];
     const char *path = path_in(folder, "list.csv");

@@ -9,28 +9,6 @@
 /* 4 GiB. A file with a label of its own in each row has targets of the square of its size. */
 static const int64_t MAX_TARGETS = 1 << 30;
 
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names)
-{
-    const size_t bytes = (size_t)n * sizeof(*c->known);
-    c->known = ls__bump_alloc(&c->bump, bytes);
-    if (!c->known) return ls__fail_memory(c->ctx, c->path, bytes);
-    c->n_labels = n;
-    for (int i = 0; i < n; i++) c->known[i] = (ls__csv_label){ names[i], i };
-    qsort(c->known, (size_t)n, sizeof(*c->known), compare_texts); /* the name comes first */
-    return LS_OK;
-}
-
-const ls__csv_label *ls__csv_find_label(const ls__csv *c, const char *name)
-{
-    const ls__csv_label key = { name, 0 };
-    return bsearch(&key, c->known, (size_t)c->n_labels, sizeof(key), compare_texts);
-}
-
 /* ---- The labels found ---- */
 
 /* The value of a number without leading zeros; -1: another text, or a number of 10 digits. */
@@ -53,7 +31,7 @@ static int64_t sort_labels(int64_t n, const char **labels)
 {
     bool are_numbers = true;
     for (int64_t i = 0; i < n; i++) are_numbers = are_numbers && number_of(labels[i]) >= 0;
-    qsort(labels, (size_t)n, sizeof(*labels), are_numbers ? compare_numbers : compare_texts);
+    qsort(labels, (size_t)n, sizeof(*labels), are_numbers ? compare_numbers : ls__compare_texts);
     int64_t n_labels = 0;
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || strcmp(labels[i], labels[n_labels - 1]) != 0) labels[n_labels++] = labels[i];

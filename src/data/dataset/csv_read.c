@@ -63,6 +63,25 @@ static ls_status read_row(ls__csv *c, bool *found)
     return LS_OK;
 }
 
+/* ---- Known labels ---- */
+
+ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names)
+{
+    const size_t bytes = (size_t)n * sizeof(*c->known);
+    c->known = ls__bump_alloc(&c->bump, bytes);
+    if (!c->known) return ls__fail_memory(c->ctx, c->path, bytes);
+    c->n_labels = n;
+    for (int i = 0; i < n; i++) c->known[i] = (ls__csv_label){ names[i], i };
+    qsort(c->known, (size_t)n, sizeof(*c->known), ls__compare_texts); /* the name comes first */
+    return LS_OK;
+}
+
+const ls__csv_label *ls__csv_find_label(const ls__csv *c, const char *name)
+{
+    const ls__csv_label key = { name, 0 };
+    return bsearch(&key, c->known, (size_t)c->n_labels, sizeof(key), ls__compare_texts);
+}
+
 /* ---- Columns ---- */
 
 /* The first column of the row with one of the n names, in any case; -1: none. */
@@ -81,7 +100,7 @@ static bool is_target(const char *name)
 }
 
 /* Sets the columns and what they hold: by the first row, if it is a header. */
-static void read_header(ls__csv *c)
+static ls_status read_header(ls__csv *c)
 {
     static const char *const paths[] = { "path", "file", "filename", "image" };
     static const char *const classes[] = { "label", "class" }, *const labels[] = { "labels" };
@@ -94,13 +113,16 @@ static void read_header(ls__csv *c)
         if (is_target(c->fields[i])) c->target_columns[c->n_targets++] = i;
     if (path < 0 || (class < 0 && several < 0 && c->n_targets == 0)) {
         c->n_targets = 0;
-        return;
+        return path != 0 ? LS_OK
+                         : ls__csv_fail(c, "a header with a column of paths, but without a column "
+                                           "'label', 'labels' or 'target'");
     }
     c->has_header = true;
     c->kind = class >= 0 ? LS__CSV_CLASS : several >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
     c->path_column = path;
     c->label_column = class >= 0 ? class : several;
     c->n_columns = c->n_fields;
+    return LS_OK;
 }
 
 /* The columns' names become the labels; with given names, their columns in that order. */
@@ -220,7 +242,7 @@ static ls_status read_rows(ls__csv *c)
 {
     bool found;
     LS_TRY(read_row(c, &found));
-    if (found) read_header(c);
+    if (found) LS_TRY(read_header(c));
     if (c->kind == LS__CSV_NUMBERS)
         LS_TRY(choose_targets(c));
     else if (c->given)

@@ -38,6 +38,11 @@ void ls__text_list_free(ls__text_list *list)
     *list = (ls__text_list){ .ctx = list->ctx };
 }
 
+int ls__compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* Whether the name has the extension of an image format that is read, in any case. */
 static bool is_image_name(const char *name)
 {

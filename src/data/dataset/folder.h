@@ -16,6 +16,8 @@ bool ls__text_list_add(ls__text_list *list, const char *text);
 /* out[n]: the texts in the order in which they were added. */
 void ls__text_list_get(const ls__text_list *list, const char **out);
 void ls__text_list_free(ls__text_list *list);
+/* Compares two const char * in byte order, for qsort and bsearch. */
+int ls__compare_texts(const void *a, const void *b);
 
 /* What was found in folders. Names that begin with a dot are skipped. */
 typedef struct ls__folder_files {

@@ -20,15 +20,10 @@ typedef struct reading {
     int64_t *offsets;    /* n_classes: see ls_dataset.pack_offsets */
 } reading;
 
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The index in `names`, which must be sorted; -1: not found. */
 static int64_t find_name(const char *const *names, int64_t n, const char *name)
 {
-    const char *const *at = bsearch(&name, names, (size_t)n, sizeof(char *), compare_texts);
+    const char *const *at = bsearch(&name, names, (size_t)n, sizeof(char *), ls__compare_texts);
     return at ? at - names : -1;
 }
 
@@ -153,7 +148,7 @@ static ls_status take_samples(reading *r)
     int64_t begin = 0;
     for (int label = 0; label < dataset->n_classes; label++) {
         const int64_t end = r->class_ends[label];
-        qsort(dataset->paths + begin, (size_t)(end - begin), sizeof(char *), compare_texts);
+        qsort(dataset->paths + begin, (size_t)(end - begin), sizeof(char *), ls__compare_texts);
         for (int64_t i = begin; i < end; i++) dataset->labels[i] = label;
         begin = end;
     }
@@ -194,7 +189,7 @@ static ls_status begin(reading *r, ls_context *ctx, const char *dir)
     r->found = ls__alloc(ctx, (size_t)n * sizeof(char *));
     if (!r->found) return ls__fail_memory(ctx, r->dir, (size_t)n * sizeof(char *));
     ls__text_list_get(&r->top.folders, r->found);
-    qsort(r->found, (size_t)n, sizeof(char *), compare_texts);
+    qsort(r->found, (size_t)n, sizeof(char *), ls__compare_texts);
     r->dataset = ls__dataset_open(ctx, r->dir);
     return r->dataset ? LS_OK : LS_ERR_MEMORY;
 }
@@ -264,7 +259,7 @@ static ls_status check_classes(reading *r, int n_classes, const char *const *cla
     const char **known = ls__alloc(r->ctx, (size_t)n_classes * sizeof(char *));
     if (!known) return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(char *));
     memcpy(known, classes, (size_t)n_classes * sizeof(char *));
-    qsort(known, (size_t)n_classes, sizeof(char *), compare_texts);
+    qsort(known, (size_t)n_classes, sizeof(char *), ls__compare_texts);
     for (int i = 1; i < n_classes && status == LS_OK; i++) {
         if (strcmp(known[i - 1], known[i]) == 0)
             status = ls__fail(r->ctx, LS_ERR_INVALID,
