@@ -3,39 +3,62 @@
 
 #include "../suite.h"
 #include "missing_isa.h"
+#include "op_case.h"
 #include <stdio.h>
 #include <string.h>
 
-static void compare_widths(ls_context *ctx, const op_case *c, const char *name, run_width_fn run)
+static const width_tables *tested;
+
+static void run_width(ls_context *ctx, const op_case *c, vector_width width, op_buffers *b)
+{
+    const bool bf16 = c->op.operands[0].dtype == LS_BF16;
+    ls__kernel *kernel;
+    ck_assert_int_eq(ls__conv_open(tested->algorithm, (ls__cpu *)ctx->device, &c->op,
+                                   tested->microkernels[width][bf16], tested->kernel, &kernel),
+                     LS_OK);
+    fill_buffers(c, b, false);
+    run_and_close(ctx, c, kernel, b);
+}
+
+static void compare_widths(ls_context *ctx, const op_case *c)
 {
     static const char *const names[] = { "8", "16 (pairs)", "16 (AVX-512)" };
     const vector_width last = ls__isa_detect() >= LS__ISA_AVX512 ? WIDTH_16_AVX512 : WIDTH_16_PAIRS;
     const int out = ls__op_inputs(c->op.kind);
     op_buffers of_8, of_16;
-    run(ctx, c, WIDTH_8, &of_8);
+    run_width(ctx, c, WIDTH_8, &of_8);
     for (vector_width width = WIDTH_16_PAIRS; width <= last; width++) {
-        run(ctx, c, width, &of_16);
+        run_width(ctx, c, width, &of_16);
         ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
                       "%s: bits of vectors of 8 and of %s differ", c->name, names[width]);
-        compare_buffers(c, name, &of_16, &of_8);
+        compare_buffers(c, tested->kernel, &of_16, &of_8);
         free_buffers(&of_16);
     }
     free_buffers(&of_8);
 }
 
-void check_widths(const op_case *c, const char *name, run_width_fn run)
+START_TEST(widths)
 {
+    const op_case *c = &all_cases()->cases[_i];
     if (!ls__op_is_convolution(c->op.kind)) return;
     ls_context *ctx = open_cpu(2, -1);
-    if (is_offered(ctx, c, name)) compare_widths(ctx, c, name, run);
+    if (is_offered(ctx, c, tested->kernel)) compare_widths(ctx, c);
     ls_context_close(&ctx);
 }
+END_TEST
 
-int run_width_tests(const char *name, const TTest *offered, const TTest *widths)
+START_TEST(offered)
+{
+    check_offered_to_convs(tested->kernel);
+}
+END_TEST
+
+int run_width_tests(const width_tables *tables)
 {
     char loop[64];
     if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
-    snprintf(loop, sizeof(loop), "%s: widths", name);
+    tested = tables;
+    snprintf(loop, sizeof(loop), "%s: widths", tables->kernel);
     note_missing_isa("widths");
-    return both(run_suite(name, 1, &offered), run_loop(loop, widths, all_cases()->n));
+    return both(run_suite(tables->kernel, 1, &offered), run_loop(loop, widths, all_cases()->n));
 }

@@ -4,17 +4,18 @@
 #ifndef LS_TESTS_CPU_VECTOR_WIDTHS_H
 #define LS_TESTS_CPU_VECTOR_WIDTHS_H
 
-#include "op_case.h"
-#include <check.h>
+#include "cpu/conv/provider.h"
 
-typedef enum vector_width { WIDTH_8, WIDTH_16_PAIRS, WIDTH_16_AVX512 } vector_width;
+typedef enum vector_width { WIDTH_8, WIDTH_16_PAIRS, WIDTH_16_AVX512, N_WIDTHS } vector_width;
 
-/* Runs the case with the provider's kernels of that width into new buffers. */
-typedef void (*run_width_fn)(ls_context *ctx, const op_case *c, vector_width width, op_buffers *b);
+typedef struct width_tables {
+    const char *kernel;
+    const ls__conv_algorithm *algorithm;
+    const void *microkernels[N_WIDTHS][2]; /* for f32 and for bf16 activations */
+} width_tables;
 
-/* Compares the widths of the kernel `name` for this case, if it is offered for it. */
-void check_widths(const op_case *c, const char *name, run_width_fn run);
-/* Runs `offered` and, for each case, `widths`. Returns the program's exit status. */
-int run_width_tests(const char *name, const TTest *offered, const TTest *widths);
+/* Runs all cases for which the kernel is offered with each width, and compares the results.
+ * Returns the program's exit status. */
+int run_width_tests(const width_tables *tables);
 
 #endif
