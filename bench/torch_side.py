@@ -47,6 +47,14 @@ class Block(nn.Module):
         return self.relu(y + (x if self.shortcut is None else self.shortcut(x)))
 
 
+def model(name, image_size, classes):
+    """A resnet of ARCHITECTURES, or a model of torchvision."""
+    if name not in ARCHITECTURES:
+        import torchvision  # other rows do not need it
+        return getattr(torchvision.models, name)(num_classes=classes)
+    return resnet(name, image_size, classes)
+
+
 def resnet(name, image_size, classes):
     width, bottleneck, blocks = ARCHITECTURES[name]
     stem = nn.Conv2d(3, width, 3, 1, 1, bias=False) if image_size < 64 else nn.Conv2d(3, width, 7, 2, 3, bias=False)
@@ -113,7 +121,7 @@ class Side:
         torch.set_num_threads(self.threads)
         classes = 10 if run.image_size < 64 else 1000
         device = torch.device(run.torch_device)
-        net = SMALL[run.model]() if run.model in SMALL else resnet(run.model, run.image_size, classes)
+        net = SMALL[run.model]() if run.model in SMALL else model(run.model, run.image_size, classes)
         self.net = net.to(device).train().to(memory_format=self.format)
         self.parameters = sum(p.numel() for p in self.net.parameters())
         settings = {made["sgd"]: True} if made["sgd"] else {}

@@ -46,6 +46,8 @@ ROWS = {
                          "sides": LAYOUTS + ",compile", "steps": 2},
     "resnet50_224_f32": {"model": "resnet50", "image_size": 224, "batch": 16, "goals": {"f32": 1.3},
                          "sides": LAYOUTS + ",compile", "steps": 2},
+    "mobilenet_v2_224_f32": {"model": "mobilenet_v2", "image_size": 224, "batch": 16, "goals": {"f32": 1.5},
+                             "sides": LAYOUTS + ",compile", "steps": 2},
     "resnet20_32_f32": {"model": "resnet20", "image_size": 32, "batch": 128, "goals": {"f32": 1.8},
                         "sides": LAYOUTS + "," + COMPILED},
     "lenet": {"model": "lenet", "image_size": 28, "batch": 64, "threads": 1, "goals": {"f32": 2.0}, "steps": 100,
