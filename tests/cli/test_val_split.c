@@ -96,7 +96,7 @@ START_TEST(csv_files)
         "csv file 'lists/val.csv', line 2: the label 'cat' is not among the 10 known classes");
     write_text("lists/val.csv", "path,label\n../data/train/star/0.png\n");
     expect(3, TRAIN "--out none --data-dir lists");
-    expect_err("csv file 'lists/val.csv', line 2: 1 field, expected 2: a path and a label");
+    expect_err("csv file 'lists/val.csv', line 2: 1 field, expected 2, as in the header");
     end_folder();
 }
 END_TEST
