@@ -1,5 +1,5 @@
-/* optimizer.cu: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each in one
- * pass over the parameter block; loss scaling. */
+/* optimizer.cu: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each in
+ * one pass over the parameter block; loss scaling. */
 #include "base/element.h"
 #include "cuda/kernels/access.h"
 
