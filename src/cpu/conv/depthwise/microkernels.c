@@ -19,7 +19,6 @@ LS__ALWAYS_INLINE void correlate_pixels(int pixels, int64_t taps, const ls__dept
         for (int64_t r = 0; r < row->n_rows; r++) {
             const float *x = row->x[r] + row->x_first + first * x_step + c;
             const float *w = row->w[r] + row->w_first + c;
-            LS__UNROLL
             for (int64_t s = 0; s < taps; s++, x += row->x_tap, w += row->w_tap) {
                 const ls__vf weight = ls__load_f32(w);
                 LS__UNROLL
