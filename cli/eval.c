@@ -323,7 +323,7 @@ static int run(int argc, char **argv)
 
 const cli_command command_eval = {
     .name = "eval",
-    .summary = "evaluate a checkpoint on a folder of images",
+    .summary = "evaluate a checkpoint on images",
     .arguments = "",
     .details =
         "With --on-bad-image skip, loss and accuracy include the images that replace unreadable "

@@ -241,9 +241,12 @@ static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
     if (folders_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && !nested) return true;
     const bool found = nested || (is_folder(dir) && find_above(dir, other));
+    const char *hint = found            ? "; did you mean --data-dir "
+                       : is_folder(dir) ? "; for a folder of class folders add --val-split 0.2"
+                                        : "";
     print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
-                  lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir,
-                  found ? "; did you mean --data-dir " : "", found ? other : "", found ? "?" : "");
+                  lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
+                  found ? other : "", found ? "?" : "");
     return false;
 }
 

@@ -18,7 +18,7 @@ static void print_usage(FILE *out)
     enum { SUMMARY_COLUMN = 13 };
     print_text(out, "usage: lockstep COMMAND [option...]\n\n");
     print_words(out, 0, 0,
-                "Trains image classifiers. The results are bit-identical for any number of threads "
+                "Trains image networks. The results are bit-identical for any number of threads "
                 "and data-loader workers.");
     print_text(out, "\n");
     for (int i = 0; i < N_COMMANDS; i++) {

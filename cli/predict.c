@@ -205,7 +205,7 @@ static int run(int argc, char **argv)
 
 const cli_command command_predict = {
     .name = "predict",
-    .summary = "predict the classes of images",
+    .summary = "predict the classes, labels or numbers of images",
     .arguments = "IMAGE...",
     .options = options,
     .run = run,

@@ -438,7 +438,7 @@ static int run(int argc, char **argv)
 
 const cli_command command_train = {
     .name = "train",
-    .summary = "train a network on a folder of images",
+    .summary = "train a network on images",
     .arguments = "",
     .details =
         "RUN contains config.json, manifest.json (identity and sessions), metrics.jsonl, "

@@ -17,7 +17,9 @@ START_TEST(unusable_folders)
     expect_err("data: no such folder; expected data/train/<class>/<image>");
     mkdir("data", 0777);
     expect(3, TRAIN);
-    expect_err("has no folder 'train'");
+    expect_err("has no folder 'train'; expected data/train/<class>/<image>; for a folder of class "
+               "folders add "
+               "--val-split 0.2");
     mkdir("data/train", 0777);
     expect(3, TRAIN);
     expect_err("data/train");
