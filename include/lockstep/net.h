@@ -104,15 +104,16 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
  *
  * With shards of ls_context_config above 1, a batch of N samples is cut into that many shards:
  * shard s has samples floor(N s / shards) to floor(N (s + 1) / shards) - 1. Forward and backward
- * run for each shard in turn, in the memory of one; batch norms use the statistics of their shard.
- * With weight w of a shard = the sum of the class weights of its labels that are not -1 (for other
- * losses than cross-entropy of labels: its number of samples), gradients and losses are (sum of w
- * x) / (sum of w), metrics are those of the batch, and running statistics are updated once, by the
- * mean of the shards'. The sums run over a binary tree of shard numbers. Random draws are those of
- * the whole batch. Then there is one update. ls_net_build requires a batch size that is a multiple
- * of shards, and no custom op, one loss (or several losses of targets), each a cross-entropy,
- * binary cross-entropy or mean squared error; ls_net_step alone trains such a net, and after it
- * ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have no shards. */
+ * run for one shard after the other, in the memory of one; batch norms use the statistics of their
+ * shard. With weight w of a shard = the sum of the class weights of its labels that are not -1 (for
+ * other losses than cross-entropy of labels: its number of samples), gradients and losses are (sum
+ * of w x) / (sum of w), metrics are those of the batch, and running statistics are updated once, by
+ * the mean of the shards'. The sums run over a binary tree of shard numbers. Random draws are those
+ * of the whole batch. Then there is one update. ls_net_build requires a batch size that is a
+ * multiple of shards, and no custom op, one loss (or several losses of targets), each a
+ * cross-entropy, binary cross-entropy or mean squared error; ls_net_step alone trains such a net,
+ * and after it ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have
+ * no shards. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: outputs, losses, metrics. Labels and targets are
  * optional: without those that a loss of ls_net_config reads, in the batch or fed, only outputs are
