@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include <stdarg.h>
 
-/* Changes with the two tables below and their types: backend.h, base/context.h. */
+/* Changes with the two tables below and their types: backend.h, ops.h, base/context.h. */
 enum { LS__MODULE_VERSION = 8 };
 
 /* The core's functions for a module, with the names that they have in base/. */

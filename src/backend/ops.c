@@ -1,6 +1,7 @@
-/* ops.c: the table of op traits, from the list in backend.h; ops as text; the work of an op. */
+/* ops.c: the table of op traits, from the list in ops.h; ops as text; the work of an op. */
+#include "backend/ops.h"
+
 #include "base/text.h"
-#include "backend/backend.h"
 
 #include <inttypes.h>
 #include <string.h>
