@@ -1,5 +1,6 @@
 /* suite.c: see suite.h. */
 #include "suite.h"
+#include "failing_allocator.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -101,6 +102,22 @@ void suite_check_error(const char *file, int line, ls_context *ctx, ls_status st
         ck_assert_msg(strstr(message, *parts), "%s:%d: '%s' has no '%s'", file, line, message,
                       *parts);
     ls_context_clear_error(ctx);
+}
+
+/* ---- Allocations ---- */
+
+void fail_each_allocation(bool (*work)(ls_context *ctx, void *user), void *user)
+{
+    bool failed = true;
+    for (int64_t n = 1; failed; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, n);
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
+        expect_error(ctx, work(ctx, user) ? LS_OK : LS_ERR_MEMORY, "");
+        ls_context_close(&ctx);
+        ck_assert_int_eq(failing_allocator_live(&a), 0);
+        failed = failing_allocator_failed(&a);
+    }
 }
 
 /* ---- Folders and files. Outside of tests only what fails may be an assertion. ---- */

@@ -59,6 +59,13 @@ void suite_check_error(const char *file, int line, ls_context *ctx, ls_status st
         expect_error(ctx, status, __VA_ARGS__);                                                    \
     } while (0)
 
+/* ---- Allocations ---- */
+
+/* Calls work for n = 1, 2, ... with a new context whose n-th allocation fails, until all of work's
+ * allocations have failed once. Each time work must return true and leave no error, or false and
+ * leave LS_ERR_MEMORY, and no memory may remain when the context is closed. */
+void fail_each_allocation(bool (*work)(ls_context *ctx, void *user), void *user);
+
 /* ---- Folders and files. Each fails the test where it can't do its work. ---- */
 
 /* A new empty folder, removed by remove_folder with all that is in it. The text is the caller's. */

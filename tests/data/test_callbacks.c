@@ -1,6 +1,5 @@
 /* test_callbacks.c: datasets of a program's callbacks: the same batches as from memory, and
  * callbacks that fail. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "loader_support.h"
 #include <lockstep/random.h>
@@ -214,21 +213,17 @@ START_TEST(mistakes)
 }
 END_TEST
 
+static bool digest_source(ls_context *ctx, void *user)
+{
+    (void)user;
+    source s = { 3 };
+    ls_digest out;
+    return ls_dataset_digest(open_source(ctx, &s), false, &out) == LS_OK;
+}
+
 START_TEST(every_allocation_may_fail)
 {
-    for (int64_t n = 1;; n++) {
-        failing_allocator a;
-        failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        source s = { 3 };
-        ls_digest out;
-        ls_dataset *data = open_source(ctx, &s);
-        const ls_status status = ls_dataset_digest(data, false, &out);
-        expect_error(ctx, status == LS_OK ? LS_OK : LS_ERR_MEMORY, "");
-        ls_context_close(&ctx);
-        ck_assert_int_eq(failing_allocator_live(&a), 0);
-        if (!failing_allocator_failed(&a)) break;
-    }
+    fail_each_allocation(digest_source, NULL);
 }
 END_TEST
 

@@ -1,5 +1,4 @@
 /* test_dataset_split.c: training and validation parts of one dataset. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "loader_support.h"
 #include <stdio.h>
@@ -209,22 +208,19 @@ START_TEST(mistakes)
 }
 END_TEST
 
+static bool split_folder(ls_context *ctx, void *folder)
+{
+    ls_dataset *train, *val;
+    ls_dataset_split(ls_image_folder_open(ctx, folder), 0.3, 0, &train, &val);
+    ck_assert_int_eq(train != NULL, val != NULL);
+    return val != NULL;
+}
+
 START_TEST(every_allocation_may_fail)
 {
     static const int counts[] = { 3, 2 };
     char *folder = make_classes(2, counts);
-    for (int64_t n = 1;; n++) {
-        failing_allocator a;
-        failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        ls_dataset *train, *val;
-        ls_dataset_split(ls_image_folder_open(ctx, folder), 0.3, 0, &train, &val);
-        expect_error(ctx, val ? LS_OK : LS_ERR_MEMORY, "");
-        ck_assert_int_eq(train != NULL, val != NULL);
-        ls_context_close(&ctx);
-        ck_assert_int_eq(failing_allocator_live(&a), 0);
-        if (!failing_allocator_failed(&a)) break;
-    }
+    fail_each_allocation(split_folder, folder);
     remove_folder(folder);
 }
 END_TEST

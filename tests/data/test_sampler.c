@@ -1,5 +1,4 @@
 /* test_sampler.c: balanced sampling, and balanced class weights. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "loader_support.h"
 #include <stdlib.h>
@@ -230,22 +229,19 @@ START_TEST(each_draw_has_its_own_replacement)
 }
 END_TEST
 
+static bool open_balanced(ls_context *ctx, void *user)
+{
+    (void)user;
+    static const int counts[] = { 4, 1 };
+    float weights[2];
+    ls_dataset *data = make_samples(ctx, 2, counts);
+    const ls_status status = ls_dataset_balanced_weights(data, weights);
+    return ls_loader_open(data, &balanced) && status == LS_OK;
+}
+
 START_TEST(every_allocation_may_fail)
 {
-    static const int counts[] = { 4, 1 };
-    for (int64_t n = 1;; n++) {
-        failing_allocator a;
-        failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        float weights[2];
-        ls_dataset *data = make_samples(ctx, 2, counts);
-        const ls_status status = ls_dataset_balanced_weights(data, weights);
-        const ls_loader *loader = ls_loader_open(data, &balanced);
-        expect_error(ctx, loader && status == LS_OK ? LS_OK : LS_ERR_MEMORY, "");
-        ls_context_close(&ctx);
-        ck_assert_int_eq(failing_allocator_live(&a), 0);
-        if (!failing_allocator_failed(&a)) break;
-    }
+    fail_each_allocation(open_balanced, NULL);
 }
 END_TEST
 
