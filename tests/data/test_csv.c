@@ -1,5 +1,4 @@
 /* test_csv.c: lists of images in CSV files: quotes, headers, classes, and rows that are refused. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "support.h"
 #include <stdio.h>
@@ -45,7 +44,8 @@ START_TEST(rows)
         { "id,Label,split,FILENAME\n1,cat,x,a.jpg\n2,dog,,b.jpg\n", "a.jpg=cat b.jpg=dog ",
           "cat dog " },
         { "class,image\r\ncat,a.jpg\r\n", "a.jpg=cat ", "cat " },
-        { "a,image\nlabel,x\n", "a=image label=x ", "image x " }, /* no header */
+        { "x,path,X,label\n1,a.jpg,2,cat\n", "a.jpg=cat ", "cat " }, /* unused columns */
+        { "a,image\nlabel,x\n", "a=image label=x ", "image x " },    /* no header */
     };
     char *folder = new_folder(), text[1024];
     const char *path = path_in(folder, "list.csv");
@@ -81,6 +81,8 @@ START_TEST(refused_rows)
         { "a\rb,cat\n", "line 1: a carriage return inside" },
         { "path,labels_2\na.jpg,1\n", "line 1: a header with a column of paths" },
         { "path,targets\na.jpg,1\n", "line 1: a header with a column of paths, but without" },
+        { "path,Path,label\na.jpg,b.jpg,1\n", "line 1: two columns 'path'" },
+        { "\nlabel,path,x,LABEL\n1,a.jpg,,2\n", "line 2: two columns 'label'" },
         { "\n\r\n", "no rows" },
         { "", "no rows" },
         { "path,label\n", "no rows" },
@@ -244,24 +246,26 @@ START_TEST(cut_and_replaced)
 }
 END_TEST
 
+typedef struct list {
+    const char *path;
+    int n_classes;
+    const char *const *classes;
+} list;
+
+static bool open_list(ls_context *ctx, void *user)
+{
+    const list *l = user;
+    return ls_csv_open(ctx, l->path, l->n_classes, l->classes) != NULL;
+}
+
 START_TEST(every_allocation_may_fail)
 {
     char *folder = new_folder();
     const char *path = path_in(folder, "list.csv");
     const char *const classes[] = { "x", "y" };
     write_text(path, "a,x\n/b,y\n");
-    for (int given = 0; given < 2; given++) {
-        for (int64_t n = 1;; n++) {
-            failing_allocator a;
-            failing_allocator_init(&a, n);
-            ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-            const ls_dataset *data = ls_csv_open(ctx, path, given * 2, given ? classes : NULL);
-            expect_error(ctx, data ? LS_OK : LS_ERR_MEMORY, "");
-            ls_context_close(&ctx);
-            ck_assert_int_eq(failing_allocator_live(&a), 0);
-            if (!failing_allocator_failed(&a)) break;
-        }
-    }
+    fail_each_allocation(open_list, &(list){ path, 0, NULL });
+    fail_each_allocation(open_list, &(list){ path, 2, classes });
     remove_folder(folder);
 }
 END_TEST

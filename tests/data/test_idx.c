@@ -1,5 +1,4 @@
 /* test_idx.c: idx files, plain and compressed, whole and damaged; and grey batches. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "support.h"
 #include <stdlib.h>
@@ -83,7 +82,9 @@ START_TEST(damaged_files)
         { false, 7, N + 1, { "claims 6 x 3 x 4 bytes, which a file of 76 bytes does not hold" } },
         { false, 4, 0xff, { "does not hold" } },
         { false, 8, 0xff, { "does not hold" } },
-        { false, 11, 0, { "claims 5 x 0 x 4" } },
+        { false, 7, 0, { "states 0 images of 3 x 4 pixels, expected 1 or more" } },
+        { false, 11, 0, { "states 5 images of 0 x 4 pixels" } },
+        { true, 7, 0, { "states 0 labels, expected 1 or more" } },
         { false, 7, N - 1, { "more bytes follow the 48 that its header states" } },
         { true, 7, N - 1, { "more bytes follow the 4 that" } },
         { true, 9, 10, { "label 1 is 10, expected 0 to 9" } },
@@ -158,10 +159,11 @@ START_TEST(cut_and_flipped)
     bytes[n - 8] ^= 1; /* the checksum */
     write_file(i_path, bytes, n);
     ck_assert_ptr_null(ls_idx_open(ctx, i_path, l_path, 0));
-    expect_error(ctx, LS_ERR_DATA, "the gzip data are damaged: incorrect data check");
+    expect_error(ctx, LS_ERR_DATA, path_in(folder, "i"),
+                 "': a damaged gzip file: the checksum of its data is wrong");
     write_file(i_path, bytes, n - 9);
     ck_assert_ptr_null(ls_idx_open(ctx, i_path, l_path, 0));
-    expect_error(ctx, LS_ERR_DATA, "; the gzip file is truncated");
+    expect_error(ctx, LS_ERR_DATA, "a damaged gzip file: it is truncated");
     write_file(i_path, bytes, 12);
     ck_assert_ptr_null(ls_idx_open(ctx, i_path, l_path, 0));
     expect_error(ctx, LS_ERR_DATA, "begins with 0x1f8b0800", "; it is a truncated gzip file");
@@ -175,23 +177,18 @@ START_TEST(cut_and_flipped)
 }
 END_TEST
 
+static bool open_files(ls_context *ctx, void *folder)
+{
+    return ls_idx_open(ctx, path_in(folder, "i"), path_in(folder, "l"), 0) != NULL;
+}
+
 START_TEST(every_allocation_may_fail)
 {
     char *folder = new_folder();
-    const char *i_path = path_in(folder, "i"), *l_path = path_in(folder, "l");
     fill_images();
-    write_gzip(i_path, images, sizeof(images));
-    write_gzip(l_path, labels, sizeof(labels));
-    for (int64_t n = 1;; n++) {
-        failing_allocator a;
-        failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        const ls_dataset *data = ls_idx_open(ctx, i_path, l_path, 0);
-        expect_error(ctx, data ? LS_OK : LS_ERR_MEMORY, "");
-        ls_context_close(&ctx);
-        ck_assert_int_eq(failing_allocator_live(&a), 0);
-        if (!failing_allocator_failed(&a)) break;
-    }
+    write_gzip(path_in(folder, "i"), images, sizeof(images));
+    write_gzip(path_in(folder, "l"), labels, sizeof(labels));
+    fail_each_allocation(open_files, folder);
     remove_folder(folder);
 }
 END_TEST

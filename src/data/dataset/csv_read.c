@@ -99,6 +99,26 @@ static bool is_target(const char *name)
     return strcasecmp(name, "target") == 0 || strncasecmp(name, prefix, strlen(prefix)) == 0;
 }
 
+/* Names are compared in any case, except for targets. */
+static ls_status check_unique(const ls__csv *c, int column)
+{
+    int (*const compare)(const char *, const char *) =
+        c->kind == LS__CSV_NUMBERS && column != c->path_column ? strcmp : strcasecmp;
+    for (int i = 0; i < c->n_fields; i++)
+        if (i != column && compare(c->fields[i], c->fields[column]) == 0)
+            return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: two columns '%s'",
+                            c->path, (long long)c->line, c->fields[column]);
+    return LS_OK;
+}
+
+static ls_status check_columns(const ls__csv *c)
+{
+    LS_TRY(check_unique(c, c->path_column));
+    if (c->kind != LS__CSV_NUMBERS) return check_unique(c, c->label_column);
+    for (int i = 0; i < c->n_targets; i++) LS_TRY(check_unique(c, c->target_columns[i]));
+    return LS_OK;
+}
+
 /* Sets the columns and what they hold: by the first row, if it is a header. */
 static ls_status read_header(ls__csv *c)
 {
@@ -122,7 +142,7 @@ static ls_status read_header(ls__csv *c)
     c->path_column = path;
     c->label_column = class >= 0 ? class : several;
     c->n_columns = c->n_fields;
-    return LS_OK;
+    return check_columns(c);
 }
 
 /* The columns' names become the labels; with given names, their columns in that order. */
@@ -130,10 +150,6 @@ static ls_status choose_targets(ls__csv *c)
 {
     const char *names[LS__CSV_MAX_FIELDS];
     for (int i = 0; i < c->n_targets; i++) names[i] = c->fields[c->target_columns[i]];
-    for (int i = 0; i < c->n_targets; i++)
-        for (int k = 0; k < i; k++)
-            if (strcmp(names[i], names[k]) == 0)
-                return ls__csv_fail(c, "two columns of targets have the same name");
     if (!c->given) return ls__csv_set_labels(c, c->n_targets, names);
     int columns[LS__CSV_MAX_FIELDS];
     for (int i = 0; i < c->n_given; i++) {

@@ -95,6 +95,18 @@ static ls_status fail_short(const idx_file *file, const char *part, size_t got, 
                     damaged && file->stream.msg ? file->stream.msg : "");
 }
 
+/* After all data: the end of the gzip stream is damaged or missing. */
+static ls_status fail_end(const idx_file *file)
+{
+    const char *reason = file->stream.msg ? file->stream.msg : "";
+    if (file->result == Z_MEM_ERROR) return ls__fail_memory(file->ctx, file->path, 0);
+    if (file->result != Z_DATA_ERROR) reason = "it is truncated";
+    if (strcmp(reason, "incorrect data check") == 0) /* zlib's text */
+        reason = "the checksum of its data is wrong";
+    return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': a damaged gzip file: %s", file->path,
+                    reason);
+}
+
 /* Reads the magic number and the dimensions. */
 static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
 {
@@ -133,7 +145,16 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
     for (int i = 0; i < n_dims; i++) fits = fits && ls__mul_size(size, (size_t)dims[i], &size);
     const size_t header = 4 * (1 + (size_t)n_dims);
     const size_t most = file->is_gzip ? file->n_bytes * MAX_INFLATION : file->n_bytes - header;
-    if (!fits || size == 0 || size > most || (n_dims == 3 && dims[1] > LS__MAX_PIXELS / dims[2]))
+    if (fits && size == 0 && n_dims == 1)
+        return ls__fail(file->ctx, LS_ERR_DATA,
+                        "idx file '%s': its header states 0 labels, expected 1 or more",
+                        file->path);
+    if (fits && size == 0)
+        return ls__fail(file->ctx, LS_ERR_DATA,
+                        "idx file '%s': its header states %lld images of %lld x %lld pixels, "
+                        "expected 1 or more of each",
+                        file->path, (long long)dims[0], (long long)dims[1], (long long)dims[2]);
+    if (!fits || size > most || (n_dims == 3 && dims[1] > LS__MAX_PIXELS / dims[2]))
         return ls__fail(
             file->ctx, LS_ERR_DATA,
             "idx file '%s': its header claims %lld x %lld x %lld bytes, which a file of "
@@ -156,8 +177,7 @@ static ls_status read_data(idx_file *file, uint8_t *out, size_t size)
     if (got < size) return fail_short(file, "its data", got, size);
     uint8_t more;
     const bool longer = read_some(file, &more, 1) > 0;
-    if (file->is_gzip && !longer && file->result != Z_STREAM_END)
-        return fail_short(file, "its data", got, size);
+    if (file->is_gzip && !longer && file->result != Z_STREAM_END) return fail_end(file);
     if (longer || file->stream.avail_in > 0)
         return ls__fail(file->ctx, LS_ERR_DATA,
                         "idx file '%s': more bytes follow the %zu that its header states",
