@@ -79,11 +79,12 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  * names ls_dataset_target_name of the training data; columns of numbers are found by these names,
  * in any order, and others are ignored. No image is opened before the loader reads it.
  *
- * LS_ERR_DATA names the file, the line and the reason: another number of fields, an empty path or
- * label, a label twice in a row, a target that is not a finite number of type f32, a misplaced or
- * missing quote, a 0 byte; or a file without rows or labels. LS_ERR_MISMATCH: a label that is not
- * among the classes, or a target without a column. LS_ERR_NOT_FOUND, LS_ERR_IO, the latter also if
- * a folder of an absolute path can't be examined. */
+ * LS_ERR_DATA names the file, the line and the reason: another number of fields, two columns of the
+ * same name, if it is read, an empty path or label, a label twice in a row, a target that is not a
+ * finite number of type f32, a misplaced or missing quote, a 0 byte; or a file without rows or
+ * labels. LS_ERR_MISMATCH: a label that is not among the classes, or a target without a column.
+ * LS_ERR_NOT_FOUND, LS_ERR_IO, the latter also if a folder of an absolute path can't be examined.
+ */
 LS_API ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
                                const char *const *classes);
 
@@ -189,6 +190,18 @@ LS_API const char *ls_dataset_target_name(const ls_dataset *dataset,
                                           int i); /* borrowed; NULL out of range */
 /* The sample's targets, ls_dataset_target_count numbers; borrowed; NULL out of range. */
 LS_API const float *ls_dataset_targets(const ls_dataset *dataset, int64_t sample);
+/* Whether the targets are those of the labels in a CSV file: 1 for a sample's own labels, else 0.
+ */
+LS_API bool ls_dataset_targets_are_labels(const ls_dataset *dataset);
+typedef struct ls_image_info {
+    int64_t height, width; /* of the upright image */
+    int orientation;       /* EXIF: 1 = stored upright, 2 to 8 = turned or mirrored */
+} ls_image_info;
+/* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a
+ * program's sample is loaded. LS_ERR_INVALID: no such sample. The errors of an unreadable image are
+ * those of ls_image_load. */
+LS_API ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample,
+                                       ls_image_info *out);
 /* counts[class_count]: the number of samples of each class. */
 LS_API ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts);
 /* weights[class_count] for ls_loss_config.class_weights: the weight of a class of m samples, of n

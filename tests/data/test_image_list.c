@@ -1,6 +1,5 @@
 /* Data sets over lists of files: what is copied, what is refused, and every allocation failing in
  * turn. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "support.h"
 
@@ -63,6 +62,35 @@ START_TEST(a_list_feeds_a_loader)
 }
 END_TEST
 
+START_TEST(sizes_and_orientations)
+{
+    char *folder = new_folder();
+    ls_context *ctx = ls_context_open(NULL);
+    uint8_t *pixels = draw_image(4, 6, 3, 1);
+    write_jpeg(path_in(folder, "0.jpg"), 4, 6, pixels, (jpeg_options){ .orientation = 6 });
+    write_png(path_in(folder, "1.png"), 4, 6, 3, pixels);
+    const char *paths[] = { path_in(folder, "0.jpg"), path_in(folder, "1.png"),
+                            path_in(folder, "2.png") };
+    ls_dataset *list = ls_image_list_open(ctx, 3, paths, NULL, 0);
+    ls_image_info info;
+    ck_assert_int_eq(ls_dataset_image_info(list, 0, &info), LS_OK);
+    ck_assert(info.height == 6 && info.width == 4 && info.orientation == 6);
+    ck_assert_int_eq(ls_dataset_image_info(list, 1, &info), LS_OK);
+    ck_assert(info.height == 4 && info.width == 6 && info.orientation == 1);
+    expect_failure(ls_dataset_image_info(list, 2, &info), ctx, LS_ERR_NOT_FOUND, paths[2]);
+    expect_failure(ls_dataset_image_info(list, 3, &info), ctx, LS_ERR_INVALID, "sample 3 of 3");
+    expect_failure(ls_dataset_image_info(list, 0, NULL), ctx, LS_ERR_INVALID, "out is NULL");
+    ck_assert_int_eq(ls_dataset_image_info(NULL, 0, &info), LS_ERR_EARLIER);
+    ls_dataset *memory =
+        ls_dataset_from_memory(ctx, pixels, LS_SHAPE(1, 4, 6, 3), (int32_t[]){ 0 }, 1);
+    ck_assert_int_eq(ls_dataset_image_info(memory, 0, &info), LS_OK);
+    ck_assert(info.height == 4 && info.width == 6 && info.orientation == 1);
+    ls_context_close(&ctx);
+    free(pixels);
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(wrong_lists_are_refused)
 {
     ls_context *ctx = ls_context_open(NULL);
@@ -85,25 +113,22 @@ START_TEST(wrong_lists_are_refused)
 }
 END_TEST
 
-START_TEST(every_allocation_may_fail)
+static bool open_list(ls_context *ctx, void *user)
 {
+    (void)user;
     const char *paths[] = { "a.png", "b.png" };
     const int32_t labels[] = { 0, 1 };
-    for (int64_t n = 1;; n++) {
-        failing_allocator a;
-        failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-        const ls_dataset *list = ls_image_list_open(ctx, 2, paths, labels, 2);
-        expect_error(ctx, list ? LS_OK : LS_ERR_MEMORY, "");
-        ls_context_close(&ctx);
-        ck_assert_int_eq(failing_allocator_live(&a), 0);
-        if (!failing_allocator_failed(&a)) break;
-    }
+    return ls_image_list_open(ctx, 2, paths, labels, 2) != NULL;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    fail_each_allocation(open_list, NULL);
 }
 END_TEST
 
 int main(void)
 {
     return RUN_SUITE("image_list", a_list_keeps_its_own_copy, a_list_feeds_a_loader,
-                     wrong_lists_are_refused, every_allocation_may_fail);
+                     sizes_and_orientations, wrong_lists_are_refused, every_allocation_may_fail);
 }

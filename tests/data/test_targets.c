@@ -1,6 +1,5 @@
 /* test_targets.c: samples with several labels or with numbers: CSV lists, callbacks, digests,
  * splits, and the batches of a loader. */
-#include "../failing_allocator.h"
 #include "../suite.h"
 #include "support.h"
 #include <locale.h>
@@ -42,6 +41,7 @@ START_TEST(lists)
         { "path,labels\na,10;9\nb,100\n", "9,10,100: 1 1 0|0 0 1" }, /* by value */
         { "path,target\na,1.5\nb,-2e-3\n", "target: 1.5|-0.002" },
         { "target_y,image,note,TARGET_x\n1,a,n,2\n-3,b,n,+4.5\n", "target_y,TARGET_x: 1 2|-3 4.5" },
+        { "path,target_x,target_X\na,1,2\n", "target_x,target_X: 1 2" },
         { "path,labels,target\na,x,7\n", "x: 1" },     /* the labels come first */
         { "path,label,target,labels\na,x,7,y\n", "" }, /* a class comes first */
     };
@@ -56,6 +56,8 @@ START_TEST(lists)
         const bool has_targets = *cases[k].listing;
         ck_assert_int_eq(ls_dataset_class_count(data) == 0, has_targets);
         ck_assert_int_eq(ls_dataset_label(data, 0) == -1, has_targets);
+        ck_assert_int_eq(ls_dataset_targets_are_labels(data),
+                         has_targets && strstr(cases[k].text, "abels") != NULL);
         ck_assert_ptr_null(ls_dataset_targets(data, 2 + has_targets * 8));
         ck_assert_ptr_null(ls_dataset_target_name(data, 9));
     }
@@ -81,7 +83,8 @@ START_TEST(refused_lists)
         { "path,target\na,nan\n", "line 2: the target 'nan'" },
         { "path,target\na,0x1\n", "line 2: the target '0x1'" },
         { "path,target\na,\"1,5\"\n", "line 2: the target '1,5'" },
-        { "path,target,target\na,1,2\n", "line 1: two columns of targets have the same name" },
+        { "path,target,target\na,1,2\n", "line 1: two columns 'target'" },
+        { "path,labels,Labels\na,x,y\n", "line 1: two columns 'labels'" },
         { "path,target_x,target_y\na,1\n", "line 2: 2 fields, expected 3, as in the header" },
         { "path,target\na\n", "line 2: 1 field, expected 2, as in the header" },
         { "path,target\n", "no rows" },
@@ -312,24 +315,20 @@ START_TEST(misuse)
 }
 END_TEST
 
+static bool open_list(ls_context *ctx, void *path)
+{
+    return ls_csv_open(ctx, path, 0, NULL) != NULL;
+}
+
 START_TEST(every_allocation_may_fail)
 {
-    char *folder = new_folder();
-    const char *path = path_in(folder, "list.csv");
+    char *folder = new_folder(), path[512];
     static const char *const texts[] = { "path,labels\na,x;y\n/b,y\nc,\n",
                                          "path,target_x,target_y\na,1,2\nb,3,4\n" };
+    snprintf(path, sizeof(path), "%s", path_in(folder, "list.csv"));
     for (int k = 0; k < 2; k++) {
         write_text(path, texts[k]);
-        for (int64_t n = 1;; n++) {
-            failing_allocator a;
-            failing_allocator_init(&a, n);
-            ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator });
-            const ls_dataset *data = ls_csv_open(ctx, path, 0, NULL);
-            expect_error(ctx, data ? LS_OK : LS_ERR_MEMORY, "");
-            ls_context_close(&ctx);
-            ck_assert_int_eq(failing_allocator_live(&a), 0);
-            if (!failing_allocator_failed(&a)) break;
-        }
+        fail_each_allocation(open_list, path);
     }
     remove_folder(folder);
 }

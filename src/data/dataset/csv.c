@@ -107,6 +107,7 @@ static ls_status fill_labels(ls__csv *c, const char *const *texts, ls_dataset *d
     for (int64_t i = 0; i < n; i++) dataset->labels[i] = -1;
     LS_TRY(ls__dataset_open_targets(dataset, c->path, numbers ? c->n_targets : c->n_given,
                                     c->given ? c->given : names));
+    dataset->targets_are_labels = !numbers;
     if (!numbers) return fill_targets(c, texts, dataset);
     memcpy(dataset->targets, c->numbers, (size_t)n * (size_t)c->n_targets * sizeof(float));
     return LS_OK;

@@ -174,6 +174,26 @@ int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
     return dataset->labels[sample];
 }
 
+ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_image_info *out)
+{
+    if (!dataset) return LS_ERR_EARLIER;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER(ctx);
+    if (!out || sample < 0 || sample >= dataset->n_samples)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_image_info: sample %lld of %lld%s",
+                        (long long)sample, (long long)dataset->n_samples,
+                        out ? "" : ", out is NULL");
+    ls__decoder decoder = { .ctx = ctx, .max_pixels = LS_LARGEST_MAX_PIXELS, .orientation = 1 };
+    const ls_status status = ls__dataset_probe(dataset, sample, true, &decoder);
+    *out = (ls_image_info){ decoder.height, decoder.width, decoder.orientation };
+    if (status != LS_OK && dataset->paths)
+        ls__fail(ctx, status, "image '%s': %s", dataset->paths[sample], decoder.reason);
+    else if (status != LS_OK)
+        ls__fail(ctx, status, "sample %lld: %s", (long long)sample, decoder.reason);
+    ls__decoder_free(&decoder);
+    return status;
+}
+
 ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts)
 {
     if (!dataset) return LS_ERR_EARLIER;

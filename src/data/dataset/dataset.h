@@ -24,6 +24,7 @@ struct ls_dataset {
     int n_targets;
     char **target_names;
     float *targets; /* [n_samples][n_targets] */
+    bool targets_are_labels;
 
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */

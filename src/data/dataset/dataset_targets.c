@@ -30,6 +30,11 @@ const char *ls_dataset_target_name(const ls_dataset *dataset, int i)
     return ls__dataset_whole(dataset)->target_names[i];
 }
 
+bool ls_dataset_targets_are_labels(const ls_dataset *dataset)
+{
+    return dataset && ls__dataset_whole(dataset)->targets_are_labels;
+}
+
 const float *ls_dataset_targets(const ls_dataset *dataset, int64_t sample)
 {
     const int64_t n = ls_dataset_target_count(dataset);
