@@ -4,7 +4,8 @@
  *   epoch, step      the next step to run
  *   best             the best metric so far
  *   identity         {"seed": "5", ...}; see identity.h
- *   classes          ["cat", "dog"]; without classes the names of the targets
+ *   classes          ["cat", "dog"]: the classes, or the targets where the loss or the data have
+ *                    no classes
  *   mean, std, crop  image preparation: [0.485, ...], [0.229, ...], side or [height, width]
  *   kernels          {"format": "lockstep algorithm cache 1", ...}; see algorithm_cache_file.h
  *   flattened        {"fc1.weight": 16, ...}: C of linear weights in the order H,W,C
@@ -161,11 +162,19 @@ static bool accumulates(const ls_training_state *state)
     return state->optimizer && state->optimizer->sum;
 }
 
+/* The names of the net's outputs: those of the targets for a loss that reads these alone. */
+static json_t *outputs_json(const ls_training_state *state)
+{
+    const ls_loss_kind loss = state->net ? ls__net_loss_kind(state->net) : LS_LOSS_NONE;
+    const bool reads_targets = loss == LS_LOSS_BINARY_CROSS_ENTROPY || loss == LS_LOSS_MSE;
+    ls_context *ctx = state->loader->owned.ctx;
+    return reads_targets ? ls__json_targets(ctx, state->loader->dataset)
+                         : ls__json_classes(ctx, state->loader->dataset);
+}
+
 static void add_state(pairs *p, const ls_training_state *state)
 {
-    if (state->loader)
-        add(p, "classes",
-            dump(p->bump, ls__json_classes(state->loader->owned.ctx, state->loader->dataset)));
+    if (state->loader) add(p, "classes", dump(p->bump, outputs_json(state)));
     if (state->loader || state->validation)
         add(p, "bad_images",
             dump(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),

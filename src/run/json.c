@@ -147,11 +147,18 @@ bool ls__json_restore(ls_context *ctx, json_t *text)
 
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset)
 {
-    ls__json_builder out = { json_array(), false };
     const int n_classes = ls_dataset_class_count(dataset);
+    if (n_classes == 0) return ls__json_targets(ctx, dataset);
+    ls__json_builder out = { json_array(), false };
     for (int i = 0; i < n_classes; i++)
         ls__json_append(&out, ls__json_text(ctx, ls_dataset_class_name(dataset, i)));
-    for (int i = 0; n_classes == 0 && i < ls_dataset_target_count(dataset); i++)
+    return ls__json_finish(&out);
+}
+
+json_t *ls__json_targets(ls_context *ctx, const ls_dataset *dataset)
+{
+    ls__json_builder out = { json_array(), false };
+    for (int i = 0; i < ls_dataset_target_count(dataset); i++)
         ls__json_append(&out, ls__json_text(ctx, ls_dataset_target_name(dataset, i)));
     return ls__json_finish(&out);
 }

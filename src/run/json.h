@@ -64,5 +64,7 @@ json_t *ls__json_text(ls_context *ctx, const char *text);
 bool ls__json_restore(ls_context *ctx, json_t *text);
 /* The class names, or without classes those of the targets, escaped like that. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
+/* The same of the targets alone. */
+json_t *ls__json_targets(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

@@ -193,6 +193,7 @@ static int class_of(void *user, int64_t sample)
 /* Callbacks with 6 classes and N_TARGETS targets. */
 static ls_loader *open_both(ls_context *ctx, ls_loss_kind *loss)
 {
+    static const char *const names[] = { "x", "y", "z" };
     return ls_loader_open(
         ls_dataset_from_callbacks(ctx, &(ls_dataset_callbacks){ .sample_count = N,
                                                                 .load = load,
@@ -200,11 +201,12 @@ static ls_loader *open_both(ls_context *ctx, ls_loss_kind *loss)
                                                                 .n_classes = 6,
                                                                 .target = target,
                                                                 .n_targets = N_TARGETS,
+                                                                .target_names = names,
                                                                 .user = loss }),
         &(ls_loader_config){ .batch_size = BATCH, .shuffle = true });
 }
 
-/* The net decides which of the two a run reads, the metrics that it has, and the stored loss. */
+/* The net decides which of the two a run reads, its metrics, and the loss and names stored. */
 START_TEST(labels_and_targets)
 {
     static ls_loss_kind kinds[] = { LS_LOSS_CROSS_ENTROPY, LS_LOSS_BINARY_CROSS_ENTROPY,
@@ -234,7 +236,11 @@ START_TEST(labels_and_targets)
     ck_assert_int_eq(strstr(row, "train_top1") != NULL, by_class);
     ck_assert_int_eq(strstr(row, "train_top5") != NULL, by_class);
     ls_saved_model *saved = ls_saved_model_open(ctx, path_in(dir, "last.safetensors"));
-    ck_assert_int_eq(ls_saved_model_info(saved).loss, kinds[_i]);
+    const ls_model_info read = ls_saved_model_info(saved);
+    ck_assert_int_eq(read.loss, kinds[_i]);
+    ck_assert_int_eq(read.options.n_classes, by_class ? 6 : N_TARGETS);
+    ck_assert_str_eq(read.classes[2], by_class ? "2" : "z");
+    ck_assert_ptr_nonnull(ls_saved_model_build(saved, BATCH, LS_PRECISION_F32, true));
     ls_context_close(&ctx);
     remove_folder(folder);
 }
