@@ -74,40 +74,27 @@ ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
     return config;
 }
 
+/* The fields that the configs of all optimizers have. */
+#define COMMON_FIELDS(r, list)                                                                     \
+    .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS, .groups = (list)->n > 0 ? (list)->items : NULL, \
+    .n_groups = (list)->n, .clip_norm = (float)(r)->clip_norm,                                     \
+    .clip_value = (float)(r)->clip_value, .ema_decay = (float)(r)->ema_decay,                      \
+    .accumulate = (r)->accumulate
+
 ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
 {
-    const float weight_decay = (float)r->weight_decay, clip_norm = (float)r->clip_norm,
-                clip_value = (float)r->clip_value, ema_decay = (float)r->ema_decay;
+    const float momentum = (float)r->momentum, weight_decay = (float)r->weight_decay;
     parameter_groups groups;
     if (!parameter_groups_read(r->groups, &groups)) return NULL;
-    const ls_parameter_group *items = groups.n > 0 ? groups.items : NULL;
-    const ls_sgd_config sgd = { .momentum = (float)r->momentum,
+    const ls_sgd_config sgd = { .momentum = momentum,
                                 .nesterov = r->nesterov,
                                 .weight_decay = weight_decay,
-                                .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS,
-                                .groups = items,
-                                .n_groups = groups.n,
-                                .clip_norm = clip_norm,
-                                .clip_value = clip_value,
-                                .ema_decay = ema_decay,
-                                .accumulate = r->accumulate };
+                                COMMON_FIELDS(r, &groups) };
     const ls_adam_config adam = { .weight_decay = weight_decay > 0 ? weight_decay : LS_ZERO,
-                                  .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS,
-                                  .groups = items,
-                                  .n_groups = groups.n,
-                                  .clip_norm = clip_norm,
-                                  .clip_value = clip_value,
-                                  .ema_decay = ema_decay,
-                                  .accumulate = r->accumulate };
-    const ls_rmsprop_config rmsprop = { .momentum = (float)r->momentum,
+                                  COMMON_FIELDS(r, &groups) };
+    const ls_rmsprop_config rmsprop = { .momentum = momentum,
                                         .weight_decay = weight_decay,
-                                        .weight_decay_scope = LS_WEIGHT_DECAY_WEIGHTS,
-                                        .groups = items,
-                                        .n_groups = groups.n,
-                                        .clip_norm = clip_norm,
-                                        .clip_value = clip_value,
-                                        .ema_decay = ema_decay,
-                                        .accumulate = r->accumulate };
+                                        COMMON_FIELDS(r, &groups) };
     switch ((cli_optimizer)r->optimizer) {
     case OPT_SGD: return ls_sgd(net, &sgd);
     case OPT_ADAM: return ls_adam(net, &adam);
