@@ -1,9 +1,10 @@
 /* advice.c: warnings about a run that is possible but hardly intended; see run.h. */
 #include "folders.h"
 #include "run.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_EXAMINED = 15 }; /* images */
 
 /* ---- The folder ---- */
 
@@ -57,49 +58,23 @@ static void advise_accumulate(const cli_run *t)
                   scales_lr ? ", with a learning rate for as many batches" : "");
 }
 
-/* ---- The size of images ---- */
+/* ---- The images ---- */
 
-/* The shorter side by a JPEG file's frame header (ITU-T T.81, B.2.2), which follows segments of any
- * kind; 0 without one. */
-static int64_t jpeg_side(FILE *file)
+/* The images of a list that was moved without its images, or whose paths are wrong. */
+void advise_missing(const cli_run *t)
 {
-    unsigned char b[5];
-    if (fseek(file, 2, SEEK_SET) != 0) return 0;
-    while (fread(b, 1, 4, file) == 4 && b[0] == 0xff) {
-        const bool is_frame =
-            b[1] >= 0xc0 && b[1] <= 0xcf && b[1] != 0xc4 && b[1] != 0xc8 && b[1] != 0xcc;
-        const long length = (long)b[2] << 8 | b[3];
-        if (is_frame) {
-            if (fread(b, 1, 5, file) != 5) return 0;
-            const int64_t height = b[1] << 8 | b[2], width = b[3] << 8 | b[4];
-            return height < width ? height : width;
-        }
-        if (length < 2 || fseek(file, length - 2, SEEK_CUR) != 0) return 0;
+    const int64_t n = ls_dataset_sample_count(t->train_data);
+    int64_t n_missing = 0;
+    const char *missing = NULL;
+    if (!folders_has_csv(t->recipe->data_dir)) return;
+    for (int64_t i = 0; i < n; i++) {
+        const char *path = ls_dataset_sample_path(t->train_data, i);
+        if (!file_exists(path) && n_missing++ == 0) missing = path;
     }
-    return 0;
-}
-
-/* By a PNG file's first chunk. */
-static int64_t png_side(const unsigned char header[24])
-{
-    int64_t sides[2] = { 0, 0 };
-    for (int i = 0; i < 8; i++) sides[i / 4] = sides[i / 4] << 8 | header[16 + i];
-    return sides[0] < sides[1] ? sides[0] : sides[1];
-}
-
-/* The shorter side of a JPEG or PNG file; 0 for all else, images in a pack among it. */
-static int64_t shorter_side(const char *path)
-{
-    unsigned char header[24];
-    FILE *file = is_file(path) ? fopen(path, "rb") : NULL;
-    if (!file) return 0;
-    int64_t side = 0;
-    if (fread(header, 1, sizeof(header), file) == sizeof(header)) {
-        if (memcmp(header, "\xff\xd8\xff", 3) == 0) side = jpeg_side(file);
-        if (memcmp(header, "\x89PNG\r\n\x1a\n", 8) == 0) side = png_side(header);
-    }
-    fclose(file);
-    return side;
+    if (n_missing > 0)
+        print_message("%s: %lld of %lld training images are missing, such as '%s'; if they were "
+                      "moved, change the paths in the list",
+                      t->recipe->data_dir, (long long)n_missing, (long long)n, missing);
 }
 
 static int by_size(const void *a, const void *b)
@@ -110,26 +85,46 @@ static int by_size(const void *a, const void *b)
 
 /* Detects photographs that would be reduced to thumbnails. From 128 pixels on, the shapes in a
  * photograph stay recognizable; 224 is the usual size. */
-static void advise_size(const cli_run *t)
+static void advise_size(const recipe *r, int n, const ls_image_info *images)
 {
-    enum { MAX_FILES = 15, MUCH = 4, ENOUGH = 128 };
-    const int64_t n = ls_dataset_sample_count(t->train_data), size = t->recipe->image_size;
-    int64_t sides[MAX_FILES];
-    int n_sides = 0;
-    if (size >= ENOUGH) return;
-    for (int64_t i = 0; i < MAX_FILES && i < n; i++) {
-        const int64_t sample = n > MAX_FILES ? i * (n - 1) / (MAX_FILES - 1) : i;
-        const int64_t side = shorter_side(ls_dataset_sample_path(t->train_data, sample));
-        if (side > 0) sides[n_sides++] = side;
-    }
-    if (n_sides == 0) return;
-    qsort(sides, (size_t)n_sides, sizeof(*sides), by_size);
-    const int64_t median = sides[n_sides / 2];
-    if (median < MUCH * size) return;
+    enum { MUCH = 4, ENOUGH = 128 };
+    int64_t sides[MAX_EXAMINED];
+    for (int i = 0; i < n; i++)
+        sides[i] = images[i].height < images[i].width ? images[i].height : images[i].width;
+    qsort(sides, (size_t)n, sizeof(*sides), by_size);
+    const int64_t size = r->image_size, median = n > 0 ? sides[n / 2] : 0;
+    if (size >= ENOUGH || median < MUCH * size) return;
+    const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
     print_warning("most training images are much larger than --image-size %lld (median shorter "
-                  "side of %d files: %lld pixels): details are lost; for photographs use --model "
-                  "resnet18 --image-size %d",
-                  (long long)size, n_sides, (long long)median, ENOUGH);
+                  "side of %d images: %lld pixels): details are lost; for photographs use "
+                  "%s--image-size %d",
+                  (long long)size, n, (long long)median, large_model ? "" : "--model resnet18 ",
+                  ENOUGH);
+}
+
+static void advise_orientation(const recipe *r, int n, const ls_image_info *images)
+{
+    int n_turned = 0;
+    for (int i = 0; i < n; i++) n_turned += images[i].orientation > 1;
+    if (n_turned > 0 && !r->exif)
+        print_warning("%d of %d training images examined have an EXIF orientation: without --exif "
+                      "they are used as stored, turned or mirrored",
+                      n_turned, n);
+}
+
+/* Examines some images, evenly spaced, without those that are unreadable. */
+static void advise_images(const cli_run *t)
+{
+    const int64_t n = ls_dataset_sample_count(t->train_data);
+    ls_image_info images[MAX_EXAMINED];
+    int n_images = 0;
+    for (int64_t i = 0; i < MAX_EXAMINED && i < n; i++) {
+        const int64_t sample = n > MAX_EXAMINED ? i * (n - 1) / (MAX_EXAMINED - 1) : i;
+        n_images += ls_dataset_image_info(t->train_data, sample, &images[n_images]) == LS_OK;
+        ls_context_clear_error(t->ctx);
+    }
+    advise_size(t->recipe, n_images, images);
+    advise_orientation(t->recipe, n_images, images);
 }
 
 void advise(const cli_run *t)
@@ -137,5 +132,6 @@ void advise(const cli_run *t)
     advise_folder(t);
     advise_batch(t);
     advise_accumulate(t);
-    advise_size(t);
+    advise_missing(t);
+    advise_images(t);
 }

@@ -3,6 +3,7 @@
 #include "folders.h"
 #include "model_file.h"
 #include "report.h"
+#include "run.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,6 +234,26 @@ static bool fits_model(const eval_values *v, const ls_model_info *info, const ls
     return true;
 }
 
+/* The model can't be built. Prints why; where weights do not fit the dataset's classes, also what
+ * to do. */
+static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info *info)
+{
+    const ls_status status = ls_context_status(ctx);
+    const int answer = print_error(ctx, EXIT_RUNTIME);
+    if (!v->file.model || (status != LS_ERR_SHAPE && status != LS_ERR_MISMATCH)) return answer;
+    const int64_t side = info->image_size;
+    ls_net *net = ls_net_build(
+        ctx, info->model->function, &info->options,
+        &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, side, side, info->channels) },
+                          .inference = true });
+    ls_weight_report *report = NULL;
+    ls_net_load_weights(net, v->file.path, NULL, &report);
+    if (report) print_weights_hint(report, "'lockstep train --weights FILE --new-head'");
+    ls_weight_report_close(&report);
+    ls_context_clear_error(ctx);
+    return answer;
+}
+
 static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
                     ls_dataset *dataset)
 {
@@ -254,7 +275,7 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
     if (info.loss != LS_LOSS_CROSS_ENTROPY) {
         ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
         return net ? evaluate_targets(ctx, v, &info, loader, net, &report)
-                   : print_error(ctx, EXIT_RUNTIME);
+                   : fail_model(ctx, v, &info);
     }
     const size_t logit_bytes = (size_t)v->batch * n_classes * sizeof(float);
     confusion c = { .n_classes = (int)n_classes,
@@ -267,7 +288,7 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
     if (!c.predictions || !c.logits)
         answer = print_error(NULL, EXIT_RUNTIME);
     else
-        answer = c.net ? evaluate_net(ctx, v, &info, loader, &c) : print_error(ctx, EXIT_RUNTIME);
+        answer = c.net ? evaluate_net(ctx, v, &info, loader, &c) : fail_model(ctx, v, &info);
     free(c.predictions);
     free(c.logits);
     return answer;

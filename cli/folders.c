@@ -241,9 +241,10 @@ static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
     if (folders_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && !nested) return true;
     const bool found = nested || (is_folder(dir) && find_above(dir, other));
-    const char *hint = found            ? "; did you mean --data-dir "
-                       : is_folder(dir) ? "; for a folder of class folders add --val-split 0.2"
-                                        : "";
+    const char *hint = found ? "; did you mean --data-dir "
+                       : is_folder(dir)
+                           ? "; for a folder of class folders add --val-split 0.2 or --no-val"
+                           : "";
     print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
                   lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
                   found ? other : "", found ? "?" : "");
@@ -300,4 +301,22 @@ int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_cl
         snprintf(path, sizeof(path), "%s", dir);
     }
     return open_found(ctx, dir, path, n_classes, classes, out);
+}
+
+static const char *kind_of(const ls_dataset *dataset)
+{
+    return ls_dataset_target_count(dataset) == 0    ? "one class"
+           : ls_dataset_targets_are_labels(dataset) ? "several labels"
+                                                    : "numbers";
+}
+
+bool folders_check_kinds(const char *dir, const ls_dataset *train, const ls_dataset *val)
+{
+    char train_path[PATH_SIZE], val_path[PATH_SIZE];
+    const char *expected = kind_of(train), *got = kind_of(val);
+    if (strcmp(expected, got) == 0 || !find_folder(dir, 1, split_names, train_path) ||
+        !find_folder(dir, N_SPLITS - 1, split_names + 1, val_path))
+        return true;
+    return fail_with(false, "%s has %s for each image, %s has %s: expected the same columns",
+                     train_path, expected, val_path, got);
 }

@@ -54,4 +54,8 @@ int folders_open_unsplit(ls_context *ctx, const char *dir, int n_classes,
 int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_classes,
                      const char *const *classes, ls_dataset **out);
 
+/* Whether the samples of both have the same: a class, labels or numbers; else prints the two files.
+ * For data that folders_open_train and folders_open_val opened, dir_itself false. */
+bool folders_check_kinds(const char *dir, const ls_dataset *train, const ls_dataset *val);
+
 #endif

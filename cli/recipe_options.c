@@ -16,7 +16,8 @@ const cli_option recipe_options[] = {
       "one folder per class, or a folder with MNIST's four idx files, or a "
       "CSV file of paths and labels or numbers",
       "DIR", .note = "required", .execution = true, .images = true },
-    { OPTION_SWITCH, 0, "no-val", AT(no_val), "train without validation" },
+    { OPTION_SWITCH, 0, "no-val", AT(no_val),
+      "train without validation; DIR may also hold the class folders themselves" },
     { OPTION_NUMBER, 0, "val-split", AT(val_split),
       "validate on this fraction of each class's training images, and train on the others; DIR "
       "holds "

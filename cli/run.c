@@ -10,7 +10,8 @@
 int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train, ls_dataset **val)
 {
     char name[FOLDER_NAME_SIZE];
-    const int answer = folders_open_train(ctx, r->data_dir, r->val_split > 0, train);
+    const bool dir_itself = r->val_split > 0 || r->no_val;
+    const int answer = folders_open_train(ctx, r->data_dir, dir_itself, train);
     if (answer != EXIT_DONE || r->val_split == 0) return answer;
     if (folders_has_val(r->data_dir, name))
         return fail_with(EXIT_DATA,
@@ -33,12 +34,14 @@ static bool fits_loss(const recipe *r, const ls_dataset *data)
                                    "%s: has several labels or numbers for each image; --loss bce "
                                    "is for labels, --loss mse for numbers",
                                    r->data_dir);
-    if (n == 0)
-        return fail_with(false,
-                         "--loss %s: expected a CSV file with a column 'labels', or columns "
-                         "'target' or 'target_...'; %s has one class for each image",
-                         r->loss == LOSS_BCE ? "bce" : "mse", r->data_dir);
-    for (int64_t i = 0; r->loss == LOSS_BCE && i < ls_dataset_sample_count(data); i++)
+    const bool bce = r->loss == LOSS_BCE, labels = ls_dataset_targets_are_labels(data);
+    if (n == 0 || (labels && !bce))
+        return fail_with(
+            false, "--loss %s: expected a CSV file with %s; %s has %s for each image%s",
+            bce ? "bce" : "mse",
+            bce ? "a column 'labels'" : "a column 'target' or columns 'target_...'", r->data_dir,
+            labels ? "several labels" : "one class", labels ? ", for --loss bce" : "");
+    for (int64_t i = 0; bce && i < ls_dataset_sample_count(data); i++)
         for (int k = 0; k < n; k++) {
             const double target = (double)ls_dataset_targets(data, i)[k];
             if (!(target >= 0 && target <= 1))
@@ -100,6 +103,9 @@ static int open_data(cli_run *t)
         answer = folders_open_val(t->ctx, r->data_dir, false, (int)t->info.options.n_classes,
                                   t->classes, &t->val_data);
     if (answer != EXIT_DONE) return answer;
+    if (t->val_data && r->val_split == 0 &&
+        !folders_check_kinds(r->data_dir, t->train_data, t->val_data))
+        return EXIT_DATA;
     if (t->val_data && !fits_loss(r, t->val_data)) return EXIT_USAGE;
     if (t->val_data && r->val_split == 0 && !r->resume) warn_missing_classes(t);
     if (r->val_split > 0 && !r->resume && folders_has_test(r->data_dir, name))
@@ -200,8 +206,7 @@ static bool set_fault(cli_run *t)
     return true;
 }
 
-/* Prints the option that makes weights of other classes, or of another first layer, fit. */
-static void print_weights_hint(const ls_weight_report *report)
+void print_weights_hint(const ls_weight_report *report, const char *new_head)
 {
     static const ls_weight_state states[] = { LS_WEIGHT_MISMATCHED, LS_WEIGHT_MISSING };
     bool only_head = ls_weight_report_count(report, LS_WEIGHT_UNEXPECTED) == 0;
@@ -214,7 +219,8 @@ static void print_weights_hint(const ls_weight_report *report)
                               "--stem small a 3x3 convolution");
         }
     if (only_head)
-        print_message("only the last layer differs: --new-head trains a new one for these classes");
+        print_message("only the last layer differs: %s trains a new one for these classes",
+                      new_head);
     else
         print_message("--model, --stem, --image-size and --grey must be those of the weights");
 }
@@ -248,7 +254,7 @@ int cli_run_load_weights(cli_run *t)
         return EXIT_DONE;
     }
     print_error(t->ctx, EXIT_RUNTIME);
-    if (report) print_weights_hint(report);
+    if (report) print_weights_hint(report, "--new-head");
     ls_weight_report_close(&report);
     return EXIT_RUNTIME;
 }

@@ -37,6 +37,10 @@ int cli_run_open(cli_run *t, bool resumed);
 int cli_run_load_weights(cli_run *t);
 void cli_run_close(cli_run *t);
 
+/* After weights did not fit a net: prints the option that makes weights of other classes, or of
+ * another first layer, fit. new_head: how a new last layer is trained. */
+void print_weights_hint(const ls_weight_report *report, const char *new_head);
+
 /* The training images, and with --val-split also the validation images. On failure prints the
  * reason. Returns the exit status. */
 int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train, ls_dataset **val);
@@ -47,5 +51,7 @@ ls_training_state cli_run_state(const cli_run *t);
 /* Warnings about a new run that is possible but hardly intended, on stderr, each with what to do.
  * For an opened run. In advice.c. */
 void advise(const cli_run *t);
+/* The number of training images of a CSV list that are missing, if any. */
+void advise_missing(const cli_run *t);
 
 #endif

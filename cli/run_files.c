@@ -1,6 +1,5 @@
 /* run_files.c: see run_files.h. */
 #include "run_files.h"
-#include "folders.h"
 #include "run/checkpoint.h"
 #include "run/identity.h"
 #include "run/json.h"
@@ -206,23 +205,6 @@ static void print_provenance(const cli_run *t, const json_t *manifest, const jso
     }
 }
 
-/* The images of a list that was moved without its images, or whose absolute paths are the old
- * ones. */
-static void print_missing(const cli_run *t)
-{
-    const int64_t n = ls_dataset_sample_count(t->train_data);
-    int64_t n_missing = 0;
-    const char *missing = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        const char *path = ls_dataset_sample_path(t->train_data, i);
-        if (!file_exists(path) && n_missing++ == 0) missing = path;
-    }
-    if (n_missing > 0)
-        print_message("%s: %lld of %lld training images are missing, such as '%s'; if they were "
-                      "moved, change the paths in the list",
-                      t->recipe->data_dir, (long long)n_missing, (long long)n, missing);
-}
-
 int run_manifest_check(cli_run *t)
 {
     char path[RUN_PATH_SIZE];
@@ -239,7 +221,7 @@ int run_manifest_check(cli_run *t)
         answer = print_error(identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         print_differences(t, "", t->forced);
-        if (folders_has_csv(t->recipe->data_dir)) print_missing(t);
+        advise_missing(t);
         print_message("%s: the identity differs from that of the run (%s); --force resumes anyway",
                       t->dir, path);
         answer = EXIT_RUNTIME;

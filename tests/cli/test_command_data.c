@@ -19,7 +19,7 @@ START_TEST(unusable_folders)
     expect(3, TRAIN);
     expect_err("has no folder 'train'; expected data/train/<class>/<image>; for a folder of class "
                "folders add "
-               "--val-split 0.2");
+               "--val-split 0.2 or --no-val");
     mkdir("data/train", 0777);
     expect(3, TRAIN);
     expect_err("data/train");
@@ -106,10 +106,16 @@ START_TEST(warnings_before_training)
     ck_assert_int_eq(system("rm -r run"), 0);
     expect(0, TRAIN "--steps 1");
     expect_err("warning: most training images are much larger than --image-size 8 (median shorter "
-               "side of 15 files: ");
+               "side of 15 images: ");
+    expect_err("for photographs use --model resnet18 --image-size 128\n");
     ck_assert_int_eq(count_said("warning"), 1);
     expect(0, "train --resume run --steps 2");
     ck_assert_int_eq(count_said("warning"), 0);
+
+    expect(0, "pack data p.pack");
+    expect(0, TRAIN "--data-dir p.pack --model resnet18 --steps 1 --out packed");
+    expect_err("warning: most training images are much larger than --image-size 8");
+    expect_err("for photographs use --image-size 128\n");
 
     expect(0, TRAIN "--image-size 16 -b 10 --steps 1 --out quarter");
     ck_assert_int_eq(count_said("warning"), 0);
@@ -127,6 +133,32 @@ START_TEST(warnings_before_training)
     expect(3, TRAIN "--data-dir up --out none");
     expect_err("up: has no folder 'train'; expected up/train/<class>/<image>; did you mean "
                "--data-dir up/photos?\n");
+    end_folder();
+}
+END_TEST
+
+/* The orientation 6 is written into an APP1 segment of each JPEG file. */
+START_TEST(rotated_images)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    ck_assert_int_eq(
+        system(
+            "for f in data/train/*/*.jpg; do (head -c 2 $f; printf '\\377\\341\\0\\042Exif\\0\\0MM"
+            "\\0*\\0\\0\\0\\010\\0\\001\\001\\022\\0\\003\\0\\0\\0\\001\\0\\006\\0\\0\\0\\0\\0\\0';"
+            " "
+            "tail -c +3 $f) > new && mv new $f; done"),
+        0);
+    expect(0, "pack data p.pack");
+    for (int i = 0; i < 2; i++) {
+        expect(0, TRAIN "--image-size 16 --steps 1 --data-dir %s --out plain%d",
+               i ? "p.pack" : "data", i);
+        expect_err(" of 15 training images examined have an EXIF orientation: without --exif they "
+                   "are used as stored, turned or mirrored\n");
+        expect(0, TRAIN "--image-size 16 --steps 1 --exif --data-dir %s --out exif%d",
+               i ? "p.pack" : "data", i);
+        ck_assert_int_eq(count_said("warning"), 0);
+    }
     end_folder();
 }
 END_TEST
@@ -224,6 +256,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("command_data", unusable_folders, data_folders_of_the_wrong_kind,
-                     warnings_before_training, one_warning_of_small_batches, unusable_images,
-                     images_beyond_max_pixels);
+                     warnings_before_training, rotated_images, one_warning_of_small_batches,
+                     unusable_images, images_beyond_max_pixels);
 }

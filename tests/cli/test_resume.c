@@ -261,6 +261,8 @@ START_TEST(a_moved_list)
     ck_assert_int_eq(rename("here", "there"), 0);
     expect(1, "train --resume a --data-dir there/list.csv");
     expect_err("there/list.csv: 20 of 20 training images are missing, such as '/");
+    expect(3, "train --data-dir there/list.csv --no-val --model mlp --image-size 8 -b 4 --out b");
+    expect_err("there/list.csv: 20 of 20 training images are missing, such as '/");
     end_folder();
 }
 END_TEST

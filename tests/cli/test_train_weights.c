@@ -72,6 +72,11 @@ START_TEST(other_classes_need_a_new_head)
     expect(0, "train --data-dir few --image-size 8 -b 4 --out run --steps 2 "
               "--weights base/last.safetensors --new-head");
     expect_out("weights base/last.safetensors, new last layer\n");
+    expect(1, "eval --data-dir few --checkpoint base/last.safetensors --model resnet20 "
+              "--image-size 8");
+    expect_err("'fc.weight' is F32 [10,64] there");
+    expect_err("only the last layer differs: 'lockstep train --weights FILE --new-head' trains a "
+               "new one for these classes\n");
     end_folder();
 }
 END_TEST

@@ -57,6 +57,8 @@ START_TEST(eval_and_resume_use_the_same_images)
     expect(0, "train --resume half --data-dir data.pack");
     expect_same_tensors("run/last.safetensors", "half/last.safetensors");
     expect_same_metrics("run/metrics.jsonl", "half/metrics.jsonl", 2);
+    expect(0, TRAIN "--no-val --data-dir data/train --steps 1 --out all");
+    expect_out("80 training images  0 validation images");
     expect(2, "train --resume half --val-split 0.5");
     expect_err("--val-split can't be changed on resume: the run has 0.25");
     end_folder();
