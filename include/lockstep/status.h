@@ -25,6 +25,7 @@ LS_BEGIN_DECLARATIONS
     X(ERR_NONFINITE, "not finite")                                                                 \
     X(ERR_NONDETERMINISTIC, "no deterministic kernel")                                             \
     X(ERR_DEVICE, "device failed")                                                                 \
+    X(ERR_TIMEOUT, "timed out")                                                                    \
     X(ERR_EARLIER, "not run: the context has an earlier error, or an object is NULL")
 
 typedef enum ls_status {

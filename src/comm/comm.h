@@ -1,0 +1,65 @@
+/* comm.h: ranks, the processes that compute the shards of a run together, and the contract of a
+ * provider that moves bytes between them. Providers add nothing: all sums are Lockstep's own, in
+ * the order of plan.h. */
+#ifndef LS_COMM_COMM_H
+#define LS_COMM_COMM_H
+
+#include "base/context.h"
+
+typedef struct ls__comm ls__comm;
+typedef struct ls__exchange ls__exchange;
+
+/* The n-th message from one rank to another is the n-th one that the other one receives from it.
+ * What a rank sends to itself is copied. */
+typedef struct ls__message {
+    int rank;     /* the other one, or the own */
+    void *data;   /* host memory that does not move until the exchange is closed */
+    size_t bytes; /* > 0 */
+} ls__message;
+
+/* Functions of a provider. Each rank calls them from one thread at a time. */
+typedef struct ls__comm_provider {
+    const char *name; /* "mpi" */
+    /* Plans an exchange; moves nothing. All ranks open and close their exchanges in the same
+     * order. */
+    ls_status (*exchange_open)(ls__comm *comm, const ls__message *sends, int64_t n_sends,
+                               const ls__message *receives, int64_t n_receives, ls__exchange **out);
+    /* Begins an exchange that is not running. Its sends may not be written, its receives not be
+     * read, until it is done. */
+    ls_status (*exchange_start)(ls__exchange *exchange);
+    /* Makes progress, without waiting. Other exchanges make progress, too. */
+    ls_status (*exchange_test)(ls__exchange *exchange, bool *done);
+    /* Whether all messages from a rank have arrived, in the running exchange. */
+    bool (*exchange_has_arrived)(const ls__exchange *exchange, int rank);
+    /* NULL: nothing. A running exchange is cancelled. */
+    void (*exchange_close)(ls__exchange *exchange);
+    /* Ends all ranks with this exit status; does not return if the launcher obeys. */
+    void (*abort)(ls__comm *comm, int exit_status);
+    void (*close)(ls__comm *comm);
+} ls__comm_provider;
+
+struct ls__comm {
+    const ls__comm_provider *provider;
+    ls_context *ctx;
+    int rank, n_ranks;
+    int *machines; /* of each rank: the lowest rank on the same machine */
+    double timeout_seconds;
+    ls__exchange *gathering; /* of ls__comm_gather, opened by the first call */
+    unsigned char *gathered;
+};
+
+enum { LS__GATHER_BYTES = 4096 };
+
+/* Each rank gets the bytes of all ranks, in the order of ranks. All ranks call it with the same
+ * `bytes`, at most LS__GATHER_BYTES. `what` names the wait in errors: "step 17". */
+ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *all,
+                          const char *what);
+
+/* Waits until the exchange is done. After timeout_seconds: LS_ERR_TIMEOUT with `what` and the ranks
+ * whose messages have not arrived. */
+ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what);
+
+/* NULL: nothing. All exchanges are closed. */
+void ls__comm_close(ls__comm **comm);
+
+#endif
