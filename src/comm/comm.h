@@ -29,12 +29,14 @@ typedef struct ls__comm_provider {
     ls_status (*exchange_start)(ls__exchange *exchange);
     /* Makes progress, without waiting. Other exchanges make progress, too. */
     ls_status (*exchange_test)(ls__exchange *exchange, bool *done);
-    /* Whether all messages from a rank have arrived, in the running exchange. */
+    /* Whether all messages from a rank have arrived, in the running exchange; true if it has
+     * none. */
     bool (*exchange_has_arrived)(const ls__exchange *exchange, int rank);
     /* NULL: nothing. A running exchange is cancelled. */
     void (*exchange_close)(ls__exchange *exchange);
     /* Ends all ranks with this exit status; does not return if the launcher obeys. */
     void (*abort)(ls__comm *comm, int exit_status);
+    /* Frees the communicator and its machines. */
     void (*close)(ls__comm *comm);
 } ls__comm_provider;
 
@@ -42,7 +44,7 @@ struct ls__comm {
     const ls__comm_provider *provider;
     ls_context *ctx;
     int rank, n_ranks;
-    int *machines; /* of each rank: the lowest rank on the same machine */
+    int *machines; /* of each rank: the lowest rank on the same machine; the provider's */
     double timeout_seconds;
     ls__exchange *gathering; /* of ls__comm_gather, opened by the first call */
     unsigned char *gathered;
@@ -59,7 +61,7 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
  * whose messages have not arrived. */
 ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what);
 
-/* NULL: nothing. All exchanges are closed. */
+/* NULL: nothing. All other exchanges are closed already. */
 void ls__comm_close(ls__comm **comm);
 
 #endif

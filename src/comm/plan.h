@@ -21,7 +21,8 @@ enum { LS__MAX_RANK_SHARDS = 64, LS__MAX_LEVELS = 2 };
 int64_t ls__rank_first_shard(int64_t n_shards, int rank, int n_ranks);
 
 /* Rows that are added as they come: after row i the last n_merged[i] sums before it are added to
- * it, the latest first, each as sum = earlier + sum. n_sums are left. */
+ * it, the latest first, each as sum = earlier + sum. The n_sums that are left are rows 0 to
+ * n_sums - 1, in the order of shards. */
 typedef struct ls__merges {
     int n_rows, n_sums;
     signed char n_merged[LS__MAX_RANK_SHARDS];
@@ -34,13 +35,13 @@ typedef struct ls__transfer {
     int64_t begin, count; /* > 0 */
 } ls__transfer;
 
-/* One level, as a rank sees it. */
+/* One level, as a rank sees it. Nothing is sent for an empty chunk, and the merges have no rows. */
 typedef struct ls__level {
     int64_t begin, count;   /* its chunk; may be empty */
     ls__transfer *sends;    /* rows that the level before left, or the rank's pieces */
     ls__transfer *receives; /* to rows of this level, which hold elements of the chunk alone */
     ls__transfer *returns;  /* chunks of the sum that are sent back; row 0 */
-    ls__transfer *return_receives;
+    ls__transfer *return_receives; /* to row 0 of the level before, or to the sum of all elements */
     int n_sends, n_receives, n_returns, n_return_receives;
     ls__merges merges; /* of the received rows */
 } ls__level;
@@ -63,9 +64,11 @@ typedef struct ls__sum_plan_config {
                             elements. One level */
 } ls__sum_plan_config;
 
-/* Two levels if each machine has as many ranks as every other one, more than one, with consecutive
- * numbers; otherwise one. */
+/* Two levels if there are several machines, and each has as many ranks as every other one, more
+ * than one, with consecutive numbers; otherwise one. Errors: LS_ERR_INVALID names the values;
+ * LS_ERR_MEMORY. *out is then closed. */
 ls_status ls__sum_plan_open(ls_context *ctx, const ls__sum_plan_config *config, ls__sum_plan *out);
+/* NULL and a plan of zeros: nothing. */
 void ls__sum_plan_close(ls__sum_plan *plan);
 
 #endif
