@@ -56,7 +56,8 @@ int print_loader_error(ls_context *ctx, const char *pass)
         print_message("%s%s", message, hint);
     print_pixels_hint(message);
     ls_context_clear_error(ctx);
-    const bool by_process = status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || *hint;
+    const bool by_process =
+        status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }
 
