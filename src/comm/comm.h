@@ -17,7 +17,8 @@ typedef struct ls__message {
     size_t bytes; /* > 0 */
 } ls__message;
 
-/* Functions of a provider. Each rank calls them from one thread at a time. */
+/* Functions of a provider. Each rank calls them from one thread at a time. After an error only
+ * exchange_close, abort and close may follow. */
 typedef struct ls__comm_provider {
     const char *name; /* "mpi" */
     /* Plans an exchange; moves nothing. All ranks open and close their exchanges in the same

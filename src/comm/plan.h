@@ -40,8 +40,10 @@ typedef struct ls__level {
     int64_t begin, count;   /* its chunk; may be empty */
     ls__transfer *sends;    /* rows that the level before left, or the rank's pieces */
     ls__transfer *receives; /* to rows of this level, which hold elements of the chunk alone */
-    ls__transfer *returns;  /* chunks of the sum that are sent back; row 0 */
-    ls__transfer *return_receives; /* to row 0 of the level before, or to the sum of all elements */
+    /* The way back is in one row of all elements, row 0, to which the last level's sum is copied
+     * before. */
+    ls__transfer *returns;         /* the own chunk, to all others of the group */
+    ls__transfer *return_receives; /* their chunks */
     int n_sends, n_receives, n_returns, n_return_receives;
     ls__merges merges; /* of the received rows */
 } ls__level;
