@@ -21,6 +21,7 @@ expect() {
 }
 (cd "$work/tree" && "$rules/rules.sh" . >/dev/null) || { echo "the tree breaks a rule before"; exit 1; }
 expect "folder against the order" src/base/hash.c '#include "nn/net.h"' "src/base/hash.c"
+expect "comm above the backend" src/comm/plan.c '#include "backend/backend.h"' "src/comm may include"
 expect "sub-folder of data against the order" src/data/decode/png.c '#include "data/transform/transform.h"' "src/data/decode may include"
 expect "sub-folder of nn against the order" src/nn/plan/builder.c '#include "nn/select/selector.h"' "src/nn/plan may include"
 expect "a pass that sees the net" src/nn/compile/recompute.c '#include "nn/net_state.h"' "src/nn/compile may include"

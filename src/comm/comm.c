@@ -1,0 +1,117 @@
+/* comm.c: what is the same for all providers: small messages to all ranks, and waits that end. */
+#include "comm/comm.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include <sched.h>
+#include <string.h>
+
+/* ---- Waiting ---- */
+
+/* A test of an exchange takes 0.1 to 1 microseconds, so the first tests cover the latency of
+ * shared memory. After them other threads run: a thread that spins beside busy cores takes the time
+ * that it waits for. The longest sleep is small beside an exchange of gradients, tens of ms. */
+enum { N_SPINS = 100, N_YIELDS = 100, MIN_SLEEP_NS = 20000, MAX_SLEEP_NS = 1000000 };
+
+/* After n tests. */
+static void pause_after(int64_t n, long *sleep_ns)
+{
+    if (n <= N_SPINS) return;
+    if (n <= N_SPINS + N_YIELDS) {
+        sched_yield();
+        return;
+    }
+    nanosleep(&(struct timespec){ .tv_nsec = *sleep_ns }, NULL);
+    *sleep_ns = *sleep_ns < MAX_SLEEP_NS / 2 ? 2 * *sleep_ns : MAX_SLEEP_NS;
+}
+
+static ls_status fail_timeout(ls__comm *comm, const ls__exchange *exchange, const char *what)
+{
+    char buffer[512];
+    ls__text ranks = { buffer, sizeof buffer, 0 };
+    int n_missing = 0;
+    for (int r = 0; r < comm->n_ranks; r++)
+        if (!comm->provider->exchange_has_arrived(exchange, r))
+            ls__text_put(&ranks, n_missing++ ? ", %d" : "%d", r);
+    if (n_missing == 0)
+        return ls__fail(comm->ctx, LS_ERR_TIMEOUT,
+                        "%s: rank %d of %d: after %g seconds its messages have not been received",
+                        what, comm->rank, comm->n_ranks, comm->timeout_seconds);
+    return ls__fail(comm->ctx, LS_ERR_TIMEOUT,
+                    "%s: rank %d of %d: after %g seconds %s %s %s not arrived", what, comm->rank,
+                    comm->n_ranks, comm->timeout_seconds, n_missing == 1 ? "rank" : "ranks", buffer,
+                    n_missing == 1 ? "has" : "have");
+}
+
+ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what)
+{
+    const double end = ls__now_seconds() + comm->timeout_seconds;
+    long sleep_ns = MIN_SLEEP_NS;
+    for (int64_t n = 1;; n++) {
+        /* Before the test: what has arrived while the process was stopped is not late. */
+        const bool is_late = ls__now_seconds() > end;
+        bool done = false;
+        LS_TRY(comm->provider->exchange_test(exchange, &done));
+        if (done) return LS_OK;
+        if (is_late) return fail_timeout(comm, exchange, what);
+        pause_after(n, &sleep_ns);
+    }
+}
+
+/* ---- Gathering ---- */
+
+static unsigned char *slot_of(const ls__comm *comm, int rank)
+{
+    return comm->gathered + (size_t)rank * LS__GATHER_BYTES;
+}
+
+/* Messages always have LS__GATHER_BYTES, so that one exchange serves all calls. */
+static ls_status open_gathering(ls__comm *comm)
+{
+    ls_context *ctx = comm->ctx;
+    const size_t n = (size_t)comm->n_ranks, slots_bytes = n * LS__GATHER_BYTES;
+    const size_t messages_bytes = 2 * n * sizeof(ls__message);
+    if (!comm->gathered) comm->gathered = ls__zalloc(ctx, slots_bytes);
+    if (!comm->gathered) return ls__fail_memory(ctx, "communicator", slots_bytes);
+    ls__message *sends = ls__alloc(ctx, messages_bytes);
+    if (!sends) return ls__fail_memory(ctx, "communicator", messages_bytes);
+    ls__message *receives = sends + n;
+    int64_t n_others = 0;
+    for (int r = 0; r < comm->n_ranks; r++) {
+        if (r == comm->rank) continue;
+        sends[n_others] = (ls__message){ r, slot_of(comm, comm->rank), LS__GATHER_BYTES };
+        receives[n_others++] = (ls__message){ r, slot_of(comm, r), LS__GATHER_BYTES };
+    }
+    const ls_status status =
+        comm->provider->exchange_open(comm, sends, n_others, receives, n_others, &comm->gathering);
+    ls__free(ctx, sends);
+    return status;
+}
+
+ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *all,
+                          const char *what)
+{
+    if (bytes > LS__GATHER_BYTES)
+        return ls__fail(comm->ctx, LS_ERR_INVALID,
+                        "%s: %zu bytes of each rank, expected at most %d", what, bytes,
+                        LS__GATHER_BYTES);
+    if (!comm->gathering) LS_TRY(open_gathering(comm));
+    memcpy(slot_of(comm, comm->rank), own, bytes);
+    LS_TRY(comm->provider->exchange_start(comm->gathering));
+    LS_TRY(ls__comm_wait(comm, comm->gathering, what));
+    for (int r = 0; r < comm->n_ranks; r++)
+        memcpy((unsigned char *)all + (size_t)r * bytes, slot_of(comm, r), bytes);
+    return LS_OK;
+}
+
+void ls__comm_close(ls__comm **comm)
+{
+    if (!comm || !*comm) return;
+    ls__comm *c = *comm;
+    c->provider->exchange_close(c->gathering);
+    ls__free(c->ctx, c->gathered);
+    c->provider->close(c);
+    *comm = NULL;
+}
