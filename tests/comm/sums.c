@@ -84,8 +84,13 @@ void fill_present(int pattern, int n_shards, bool *present)
 
 int fill_machines(enum layout layout, int n_ranks, int *machines)
 {
-    const int sizes[N_LAYOUTS] = { n_ranks, 1, 2, 3, 4, (n_ranks + 1) / 2, n_ranks / 2 + 1, 0 };
-    const int size = sizes[layout];
-    for (int r = 0; r < n_ranks; r++) machines[r] = size ? r / size * size : r % 2;
+    static const int sizes[N_LAYOUTS] = { [OF_1] = 1, [OF_2] = 2, [OF_3] = 3, [OF_4] = 4 };
+    const int size = layout == ONE_MACHINE ? n_ranks
+                     : layout == HALVES    ? (n_ranks + 1) / 2
+                     : layout == UNEVEN    ? n_ranks / 2 + 1
+                                           : sizes[layout];
+    for (int r = 0; r < n_ranks; r++)
+        machines[r] = size ? r / size * size : layout == INTERLEAVED || r < 2 ? r % 2 : 2 + r % 2;
+    if (layout == LAST_APART && n_ranks > 1) machines[1] = 0;
     return size > 1 && size < n_ranks && n_ranks % size == 0 ? size : 0;
 }

@@ -26,7 +26,18 @@ void fill_present(int pattern, int n_shards, bool *present);
 
 /* The machine of each rank, as ls__comm has it. Returns the number of ranks of each machine if two
  * levels are expected, else 0. */
-enum layout { ONE_MACHINE, OF_1, OF_2, OF_3, OF_4, HALVES, UNEVEN, INTERLEAVED, N_LAYOUTS };
+enum layout {
+    ONE_MACHINE,
+    OF_1,
+    OF_2,
+    OF_3,
+    OF_4,
+    HALVES,
+    UNEVEN,      /* the last machine has fewer ranks */
+    INTERLEAVED, /* over two machines */
+    LAST_APART,  /* two ranks, then interleaved ones */
+    N_LAYOUTS
+};
 int fill_machines(enum layout layout, int n_ranks, int *machines);
 
 #endif

@@ -385,6 +385,7 @@ START_TEST(an_abort_ends_all_waits)
     ls__comm *comm = r.tasks[0].comm;
     expect_failure(comm->provider->exchange_open(comm, NULL, 0, NULL, 0, &x), comm->ctx,
                    LS_ERR_DEVICE, "rank 2 aborted");
+    ck_assert_ptr_null(x);
     close_ranks(&r);
 }
 END_TEST
@@ -427,6 +428,11 @@ START_TEST(allocation_failures)
         if (status == LS_OK) status = ls__comm_gather(comm, &own, sizeof own, &all, "gather");
         ck_assert_int_eq(status, failing_allocator_failed(&a) ? LS_ERR_MEMORY : LS_OK);
         expect_error(&ctx, status, "");
+        if (status == LS_OK) { /* later calls allocate nothing */
+            const int64_t n_requests = atomic_load(&a.n_requests);
+            ck_assert_int_eq(ls__comm_gather(comm, &own, sizeof own, &all, "gather"), LS_OK);
+            ck_assert_int_eq(atomic_load(&a.n_requests), n_requests);
+        }
         ls__comm_close(&comm);
         local_hub_close(&hub);
         ck_assert_int_eq(failing_allocator_live(&a), 0);

@@ -180,6 +180,7 @@ static void run_level(simulation *s, int l)
     for (int r = 0; r < s->config.n_ranks; r++) {
         const ls__level *level = &s->plans[r].levels[l];
         float *rows = s->rows[r][1 + l];
+        if (level->merges.n_rows != level->n_receives) wrong(s, "rows to merge");
         merge_rows(&level->merges, rows, level->count);
         if (l < s->plans[r].n_levels - 1 || level->count == 0) continue;
         if (level->merges.n_sums != 1) wrong(s, "more than one sum");
@@ -366,15 +367,20 @@ END_TEST
 
 START_TEST(large_counts)
 {
+    static const int64_t units[] = { 1, INT64_MAX / 65, INT64_MAX };
     ls_context ctx = { .allocator = ls__default_allocator };
-    ls__sum_plan plan;
-    const ls__sum_plan_config c = {
-        .n_shards = 64, .rank = 62, .n_ranks = 63, .count = INT64_MAX, .unit = INT64_MAX / 65
-    };
-    ck_assert_int_eq(ls__sum_plan_open(&ctx, &c, &plan), LS_OK);
-    ck_assert_int_eq(plan.levels[0].begin + plan.levels[0].count, INT64_MAX);
-    ck_assert_int_eq(plan.levels[0].begin % c.unit, 0);
-    ls__sum_plan_close(&plan);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        ls__sum_plan plan;
+        const ls__sum_plan_config c = {
+            .n_shards = 64, .rank = 62, .n_ranks = 63, .count = INT64_MAX, .unit = units[i]
+        };
+        ck_assert_int_eq(ls__sum_plan_open(&ctx, &c, &plan), LS_OK);
+        const ls__level *level = &plan.levels[0];
+        ck_assert_int_eq(level->begin + level->count, INT64_MAX);
+        ck_assert_int_eq(level->begin % c.unit, 0);
+        ck_assert_int_ge(level->begin, units[i] == INT64_MAX ? 0 : INT64_MAX / 65 * 62);
+        ls__sum_plan_close(&plan);
+    }
 }
 END_TEST
 
@@ -391,9 +397,10 @@ START_TEST(allocation_failures)
         ls__sum_plan plan;
         const ls_status status = ls__sum_plan_open(&ctx, &c, &plan);
         ck_assert_int_eq(status, failing_allocator_failed(&a) ? LS_ERR_MEMORY : LS_OK);
-        ls__sum_plan_close(&plan);
+        if (status == LS_OK) ls__sum_plan_close(&plan);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
         if (status == LS_OK) break;
+        ls__sum_plan_close(&plan); /* is closed already */
         ck_assert_int_lt(n, 100);
     }
 }
