@@ -5,13 +5,13 @@ set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CAC
   "What the module has code for; the last one as PTX too, for what comes later")
 
 # In the order of their layers: each file calls files before it only.
-set(LOCKSTEP_CUDA_SOURCES device/host.c device/environment.c device/device.c device/streams.c device/memory.c device/capture.c
+set(LOCKSTEP_CUDA_SOURCES device/environment.c device/device.c device/streams.c device/memory.c device/capture.c
   our_kernels.c providers.c backend.c)
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/rows.cu kernels/pool.cu
   kernels/loss.cu
   kernels/optimizer.cu kernels/direct.cu kernels/depthwise.cu kernels/column_sums.cu)
 # Files of the core that need nothing else of it, built once more into the module.
-set(LOCKSTEP_CUDA_CORE src/base/text.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
+set(LOCKSTEP_CUDA_CORE src/backend/module_host.c src/base/text.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
 
 # What the module and its emulated twins have in common.
 function(lockstep_cuda_core target)

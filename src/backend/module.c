@@ -70,27 +70,28 @@ static void *open_module(const char *file, char *reason, size_t size)
     return handle;
 }
 
-ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out)
+ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
+                          const ls__module **out)
 {
     char file[FILE_NAME_SIZE], reason[512] = "";
     snprintf(file, sizeof(file), "liblockstep_%s.so", name);
     void *handle = open_module(file, reason, sizeof(reason));
     if (!handle)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': its module can't be loaded: %s",
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s '%s': its module can't be loaded: %s", kind,
                         name, reason);
     ls__module_open_fn *open = NULL;
     void *symbol = dlsym(handle, LS__MODULE_SYMBOL);
     memcpy(&open, &symbol, sizeof(open)); /* ISO C has no cast to a function pointer */
     if (!open)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device '%s': %s is not a Lockstep module", name,
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s '%s': %s is not a Lockstep module", kind, name,
                         file);
     const ls__module *module = open(&host);
     if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS__VERSION) != 0)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "device '%s': %s belongs to Lockstep %.40s (module version %d), this is "
+                        "%s '%s': %s belongs to Lockstep %.40s (module version %d), this is "
                         "%s (%d)",
-                        name, file, module->lockstep, module->version, LS__VERSION,
+                        kind, name, file, module->lockstep, module->version, LS__VERSION,
                         LS__MODULE_VERSION);
-    *out = module->backend;
+    *out = module;
     return LS_OK;
 }

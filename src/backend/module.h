@@ -1,13 +1,17 @@
-/* module.h: backends in shared objects, which are opened when a context names them. A module calls
- * the core through a table of functions, because a static program exports no symbols. */
+/* module.h: backends and communicators in shared objects, which are opened when a context names
+ * them. A module calls the core through a table of functions, because a static program exports no
+ * symbols. */
 #ifndef LS_BACKEND_MODULE_H
 #define LS_BACKEND_MODULE_H
 
-#include "backend/backend.h"
+#include <lockstep/context.h>
 #include <stdarg.h>
 
-/* Changes with the two tables below and their types: backend.h, ops.h, base/context.h. */
-enum { LS__MODULE_VERSION = 8 };
+struct ls__backend;
+struct ls__comm;
+
+/* Changes with the two tables below and their types: backend.h, comm/comm.h, base/context.h. */
+enum { LS__MODULE_VERSION = 9 };
 
 /* The core's functions for a module, with the names that they have in base/. */
 typedef struct ls__host {
@@ -22,11 +26,13 @@ typedef struct ls__host {
     void (*free)(const ls_context *ctx, void *memory);
 } ls__host;
 
-/* A module's description. */
+/* A module's description. It gives a backend or a communicator. */
 typedef struct ls__module {
     int version;          /* LS__MODULE_VERSION of its build */
     const char *lockstep; /* ls_version() of its build */
-    const ls__backend *backend;
+    const struct ls__backend *backend;
+    /* Opens a communicator of all ranks. */
+    ls_status (*comm_open)(ls_context *ctx, struct ls__comm **out);
 } ls__module;
 
 /* The only exported symbol of a module. It must compare the versions before it reads the rest of
@@ -35,10 +41,11 @@ typedef struct ls__module {
 #define LS__MODULE_EXPORT __attribute__((visibility("default")))
 typedef const ls__module *ls__module_open_fn(const ls__host *host);
 
-/* The backend of module liblockstep_NAME.so, which stays loaded. If the environment variable
- * LOCKSTEP_MODULES is set, only that folder is searched. Otherwise: the folder of the library or
- * program with this code, the library folder of its installation, the system's folders.
- * LS_ERR_UNSUPPORTED, with the reason, if there is none or its version differs. */
-ls_status ls__module_load(ls_context *ctx, const char *name, const ls__backend **out);
+/* Module liblockstep_NAME.so, which stays loaded. `kind` is for errors: "device 'cuda'". If the
+ * environment variable LOCKSTEP_MODULES is set, only that folder is searched. Otherwise: the folder
+ * of the library or program with this code, the library folder of its installation, the system's
+ * folders. LS_ERR_UNSUPPORTED, with the reason, if there is none or its version differs. */
+ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
+                          const ls__module **out);
 
 #endif

@@ -19,18 +19,18 @@ static ls_status open_cpu(ls_context *ctx, int index, ls__device **out)
 
 static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
 {
-    const ls__backend *backend;
-    LS_TRY(ls__module_load(ctx, "cuda", &backend));
-    return backend->open(ctx, index, out);
+    const ls__module *cuda;
+    LS_TRY(ls__module_load(ctx, "device", "cuda", &cuda));
+    return cuda->backend->open(ctx, index, out);
 }
 
 /* Opens the fastest available device and logs why a faster one failed: a warning if there is a CUDA
  * module. */
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
-    const ls__backend *cuda;
-    const bool has_module = ls__module_load(ctx, "cuda", &cuda) == LS_OK;
-    if (has_module && cuda->open(ctx, index, out) == LS_OK) return LS_OK;
+    const ls__module *cuda;
+    const bool has_module = ls__module_load(ctx, "device", "cuda", &cuda) == LS_OK;
+    if (has_module && cuda->backend->open(ctx, index, out) == LS_OK) return LS_OK;
     (has_module ? ls__warn : ls__inform)(ctx, "ls_context_open: device 'auto' is the cpu: %s",
                                          ctx->message);
     ctx->error = LS_OK;

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/own_kernels.h"
-#include "cuda/device/host.h"
+#include "backend/module_host.h"
 #include "cuda/device/slots.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/providers.h"
@@ -247,7 +247,9 @@ LS__MODULE_EXPORT ls__module_open_fn ls__module_open;
 
 const ls__module *ls__module_open(const ls__host *host)
 {
-    static const ls__module module = { LS__MODULE_VERSION, LS__VERSION, &backend };
-    if (host->version == LS__MODULE_VERSION) ls__cuda_set_host(host);
+    static const ls__module module = { .version = LS__MODULE_VERSION,
+                                       .lockstep = LS__VERSION,
+                                       .backend = &backend };
+    if (host->version == LS__MODULE_VERSION) ls__module_set_host(host);
     return &module;
 }

@@ -1,7 +1,7 @@
-/* host.c: the core's functions under their own names, called through the table that the core gives
- * the module (backend/module.h). So the backend, and the files of base/ that are also built into
- * the module, call them as the core does. */
-#include "cuda/device/host.h"
+/* module_host.c: the core's functions under their own names, called through the table that the core
+ * gives the module (module.h). So a module, and the files of the core that are also built into it,
+ * call them as the core does. */
+#include "backend/module_host.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum { LOG_TEXT_SIZE = 1024 };
 
 static const ls__host *_Atomic host; /* several threads may open contexts */
 
-void ls__cuda_set_host(const ls__host *given)
+void ls__module_set_host(const ls__host *given)
 {
     host = given;
 }

@@ -1,0 +1,10 @@
+/* module_host.h: the table of the core's functions, in a module. */
+#ifndef LS_BACKEND_MODULE_HOST_H
+#define LS_BACKEND_MODULE_HOST_H
+
+#include "backend/module.h"
+
+/* To be called before any other function of the module. Any thread. */
+void ls__module_set_host(const ls__host *host);
+
+#endif
