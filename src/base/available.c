@@ -113,14 +113,52 @@ static int affinity_processors(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int ls__processor_quota(void)
+{
+    char membership[TEXT_SIZE];
+    return read_file("/proc/self", "cgroup", membership, sizeof(membership))
+               ? ls__cgroup_processors(membership, "/sys/fs/cgroup")
+               : 0;
+}
+
 int ls__available_processors(void)
 {
-    char membership[16384];
-    int processors = affinity_processors();
-    if (read_file("/proc/self", "cgroup", membership, sizeof(membership))) {
-        const int quota = ls__cgroup_processors(membership, "/sys/fs/cgroup");
-        if (quota && quota < processors) processors = quota;
+    const int processors = affinity_processors(), quota = ls__processor_quota();
+    const int available = quota && quota < processors ? quota : processors;
+    return available < 1 ? 1 : available;
+}
+
+void ls__affinity_mask(ls__processor_mask *out)
+{
+    *out = (ls__processor_mask){ 0 };
+    cpu_set_t *set = CPU_ALLOC(LS__MAX_PROCESSORS);
+    if (!set) return;
+    const size_t bytes = CPU_ALLOC_SIZE(LS__MAX_PROCESSORS);
+    if (sched_getaffinity(0, bytes, set) == 0)
+        for (size_t i = 0; i < LS__MAX_PROCESSORS; i++)
+            out->words[i / 64] |= (uint64_t)(CPU_ISSET_S(i, bytes, set) != 0) << i % 64;
+    CPU_FREE(set);
+}
+
+int ls__count_processors(const ls__processor_mask *mask)
+{
+    int n = 0;
+    for (int w = 0; w < LS__MASK_WORDS; w++) n += __builtin_popcountll(mask->words[w]);
+    return n;
+}
+
+int ls__processor_share(const ls__processor_mask *masks, int n, int own, int quota)
+{
+    double share = 1e-6; /* so that three thirds are one */
+    for (int i = 0; i < LS__MAX_PROCESSORS; i++) {
+        const uint64_t bit = UINT64_C(1) << i % 64;
+        if (!(masks[own].words[i / 64] & bit)) continue;
+        int n_users = 0;
+        for (int p = 0; p < n; p++) n_users += (masks[p].words[i / 64] & bit) != 0;
+        share += 1.0 / n_users;
     }
+    int processors = (int)share;
+    if (quota && quota / n < processors) processors = quota / n;
     return processors < 1 ? 1 : processors;
 }
 

@@ -1,4 +1,4 @@
-/* Control group limits, on made-up trees: processors and memory. */
+/* Control group limits, on made-up trees: processors and memory. Shares of processes. */
 #include "base/available.h"
 
 #include "../suite.h"
@@ -115,7 +115,45 @@ START_TEST(memory)
 }
 END_TEST
 
+static ls__processor_mask processors(int begin, int end)
+{
+    ls__processor_mask mask = { 0 };
+    for (int i = begin; i < end; i++) mask.words[i / 64] |= UINT64_C(1) << i % 64;
+    return mask;
+}
+
+START_TEST(shares)
+{
+    ls__processor_mask own;
+    ls__affinity_mask(&own);
+    ck_assert_int_ge(ls__count_processors(&own), ls__available_processors());
+    ck_assert_int_eq(ls__count_processors(&(ls__processor_mask){ 0 }), 0);
+
+    const ls__processor_mask same[3] = { processors(0, 70), processors(0, 70), processors(0, 70) };
+    ck_assert_int_eq(ls__count_processors(&same[0]), 70);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(ls__processor_share(same, 3, i, 0), 23);
+        ck_assert_int_eq(ls__processor_share(same, 3, i, 30), 10);
+        ck_assert_int_eq(ls__processor_share(same, 3, i, 2), 1);
+    }
+    ck_assert_int_eq(ls__processor_share(same, 1, 0, 0), 70);
+    const ls__processor_mask few[3] = { processors(0, 3), processors(0, 3), processors(0, 3) };
+    ck_assert_int_eq(ls__processor_share(few, 3, 1, 0), 1);
+
+    /* bound to processors of their own; two to each socket; unknown */
+    const ls__processor_mask bound[2] = { processors(4, 6), processors(6, 7) };
+    ck_assert_int_eq(ls__processor_share(bound, 2, 0, 0), 2);
+    ck_assert_int_eq(ls__processor_share(bound, 2, 1, 0), 1);
+    const ls__processor_mask sockets[4] = { processors(0, 8), processors(0, 8), processors(8, 20),
+                                            processors(8, 20) };
+    ck_assert_int_eq(ls__processor_share(sockets, 4, 1, 0), 4);
+    ck_assert_int_eq(ls__processor_share(sockets, 4, 2, 0), 6);
+    const ls__processor_mask unknown[2] = { { { 0 } }, processors(0, 8) };
+    ck_assert_int_eq(ls__processor_share(unknown, 2, 0, 0), 1);
+}
+END_TEST
+
 int main(void)
 {
-    return RUN_SUITE("processors", memory, version_2, version_1, nothing_there);
+    return RUN_SUITE("processors", shares, memory, version_2, version_1, nothing_there);
 }
