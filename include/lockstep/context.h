@@ -60,8 +60,15 @@ typedef struct ls_context_config {
     ls_benchmark benchmark;
     int shards; /* parts of each training batch, up to 65536; 0 = 1. Results depend on it, unlike on
                    threads; see ls_net_step */
-    int threads;               /* compute threads; 0 = number of available processors */
-    size_t memory_limit_bytes; /* limit of device memory; 0 = none */
+    int threads; /* compute threads; 0 = number of available processors, which the ranks of a
+                    machine divide among themselves */
+    const char *communicator; /* NULL = one process; "mpi": the processes that mpirun or srun
+                                 started are ranks, which compute the shards of each batch together;
+                                 "auto": "mpi" if a launcher started this process as one of several,
+                                 otherwise one process. See below */
+    double communication_timeout_seconds; /* limit of a wait for other ranks, which then fails with
+                                             LS_ERR_TIMEOUT; 0 = 600 */
+    size_t memory_limit_bytes;            /* limit of device memory; 0 = none */
     bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range
                   with its name, for NVIDIA's profilers. Bit-identical, but slower.
                   LS_ERR_UNSUPPORTED on the CPU */
@@ -69,6 +76,13 @@ typedef struct ls_context_config {
     ls_log_fn log;                 /* NULL = none; warnings are kept either way, see below */
     void *log_user;
 } ls_context_config;
+
+/* Ranks: results do not depend on their number, which is at most `shards` and at most 64. All ranks
+ * open their contexts in the same order and with the same configuration; only `threads`, the log
+ * and the allocator may differ. The launcher ends all ranks if one ends with an open context or an
+ * exit status other than 0. MPI is initialized when the first context with ranks is opened, and
+ * finalized when the process exits, unless the program itself has initialized it (with
+ * MPI_THREAD_FUNNELED or more). */
 
 /* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
  * context itself; any other failure (unknown device, ...) is kept in the context, and
@@ -124,6 +138,11 @@ LS_API ls_status ls_context_trim(ls_context *ctx);
 LS_API const char *ls_context_device(const ls_context *ctx);
 LS_API int ls_context_thread_count(const ls_context *ctx);
 LS_API uint64_t ls_context_seed(const ls_context *ctx);
+
+/* The number of this process among the ranks, from 0 on, and the number of ranks; 0 and 1 without a
+ * communicator. Ranks of one machine have consecutive numbers, which may differ from MPI's. */
+LS_API int ls_context_rank(const ls_context *ctx);
+LS_API int ls_context_rank_count(const ls_context *ctx);
 
 LS_API const char *ls_version(void); /* "0.1.0" */
 

@@ -2,7 +2,9 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "comm/comm.h"
 #include "backend/algorithm_cache.h"
+#include "backend/communicator.h"
 #include "backend/pool.h"
 #include "backend/registry.h"
 
@@ -31,6 +33,11 @@ static ls_status check_config(ls_context *ctx, const ls_context_config *config)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_context_open: shards is %d, expected 1 to %d, or 0 for 1",
                         config->shards, MAX_SHARDS);
+    if (!(config->communication_timeout_seconds >= 0))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: communication_timeout_seconds is %g, expected more than "
+                        "0, or 0 for 600",
+                        config->communication_timeout_seconds);
     return LS_OK;
 }
 
@@ -49,6 +56,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     if (config->shards == 0) ctx->config.shards = 1;
 
     ls_status status = check_config(ctx, config);
+    if (status == LS_OK) status = ls__communicator_open(ctx);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
     if (status == LS_OK && config->nvtx && !ctx->device->backend->range_push)
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
@@ -61,8 +69,9 @@ ls_context *ls_context_open(const ls_context_config *config)
         status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
     if (status == LS_OK) status = ls__selections_open(ctx, &ctx->selections);
     ctx->unusable = status != LS_OK;
-    /* The user's text may be freed after this call. */
+    /* The user's texts may be freed after this call. */
     ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
+    ctx->config.communicator = ctx->comm ? ctx->comm->provider->name : NULL;
     return ctx;
 }
 
@@ -76,6 +85,7 @@ void ls_context_close(ls_context **ctx)
     ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
     if (c->device) c->device->backend->close(c->device);
+    ls__comm_close(&c->comm);
     ls__forget_warnings(c);
     const ls_allocator allocator = c->allocator;
     allocator.release(allocator.user, c);
@@ -102,4 +112,14 @@ const char *ls_context_device(const ls_context *ctx)
 int ls_context_thread_count(const ls_context *ctx)
 {
     return ctx && ctx->device ? ctx->device->backend->threads(ctx->device) : 0;
+}
+
+int ls_context_rank(const ls_context *ctx)
+{
+    return ctx && ctx->comm ? ctx->comm->rank : 0;
+}
+
+int ls_context_rank_count(const ls_context *ctx)
+{
+    return ctx && ctx->comm ? ctx->comm->n_ranks : 1;
 }

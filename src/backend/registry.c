@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "comm/comm.h"
 #include "backend/module.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -17,10 +18,19 @@ static ls_status open_cpu(ls_context *ctx, int index, ls__device **out)
     return ls__cpu_backend.open(ctx, 0, out);
 }
 
+static ls_status load_cuda(ls_context *ctx, const ls__module **out)
+{
+    if (ctx->comm)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "device 'cuda' can't be used by %d ranks, expected device 'cpu'",
+                        ctx->comm->n_ranks);
+    return ls__module_load(ctx, "device", "cuda", out);
+}
+
 static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
 {
     const ls__module *cuda;
-    LS_TRY(ls__module_load(ctx, "device", "cuda", &cuda));
+    LS_TRY(load_cuda(ctx, &cuda));
     return cuda->backend->open(ctx, index, out);
 }
 
@@ -29,7 +39,7 @@ static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
     const ls__module *cuda;
-    const bool has_module = ls__module_load(ctx, "device", "cuda", &cuda) == LS_OK;
+    const bool has_module = load_cuda(ctx, &cuda) == LS_OK;
     if (has_module && cuda->backend->open(ctx, index, out) == LS_OK) return LS_OK;
     (has_module ? ls__warn : ls__inform)(ctx, "ls_context_open: device 'auto' is the cpu: %s",
                                          ctx->message);

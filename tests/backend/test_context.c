@@ -5,6 +5,7 @@
 
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,9 +46,25 @@ START_TEST(every_field_acts_or_is_rejected)
         { { .threads = 3 }, LS_OK, "" },
         { { .threads = -1 }, LS_ERR_INVALID, "threads is -1, expected 1 to 1024" },
         { { .threads = 1025 }, LS_ERR_INVALID, "threads is 1025" },
+        { { .communicator = "auto" }, LS_OK, "" },
+        { { .communicator = "mpi" },
+          LS_ERR_UNSUPPORTED,
+          "communicator 'mpi': its module can't be loaded: there is no liblockstep_mpi.so" },
+        { { .communicator = "nccl" },
+          LS_ERR_NOT_FOUND,
+          "no communicator 'nccl', there are mpi and auto" },
+        { { .communicator = "" }, LS_ERR_NOT_FOUND, "no communicator ''" },
+        { { .communication_timeout_seconds = 2.5 }, LS_OK, "" },
+        { { .communication_timeout_seconds = -1 },
+          LS_ERR_INVALID,
+          "communication_timeout_seconds is -1" },
+        { { .communication_timeout_seconds = NAN },
+          LS_ERR_INVALID,
+          "communication_timeout_seconds is nan" },
         { { .allocator = &no_functions }, LS_ERR_INVALID, "allocate and release" },
     };
     setenv("LOCKSTEP_MODULES", "/nowhere", 1);
+    unsetenv("OMPI_COMM_WORLD_SIZE");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         ls_context *ctx = ls_context_open(&cases[i].config);
         ck_assert_ptr_nonnull(ctx);
@@ -62,6 +79,8 @@ START_TEST(every_field_acts_or_is_rejected)
         } else if (cases[i].config.threads) {
             ck_assert_int_eq(ls_context_thread_count(ctx), cases[i].config.threads);
         }
+        ck_assert_int_eq(ls_context_rank(ctx), 0);
+        ck_assert_int_eq(ls_context_rank_count(ctx), 1);
         ls_context_close(&ctx);
     }
 }

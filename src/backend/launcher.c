@@ -1,0 +1,41 @@
+/* launcher.c: see launcher.h. */
+#include "backend/launcher.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* The launchers that start processes by Slurm or PMIx come first, because their processes have the
+ * variables of both. */
+static const struct {
+    const char *variable;
+    bool is_rank;
+} variables[] = {
+    { "OMPI_COMM_WORLD_SIZE" }, /* Open MPI's mpirun */
+    { "PMI_SIZE" },             /* mpiexec of MPICH and Intel MPI, srun --mpi=pmi2 */
+    { "SLURM_STEP_NUM_TASKS" }, /* srun, with any --mpi */
+    { "PMIX_RANK", true },      /* prterun and others with PMIx */
+};
+
+/* -1 unless the text is a count. */
+static long read_count(const char *text)
+{
+    char *end;
+    if (!text || *text < '0' || *text > '9') return -1;
+    errno = 0;
+    const long n = strtol(text, &end, 10);
+    return *end == '\0' && errno == 0 ? n : -1;
+}
+
+ls__launch ls__launch_find(void)
+{
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const long n = read_count(getenv(variables[i].variable));
+        if (n < 0) continue;
+        /* Rank 2 is one of at least three. */
+        const long n_ranks = variables[i].is_rank && n > 0 ? n + 1 : n;
+        return (ls__launch){ variables[i].variable, n_ranks };
+    }
+    return (ls__launch){ 0 };
+}
