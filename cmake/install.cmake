@@ -16,6 +16,9 @@ if(LOCKSTEP_HAS_CUDA)
   # not there in a build of lockstep_product alone
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endif()
+if(LOCKSTEP_HAS_MPI)
+  install(TARGETS lockstep_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 configure_package_config_file(cmake/lockstepConfig.cmake.in ${PROJECT_BINARY_DIR}/package/lockstepConfig.cmake
   INSTALL_DESTINATION ${LOCKSTEP_CMAKE_DIR})

@@ -3,7 +3,7 @@
 
 # To build and run the tests.
 build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev
-  libxxhash-dev libjansson-dev libzip-dev check xz-utils)
+  libxxhash-dev libjansson-dev libzip-dev check xz-utils libopenmpi-dev openmpi-bin)
 # For fuzzing.
 # shellcheck disable=SC2034
 fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)

@@ -29,6 +29,8 @@ expect "files that include each other" src/nn/select/timing.h '#include "nn/sele
 expect "public header of a higher folder" src/base/hash.c '#include <lockstep/net.h>' "may include of lockstep/"
 expect "private header in a model" models/resnet.c '#include "base/hash.h"' "public headers only"
 expect "vendor header outside of its folder" src/nn/net_run.c '#include <cudnn.h>' "belong to src/cuda"
+expect "MPI outside of its folder" src/backend/communicator.c '#include <mpi.h>' "belongs to src/mpi"
+expect "the MPI module above the registry" src/mpi/module.c '#include "backend/registry.h"' "src/mpi may include"
 expect "printing past print.c" cli/main.c 'void f(void) { puts("x"); }' "escapes control characters"
 
 printf 'void b(void);\nvoid a(void) { b(); }\n' >"$work/a.c"

@@ -28,6 +28,7 @@ allowed run 'run/|optim/|nn/|data/|io/|tensor/|backend/|cpu/cpu.h|comm/|base/'
 allowed train 'train/|run/|optim/|nn/|data/|io/|tensor/|backend/|comm/|base/'
 allowed cpu 'cpu/|backend/backend.h|base/|reference/'
 allowed cuda 'cuda/|backend/(backend|module_host).h|base/|emulator.h'
+allowed mpi 'mpi/|comm/comm.h|backend/(module_host|launcher).h|base/'
 allowed data/decode 'data/decode/|base/'
 allowed data/transform 'data/(transform|decode)/|tensor/|base/'
 allowed data/dataset 'data/(dataset|transform|decode)/|tensor/|base/'
@@ -65,6 +66,7 @@ public nn "$core|tensor|data|nn|net"
 public optim "$core|tensor|data|nn|net|optim"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
+public mpi "$core"
 
 # Models and examples use what every program has; the examples share the images of examples/stripes.h.
 for folder in models examples; do
@@ -75,7 +77,7 @@ for folder in models examples; do
 done
 while IFS= read -r hit; do
   report "$hit (cli: public headers and src/run only)"
-done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|comm|backend|tensor|io|data|nn|optim|cpu|cuda)/')
+done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|comm|backend|tensor|io|data|nn|optim|cpu|cuda|mpi)/')
 
 # What the command prints is escaped: print_text and print_field of cli/print.h. Files that it writes are named `file`.
 while IFS= read -r hit; do
@@ -90,6 +92,10 @@ done < <(grep -rnE '^ *# *include *[<"](oneapi/|dnnl|omp\.h)' --include='*.[ch]'
 while IFS= read -r hit; do
   report "$hit (CUDA and its libraries belong to src/cuda)"
 done < <(grep -rnE '^ *# *include *[<"](cudnn|cuda|cublas|curand|nvtx)' --include='*.[ch]*' include src models cli | grep -v '^src/cuda/')
+
+while IFS= read -r hit; do
+  report "$hit (MPI belongs to src/mpi)"
+done < <(grep -rnE '^ *# *include *[<"]mpi\.h' --include='*.[ch]*' include src models cli | grep -v '^src/mpi/')
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")
