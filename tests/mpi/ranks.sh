@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# ranks.sh N TRANSPORT PROGRAM [ARGUMENT ...]: the program as N ranks on this machine, by Open MPI's mpirun, as root or not,
+# with fewer processors than ranks, unbound. TRANSPORT: shm (shared memory) or tcp. Ends with 77 without mpirun.
+set -u
+mpirun=$(command -v mpirun.openmpi || command -v mpirun) || { echo "skipped: no mpirun"; exit 77; }
+"$mpirun" --version | grep -qE 'Open MPI|OpenRTE' || { echo "skipped: mpirun is not Open MPI's"; exit 77; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none
+# Containers without ptrace: "Read -1, expected ..., errno = 1".
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_MCA_pml=ob1
+case $2 in
+  shm) export OMPI_MCA_btl=vader,self ;;
+  tcp) export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo ;;
+  *) echo "usage: ranks.sh N shm|tcp PROGRAM [ARGUMENT ...]"; exit 2 ;;
+esac
+exec "$mpirun" -n "$1" "${@:3}"
