@@ -30,6 +30,25 @@ readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { ec
 
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
 export PKG_CONFIG_PATH
+
+# Programs find the module of MPI, where it was built.
+if [ -e "$build/liblockstep_mpi.so" ]; then
+  cat >"$stage/ranks.c" <<'EOF'
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+int main(void)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .communicator = "mpi" });
+    const int failed = ls_context_status(ctx) != LS_OK || ls_context_rank_count(ctx) != 1;
+    if (failed) fprintf(stderr, "%s\n", ls_context_message(ctx));
+    ls_context_close(&ctx);
+    return failed;
+}
+EOF
+  # shellcheck disable=SC2046
+  "$cc" -std=c11 "$stage/ranks.c" -o "$stage/ranks" $(pkg-config --cflags --libs lockstep)
+  env -u LOCKSTEP_MODULES LD_LIBRARY_PATH="$(dirname "$library")" "$stage/ranks"
+fi
 # shellcheck disable=SC2046
 "$cc" -std=c11 "$docs/examples/01_tensor.c" -o "$stage/by_pkg_config" $(pkg-config --cflags --libs lockstep) -lm
 (cd "$stage" && LD_LIBRARY_PATH=$(dirname "$library") ./by_pkg_config >/dev/null)
