@@ -111,7 +111,7 @@ LS__SHARED int64_t ls__updates_done(int64_t begun, const float *grad_scaler)
 }
 
 /* The factor reduces the gradients' norm to clip_norm, and divides by the loss scale. Each gradient
- * is then limited to +-limit. */
+ * is then limited to +-limit, 0 for no limit. */
 typedef struct ls__clipping {
     float factor, limit;
 } ls__clipping;
@@ -123,7 +123,7 @@ LS__SHARED ls__clipping ls__clipping_of(const float *norm, float clip_norm, floa
 {
     ls__clipping c;
     c.factor = 1;
-    c.limit = clip_value > 0 ? clip_value : INFINITY;
+    c.limit = clip_value;
     if (norm && clip_norm > 0) c.factor = clip_norm / (*norm + 1e-6f);
     if (c.factor > 1) c.factor = 1;
     if (grad_scaler) c.factor = c.factor / grad_scaler[LS__LOSS_SCALE_SCALE];
@@ -134,7 +134,8 @@ LS__SHARED ls__clipping ls__clipping_of(const float *norm, float clip_norm, floa
 LS__SHARED float ls__clip(ls__clipping c, float gradient)
 {
     const float g = gradient * c.factor;
-    return g > c.limit ? c.limit : g < -c.limit ? -c.limit : g;
+    const float limited = g > c.limit ? c.limit : g < -c.limit ? -c.limit : g;
+    return c.limit == 0 ? g : limited;
 }
 
 /* ---- Optimizers: the order of float operations is that of PyTorch 1.13's single-tensor

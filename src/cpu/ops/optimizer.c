@@ -161,12 +161,13 @@ static ls__clipping clipping_of(const ls__ops_kernel *k, const float *norm,
 
 /* ---- SGD: parameter gradient momentum? norm? grad_scaler? -> ---- */
 
-/* with_momentum, first and nesterov are constants. */
+/* with_momentum, first and nesterov are constants, and limit is one if it is 0. */
 LS__ALWAYS_INLINE void sgd_loop(const ls__ops_kernel *k, ls__range r,
-                                const ls__sgd_numbers *settings, float decay, bool with_momentum,
-                                bool first, bool nesterov)
+                                const ls__sgd_numbers *settings, float decay, float limit,
+                                bool with_momentum, bool first, bool nesterov)
 {
     ls__sgd_numbers s = *settings;
+    s.clipping.limit = limit;
     s.first = first;
     s.nesterov = nesterov;
     float *restrict parameter = (float *)k->buffers[0], *restrict momentum = k->buffers[2];
@@ -181,18 +182,14 @@ LS__ALWAYS_INLINE void sgd_loop(const ls__ops_kernel *k, ls__range r,
 }
 
 LS__ALWAYS_INLINE void sgd_variants(const ls__ops_kernel *k, ls__range r, const ls__sgd_numbers *s,
-                                    float decay)
+                                    float decay, float limit, bool first)
 {
     if (!k->buffers[2])
-        sgd_loop(k, r, s, decay, false, false, false);
-    else if (s->first && s->nesterov)
-        sgd_loop(k, r, s, decay, true, true, true);
-    else if (s->first)
-        sgd_loop(k, r, s, decay, true, true, false);
+        sgd_loop(k, r, s, decay, limit, false, first, false);
     else if (s->nesterov)
-        sgd_loop(k, r, s, decay, true, false, true);
+        sgd_loop(k, r, s, decay, limit, true, first, true);
     else
-        sgd_loop(k, r, s, decay, true, false, false);
+        sgd_loop(k, r, s, decay, limit, true, first, false);
 }
 
 static void sgd_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
@@ -200,10 +197,13 @@ static void sgd_section(const ls__ops_kernel *k, const ls__segment *segment, ls_
 {
     ls__sgd_numbers s = *(const ls__sgd_numbers *)state;
     s.lr *= segment->lr_scale;
-    if (segment->weight_decay != 0)
-        sgd_variants(k, r, &s, segment->weight_decay);
+    const float decay = segment->weight_decay, limit = s.clipping.limit;
+    if (s.first)
+        sgd_variants(k, r, &s, decay, limit, true);
+    else if (limit != 0)
+        sgd_variants(k, r, &s, decay, limit, false);
     else
-        sgd_variants(k, r, &s, 0);
+        sgd_variants(k, r, &s, decay, 0, false);
 }
 
 static void sgd(const ls__ops_kernel *k, int64_t task)
@@ -229,9 +229,11 @@ static bool prepare_sgd(ls__ops_kernel *k)
 /* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> ---- */
 
 LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range r,
-                                 const ls__adam_numbers *settings, float decay, ls__decay_kind kind)
+                                 const ls__adam_numbers *settings, float decay, ls__decay_kind kind,
+                                 float limit)
 {
-    const ls__adam_numbers s = *settings;
+    ls__adam_numbers s = *settings;
+    s.clipping.limit = limit;
     float *restrict parameter = (float *)k->buffers[0];
     const float *restrict gradient = (const float *)k->buffers[1];
     float *restrict exp_avg = (float *)k->buffers[2], *restrict exp_avg_sq = (float *)k->buffers[3];
@@ -240,17 +242,26 @@ LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range r,
                                         &exp_avg_sq[i]);
 }
 
+LS__ALWAYS_INLINE void adam_variants(const ls__ops_kernel *k, ls__range r,
+                                     const ls__adam_numbers *s, double decay, float limit)
+{
+    if (decay == 0)
+        adam_loop(k, r, s, 0, LS__NO_DECAY, limit);
+    else if (k->op.u.adam.decoupled)
+        adam_loop(k, r, s, (float)(s->lr * decay), LS__DECOUPLED_DECAY, limit);
+    else
+        adam_loop(k, r, s, (float)decay, LS__L2_DECAY, limit);
+}
+
 static void adam_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
                          void *state)
 {
     const ls__adam_numbers s = ls__adam_scaled(state, segment->lr_scale);
     const double decay = (double)segment->weight_decay;
-    if (decay == 0)
-        adam_loop(k, r, &s, 0, LS__NO_DECAY);
-    else if (k->op.u.adam.decoupled)
-        adam_loop(k, r, &s, (float)(s.lr * decay), LS__DECOUPLED_DECAY);
+    if (s.clipping.limit != 0)
+        adam_variants(k, r, &s, decay, s.clipping.limit);
     else
-        adam_loop(k, r, &s, (float)decay, LS__L2_DECAY);
+        adam_variants(k, r, &s, decay, 0);
 }
 
 static void adam(const ls__ops_kernel *k, int64_t task)
@@ -271,12 +282,12 @@ static bool prepare_adam(ls__ops_kernel *k)
 
 /* ---- RMSprop: parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> ---- */
 
-/* centered and with_momentum are constants. */
 LS__ALWAYS_INLINE void rmsprop_loop(const ls__ops_kernel *k, ls__range r,
-                                    const ls__rmsprop_numbers *settings, float decay, bool centered,
-                                    bool with_momentum)
+                                    const ls__rmsprop_numbers *settings, float decay, float limit,
+                                    bool centered, bool with_momentum)
 {
-    const ls__rmsprop_numbers s = *settings;
+    ls__rmsprop_numbers s = *settings;
+    s.clipping.limit = limit;
     float *restrict parameter = (float *)k->buffers[0], *restrict square_avg = k->buffers[2];
     float *restrict grad_avg = k->buffers[3], *restrict momentum = k->buffers[4];
     const float *restrict gradient = (const float *)k->buffers[1];
@@ -289,19 +300,28 @@ LS__ALWAYS_INLINE void rmsprop_loop(const ls__ops_kernel *k, ls__range r,
     }
 }
 
+LS__ALWAYS_INLINE void rmsprop_variants(const ls__ops_kernel *k, ls__range r,
+                                        const ls__rmsprop_numbers *s, float decay, float limit)
+{
+    if (k->buffers[3] && k->buffers[4])
+        rmsprop_loop(k, r, s, decay, limit, true, true);
+    else if (k->buffers[3])
+        rmsprop_loop(k, r, s, decay, limit, true, false);
+    else if (k->buffers[4])
+        rmsprop_loop(k, r, s, decay, limit, false, true);
+    else
+        rmsprop_loop(k, r, s, decay, limit, false, false);
+}
+
 static void rmsprop_section(const ls__ops_kernel *k, const ls__segment *segment, ls__range r,
                             void *state)
 {
     ls__rmsprop_numbers s = *(const ls__rmsprop_numbers *)state;
     s.lr *= segment->lr_scale;
-    if (k->buffers[3] && k->buffers[4])
-        rmsprop_loop(k, r, &s, segment->weight_decay, true, true);
-    else if (k->buffers[3])
-        rmsprop_loop(k, r, &s, segment->weight_decay, true, false);
-    else if (k->buffers[4])
-        rmsprop_loop(k, r, &s, segment->weight_decay, false, true);
+    if (s.clipping.limit != 0)
+        rmsprop_variants(k, r, &s, segment->weight_decay, s.clipping.limit);
     else
-        rmsprop_loop(k, r, &s, segment->weight_decay, false, false);
+        rmsprop_variants(k, r, &s, segment->weight_decay, 0);
 }
 
 static void rmsprop(const ls__ops_kernel *k, int64_t task)
