@@ -55,9 +55,8 @@ static void pack_task(const ls__conv_call *call, int64_t panel, float *scratch)
 {
     (void)scratch;
     const ls__winograd_kernel *k = call->kernel;
-    const int64_t panel_floats = LS__WINOGRAD_XI * k->g.in_channels * k->micro->panel;
     k->transforms->weights(&k->g, call->w, k->rotated, panel,
-                           call->workspace + panel * panel_floats);
+                           call->workspace + panel * LS__WINOGRAD_XI * k->u_xi, k->u_xi);
 }
 
 /* During the products the next block's input and then this block's results are prefetched. */
@@ -81,8 +80,8 @@ static void run_block(const ls__conv_call *call, int64_t first, int64_t tiles, f
         for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->micro->multiply(false, v + xi * v_xi, k->v_stride,
-                                   call->workspace + (p * LS__WINOGRAD_XI + xi * panel) * c, c,
-                                   tiles, ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width,
+                                   call->workspace + (p / panel * LS__WINOGRAD_XI + xi) * k->u_xi,
+                                   c, tiles, ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width,
                                    &prefetch[xi / HALF]);
         k->transforms->output(g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
@@ -111,8 +110,9 @@ static void plan_correlation(ls__winograd_kernel *k)
     k->group = ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->base.scratch_bytes =
         (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINOGRAD_XI * LS__ROW_GAP * sizeof(float);
+    k->u_xi = ls__winograd_panel_xi(k);
     k->base.kernel.workspace_bytes =
-        (size_t)(LS__WINOGRAD_XI * g->in_channels * k->micro->panel * k->n_panels) * sizeof(float);
+        (size_t)(k->n_panels * LS__WINOGRAD_XI * k->u_xi) * sizeof(float);
     k->base.passes[0] = (ls__conv_pass){ pack_task, k->n_panels };
     k->base.passes[1] = (ls__conv_pass){ block_task, ls__divide_up(n_blocks, k->group) };
 }
@@ -120,7 +120,7 @@ static void plan_correlation(ls__winograd_kernel *k)
 /* Of the sums of transformed weights over some tiles. */
 static int64_t sum_floats(const ls__winograd_kernel *k)
 {
-    return LS__WINOGRAD_XI * k->g.out_channels * k->v_stride;
+    return LS__WINOGRAD_XI * k->u_xi;
 }
 
 static void sum_task(const ls__conv_call *call, int64_t task, float *v)
@@ -136,9 +136,8 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
     float *sums = call->workspace + sum * sum_floats(k) + k0 * v_stride;
     const int64_t n_fetches =
         HALF * ls__divide_up(k1 - k0, k->micro->rows) * ls__divide_up(channels, k->micro->panel);
-    const int64_t s_xi = g->out_channels * v_stride;
     for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
-        memset(sums + xi * s_xi, 0, (size_t)((k1 - k0) * v_stride) * sizeof *sums);
+        memset(sums + xi * k->u_xi, 0, (size_t)((k1 - k0) * v_stride) * sizeof *sums);
     const bool prefetches = channels + k1 - k0 <= MAX_PREFETCHED;
     const int64_t end = ls__min((sum + 1) * k->sum_tiles, g->n_tiles);
     for (int64_t first = sum * k->sum_tiles; first < end; first += WEIGHT_TILES) {
@@ -149,7 +148,7 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
                                 prefetch_of(k, false, call->w, k0, k1, first + n, n, n_fetches) };
         for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
             k->micro->outer(d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
-                            channels, sums + xi * s_xi, v_stride,
+                            channels, sums + xi * k->u_xi, v_stride,
                             prefetches ? &next[xi / HALF] : NULL);
     }
 }
@@ -161,13 +160,12 @@ static void reduce_task(const ls__conv_call *call, int64_t task, float *scratch)
     const ls__winograd_kernel *k = call->kernel;
     const int64_t k0 = task * REDUCE_ROWS, k1 = ls__min(k0 + REDUCE_ROWS, k->g.out_channels);
     const int64_t n = (k1 - k0) * k->v_stride, floats = sum_floats(k);
-    const int64_t s_xi = k->g.out_channels * k->v_stride;
     for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++) {
-        float *first = call->workspace + xi * s_xi + k0 * k->v_stride;
+        float *first = call->workspace + xi * k->u_xi + k0 * k->v_stride;
         ls__tree_sum(first, first + floats, floats, k->n_sums, n);
     }
     for (int64_t row = k0; row < k1; row++)
-        k->transforms->weight_gradient(&k->g, call->workspace + row * k->v_stride, s_xi, row,
+        k->transforms->weight_gradient(&k->g, call->workspace + row * k->v_stride, k->u_xi, row,
                                        call->y);
 }
 
@@ -189,6 +187,7 @@ static void plan_weights(ls__winograd_kernel *k)
     k->slab = ls__divide_up(vectors, k->n_slabs) * k->micro->width;
     k->n_slabs = ls__divide_up(g->out_channels, k->slab);
     k->d_stride = ls__winograd_stride(k, k->slab);
+    k->u_xi = g->out_channels * k->v_stride;
     k->base.scratch_bytes =
         (size_t)(LS__WINOGRAD_XI * (WEIGHT_TILES * (k->v_stride + k->d_stride) + 2 * LS__ROW_GAP)) *
         sizeof(float);

@@ -46,8 +46,8 @@ static void transform_operand(const ls__conv_call *call, int64_t block, int64_t 
     const int64_t panel = k->micro->panel;
     if (!is_weights(k)) {
         k->transforms->weights(&k->g, call->w, k->rotated, block * (CHANNELS / panel) + task,
-                               call->workspace + k->u_offset +
-                                   task * LS__WINOGRAD_XI * k->g.in_channels * panel);
+                               call->workspace + k->u_offset + task * LS__WINOGRAD_XI * k->u_xi,
+                               k->u_xi);
         return;
     }
     const int64_t first = task * TRANSFORM_TILES, k0 = block * CHANNELS;
@@ -80,11 +80,11 @@ static void multiply_task(const ls__conv_call *call, int64_t task, float *scratc
     const int64_t channels = k->g.in_channels, panel = k->micro->panel;
     const int64_t first = task % k->row_blocks * k->rows, xi = task / k->row_blocks;
     const int64_t width = block_channels(k, call->block);
-    const float *u = call->workspace + k->u_offset + xi * panel * channels;
+    const float *u = call->workspace + k->u_offset + xi * k->u_xi;
     float *m = call->workspace + k->m_offset + xi * k->m_xi + first * CHANNELS;
     for (int64_t p = 0; p < width; p += panel)
         k->micro->multiply(false, call->workspace + xi * k->v_xi + first * k->v_stride, k->v_stride,
-                           u + p * LS__WINOGRAD_XI * channels, channels,
+                           u + p / panel * LS__WINOGRAD_XI * k->u_xi, channels,
                            ls__min(k->rows, k->g.n_tiles - first), ls__min(panel, width - p), m + p,
                            CHANNELS, NULL);
 }
@@ -157,11 +157,12 @@ void ls__winograd_plan_nonfused(ls__winograd_kernel *k)
     k->rows = ls__divide_up(g->n_tiles, k->row_blocks);
     k->v_xi = g->n_tiles * k->v_stride + LS__ROW_GAP;
     k->m_xi = g->n_tiles * CHANNELS + LS__ROW_GAP;
-    k->u_xi = CHANNELS * (is_weights(k) ? k->v_stride : g->in_channels);
+    k->u_xi = is_weights(k) ? CHANNELS * k->v_stride : ls__winograd_panel_xi(k);
     k->m_offset = (size_t)(LS__WINOGRAD_XI * k->v_xi);
     k->u_offset = k->m_offset + (size_t)(LS__WINOGRAD_XI * k->m_xi);
+    const int64_t panels = is_weights(k) ? 1 : CHANNELS / k->micro->panel;
     k->base.kernel.workspace_bytes =
-        (k->u_offset + (size_t)(LS__WINOGRAD_XI * k->u_xi)) * sizeof(float);
+        (k->u_offset + (size_t)(panels * LS__WINOGRAD_XI * k->u_xi)) * sizeof(float);
     k->base.kernel.run = run;
 }
 

@@ -198,11 +198,17 @@ LS__ALWAYS_INLINE void transform_taps(const ls__element *w, int64_t tap_stride, 
     }
 }
 
+/* Into the second-level cache. */
+static inline void prefetch(const ls__element *at)
+{
+    __builtin_prefetch(at, 0, 2);
+}
+
 /* Vectors run over I, which is the axis of the panel. */
 static void rotated_weights(const ls__winograd_geometry *g, const ls__element *w, int64_t panel,
-                            float *u)
+                            float *u, int64_t xi_stride)
 {
-    const int64_t i_stride = g->out_channels, xi_stride = g->in_channels * PANEL;
+    const int64_t i_stride = g->out_channels;
     for (int64_t c = 0; c < g->in_channels; c++)
         for (int64_t k = panel * PANEL, column = 0; column < PANEL && k < i_stride;
              k += LS__WIDTH, column += LS__WIDTH)
@@ -210,35 +216,43 @@ static void rotated_weights(const ls__winograd_geometry *g, const ls__element *w
                            u + c * PANEL + column, xi_stride);
 }
 
+/* n columns of a square become rows of a panel: blocks of 8 x 8, the rest one by one. */
+LS__ALWAYS_INLINE void transpose(const float square[LS__WIDTH][LS__WIDTH], int n, float *to)
+{
+    int j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int i = 0; i < LS__WIDTH; i += 8)
+            ls__transpose_8x8(&square[i][j], LS__WIDTH, to + j * PANEL + i, PANEL);
+    for (; j < n; j++)
+        for (int i = 0; i < LS__WIDTH; i++) to[j * PANEL + i] = square[i][j];
+}
+
 /* The axis of the panel is O, so squares of LS__WIDTH output and input channels are transposed. */
 static void straight_weights(const ls__winograd_geometry *g, const ls__element *w, int64_t panel,
-                             float *u)
+                             float *u, int64_t xi_stride)
 {
-    float square[XI][LS__WIDTH][LS__WIDTH], columns[LS__WIDTH][LS__WIDTH];
+    float square[XI][LS__WIDTH][LS__WIDTH];
     const int64_t i_stride = g->in_channels;
     for (int64_t k = panel * PANEL, column = 0; column < PANEL && k < g->out_channels;
          k += LS__WIDTH, column += LS__WIDTH)
         for (int64_t c = 0; c < i_stride; c += LS__WIDTH) {
             const int rows = elements_of(g->out_channels - k), n = elements_of(i_stride - c);
             if (rows < LS__WIDTH) memset(square, 0, sizeof square);
-            for (int64_t row = 0; row < rows; row++)
-                transform_taps(w + (k + row) * 9 * i_stride + c, i_stride, false, n, square[0][row],
-                               LS__WIDTH * LS__WIDTH);
-            for (int xi = 0; xi < XI; xi++) {
-                for (int i = 0; i < LS__WIDTH; i += 8)
-                    for (int j = 0; j < LS__WIDTH; j += 8)
-                        ls__transpose_8x8(&square[xi][i][j], LS__WIDTH, &columns[j][i], LS__WIDTH);
-                for (int64_t j = 0; j < n; j++)
-                    ls__store_f32(u + (xi * i_stride + c + j) * PANEL + column,
-                                  ls__load_f32(columns[j]));
+            const int64_t ahead = c + LS__WIDTH < i_stride ? LS__WIDTH : 0;
+            for (int64_t row = 0; row < rows; row++) {
+                const ls__element *taps = w + (k + row) * 9 * i_stride + c;
+                for (int tap = 0; tap < 9; tap++) prefetch(taps + tap * i_stride + ahead);
+                transform_taps(taps, i_stride, false, n, square[0][row], LS__WIDTH * LS__WIDTH);
             }
+            for (int xi = 0; xi < XI; xi++)
+                transpose(square[xi], n, u + xi * xi_stride + c * PANEL + column);
         }
 }
 
 static void weights(const ls__winograd_geometry *g, const void *w, bool rotated, int64_t panel,
-                    float *u)
+                    float *u, int64_t xi_stride)
 {
-    (rotated ? rotated_weights : straight_weights)(g, w, panel, u);
+    (rotated ? rotated_weights : straight_weights)(g, w, panel, u, xi_stride);
 }
 
 static void weight_gradient(const ls__winograd_geometry *g, const float *u, int64_t xi_stride,

@@ -60,10 +60,11 @@ typedef struct ls__winograd_transforms {
     void (*gradient)(const ls__winograd_geometry *g, const void *dy, int64_t first, int64_t count,
                      int64_t k0, int64_t k1, float *d, int64_t xi_stride, int64_t tile_stride);
 
-    /* One panel of transformed weights u[xi][in_channels][panel] from w [O,3,3,I]. rotated: those
-     * of backward by data, where the correlation's outputs are I and its inputs O. */
+    /* One panel of transformed weights u[xi * xi_stride + c * panel + column] from w [O,3,3,I].
+     * rotated: those of backward by data, where the correlation's outputs are I and its inputs O.
+     */
     void (*weights)(const ls__winograd_geometry *g, const void *w, bool rotated, int64_t panel,
-                    float *u);
+                    float *u, int64_t xi_stride);
     /* dw [O,3,3,I], always f32, for output channel k from its sums u[xi * xi_stride + c]. */
     void (*weight_gradient)(const ls__winograd_geometry *g, const float *u, int64_t xi_stride,
                             int64_t k, void *dw);
@@ -80,6 +81,8 @@ typedef struct ls__winograd_kernel {
     bool rotated;          /* backward by data */
     int64_t element_bytes; /* of activations */
     int64_t v_stride;      /* floats from tile to tile of transformed inputs */
+    int64_t u_xi;          /* floats from position to position: of a panel of transformed weights;
+                              backward weights: of their sums over tiles */
     /* fused.c, forward and backward by data */
     int64_t n_panels, block_tiles, group; /* group: blocks of a task */
     int64_t width;                        /* output channels that are multiplied at once */
@@ -90,7 +93,7 @@ typedef struct ls__winograd_kernel {
     int64_t n_tile_blocks;      /* for transforms */
     int64_t c_blocks, k_blocks; /* of input and of output channels */
     int64_t row_blocks, rows;   /* of correlations: rows of a row block */
-    int64_t v_xi, m_xi, u_xi;   /* floats from position to position */
+    int64_t v_xi, m_xi;         /* floats from position to position */
     size_t m_offset, u_offset;  /* floats, in the workspace */
 } ls__winograd_kernel;
 
@@ -98,6 +101,13 @@ typedef struct ls__winograd_kernel {
 static inline int64_t ls__winograd_stride(const ls__winograd_kernel *k, int64_t channels)
 {
     return ls__row_stride(ls__round_up_to(channels, k->micro->width));
+}
+
+/* Floats from position to position of a panel of transformed weights. The transform writes all 36
+ * positions of a row, one row further each time, so that they do not share cache sets. */
+static inline int64_t ls__winograd_panel_xi(const ls__winograd_kernel *k)
+{
+    return (k->g.in_channels + 1) * k->micro->panel;
 }
 
 /* Set the rest of the kernel. */
