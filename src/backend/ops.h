@@ -3,6 +3,7 @@
 #define LS_BACKEND_OPS_H
 
 #include "base/activation.h"
+#include "comm/merges.h"
 #include <lockstep/tensor.h>
 
 /* One operand of an op. Activations of rank 4 have the memory order [N][C/block][H][W][block].
@@ -45,6 +46,7 @@ typedef struct ls__op_traits {
     const char *in_place;   /* "y=a y=b": y may be written into a's memory, or into b's */
     bool in_place_unshared; /* only if no other input shares that memory */
     bool optional;          /* a backend may have no kernel */
+    bool unlisted;          /* no selection: its operands' shapes depend on the number of ranks */
     bool multiplies;        /* activations by weights: tf32 applies, and the work is counted */
     bool weight_gradient;   /* may run concurrently with the rest of the backward pass */
     bool cheap_to_recompute; /* the first output; convolutions only with few multiplications */
@@ -216,7 +218,12 @@ typedef struct ls__op_traits {
      * are sums of earlier shards; the last step.n_merged of them are added, the last one first,   \
      * and the result replaces them. For the last shard it is y [n], divided by total [1] unless   \
      * that is 0 */                                                                                \
-    X(SHARD_SUM, "shard_sum", "x weight? total? sums -> y", .mutates = "sums", .in_place = "y=x")  \
+    X(SHARD_SUM, "shard_sum", "x weight? total? sums -> y", .mutates = "sums", .in_place = "y=x",  \
+      .unlisted = true)                                                                            \
+    /* rows [n,count], sums of shards in other ranks, too, which are added up as `merges` says.    \
+     * The sums that are left replace the first rows; or, with y [count], the only one is divided  \
+     * by total [1] unless that is 0 */                                                            \
+    X(TREE_SUM, "tree_sum", "rows total? -> y?", .mutates = "rows", .unlisted = true)              \
     /* running = (1 - momentum) running + sum / step.n_shards, unless momentum is 0. All [n].      \
      * sum: of momentum times the statistics of each shard */                                      \
     X(RUNNING_STATISTICS, "running_statistics", "sum momentum running -> ", .mutates = "running")  \
@@ -336,6 +343,7 @@ typedef union ls__op_settings {
     struct {
         int64_t growth_interval; /* updates */
     } loss_scale;                /* LOSS_SCALE_UPDATE */
+    ls__merges merges;           /* TREE_SUM */
 } ls__op_settings;
 
 typedef struct ls__op {

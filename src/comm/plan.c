@@ -20,14 +20,19 @@ typedef struct group {
 } group;
 
 /* floor(n part / n_parts), for part <= n_parts, without overflow. */
-static int64_t cut(int64_t n, int64_t part, int64_t n_parts)
+static int64_t divide(int64_t n, int64_t part, int64_t n_parts)
 {
     return n / n_parts * part + n % n_parts * part / n_parts;
 }
 
 int64_t ls__rank_first_shard(int64_t n_shards, int rank, int n_ranks)
 {
-    return cut(n_shards, rank, n_ranks);
+    return divide(n_shards, rank, n_ranks);
+}
+
+int64_t ls__shard_first_sample(int64_t n_samples, int64_t shard, int64_t n_shards)
+{
+    return divide(n_samples, shard, n_shards);
 }
 
 /* ---- The tree ---- */
@@ -80,7 +85,7 @@ static int rank_of(const group *g, int member)
 static int64_t edge(const group *g, int member)
 {
     const int64_t n_units = g->count / g->unit + (g->count % g->unit != 0);
-    const int64_t units = cut(n_units, member, g->n);
+    const int64_t units = divide(n_units, member, g->n);
     return units < n_units ? units * g->unit : g->count;
 }
 

@@ -14,19 +14,15 @@
 #define LS_COMM_PLAN_H
 
 #include "base/context.h"
+#include "comm/merges.h"
 
-enum { LS__MAX_RANK_SHARDS = 64, LS__MAX_LEVELS = 2 };
+enum { LS__MAX_LEVELS = 2 };
 
 /* The first shard of a rank, and the end for rank = n_ranks. */
 int64_t ls__rank_first_shard(int64_t n_shards, int rank, int n_ranks);
 
-/* Rows that are added as they come: after row i the last n_merged[i] sums before it are added to
- * it, the latest first, each as sum = earlier + sum. The n_sums that are left are rows 0 to
- * n_sums - 1, in the order of shards. */
-typedef struct ls__merges {
-    int n_rows, n_sums;
-    signed char n_merged[LS__MAX_RANK_SHARDS];
-} ls__merges;
+/* The first sample of a shard of a batch of n_samples, and the end for shard = n_shards. */
+int64_t ls__shard_first_sample(int64_t n_samples, int64_t shard, int64_t n_shards);
 
 /* Elements [begin, begin + count) of a row, which another rank (or the own) sends or receives. */
 typedef struct ls__transfer {

@@ -73,6 +73,7 @@ static const own_op own_ops[LS__N_OPS] = {
     [LS__OP_GRADIENT_SUM] = { ls__cuda_gradient_sum, .uses_step = true },
     [LS__OP_GRADIENT_MEAN] = { ls__cuda_gradient_mean, .uses_step = true },
     [LS__OP_SHARD_SUM] = { ls__cuda_shard_sum, .uses_step = true },
+    [LS__OP_TREE_SUM] = { ls__cuda_tree_sum },
     [LS__OP_RUNNING_STATISTICS] = { ls__cuda_running_statistics, .uses_step = true },
     [LS__OP_L2_NORM] = { ls__cuda_l2_norm, ls__cuda_l2_norm_workspace },
     [LS__OP_SGD] = { ls__cuda_sgd, .uses_step = true },

@@ -150,6 +150,23 @@ static void add_shards(case_list *list, size_t i)
             c->step.is_last_shard = shards[s].is_last;
             c->shares[4] = shards[s].is_last; /* x */
         }
+    static const struct {
+        const char *text;
+        ls__merges merges;
+    } trees[] = { { "one", { 1, 1, { 0 } } },
+                  { "pieces", { 3, 3, { 0, 0, 0 } } },
+                  { "partly", { 5, 2, { 0, 1, 0, 0, 2 } } },
+                  { "whole", { 6, 1, { 0, 0, 2, 0, 1, 2 } } } };
+    for (size_t t = 0; t < sizeof trees / sizeof trees[0]; t++)
+        for (int with = 0; with < 3; with++) {
+            const ls__merges *merges = &trees[t].merges;
+            const ls__operand rows = dense(LS_F32, LS_SHAPE(merges->n_rows, blocks[i].count));
+            if (with > 0 && merges->n_sums > 1) continue;
+            add_case(list, LS__OP_TREE_SUM, 3,
+                     (ls__operand[]){ rows, with == 2 ? scalar : absent(), with ? x : absent() },
+                     "%s%s%s", trees[t].text, with ? " to y" : "", with == 2 ? " divided" : "")
+                ->op.u.merges = *merges;
+        }
     add_case(list, LS__OP_RUNNING_STATISTICS, 3, (ls__operand[]){ x, x, x }, "4 shards")
         ->step.n_shards = 4;
 }

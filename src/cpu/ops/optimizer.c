@@ -100,6 +100,45 @@ static bool prepare_shard_sum(ls__ops_kernel *k)
     return prepare_block(k, 3, shard_sum);
 }
 
+/* rows total? -> y? */
+static void tree_sum(const ls__ops_kernel *k, int64_t task)
+{
+    enum { BLOCK = 1024 }; /* elements; a block of the sum stays in the cache */
+    const ls__merges *merges = &k->op.u.merges;
+    const int64_t n = k->op.operands[0].shape.dims[1];
+    const ls__range r = ls__share(n, k->n_chunks, task, LINE);
+    float *rows = k->buffers[0], *y = k->buffers[2];
+    const float *total = k->buffers[1];
+    const float divisor = y && total && *total != 0 ? *total : 1;
+    float sum[BLOCK];
+    for (int64_t begin = r.begin; begin < r.end; begin += BLOCK) {
+        const int64_t count = ls__min(BLOCK, r.end - begin);
+        int n_sums = 0;
+        for (int row = 0; row < merges->n_rows; row++) {
+            memcpy(sum, rows + row * n + begin, (size_t)count * sizeof *sum);
+            for (int m = 0; m < merges->n_merged[row]; m++) {
+                const float *earlier = rows + --n_sums * n + begin;
+                for (int64_t i = 0; i < count; i++) sum[i] = earlier[i] + sum[i];
+            }
+            float *to = rows + n_sums++ * n + begin;
+            if (y && row + 1 == merges->n_rows)
+                for (int64_t i = 0; i < count; i++) y[begin + i] = sum[i] / divisor;
+            else if (row + 1 != n_sums || merges->n_merged[row] > 0)
+                memcpy(to, sum, (size_t)count * sizeof *sum);
+        }
+    }
+}
+
+/* A pass over the elements of a row. */
+static bool prepare_tree_sum(ls__ops_kernel *k)
+{
+    const ls_shape *rows = &k->op.operands[0].shape;
+    k->n_chunks = ls__pass_tasks(rows->dims[1]);
+    k->bytes = (double)ls_shape_element_count(rows) * sizeof(float);
+    ls__add_phase(k, tree_sum, k->n_chunks);
+    return true;
+}
+
 static void running_statistics(const ls__ops_kernel *k, int64_t task)
 {
     const ls__range r = ls__task_elements(k, task, LINE);
@@ -161,7 +200,8 @@ static ls__clipping clipping_of(const ls__ops_kernel *k, const float *norm,
 
 /* ---- SGD: parameter gradient momentum? norm? grad_scaler? -> ---- */
 
-/* with_momentum, first and nesterov are constants, and limit is one if it is 0. */
+/* with_momentum, first and nesterov are constants. limit is the constant 0 where values are not
+ * clipped, so that the comparison is compiled out. */
 LS__ALWAYS_INLINE void sgd_loop(const ls__ops_kernel *k, ls__range r,
                                 const ls__sgd_numbers *settings, float decay, float limit,
                                 bool with_momentum, bool first, bool nesterov)
@@ -228,6 +268,7 @@ static bool prepare_sgd(ls__ops_kernel *k)
 
 /* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> ---- */
 
+/* limit: as in sgd_loop. */
 LS__ALWAYS_INLINE void adam_loop(const ls__ops_kernel *k, ls__range r,
                                  const ls__adam_numbers *settings, float decay, ls__decay_kind kind,
                                  float limit)
@@ -282,6 +323,7 @@ static bool prepare_adam(ls__ops_kernel *k)
 
 /* ---- RMSprop: parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> ---- */
 
+/* centered and with_momentum are constants; limit: as in sgd_loop. */
 LS__ALWAYS_INLINE void rmsprop_loop(const ls__ops_kernel *k, ls__range r,
                                     const ls__rmsprop_numbers *settings, float decay, float limit,
                                     bool centered, bool with_momentum)
@@ -391,6 +433,7 @@ const ls__ops_prepare LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
     [LS__OP_GRADIENT_SUM] = prepare_accumulation,
     [LS__OP_GRADIENT_MEAN] = prepare_accumulation,
     [LS__OP_SHARD_SUM] = prepare_shard_sum,
+    [LS__OP_TREE_SUM] = prepare_tree_sum,
     [LS__OP_RUNNING_STATISTICS] = prepare_running_statistics,
     [LS__OP_L2_NORM] = prepare_l2_norm,
     [LS__OP_SGD] = prepare_sgd,

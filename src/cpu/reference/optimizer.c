@@ -66,6 +66,27 @@ static void shard_sum(const ls__reference_call *call, int64_t task)
     }
 }
 
+/* rows total? -> y? */
+static void tree_sum(const ls__reference_call *call, int64_t task)
+{
+    (void)task;
+    const ls__merges *merges = &call->op->u.merges;
+    const int64_t n = call->op->operands[0].shape.dims[1];
+    float *rows = call->buffers[0], *y = call->buffers[2];
+    const float *total = call->buffers[1];
+    for (int64_t i = 0; i < n; i++) {
+        int n_sums = 0;
+        for (int row = 0; row < merges->n_rows; row++) {
+            float sum = rows[row * n + i];
+            for (int m = 0; m < merges->n_merged[row]; m++) sum = rows[--n_sums * n + i] + sum;
+            if (y && row + 1 == merges->n_rows)
+                y[i] = total && *total != 0 ? sum / *total : sum;
+            else
+                rows[n_sums++ * n + i] = sum;
+        }
+    }
+}
+
 /* sum momentum running -> */
 static void running_statistics(const ls__reference_call *call, int64_t task)
 {
@@ -217,6 +238,7 @@ const ls__reference ls__reference_optimizer[LS__N_OPS] = {
     [LS__OP_GRADIENT_SUM] = { gradient_sum },
     [LS__OP_GRADIENT_MEAN] = { gradient_mean },
     [LS__OP_SHARD_SUM] = { shard_sum },
+    [LS__OP_TREE_SUM] = { tree_sum },
     [LS__OP_RUNNING_STATISTICS] = { running_statistics },
     [LS__OP_L2_NORM] = { l2_norm },
     [LS__OP_SGD] = { sgd },

@@ -49,8 +49,8 @@ ls__cuda_workspace_fn ls__cuda_loss_workspace;
 
 /* optimizer.cu */
 ls__cuda_run_fn ls__cuda_gradient_sum, ls__cuda_gradient_mean, ls__cuda_shard_sum,
-    ls__cuda_running_statistics, ls__cuda_l2_norm, ls__cuda_sgd, ls__cuda_adam, ls__cuda_rmsprop,
-    ls__cuda_ema, ls__cuda_loss_scale, ls__cuda_loss_scale_update;
+    ls__cuda_tree_sum, ls__cuda_running_statistics, ls__cuda_l2_norm, ls__cuda_sgd, ls__cuda_adam,
+    ls__cuda_rmsprop, ls__cuda_ema, ls__cuda_loss_scale, ls__cuda_loss_scale_update;
 ls__cuda_workspace_fn ls__cuda_l2_norm_workspace;
 
 /* direct.cu: convolutions and linear layers of any shape, one thread per result. For ops that the

@@ -146,6 +146,32 @@ int ls__cuda_shard_sum(const ls__cuda_call *call)
                       (float *)b[4], count, call->step);
 }
 
+static __global__ void tree_sum_kernel(float *rows, const float *total, float *y, int64_t count,
+                                       LS__GRID_CONSTANT const ls__merges merges)
+{
+    const float divisor = y && total && *total != 0 ? *total : 1;
+    LS__FOR_EACH(i, count)
+    {
+        int n_sums = 0;
+        for (int row = 0; row < merges.n_rows; row++) {
+            float sum = rows[row * count + i];
+            for (int m = 0; m < merges.n_merged[row]; m++) sum = rows[--n_sums * count + i] + sum;
+            if (y && row + 1 == merges.n_rows)
+                y[i] = sum / divisor;
+            else
+                rows[n_sums++ * count + i] = sum;
+        }
+    }
+}
+
+int ls__cuda_tree_sum(const ls__cuda_call *call)
+{
+    const int64_t count = call->op->operands[0].shape.dims[1];
+    void *const *b = call->buffers;
+    return LS__LAUNCH(tree_sum_kernel, ls__blocks_for(count), LS__BLOCK, call->stream,
+                      (float *)b[0], (const float *)b[1], (float *)b[2], count, call->op->u.merges);
+}
+
 static __global__ void running_statistics_kernel(const float *sum, const float *momentum,
                                                  float *running, int64_t count,
                                                  const ls__step *step)

@@ -8,10 +8,13 @@
 #include "emulator.h"
 #define LS__UNROLL
 #define LS__ROLLED
+#define LS__GRID_CONSTANT
 #else
 #include <cuda_runtime.h>
-#define LS__UNROLL _Pragma("unroll")
-#define LS__ROLLED _Pragma("unroll 1") /* unrolling computes the trip count by a division */
+#define LS__UNROLL        _Pragma("unroll")
+#define LS__ROLLED        _Pragma("unroll 1") /* unrolling computes the trip count by a division */
+/* A parameter that is indexed in constant memory, instead of in a copy in local memory. */
+#define LS__GRID_CONSTANT __grid_constant__
 /* Launches a kernel. The value is the status of the launch. */
 #define LS__LAUNCH(kernel, n_blocks, n_threads, stream, ...)                                       \
     (kernel<<<(n_blocks), (n_threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__),                  \
