@@ -1,5 +1,6 @@
 /* comm.c: what is the same for all providers: small messages to all ranks, and waits that end. */
 #include "comm/comm.h"
+#include "comm/plan.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -12,10 +13,11 @@
 
 /* A test of an exchange takes 0.1 to 1 microseconds, so the first tests cover the latency of
  * shared memory. After them other threads run: a thread that spins beside busy cores takes the time
- * that it waits for. The longest sleep is small beside an exchange of gradients, tens of ms. */
+ * that it waits for. The longest sleep is small beside an exchange of gradients, tens of ms. The
+ * pauses begin again when something arrives, because a rank that sleeps stops its senders. */
 enum { N_SPINS = 100, N_YIELDS = 100, MIN_SLEEP_NS = 20000, MAX_SLEEP_NS = 1000000 };
 
-/* After n tests. */
+/* After n tests without progress. */
 static void pause_after(int64_t n, long *sleep_ns)
 {
     if (n <= N_SPINS) return;
@@ -45,19 +47,47 @@ static ls_status fail_timeout(ls__comm *comm, const ls__exchange *exchange, cons
                     n_missing == 1 ? "has" : "have");
 }
 
-ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what)
+static ls_status wait_for(ls__comm *comm, ls__exchange *exchange, const char *what)
 {
     const double end = ls__now_seconds() + comm->timeout_seconds;
+    int64_t n_before = -1, n_tests = 0;
     long sleep_ns = MIN_SLEEP_NS;
-    for (int64_t n = 1;; n++) {
+    for (;;) {
         /* Before the test: what has arrived while the process was stopped is not late. */
         const bool is_late = ls__now_seconds() > end;
-        bool done = false;
-        LS_TRY(comm->provider->exchange_test(exchange, &done));
-        if (done) return LS_OK;
+        int64_t n_left = 0;
+        LS_TRY(comm->provider->exchange_test(exchange, &n_left));
+        if (n_left == 0) return LS_OK;
         if (is_late) return fail_timeout(comm, exchange, what);
-        pause_after(n, &sleep_ns);
+        if (n_left != n_before) {
+            n_tests = 0;
+            sleep_ns = MIN_SLEEP_NS;
+        }
+        n_before = n_left;
+        pause_after(++n_tests, &sleep_ns);
     }
+}
+
+ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what)
+{
+    const ls_status status = wait_for(comm, exchange, what);
+    comm->is_lost |= status != LS_OK;
+    return status;
+}
+
+/* ---- Samples ---- */
+
+void ls__rank_samples(const ls_context *ctx, int64_t n, int64_t *begin, int64_t *end)
+{
+    const ls__comm *comm = ctx->comm;
+    const int64_t shards = ctx->config.shards;
+    *begin = 0;
+    *end = n;
+    if (!comm) return;
+    const int64_t first = ls__rank_first_shard(shards, comm->rank, comm->n_ranks);
+    const int64_t last = ls__rank_first_shard(shards, comm->rank + 1, comm->n_ranks);
+    *begin = ls__shard_first_sample(n, first, shards);
+    *end = ls__shard_first_sample(n, last, shards);
 }
 
 /* ---- Gathering ---- */
@@ -97,6 +127,9 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
         return ls__fail(comm->ctx, LS_ERR_INVALID,
                         "%s: %zu bytes of each rank, expected at most %d", what, bytes,
                         LS__GATHER_BYTES);
+    if (comm->is_lost)
+        return ls__fail(comm->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
+                        what);
     if (!comm->gathering) LS_TRY(open_gathering(comm));
     memcpy(slot_of(comm, comm->rank), own, bytes);
     LS_TRY(comm->provider->exchange_start(comm->gathering));

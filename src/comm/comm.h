@@ -28,8 +28,9 @@ typedef struct ls__comm_provider {
     /* Begins an exchange that is not running. Its sends may not be written, its receives not be
      * read, until it is done. */
     ls_status (*exchange_start)(ls__exchange *exchange);
-    /* Makes progress, without waiting. Other exchanges make progress, too. */
-    ls_status (*exchange_test)(ls__exchange *exchange, bool *done);
+    /* Makes progress, without waiting. Other exchanges make progress, too. *n_left: messages, or
+     * parts of them, that are not complete; 0 = the exchange is done. */
+    ls_status (*exchange_test)(ls__exchange *exchange, int64_t *n_left);
     /* Whether all messages from a rank have arrived, in the running exchange; true if it has
      * none. */
     bool (*exchange_has_arrived)(const ls__exchange *exchange, int rank);
@@ -47,9 +48,18 @@ struct ls__comm {
     int rank, n_ranks;
     int *machines; /* of each rank: the lowest rank on the same machine; the provider's */
     double timeout_seconds;
+    bool is_lost;            /* a wait has failed, or a rank has given up: none may be waited for */
     ls__exchange *gathering; /* of ls__comm_gather, opened by the first call */
     unsigned char *gathered;
 };
+
+static inline bool ls__is_first_rank(const ls_context *ctx)
+{
+    return !ctx->comm || ctx->comm->rank == 0;
+}
+
+/* The samples [*begin, *end) of a training batch of n that this rank computes. */
+void ls__rank_samples(const ls_context *ctx, int64_t n, int64_t *begin, int64_t *end);
 
 enum { LS__GATHER_BYTES = 4096 };
 

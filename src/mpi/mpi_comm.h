@@ -20,7 +20,7 @@ ls_status ls__mpi_exchange_open(ls__comm *comm, const ls__message *sends, int64_
                                 const ls__message *receives, int64_t n_receives,
                                 ls__exchange **out);
 ls_status ls__mpi_exchange_start(ls__exchange *exchange);
-ls_status ls__mpi_exchange_test(ls__exchange *exchange, bool *done);
+ls_status ls__mpi_exchange_test(ls__exchange *exchange, int64_t *n_left);
 bool ls__mpi_exchange_has_arrived(const ls__exchange *exchange, int rank);
 void ls__mpi_exchange_close(ls__exchange *exchange);
 

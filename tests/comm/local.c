@@ -176,11 +176,11 @@ static ls_status exchange_start(ls__exchange *x)
     return LS_OK;
 }
 
-static ls_status exchange_test(ls__exchange *x, bool *done)
+static ls_status exchange_test(ls__exchange *x, int64_t *n_left)
 {
     local_hub *hub = lock(x->comm);
-    *done = x->n_pending == 0;
-    if (*done) x->running = false;
+    *n_left = x->n_pending;
+    if (*n_left == 0) x->running = false;
     return unlock(hub, x->comm);
 }
 

@@ -1,0 +1,17 @@
+/* agree.h: ranks agree on errors and on a stop, so that all of them end at the same call. */
+#ifndef LS_COMM_AGREE_H
+#define LS_COMM_AGREE_H
+
+#include "comm/comm.h"
+
+/* All ranks call it. If a rank's context has an error, the others get that of the lowest such rank,
+ * with its number, and its status is returned. *stop, unless NULL, becomes true if it is true in
+ * any rank. With one rank: returns the context's error; *stop does not change. */
+ls_status ls__ranks_agree(ls_context *ctx, bool *stop);
+
+/* For a rank that ends with the error in its context, instead of ls__ranks_agree: the other ranks
+ * get the error, and comm->is_lost is set in all. With one rank, or if ranks are lost already:
+ * nothing. */
+void ls__ranks_give_up(ls_context *ctx);
+
+#endif
