@@ -102,7 +102,7 @@ static ls_status find_parts(ls_net *net, ls_mode mode)
     net->has_run = true;
     net->last_thread = pthread_self();
     if (mode == LS_MODE_TRAIN && net->shards.n > 1) return ls__net_find_shards(net);
-    net->shards.parts.n = 1;
+    net->shards.parts.n = net->shards.parts.n_all = 1;
     net->shards.list[0] = (ls__shard){ 0 };
     return ls__net_program(net, mode, net->fed_specs, false, &net->shards.list[0].program);
 }
@@ -352,6 +352,14 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
     LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_evaluate"));
     return leave(net, evaluate(net, batch));
+}
+
+ls_status ls__net_plan_evaluation(ls_net *net, const ls_batch *batch)
+{
+    LS_TRY(enter(net, "ls_net_evaluate"));
+    const ls_status status = take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch);
+    forget_feeds(net);
+    return leave(net, status);
 }
 
 /* ---- Gradients of inputs ---- */

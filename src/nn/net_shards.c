@@ -55,37 +55,48 @@ ls_status ls__net_refuse_shards(ls_net *net, const char *call)
 
 /* ---- Memory and calls ---- */
 
-/* The largest number of partial sums beside the shard's own results: one per binary digit. */
-static int64_t count_sums(int64_t n)
+/* The binary digits of the shards' numbers: the largest number of partial sums beside a shard's own
+ * results, if one rank computes all shards. */
+static int64_t count_digits(int64_t n)
 {
     int64_t digits = 0;
     while ((int64_t)1 << digits < n) digits++;
     return digits;
 }
 
-/* The ranges of the block of a shard's results that are added in one call: those that are not
- * weighted, then the gradients, then the losses. */
-enum { SUMS, GRADIENTS, LOSSES, N_RANGES };
-
-typedef struct range {
-    int64_t begin, count; /* in the block */
-    float *sum;           /* the sum over all shards */
-} range;
-
-static void find_ranges(const ls_net *net, range out[N_RANGES])
+static void count_ranges(ls_net *net)
 {
     const ls__net_blocks *blocks = &net->blocks;
     const ls_graph *graph = &net->graph;
     const int64_t parameters = blocks->parameter_elements;
     const int64_t losses = ls__shard_scalar(blocks->block_elements, ls__shard_losses(graph));
     const int64_t end = ls__shard_elements(blocks->block_elements, graph);
-    float *results = net->shards.results;
-    out[SUMS] = (range){ parameters, losses - parameters, results };
-    out[GRADIENTS] = (range){ 0, parameters, blocks->gradients };
-    out[LOSSES] = (range){ losses, end - losses, results + (losses - parameters) };
+    ls__shard_range *ranges = net->shards.ranges;
+    ranges[LS__SHARD_SUMS] = (ls__shard_range){ "shard", parameters, losses - parameters };
+    ranges[LS__SHARD_LOSSES] = (ls__shard_range){ "losses", losses, end - losses };
+    ranges[LS__SHARD_GRADIENTS] = (ls__shard_range){ "gradients", 0, parameters };
 }
 
-static ls_status allocate(ls_net *net, const char *what, int64_t elements, float **out)
+/* After the memory has been allocated. */
+static void place_ranges(ls_net *net)
+{
+    const ls__net_blocks *blocks = &net->blocks;
+    const int64_t weight = ls__shard_scalar(blocks->block_elements, LS__SHARD_WEIGHT);
+    float *partial = net->shards.sums;
+    for (int i = 0; i < LS__N_SHARD_RANGES; i++) {
+        ls__shard_range *r = &net->shards.ranges[i];
+        r->partial = partial;
+        partial += net->shards.n_rows * r->count;
+        r->sum = i == LS__SHARD_GRADIENTS
+                     ? blocks->gradients
+                     : net->shards.results + (r->begin - blocks->parameter_elements);
+        if (i == LS__SHARD_SUMS) continue;
+        r->weight = blocks->gradients + weight;
+        r->total = net->shards.results + (weight - blocks->parameter_elements);
+    }
+}
+
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t bytes = (size_t)elements * sizeof **out;
@@ -95,50 +106,40 @@ static ls_status allocate(ls_net *net, const char *what, int64_t elements, float
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
-static ls_status open_call(ls_net *net, int call, const char *name, ls__op_kind kind, int n_blocks,
-                           const ls__block *blocks)
+static ls_status open_call(ls_net *net, int op, int call, const char *name, ls__op_kind kind,
+                           int n_blocks, const ls__block *blocks)
 {
     ls__net_shards *s = &net->shards;
-    s->ops[call] = (ls__op){ .kind = kind };
-    return ls__selector_open_call(&net->selector, &s->ops[call], "net", name, n_blocks, blocks,
+    s->ops[op] = (ls__op){ .kind = kind };
+    return ls__selector_open_call(&net->selector, &s->ops[op], "net", name, n_blocks, blocks,
                                   &s->calls[call]);
 }
 
 static ls_status open_calls(ls_net *net)
 {
-    static const char *const names[N_RANGES] = { "shard", "gradients", "losses" };
     ls__net_shards *s = &net->shards;
     const ls__net_blocks *blocks = &net->blocks;
     const int64_t n_buffers = blocks->block_elements - blocks->parameter_elements;
-    const int64_t weight = ls__shard_scalar(blocks->block_elements, LS__SHARD_WEIGHT);
-    const ls_shape one = LS_SHAPE(1);
-    const int64_t rows = count_sums(s->n);
-    float *sums = s->sums;
-    range ranges[N_RANGES];
-    find_ranges(net, ranges);
-    for (int i = 0; i < N_RANGES; i++) {
-        const range *r = &ranges[i];
-        float *const own = i == SUMS ? NULL : blocks->gradients + weight;
-        float *const total = i == SUMS ? NULL : s->results + (weight - blocks->parameter_elements);
+    const ls_shape one = LS_SHAPE(1), buffers = LS_SHAPE(n_buffers);
+    for (int i = 0; i < LS__N_SHARD_RANGES; i++) {
+        const ls__shard_range *r = &s->ranges[i];
         if (r->count == 0) continue;
-        LS_TRY(open_call(net, s->parts.n_calls++, names[i], LS__OP_SHARD_SUM, 5,
+        LS_TRY(open_call(net, i, s->parts.n_calls++, r->name, LS__OP_SHARD_SUM, 5,
                          (const ls__block[]){ { LS_SHAPE(r->count), blocks->gradients + r->begin },
-                                              { one, own },
-                                              { one, total },
-                                              { LS_SHAPE(rows, r->count), sums },
+                                              { one, (float *)r->weight },
+                                              { one, (float *)r->total },
+                                              { LS_SHAPE(s->n_rows, r->count), r->partial },
                                               { LS_SHAPE(r->count), r->sum } }));
-        sums += rows * r->count;
     }
+    if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_calls(net));
     if (n_buffers == 0) return LS_OK;
-    s->parts.n_last_calls = 1;
-    const ls_shape buffers = LS_SHAPE(n_buffers);
     /* The momentum is the program's. */
-    LS_TRY(
-        open_call(net, s->parts.n_calls, "shard", LS__OP_RUNNING_STATISTICS, 3,
-                  (const ls__block[]){ { buffers, s->results },
-                                       { buffers, s->results },
-                                       { buffers, blocks->values + blocks->parameter_elements } }));
-    return LS_OK;
+    s->running_call = s->parts.n_calls + s->parts.n_last_calls++;
+    return open_call(
+        net, LS__N_SHARD_RANGES, s->running_call, "shard", LS__OP_RUNNING_STATISTICS, 3,
+        (const ls__block[]){ { buffers, s->results },
+                             { buffers, s->results },
+                             { buffers, blocks->values + blocks->parameter_elements } });
 }
 
 ls_status ls__net_open_shards(ls_net *net)
@@ -148,11 +149,17 @@ ls_status ls__net_open_shards(ls_net *net)
     s->list = ls__zalloc(net->owned.ctx, bytes);
     if (!s->list) return ls__fail_memory(net->owned.ctx, "net", bytes);
     s->parts = (ls__parts){ .list = s->list, .feeds = net->feeds, .calls = s->calls };
+    s->end = s->n;
     if (s->n == 1) return LS_OK;
     const ls__net_blocks *blocks = &net->blocks;
     const int64_t elements = ls__shard_elements(blocks->block_elements, &net->graph);
-    LS_TRY(allocate(net, "sums of shards", count_sums(s->n) * elements, &s->sums));
-    LS_TRY(allocate(net, "results of shards", elements - blocks->parameter_elements, &s->results));
+    s->n_rows = count_digits(s->n);
+    count_ranges(net);
+    if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_sums(net));
+    LS_TRY(ls__net_shard_memory(net, "sums of shards", s->n_rows * elements, &s->sums));
+    LS_TRY(ls__net_shard_memory(net, "results of shards", elements - blocks->parameter_elements,
+                                &s->results));
+    place_ranges(net);
     return open_calls(net);
 }
 
@@ -161,6 +168,7 @@ void ls__net_close_shards(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__net_shards *s = &net->shards;
     for (int i = 0; i < LS__MAX_SHARD_CALLS; i++) ls__call_close(ctx, &s->calls[i]);
+    ls__net_close_rank_sums(net);
     ls__pool_release(ctx->pool, s->sums);
     ls__pool_release(ctx->pool, s->results);
     ls__free(ctx, s->list);
@@ -175,20 +183,15 @@ const float *ls__net_shard_scalar(const ls_net *net, int i)
 
 /* ---- The shards of a batch ---- */
 
-/* The first sample of a shard. */
-static int64_t cut(int64_t n_samples, int64_t shard, int64_t n)
-{
-    return n_samples * shard / n;
-}
-
 /* The number of partial sums before a shard: of the tree's largest nodes over the shards before it
  * that have samples. */
 static int64_t count_nodes(int64_t n_samples, int64_t shard, int64_t n)
 {
     int64_t begin = 0, count = 0;
-    for (int64_t width = (int64_t)1 << count_sums(n); width > 0; width /= 2) {
+    for (int64_t width = (int64_t)1 << count_digits(n); width > 0; width /= 2) {
         if (!(shard & width)) continue;
-        count += cut(n_samples, begin + width, n) > cut(n_samples, begin, n);
+        count += ls__shard_first_sample(n_samples, begin + width, n) >
+                 ls__shard_first_sample(n_samples, begin, n);
         begin += width;
     }
     return count;
@@ -197,17 +200,34 @@ static int64_t count_nodes(int64_t n_samples, int64_t shard, int64_t n)
 /* Sets all but the programs. */
 static void find_parts(ls__net_shards *s, int64_t n_samples)
 {
-    s->parts.n = 0;
+    s->parts.n = s->parts.n_all = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        const int64_t begin = cut(n_samples, i, s->n);
-        if (cut(n_samples, i + 1, s->n) == begin) continue;
-        s->list[s->parts.n++] =
+        const int64_t begin = ls__shard_first_sample(n_samples, i, s->n);
+        if (ls__shard_first_sample(n_samples, i + 1, s->n) == begin) continue;
+        s->list[s->parts.n_all++] =
             (ls__shard){ .first_sample = begin, .n_sums = count_nodes(n_samples, i, s->n) };
     }
+    s->parts.n = s->parts.n_all;
     /* All nodes that are complete before the next shard with samples are merged. */
     for (int64_t i = 0; i < s->parts.n; i++) {
         const int64_t left = i + 1 < s->parts.n ? s->list[i + 1].n_sums : 1;
         s->list[i].n_merged = s->list[i].n_sums + 1 - left;
+    }
+}
+
+/* The shards of this rank, of which all have samples: only nodes of these are merged. */
+static void find_rank_parts(ls__net_shards *s, int64_t n_samples)
+{
+    const ls__merges *own = &s->rank_sums[LS__SHARD_SUMS].plan.own;
+    int64_t n_sums = 0;
+    s->parts.n = s->end - s->first;
+    s->parts.n_all = s->n;
+    for (int64_t i = 0; i < s->parts.n; i++) {
+        s->list[i] =
+            (ls__shard){ .first_sample = ls__shard_first_sample(n_samples, s->first + i, s->n),
+                         .n_sums = n_sums,
+                         .n_merged = own->n_merged[i] };
+        n_sums += 1 - own->n_merged[i];
     }
 }
 
@@ -229,7 +249,15 @@ ls_status ls__net_find_shards(ls_net *net)
                             net->graph.inputs.items[i].name,
                             (long long)net->fed_specs[i].shape.dims[0],
                             net->graph.inputs.items[0].name, (long long)n_samples);
-    find_parts(s, n_samples);
+    if (ls__net_comm(net) && n_samples < s->n)
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "net: a batch of %lld samples is smaller than the number of shards, %lld; "
+                        "with several ranks each shard requires a sample",
+                        (long long)n_samples, (long long)s->n);
+    if (ls__net_comm(net))
+        find_rank_parts(s, n_samples);
+    else
+        find_parts(s, n_samples);
     /* The shards' sizes differ by one at most. The larger ones' program is found again, because
      * that of the smaller ones may have replaced the arena. */
     ls__program *programs[2] = { NULL, NULL };
@@ -237,10 +265,11 @@ ls_status ls__net_find_shards(ls_net *net)
     if (least > 0) LS_TRY(find_program(net, least, &programs[0]));
     if (n_samples % s->n != 0) LS_TRY(find_program(net, least + 1, &programs[1]));
     for (int64_t i = 0; i < s->parts.n; i++) {
-        const int64_t end = i + 1 < s->parts.n ? s->list[i + 1].first_sample : n_samples;
+        const int64_t end = i + 1 < s->parts.n ? s->list[i + 1].first_sample
+                                               : ls__shard_first_sample(n_samples, s->end, s->n);
         s->list[i].program = programs[end - s->list[i].first_sample > least];
     }
     const ls__program *last = s->list[s->parts.n - 1].program;
-    s->calls[s->parts.n_calls].buffers[1] = ls__program_address(last, last->momentum);
+    s->calls[s->running_call].buffers[1] = ls__program_address(last, last->momentum);
     return LS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "backend/pool.h"
 #include "backend/readback.h"
+#include "comm/plan.h"
 #include "nn/net.h"
 #include "nn/one_hot.h"
 #include <pthread.h>
@@ -26,17 +27,42 @@ typedef struct ls__results {
 } ls__results;
 enum { LS__N_RESULTS = 2 };
 
+/* The ranges of the block of a shard's results that are added in one call: those that are not
+ * weighted, then the losses, then the gradients. */
+enum { LS__SHARD_SUMS, LS__SHARD_LOSSES, LS__SHARD_GRADIENTS, LS__N_SHARD_RANGES };
+typedef struct ls__shard_range {
+    const char *name;
+    int64_t begin, count;        /* elements, in the block */
+    float *partial;              /* device memory: rows of partial sums */
+    float *sum;                  /* over all shards */
+    const float *weight, *total; /* of the shard, of all shards; NULL: not weighted */
+} ls__shard_range;
+
+/* How the ranks' partial sums of a range are added: see net_ranks.c. */
+typedef struct ls__rank_sum {
+    ls__sum_plan plan;
+    float *rows[LS__MAX_LEVELS]; /* device memory: what each level receives */
+    ls__exchange *exchanges[2 * LS__MAX_LEVELS];
+    ls__op ops[LS__MAX_LEVELS];
+    int n_exchanges;
+} ls__rank_sum;
+
 /* The shards of training batches: see plan/shard.h and net_shards.c. */
-enum { LS__MAX_SHARD_CALLS = 4 };
+enum { LS__MAX_SHARD_CALLS = LS__N_SHARD_RANGES * (1 + 3 * LS__MAX_LEVELS) + 1 };
 typedef struct ls__net_shards {
-    int64_t n;       /* 1: a training step is one part, like others, and only `list` is used */
-    ls__shard *list; /* room for n */
-    ls__parts parts; /* of the last step */
-    ls__op ops[LS__MAX_SHARD_CALLS];
+    int64_t n;          /* 1: a training step is one part, like others, and only `list` is used */
+    int64_t first, end; /* this rank has the shards [first, end) */
+    int64_t n_rows;     /* of partial sums */
+    ls__shard *list;    /* room for n */
+    ls__shard_range ranges[LS__N_SHARD_RANGES];
+    ls__rank_sum rank_sums[LS__N_SHARD_RANGES]; /* with several ranks */
+    ls__parts parts;                            /* of the last step */
+    ls__op ops[LS__N_SHARD_RANGES + 1];
     ls__call calls[LS__MAX_SHARD_CALLS]; /* in the order of execution */
+    int running_call;                    /* that of the running statistics, or 0 */
     float *sums;                         /* device memory: rows of partial sums, per call */
     float *results; /* device memory: the sums over all shards, but those of gradients */
-    size_t bytes;   /* of both */
+    size_t bytes;   /* all device memory of this struct */
 } ls__net_shards;
 
 struct ls_net {
@@ -80,6 +106,12 @@ struct ls_net {
 static inline ls_context *ls__net_context(const ls_net *net)
 {
     return net ? net->owned.ctx : NULL;
+}
+
+/* NULL: one rank. */
+static inline ls__comm *ls__net_comm(const ls_net *net)
+{
+    return net->config.inference ? NULL : net->owned.ctx->comm;
 }
 
 /* ---- net_blocks.c, initial_values.c ---- */
@@ -146,8 +178,19 @@ void ls__net_close_shards(ls_net *net);
 /* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
  * programs. */
 ls_status ls__net_find_shards(ls_net *net);
+/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
 /* A scalar of the last step, in device memory; i as in plan/shard.h. */
 const float *ls__net_shard_scalar(const ls_net *net, int i);
+
+/* ---- net_ranks.c ---- */
+
+/* Opens the plans of the ranges, and sets first, end and n_rows. */
+ls_status ls__net_open_rank_sums(ls_net *net);
+/* Makes the calls that add the ranks' partial sums of the ranges, from parts.calls[n_calls +
+ * n_last_calls] on. */
+ls_status ls__net_open_rank_calls(ls_net *net);
+void ls__net_close_rank_sums(ls_net *net);
 
 /* ---- net_labels.c ---- */
 

@@ -1,161 +1,17 @@
 /* test_shards.c: a training batch cut into shards: against separate passes over its parts, whose
  * results are added by the rule of cpu/tree.h; on several numbers of threads; what can't be cut. */
-#include "small_net.h"
+#include "sharded_net.h"
 #include "cpu/tree.h"
 #include "nn/net_trace.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 24, SIZE = 8, CLASSES = 10, MAX_VALUES = 1 << 13, STEPS = 5 };
-static const double LR = 0.05;
-
-typedef struct setting {
-    const char *name;
-    ls_precision precision;
-    float label_smoothing, clip_norm;
-    bool class_weights, soft, frozen;
-    int64_t accumulate;
-} setting;
-
-static const setting settings[] = {
-    { .name = "plain" },
-    { .name = "class weights", .label_smoothing = 0.1f, .class_weights = true },
-    { .name = "soft targets", .label_smoothing = 0.1f, .soft = true },
-    { .name = "clipped, accumulated", .clip_norm = 0.1f, .accumulate = 2 },
-    { .name = "bf16, a frozen norm", .precision = LS_PRECISION_BF16, .frozen = true },
-    { .name = "f16", .precision = LS_PRECISION_F16, .class_weights = true },
-};
-enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
-
-/* The batches of the steps: whole ones, two short ones, of which the second has fewer samples than
- * the largest number of shards, and one of 1 sample. */
-static const int64_t batch_sizes[STEPS] = { BATCH, BATCH, 13, 5, 1 };
-
-static ls_node *model(ls_graph *g, ls_node *x, const void *options)
-{
-    (void)options;
-    x = ls_conv2d(g, "conv1", x, 8, &(ls_conv2d_config){ .kernel = 3, .padding = 1 });
-    x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
-    x = ls_conv2d(g, "conv2", x, 16, &(ls_conv2d_config){ .kernel = 3, .stride = 2 });
-    x = ls_relu(g, ls_batch_norm(g, "bn2", x, &(ls_batch_norm_config){ .momentum = 0.3f }));
-    return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
-}
-
-static float class_weight(const setting *s, int label)
-{
-    return label < 0 ? 0 : s->class_weights ? 0.5f + (float)label / 7 : 1;
-}
-
-typedef struct trained {
-    ls_context *ctx;
-    ls_net *net;
-    ls_optimizer *opt;
-} trained;
-
-static trained open_net(const setting *s, int shards, int64_t batch, int threads)
-{
-    float weights[CLASSES];
-    for (int i = 0; i < CLASSES; i++) weights[i] = class_weight(s, i);
-    trained t = { .ctx = ls_context_open(
-                      &(ls_context_config){ .seed = 5, .shards = shards, .threads = threads }) };
-    ls_net_config config = small_config(batch);
-    config.loss.label_smoothing = s->label_smoothing;
-    config.loss.class_weights = s->class_weights ? weights : NULL;
-    config.loss.soft_targets = s->soft;
-    config.precision = s->precision;
-    t.net = ls_net_build(t.ctx, model, NULL, &config);
-    expect_ok(t.ctx);
-    if (s->frozen) ck_assert_int_eq(ls_net_freeze(t.net, "bn2.*"), LS_OK);
-    t.opt = ls_sgd(t.net, &(ls_sgd_config){ .momentum = 0.9f,
-                                            .weight_decay = 1e-3f,
-                                            .clip_norm = s->clip_norm,
-                                            .ema_decay = 0.9f,
-                                            .accumulate = s->accumulate });
-    expect_ok(t.ctx);
-    return t;
-}
-
-/* Samples [begin, end) of a step's batch. One eighth of the labels is ignored, and in step 1 all of
- * the first 6. */
-static ls_batch part_of(ls_context *ctx, const setting *s, int step, int64_t begin, int64_t end)
-{
-    static uint8_t pixels[BATCH * SIZE * SIZE * 3];
-    static float targets[BATCH * CLASSES];
-    int32_t labels[BATCH];
-    const int64_t n = end - begin, image = SIZE * SIZE * 3;
-    for (int64_t i = 0; i < n * image; i++)
-        pixels[i] = (uint8_t)((uint32_t)(begin * image + i + step) * 2654435761u >> 13);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t sample = begin + i;
-        const bool ignored = !s->soft && (sample % 8 == 5 || (step == 1 && sample < 6));
-        labels[i] = ignored ? -1 : (int32_t)((sample * 7 + step) % CLASSES);
-        for (int k = 0; k < CLASSES; k++)
-            targets[i * CLASSES + k] = k == labels[i] ? 0.75f : 0.25f / (CLASSES - 1);
-    }
-    return (ls_batch){
-        .images = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(n, SIZE, SIZE, 3), pixels),
-        .labels = ls_tensor_from_data(ctx, LS_I32, LS_SHAPE(n), labels),
-        .targets = s->soft ? ls_tensor_from_data(ctx, LS_F32, LS_SHAPE(n, CLASSES), targets) : NULL,
-        .n = n,
-        .step = step
-    };
-}
-
-static void close_batch(ls_batch *b)
-{
-    ls_tensor *tensors[3] = { (ls_tensor *)b->images, (ls_tensor *)b->labels,
-                              (ls_tensor *)b->targets };
-    for (int i = 0; i < 3; i++) ls_tensor_close(&tensors[i]);
-}
-
-/* ---- Everything that a step changes ---- */
-
-typedef struct values {
-    float of[MAX_VALUES];
-    int64_t n;
-} values;
-
-static void put(values *v, const float *from, int64_t n)
-{
-    ck_assert_int_le(v->n + n, MAX_VALUES);
-    memcpy(v->of + v->n, from, (size_t)n * sizeof *from);
-    v->n += n;
-}
-
-static void put_tensor(values *v, const ls_tensor *tensor)
-{
-    ck_assert_int_le(v->n + ls_tensor_element_count(tensor), MAX_VALUES);
-    ck_assert_int_eq(ls_tensor_read(tensor, v->of + v->n, ls_tensor_bytes(tensor)), LS_OK);
-    v->n += ls_tensor_element_count(tensor);
-}
-
-static void put_net(values *v, const trained *t, double loss, double top1)
-{
-    put(v, (const float[]){ (float)loss, (float)top1 }, 2);
-    for (int64_t i = 0; i < ls_net_parameter_count(t->net); i++) {
-        const ls_parameter_info p = ls_net_parameter_at(t->net, i);
-        put_tensor(v, p.value);
-        if (!p.gradient) continue;
-        put_tensor(v, p.gradient);
-        put_tensor(v, ls_optimizer_state(t->opt, 0, p.name));
-    }
-}
-
-static void expect_same(const values *got, const values *wanted, const char *what)
-{
-    ck_assert_int_eq(got->n, wanted->n);
-    for (int64_t i = 0; i < got->n; i++)
-        if (memcmp(&got->of[i], &wanted->of[i], sizeof(float)) != 0)
-            ck_abort_msg("%s: value %lld of %lld is %.9g, expected %.9g", what, (long long)i,
-                         (long long)got->n, (double)got->of[i], (double)wanted->of[i]);
-}
-
 /* ---- The separate passes ---- */
 
 /* The results of a shard: gradients and running statistics, in the order of the net, then loss and
  * top-1 count. */
-static void put_results(values *v, const ls_net *net, bool buffers, float factor)
+static void put_results(step_values *v, const ls_net *net, bool buffers, float factor)
 {
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         const ls_parameter_info p = ls_net_parameter_at(net, i);
@@ -218,10 +74,10 @@ static const float *add_rows(float *rows, const bool *present, int n_rows, int64
 }
 
 /* A step with shards of `t`, which has none. */
-static void step_separately(const setting *s, trained *t, int n_shards, int step, values *out)
+static void step_separately(const setting *s, trained *t, int n_shards, int step, step_values *out)
 {
     static float rows[8 * MAX_VALUES];
-    static values before, leaf;
+    static step_values before, leaf;
     bool present[8] = { false };
     int64_t n_present = 0, width = 0, n_gradients = 0;
     before.n = 0;
@@ -273,21 +129,6 @@ static void step_separately(const setting *s, trained *t, int n_shards, int step
     put_net(out, t, (double)(counts[1] / divisor), (double)counts[2] / (double)n);
 }
 
-static void step_with_shards(const setting *s, trained *t, int step, values *out)
-{
-    ls_batch b = part_of(t->ctx, s, step, 0, batch_sizes[step]);
-    ls_results results;
-    double loss, top1;
-    ck_assert_int_eq(ls_net_step(t->net, t->opt, &b, LR), LS_OK);
-    ck_assert_int_eq(ls_net_last_results(t->net, &results), LS_OK);
-    ck_assert_int_eq(ls_net_loss(t->net, &loss), LS_OK);
-    ck_assert_int_eq(ls_net_metric(t->net, "top1", &top1), LS_OK);
-    ck_assert_int_eq(results.n, b.n);
-    ck_assert(results.loss == loss && ls_results_metric(&results, "top1") == top1);
-    put_net(out, t, loss, top1);
-    close_batch(&b);
-}
-
 /* ---- Tests ---- */
 
 static const int shard_counts[] = { 2, 3, 4, 8 };
@@ -295,7 +136,7 @@ enum { N_COUNTS = sizeof shard_counts / sizeof shard_counts[0] };
 
 START_TEST(a_step_is_the_sum_of_separate_passes)
 {
-    static values got, wanted;
+    static step_values got, wanted;
     const setting *s = &settings[_i / N_COUNTS];
     const int n = shard_counts[_i % N_COUNTS];
     trained apart = open_net(s, 1, BATCH / n, 2);
@@ -322,7 +163,7 @@ END_TEST
 
 START_TEST(one_shard_is_no_shard)
 {
-    static values values_of[2];
+    static step_values values_of[2];
     const setting *s = &settings[1];
     for (int shards = 0; shards < 2; shards++) {
         trained t = open_net(s, shards, BATCH, 2);
@@ -392,10 +233,10 @@ END_TEST
 START_TEST(a_trace_shows_each_shard)
 {
     const setting *s = &settings[0];
-    static values traced, wanted;
+    static step_values traced, wanted;
     for (int trace = 0; trace < 2; trace++) {
         trained t = open_net(s, 4, BATCH, 1);
-        values *v = trace ? &traced : &wanted;
+        step_values *v = trace ? &traced : &wanted;
         v->n = 0;
         if (!trace) {
             step_with_shards(s, &t, 0, v);

@@ -72,10 +72,10 @@ static void begin_part(ls__executor *x, int64_t i)
     x->copied = x->next + p->graph->inputs.n;
     x->end = i + 1 == parts->n ? x->n_calls : x->next + p->n_calls + parts->n_calls;
     x->step.first_sample = shard->first_sample;
-    x->step.n_shards = parts->n;
+    x->step.n_shards = parts->n_all;
     x->step.n_sums = shard->n_sums;
     x->step.n_merged = shard->n_merged;
-    x->step.is_last_shard = i + 1 == parts->n;
+    x->step.is_last_shard = i + 1 == parts->n_all; /* never, if there are other ranks */
     for (int j = 0; j < p->graph->inputs.n; j++) {
         const ls_tensor *feed = parts->feeds[j];
         const size_t sample_bytes = feed->bytes / (size_t)feed->shape.dims[0];

@@ -24,11 +24,11 @@ typedef struct ls__update {
     void (*done)(struct ls__update *update); /* called after its calls were queued */
 } ls__update;
 
-/* The parts of a step's batch. The calls that add their results follow each part; after the last
- * one there are more. */
+/* The parts of a step's batch that this rank computes. The calls that add their results follow each
+ * part; after the last one there are more. */
 typedef struct ls__parts {
     const ls__shard *list;
-    int64_t n;
+    int64_t n, n_all;              /* of this rank, of all ranks */
     const ls_tensor *const *feeds; /* per graph input; read until the last part's copies */
     ls__call *calls;
     int n_calls, n_last_calls;

@@ -14,11 +14,23 @@ static ls_status run_callback(ls_context *ctx, const ls__call *call)
                     call->backward ? "backward" : "forward", ls_status_text(status));
 }
 
+static ls_status run_exchange(ls_context *ctx, const ls__call *call, const ls__step *step)
+{
+    char what[64];
+    snprintf(what, sizeof what, "epoch %lld, step %lld", (long long)step->epoch,
+             (long long)step->step);
+    if (ctx->comm->is_lost)
+        return ls__fail(ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer", what);
+    LS_TRY(ctx->comm->provider->exchange_start(call->exchange));
+    return ls__comm_wait(ctx->comm, call->exchange, what);
+}
+
 static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step)
 {
     if (call->kernel)
         return call->kernel->run(call->kernel, (void **)call->buffers, call->workspace, step);
     if (call->callback) return run_callback(ctx, call);
+    if (call->exchange) return run_exchange(ctx, call, step);
     return ctx->device->backend->copy(ctx->device, call->buffers[1], call->buffers[0],
                                       call->copy_bytes);
 }

@@ -4,6 +4,7 @@
 #define LS_NN_PLAN_CALL_H
 
 #include "backend/backend.h"
+#include "comm/comm.h"
 #include <lockstep/nn.h>
 
 typedef struct ls__call {
@@ -11,11 +12,13 @@ typedef struct ls__call {
     const ls__op *op;        /* its operands; the kind and settings are those of the kernel */
     int n_inputs;            /* operands before the outputs */
     void *buffers[LS__MAX_OPERANDS]; /* device memory; NULL where an operand is absent */
-    /* One of three: a kernel; a user's callback; otherwise copy_bytes from operand 0 to 1. */
+    /* One of four: a kernel; a user's callback; an exchange between ranks, which the host waits
+     * for; otherwise copy_bytes from operand 0 to 1. */
     ls__kernel *kernel;
     void *workspace;
     ls_status (*callback)(const ls_custom_op_call *call);
     ls_custom_op_call *callback_call;
+    ls__exchange *exchange;
     size_t copy_bytes;
     bool feeds_input; /* operand 0 is the caller's tensor, which differs in each step */
     bool updates;     /* an operation of the optimizer, over the block of parameters */

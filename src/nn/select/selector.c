@@ -56,7 +56,7 @@ ls_status ls__selector_note_kernel(ls__selector *s, const ls__op *op, const char
                                    const ls__kernel *kernel, const ls__why *why)
 {
     char text[LS__OP_TEXT_SIZE];
-    if (!why->listed) return LS_OK;
+    if (!why->listed || ls__op_traits_of(op->kind)->unlisted) return LS_OK;
     ls__op_text(op, text, sizeof text);
     ls__selection selection = { .op = text, .derived = why->derived };
     memcpy(selection.kernel, kernel->name, sizeof selection.kernel);

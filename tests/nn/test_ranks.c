@@ -1,0 +1,149 @@
+/* test_ranks.c: a training step in several ranks, here threads of one process, has the bits of one
+ * rank. What several ranks can't do. */
+#include "sharded_net.h"
+#include "../comm/local.h"
+#include "base/context.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_RANKS = 8 };
+
+/* The steps of all settings whose batches have a sample for each shard. */
+static int count_steps(int shards)
+{
+    int n = 0;
+    while (n < STEPS && batch_sizes[n] >= shards) n++;
+    return n;
+}
+
+static void open_context(int shards, int threads, local_hub *hub, int rank, ls_context **out)
+{
+    *out = ls_context_open(&(ls_context_config){ .seed = 5, .shards = shards, .threads = threads });
+    if (hub) ck_assert_int_eq(local_comm_open(*out, hub, rank, 60, &(*out)->comm), LS_OK);
+}
+
+/* What a rank's loader leaves out: the samples of other ranks. */
+static void spoil(ls_batch *b, int64_t begin, int64_t end)
+{
+    uint8_t *pixels = ls_tensor_data((ls_tensor *)b->images);
+    int32_t *labels = ls_tensor_data((ls_tensor *)b->labels);
+    float *targets = b->targets ? ls_tensor_data((ls_tensor *)b->targets) : NULL;
+    for (int64_t i = 0; i < b->n; i++) {
+        if (i >= begin && i < end) continue;
+        memset(pixels + i * SIZE * SIZE * 3, 0xab, SIZE * SIZE * 3);
+        labels[i] = -1;
+        if (targets) memset(targets + i * CLASSES, 0, CLASSES * sizeof(float));
+    }
+}
+
+typedef struct run {
+    const setting *s;
+    local_hub *hub;
+    int rank, n_ranks, shards, threads;
+    step_values steps[STEPS];
+} run;
+
+static void *train(void *arg)
+{
+    run *r = arg;
+    ls_context *ctx;
+    open_context(r->shards, r->threads, r->hub, r->rank, &ctx);
+    trained t = build_net(r->s, ctx, BATCH);
+    for (int step = 0; step < count_steps(r->shards); step++) {
+        const int64_t n = batch_sizes[step];
+        ls_batch b = part_of(ctx, r->s, step, 0, n);
+        const int64_t first = r->shards * r->rank / r->n_ranks,
+                      end = r->shards * (r->rank + 1) / r->n_ranks;
+        spoil(&b, n * first / r->shards, n * end / r->shards);
+        r->steps[step].n = 0;
+        step_over(&t, &b, &r->steps[step]);
+        close_batch(&b);
+    }
+    ls_context_close(&ctx);
+    return NULL;
+}
+
+/* Fails unless all ranks end each step with the values of one rank. */
+static void check(const setting *s, int shards, int n_ranks, const int *machines)
+{
+    static run alone, runs[MOST_RANKS];
+    pthread_t threads[MOST_RANKS];
+    local_hub *hub = local_hub_open(n_ranks, machines);
+    alone = (run){ .s = s, .n_ranks = 1, .shards = shards, .threads = 1 };
+    train(&alone);
+    for (int i = 0; i < n_ranks; i++) {
+        runs[i] = (run){ .s = s,
+                         .hub = hub,
+                         .rank = i,
+                         .n_ranks = n_ranks,
+                         .shards = shards,
+                         .threads = 1 + i % 2 };
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, train, &runs[i]), 0);
+    }
+    for (int i = 0; i < n_ranks; i++) pthread_join(threads[i], NULL);
+    local_hub_close(&hub);
+    for (int i = 0; i < n_ranks; i++)
+        for (int step = 0; step < count_steps(shards); step++) {
+            char what[96];
+            snprintf(what, sizeof what, "%s, %d shards, rank %d of %d, step %d", s->name, shards, i,
+                     n_ranks, step);
+            expect_same(&runs[i].steps[step], &alone.steps[step], what);
+        }
+}
+
+static const struct {
+    int shards, n_ranks;
+    const int *machines;
+} layouts[] = { { 8, 2, NULL },
+                { 8, 3, NULL },
+                { 8, 8, NULL },
+                { 3, 2, NULL },
+                { 4, 4, (const int[]){ 0, 0, 2, 2 } },
+                { 8, 6, (const int[]){ 0, 0, 0, 3, 3, 3 } } };
+enum { N_LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
+START_TEST(ranks_have_the_bits_of_one)
+{
+    const int i = _i % N_LAYOUTS;
+    check(&settings[_i / N_LAYOUTS], layouts[i].shards, layouts[i].n_ranks, layouts[i].machines);
+}
+END_TEST
+
+/* ---- What several ranks can't do ---- */
+
+static void *step_over_few(void *arg)
+{
+    run *r = arg;
+    ls_context *ctx;
+    open_context(r->shards, 1, r->hub, r->rank, &ctx);
+    trained t = build_net(&settings[0], ctx, BATCH);
+    ls_batch b = part_of(ctx, &settings[0], 0, 0, r->shards - 1);
+    ck_assert_int_eq(ls_net_step(t.net, t.opt, &b, LR), LS_ERR_UNSUPPORTED);
+    ck_assert_str_eq(ls_context_message(ctx),
+                     "net: a batch of 7 samples is smaller than the number of shards, 8; with "
+                     "several ranks each shard requires a sample");
+    close_batch(&b);
+    ls_context_close(&ctx);
+    return NULL;
+}
+
+START_TEST(each_shard_requires_a_sample)
+{
+    run runs[2];
+    pthread_t threads[2];
+    local_hub *hub = local_hub_open(2, NULL);
+    for (int i = 0; i < 2; i++) {
+        runs[i] = (run){ .hub = hub, .rank = i, .n_ranks = 2, .shards = 8 };
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, step_over_few, &runs[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    local_hub_close(&hub);
+}
+END_TEST
+
+int main(void)
+{
+    const int loops = run_loop("ranks: bits", ranks_have_the_bits_of_one, N_SETTINGS * N_LAYOUTS);
+    return both(loops, RUN_SUITE("ranks", each_shard_requires_a_sample));
+}
