@@ -2,6 +2,7 @@
 #include "data/loader/loader.h"
 
 #include "base/error.h"
+#include "comm/comm.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -195,6 +196,11 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
     loader->config = *config;
     ls_loader_config *c = &loader->config;
     LS_TRY(check_ranges(ctx, c));
+    if (ctx->comm && c->seeding == LS_SEED_BY_WORKER)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "ls_loader_open: seeding by worker, with %d ranks: which worker loads an "
+                        "image would depend on their number",
+                        ctx->comm->n_ranks);
     loader->mixes = c->mixup_alpha > 0 || c->cutmix_alpha > 0;
     LS_TRY(check_effects(loader));
     loader->n_targets =

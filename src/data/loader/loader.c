@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "backend/pool.h"
+#include "comm/comm.h"
 #include <string.h>
 
 /* The counter of a draw has 20 bits for the epoch (random.h). */
@@ -135,12 +136,7 @@ int64_t ls_loader_step_count(const ls_loader *loader)
 
 /* ---- An epoch. ---- */
 
-ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
-{
-    return ls_loader_start_at(loader, epoch, 0);
-}
-
-ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
+static ls_status start(ls_loader *loader, int64_t epoch, int64_t step, bool by_batch)
 {
     if (!loader) return LS_ERR_EARLIER;
     ls_context *ctx = loader->owned.ctx;
@@ -157,12 +153,40 @@ ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
     LS_TRY(ls__staging_release(loader));
     LS_TRY(ls__staging_wait(loader, true));
     loader->started = true;
+    loader->by_batch = by_batch;
     loader->status = LS_OK;
     loader->epoch = epoch;
     loader->step = step;
     ls__queue_start(loader->queue, loader->dataset->n_samples, loader->config.batch_size, step,
                     loader->n_steps);
     return LS_OK;
+}
+
+ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
+{
+    return start(loader, epoch, step, false);
+}
+
+ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
+{
+    return start(loader, epoch, 0, false);
+}
+
+ls_status ls__loader_start_turns(ls_loader *loader)
+{
+    return start(loader, 0, 0, true);
+}
+
+void ls__loader_own_range(const ls_loader *loader, int64_t step, int64_t *begin, int64_t *end)
+{
+    const ls_context *ctx = loader->owned.ctx;
+    const int64_t n = ls__loader_batch_size(loader, step);
+    if (!loader->by_batch || !ctx->comm) {
+        ls__rank_samples(ctx, n, begin, end);
+        return;
+    }
+    *begin = 0;
+    *end = step % ctx->comm->n_ranks == ctx->comm->rank ? n : 0;
 }
 
 /* The index of this sample in the list of bad ones, or where it belongs. */
@@ -179,7 +203,7 @@ static int64_t find_bad(const ls_loader *loader, int64_t sample)
     return low;
 }
 
-static ls_status add_bad(ls_loader *loader, int64_t sample, const char *why)
+ls_status ls__loader_add_bad(ls_loader *loader, int64_t sample, const char *why)
 {
     ls_context *ctx = loader->owned.ctx;
     const int64_t at = find_bad(loader, sample);
@@ -197,7 +221,7 @@ static ls_status add_bad(ls_loader *loader, int64_t sample, const char *why)
     if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(why));
     memmove(loader->bads + at + 1, loader->bads + at,
             (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
-    loader->bads[at] = (ls__known_bad){ sample, reason };
+    loader->bads[at] = (ls__known_bad){ sample, reason, false };
     loader->n_bads++;
     return LS_OK;
 }
@@ -206,7 +230,8 @@ ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *sampl
                               const char *const *reasons)
 {
     clear_bads(loader);
-    for (int64_t i = 0; i < n; i++) LS_TRY(add_bad(loader, samples[i], reasons[i]));
+    for (int64_t i = 0; i < n; i++) LS_TRY(ls__loader_add_bad(loader, samples[i], reasons[i]));
+    for (int64_t i = 0; i < loader->n_bads; i++) loader->bads[i].is_shared = true;
     return LS_OK;
 }
 
@@ -241,7 +266,8 @@ static ls_status report_bads(ls_loader *loader, ls__slot *slot, int64_t n)
         ls__item_result *result = &slot->results[i];
         if (result->status == LS_OK && !result->bads) continue;
         for (const ls__bad_sample *bad = result->bads; bad; bad = bad->next)
-            if (ls__is_bad_image(bad->status)) LS_TRY(add_bad(loader, bad->sample, bad->reason));
+            if (ls__is_bad_image(bad->status))
+                LS_TRY(ls__loader_add_bad(loader, bad->sample, bad->reason));
         if (result->status != LS_OK) return fail_item(loader, result);
         free_bads(loader->owned.ctx, result);
     }

@@ -62,6 +62,7 @@ typedef struct ls__loader_worker {
 typedef struct ls__known_bad {
     int64_t sample;
     char *reason;
+    bool is_shared; /* known to all ranks */
 } ls__known_bad;
 
 struct ls_loader {
@@ -90,6 +91,8 @@ struct ls_loader {
      * result depends on it. */
     atomic_bool *known_whole;
 
+    bool by_batch; /* of several ranks each loads whole batches, in turn; otherwise its samples of
+                      each batch */
     bool started;
     int64_t epoch, step; /* step: the next one to deliver */
     ls_status status;    /* of the epoch */
@@ -106,6 +109,11 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
 /* Sets the unreadable samples that a resumed run had found: n in ascending order, copied. */
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
                               const char *const *reasons);
+
+/* Adds an unreadable sample to the list, unless it is there. */
+ls_status ls__loader_add_bad(ls_loader *loader, int64_t sample, const char *reason);
+/* Adds the unreadable samples that other ranks have found. All ranks call it. */
+ls_status ls__loader_share_bads(ls_loader *loader);
 
 /* ---- Staging: how blocks get to the device ---- */
 
@@ -130,7 +138,15 @@ int64_t ls__sample_at(const ls_loader *loader, int64_t position, int64_t *occurr
 /* Fills one image of a batch: an ls__queue_fn whose arg is the loader. */
 void ls__loader_fill(void *loader, const ls__queue_item *item);
 
-/* Mixes the n images of a batch, and makes its targets and labels: see ls_loader_config. */
+/* The images [*begin, *end) of a batch that this rank delivers. */
+void ls__loader_own_range(const ls_loader *loader, int64_t step, int64_t *begin, int64_t *end);
+
+/* ls_loader_start for epoch 0, except that with several ranks batch k is loaded by rank k % n. The
+ * other ranks get it without images. */
+ls_status ls__loader_start_turns(ls_loader *loader);
+
+/* Mixes the images of a batch of n that this rank delivers, and makes their targets and labels: see
+ * ls_loader_config. */
 void ls__loader_mix(const ls_loader *loader, const ls__slot *slot, int64_t step, int64_t n);
 
 /* The number of images of a batch. */

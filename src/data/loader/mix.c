@@ -63,15 +63,21 @@ static void blend(uint8_t *restrict to, const uint8_t *restrict from, int weight
         to[i] = (uint8_t)((to[i] * own + from[i] * other + ONE / 2) >> WEIGHT_BITS);
 }
 
-/* Mixes the same bytes of all images: image i with i - 1, in place, from the last one down. */
-static void mix_bytes(const ls_loader *loader, uint8_t *pixels, int64_t n, int weight, size_t count)
+/* The images [begin, end) of a batch of n. */
+typedef struct own_range {
+    int64_t begin, end, n;
+} own_range;
+
+/* Mixes the same bytes of the images: image i with i - 1, in place, from the last one down. */
+static void mix_bytes(const ls_loader *loader, uint8_t *pixels, own_range range, int weight,
+                      size_t count)
 {
     enum { BLOCK = 4096 }; /* of each image: those of 128 images fit in 512 KiB of cache */
     uint8_t last[BLOCK];
     for (size_t done = 0; done < count; done += BLOCK) {
         const size_t bytes = count - done < BLOCK ? count - done : BLOCK;
-        memcpy(last, pixels + (size_t)(n - 1) * loader->sample_bytes + done, bytes);
-        for (int64_t i = n - 1; i >= 0; i--) {
+        memcpy(last, pixels + (size_t)(range.n - 1) * loader->sample_bytes + done, bytes);
+        for (int64_t i = range.end - 1; i >= range.begin; i--) {
             uint8_t *to = pixels + (size_t)i * loader->sample_bytes + done;
             const uint8_t *from = i > 0 ? to - loader->sample_bytes : last;
             if (weight == 0)
@@ -82,13 +88,14 @@ static void mix_bytes(const ls_loader *loader, uint8_t *pixels, int64_t n, int w
     }
 }
 
-static void mix_labels(const ls_loader *loader, const ls__slot *slot, int64_t n, double lambda)
+static void mix_labels(const ls_loader *loader, const ls__slot *slot, own_range range,
+                       double lambda)
 {
     const int64_t classes = loader->dataset->n_classes;
     int32_t *labels = slot->label_values;
-    const int32_t last = labels[n - 1];
-    memset(slot->targets, 0, (size_t)(n * classes) * sizeof(float));
-    for (int64_t i = n - 1; i >= 0; i--) {
+    const int32_t last = labels[range.n - 1];
+    memset(slot->targets, 0, (size_t)(range.n * classes) * sizeof(float));
+    for (int64_t i = range.end - 1; i >= range.begin; i--) {
         const int32_t own = labels[i], other = i > 0 ? labels[i - 1] : last;
         float *row = slot->targets + i * classes;
         row[own] = (float)lambda;
@@ -100,12 +107,15 @@ static void mix_labels(const ls_loader *loader, const ls__slot *slot, int64_t n,
 void ls__loader_mix(const ls_loader *loader, const ls__slot *slot, int64_t step, int64_t n)
 {
     const mix m = draw_mix(loader, step);
+    own_range range = { .n = n };
+    ls__loader_own_range(loader, step, &range.begin, &range.end);
+    if (range.begin == range.end) return;
     const int64_t width = loader->transform.width, channels = loader->channels;
     const bool whole_rows = m.box.width == width;
     const int64_t n_rows = whole_rows ? 1 : m.box.height;
     const int64_t row_bytes = m.box.width * channels * (whole_rows ? m.box.height : 1);
     for (int64_t y = 0; y < n_rows; y++)
-        mix_bytes(loader, slot->pixels + ((m.box.top + y) * width + m.box.left) * channels, n,
+        mix_bytes(loader, slot->pixels + ((m.box.top + y) * width + m.box.left) * channels, range,
                   m.weight, (size_t)row_bytes);
-    mix_labels(loader, slot, n, m.lambda);
+    mix_labels(loader, slot, range, m.lambda);
 }

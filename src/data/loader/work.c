@@ -84,6 +84,27 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
     return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to transform it");
 }
 
+/* Images that other ranks deliver are left out, except the one that is mixed with this rank's first
+ * one. */
+static bool is_loaded(const ls_loader *loader, const ls__queue_item *item)
+{
+    int64_t begin, end;
+    ls__loader_own_range(loader, item->step, &begin, &end);
+    if (item->item >= begin && item->item < end) return true;
+    const int64_t n = ls__loader_batch_size(loader, item->step);
+    return loader->mixes && begin < end && item->item == (begin > 0 ? begin : n) - 1;
+}
+
+static void leave_out(const ls_loader *loader, const ls__slot *slot, int64_t item)
+{
+    slot->results[item].status = LS_OK;
+    slot->samples[item] = -1;
+    slot->label_values[item] = -1;
+    if (loader->n_targets > 0)
+        memset(slot->targets + item * loader->n_targets, 0,
+               (size_t)loader->n_targets * sizeof(float));
+}
+
 static void fill(const ls_loader *loader, const ls__slot *slot, const ls__queue_item *item)
 {
     ls__loader_worker *worker = &loader->workers[item->worker];
@@ -135,6 +156,9 @@ void ls__loader_fill(void *arg, const ls__queue_item *item)
 {
     const ls_loader *loader = arg;
     ls__slot *slot = &loader->slots[item->slot];
-    fill(loader, slot, item);
+    if (is_loaded(loader, item))
+        fill(loader, slot, item);
+    else
+        leave_out(loader, slot, item->item);
     if (loader->mixes) finish_batch(loader, slot, item->step);
 }
