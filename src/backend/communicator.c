@@ -14,7 +14,7 @@ enum { DEFAULT_TIMEOUT_SECONDS = 600 };
 
 /* ---- Processors ---- */
 
-/* What each rank tells the others. */
+/* Gathered from each rank. */
 typedef struct rank_processors {
     ls__processor_mask mask;
     int64_t threads; /* 0 = default */

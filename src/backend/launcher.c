@@ -9,13 +9,13 @@
 /* The launchers that start processes by Slurm or PMIx come first, because their processes have the
  * variables of both. */
 static const struct {
-    const char *variable;
-    bool is_rank;
+    const char *variable, *rank; /* the number of processes, and this one's */
+    bool is_rank;                /* both are the same variable */
 } variables[] = {
-    { "OMPI_COMM_WORLD_SIZE" }, /* Open MPI's mpirun */
-    { "PMI_SIZE" },             /* mpiexec of MPICH and Intel MPI, srun --mpi=pmi2 */
-    { "SLURM_STEP_NUM_TASKS" }, /* srun, with any --mpi */
-    { "PMIX_RANK", true },      /* prterun and others with PMIx */
+    { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false }, /* Open MPI's mpirun */
+    { "PMI_SIZE", "PMI_RANK", false }, /* mpiexec of MPICH and Intel MPI, srun --mpi=pmi2 */
+    { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", false }, /* srun, with any --mpi */
+    { "PMIX_RANK", "PMIX_RANK", true },                /* prterun and others with PMIx */
 };
 
 /* -1 unless the text is a count. */
@@ -35,7 +35,8 @@ ls__launch ls__launch_find(void)
         if (n < 0) continue;
         /* Rank 2 is one of at least three. */
         const long n_ranks = variables[i].is_rank && n > 0 ? n + 1 : n;
-        return (ls__launch){ variables[i].variable, n_ranks };
+        return (ls__launch){ variables[i].variable, n_ranks,
+                             read_count(getenv(variables[i].rank)) };
     }
-    return (ls__launch){ 0 };
+    return (ls__launch){ .rank = -1 };
 }

@@ -6,6 +6,7 @@
 typedef struct ls__launch {
     const char *variable; /* that counts the processes; NULL: no launcher started this one */
     long n_ranks;         /* 0 = unknown, perhaps more than one */
+    long rank;            /* -1 = unknown; rank 0 is rank 0 of the communicator, too */
 } ls__launch;
 
 /* The innermost launcher as far as the environment shows it. Variables of a Slurm allocation

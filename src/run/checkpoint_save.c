@@ -4,7 +4,9 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "comm/agree.h"
 #include "backend/backend.h"
+#include "data/loader/loader.h"
 #include "io/safetensors.h"
 #include "optim/optimizer.h"
 
@@ -105,20 +107,30 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     if (!path) return ctx->error;
     writing w = { .device = ctx->device };
     const char *const *metadata;
-    if (state->optimizer) LS_TRY(ls__optimizer_begin_average(state->optimizer));
     LS_TRY(ls__saved_tensors_list(bump, ctx, state->net, state->optimizer, false, &w.tensors));
     LS_TRY(ls__metadata_make(bump, ctx, state, &metadata));
     return write(ctx, bump, path, &w, metadata);
 }
 
-ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
+ls_status ls__checkpoint_write(ls_context *ctx, const ls_training_state *state, const char *path)
 {
-    LS__DEFAULT_FLOATS;
-    ls_context *ctx;
-    LS_TRY(ls__state_context("ls_checkpoint_save", state, &ctx));
     ls__bump bump;
     ls__bump_open(&bump, ctx);
     const ls_status status = save(ctx, &bump, path, state);
     ls__bump_close(&bump);
     return status;
+}
+
+ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
+{
+    LS__DEFAULT_FLOATS;
+    ls_context *ctx = NULL;
+    ls_status status = ls__state_context("ls_checkpoint_save", state, &ctx);
+    if (status == LS_OK && state->optimizer) status = ls__optimizer_begin_average(state->optimizer);
+    if (ctx && ctx->comm) status = ls__ranks_agree(ctx, NULL);
+    LS_TRY(status);
+    if (state->loader) LS_TRY(ls__loader_share_bads(state->loader));
+    if (state->validation) LS_TRY(ls__loader_share_bads(state->validation));
+    if (ls__is_first_rank(ctx)) (void)ls__checkpoint_write(ctx, state, path);
+    return ls__ranks_agree(ctx, NULL);
 }

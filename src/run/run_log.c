@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "comm/comm.h"
 #include "run/step_digest.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@ static const int64_t MAX_STEP = INT64_C(999999999999); /* of LS__STEP_DIGITS dig
 typedef struct log_file {
     ls_context *ctx;
     const char *path;
-    int fd;          /* -1 = not open */
+    int fd;          /* -1 = not open, as in ranks other than 0, which write nothing */
     int64_t n_lines; /* whole lines */
 } log_file;
 
@@ -117,6 +118,7 @@ static ls_status write_line(log_file *file, const ls_step_digest *digest)
 {
     if (file->n_lines > MAX_STEP)
         return ls__fail(file->ctx, LS_ERR_INVALID, "run log '%s': it is full", file->path);
+    if (file->fd < 0) return file->n_lines++, LS_OK;
     char line[LS__LINE_SIZE + 1];
     ls__run_log_format(file->n_lines, digest, line);
     const off_t begin = (off_t)(file->n_lines * LS__LINE_SIZE);
@@ -152,7 +154,7 @@ static ls_status append_finished(ls_run_log *log, int64_t n_pending)
 static void close_log(ls__owned *owned)
 {
     ls_run_log *log = (ls_run_log *)owned;
-    if (log->file.fd >= 0) (void)append_finished(log, 0);
+    if (log->file.fd >= 0 && !owned->ctx->comm) (void)append_finished(log, 0);
     for (int i = 0; i < 2; i++) ls__step_digest_close(&log->digests[i]);
     if (log->file.fd >= 0) close(log->file.fd);
     ls__free(owned->ctx, log->path);
@@ -182,12 +184,16 @@ ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_steps)
     }
     ls_run_log *log = ls__zalloc(ctx, sizeof(*log));
     if (!log) return ls__fail_memory(ctx, "ls_run_log_open", sizeof(*log)), NULL;
-    *log = (ls_run_log){ .owned.ctx = ctx, .path = ls__strdup(ctx, path), .file.fd = -1 };
+    *log = (ls_run_log){ .owned.ctx = ctx, .path = ls__strdup(ctx, path) };
+    log->file = (log_file){ .ctx = ctx, .path = log->path, .fd = -1 };
     ls_status status =
         log->path ? LS_OK : ls__fail_memory(ctx, "ls_run_log_open", strlen(path) + 1);
     const int flags = O_RDWR | (n_steps > 0 ? 0 : O_CREAT);
-    if (status == LS_OK) status = open_file(ctx, log->path, flags, &log->file);
-    if (status == LS_OK) status = keep_steps(&log->file, n_steps);
+    if (!ls__is_first_rank(ctx))
+        log->file.n_lines = n_steps;
+    else if (status == LS_OK)
+        status = open_file(ctx, log->path, flags, &log->file);
+    if (status == LS_OK && log->file.fd >= 0) status = keep_steps(&log->file, n_steps);
     if (status != LS_OK) {
         close_log(&log->owned);
         return NULL;
@@ -231,7 +237,7 @@ ls_status ls_run_log_flush(ls_run_log *log)
     if (!log) return LS_ERR_EARLIER;
     LS__ENTER(log->owned.ctx);
     LS_TRY(append_finished(log, 0));
-    return fsync(log->file.fd) == 0 ? LS_OK : fail_errno(&log->file, errno);
+    return log->file.fd < 0 || fsync(log->file.fd) == 0 ? LS_OK : fail_errno(&log->file, errno);
 }
 
 /* ---- Reading ---- */

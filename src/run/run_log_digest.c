@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Digests that the device computes. */
-enum { IMAGES, LABELS, TARGETS, GRADIENTS, WEIGHTS, N_SUMS };
+enum { GRADIENTS = LS__N_BATCH_TENSORS, WEIGHTS, N_SUMS };
 typedef struct device_digests {
     ls__digest_sum sums[N_SUMS];
     float losses[];
@@ -51,14 +51,31 @@ void ls__step_digest_close(ls__step_digest *digest)
     *digest = (ls__step_digest){ 0 };
 }
 
-static void count_samples(ls__step_digest *digest, const ls_batch *batch)
+/* The numbers of this rank's samples. */
+static void add_samples(const ls_context *ctx, ls__step_digest *digest, const ls_batch *batch)
 {
     /* after the tensors' digests */
-    uint64_t position = 2 + (batch->labels ? 2 : 0) + (batch->targets ? 2 : 0);
-    digest->samples = (ls__digest_sum){ { 0, 0 } };
+    const uint64_t position = 2 + (batch->labels ? 2 : 0) + (batch->targets ? 2 : 0);
+    int64_t begin, end;
+    digest->ranks.samples = (ls__digest_sum){ { 0, 0 } };
     digest->n_samples = batch->samples ? batch->n : 0;
-    for (int64_t i = 0; i < digest->n_samples; i++)
-        ls__digest_word(&digest->samples, (uint64_t)batch->samples[i], position++);
+    ls__rank_samples(ctx, digest->n_samples, &begin, &end);
+    for (int64_t i = begin; i < end; i++)
+        ls__digest_word(&digest->ranks.samples, (uint64_t)batch->samples[i],
+                        position + (uint64_t)i);
+}
+
+static ls_status queue_tensors(ls__step_digest *digest, const ls_context *ctx)
+{
+    device_digests *computed = digest->readback.memory;
+    for (int i = 0; i < LS__N_BATCH_TENSORS; i++) {
+        const ls_tensor *tensor = &digest->tensors[i];
+        if (!tensor->owned.ctx) continue;
+        LS_TRY(ctx->comm
+                   ? ls__rank_digest_queue(tensor, &computed->sums[i], &digest->ranks.partial[i])
+                   : ls__tensor_digest_queue(tensor, &computed->sums[i]));
+    }
+    return LS_OK;
 }
 
 static ls_status check(ls_net *net, const ls_batch *batch)
@@ -84,16 +101,15 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_b
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     ls__device *device = ls_net_context(net)->device;
     device_digests *computed = digest->readback.memory;
-    digest->images = *batch->images;
-    digest->labels = batch->labels ? *batch->labels : (ls_tensor){ 0 };
-    digest->targets = batch->targets ? *batch->targets : (ls_tensor){ 0 };
+    const ls_tensor *tensors[LS__N_BATCH_TENSORS] = { batch->images, batch->labels,
+                                                      batch->targets };
+    for (int i = 0; i < LS__N_BATCH_TENSORS; i++)
+        digest->tensors[i] = tensors[i] ? *tensors[i] : (ls_tensor){ 0 };
     digest->gradient_bytes = (size_t)blocks.parameter_elements * sizeof(float);
     digest->value_bytes = (size_t)block_elements(&blocks) * sizeof(float);
-    count_samples(digest, batch);
+    add_samples(ls_net_context(net), digest, batch);
     LS_TRY(ls__readback_clear(&digest->readback));
-    LS_TRY(ls__tensor_digest_queue(batch->images, &computed->sums[IMAGES]));
-    if (batch->labels) LS_TRY(ls__tensor_digest_queue(batch->labels, &computed->sums[LABELS]));
-    if (batch->targets) LS_TRY(ls__tensor_digest_queue(batch->targets, &computed->sums[TARGETS]));
+    LS_TRY(queue_tensors(digest, ls_net_context(net)));
     LS_TRY(device->backend->digest(device, blocks.gradients, digest->gradient_bytes, 0,
                                    &computed->sums[GRADIENTS]));
     LS_TRY(device->backend->digest(device, blocks.values, digest->value_bytes, 0,
@@ -111,14 +127,14 @@ static ls_digest finish(ls__digest_sum sum, size_t bytes)
     return out;
 }
 
-static ls_digest finish_batch(const ls__step_digest *digest, const device_digests *computed)
+static ls_digest finish_batch(const ls__step_digest *digest)
 {
-    ls__digest_sum sum = digest->samples;
-    const ls_tensor *tensors[] = { &digest->images, &digest->labels, &digest->targets };
+    ls__digest_sum sum = digest->ranks.samples;
     uint64_t position = 0;
-    for (int i = IMAGES; i <= TARGETS; i++) {
-        if (!tensors[i]->owned.ctx) continue;
-        const ls_digest one = ls__tensor_digest_finish(tensors[i], &computed->sums[i]);
+    for (int i = 0; i < LS__N_BATCH_TENSORS; i++) {
+        const ls_tensor *tensor = &digest->tensors[i];
+        if (!tensor->owned.ctx) continue;
+        const ls_digest one = ls__tensor_digest_finish(tensor, &digest->ranks.tensors[i]);
         for (int j = 0; j < 2; j++) ls__digest_word(&sum, one.words[j], position++);
     }
     return finish(sum, 8 * (size_t)(position + (uint64_t)digest->n_samples));
@@ -128,7 +144,12 @@ ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
 {
     LS_TRY(ls__readback_wait(&digest->readback));
     const device_digests *computed = digest->readback.host;
-    *out = (ls_step_digest){ .batch = finish_batch(digest, computed),
+    memcpy(digest->ranks.tensors, computed->sums, sizeof digest->ranks.tensors);
+    digest->ranks.gradients = computed->sums[GRADIENTS];
+    digest->ranks.weights = computed->sums[WEIGHTS];
+    ls_context *ctx = digest->readback.ctx;
+    if (ctx->comm) LS_TRY(ls__rank_digest_gather(ctx, &digest->ranks));
+    *out = (ls_step_digest){ .batch = finish_batch(digest),
                              .gradients = finish(computed->sums[GRADIENTS], digest->gradient_bytes),
                              .weights = finish(computed->sums[WEIGHTS], digest->value_bytes) };
     for (int i = 0; i < digest->n_losses; i++)

@@ -3,14 +3,15 @@
 #define LS_RUN_STEP_DIGEST_H
 
 #include "backend/readback.h"
+#include "run/rank_digest.h"
 #include "tensor/tensor.h"
 #include <lockstep/run_log.h>
 
 typedef struct ls__step_digest {
-    ls__readback readback;     /* device_digests of run_log_digest.c */
-    ls_tensor images;          /* type and shape only: the memory may hold another batch by now */
-    ls_tensor labels, targets; /* context NULL = none */
-    ls__digest_sum samples;
+    ls__readback readback; /* device_digests of run_log_digest.c */
+    /* Type and shape only: the memory may hold another batch by now. Context NULL = none. */
+    ls_tensor tensors[LS__N_BATCH_TENSORS];
+    ls__rank_digest ranks; /* of this rank's samples; at the end, of all */
     int64_t n_samples;
     size_t gradient_bytes, value_bytes;
     int n_losses;

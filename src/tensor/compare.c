@@ -99,10 +99,17 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
     return status;
 }
 
+ls_status ls__tensor_digest_queue_bytes(const ls_tensor *tensor, size_t begin, size_t end,
+                                        ls__digest_sum *sum)
+{
+    return ls__table(tensor)->digest(tensor->owned.ctx->device,
+                                     (const unsigned char *)tensor->data + begin, end - begin,
+                                     begin, sum);
+}
+
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum)
 {
-    return ls__table(tensor)->digest(tensor->owned.ctx->device, tensor->data, tensor->bytes, 0,
-                                     sum);
+    return ls__tensor_digest_queue_bytes(tensor, 0, tensor->bytes, sum);
 }
 
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements)

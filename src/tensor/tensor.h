@@ -31,6 +31,10 @@ void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape s
 /* The two halves of ls_tensor_digest. The first queues the addition of the elements to *sum, in
  * device memory. The second makes the digest of that sum and the tensor's dtype, shape and size. */
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
+/* The same for the bytes [begin, end) of the elements, where begin is a multiple of 8, and so is
+ * end unless it is the end of all. */
+ls_status ls__tensor_digest_queue_bytes(const ls_tensor *tensor, size_t begin, size_t end,
+                                        ls__digest_sum *sum);
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
 
 /* Fails on a kept error and on tensors of different contexts, shapes or types. */

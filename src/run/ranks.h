@@ -1,0 +1,16 @@
+/* ranks.h: what a command reads of its launcher, and what the ranks of a context do together. */
+#ifndef LS_RUN_RANKS_H
+#define LS_RUN_RANKS_H
+
+#include "backend/launcher.h"
+#include <lockstep/context.h>
+
+enum { LS__MAX_RANKS = 64 };
+
+/* The numbers of all ranks, in their order; with one rank, its own. All ranks call it. */
+ls_status ls__ranks_gather(ls_context *ctx, int own, int all[LS__MAX_RANKS]);
+
+/* Ends all ranks with this exit status, if there are several. ctx may be NULL. */
+void ls__ranks_abort(ls_context *ctx, int exit_status);
+
+#endif
