@@ -4,12 +4,14 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "comm/agree.h"
 #include "data/loader/loader.h"
 #include "nn/net.h"
 #include "run/checkpoint.h"
 #include "train/predict.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 ls_status ls__call_listener(const ls__listener *listener, const ls_event *event)
 {
@@ -32,36 +34,70 @@ ls_averages ls__averages(const ls__sums *s)
 
 /* ---- Sums ---- */
 
-static ls_status fail_nonfinite(const ls__tally *t, const ls_results *r)
+static ls_status fail_nonfinite(const ls__tally *t, const ls__batch_sums *b, int64_t epoch,
+                                const int64_t *samples, int n_known)
 {
-    const int64_t at = t->n_added % LS__TALLY_BATCHES, n = t->n_samples[at];
-    const char *loss = isnan(r->loss) ? "nan" : r->loss > 0 ? "inf" : "-inf"; /* no "-nan" */
-    const char *path = ls_dataset_sample_path(t->loader->dataset, t->samples[at][0]);
-    const int n_known = (int)(n < LS__TALLY_SAMPLES ? n : LS__TALLY_SAMPLES);
+    const double sum = b->sums.loss;
+    const char *loss = isnan(sum) ? "nan" : sum > 0 ? "inf" : "-inf"; /* no "-nan" */
+    char first[LS__SAMPLE_TEXT_SIZE + 64] = "";
+    if (n_known > 0) {
+        const char *path = ls_dataset_sample_path(t->loader->dataset, samples[0]);
+        snprintf(first, sizeof first, "; the batch's first image is sample %" PRId64 "%s%s",
+                 samples[0], path ? ", " : "", path ? path : "");
+    }
     (void)ls__call_listener(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
                                                        .validation = t->validation,
-                                                       .epoch = r->epoch,
-                                                       .step = r->step,
-                                                       .loss = r->loss,
-                                                       .samples = t->samples[at],
+                                                       .epoch = epoch,
+                                                       .step = b->step,
+                                                       .loss = sum,
+                                                       .samples = samples,
                                                        .n_samples = n_known,
-                                                       .batch_size = n });
+                                                       .batch_size = b->sums.n_images });
     return ls__fail(t->listener.ctx, LS_ERR_NONFINITE,
-                    "the loss is %s in %s, epoch %" PRId64 ", step %" PRId64
-                    "; the batch's first image is sample %" PRId64 "%s%s",
-                    loss, t->validation ? "validation" : "training", r->epoch, r->step,
-                    t->samples[at][0], path ? ", " : "", path ? path : "");
+                    "the loss is %s in %s, epoch %" PRId64 ", step %" PRId64 "%s", loss,
+                    t->validation ? "validation" : "training", epoch, b->step, first);
+}
+
+static void add_sums(ls__sums *to, const ls__sums *from)
+{
+    to->loss += from->loss;
+    to->top1 += from->top1;
+    to->top5 += from->top5;
+    to->n_images += from->n_images;
 }
 
 static ls_status add(ls__tally *t, const ls_results *r)
 {
-    if (!isfinite(r->loss)) return fail_nonfinite(t, r);
-    t->sums->loss += r->loss * (double)r->n;
-    t->sums->top1 += ls_results_metric(r, "top1") * (double)r->n;
-    t->sums->top5 += ls_results_metric(r, "top5") * (double)r->n;
-    t->sums->n_images += r->n;
+    const double n = (double)r->n;
+    const int64_t at = t->n_added % LS__TALLY_BATCHES;
+    const ls__batch_sums b = { .sums = { .loss = r->loss * n,
+                                         .top1 = ls_results_metric(r, "top1") * n,
+                                         .top5 = ls_results_metric(r, "top5") * n,
+                                         .n_images = r->n },
+                               .step = r->step,
+                               .first_sample = t->samples[at][0] };
     t->n_added++;
+    if (t->by_batch) LS_TRY(ls__batch_list_add(t->listener.ctx, &t->own, &b));
+    if (!isfinite(r->loss) && !t->by_batch)
+        return fail_nonfinite(t, &b, r->epoch, t->samples[at], t->n_known[at]);
+    add_sums(t->sums, &b.sums);
     return LS_OK;
+}
+
+/* The sums over the batches of all ranks, in the order of batches. */
+static ls_status add_ranks(ls__tally *t, int64_t epoch)
+{
+    ls_context *ctx = t->listener.ctx;
+    ls__batch_list all = { 0 };
+    ls_status status = ls__batch_list_gather(ctx, &t->own, ls_loader_step_count(t->loader), &all);
+    *t->sums = (ls__sums){ 0 };
+    for (int64_t i = 0; i < all.n && status == LS_OK; i++) {
+        const ls__batch_sums *b = &all.items[i];
+        add_sums(t->sums, &b->sums);
+        if (!isfinite(b->sums.loss)) status = fail_nonfinite(t, b, epoch, &b->first_sample, 1);
+    }
+    ls__batch_list_free(ctx, &all);
+    return status;
 }
 
 static ls_status add_all(ls__tally *t, ls_status (*give)(ls_net *net, ls_results *out))
@@ -84,9 +120,13 @@ ls_status ls__tally_begin(const ls__tally *t)
 static void begin_batch(ls__tally *t, const ls_batch *batch)
 {
     const int64_t at = t->n_begun++ % LS__TALLY_BATCHES;
-    t->n_samples[at] = batch->n;
-    for (int64_t i = 0; i < batch->n && i < LS__TALLY_SAMPLES; i++)
-        t->samples[at][i] = batch->samples[i];
+    int n = 0;
+    t->samples[at][0] = -1;
+    while (n < batch->n && n < LS__TALLY_SAMPLES && batch->samples[n] >= 0) {
+        t->samples[at][n] = batch->samples[n];
+        n++;
+    }
+    t->n_known[at] = n;
 }
 
 ls_status ls__tally_add(ls__tally *t, const ls_batch *batch)
@@ -130,6 +170,38 @@ static ls_status evaluate_batch(ls__tally *t, ls__prediction *p, const ls_batch 
     return ls__notify(&t->listener, event);
 }
 
+/* The next batch, unless the pass is stopped. Several ranks agree on that before each of them takes
+ * a batch, and on errors. */
+static bool take_batch(ls__tally *t, const ls_evaluate_config *config, bool *stopped,
+                       ls_batch *batch)
+{
+    ls_context *ctx = t->listener.ctx;
+    bool stop = config->stop && *config->stop;
+    if (!ctx->comm) {
+        *stopped = stop;
+        return !stop && ls_loader_next(t->loader, batch);
+    }
+    if (t->n_taken++ % ctx->comm->n_ranks > 0) return ls_loader_next(t->loader, batch);
+    if (ls__ranks_agree(ctx, &stop) != LS_OK) {
+        t->is_ended = true;
+        return false;
+    }
+    t->is_ended = *stopped = stop;
+    return !stop && ls_loader_next(t->loader, batch);
+}
+
+/* After the last batch of each rank. An error that ranks agree on is in the context. */
+static ls_status finish_turns(ls__tally *t, int64_t epoch)
+{
+    ls_context *ctx = t->listener.ctx;
+    if (!t->by_batch || t->is_ended) return LS_OK;
+    const int64_t n = ls_loader_step_count(t->loader);
+    const bool have_agreed = t->n_taken > n && n % ctx->comm->n_ranks == 0;
+    if (!have_agreed && ls__ranks_agree(ctx, NULL) != LS_OK) return LS_OK;
+    LS_TRY(ls__tally_finish(t));
+    return add_ranks(t, epoch);
+}
+
 ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                             int64_t epoch, ls__sums *out)
 {
@@ -137,10 +209,11 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     ls__tally tally = {
         .net = net, .loader = loader, .sums = out, .listener = listener, .validation = true
     };
+    tally.by_batch = listener.ctx->comm != NULL;
     ls__prediction prediction = { .net = net, .test_time_flip = config->test_time_flip };
     ls_event event = { .validation = true, .epoch = epoch };
     *out = (ls__sums){ 0 };
-    if (ls_loader_start(loader, 0) != LS_OK || ls__tally_begin(&tally) != LS_OK)
+    if (ls__loader_start_turns(loader) != LS_OK || ls__tally_begin(&tally) != LS_OK)
         return LS_TRAINER_ERROR;
     event.step_count = ls_loader_step_count(loader);
     ls_status status = ls__notify(&listener, &event); /* PASS_BEGIN */
@@ -149,19 +222,23 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     ls_batch batch;
     event.kind = LS_EVENT_STEP;
     event.step_count = 0;
-    while (status == LS_OK && !(stopped = config->stop && *config->stop) &&
-           ls_loader_next(loader, &batch))
-        status = evaluate_batch(&tally, &prediction, &batch, &event, waited);
+    while (status == LS_OK && take_batch(&tally, config, &stopped, &batch))
+        status = batch.samples[0] < 0
+                     ? ls__net_plan_evaluation(net, &batch) /* another rank's turn */
+                     : evaluate_batch(&tally, &prediction, &batch, &event, waited);
     ls__prediction_free(&prediction);
+    if (status == LS_OK) status = finish_turns(&tally, epoch);
     const bool bad_data = status == LS_OK && ls_loader_status(loader) != LS_OK;
     if (status == LS_OK && !bad_data) status = ls__tally_finish(&tally);
+    ls__batch_list_free(listener.ctx, &tally.own);
     const ls_status ended = ls__notify(
         &listener, &(ls_event){ .kind = LS_EVENT_PASS_END, .validation = true, .epoch = epoch });
     if (status == LS_OK) status = ended;
     if (status == LS_ERR_NONFINITE) return LS_TRAINER_NONFINITE;
     if (status != LS_OK) return LS_TRAINER_ERROR;
-    if (bad_data) return LS_TRAINER_DATA_ERROR;
-    stopped |= config->stop && *config->stop;
+    const ls__comm *comm = listener.ctx->comm;
+    if (bad_data) return comm && comm->is_lost ? LS_TRAINER_ERROR : LS_TRAINER_DATA_ERROR;
+    if (!comm) stopped |= config->stop && *config->stop; /* ranks have agreed */
     return stopped ? LS_TRAINER_INTERRUPTED : LS_TRAINER_DONE;
 }
 

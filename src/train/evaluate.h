@@ -2,7 +2,7 @@
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
-#include "run/progress.h"
+#include "train/batch_list.h"
 #include <lockstep/trainer.h>
 
 /* The caller's event callback. */
@@ -21,13 +21,19 @@ ls_averages ls__averages(const ls__sums *sums);
 enum { LS__TALLY_BATCHES = 2, LS__TALLY_SAMPLES = 8 };
 typedef struct ls__tally {
     ls_net *net;
-    const ls_loader *loader;
+    ls_loader *loader;
     ls__sums *sums;
     ls__listener listener;
     bool validation;
-    /* Of each queued batch: the first samples, and the number of samples. */
-    int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES], n_samples[LS__TALLY_BATCHES];
+    /* Of each queued batch: the first samples, as far as this rank has loaded them. */
+    int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES];
+    int n_known[LS__TALLY_BATCHES];
     int64_t n_begun, n_added;
+    /* If each rank has whole batches: those of this one. `sums` are of them until the end of the
+     * pass. */
+    bool by_batch, is_ended;
+    ls__batch_list own;
+    int64_t n_taken;
 } ls__tally;
 
 /* Before a pass: drops unread results of earlier batches. */

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "comm/agree.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -12,9 +14,16 @@
 #include <math.h>
 #include <stdio.h>
 
-static bool is_stopped(const ls_trainer *t)
+/* The next batch. False at the end of the epoch, and if the run ends here: all ranks end at the
+ * same batch, also if only one of them is stopped or can't load its images. */
+static bool take_batch(ls_trainer *t, ls_batch *batch)
 {
-    return t->config.stop && *t->config.stop;
+    ls_context *ctx = t->owned.ctx;
+    t->is_stopped = t->config.stop && *t->config.stop;
+    if (!ctx->comm) return !t->is_stopped && ls_loader_next(t->loader, batch);
+    const bool is_there = ls_loader_next(t->loader, batch);
+    const ls_status status = ls__ranks_agree(ctx, &t->is_stopped);
+    return is_there && !t->is_stopped && status == LS_OK;
 }
 
 /* True if max_steps ends the run in the middle of an epoch. */
@@ -77,11 +86,10 @@ typedef struct pass {
     double waited_before;
 } pass;
 
-static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
+/* Everything after the step itself. */
+static ls_status report_step(ls_trainer *t, const ls_batch *batch, const pass *p)
 {
     ls__progress *done = &t->progress;
-    const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, batch->step);
-    LS_TRY(ls_net_step(t->net, t->optimizer, batch, lr));
     if (t->log) LS_TRY(ls_run_log_step(t->log, t->net, batch));
     LS_TRY(ls__tally_add(&t->tally, batch));
     t->step = batch->step + 1;
@@ -98,6 +106,15 @@ static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
     if (is_halted(t) || !is_checkpoint_due(t)) return LS_OK;
     LS_TRY(ls__tally_finish(&t->tally)); /* a checkpoint's sums are those of all its steps */
     return ls_trainer_save(t);
+}
+
+static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
+{
+    const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, batch->step);
+    LS_TRY(ls_net_step(t->net, t->optimizer, batch, lr));
+    const ls_status status = report_step(t, batch, p);
+    if (status != LS_OK) ls__ranks_give_up(t->owned.ctx);
+    return status;
 }
 
 static ls_trainer_end failed(ls_status status)
@@ -123,17 +140,20 @@ static ls_trainer_end train_epoch(ls_trainer *t)
                      .waited = ls_loader_statistics(t->loader).wait_seconds - done->wait_seconds,
                      .waited_before = done->wait_seconds };
     ls_batch batch;
-    while (status == LS_OK && !is_halted(t) && !is_stopped(t) && ls_loader_next(t->loader, &batch))
+    while (status == LS_OK && !is_halted(t) && take_batch(t, &batch))
         status = train_step(t, &batch, &p);
     const ls_event ended = { .kind = LS_EVENT_PASS_END, .epoch = t->epoch, .step = t->step };
     if (ls__notify(&t->listener, &ended) != LS_OK && status == LS_OK) status = LS_ERR_EARLIER;
     if (status != LS_OK) return failed(status);
     const bool halted = is_halted(t);
-    if (!halted && ls_loader_status(t->loader) != LS_OK) return LS_TRAINER_DATA_ERROR;
+    const ls__comm *comm = t->owned.ctx->comm;
+    if (!halted && ls_loader_status(t->loader) != LS_OK)
+        return comm && comm->is_lost ? LS_TRAINER_ERROR : LS_TRAINER_DATA_ERROR;
     status = ls__tally_finish(&t->tally);
     done->seconds = ls__now_seconds() - p.begun;
     if (status != LS_OK) return failed(status);
-    return halted ? LS_TRAINER_MAX_STEPS : is_stopped(t) ? LS_TRAINER_INTERRUPTED : LS_TRAINER_DONE;
+    if (!comm) t->is_stopped |= t->config.stop && *t->config.stop;
+    return halted ? LS_TRAINER_MAX_STEPS : t->is_stopped ? LS_TRAINER_INTERRUPTED : LS_TRAINER_DONE;
 }
 
 /* ---- The end of an epoch ---- */
@@ -178,6 +198,14 @@ static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
     return ls__json_finish(&row);
 }
 
+/* A callback that failed is called again, but the row is written once. */
+static ls_status report_epoch(ls_trainer *t, const ls_event *e, double lr)
+{
+    if (t->metrics && !t->has_row) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, e, lr)));
+    t->has_row = true;
+    return ls__notify(&t->listener, e);
+}
+
 /* Metrics first, then best, then last: a resumed run writes the files that a kill left out, with
  * the same contents. */
 static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_seconds)
@@ -195,10 +223,10 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
     const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, t->step - 1);
     const bool is_first = t->progress.best_epoch == 0;
     e.is_best = t->by_loss ? is_first || metric < t->best : metric > t->best;
-    /* A callback that failed is called again, but the row is written once. */
-    if (t->dir && !t->has_row) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, &e, lr)));
-    t->has_row = true;
-    LS_TRY(ls__notify(&t->listener, &e));
+    LS_TRY(ls__loader_share_bads(t->loader));
+    if (t->config.validation) LS_TRY(ls__loader_share_bads(t->config.validation));
+    (void)report_epoch(t, &e, lr);
+    LS_TRY(ls__ranks_agree(t->owned.ctx, NULL));
     LS_TRY(ls_schedule_report(t->schedule, t->schedule->config.maximize ? metric : averages->loss));
     t->has_row = false;
     t->epoch++;
@@ -241,6 +269,7 @@ static ls_trainer_end validate(ls_trainer *t, ls__sums *out)
     const ls_evaluate_config config = { t->config.stop, t->config.on_event, t->config.user };
     if (ls__optimizer_swap_ema(t->optimizer) != LS_OK) return LS_TRAINER_ERROR;
     const ls_trainer_end end = ls__evaluate(t->net, t->config.validation, &config, t->epoch, out);
+    if (end == LS_TRAINER_ERROR) ls__ranks_give_up(t->owned.ctx);
     return ls__optimizer_swap_ema(t->optimizer) == LS_OK ? end : LS_TRAINER_ERROR;
 }
 
@@ -251,8 +280,11 @@ static ls_trainer_end train_epochs(ls_trainer *t)
         ls_trainer_end end = train_epoch(t);
         const double begun = ls__now_seconds();
         if (end == LS_TRAINER_DONE && t->config.validation) end = validate(t, &val);
+        if (end == LS_TRAINER_DONE && finish_epoch(t, &val, ls__now_seconds() - begun) != LS_OK) {
+            ls__ranks_give_up(t->owned.ctx);
+            return LS_TRAINER_ERROR;
+        }
         if (end != LS_TRAINER_DONE) return end;
-        if (finish_epoch(t, &val, ls__now_seconds() - begun) != LS_OK) return LS_TRAINER_ERROR;
     }
     return is_stale(t) ? LS_TRAINER_EARLY_STOP : LS_TRAINER_DONE;
 }

@@ -27,6 +27,7 @@ struct ls_trainer {
     bool has_row;    /* the metrics have the row of the present epoch */
 
     /* The run's position. */
+    bool is_stopped;     /* by config.stop, in any rank */
     int64_t epoch, step; /* the next step; step = the epoch's steps when validation is next */
     bool by_loss;        /* the net has no top-1: the epoch with the lowest loss is the best */
     double best;         /* top-1 or loss of best.safetensors; only if best_epoch > 0 */

@@ -3,11 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "comm/agree.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/checkpoint.h"
 #include "run/run_folder.h"
+#include "train/check_identity.h"
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -186,14 +188,15 @@ static ls_status open_folder(ls_trainer *t)
                            ? LS_OK
                            : ls__fail_memory(ctx, t->config.dir, strlen(t->config.dir));
     t->config.dir = t->dir;
-    if (status == LS_OK && !resume) status = ls__run_folder_create(ctx, t->dir);
-    if (status == LS_OK) status = check_single(t);
-    if (status == LS_OK) status = ls__run_folder_lock(ctx, t->dir, &t->lock);
-    if (status == LS_OK && !resume) status = check_unused(t);
-    if (status == LS_OK) status = check_best_name(t);
+    const bool writes = ls__is_first_rank(ctx);
+    if (status == LS_OK && writes && !resume) status = ls__run_folder_create(ctx, t->dir);
+    if (status == LS_OK && writes) status = check_single(t);
+    if (status == LS_OK && writes) status = ls__run_folder_lock(ctx, t->dir, &t->lock);
+    if (status == LS_OK && writes && !resume) status = check_unused(t);
+    if (status == LS_OK && writes) status = check_best_name(t);
     if (status == LS_OK && resume) status = restore(t);
     if (status == LS_OK) status = check_best(t);
-    if (status == LS_OK) status = ls__metrics_open(ctx, t->dir, t->epoch, &t->metrics);
+    if (status == LS_OK && writes) status = ls__metrics_open(ctx, t->dir, t->epoch, &t->metrics);
     if (status == LS_OK) {
         t->log = ls_run_log_open(ctx, log_path, ls__trainer_steps(t));
         status = ctx->error;
@@ -234,6 +237,9 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
     ls_status status = check_objects(ctx, t);
     if (status == LS_OK) status = check_schedule(ctx, t);
     if (status == LS_OK && c->dir) status = open_folder(t);
+    status = ls__ranks_agree(ctx, NULL);
+    const ls_training_state whole = ls__trainer_training_state(t);
+    if (status == LS_OK) status = ls__check_identity_of_ranks(ctx, &whole);
     if (status == LS_OK)
         ls__own(ctx, &t->owned, close_trainer); /* last, so that it is closed before its run log */
     else

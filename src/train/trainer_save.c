@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "comm/agree.h"
 #include "optim/optimizer.h"
+#include "run/checkpoint.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -22,13 +24,13 @@ ls_training_state ls__trainer_training_state(const ls_trainer *t)
                                 .force = t->config.force };
 }
 
-static ls_status save(ls_trainer *t, const char *path, bool whole_state)
+/* in_all_ranks: all ranks call it; otherwise this one alone. */
+static ls_status save(ls_trainer *t, const char *path, bool whole_state, bool in_all_ranks)
 {
     char progress[LS__PROGRESS_TEXT];
     ls__info_metadata pairs;
     const char *metadata[LS__INFO_METADATA + 3] = { 0 };
     int n = 0;
-    LS_TRY(ls_run_log_flush(t->log)); /* no checkpoint without the lines of its steps */
     if (t->config.model) {
         ls__model_info_write(&t->model, &pairs);
         n = pairs.n;
@@ -44,14 +46,23 @@ static ls_status save(ls_trainer *t, const char *path, bool whole_state)
         state.schedule = NULL;
     }
     state.metadata = metadata;
-    return ls_checkpoint_save(&state, path);
+    return in_all_ranks ? ls_checkpoint_save(&state, path)
+                        : ls__checkpoint_write(t->owned.ctx, &state, path);
+}
+
+/* The lines of a checkpoint's steps are on the disk before it is written. */
+static ls_status flush_log(ls_trainer *t)
+{
+    (void)ls_run_log_flush(t->log);
+    return ls__ranks_agree(t->owned.ctx, NULL);
 }
 
 ls_status ls__trainer_save_best(ls_trainer *t)
 {
     if (!t->dir) return LS_OK;
+    LS_TRY(flush_log(t));
     LS_TRY(ls__optimizer_swap_ema(t->optimizer));
-    const ls_status status = save(t, t->best_path, false);
+    const ls_status status = save(t, t->best_path, false, true);
     LS_TRY(ls__optimizer_swap_ema(t->optimizer));
     LS_TRY(status);
     t->best_is_lost = false;
@@ -66,9 +77,9 @@ ls_status ls__trainer_keep(ls_trainer *t, bool is_new)
     if (!kept) return ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
     ls_status status = LS_OK;
     /* a hard link takes no space; without links the checkpoint is written twice */
-    if ((is_new || access(kept, F_OK) != 0) &&
+    if (ls__is_first_rank(t->owned.ctx) && (is_new || access(kept, F_OK) != 0) &&
         linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
-        status = save(t, kept, true);
+        status = save(t, kept, true, false);
     ls__free(t->owned.ctx, kept);
     return status;
 }
@@ -79,8 +90,10 @@ ls_status ls_trainer_save(ls_trainer *t)
     ls_context *ctx = t->owned.ctx;
     LS__ENTER(ctx);
     if (!t->dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_trainer_save: the run has no folder");
-    LS_TRY(save(t, t->last_path, true));
-    LS_TRY(ls__trainer_keep(t, true));
+    LS_TRY(flush_log(t));
+    LS_TRY(save(t, t->last_path, true, true));
+    (void)ls__trainer_keep(t, true);
+    LS_TRY(ls__ranks_agree(ctx, NULL));
     t->is_saved = true;
     return ls__notify(&t->listener,
                       &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });

@@ -1,0 +1,72 @@
+/* check_identity.c: see check_identity.h. */
+#include "train/check_identity.h"
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/error.h"
+#include "comm/agree.h"
+#include "comm/merges.h"
+#include "run/identity.h"
+#include "run/json.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Rank 0's text, which the caller frees. */
+static ls_status get_first_text(ls_context *ctx, const char *own, char **out)
+{
+    static const char what[] = "identities of ranks";
+    ls__comm *comm = ctx->comm;
+    const size_t n = (size_t)comm->n_ranks, own_length = strlen(own);
+    int64_t lengths[LS__MAX_RANK_SHARDS];
+    LS_TRY(
+        ls__comm_gather(comm, &(int64_t){ (int64_t)own_length }, sizeof *lengths, lengths, what));
+    const size_t length = (size_t)lengths[0];
+    char *text = ls__zalloc(ctx, length + 1), *all = ls__alloc(ctx, n * LS__GATHER_BYTES);
+    ls_status status = text && all ? LS_OK : ls__fail_memory(ctx, what, length);
+    for (size_t at = 0; at < length && status == LS_OK; at += LS__GATHER_BYTES) {
+        char block[LS__GATHER_BYTES] = { 0 };
+        const size_t left = length - at, bytes = left < sizeof block ? left : sizeof block;
+        if (at < own_length)
+            memcpy(block, own + at, own_length - at < bytes ? own_length - at : bytes);
+        status = ls__comm_gather(comm, block, sizeof block, all, what);
+        if (status == LS_OK) memcpy(text + at, all, bytes);
+    }
+    ls__free(ctx, all);
+    *out = text;
+    return status;
+}
+
+static ls_status compare(ls_context *ctx, const json_t *first, const json_t *own)
+{
+    json_t *differences = first && own ? ls__identity_differences(first, own, true) : NULL;
+    if (!first && ctx->error == LS_OK)
+        return ls__fail(ctx, LS_ERR_DATA, "the identity of rank 0 can't be read");
+    if (!differences) return ls__fail_memory(ctx, "identities of ranks", 0);
+    char text[LS__MESSAGE_SIZE], here[32];
+    snprintf(here, sizeof here, "in rank %d", ctx->comm->rank);
+    if (json_array_size(differences) > 0)
+        ls__fail(ctx, LS_ERR_MISMATCH, "the ranks are not of one run: %.800s",
+                 ls__identity_text(json_array_get(differences, 0), "in rank 0", here, text,
+                                   sizeof text));
+    json_decref(differences);
+    return ctx->error;
+}
+
+ls_status ls__check_identity_of_ranks(ls_context *ctx, const ls_training_state *state)
+{
+    if (!ctx->comm) return LS_OK;
+    LS__IN_C_LOCALE;
+    json_t *own = ls__identity_make(ctx, state);
+    char *own_text = own ? json_dumps(own, ls__json_exact(own) | JSON_COMPACT) : NULL, *text = NULL;
+    ls_status status = get_first_text(ctx, own_text ? own_text : "", &text);
+    json_t *first = status == LS_OK ? json_loads(text, 0, NULL) : NULL;
+    if (status == LS_OK) {
+        (void)compare(ctx, first, own);
+        status = ls__ranks_agree(ctx, NULL);
+    }
+    json_decref(first);
+    json_decref(own);
+    ls__free(ctx, text);
+    free(own_text);
+    return status;
+}
