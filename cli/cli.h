@@ -60,8 +60,8 @@ void print_pixels_hint(const char *message);
  * the images. */
 int print_error(ls_context *ctx, int answer);
 /* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
- * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8". pass NULL: the
- * message as it is. */
+ * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several ranks
+ * "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
 int print_loader_error(ls_context *ctx, const char *pass);
 
 /* For ls_context_config.log: to stderr. */

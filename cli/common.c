@@ -48,10 +48,14 @@ int print_loader_error(ls_context *ctx, const char *pass)
     const ls_status status = ls_context_status(ctx);
     const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
     const char *hint = limit_hint(message);
+    char where[32] = "";
     long long epoch, step;
-    int n = 0;
-    if (pass && sscanf(message, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
-        print_message("%s %lld: %s%s", pass, step + 1, message + n, hint);
+    int rank = ls_context_rank(ctx), n_rank = 0, n = 0;
+    sscanf(message, "rank %d: %n", &rank, &n_rank);
+    if (ls_context_rank_count(ctx) > 1) snprintf(where, sizeof(where), "rank %d: ", rank);
+    if (pass &&
+        sscanf(message + n_rank, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
+        print_message("%s%s %lld: %s%s", where, pass, step + 1, message + n_rank + n, hint);
     else
         print_message("%s%s", message, hint);
     print_pixels_hint(message);
@@ -161,6 +165,7 @@ static void print_word(FILE *out, const char *word)
 void print_command(FILE *out, const char *label, ...)
 {
     va_list words;
+    if (print_is_muted(out)) return;
     print_text(out, "%s: ", label);
     print_word(out, program_invocation_name);
     va_start(words, label);

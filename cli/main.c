@@ -1,5 +1,6 @@
 /* main.c: the lockstep command: runs the command that the first word names. */
 #include "cli.h"
+#include "ranks.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,6 +64,7 @@ static int run(int argc, char **argv)
     const cli_command *command = find_command(is_help ? argv[2] : word);
     if (!command) return EXIT_USAGE;
     command_name = command->name;
+    if (command != &command_train && !ranks_check_single()) return EXIT_USAGE;
     char help[] = "--help";
     return is_help ? command->run(1, (char *[]){ help }) : command->run(argc - 2, argv + 2);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct range {
@@ -84,8 +85,40 @@ static void print_line(FILE *out, size_t n_before, size_t n_after, const char *t
     if (line != small) free(line);
 }
 
+static print_mute muted;
+static int delay_seconds;
+static const volatile sig_atomic_t *delay_end;
+
+void set_print_mute(print_mute mute)
+{
+    muted = mute;
+}
+
+bool print_is_muted(const FILE *out)
+{
+    return out == stderr && muted;
+}
+
+void set_print_delay(int seconds, const volatile sig_atomic_t *end)
+{
+    delay_seconds = seconds;
+    delay_end = end;
+}
+
+/* Another thread may run the signal's handler, so a signal does not end a sleep of this one. */
+static void wait_delay(void)
+{
+    enum { SLEEPS_PER_SECOND = 20 };
+    const struct timespec sleep = { .tv_nsec = 1000000000 / SLEEPS_PER_SECOND };
+    for (int i = 0; i < delay_seconds * SLEEPS_PER_SECOND && !*delay_end; i++)
+        nanosleep(&sleep, NULL);
+    if (delay_seconds > 0 && *delay_end) muted = MUTE_ALL;
+    delay_seconds = 0;
+}
+
 void print_text(FILE *out, const char *format, ...)
 {
+    if (print_is_muted(out)) return;
     char small[1024], *text = small;
     va_list args;
     va_start(args, format);
@@ -109,12 +142,18 @@ const char *command_name = "";
 
 void print_message(const char *format, ...)
 {
+    if (muted == MUTE_ALL || (muted && strncmp(format, "warning: ", 9) == 0)) return;
+    wait_delay();
+    if (muted == MUTE_ALL) return;
     char *text;
     va_list args;
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
+    const print_mute mute = muted;
+    muted = MUTE_NOTHING;
     print_text(stderr, "lockstep %s: %s\n", command_name, text ? text : "out of memory");
+    muted = mute;
     free(text);
 }
 

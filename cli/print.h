@@ -4,6 +4,7 @@
 #ifndef LS_CLI_PRINT_H
 #define LS_CLI_PRINT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -17,6 +18,13 @@ void print_text(FILE *out, const char *format, ...) __attribute__((format(printf
 extern const char *command_name;
 /* Prints "lockstep COMMAND: MESSAGE" to stderr. */
 void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* MUTE_ALL_BUT_ERRORS: stderr gets only messages of print_message that are not warnings. MUTE_ALL:
+ * nothing. */
+typedef enum print_mute { MUTE_NOTHING, MUTE_ALL_BUT_ERRORS, MUTE_ALL } print_mute;
+void set_print_mute(print_mute mute);
+bool print_is_muted(const FILE *out);
+/* Delays the first message; no message is printed if *end is set meanwhile. */
+void set_print_delay(int seconds, const volatile sig_atomic_t *end);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))

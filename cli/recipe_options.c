@@ -207,6 +207,10 @@ const cli_option recipe_options[] = {
       .fallback = "f32" },
     { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor", .execution = true },
+    { OPTION_NUMBER, 0, "rank-timeout", AT(rank_timeout),
+      "seconds after which a rank that waits for another one fails, if mpirun or srun started "
+      "several",
+      "S", 0.1, 1e6, .fallback = "600", .execution = true, .optional = true },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
       .fallback = "strict" },
     { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },

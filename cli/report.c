@@ -82,9 +82,19 @@ static void print_nonfinite(const run_report *r, const ls_event *e)
     if (r->epochs > 0) print_message("a smaller --lr or --clip-grad-norm may help");
 }
 
+/* Sets the exit status in ranks other than 0, without printing. */
+static void note_event(run_report *r, const ls_event *e)
+{
+    if (e->kind != LS_EVENT_DATA_ERROR) return;
+    set_print_mute(MUTE_ALL);
+    r->data_answer = print_loader_error(r->ctx, NULL);
+    set_print_mute(MUTE_ALL_BUT_ERRORS);
+}
+
 ls_status report_event(void *user, const ls_event *e)
 {
     run_report *r = user;
+    if (r->ctx && ls_context_rank(r->ctx) > 0) return note_event(r, e), LS_OK;
     char pass[TITLE_SIZE];
     switch (e->kind) {
     case LS_EVENT_PASS_BEGIN: begin_pass(r, e); break;

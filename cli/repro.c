@@ -1,9 +1,10 @@
-/* repro.c: 'lockstep repro': whether the numbers of workers, threads and restarts change a result.
- * Each combination is trained by processes of its own, one after the other. */
+/* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
+ * result. Each combination is trained by processes of its own, one after the other. */
 #include "repro.h"
 #include "run/run_folder.h"
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 typedef struct repro_values {
     recipe recipe; /* first: the options of `lockstep train` are at their offsets in it */
-    const char *workers, *threads;
+    const char *workers, *threads, *ranks;
     int64_t restarts;
 } repro_values;
 
@@ -27,9 +28,13 @@ static const cli_option own_options[] = {
     { OPTION_TEXT, 0, "threads", AT(threads),
       "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
       .fallback = "1,2,3,4" },
+    { OPTION_TEXT, 0, "ranks", AT(ranks),
+      "numbers of ranks to compare, in all combinations; processes that mpirun starts, at most as "
+      "many as --shards",
+      "N,N,...", .fallback = "1" },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
       "train each combination once more, interrupted N times and resumed with other numbers of "
-      "workers and threads",
+      "workers, threads and ranks",
       "N", 0, REPRO_MAX_RESTARTS, .fallback = "0" },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
       .fallback = "60" },
@@ -116,33 +121,55 @@ static int64_t stop_step(const repro_values *v, int run, int k)
     return begin + 1 + (int64_t)ls_random_below(words[0], words[1], (uint32_t)(end - begin));
 }
 
-static void add_leg(repro_run *run, int workers, int threads, int64_t stop_at)
+static void add_leg(const repro *r, repro_run *run, repro_leg leg, int64_t stop_at)
 {
     const size_t n = strlen(run->legs_text), size = sizeof(run->legs_text) - n;
-    char stop[32] = "";
+    char stop[32] = "", ranks[16] = "";
     if (stop_at) snprintf(stop, sizeof(stop), " @%lld", (long long)stop_at);
-    snprintf(run->legs_text + n, size, "%s%dx%d%s", n ? " " : "", workers, threads, stop);
+    if (r->has_ranks) snprintf(ranks, sizeof(ranks), "x%d", leg.ranks);
+    snprintf(run->legs_text + n, size, "%s%dx%d%s%s", n ? " " : "", leg.workers, leg.threads, ranks,
+             stop);
     if (stop_at) run->stops[run->n_legs] = stop_at;
-    run->legs[run->n_legs++] = (repro_leg){ workers, threads };
+    run->legs[run->n_legs++] = leg;
 }
 
-/* Each number of workers with each number of threads; then the same with restarts, each of which
- * resumes with the next numbers of both. With --seeding worker the number of workers is part of the
- * identity, so it stays. */
-static void plan_runs(const repro_values *v, const axis *workers, const axis *threads, repro *r)
+/* The axes of the experiment. */
+typedef struct axes {
+    axis workers, threads, ranks;
+} axes;
+
+static int count_combinations(const axes *a)
 {
-    const int step = v->recipe.seeding != LS_SEED_BY_WORKER; /* in the list of workers */
-    const int n_workers = workers->n, n_threads = threads->n, n_once = n_workers * n_threads;
+    return a->workers.n * a->threads.n * a->ranks.n;
+}
+
+/* The values of combination i, k places further on each axis. With --seeding worker the number of
+ * workers is part of the identity, so it stays. */
+static repro_leg combination(const axes *a, int i, int k, bool keeps_workers)
+{
+    const int w = i / (a->threads.n * a->ranks.n), t = i / a->ranks.n % a->threads.n;
+    return (repro_leg){ a->workers.values[(w + (keeps_workers ? 0 : k)) % a->workers.n],
+                        a->threads.values[(t + k) % a->threads.n],
+                        a->ranks.values[(i + k) % a->ranks.n] };
+}
+
+/* Each combination; then the same with restarts, each of which resumes with the next numbers. */
+static void plan_runs(const repro_values *v, const axes *a, repro *r)
+{
+    const bool keeps_workers = v->recipe.seeding == LS_SEED_BY_WORKER;
+    const int n_once = count_combinations(a);
     for (int i = 0; i < (v->restarts > 0 ? 2 : 1) * n_once; i++, r->n_runs++) {
         repro_run *run = &r->runs[i];
-        const int w = i / n_threads % n_workers, t = i % n_threads;
         const int restarts = i < n_once ? 0 : (int)v->restarts;
         for (int k = 0; k <= restarts; k++)
-            add_leg(run, workers->values[(w + k * step) % n_workers],
-                    threads->values[(t + k) % n_threads], k < restarts ? stop_step(v, i, k) : 0);
-        const int n = snprintf(run->name, sizeof(run->name), "w%d-t%d", workers->values[w],
-                               threads->values[t]);
-        if (restarts) snprintf(run->name + n, sizeof(run->name) - (size_t)n, "-r%d", restarts);
+            add_leg(r, run, combination(a, i % n_once, k, keeps_workers),
+                    k < restarts ? stop_step(v, i, k) : 0);
+        const repro_leg *first = &run->legs[0];
+        char ranks[16] = "", restart[16] = "";
+        if (r->has_ranks) snprintf(ranks, sizeof(ranks), "-n%d", first->ranks);
+        if (restarts) snprintf(restart, sizeof(restart), "-r%d", restarts);
+        snprintf(run->name, sizeof(run->name), "w%d-t%d%s%s", first->workers, first->threads, ranks,
+                 restart);
     }
 }
 
@@ -220,18 +247,22 @@ static bool add_algorithm_cache(const recipe *train, const char *out, char **arg
     return false;
 }
 
-static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axis *workers,
-                        const axis *threads)
+static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axes *a)
 {
     char dir[RUN_DIR_SIZE], *arguments[MAX_OPTIONS + 2] = { NULL };
     if (!choose_folder(v->recipe.out, dir)) return EXIT_USAGE;
+    char program[PATH_MAX];
+    if (!realpath("/proc/self/exe", program))
+        return fail_with(EXIT_NO_VERDICT, "/proc/self/exe: %s", strerror(errno));
     repro r = { .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
                 .out = dir,
                 .steps = v->recipe.steps,
                 .batch = v->recipe.batch,
-                .arguments = arguments };
+                .arguments = arguments,
+                .program = program,
+                .has_ranks = a->ranks.n > 1 || a->ranks.values[0] > 1 };
     int answer = EXIT_DONE;
-    const size_t most = (size_t)(2 * workers->n * threads->n);
+    const size_t most = (size_t)(2 * count_combinations(a));
     r.runs = calloc(most, sizeof(*r.runs));
     if (!r.runs || !make_arguments(parsed, arguments) ||
         !add_algorithm_cache(&v->recipe, dir, arguments))
@@ -240,7 +271,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
     if (answer == EXIT_DONE && ls__run_folder_create(r.ctx, dir) != LS_OK)
         answer = print_error(r.ctx, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
-        plan_runs(v, workers, threads, &r);
+        plan_runs(v, a, &r);
         repro_catch_signals();
         answer = experiment(&r);
     }
@@ -262,28 +293,36 @@ static int run(int argc, char **argv)
     command.options = options;
     repro_values v = { .workers = NULL };
     cli_parsed parsed;
-    axis workers, threads;
+    axes a;
     const int ended = options_parse(&command, argc, argv, &v, &parsed);
     if (ended >= 0) return ended;
     if (!v.recipe.data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
     if (v.restarts >= v.recipe.steps)
         return fail_with(EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
                          (long long)v.restarts, (long long)v.recipe.steps);
-    if (!recipe_resolve(&parsed, &v.recipe) || !read_axis("workers", v.workers, 0, 256, &workers) ||
-        !read_axis("threads", v.threads, 1, 1024, &threads))
+    if (!recipe_resolve(&parsed, &v.recipe) ||
+        !read_axis("workers", v.workers, 0, 256, &a.workers) ||
+        !read_axis("threads", v.threads, 1, 1024, &a.threads) ||
+        !read_axis("ranks", v.ranks, 1, 64, &a.ranks))
         return EXIT_USAGE;
-    if (workers.n * threads.n == 1 && v.restarts == 0)
-        return fail_with(EXIT_USAGE,
-                         "--workers %s and --threads %s give only one run; a comparison requires "
-                         "two: give more numbers, or --restart 1",
-                         v.workers, v.threads);
-    return open_and_run(&parsed, &v, &workers, &threads);
+    for (int i = 0; i < a.ranks.n; i++)
+        if (a.ranks.values[i] > v.recipe.shards)
+            return fail_with(EXIT_USAGE, "--ranks %s: %d ranks require --shards %d or more",
+                             v.ranks, a.ranks.values[i], a.ranks.values[i]);
+    if (count_combinations(&a) == 1 && v.restarts == 0)
+        return fail_with(
+            EXIT_USAGE,
+            "--workers %s, --threads %s and --ranks %s give only one run; a comparison "
+            "requires two: give more numbers, or --restart 1",
+            v.workers, v.threads, v.ranks);
+    return open_and_run(&parsed, &v, &a);
 }
 
 const cli_command command_repro = {
     .name = "repro",
-    .summary =
-        "train with different numbers of workers and threads, and compare the results bit by bit",
+    .summary = "train with different numbers of workers, threads and ranks, and compare the "
+               "results bit by "
+               "bit",
     .arguments = "",
     .details = "The other options of 'lockstep train' apply to all runs; --resume, --stop-at, "
                "--patience, --force and --inject-fault are not accepted. DIR (--out) contains "

@@ -1,5 +1,5 @@
 /* repro.h: the experiment of `lockstep repro`: one training configuration, run by child processes
- * with each number of workers and threads, in one go and with restarts. */
+ * with each number of workers, threads and ranks, in one go and with restarts. */
 #ifndef LS_CLI_REPRO_H
 #define LS_CLI_REPRO_H
 
@@ -14,16 +14,17 @@ enum { EXIT_DIFFERENT = 1, EXIT_NO_VERDICT = 5 };
 
 /* The steps of a run that one process trains. */
 typedef struct repro_leg {
-    int workers, threads;
+    int workers, threads, ranks;
 } repro_leg;
 
 typedef struct repro_run {
-    char name[64]; /* "w2-t4", "w2-t4-r1": its folder in the experiment's */
+    char name[64]; /* "w2-t4", "w2-t4-n2-r1": its folder in the experiment's */
     int n_legs;
     repro_leg legs[REPRO_MAX_RESTARTS + 1];
     int64_t stops[REPRO_MAX_RESTARTS]; /* the steps after which all legs but the last end */
-    char legs_text[REPRO_LEGS_SIZE];   /* "0x1 @20 4x3": workers x threads, and the step after which
-                                          the run was resumed with others */
+    char legs_text[REPRO_LEGS_SIZE];   /* "0x1 @20 4x3": workers x threads, then x ranks if they are
+                                          compared, and the step after which the run was resumed
+                                          with others */
 
     double *losses;    /* of each step */
     ls_digest weights; /* after the last one */
@@ -39,6 +40,8 @@ typedef struct repro {
     const char *out; /* the experiment's folder */
     int64_t steps, batch;
     char **arguments; /* of `lockstep train`, without those of each run; ends with NULL */
+    bool has_ranks;   /* numbers of ranks are compared */
+    char *program;    /* path of this program */
     int n_runs, n_results;
     repro_run *runs;
 } repro;

@@ -42,7 +42,7 @@ int repro_signal(void)
 
 /* ---- One process ---- */
 
-/* The new process: this program again, in a process group of its own, so that Ctrl-C reaches it
+/* The new process, in a process group of its own, so that Ctrl-C reaches it
  * through pass_signal only, because a second signal would end it before it has saved. The system
  * sends it SIGTERM if its parent dies. Its output is appended to the log. On failure writes errno
  * to `report`. */
@@ -61,7 +61,7 @@ static _Noreturn void become(char **argv, const char *log, pid_t parent, int rep
         if (in > STDERR_FILENO) close(in);
         if (out > STDERR_FILENO) close(out);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        execv("/proc/self/exe", argv);
+        execvp(argv[0], argv);
     }
     const int error = errno;
     const ssize_t told = write(report, &error, sizeof(error));
@@ -150,7 +150,23 @@ static int answer_of(const repro_run *run, const char *log, int status)
 
 /* ---- A run ---- */
 
-enum { MAX_WORDS = 2 * MAX_OPTIONS + 16, OPTION_SIZE = 32 };
+enum { MAX_WORDS = 2 * MAX_OPTIONS + 24, OPTION_SIZE = 32 };
+
+/* The words that start this program, in several ranks if there are any. Returns their number. */
+static int launch_words(const repro_leg *leg, char *program, char n_ranks[OPTION_SIZE], char **argv)
+{
+    static char mpirun[] = "mpirun", count[] = "-n", bind_to[] = "--bind-to", none[] = "none",
+                oversubscribe[] = "--oversubscribe", train[] = "train";
+    int n = 0;
+    if (leg->ranks > 1) {
+        snprintf(n_ranks, OPTION_SIZE, "%d", leg->ranks);
+        char *const words[] = { mpirun, count, n_ranks, bind_to, none, oversubscribe };
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) argv[n++] = words[i];
+    }
+    argv[n++] = program;
+    argv[n++] = train;
+    return n;
+}
 
 /* "--NAME=NUMBER" */
 static char *number_option(const char *name, int64_t number, char out[OPTION_SIZE])
@@ -167,10 +183,12 @@ int repro_train(const repro *r, const repro_run *run)
     int answer = EXIT_DONE;
     for (int i = 0; i < run->n_legs && answer == EXIT_DONE; i++) {
         const repro_leg *leg = &run->legs[i];
-        char command[] = "lockstep", train[] = "train", out[] = "--out", resume[] = "--resume";
+        char out[] = "--out", resume[] = "--resume";
         char steps[OPTION_SIZE], workers[OPTION_SIZE], threads[OPTION_SIZE], stop[OPTION_SIZE];
-        char *argv[MAX_WORDS + 1] = { command, train, i == 0 ? out : resume, dir };
-        int n = 4, status = 0;
+        char ranks[OPTION_SIZE], *argv[MAX_WORDS + 1] = { NULL };
+        int n = launch_words(leg, r->program, ranks, argv), status = 0;
+        argv[n++] = i == 0 ? out : resume;
+        argv[n++] = dir;
         for (int k = 0; i == 0 && r->arguments[k]; k++) argv[n++] = r->arguments[k];
         if (i == 0) argv[n++] = number_option("steps", r->steps, steps);
         argv[n++] = number_option("workers", leg->workers, workers);
@@ -178,8 +196,8 @@ int repro_train(const repro *r, const repro_run *run)
         if (i + 1 < run->n_legs) argv[n++] = number_option("stop-at", run->stops[i], stop);
         const int error = run_process(argv, log, &status);
         if (error && !repro_signal())
-            return fail_with(EXIT_NO_VERDICT, "run %s could not be started or waited for: %s",
-                             run->name, strerror(error));
+            return fail_with(EXIT_NO_VERDICT, "run %s: %s could not be started or waited for: %s",
+                             run->name, argv[0], strerror(error));
         answer = answer_of(run, log, status);
     }
     return answer;

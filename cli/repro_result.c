@@ -119,27 +119,41 @@ static void differing_text(const ls_run_log_difference *d, const char *between, 
         at += snprintf(out + at, (size_t)(64 - at), "%s%s", i ? between : "", names[i]);
 }
 
+static const char *legs_title(const repro *r)
+{
+    return r->has_ranks ? "workers x threads x ranks" : "workers x threads";
+}
+
 static int legs_width(const repro *r)
 {
-    size_t width = strlen("workers x threads");
+    size_t width = strlen(legs_title(r));
     for (int i = 0; i < r->n_runs; i++)
         if (strlen(r->runs[i].legs_text) > width) width = strlen(r->runs[i].legs_text);
     return (int)width;
+}
+
+/* "2x1x4": 2 workers, 1 thread, 4 ranks */
+static void print_leg(const repro *r, const repro_leg *leg)
+{
+    print_text(stdout, "%d worker%s, %d thread%s", leg->workers, plural(leg->workers), leg->threads,
+               plural(leg->threads));
+    if (r->has_ranks) print_text(stdout, ", %d rank%s", leg->ranks, plural(leg->ranks));
 }
 
 /* Explains the notation by the last run, which has restarts if any run has. */
 static void print_example(const repro *r)
 {
     const repro_run *run = &r->runs[r->n_runs - 1];
-    const repro_leg *a = &run->legs[0], *b = &run->legs[1];
-    print_text(stdout, "'%dx%d': %d worker%s, %d thread%s", a->workers, a->threads, a->workers,
-               plural(a->workers), a->threads, plural(a->threads));
-    if (run->n_legs > 1)
-        print_text(stdout,
-                   "; '@%lld %dx%d': interrupted after step %lld, resumed with %d worker%s, %d "
-                   "thread%s",
-                   (long long)run->stops[0], b->workers, b->threads, (long long)run->stops[0],
-                   b->workers, plural(b->workers), b->threads, plural(b->threads));
+    const int first = (int)strcspn(run->legs_text, " ");
+    print_text(stdout, "'%.*s': ", first, run->legs_text);
+    print_leg(r, &run->legs[0]);
+    if (run->n_legs > 1) {
+        const char *stop = run->legs_text + first + 1, *next = strchr(stop, ' ');
+        const int length = (int)(next + 1 - stop) + (int)strcspn(next + 1, " ");
+        print_text(stdout, "; '%.*s': interrupted after step %lld, resumed with ", length, stop,
+                   (long long)run->stops[0]);
+        print_leg(r, &run->legs[1]);
+    }
     print_text(stdout, "\n\n");
 }
 
@@ -148,8 +162,8 @@ void repro_print_head(const repro *r)
     print_text(stdout, "%d runs of %lld step%s in %s\n", r->n_runs, (long long)r->steps,
                plural(r->steps), r->out);
     print_example(r);
-    print_text(stdout, "%-*s  %10s  %-32s  %8s  same result as\n", legs_width(r),
-               "workers x threads", "last loss", "digest of the weights", "images/s");
+    print_text(stdout, "%-*s  %10s  %-32s  %8s  same result as\n", legs_width(r), legs_title(r),
+               "last loss", "digest of the weights", "images/s");
     fflush(stdout);
 }
 
@@ -224,8 +238,8 @@ static int write_runs(const repro *r)
     char path[REPRO_PATH_SIZE + 128];
     FILE *file = open_written(r, "repro.csv", path);
     if (!file) return EXIT_NO_VERDICT;
-    fprintf(file, "run,workers,threads,restarts,legs,steps,loss,weights,images_per_second,result,"
-                  "first_different_step,differs_in\n");
+    fprintf(file, "run,workers,threads,ranks,restarts,legs,steps,loss,weights,images_per_second,");
+    fprintf(file, "result,first_different_step,differs_in\n");
     for (int i = 0; i < r->n_runs; i++) {
         const repro_run *run = &r->runs[i];
         char digest[LS_DIGEST_TEXT_SIZE], fields[64] = "", step[24] = "";
@@ -233,10 +247,10 @@ static int write_runs(const repro *r)
             snprintf(step, sizeof(step), "%lld", (long long)run->divergence.step);
             differing_text(&run->divergence, " ", fields);
         }
-        fprintf(file, "%s,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name,
-                run->legs[0].workers, run->legs[0].threads, run->n_legs - 1, run->legs_text,
-                (long long)r->steps, run->losses[r->steps - 1],
-                ls_digest_text(run->weights, digest), speed(r, run),
+        const repro_leg *leg = &run->legs[0];
+        fprintf(file, "%s,%d,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name, leg->workers,
+                leg->threads, leg->ranks, run->n_legs - 1, run->legs_text, (long long)r->steps,
+                run->losses[r->steps - 1], ls_digest_text(run->weights, digest), speed(r, run),
                 repro_first_of(r, run->result)->name, step, fields);
     }
     return close_written(file, path);

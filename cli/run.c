@@ -180,7 +180,8 @@ static int load_kernels(cli_run *t, bool resumed)
 static int save_kernels(cli_run *t)
 {
     const char *path = t->recipe->algorithm_cache;
-    const bool news = t->writes_algorithm_cache && ls_algorithm_cache_timed_count(t->ctx) > 0;
+    const bool news = ls_context_rank(t->ctx) == 0 && t->writes_algorithm_cache &&
+                      ls_algorithm_cache_timed_count(t->ctx) > 0;
     if (t->writes_algorithm_cache && t->recipe->benchmark && !news && !file_exists(path))
         print_warning("--algorithm-cache %s is not written: no kernel was timed", path);
     const bool good = !news || ls_algorithm_cache_save(t->ctx, path) == LS_OK;
@@ -377,6 +378,8 @@ int cli_run_open(cli_run *t, bool resumed)
                               .seed = (uint64_t)r->seed,
                               .shards = (int)r->shards,
                               .threads = (int)r->threads,
+                              .communicator = t->has_ranks ? "auto" : NULL,
+                              .communication_timeout_seconds = r->rank_timeout,
                               .deterministic = (ls_deterministic)r->deterministic,
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .nvtx = r->nvtx,

@@ -12,6 +12,7 @@ enum { RUN_DIR_SIZE = 4000, RUN_PATH_SIZE = RUN_DIR_SIZE + 64 };
 typedef struct cli_run {
     const recipe *recipe;
     const char *dir; /* the run's folder */
+    bool has_ranks;  /* the processes that mpirun started train together */
 
     /* What cli_run_open opens. */
     ls_context *ctx;
@@ -27,6 +28,7 @@ typedef struct cli_run {
     json_t *changed;             /* what options_changed gives for a resumed run; else NULL */
     bool writes_algorithm_cache; /* to the file of --algorithm-cache */
     ls_trainer *trainer;         /* of `lockstep train` */
+    bool ends_together;          /* with the other ranks, which have the same exit status */
 } cli_run;
 
 /* Opens the objects of a run. recipe and dir must be set, the rest zero. resumed: with the

@@ -50,6 +50,7 @@ static ls_status write_config(const cli_run *t, const json_t *config)
 
 ls_status run_config_write(const cli_run *t)
 {
+    if (ls_context_rank(t->ctx) > 0) return LS_OK;
     json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
                                describe_options(t), "data", describe_data(t), "device",
                                ls_context_device(t->ctx), "parameters",
@@ -69,7 +70,8 @@ ls_status run_config_change(const cli_run *t, json_t *stored)
         if (json_object_set(options, name, json_object_get(change, "here")) != 0)
             return write_config(t, NULL); /* reports that there is no memory */
     }
-    return json_array_size(t->changed) > 0 ? write_config(t, stored) : LS_OK;
+    const bool writes = ls_context_rank(t->ctx) == 0 && json_array_size(t->changed) > 0;
+    return writes ? write_config(t, stored) : LS_OK;
 }
 
 bool is_device_auto(const char *device)
@@ -239,12 +241,12 @@ ls_status run_manifest_begin(cli_run *t)
     if (!t->manifest) t->manifest = json_pack("{s:n, s:[]}", "identity", "sessions");
     if (!t->forced) t->forced = json_array();
     json_t *changed = json_array_size(t->changed) > 0 ? t->changed : NULL;
-    json_t *session = json_pack("{s:I, s:{s:I, s:I, s:s?}, s:o, s:O, s:O*}", "from_step",
-                                (json_int_t)ls_trainer_get_state(t->trainer).n_steps, "execution",
-                                "workers", (json_int_t)t->recipe->workers, "threads",
-                                (json_int_t)ls_context_thread_count(t->ctx), "fault",
-                                t->recipe->fault, "provenance", ls__provenance_make(t->ctx),
-                                "forced", t->forced, "changed", changed);
+    json_t *session = json_pack(
+        "{s:I, s:{s:I, s:I, s:I, s:s?}, s:o, s:O, s:O*}", "from_step",
+        (json_int_t)ls_trainer_get_state(t->trainer).n_steps, "execution", "workers",
+        (json_int_t)t->recipe->workers, "threads", (json_int_t)ls_context_thread_count(t->ctx),
+        "ranks", (json_int_t)ls_context_rank_count(t->ctx), "fault", t->recipe->fault, "provenance",
+        ls__provenance_make(t->ctx), "forced", t->forced, "changed", changed);
     if (json_array_append_new(json_object_get(t->manifest, "sessions"), session) != 0) {
         json_decref(t->manifest);
         t->manifest = NULL; /* ls__json_save reports that there was no memory */
@@ -259,5 +261,6 @@ ls_status run_manifest_save(cli_run *t)
     json_t *identity = run_manifest_identity(t);
     LS_TRY(ls_context_status(t->ctx));
     if (t->manifest) json_object_set_new(t->manifest, "identity", identity);
+    if (ls_context_rank(t->ctx) > 0) return LS_OK;
     return ls__json_save(t->ctx, path, t->manifest);
 }

@@ -1,6 +1,8 @@
 /* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
+#include "ranks.h"
 #include "report.h"
 #include "run/json.h"
+#include "run/ranks.h"
 #include "run/run_folder.h"
 #include "run_files.h"
 #include <errno.h>
@@ -66,7 +68,7 @@ static ls_trainer *open_trainer(const cli_run *t, run_report *report)
 /* Makes the folder with its config, or resumes from its last checkpoint. */
 static int open_run(cli_run *t, json_t *stored, run_report *report)
 {
-    int answer = take_folder(t, stored != NULL);
+    int answer = ls_context_rank(t->ctx) > 0 ? EXIT_DONE : take_folder(t, stored != NULL);
     if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer != EXIT_DONE) return answer;
     t->trainer = open_trainer(t, report);
@@ -291,7 +293,11 @@ static int train_run(cli_run *t, run_report *report, double begun)
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
         ls_context_clear_error(t->ctx); /* the report has printed it */
     if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
-    return print_end(t, end, report->data_answer, clock_seconds() - begun);
+    t->ends_together = end != LS_TRAINER_ERROR;
+    ranks_end(t->ctx, t->ends_together);
+    const int answer = print_end(t, end, report->data_answer, clock_seconds() - begun);
+    if (t->ends_together) ranks_wait(t->ctx);
+    return answer;
 }
 
 static int train(cli_run *t, json_t *stored)
@@ -317,6 +323,7 @@ static int train(cli_run *t, json_t *stored)
         if (!stored) advise(t);
         answer = train_run(t, &report, begun);
     }
+    if (answer != EXIT_DONE && !t->ends_together) ls__ranks_abort(t->ctx, answer);
     cli_run_close(t);
     return answer;
 }
@@ -418,7 +425,7 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         return EXIT_DONE;
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
-    if (!may_take(dir)) return EXIT_USAGE;
+    if (ranks_is_first() && !may_take(dir)) return EXIT_USAGE;
     return recipe_resolve(&parsed, r) ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -426,10 +433,11 @@ static int run(int argc, char **argv)
 {
     recipe r = { 0 };
     char dir[RUN_DIR_SIZE];
+    ranks_begin();
     json_t *stored = NULL;
     int answer = read_options(argc, argv, &r, dir, &stored);
     if (answer == EXIT_DONE) {
-        cli_run t = { .recipe = &r, .dir = dir };
+        cli_run t = { .recipe = &r, .dir = dir, .has_ranks = true };
         answer = train(&t, stored);
     }
     json_decref(stored);
@@ -447,7 +455,8 @@ const cli_command command_train = {
         "and best.safetensors (the weights with the best validation top-1, or with bce and mse the "
         "lowest loss).\n"
         "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "
-        "--threads, --steps, --stop-at, --checkpoint-every, --keep-checkpoints, --nvtx, --force, "
+        "--threads, --rank-timeout, --steps, --stop-at, --checkpoint-every, --keep-checkpoints, "
+        "--nvtx, --force, "
         "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
         "is constant, step, multistep, exponential, plateau or cosine-restarts.\n"
         "--weights, --new-head and --freeze are for fine-tuning: see docs/fine-tuning.md.\n"

@@ -49,8 +49,8 @@ START_TEST(one_result)
     expect_out("'3x1': 3 workers, 1 thread; '@"); /* a run that is there, with its restart */
     expect_out("resumed with 0 workers, 2 threads\n");
     ck_assert_int_eq(count_lines("a/b/repro.csv"), 9);
-    expect_in_file("a/b/repro.csv", "\nw3-t2,3,2,0,3x2,22,");
-    expect_in_file("a/b/repro.csv", "\nw3-t1-r2,3,1,2,3x1 @"); /* then 0x2, then 3x1 */
+    expect_in_file("a/b/repro.csv", "\nw3-t2,3,2,1,0,3x2,22,");
+    expect_in_file("a/b/repro.csv", "\nw3-t1-r2,3,1,1,2,3x1 @"); /* then 0x2, then 3x1 */
     ck_assert_int_eq(count_lines("a/b/losses.csv"), 23);
     expect_in_file("a/b/repro.svg", ">8 runs of 22 steps: 1 result</text>");
     expect_in_file("a/b/repro.svg", ">8 runs: same result as w0-t2</text>");
@@ -135,7 +135,8 @@ START_TEST(misuse)
     expect(2, REPRO "--steps 3 --restart 3");
     expect_err("--restart 3: expected less than --steps 3");
     expect(2, REPRO "--steps 3 --workers 2 --threads 1");
-    expect_err("--workers 2 and --threads 1 give only one run; a comparison requires two");
+    expect_err(
+        "--workers 2, --threads 1 and --ranks 1 give only one run; a comparison requires two");
     expect(2, REPRO "--steps 41");
     expect_err("2 epochs of these images have 40 steps: use --epochs 3 or fewer steps");
     expect(3, "repro --data-dir nowhere");

@@ -1,0 +1,74 @@
+/* ranks.c: see ranks.h. */
+#include "ranks.h"
+#include "cli.h"
+#include "run/ranks.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Delays of messages. After a rank has failed, Open MPI's mpirun ends the others within 1.4 s. */
+enum { FIRST_DELAY_SECONDS = 2, MAX_DELAY_SECONDS = 5 };
+
+static long rank; /* as the launcher counts; 0 is the same everywhere */
+
+/* An error that several ranks have is printed by the first of them: it ends the others during their
+ * delays. */
+void ranks_begin(void)
+{
+    static char name[64];
+    const ls__launch launch = ls__launch_find();
+    rank = launch.variable && launch.n_ranks != 1 ? launch.rank : 0;
+    if (rank <= 0) return;
+    snprintf(name, sizeof(name), "%s, rank %ld", command_name, rank);
+    command_name = name;
+    set_print_mute(MUTE_ALL_BUT_ERRORS);
+    const long delay = FIRST_DELAY_SECONDS + rank - 1;
+    set_print_delay(delay < MAX_DELAY_SECONDS ? (int)delay : MAX_DELAY_SECONDS, &caught_signal);
+    const int null = open("/dev/null", O_WRONLY);
+    if (null >= 0) dup2(null, STDOUT_FILENO);
+    if (null >= 0) close(null);
+}
+
+bool ranks_check_single(void)
+{
+    const ls__launch launch = ls__launch_find();
+    if (!launch.variable || launch.n_ranks <= 1) return true;
+    ranks_begin();
+    return fail_with(false,
+                     "by %s the launcher started %ld processes; only 'lockstep train' runs in "
+                     "several",
+                     launch.variable, launch.n_ranks);
+}
+
+bool ranks_is_first(void)
+{
+    return rank <= 0;
+}
+
+/* An error of another rank, which that rank prints. */
+static bool is_foreign(const ls_context *ctx)
+{
+    return strncmp(ls_context_message(ctx), "rank ", 5) == 0;
+}
+
+static void share_signal(ls_context *ctx)
+{
+    int signals[LS__MAX_RANKS];
+    if (ls__ranks_gather(ctx, caught_signal, signals) != LS_OK) return;
+    for (int i = 0; !caught_signal && i < ls_context_rank_count(ctx); i++)
+        caught_signal = signals[i];
+}
+
+void ranks_end(ls_context *ctx, bool together)
+{
+    if (together) share_signal(ctx);
+    if (rank > 0 && (together || is_foreign(ctx))) set_print_mute(MUTE_ALL);
+}
+
+void ranks_wait(ls_context *ctx)
+{
+    int all[LS__MAX_RANKS];
+    fflush(stdout);
+    (void)ls__ranks_gather(ctx, 0, all);
+}

@@ -1,0 +1,68 @@
+# train.sh: read by the tests of 'lockstep train' in ranks, with the command as $1: a folder of demo images, runs in it,
+# and comparisons. Each test ends with `exit $failed`.
+set -u
+here=$(cd "$(dirname "$0")" && pwd) lockstep=$1
+failed=0
+"$here/ranks.sh" 1 shm true || exit # 77 without mpirun
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+"$lockstep" demo-data data --train 24 --val 5 >out.txt || exit 1
+
+fail() {
+  printf 'failed: %s\n' "$1"
+  [ -z "${2:-}" ] || cat "$2"
+  failed=1
+}
+
+# launch N TRANSPORT CHANGE... -- ARGUMENT...: 'lockstep train' in N ranks, or without a launcher: see rank.sh. Output in
+# out.txt and err.txt. Ends within 60 seconds (an idle machine takes about 4).
+launch() {
+  local n=$1 start=("$here/ranks.sh" "$1" "$2") changes=()
+  shift 2
+  while [ "$1" != -- ]; do changes+=("$1"); shift; done
+  [ "$n" -eq 1 ] && start=()
+  timeout -k 5 60 "${start[@]}" "$here/rank.sh" "${changes[@]}" -- "$lockstep" train "${@:2}" >out.txt 2>err.txt
+}
+
+# messages: what ranks print to stderr, except that they have more threads than processors.
+messages() {
+  grep -E '^(lockstep|to continue)|^  ' err.txt | grep -vE 'warning: .* threads on a machine|^  Process name|^  Exit code'
+}
+
+# expect STATUS MESSAGES ARGUMENT-OF-LAUNCH...: no other messages, and each of them once.
+expect() {
+  launch "${@:3}"
+  local status=$?
+  [ $status -eq "$1" ] || fail "${*:3}: exit status $status, expected $1" err.txt
+  [ "$(messages)" = "$2" ] || fail "${*:3}: expected the messages: $2" err.txt
+}
+
+# same A B: two runs, byte for byte, except what depends on time.
+same() {
+  local file
+  [ "$(ls -A "$1")" = "$(ls -A "$2")" ] || fail "$1 and $2 contain other files: $(ls -A "$1" "$2")"
+  for file in "$1"/run_log.txt "$1"/{best,last}.safetensors; do
+    cmp "$file" "$2/${file##*/}" || fail "${file##*/} differs between $1 and $2"
+  done
+  for file in "$1"/checkpoint-*; do
+    [ -e "$file" ] || continue
+    cmp <(state "$file") <(state "$2/${file##*/}") || fail "${file##*/} differs between $1 and $2"
+  done
+  diff <(results "$1") <(results "$2") || fail "metrics differ between $1 and $2"
+}
+
+# state FILE: a checkpoint, in mid-epoch too, without the epoch's times in its metadata and their digest.
+state() {
+  local header
+  header=$(od -An -t u8 -N 8 "$1")
+  head -c $((8 + header)) "$1" | tail -c +9 |
+    sed -E 's/("progress":"([^ "]+ ){5})[^"]*"/\1"/; s/"lockstep digest":"[0-9a-f]{32}"//; s/ +$//'
+  tail -c +$((9 + header)) "$1"
+}
+
+# results RUN: metrics.csv without speeds and times.
+results() {
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) timed[i] = $i ~ /^(images_per_second|data_wait|seconds)$/ }
+           { for (i = 1; i <= NF; i++) if (!timed[i]) printf "%s,", $i; print "" }' "$1/metrics.csv"
+}

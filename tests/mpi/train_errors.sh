@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# train_errors.sh LOCKSTEP: errors of one rank or of all end all ranks, with one message.
+. "$(dirname "$0")/train.sh"
+options=(--data-dir data --model lenet5 --image-size 28 --shards 8 --batch-size 24 --epochs 1 --threads 1 --workers 1)
+cp -r data bad
+echo text >bad/train/heart/000003.jpg
+cp -r data more
+cp data/train/ring/000000.png more/train/ring/new.png
+
+# ---- Options ----
+
+expect 1 "lockstep train: 3 ranks need at least 3 shards; shards is 2" 3 shm -- "${options[@]}" --shards 2 --out new
+expect 2 "lockstep train: --batch-size 23 is not a multiple of --shards 8" 3 shm -- "${options[@]}" --batch-size 23 --out new
+expect 3 "lockstep train: seeding by worker, with 2 ranks: which worker loads an image would depend on their number" \
+  2 shm -- "${options[@]}" --seeding worker --out new
+expect 3 "lockstep train: absent: no such folder; expected absent/train/<class>/<image>" \
+  2 tcp -- "${options[@]}" --data-dir absent --out new
+expect 2 "lockstep train, rank 1: --lr: expected a number from 1e-12 to 1000, got '0'" \
+  2 shm 1:--lr=0 -- "${options[@]}" --out new
+for command in eval repro demo-data; do
+  "$here/ranks.sh" 2 shm "$lockstep" $command new >out.txt 2>err.txt
+  [ $? -eq 2 ] || fail "$command: expected exit status 2" err.txt
+  [ "$(messages)" = "lockstep $command: by OMPI_COMM_WORLD_SIZE the launcher started 2 processes; only 'lockstep train' \
+runs in several" ] || fail "$command" err.txt
+done
+
+# ---- Ranks that differ ----
+
+expect 3 "lockstep train, rank 1: absent: no such folder; expected absent/train/<class>/<image>" \
+  2 shm 1:--data-dir=absent -- "${options[@]}" --out new
+expect 3 "lockstep train: absent: no such folder; expected absent/train/<class>/<image>" \
+  2 shm 0:--data-dir=absent -- "${options[@]}" --out new
+differs="the ranks are not of one run:"
+expect 1 "lockstep train: rank 2: $differs schedule.lr is 0.01875 in rank 0, 0.5 in rank 2" \
+  3 shm 2:--lr=0.5 -- "${options[@]}" --out new
+expect 1 "lockstep train: rank 1: $differs data.samples is 240 in rank 0, 241 in rank 1" \
+  2 shm 1:--data-dir=more -- "${options[@]}" --out new
+launch 3 shm 2:ONEDNN_MAX_CPU_ISA=SSE41 -- "${options[@]}" --out new
+[ $? -eq 1 ] || fail "another instruction set" err.txt
+messages | grep -qE "^lockstep train: rank 2: $differs processor is .* in rank 0, \".*SSE4.1.*\" in rank 2$" ||
+  fail "another instruction set" err.txt
+[ "$(messages | wc -l)" -eq 1 ] || fail "another instruction set: expected one message" err.txt
+
+# An op after the exchange of gradients: the update of weights.
+launch 3 shm 1:--inject-fault=2:1000:0 -- "${options[@]}" --out no-op
+last=$(($(sed -n 's/.*the step has \([0-9]*\) ops.*/\1/p' err.txt) - 1))
+expect 1 "lockstep train: the weights of rank 1 differ from those of rank 0 and others: a processor, its memory or a \
+library computes something else" 3 shm 1:--inject-fault=2:$last:0 -- "${options[@]}" --out fault
+
+# ---- Images ----
+
+options_bad=("${options[@]}" --data-dir bad --seed 3) # the image is in the last of three ranks
+launch 1 - -- "${options_bad[@]}" --on-bad-image skip --out skipped || fail "skipped" err.txt
+expect 3 "lockstep train: rank 2: epoch 1, step 6: image 'bad/train/heart/000003.jpg': not a JPEG, PNG, BMP or PNM file
+lockstep train: saved at epoch 1, step 5
+to continue without unreadable images: $lockstep train --resume resumed --on-bad-image skip" \
+  3 shm -- "${options_bad[@]}" --out resumed
+expect 0 "lockstep train: warning: unreadable image replaced: $PWD/bad/train/heart/000003.jpg: not a JPEG, PNG, BMP or PNM \
+file" 2 shm -- --resume resumed --on-bad-image skip
+same skipped resumed
+
+# ---- Files ----
+
+expect 2 "lockstep train: resumed already contains a run: resume it with --resume resumed, or choose another --out" \
+  2 shm -- "${options[@]}" --out resumed
+expect 1 "lockstep train: run folder 'out.txt/new': Not a directory" 2 shm -- "${options[@]}" --out out.txt/new
+# MPI's shared memory would be limited, too.
+expect 1 "lockstep train: writing 'full/last.safetensors': File too large (file size limit: ulimit -f)" \
+  2 tcp 0:fsize=300 -- "${options[@]}" --out full
+for out in full new; do # where no run began
+  launch 2 shm -- "${options[@]}" --out $out || fail "after errors" err.txt
+done
+
+# ---- Numbers ----
+
+(echo path,target; ls data/train/*/* | awk '{ print $0 "," NR * 1000 }') >numbers.csv
+launch 3 shm -- "${options[@]}" --data-dir numbers.csv --val-split 0.2 --loss mse --lr 1000 --momentum 0 --weight-decay 0 \
+  --lr-warmup-epochs 0 --out infinite
+[ $? -eq 4 ] || fail "infinite: expected exit status 4" err.txt
+[ "$(messages | grep -c ': the loss is inf at epoch 1, step [0-9]*; the batch.s images:$')" -eq 1 ] || fail infinite err.txt
+[ "$(messages | wc -l)" -eq 9 ] || fail "infinite: expected one message" err.txt # 6 images, how many more, and an advice
+exit $failed

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# train_kills.sh LOCKSTEP: runs that end by a signal, and resume in another number of ranks to the same files.
+. "$(dirname "$0")/train.sh"
+options=(--data-dir data --model resnet20 --image-size 32 --shards 8 --batch-size 24 --epochs 3 --checkpoint-every 3
+  --threads 1 --workers 1)
+line_bytes=129 # of a run log
+
+# signalled RUN STEP COMMAND... -- ARGUMENT-OF-LAUNCH...: begins the run, and calls the command after this step. Returns the
+# run's exit status.
+signalled() {
+  local run=$1 bytes=$(($2 * line_bytes)) command=() launched
+  shift 2
+  rm -f pid.*
+  while [ "$1" != -- ]; do command+=("$1"); shift; done
+  launch "${@:2}" "${options[@]}" --out "$run" &
+  launched=$!
+  until [ -e "$run/run_log.txt" ] && [ "$(stat -c %s "$run/run_log.txt")" -ge $bytes ]; do
+    kill -0 $launched 2>/dev/null || { fail "$run ended before it was signalled" err.txt; break; }
+    sleep 0.05
+  done
+  "${command[@]}"
+  wait $launched
+}
+
+# to SIGNAL RANK
+to() {
+  kill "-$1" "$(cat "pid.$2")"
+}
+
+# to_launcher SIGNAL: to mpirun, the parent of the ranks.
+to_launcher() {
+  kill "-$1" "$(ps -o ppid= -p "$(cat pid.0)")"
+}
+
+# ended RUN STATUS EXPECTED: and no process is left after 5 seconds.
+ended() {
+  local begun=$SECONDS file
+  [ "$2" -eq "$3" ] || fail "$1: exit status $2, expected $3" err.txt
+  for file in pid.*; do
+    while kill -0 "$(cat "$file")" 2>/dev/null; do
+      [ $((SECONDS - begun)) -lt 5 ] || { fail "$1: rank ${file#pid.} is left"; break; }
+      sleep 0.05
+    done
+  done
+}
+
+# resumed RUN RANKS
+resumed() {
+  launch "$2" shm -- --resume "$1" || fail "$1: resumed in $2 ranks" err.txt
+  same whole "$1"
+}
+
+launch 1 - -- "${options[@]}" --out whole || fail "whole" err.txt
+
+signalled kill-1-of-2 5 to KILL 1 -- 2 shm --
+ended kill-1-of-2 $? 137
+resumed kill-1-of-2 3
+signalled kill-0-of-4 14 to KILL 0 -- 4 tcp --
+ended kill-0-of-4 $? 137
+resumed kill-0-of-4 1
+signalled kill-alone 7 to KILL 0 -- 1 - --
+ended kill-alone $? 137
+resumed kill-alone 2
+
+signalled term-1-of-3 12 to TERM 1 -- 3 shm --
+ended term-1-of-3 $? 143
+messages | grep -qE '^lockstep train: signal 15: saved at epoch [23], step [0-9]+$' || fail "term-1-of-3" err.txt
+[ "$(messages | wc -l)" -eq 2 ] || fail "term-1-of-3: expected 2 messages" err.txt
+resumed term-1-of-3 4
+# Open MPI's mpirun exits with 1, and kills the ranks after a second: a busy machine may not save in that time.
+signalled term-mpirun 12 to_launcher TERM -- 2 shm --
+ended term-mpirun $? 1
+resumed term-mpirun 1
+
+begun=$SECONDS
+signalled stop-1-of-3 5 to STOP 1 -- 3 shm -- --rank-timeout 3
+ended stop-1-of-3 $? 1
+[ $((SECONDS - begun)) -lt 20 ] || fail "stop-1-of-3: $((SECONDS - begun)) seconds"
+# In the exchange of a step, or in the agreement before it.
+messages | grep -qE '^lockstep train: .*: rank 0 of 3: after 3 seconds rank 1 has not arrived$' ||
+  fail "stop-1-of-3" err.txt
+[ "$(messages | wc -l)" -eq 1 ] || fail "stop-1-of-3: expected 1 message" err.txt
+resumed stop-1-of-3 2
+
+# In validation, which takes most of an epoch; also after its last batch.
+options=(--data-dir data/train --val-split 0.7 --model resnet20 --image-size 32 --shards 8 --batch-size 24 --epochs 3
+  --threads 1 --workers 1)
+rm -r whole
+launch 1 - -- "${options[@]}" --out whole || fail "whole" err.txt
+after() {
+  sleep "$1"
+  "${@:2}"
+}
+for delay in 0 0.1 0.2 0.3; do
+  signalled "val-$delay" 2 after $delay to TERM 2 -- 3 shm --
+  ended "val-$delay" $? 143
+  resumed "val-$delay" 1
+done
+exit $failed
