@@ -1,0 +1,219 @@
+/* bench_exchange.c: the time in which ranks add the gradients of a net's shards, beside
+ * MPI_Allreduce of as many floats on the same ranks, in turns. One JSON line by rank 0:
+ *
+ *   mpirun -n 4 --bind-to none bench_exchange --model resnet18 --shards 8
+ *
+ * The exchange is the net's own: the calls for the gradients after the shards of a step, which give
+ * each rank the sum of the partial sums of all ranks. A round begins at a barrier and ends with the
+ * last rank. LOCKSTEP_MODULES names the folder of the module for MPI, unless it is installed.
+ *
+ *   exchange, allreduce      milliseconds of a round: median, min, and the CPU time of all ranks
+ *   ratio                    exchange divided by allreduce: of the medians, of the minima, and of
+ *                            the CPU times
+ *   calls                    of rank 0, in the order of execution: median milliseconds */
+#include "base/context.h"
+#include "nn/exec/run_call.h"
+#include "nn/net_state.h"
+#include "support.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_CALLS = LS__MAX_SHARD_CALLS };
+
+typedef struct options {
+    const ls_model *model;
+    int64_t image_size, shards, rounds;
+} options;
+
+/* Of one side, per round. */
+typedef struct times {
+    double *seconds;
+    double cpu_seconds; /* of all ranks and rounds */
+} times;
+
+typedef struct bench {
+    bench_work work;
+    MPI_Comm ranks; /* in the order of the context's ranks */
+    ls__call *calls[MAX_CALLS];
+    double *call_seconds[MAX_CALLS]; /* [rounds] */
+    int n_calls;
+    float *sent, *received; /* of MPI_Allreduce */
+    int n_floats;
+    times exchange, allreduce;
+} bench;
+
+static ls_status fail(const char *message)
+{
+    fprintf(stderr, "bench_exchange: %s\n", message);
+    return LS_ERR_INVALID;
+}
+
+/* ---- Set-up ---- */
+
+/* The calls for the gradients, and values of mixed magnitudes in what they read. */
+static ls_status find_calls(bench *b)
+{
+    ls__net_shards *s = &b->work.net->shards;
+    const ls__shard_range *range = &s->ranges[LS__SHARD_GRADIENTS];
+    const int end = s->parts.n_calls + s->parts.n_last_calls;
+    for (int i = s->parts.n_calls; i < end; i++)
+        if (strcmp(s->calls[i].name, range->name) == 0) b->calls[b->n_calls++] = &s->calls[i];
+    if (b->n_calls == 0) return fail("no exchange: expected 2 ranks or more, by mpirun");
+    if (range->count > INT_MAX) return fail("the model has too many parameters");
+    b->n_floats = (int)range->count;
+    b->sent = malloc((size_t)range->count * sizeof *b->sent);
+    b->received = malloc((size_t)range->count * sizeof *b->received);
+    if (!b->sent || !b->received) return LS_ERR_MEMORY;
+    for (int64_t i = 0; i < s->n_rows * range->count; i++)
+        range->partial[i] = (float)(i % 1021 - 510) / (float)(1 << i % 13);
+    memcpy(b->sent, range->partial, (size_t)range->count * sizeof *b->sent);
+    memset(b->received, 0, (size_t)range->count * sizeof *b->received);
+    return LS_OK;
+}
+
+static ls_status set_up(const options *o, bench *b)
+{
+    const int64_t classes = 10;
+    b->work.ctx = ls_context_open(
+        &(ls_context_config){ .threads = 1, .shards = (int)o->shards, .communicator = "mpi" });
+    LS_TRY(ls_context_status(b->work.ctx));
+    MPI_Comm_split(MPI_COMM_WORLD, 0, ls_context_rank(b->work.ctx), &b->ranks);
+    LS_TRY(bench_open_work(&b->work, o->model, o->shards, o->image_size, classes));
+    const size_t bytes = (size_t)o->rounds * sizeof(double);
+    b->exchange.seconds = malloc(bytes);
+    b->allreduce.seconds = malloc(bytes);
+    if (!b->exchange.seconds || !b->allreduce.seconds) return LS_ERR_MEMORY;
+    LS_TRY(find_calls(b));
+    for (int i = 0; i < b->n_calls; i++)
+        if (!(b->call_seconds[i] = malloc(bytes))) return LS_ERR_MEMORY;
+    return LS_OK;
+}
+
+static void close_all(bench *b)
+{
+    bench_report("bench_exchange", b->work.ctx);
+    ls_context_close(&b->work.ctx);
+    for (int i = 0; i < b->n_calls; i++) free(b->call_seconds[i]);
+    free(b->sent);
+    free(b->received);
+    free(b->exchange.seconds);
+    free(b->allreduce.seconds);
+}
+
+/* ---- Rounds ---- */
+
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static ls_status run_exchange(bench *b, int64_t round)
+{
+    static const ls__step step = { .step = 1 };
+    for (int i = 0; i < b->n_calls; i++) {
+        const double start = bench_now();
+        LS_TRY(ls__run_call(b->work.ctx, b->calls[i], &step, &(ls__run_mode){ .in_order = true }));
+        b->call_seconds[i][round] = bench_now() - start;
+    }
+    return LS_OK;
+}
+
+static ls_status run_allreduce(bench *b, int64_t round)
+{
+    (void)round;
+    const int code = MPI_Allreduce(b->sent, b->received, b->n_floats, MPI_FLOAT, MPI_SUM, b->ranks);
+    return code == MPI_SUCCESS ? LS_OK : fail("MPI_Allreduce failed");
+}
+
+static ls_status run_round(bench *b, ls_status (*side)(bench *, int64_t), int64_t round, times *out)
+{
+    MPI_Barrier(b->ranks);
+    const double start = bench_now(), cpu_start = cpu_now();
+    LS_TRY(side(b, round));
+    double own = bench_now() - start, own_cpu = cpu_now() - cpu_start, cpu = 0;
+    MPI_Allreduce(&own, &out->seconds[round], 1, MPI_DOUBLE, MPI_MAX, b->ranks);
+    MPI_Allreduce(&own_cpu, &cpu, 1, MPI_DOUBLE, MPI_SUM, b->ranks);
+    out->cpu_seconds += cpu;
+    return LS_OK;
+}
+
+static ls_status run_rounds(const options *o, bench *b)
+{
+    for (int64_t i = -1; i < o->rounds; i++) {
+        const int64_t round = i < 0 ? 0 : i;
+        LS_TRY(run_round(b, run_exchange, round, &b->exchange));
+        LS_TRY(run_round(b, run_allreduce, round, &b->allreduce));
+        if (i < 0) b->exchange.cpu_seconds = b->allreduce.cpu_seconds = 0; /* a warm-up */
+    }
+    return LS_OK;
+}
+
+/* ---- Printing ---- */
+
+static double median_ms(double *seconds, int64_t n)
+{
+    bench_sort(seconds, n);
+    return 1e3 * bench_quantile(seconds, n, 0.5);
+}
+
+static void print_times(const char *name, times *t, int64_t n)
+{
+    const double median = median_ms(t->seconds, n);
+    printf("\"%s\": {\"median\": %.2f, \"min\": %.2f, \"cpu\": %.2f}, ", name, median,
+           1e3 * t->seconds[0], 1e3 * t->cpu_seconds / (double)n);
+}
+
+static int count_machines(const ls__comm *comm)
+{
+    int n = 0;
+    for (int r = 0; r < comm->n_ranks; r++) n += comm->machines[r] == r;
+    return n;
+}
+
+static void print_result(const options *o, bench *b)
+{
+    const ls__comm *comm = b->work.ctx->comm;
+    const ls__rank_sum *sum = &b->work.net->shards.rank_sums[LS__SHARD_GRADIENTS];
+    const int64_t n = o->rounds;
+    printf("{\"bench\": \"exchange\", \"model\": \"%s\", \"floats\": %d, \"shards\": %lld, "
+           "\"ranks\": %d, \"machines\": %d, \"levels\": %d, \"rounds\": %lld, ",
+           o->model->name, b->n_floats, (long long)o->shards, comm->n_ranks, count_machines(comm),
+           sum->plan.n_levels, (long long)n);
+    print_times("exchange", &b->exchange, n);
+    print_times("allreduce", &b->allreduce, n);
+    printf("\"ratio\": {\"median\": %.3f, \"min\": %.3f, \"cpu\": %.3f}, \"calls\": {",
+           bench_quantile(b->exchange.seconds, n, 0.5) /
+               bench_quantile(b->allreduce.seconds, n, 0.5),
+           b->exchange.seconds[0] / b->allreduce.seconds[0],
+           b->exchange.cpu_seconds / b->allreduce.cpu_seconds);
+    for (int i = 0; i < b->n_calls; i++)
+        printf("%s\"%d %s\": %.2f", i ? ", " : "", i, b->calls[i]->kind,
+               median_ms(b->call_seconds[i], n));
+    printf("}}\n");
+}
+
+int main(int argc, char **argv)
+{
+    options o = { .model = ls_model_find("resnet18"), .image_size = 32, .shards = 8, .rounds = 15 };
+    const bench_option table[] = {
+        { "--model", BENCH_MODEL, &o.model, "a bundled model, whose gradients are added" },
+        { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
+        { "--shards", BENCH_NUMBER, &o.shards, "parts of a batch, at least as many as ranks" },
+        { "--rounds", BENCH_NUMBER, &o.rounds, "of each side, after one that is not timed" },
+        { 0 },
+    };
+    if (!bench_options(argc, argv, table)) return 2;
+    bench b = { .work = { .steps = 0 } };
+    ls_status status = set_up(&o, &b);
+    if (status == LS_OK) status = run_rounds(&o, &b);
+    if (status == LS_OK && ls_context_rank(b.work.ctx) == 0) print_result(&o, &b);
+    close_all(&b);
+    return status == LS_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
