@@ -43,7 +43,10 @@ typedef struct ls_training_state {
  * - the keys of `state->metadata`, which must differ from these.
  *
  * ".safetensors" is appended to path when it is missing. A symbolic link at path is replaced, not
- * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; the previous file is unchanged. */
+ * followed. Errors: LS_ERR_IO, LS_ERR_NOT_FOUND name the path; the previous file is unchanged.
+ *
+ * With several ranks (context.h) all of them call it, and rank 0 writes the file, with the bytes
+ * that one process writes. If it fails, all ranks get the error. */
 LS_API ls_status ls_checkpoint_save(const ls_training_state *state, const char *path);
 /* Resumes a run: restores the objects that `state` points to, and sets epoch, step and best. Names,
  * shapes and the identity of these objects are checked before anything is changed. Of the identity,

@@ -77,7 +77,7 @@ typedef struct ls_context_config {
     void *log_user;
 } ls_context_config;
 
-/* Ranks: results do not depend on their number, which is at most `shards` and at most 64. All ranks
+/* Ranks: results do not depend on their number. `shards` is at least that and at most 64. All ranks
  * open their contexts in the same order and with the same configuration; only `threads`, the log
  * and the allocator may differ. The launcher ends all ranks if one ends with an open context or an
  * exit status other than 0. MPI is initialized when the first context with ranks is opened, and

@@ -418,7 +418,9 @@ LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
 /* Returns the next batch in order; false at the end of the epoch and on an error, which
  * ls_loader_status returns. When several images of a batch are unreadable, the error names the
- * first one in batch order. */
+ * first one in batch order. With several ranks (context.h) the batch has its whole size, but only
+ * the samples of this rank's shards are loaded, and with mixup or cutmix the one before them. The
+ * label and the number of the others are -1, their targets 0, their pixels undefined. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 

@@ -113,11 +113,18 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
  * multiple of shards, and no custom op, one loss (or several losses of targets), each a
  * cross-entropy, binary cross-entropy or mean squared error; ls_net_step alone trains such a net,
  * and after it ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have
- * no shards. */
+ * no shards.
+ *
+ * With several ranks (context.h) each of them calls it with a batch of the same size, and computes
+ * its shards: of the batch it reads only their samples, those of ls_loader_next. Then the ranks add
+ * up their results, so that all have the same gradients, losses, metrics and weights. A batch with
+ * fewer samples than shards is LS_ERR_UNSUPPORTED. LS_ERR_TIMEOUT names the ranks that this one
+ * waited for. */
 LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: outputs, losses, metrics. Labels and targets are
  * optional: without those that a loss of ls_net_config reads, in the batch or fed, only outputs are
- * computed, and ls_net_loss and ls_net_metric return LS_ERR_INVALID. */
+ * computed, and ls_net_loss and ls_net_metric return LS_ERR_INVALID. With several ranks it runs the
+ * batch in this rank alone, and batches of ls_loader_next are not whole: use ls_evaluate. */
 LS_API ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch);
 
 /* A step in separate calls: feed, forward, backward, ls_optimizer_step. Inputs are named as in the

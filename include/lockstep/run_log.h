@@ -26,7 +26,8 @@ typedef struct ls_step_digest {
 
 /* The digests of the net's last step: call it after ls_net_step, or after backward and update, with
  * the batch of that step. Costs one pass over the gradients and one over the weights. Digests do
- * not depend on a backend's layouts. */
+ * not depend on a backend's layouts. With several ranks (context.h) all of them call it, and get
+ * the digests of the whole batch; LS_ERR_MISMATCH as for ls_run_log_step. */
 LS_API ls_status ls_net_digest(ls_net *net, const ls_batch *batch, ls_step_digest *out);
 
 /* ---- Writing ---- */
@@ -41,7 +42,9 @@ LS_API ls_run_log *ls_run_log_open(ls_context *ctx, const char *path, int64_t n_
 LS_API ls_status ls_run_log_append(ls_run_log *log, const ls_step_digest *digest);
 /* Does what ls_net_digest and ls_run_log_append do, without waiting for the device. On a GPU the
  * line is written by the next ls_run_log_step, ls_run_log_flush or ls_run_log_close. The net and
- * the log must be of one context. */
+ * the log must be of one context. With several ranks (context.h) all of them call it: rank 0 writes
+ * the digests of the whole batch, and LS_ERR_MISMATCH names ranks whose gradients or weights differ
+ * from those of the others. */
 LS_API ls_status ls_run_log_step(ls_run_log *log, ls_net *net, const ls_batch *batch);
 /* Waits until all lines are on the disk. Call it before saving a checkpoint. */
 LS_API ls_status ls_run_log_flush(ls_run_log *log);

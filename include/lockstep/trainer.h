@@ -88,7 +88,9 @@ typedef struct ls_evaluate_config {
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
  * out: the averages over all images, or, if `stop` ended the pass, over the images until then.
  * Errors: those of the loader and of ls_net_evaluate; LS_ERR_NONFINITE names the first batch whose
- * loss is not finite. */
+ * loss is not finite. With several ranks (context.h) all of them call it. Batch k is that of rank
+ * k % n, whose event callback gets it; the averages are those of all, but after `stop` those of
+ * this rank's batches. */
 LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                              ls_averages *out);
 
@@ -224,10 +226,18 @@ typedef enum ls_trainer_end {
 
 /* Trains from the run's position to its end. end: how the run ended; may be NULL. Returns LS_OK for
  * the first four values of ls_trainer_end, else the error: that of the loader, LS_ERR_NONFINITE, or
- * another. */
+ * another.
+ *
+ * With several ranks (context.h) all of them open and run a trainer with the same configuration.
+ * Rank 0 alone writes the run's folder; the others only read it to resume. ls_trainer_open fails
+ * with LS_ERR_MISMATCH if a rank has another identity. Each rank validates every n-th batch. All
+ * ranks end at the same step, also if `stop` is set, images are unreadable, the folder can't be
+ * written or a callback fails in one of them. After an error of ls_net_step in one rank, the others
+ * wait for it until the time-out. */
 LS_API ls_status ls_trainer_run(ls_trainer *trainer, ls_trainer_end *end);
 
-/* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. */
+/* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. With
+ * several ranks all of them call it. */
 LS_API ls_status ls_trainer_save(ls_trainer *trainer);
 
 /* The position of a run. */
