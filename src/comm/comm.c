@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include <sched.h>
 #include <string.h>
@@ -92,16 +93,21 @@ void ls__rank_samples(const ls_context *ctx, int64_t n, int64_t *begin, int64_t 
 
 /* ---- Gathering ---- */
 
-static unsigned char *slot_of(const ls__comm *comm, int rank)
+/* The message of a rank. All have one size, so that one exchange serves all calls. */
+typedef struct slot {
+    uint64_t call; /* a hash of `what` and `bytes`: differs if ranks are in different calls */
+    unsigned char bytes[LS__GATHER_BYTES];
+} slot;
+
+static slot *slot_of(const ls__comm *comm, int rank)
 {
-    return comm->gathered + (size_t)rank * LS__GATHER_BYTES;
+    return (slot *)comm->gathered + rank;
 }
 
-/* Messages always have LS__GATHER_BYTES, so that one exchange serves all calls. */
 static ls_status open_gathering(ls__comm *comm)
 {
     ls_context *ctx = comm->ctx;
-    const size_t n = (size_t)comm->n_ranks, slots_bytes = n * LS__GATHER_BYTES;
+    const size_t n = (size_t)comm->n_ranks, slots_bytes = n * sizeof(slot);
     const size_t messages_bytes = 2 * n * sizeof(ls__message);
     if (!comm->gathered) comm->gathered = ls__zalloc(ctx, slots_bytes);
     if (!comm->gathered) return ls__fail_memory(ctx, "communicator", slots_bytes);
@@ -111,8 +117,8 @@ static ls_status open_gathering(ls__comm *comm)
     int64_t n_others = 0;
     for (int r = 0; r < comm->n_ranks; r++) {
         if (r == comm->rank) continue;
-        sends[n_others] = (ls__message){ r, slot_of(comm, comm->rank), LS__GATHER_BYTES };
-        receives[n_others++] = (ls__message){ r, slot_of(comm, r), LS__GATHER_BYTES };
+        sends[n_others] = (ls__message){ r, slot_of(comm, comm->rank), sizeof(slot) };
+        receives[n_others++] = (ls__message){ r, slot_of(comm, r), sizeof(slot) };
     }
     const ls_status status =
         comm->provider->exchange_open(comm, sends, n_others, receives, n_others, &comm->gathering);
@@ -131,11 +137,19 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
         return ls__fail(comm->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
                         what);
     if (!comm->gathering) LS_TRY(open_gathering(comm));
-    memcpy(slot_of(comm, comm->rank), own, bytes);
+    const uint64_t call = ls__hash(what, strlen(what), bytes);
+    slot_of(comm, comm->rank)->call = call;
+    memcpy(slot_of(comm, comm->rank)->bytes, own, bytes);
     LS_TRY(comm->provider->exchange_start(comm->gathering));
     LS_TRY(ls__comm_wait(comm, comm->gathering, what));
-    for (int r = 0; r < comm->n_ranks; r++)
-        memcpy((unsigned char *)all + (size_t)r * bytes, slot_of(comm, r), bytes);
+    for (int r = 0; r < comm->n_ranks; r++) {
+        if (slot_of(comm, r)->call != call) {
+            comm->is_lost = true;
+            return ls__fail(comm->ctx, LS_ERR_MISMATCH,
+                            "%s: rank %d is in another call, after an error of its own", what, r);
+        }
+        memcpy((unsigned char *)all + (size_t)r * bytes, slot_of(comm, r)->bytes, bytes);
+    }
     return LS_OK;
 }
 

@@ -315,6 +315,27 @@ START_TEST(a_rank_that_does_not_arrive)
 }
 END_TEST
 
+static ls_status gather_otherwise(rank_task *task)
+{
+    int all[MAX_RANKS];
+    const char *what = task->comm->rank == 1 ? "agreement" : "results";
+    return ls__comm_gather(task->comm, &task->comm->rank, sizeof(int), all, what);
+}
+
+START_TEST(a_rank_in_another_call)
+{
+    ranks r = open_ranks(3, NULL, 60);
+    run_ranks(&r, gather_otherwise, NULL);
+    expect_error(r.tasks[0].ctx, LS_ERR_MISMATCH, "results: rank 1 is in another call");
+    expect_error(r.tasks[1].ctx, LS_ERR_MISMATCH, "agreement: rank 0 is in another call");
+    expect_error(r.tasks[2].ctx, LS_ERR_MISMATCH, "results: rank 1 is in another call");
+    int own = 0, all[3];
+    expect_failure(ls__comm_gather(r.tasks[0].comm, &own, sizeof own, all, "next"), r.tasks[0].ctx,
+                   LS_ERR_IO, "next: the other ranks have ended, or do not answer");
+    close_ranks(&r);
+}
+END_TEST
+
 START_TEST(several_ranks_that_do_not_arrive)
 {
     int all[4];
@@ -445,7 +466,8 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("comm", sums_of_ranks, gathered_bytes, a_late_rank,
-                     a_rank_that_does_not_arrive, several_ranks_that_do_not_arrive,
-                     a_message_that_is_not_received, a_wait_leaves_the_processor_to_others,
-                     an_abort_ends_all_waits, messages_that_do_not_match, allocation_failures);
+                     a_rank_that_does_not_arrive, a_rank_in_another_call,
+                     several_ranks_that_do_not_arrive, a_message_that_is_not_received,
+                     a_wait_leaves_the_processor_to_others, an_abort_ends_all_waits,
+                     messages_that_do_not_match, allocation_failures);
 }
