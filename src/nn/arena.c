@@ -1,4 +1,5 @@
-/* arena.c: the memory that all programs of a net share, and the error if it can't be allocated. */
+/* arena.c: the memory that all programs of a net share, and the error if it can't be allocated;
+ * memory for the sums of shards. */
 #include "backend/pool.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -120,4 +121,14 @@ void ls__bind_to_arena(ls_net *net, ls__program *program)
                                         [LS__PLACE_COMPUTE_WEIGHTS] = blocks->compute_weights,
                                         [LS__PLACE_LOSS_SCALE] = blocks->loss_scale };
     ls__program_bind(program, bases, net->cache.arena_generation);
+}
+
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
+{
+    ls_context *ctx = net->owned.ctx;
+    const size_t bytes = (size_t)elements * sizeof **out;
+    net->shards.bytes += bytes;
+    *out = ls__pool_allocate(ctx->pool, bytes);
+    if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
+    return ctx->device->backend->clear(ctx->device, *out, bytes);
 }

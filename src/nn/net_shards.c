@@ -96,16 +96,6 @@ static void place_ranges(ls_net *net)
     }
 }
 
-ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
-{
-    ls_context *ctx = net->owned.ctx;
-    const size_t bytes = (size_t)elements * sizeof **out;
-    net->shards.bytes += bytes;
-    *out = ls__pool_allocate(ctx->pool, bytes);
-    if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
-    return ctx->device->backend->clear(ctx->device, *out, bytes);
-}
-
 static ls_status open_call(ls_net *net, int op, int call, const char *name, ls__op_kind kind,
                            int n_blocks, const ls__block *blocks)
 {

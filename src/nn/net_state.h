@@ -28,8 +28,8 @@ typedef struct ls__results {
 enum { LS__N_RESULTS = 2 };
 
 /* The ranges of the block of a shard's results that are added in one call: those that are not
- * weighted, then the losses, then the gradients. */
-enum { LS__SHARD_SUMS, LS__SHARD_LOSSES, LS__SHARD_GRADIENTS, LS__N_SHARD_RANGES };
+ * weighted, then the gradients, then the losses. */
+enum { LS__SHARD_SUMS, LS__SHARD_GRADIENTS, LS__SHARD_LOSSES, LS__N_SHARD_RANGES };
 typedef struct ls__shard_range {
     const char *name;
     int64_t begin, count;        /* elements, in the block */
@@ -140,6 +140,9 @@ void ls__drop_arena(ls_net *net);
 bool ls__would_fit(ls__pool *pool, size_t bytes);
 void ls__bind_to_arena(ls_net *net, ls__program *program);
 
+/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
+
 /* ---- plan_cache.c, autotune_overlap.c ---- */
 
 ls_status ls__plan_cache_open(ls_net *net);
@@ -178,8 +181,6 @@ void ls__net_close_shards(ls_net *net);
 /* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
  * programs. */
 ls_status ls__net_find_shards(ls_net *net);
-/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
-ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
 /* A scalar of the last step, in device memory; i as in plan/shard.h. */
 const float *ls__net_shard_scalar(const ls_net *net, int i);
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "backend/pool.h"
-#include "comm/comm.h"
 #include <string.h>
 
 /* The counter of a draw has 20 bits for the epoch (random.h). */
@@ -175,18 +174,6 @@ ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
 ls_status ls__loader_start_turns(ls_loader *loader)
 {
     return start(loader, 0, 0, true);
-}
-
-void ls__loader_own_range(const ls_loader *loader, int64_t step, int64_t *begin, int64_t *end)
-{
-    const ls_context *ctx = loader->owned.ctx;
-    const int64_t n = ls__loader_batch_size(loader, step);
-    if (!loader->by_batch || !ctx->comm) {
-        ls__rank_samples(ctx, n, begin, end);
-        return;
-    }
-    *begin = 0;
-    *end = step % ctx->comm->n_ranks == ctx->comm->rank ? n : 0;
 }
 
 /* The index of this sample in the list of bad ones, or where it belongs. */

@@ -1,4 +1,4 @@
-/* sampler.c: which sample stands at a position of an epoch.
+/* sampler.c: which sample stands at a position of an epoch, and which positions a rank loads.
  *
  * LS_SAMPLER_ALL: the shuffled position itself, so that each sample is drawn once.
  *
@@ -10,6 +10,7 @@
 #include "data/loader/loader.h"
 
 #include "base/error.h"
+#include "comm/comm.h"
 
 ls_status ls__sampler_open(ls_loader *loader)
 {
@@ -66,4 +67,16 @@ int64_t ls__sample_at(const ls_loader *loader, int64_t position, int64_t *occurr
     const uint64_t place = ls_random_permute((uint64_t)words[0] << 32 | words[1], epoch,
                                              (uint64_t)count, (uint64_t)(draw_number % count));
     return s->samples[begin + (int64_t)place];
+}
+
+void ls__loader_own_range(const ls_loader *loader, int64_t step, int64_t *begin, int64_t *end)
+{
+    const ls_context *ctx = loader->owned.ctx;
+    const int64_t n = ls__loader_batch_size(loader, step);
+    if (!loader->by_batch || !ctx->comm) {
+        ls__rank_samples(ctx, n, begin, end);
+        return;
+    }
+    *begin = 0;
+    *end = step % ctx->comm->n_ranks == ctx->comm->rank ? n : 0;
 }
