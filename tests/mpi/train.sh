@@ -1,8 +1,10 @@
+#!/usr/bin/env bash
 # train.sh: read by the tests of 'lockstep train' in ranks, with the command as $1: a folder of demo images, runs in it,
 # and comparisons. Each test ends with `exit $failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) lockstep=$1
-failed=0
+failed=0 # read by the tests
+export failed
 "$here/ranks.sh" 1 shm true || exit # 77 without mpirun
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

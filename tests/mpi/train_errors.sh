@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # train_errors.sh LOCKSTEP: errors of one rank or of all end all ranks, with one message.
+# shellcheck source=tests/mpi/train.sh
 . "$(dirname "$0")/train.sh"
 options=(--data-dir data --model lenet5 --image-size 28 --shards 8 --batch-size 24 --epochs 1 --threads 1 --workers 1)
 cp -r data bad
@@ -45,7 +46,7 @@ messages | grep -qE "^lockstep train: rank 2: $differs processor is .* in rank 0
 launch 3 shm 1:--inject-fault=2:1000:0 -- "${options[@]}" --out no-op
 last=$(($(sed -n 's/.*the step has \([0-9]*\) ops.*/\1/p' err.txt) - 1))
 expect 1 "lockstep train: the weights of rank 1 differ from those of rank 0 and others: a processor, its memory or a \
-library computes something else" 3 shm 1:--inject-fault=2:$last:0 -- "${options[@]}" --out fault
+library computes a different result" 3 shm 1:--inject-fault=2:$last:0 -- "${options[@]}" --out fault
 
 # ---- Images ----
 
@@ -73,10 +74,10 @@ done
 
 # ---- Numbers ----
 
-(echo path,target; ls data/train/*/* | awk '{ print $0 "," NR * 1000 }') >numbers.csv
+(echo path,target; printf '%s\n' data/train/*/* | awk '{ print $0 "," NR * 1000 }') >numbers.csv
 launch 3 shm -- "${options[@]}" --data-dir numbers.csv --val-split 0.2 --loss mse --lr 1000 --momentum 0 --weight-decay 0 \
   --lr-warmup-epochs 0 --out infinite
 [ $? -eq 4 ] || fail "infinite: expected exit status 4" err.txt
 [ "$(messages | grep -c ': the loss is inf at epoch 1, step [0-9]*; the batch.s images:$')" -eq 1 ] || fail infinite err.txt
 [ "$(messages | wc -l)" -eq 9 ] || fail "infinite: expected one message" err.txt # 6 images, how many more, and an advice
-exit $failed
+exit "$failed"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # train_same.sh LOCKSTEP: runs in 1, 2, 3, 4 and 8 ranks are the same files.
+# shellcheck source=tests/mpi/train.sh
 . "$(dirname "$0")/train.sh"
 
 # compare NAME RANKS:TRANSPORT... -- OPTION...: with one process.
@@ -28,7 +29,7 @@ compare images 2:tcp 3:shm 4:shm 8:shm -- --data-dir bad --on-bad-image skip --m
 [ "$(ls images/checkpoint-*)" ] || fail "no checkpoints were kept"
 
 # Targets of 3 values, images of 243 bytes; ends before the last epoch.
-(echo path,labels; ls data/train/*/* | awk '{ print $0 "," (NR % 3 ? "red" : "green") (NR % 2 ? "; blue" : "") }') >labels.csv
+(echo path,labels; printf '%s\n' data/train/*/* | awk '{ print $0 "," (NR % 3 ? "red" : "green") (NR % 2 ? "; blue" : "") }') >labels.csv
 compare labels 2:shm 3:tcp 8:shm -- --data-dir labels.csv --loss bce --val-split 0.3 --model mlp --image-size 9 --shards 8 \
   --batch-size 24 --epochs 40 --lr 0.3 --lr-scheduler plateau --plateau-metric loss --patience 2 --crop-padding 1
 [ "$(wc -l <labels/metrics.csv)" -lt 41 ] || fail "the run did not end early" labels/metrics.csv
@@ -36,4 +37,4 @@ compare labels 2:shm 3:tcp 8:shm -- --data-dir labels.csv --loss bce --val-split
 # A loss scale that changes, dropout, shards that are no whole nodes of the tree for any number of ranks.
 compare f16 2:shm 3:shm -- --data-dir data --model mobilenet_v2 --precision f16 --image-size 32 --shards 7 --batch-size 21 \
   --epochs 2 --opt adamw --random-erase 0.5 --auto-augment trivial
-exit $failed
+exit "$failed"
