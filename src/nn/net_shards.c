@@ -260,6 +260,7 @@ ls_status ls__net_find_shards(ls_net *net)
         s->list[i].program = programs[end - s->list[i].first_sample > least];
     }
     const ls__program *last = s->list[s->parts.n - 1].program;
-    s->calls[s->running_call].buffers[1] = ls__program_address(last, last->momentum);
+    if (s->running_call > 0)
+        s->calls[s->running_call].buffers[1] = ls__program_address(last, last->momentum);
     return LS_OK;
 }

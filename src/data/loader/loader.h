@@ -91,8 +91,8 @@ struct ls_loader {
      * result depends on it. */
     atomic_bool *known_whole;
 
-    bool by_batch; /* of several ranks each loads whole batches, in turn; otherwise its samples of
-                      each batch */
+    bool by_batch; /* rank k % n loads the whole batch k; otherwise each rank its samples of all
+                      batches */
     bool started;
     int64_t epoch, step; /* step: the next one to deliver */
     ls_status status;    /* of the epoch */
