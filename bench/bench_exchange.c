@@ -9,10 +9,9 @@
  *
  *   exchange, allreduce      milliseconds of a round: median, min, and the CPU time of all ranks
  *   ratio                    exchange divided by allreduce: of the medians, of the minima, and of
- *                            the CPU times
- *   calls                    of rank 0, in the order of execution: median milliseconds */
+ *                            the CPU times */
 #include "base/context.h"
-#include "nn/exec/run_call.h"
+#include "nn/exec/rank_sums.h"
 #include "nn/net_state.h"
 #include "support.h"
 
@@ -22,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { MAX_CALLS = LS__MAX_SHARD_CALLS };
 
 typedef struct options {
     const ls_model *model;
@@ -39,9 +36,9 @@ typedef struct times {
 typedef struct bench {
     bench_work work;
     MPI_Comm ranks; /* in the order of the context's ranks */
-    ls__call *calls[MAX_CALLS];
-    double *call_seconds[MAX_CALLS]; /* [rounds] */
-    int n_calls;
+    ls__call *calls[LS__MAX_SHARD_SUMS][LS__MAX_SUM_CALLS]; /* of each bucket */
+    int n_calls[LS__MAX_SHARD_SUMS], n_buckets;
+    ls__rank_sums sums;
     float *sent, *received; /* of MPI_Allreduce */
     int n_floats;
     times exchange, allreduce;
@@ -55,24 +52,25 @@ static ls_status fail(const char *message)
 
 /* ---- Set-up ---- */
 
-/* The calls for the gradients, and values of mixed magnitudes in what they read. */
+/* The calls of each bucket of gradients, and values of mixed magnitudes in what they read. */
 static ls_status find_calls(bench *b)
 {
     ls__net_shards *s = &b->work.net->shards;
-    const ls__shard_range *range = &s->ranges[LS__SHARD_GRADIENTS];
-    const int end = s->parts.n_calls + s->parts.n_last_calls;
-    for (int i = s->parts.n_calls; i < end; i++)
-        if (strcmp(s->calls[i].name, range->name) == 0) b->calls[b->n_calls++] = &s->calls[i];
-    if (b->n_calls == 0) return fail("no exchange: expected 2 ranks or more, by mpirun");
-    if (range->count > INT_MAX) return fail("the model has too many parameters");
-    b->n_floats = (int)range->count;
-    b->sent = malloc((size_t)range->count * sizeof *b->sent);
-    b->received = malloc((size_t)range->count * sizeof *b->received);
+    const int64_t n_floats = b->work.net->blocks.parameter_elements;
+    for (int i = LS__SHARD_GRADIENTS; i < s->n_ranges; i++, b->n_buckets++)
+        for (int j = 1; j < s->sums[i].n_calls; j++)
+            b->calls[b->n_buckets][b->n_calls[b->n_buckets]++] = &s->sums[i].calls[j];
+    if (b->n_calls[0] == 0) return fail("no exchange: expected 2 ranks or more, by mpirun");
+    if (n_floats > INT_MAX) return fail("the model has too many parameters");
+    b->n_floats = (int)n_floats;
+    b->sent = malloc((size_t)n_floats * sizeof *b->sent);
+    b->received = malloc((size_t)n_floats * sizeof *b->received);
     if (!b->sent || !b->received) return LS_ERR_MEMORY;
-    for (int64_t i = 0; i < s->n_rows * range->count; i++)
-        range->partial[i] = (float)(i % 1021 - 510) / (float)(1 << i % 13);
-    memcpy(b->sent, range->partial, (size_t)range->count * sizeof *b->sent);
-    memset(b->received, 0, (size_t)range->count * sizeof *b->received);
+    float *partial = s->ranges[LS__SHARD_GRADIENTS].partial;
+    for (int64_t i = 0; i < s->n_rows * n_floats; i++)
+        partial[i] = (float)(i % 1021 - 510) / (float)(1 << i % 13);
+    memcpy(b->sent, partial, (size_t)n_floats * sizeof *b->sent);
+    memset(b->received, 0, (size_t)n_floats * sizeof *b->received);
     return LS_OK;
 }
 
@@ -88,17 +86,13 @@ static ls_status set_up(const options *o, bench *b)
     b->exchange.seconds = malloc(bytes);
     b->allreduce.seconds = malloc(bytes);
     if (!b->exchange.seconds || !b->allreduce.seconds) return LS_ERR_MEMORY;
-    LS_TRY(find_calls(b));
-    for (int i = 0; i < b->n_calls; i++)
-        if (!(b->call_seconds[i] = malloc(bytes))) return LS_ERR_MEMORY;
-    return LS_OK;
+    return find_calls(b);
 }
 
 static void close_all(bench *b)
 {
     bench_report("bench_exchange", b->work.ctx);
     ls_context_close(&b->work.ctx);
-    for (int i = 0; i < b->n_calls; i++) free(b->call_seconds[i]);
     free(b->sent);
     free(b->received);
     free(b->exchange.seconds);
@@ -117,12 +111,10 @@ static double cpu_now(void)
 static ls_status run_exchange(bench *b, int64_t round)
 {
     static const ls__step step = { .step = 1 };
-    for (int i = 0; i < b->n_calls; i++) {
-        const double start = bench_now();
-        LS_TRY(ls__run_call(b->work.ctx, b->calls[i], &step, &(ls__run_mode){ .in_order = true }));
-        b->call_seconds[i][round] = bench_now() - start;
-    }
-    return LS_OK;
+    (void)round;
+    for (int i = 0; i < b->n_buckets; i++)
+        LS_TRY(ls__rank_sums_start(&b->sums, b->work.ctx, b->calls[i], b->n_calls[i], &step));
+    return ls__rank_sums_wait(&b->sums, b->work.ctx, &step);
 }
 
 static ls_status run_allreduce(bench *b, int64_t round)
@@ -180,7 +172,7 @@ static int count_machines(const ls__comm *comm)
 static void print_result(const options *o, bench *b)
 {
     const ls__comm *comm = b->work.ctx->comm;
-    const ls__rank_sum *sum = &b->work.net->shards.rank_sums[LS__SHARD_GRADIENTS];
+    const ls__rank_sum *sum = &b->work.net->shards.ranges[LS__SHARD_GRADIENTS].ranks;
     const int64_t n = o->rounds;
     printf("{\"bench\": \"exchange\", \"model\": \"%s\", \"floats\": %d, \"shards\": %lld, "
            "\"ranks\": %d, \"machines\": %d, \"levels\": %d, \"rounds\": %lld, ",
@@ -188,15 +180,11 @@ static void print_result(const options *o, bench *b)
            sum->plan.n_levels, (long long)n);
     print_times("exchange", &b->exchange, n);
     print_times("allreduce", &b->allreduce, n);
-    printf("\"ratio\": {\"median\": %.3f, \"min\": %.3f, \"cpu\": %.3f}, \"calls\": {",
+    printf("\"ratio\": {\"median\": %.3f, \"min\": %.3f, \"cpu\": %.3f}}\n",
            bench_quantile(b->exchange.seconds, n, 0.5) /
                bench_quantile(b->allreduce.seconds, n, 0.5),
            b->exchange.seconds[0] / b->allreduce.seconds[0],
            b->exchange.cpu_seconds / b->allreduce.cpu_seconds);
-    for (int i = 0; i < b->n_calls; i++)
-        printf("%s\"%d %s\": %.2f", i ? ", " : "", i, b->calls[i]->kind,
-               median_ms(b->call_seconds[i], n));
-    printf("}}\n");
 }
 
 int main(int argc, char **argv)

@@ -48,7 +48,7 @@ static ls_status fail_timeout(ls__comm *comm, const ls__exchange *exchange, cons
                     n_missing == 1 ? "has" : "have");
 }
 
-static ls_status wait_for(ls__comm *comm, ls__exchange *exchange, const char *what)
+static ls_status wait_for(ls__comm *comm, ls__progress_fn *progress, void *work, const char *what)
 {
     const double end = ls__now_seconds() + comm->timeout_seconds;
     int64_t n_before = -1, n_tests = 0;
@@ -57,9 +57,10 @@ static ls_status wait_for(ls__comm *comm, ls__exchange *exchange, const char *wh
         /* Before the test: what has arrived while the process was stopped is not late. */
         const bool is_late = ls__now_seconds() > end;
         int64_t n_left = 0;
-        LS_TRY(comm->provider->exchange_test(exchange, &n_left));
+        const ls__exchange *running = NULL;
+        LS_TRY(progress(work, &n_left, &running));
         if (n_left == 0) return LS_OK;
-        if (is_late) return fail_timeout(comm, exchange, what);
+        if (is_late) return fail_timeout(comm, running, what);
         if (n_left != n_before) {
             n_tests = 0;
             sleep_ns = MIN_SLEEP_NS;
@@ -69,11 +70,29 @@ static ls_status wait_for(ls__comm *comm, ls__exchange *exchange, const char *wh
     }
 }
 
-ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what)
+ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work, const char *what)
 {
-    const ls_status status = wait_for(comm, exchange, what);
+    const ls_status status = wait_for(comm, progress, work, what);
     comm->is_lost |= status != LS_OK;
     return status;
+}
+
+/* One exchange and its communicator. */
+typedef struct waiting {
+    const ls__comm *comm;
+    ls__exchange *exchange;
+} waiting;
+
+static ls_status test_exchange(void *work, int64_t *n_left, const ls__exchange **running)
+{
+    const waiting *w = work;
+    *running = w->exchange;
+    return w->comm->provider->exchange_test(w->exchange, n_left);
+}
+
+ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what)
+{
+    return ls__comm_wait_for(comm, test_exchange, &(waiting){ comm, exchange }, what);
 }
 
 /* ---- Samples ---- */

@@ -71,6 +71,11 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
 /* Waits until the exchange is done. After timeout_seconds: LS_ERR_TIMEOUT with `what` and the ranks
  * whose messages have not arrived. */
 ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what);
+/* The same for work that includes several exchanges: calls `progress` until *n_left is 0.
+ * *n_left: a number that changes with each progress. *running: an exchange that is not done. */
+typedef ls_status ls__progress_fn(void *work, int64_t *n_left, const ls__exchange **running);
+ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work,
+                            const char *what);
 
 /* NULL: nothing. All other exchanges are closed already. */
 void ls__comm_close(ls__comm **comm);

@@ -11,7 +11,7 @@ enum { UNIT = LS__PARAMETER_ALIGNMENT };
 /* Statistics, counts and losses are few: each rank adds all of them. */
 static bool is_replicated(int range)
 {
-    return range != LS__SHARD_GRADIENTS;
+    return range < LS__SHARD_GRADIENTS;
 }
 
 static int64_t count_rows(const ls__merges *merges)
@@ -24,13 +24,13 @@ static int64_t count_rows(const ls__merges *merges)
     return most;
 }
 
-ls_status ls__net_open_rank_sums(ls_net *net)
+ls_status ls__net_open_rank_plans(ls_net *net)
 {
     const ls__comm *comm = net->owned.ctx->comm;
     ls__net_shards *s = &net->shards;
     s->first = ls__rank_first_shard(s->n, comm->rank, comm->n_ranks);
     s->end = ls__rank_first_shard(s->n, comm->rank + 1, comm->n_ranks);
-    for (int i = 0; i < LS__N_SHARD_RANGES; i++)
+    for (int i = 0; i < s->n_ranges; i++)
         LS_TRY(ls__sum_plan_open(net->owned.ctx,
                                  &(ls__sum_plan_config){ .n_shards = s->n,
                                                          .rank = comm->rank,
@@ -39,21 +39,18 @@ ls_status ls__net_open_rank_sums(ls_net *net)
                                                          .count = s->ranges[i].count,
                                                          .unit = UNIT,
                                                          .replicated = is_replicated(i) },
-                                 &s->rank_sums[i].plan));
-    s->n_rows = count_rows(&s->rank_sums[LS__SHARD_GRADIENTS].plan.own);
+                                 &s->ranges[i].ranks.plan));
+    s->n_rows = count_rows(&s->ranges[LS__SHARD_SUMS].ranks.plan.own);
     return LS_OK;
 }
 
-void ls__net_close_rank_sums(ls_net *net)
+void ls__net_close_rank_sum(ls_net *net, ls__rank_sum *sum)
 {
     ls_context *ctx = net->owned.ctx;
-    for (int i = 0; i < LS__N_SHARD_RANGES; i++) {
-        ls__rank_sum *sum = &net->shards.rank_sums[i];
-        for (int j = 0; j < sum->n_exchanges; j++)
-            ctx->comm->provider->exchange_close(sum->exchanges[j]);
-        for (int j = 0; j < LS__MAX_LEVELS; j++) ls__pool_release(ctx->pool, sum->rows[j]);
-        ls__sum_plan_close(&sum->plan);
-    }
+    for (int i = 0; i < sum->n_exchanges; i++)
+        ctx->comm->provider->exchange_close(sum->exchanges[i]);
+    for (int i = 0; i < LS__MAX_LEVELS; i++) ls__pool_release(ctx->pool, sum->rows[i]);
+    ls__sum_plan_close(&sum->plan);
 }
 
 /* Rows in memory: each has elements [begin, begin + count) of the range. */
@@ -71,6 +68,12 @@ static void set_messages(const ls__transfer *transfers, int n, const rows *at, l
                                 .bytes = (size_t)transfers[i].count * sizeof(float) };
 }
 
+static ls__call *next_call(ls_net *net, int range)
+{
+    ls__shard_sum *sum = &net->shards.sums[range];
+    return &sum->calls[sum->n_calls++];
+}
+
 /* The exchange of a level, as the next call. */
 static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends, int n_sends,
                                const rows *from, const ls__transfer *receives, int n_receives,
@@ -78,8 +81,7 @@ static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends
 {
     static const ls__op no_op = { .kind = LS__N_OPS };
     ls_context *ctx = net->owned.ctx;
-    ls__net_shards *s = &net->shards;
-    ls__rank_sum *sum = &s->rank_sums[range];
+    ls__shard_range *r = &net->shards.ranges[range];
     const size_t bytes = (size_t)(n_sends + n_receives + 1) * sizeof(ls__message);
     ls__message *messages = ls__alloc(ctx, bytes);
     if (!messages) return ls__fail_memory(ctx, "net", bytes);
@@ -90,35 +92,39 @@ static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends
         ctx->comm, messages, n_sends, messages + n_sends, n_receives, &exchange);
     ls__free(ctx, messages);
     LS_TRY(status);
-    sum->exchanges[sum->n_exchanges++] = exchange;
-    s->calls[s->parts.n_calls + s->parts.n_last_calls++] = (ls__call){
-        .kind = "exchange", .name = s->ranges[range].name, .op = &no_op, .exchange = exchange
-    };
+    r->ranks.exchanges[r->ranks.n_exchanges++] = exchange;
+    *next_call(net, range) = (ls__call){ .kind = "exchange",
+                                         .name = r->name,
+                                         .op = &no_op,
+                                         .exchange = exchange,
+                                         .adds_ranks = true };
     return LS_OK;
 }
 
 /* Adds a level's received rows; the last level's sum goes to its place. */
 static ls_status open_sum(ls_net *net, int range, int level)
 {
-    ls__net_shards *s = &net->shards;
-    const ls__shard_range *r = &s->ranges[range];
-    ls__rank_sum *sum = &s->rank_sums[range];
-    const ls__level *l = &sum->plan.levels[level];
-    const bool is_last = level + 1 == sum->plan.n_levels;
+    ls__shard_range *r = &net->shards.ranges[range];
+    const ls__level *l = &r->ranks.plan.levels[level];
+    const bool is_last = level + 1 == r->ranks.plan.n_levels;
     if (l->merges.n_rows == 0) return LS_OK;
-    sum->ops[level] = (ls__op){ .kind = LS__OP_TREE_SUM, .u.merges = l->merges };
-    return ls__selector_open_call(
-        &net->selector, &sum->ops[level], "net", r->name, 3,
-        (const ls__block[]){ { LS_SHAPE(l->merges.n_rows, l->count), sum->rows[level] },
+    ls__op *op = &r->ranks.ops[level];
+    *op = (ls__op){ .kind = LS__OP_TREE_SUM, .u.merges = l->merges };
+    ls__call *call = next_call(net, range);
+    LS_TRY(ls__selector_open_call(
+        &net->selector, op, "net", r->name, 3,
+        (const ls__block[]){ { LS_SHAPE(l->merges.n_rows, l->count), r->ranks.rows[level] },
                              { LS_SHAPE(1), is_last ? (float *)r->total : NULL },
                              { LS_SHAPE(l->count), is_last ? r->sum + l->begin : NULL } },
-        &s->calls[s->parts.n_calls + s->parts.n_last_calls++]);
+        call));
+    call->adds_ranks = true;
+    return LS_OK;
 }
 
-static ls_status open_range(ls_net *net, int range)
+ls_status ls__net_open_rank_calls(ls_net *net, int range)
 {
     const ls__shard_range *r = &net->shards.ranges[range];
-    ls__rank_sum *sum = &net->shards.rank_sums[range];
+    ls__rank_sum *sum = &net->shards.ranges[range].ranks;
     const ls__sum_plan *plan = &sum->plan;
     const rows whole = { r->sum, 0, r->count };
     rows from = { r->partial, 0, r->count };
@@ -138,12 +144,5 @@ static ls_status open_range(ls_net *net, int range)
         LS_TRY(open_exchange(net, range, l->returns, l->n_returns, &whole, l->return_receives,
                              l->n_return_receives, &whole));
     }
-    return LS_OK;
-}
-
-ls_status ls__net_open_rank_calls(ls_net *net)
-{
-    for (int i = 0; i < LS__N_SHARD_RANGES; i++)
-        if (net->shards.ranges[i].count > 0) LS_TRY(open_range(net, i));
     return LS_OK;
 }

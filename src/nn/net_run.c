@@ -102,8 +102,8 @@ static ls_status find_parts(ls_net *net, ls_mode mode)
     net->has_run = true;
     net->last_thread = pthread_self();
     if (mode == LS_MODE_TRAIN && net->shards.n > 1) return ls__net_find_shards(net);
-    net->shards.parts.n = net->shards.parts.n_all = 1;
     net->shards.list[0] = (ls__shard){ 0 };
+    net->shards.parts = (ls__parts){ net->shards.list, .n = 1, .n_all = 1, .feeds = net->feeds };
     return ls__net_program(net, mode, net->fed_specs, false, &net->shards.list[0].program);
 }
 
@@ -403,7 +403,10 @@ void ls__net_profile(ls_net *net)
         ls__program *p = net->cache.programs[i];
         for (int j = 0; j < p->n_calls; j++) p->calls[j].seconds = 0;
     }
-    for (int i = 0; i < LS__MAX_SHARD_CALLS; i++) net->shards.calls[i].seconds = 0;
+    for (int i = 0; i < net->shards.n_ranges; i++)
+        for (int j = 0; j < net->shards.sums[i].n_calls; j++)
+            net->shards.sums[i].calls[j].seconds = 0;
+    net->shards.running_call.seconds = 0;
 }
 
 static ls__profile_line profile_line(const ls__call *call)
@@ -417,19 +420,27 @@ static ls__profile_line profile_line(const ls__call *call)
                                .bytes = counted ? ls__op_bytes(call->op) : 0 };
 }
 
+static int profile_calls(const ls__call *calls, int n_calls, ls__profile_line *lines, int n, int max)
+{
+    for (int i = 0; i < n_calls; i++) {
+        if (calls[i].skipped) continue;
+        if (n < max) lines[n] = profile_line(&calls[i]);
+        n++;
+    }
+    return n;
+}
+
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
 {
     const ls__program *p = net->executor.profiled ? net->current : NULL;
     const ls__parts *parts = &net->shards.parts;
-    const int n_after = p && p->is_shard ? parts->n_calls + parts->n_last_calls : 0;
     int n = 0;
-    for (int i = 0; p && i < p->n_calls + n_after; i++) {
-        const ls__call *call = i < p->n_calls ? &p->calls[i] : &parts->calls[i - p->n_calls];
-        if (call->skipped) continue;
-        if (n < max) lines[n] = profile_line(call);
-        n++;
-    }
-    return n;
+    if (!p) return 0;
+    n = profile_calls(p->calls, p->n_calls, lines, n, max);
+    if (!p->is_shard) return n;
+    for (int i = 0; i < parts->n_sums; i++)
+        n = profile_calls(parts->sums[i].calls, parts->sums[i].n_calls, lines, n, max);
+    return parts->last_call ? profile_calls(parts->last_call, 1, lines, n, max) : n;
 }
 
 bool ls__net_is_captured(const ls_net *net)

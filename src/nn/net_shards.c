@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include "nn/net_state.h"
+#include <stdio.h>
 
 /* ---- What can't be cut into shards ---- */
 
@@ -64,17 +65,41 @@ static int64_t count_digits(int64_t n)
     return digits;
 }
 
-static void count_ranges(ls_net *net)
+/* Elements of a bucket of gradients (4 MiB): large enough for the bandwidth of a network, small
+ * enough that the last bucket, whose exchange begins when the backward pass ends, is little. */
+enum { BUCKET_ELEMENTS = 1 << 20, MAX_BUCKETS = LS__MAX_SHARD_SUMS - LS__SHARD_GRADIENTS };
+
+/* One rank has nothing to exchange, and one bucket. */
+static int64_t elements_of_bucket(const ls_net *net)
+{
+    const int64_t all = net->blocks.parameter_elements;
+    const int64_t least = (all / MAX_BUCKETS / LS__PARAMETER_ALIGNMENT + 1) * LS__PARAMETER_ALIGNMENT;
+    if (!ls__net_comm(net)) return all;
+    return least > BUCKET_ELEMENTS ? least : BUCKET_ELEMENTS;
+}
+
+static void add_range(ls__net_shards *s, const char *name, int64_t begin, int64_t end)
+{
+    ls__shard_range *r = &s->ranges[s->n_ranges++];
+    snprintf(r->name, sizeof r->name, "%s", name);
+    r->begin = begin;
+    r->count = end - begin;
+}
+
+static void add_ranges(ls_net *net)
 {
     const ls__net_blocks *blocks = &net->blocks;
     const ls_graph *graph = &net->graph;
-    const int64_t parameters = blocks->parameter_elements;
+    ls__net_shards *s = &net->shards;
     const int64_t losses = ls__shard_scalar(blocks->block_elements, ls__shard_losses(graph));
-    const int64_t end = ls__shard_elements(blocks->block_elements, graph);
-    ls__shard_range *ranges = net->shards.ranges;
-    ranges[LS__SHARD_SUMS] = (ls__shard_range){ "shard", parameters, losses - parameters };
-    ranges[LS__SHARD_LOSSES] = (ls__shard_range){ "losses", losses, end - losses };
-    ranges[LS__SHARD_GRADIENTS] = (ls__shard_range){ "gradients", 0, parameters };
+    const int64_t bucket = elements_of_bucket(net);
+    add_range(s, "shard", blocks->parameter_elements, losses);
+    add_range(s, "losses", losses, ls__shard_elements(blocks->block_elements, graph));
+    for (int64_t end = blocks->parameter_elements; end > 0; end -= bucket) {
+        char name[24];
+        snprintf(name, sizeof name, "gradients %d", s->n_ranges - LS__SHARD_GRADIENTS);
+        add_range(s, ls__net_comm(net) ? name : "gradients", end > bucket ? end - bucket : 0, end);
+    }
 }
 
 /* After the memory has been allocated. */
@@ -82,13 +107,13 @@ static void place_ranges(ls_net *net)
 {
     const ls__net_blocks *blocks = &net->blocks;
     const int64_t weight = ls__shard_scalar(blocks->block_elements, LS__SHARD_WEIGHT);
-    float *partial = net->shards.sums;
-    for (int i = 0; i < LS__N_SHARD_RANGES; i++) {
+    float *partial = net->shards.partial;
+    for (int i = 0; i < net->shards.n_ranges; i++) {
         ls__shard_range *r = &net->shards.ranges[i];
         r->partial = partial;
         partial += net->shards.n_rows * r->count;
-        r->sum = i == LS__SHARD_GRADIENTS
-                     ? blocks->gradients
+        r->sum = i >= LS__SHARD_GRADIENTS
+                     ? blocks->gradients + r->begin
                      : net->shards.results + (r->begin - blocks->parameter_elements);
         if (i == LS__SHARD_SUMS) continue;
         r->weight = blocks->gradients + weight;
@@ -96,40 +121,62 @@ static void place_ranges(ls_net *net)
     }
 }
 
-static ls_status open_call(ls_net *net, int op, int call, const char *name, ls__op_kind kind,
-                           int n_blocks, const ls__block *blocks)
+/* Adds the results of a shard to the sums of the earlier ones. */
+static ls_status open_sum(ls_net *net, int range)
 {
     ls__net_shards *s = &net->shards;
-    s->ops[op] = (ls__op){ .kind = kind };
-    return ls__selector_open_call(&net->selector, &s->ops[op], "net", name, n_blocks, blocks,
-                                  &s->calls[call]);
+    ls__shard_range *r = &s->ranges[range];
+    ls__shard_sum *sum = &s->sums[range];
+    r->op = (ls__op){ .kind = LS__OP_SHARD_SUM };
+    return ls__selector_open_call(
+        &net->selector, &r->op, "net", r->name, 5,
+        (const ls__block[]){ { LS_SHAPE(r->count), net->blocks.gradients + r->begin },
+                             { LS_SHAPE(1), (float *)r->weight },
+                             { LS_SHAPE(1), (float *)r->total },
+                             { LS_SHAPE(s->n_rows, r->count), r->partial },
+                             { LS_SHAPE(r->count), r->sum } },
+        &sum->calls[sum->n_calls++]);
 }
 
-static ls_status open_calls(ls_net *net)
+/* The momentum is the program's. */
+static ls_status open_running_call(ls_net *net)
 {
     ls__net_shards *s = &net->shards;
     const ls__net_blocks *blocks = &net->blocks;
-    const int64_t n_buffers = blocks->block_elements - blocks->parameter_elements;
-    const ls_shape one = LS_SHAPE(1), buffers = LS_SHAPE(n_buffers);
-    for (int i = 0; i < LS__N_SHARD_RANGES; i++) {
-        const ls__shard_range *r = &s->ranges[i];
-        if (r->count == 0) continue;
-        LS_TRY(open_call(net, i, s->parts.n_calls++, r->name, LS__OP_SHARD_SUM, 5,
-                         (const ls__block[]){ { LS_SHAPE(r->count), blocks->gradients + r->begin },
-                                              { one, (float *)r->weight },
-                                              { one, (float *)r->total },
-                                              { LS_SHAPE(s->n_rows, r->count), r->partial },
-                                              { LS_SHAPE(r->count), r->sum } }));
-    }
-    if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_calls(net));
-    if (n_buffers == 0) return LS_OK;
-    /* The momentum is the program's. */
-    s->running_call = s->parts.n_calls + s->parts.n_last_calls++;
-    return open_call(
-        net, LS__N_SHARD_RANGES, s->running_call, "shard", LS__OP_RUNNING_STATISTICS, 3,
+    const ls_shape buffers = LS_SHAPE(blocks->block_elements - blocks->parameter_elements);
+    if (buffers.dims[0] == 0) return LS_OK;
+    s->running_op = (ls__op){ .kind = LS__OP_RUNNING_STATISTICS };
+    return ls__selector_open_call(
+        &net->selector, &s->running_op, "net", "shard", 3,
         (const ls__block[]){ { buffers, s->results },
                              { buffers, s->results },
-                             { buffers, blocks->values + blocks->parameter_elements } });
+                             { buffers, blocks->values + blocks->parameter_elements } },
+        &s->running_call);
+}
+
+static ls_status open_sums(ls_net *net)
+{
+    ls__net_shards *s = &net->shards;
+    const ls__net_blocks *blocks = &net->blocks;
+    const int64_t elements = ls__shard_elements(blocks->block_elements, &net->graph);
+    const size_t ranges_bytes = LS__MAX_SHARD_SUMS * sizeof *s->ranges;
+    const size_t sums_bytes = LS__MAX_SHARD_SUMS * sizeof *s->sums;
+    s->ranges = ls__zalloc(net->owned.ctx, ranges_bytes);
+    s->sums = ls__zalloc(net->owned.ctx, sums_bytes);
+    if (!s->ranges || !s->sums)
+        return ls__fail_memory(net->owned.ctx, "net", ranges_bytes + sums_bytes);
+    s->n_rows = count_digits(s->n);
+    add_ranges(net);
+    if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_plans(net));
+    LS_TRY(ls__net_shard_memory(net, "sums of shards", s->n_rows * elements, &s->partial));
+    LS_TRY(ls__net_shard_memory(net, "results of shards", elements - blocks->parameter_elements,
+                                &s->results));
+    place_ranges(net);
+    for (int i = 0; i < s->n_ranges; i++) {
+        LS_TRY(open_sum(net, i));
+        if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_calls(net, i));
+    }
+    return open_running_call(net);
 }
 
 ls_status ls__net_open_shards(ls_net *net)
@@ -138,30 +185,56 @@ ls_status ls__net_open_shards(ls_net *net)
     const size_t bytes = (size_t)s->n * sizeof *s->list;
     s->list = ls__zalloc(net->owned.ctx, bytes);
     if (!s->list) return ls__fail_memory(net->owned.ctx, "net", bytes);
-    s->parts = (ls__parts){ .list = s->list, .feeds = net->feeds, .calls = s->calls };
     s->end = s->n;
-    if (s->n == 1) return LS_OK;
-    const ls__net_blocks *blocks = &net->blocks;
-    const int64_t elements = ls__shard_elements(blocks->block_elements, &net->graph);
-    s->n_rows = count_digits(s->n);
-    count_ranges(net);
-    if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_sums(net));
-    LS_TRY(ls__net_shard_memory(net, "sums of shards", s->n_rows * elements, &s->sums));
-    LS_TRY(ls__net_shard_memory(net, "results of shards", elements - blocks->parameter_elements,
-                                &s->results));
-    place_ranges(net);
-    return open_calls(net);
+    return s->n == 1 ? LS_OK : open_sums(net);
 }
 
 void ls__net_close_shards(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
     ls__net_shards *s = &net->shards;
-    for (int i = 0; i < LS__MAX_SHARD_CALLS; i++) ls__call_close(ctx, &s->calls[i]);
-    ls__net_close_rank_sums(net);
-    ls__pool_release(ctx->pool, s->sums);
+    ls__call_close(ctx, &s->running_call);
+    for (int i = 0; i < s->n_ranges; i++) {
+        for (int j = 0; j < s->sums[i].n_calls; j++) ls__call_close(ctx, &s->sums[i].calls[j]);
+        ls__net_close_rank_sum(net, &s->ranges[i].ranks);
+    }
+    ls__pool_release(ctx->pool, s->partial);
     ls__pool_release(ctx->pool, s->results);
+    ls__free(ctx, s->ranges);
+    ls__free(ctx, s->sums);
     ls__free(ctx, s->list);
+}
+
+/* The position after the last call that may write to the range. */
+static int end_of_writes(const ls__program *p, const ls__shard_range *range)
+{
+    const size_t begin = (size_t)range->begin * sizeof(float);
+    const size_t end = begin + (size_t)range->count * sizeof(float);
+    for (int i = p->n_instructions - 1; i >= 0; i--) {
+        const ls__instruction *in = &p->instructions[i];
+        for (int j = 0; j < in->op.n_operands; j++) {
+            if (in->operands[j] < 0) continue;
+            const ls__value *v = &p->values[in->operands[j]];
+            if (v->place != LS__PLACE_GRADIENTS || v->offset >= end || v->offset + v->bytes <= begin)
+                continue;
+            return p->graph->inputs.n + i + 1;
+        }
+    }
+    return p->graph->inputs.n;
+}
+
+/* Gradients of a second stream are complete after the last call, which joins it. */
+ls_status ls__net_place_sums(const ls_net *net, ls__program *p)
+{
+    const ls__net_shards *s = &net->shards;
+    const size_t bytes = (size_t)s->n_ranges * sizeof *p->sum_positions;
+    p->sum_positions = ls__bump_alloc(&p->bump, bytes);
+    if (!p->sum_positions) return ls__fail_memory(p->ctx, "program", bytes);
+    for (int i = 0; i < s->n_ranges; i++)
+        p->sum_positions[i] = i >= LS__SHARD_GRADIENTS && p->overlaps
+                                  ? p->n_calls
+                                  : end_of_writes(p, &s->ranges[i]);
+    return LS_OK;
 }
 
 const float *ls__net_shard_scalar(const ls_net *net, int i)
@@ -190,7 +263,6 @@ static int64_t count_nodes(int64_t n_samples, int64_t shard, int64_t n)
 /* Sets all but the programs. */
 static void find_parts(ls__net_shards *s, int64_t n_samples)
 {
-    s->parts.n = s->parts.n_all = 0;
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t begin = ls__shard_first_sample(n_samples, i, s->n);
         if (ls__shard_first_sample(n_samples, i + 1, s->n) == begin) continue;
@@ -208,7 +280,7 @@ static void find_parts(ls__net_shards *s, int64_t n_samples)
 /* The shards of this rank, of which all have samples: only nodes of these are merged. */
 static void find_rank_parts(ls__net_shards *s, int64_t n_samples)
 {
-    const ls__merges *own = &s->rank_sums[LS__SHARD_SUMS].plan.own;
+    const ls__merges *own = &s->ranges[LS__SHARD_SUMS].ranks.plan.own;
     int64_t n_sums = 0;
     s->parts.n = s->end - s->first;
     s->parts.n_all = s->n;
@@ -244,6 +316,11 @@ ls_status ls__net_find_shards(ls_net *net)
                         "net: a batch of %lld samples is smaller than the number of shards, %lld; "
                         "with several ranks each shard requires a sample",
                         (long long)n_samples, (long long)s->n);
+    s->parts = (ls__parts){ s->list,
+                            .feeds = net->feeds,
+                            .sums = s->sums,
+                            .n_sums = s->n_ranges,
+                            .last_call = s->running_call.kernel ? &s->running_call : NULL };
     if (ls__net_comm(net))
         find_rank_parts(s, n_samples);
     else
@@ -260,7 +337,7 @@ ls_status ls__net_find_shards(ls_net *net)
         s->list[i].program = programs[end - s->list[i].first_sample > least];
     }
     const ls__program *last = s->list[s->parts.n - 1].program;
-    if (s->running_call > 0)
-        s->calls[s->running_call].buffers[1] = ls__program_address(last, last->momentum);
+    if (s->running_call.kernel)
+        s->running_call.buffers[1] = ls__program_address(last, last->momentum);
     return LS_OK;
 }

@@ -27,17 +27,6 @@ typedef struct ls__results {
 } ls__results;
 enum { LS__N_RESULTS = 2 };
 
-/* The ranges of the block of a shard's results that are added in one call: those that are not
- * weighted, then the gradients, then the losses. */
-enum { LS__SHARD_SUMS, LS__SHARD_GRADIENTS, LS__SHARD_LOSSES, LS__N_SHARD_RANGES };
-typedef struct ls__shard_range {
-    const char *name;
-    int64_t begin, count;        /* elements, in the block */
-    float *partial;              /* device memory: rows of partial sums */
-    float *sum;                  /* over all shards */
-    const float *weight, *total; /* of the shard, of all shards; NULL: not weighted */
-} ls__shard_range;
-
 /* How the ranks' partial sums of a range are added: see net_ranks.c. */
 typedef struct ls__rank_sum {
     ls__sum_plan plan;
@@ -47,20 +36,33 @@ typedef struct ls__rank_sum {
     int n_exchanges;
 } ls__rank_sum;
 
+/* The ranges of the block of a shard's results, each of which is added by calls of its own: those
+ * that are not weighted, the losses, then the gradients in buckets, from the end of the block,
+ * which is computed first. */
+enum { LS__SHARD_SUMS, LS__SHARD_LOSSES, LS__SHARD_GRADIENTS };
+typedef struct ls__shard_range {
+    char name[24];
+    int64_t begin, count;        /* elements, in the block */
+    float *partial;              /* device memory: rows of partial sums */
+    float *sum;                  /* over all shards */
+    const float *weight, *total; /* of the shard, of all shards; NULL: not weighted */
+    ls__op op;                   /* SHARD_SUM */
+    ls__rank_sum ranks;          /* with several ranks */
+} ls__shard_range;
+
 /* The shards of training batches: see plan/shard.h and net_shards.c. */
-enum { LS__MAX_SHARD_CALLS = LS__N_SHARD_RANGES * (1 + 3 * LS__MAX_LEVELS) + 1 };
 typedef struct ls__net_shards {
     int64_t n;          /* 1: a training step is one part, like others, and only `list` is used */
     int64_t first, end; /* this rank has the shards [first, end) */
     int64_t n_rows;     /* of partial sums */
     ls__shard *list;    /* room for n */
-    ls__shard_range ranges[LS__N_SHARD_RANGES];
-    ls__rank_sum rank_sums[LS__N_SHARD_RANGES]; /* with several ranks */
-    ls__parts parts;                            /* of the last step */
-    ls__op ops[LS__N_SHARD_RANGES + 1];
-    ls__call calls[LS__MAX_SHARD_CALLS]; /* in the order of execution */
-    int running_call;                    /* that of the running statistics, or 0 */
-    float *sums;                         /* device memory: rows of partial sums, per call */
+    ls__shard_range *ranges;
+    ls__shard_sum *sums;    /* per range */
+    int n_ranges;           /* without empty ones, but for those of LS__SHARD_LOSSES */
+    ls__parts parts;        /* of the last step */
+    ls__op running_op;      /* of the running statistics */
+    ls__call running_call;  /* without a kernel if there are none */
+    float *partial;         /* device memory: rows of partial sums, per range */
     float *results; /* device memory: the sums over all shards, but those of gradients */
     size_t bytes;   /* all device memory of this struct */
 } ls__net_shards;
@@ -178,6 +180,8 @@ ls_status ls__net_check_shards(const ls_net *net);
 ls_status ls__net_refuse_shards(ls_net *net, const char *call);
 ls_status ls__net_open_shards(ls_net *net);
 void ls__net_close_shards(ls_net *net);
+/* Sets the positions of the sums in a program of shards. */
+ls_status ls__net_place_sums(const ls_net *net, ls__program *program);
 /* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
  * programs. */
 ls_status ls__net_find_shards(ls_net *net);
@@ -187,11 +191,10 @@ const float *ls__net_shard_scalar(const ls_net *net, int i);
 /* ---- net_ranks.c ---- */
 
 /* Opens the plans of the ranges, and sets first, end and n_rows. */
-ls_status ls__net_open_rank_sums(ls_net *net);
-/* Makes the calls that add the ranks' partial sums of the ranges, from parts.calls[n_calls +
- * n_last_calls] on. */
-ls_status ls__net_open_rank_calls(ls_net *net);
-void ls__net_close_rank_sums(ls_net *net);
+ls_status ls__net_open_rank_plans(ls_net *net);
+/* Appends the calls that add the ranks' partial sums of the range. */
+ls_status ls__net_open_rank_calls(ls_net *net, int range);
+void ls__net_close_rank_sum(ls_net *net, ls__rank_sum *sum);
 
 /* ---- net_labels.c ---- */
 

@@ -172,9 +172,9 @@ START_TEST(a_fault_in_a_shard_is_located)
     begin_folder();
     draw_data();
     expect(0, TRAIN "--shards 2 --stop-at 1 --out a");
-    expect(0, TRAIN "--shards 2 --stop-at 1 --out b --inject-fault 0:258:272506");
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out b --inject-fault 0:259:272506");
     expect(1, "compare a b");
-    expect_out("A: op 258, shard_sum of 'gradients'");
+    expect_out("A: op 259, shard_sum of 'gradients'");
     expect_out("y ('conv1.weight')");
     expect(0, TRAIN "--shards 2 --stop-at 1 --out c --inject-fault 0:130:3");
     expect(1, "compare a c");

@@ -10,7 +10,7 @@
  *   parameters, gradients            blocks that live as long as the net
  *   the optimizer's                  a graph is for one ls__update, by its serial number
  *   frozen parameters                training programs are dropped when that changes
- *   the calls after each shard       owned by the net, like its blocks
+ *   the sums of shards' results      owned by the net, like its blocks
  *   seed, epoch, step, lr ...        the backend copies them to the device before a launch */
 #include "nn/exec/executor.h"
 
@@ -60,6 +60,24 @@ static int append(ls__executor *x, int at, ls__call *calls, int n)
     return at;
 }
 
+static int append_part(ls__executor *x, int at, const ls__parts *parts, ls__program *p)
+{
+    at = append(x, at, p->calls, p->n_calls);
+    for (int i = 0; i < parts->n_sums; i++) at = append(x, at, parts->sums[i].calls, 1);
+    return at;
+}
+
+static int append_last_part(ls__executor *x, int at, const ls__parts *parts, ls__program *p)
+{
+    for (int position = 1; position <= p->n_calls; position++) {
+        x->calls[at++] = &p->calls[position - 1];
+        for (int i = 0; i < parts->n_sums; i++)
+            if (p->sum_positions[i] == position)
+                at = append(x, at, parts->sums[i].calls, parts->sums[i].n_calls);
+    }
+    return at;
+}
+
 /* Begins a part at the position `next`. The inputs' copies read the part's samples. */
 static void begin_part(ls__executor *x, int64_t i)
 {
@@ -70,7 +88,7 @@ static void begin_part(ls__executor *x, int64_t i)
     x->program = p;
     x->begin = x->next;
     x->copied = x->next + p->graph->inputs.n;
-    x->end = i + 1 == parts->n ? x->n_calls : x->next + p->n_calls + parts->n_calls;
+    x->end = i + 1 == parts->n ? x->n_calls : x->next + p->n_calls + parts->n_sums;
     x->step.first_sample = shard->first_sample;
     x->step.n_shards = parts->n_all;
     x->step.n_sums = shard->n_sums;
@@ -87,9 +105,10 @@ static void begin_part(ls__executor *x, int64_t i)
 static int count_calls(const ls__parts *parts, const ls__update *update)
 {
     int64_t n = update ? update->n_calls : 0;
-    for (int64_t i = 0; parts && i < parts->n; i++)
-        n += parts->list[i].program->n_calls + parts->n_calls;
-    return (int)(parts ? n + parts->n_last_calls : n);
+    if (!parts) return (int)n;
+    for (int64_t i = 0; i < parts->n; i++) n += parts->list[i].program->n_calls + parts->n_sums;
+    for (int i = 0; i < parts->n_sums; i++) n += parts->sums[i].n_calls - 1;
+    return (int)(n + (parts->last_call != NULL));
 }
 
 ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update *update, double lr)
@@ -105,11 +124,12 @@ ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update
     for (int64_t i = 0; parts && i < parts->n; i++) {
         x->program = parts->list[i].program;
         last = n;
-        n = append(x, n, x->program->calls, x->program->n_calls);
-        n = append(x, n, parts->calls, parts->n_calls);
+        n = i + 1 < parts->n ? append_part(x, n, parts, x->program)
+                             : append_last_part(x, n, parts, x->program);
     }
     const ls__program *p = x->program;
-    if (parts) n = append(x, n, parts->calls + parts->n_calls, parts->n_last_calls);
+    x->summed = n;
+    if (parts && parts->last_call) n = append(x, n, parts->last_call, 1);
     x->ends[LS__PHASE_COPIES] = p ? last + p->graph->inputs.n : 0;
     x->ends[LS__PHASE_FORWARD] = p ? last + p->graph->inputs.n + p->n_forward : 0;
     x->ends[LS__PHASE_BACKWARD] = n;
@@ -136,16 +156,31 @@ static void note_end(ls__executor *x)
     if (x->update && x->next == x->n_calls) x->update->done(x->update);
 }
 
+/* Begins the addition of other ranks' sums at the next position. */
+static ls_status start_rank_sum(ls__executor *x)
+{
+    const int begin = x->next;
+    while (x->next < x->summed && x->calls[x->next]->adds_ranks) x->next++;
+    return ls__rank_sums_start(&x->sums, x->ctx, &x->calls[begin], x->next - begin, &x->step);
+}
+
 static ls_status run_one_by_one(ls__executor *x, int end)
 {
     const ls__run_mode mode = { .in_order = x->call_by_call || x->fault_at >= 0 || x->profiled ||
                                             x->ctx->config.nvtx,
                                 .profiled = x->profiled };
     while (x->next < end) {
-        LS_TRY(ls__run_call(x->ctx, x->calls[x->next], &x->step, &mode));
-        if (x->next == x->fault_at)
-            LS_TRY(ls__injected_fault_apply(x->ctx, &x->fault, x->calls[x->next], x->blocks));
-        x->next++;
+        ls__call *call = x->calls[x->next];
+        if (call->exchange && !mode.in_order) {
+            LS_TRY(start_rank_sum(x));
+        } else {
+            LS_TRY(ls__run_call(x->ctx, call, &x->step, &mode));
+            if (x->next == x->fault_at)
+                LS_TRY(ls__injected_fault_apply(x->ctx, &x->fault, call, x->blocks));
+            x->next++;
+            LS_TRY(ls__rank_sums_progress(&x->sums, x->ctx, &x->step));
+        }
+        if (x->next == x->summed) LS_TRY(ls__rank_sums_wait(&x->sums, x->ctx, &x->step));
         note_end(x);
     }
     return LS_OK;

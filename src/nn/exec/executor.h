@@ -5,7 +5,7 @@
 #define LS_NN_EXEC_EXECUTOR_H
 
 #include "nn/exec/injected_fault.h"
-#include "nn/plan/shard.h"
+#include "nn/exec/rank_sums.h"
 #include "tensor/tensor.h"
 
 /* The update of a step, or the addition of its gradients to those of earlier batches. */
@@ -24,14 +24,16 @@ typedef struct ls__update {
     void (*done)(struct ls__update *update); /* called after its calls were queued */
 } ls__update;
 
-/* The parts of a step's batch that this rank computes. The calls that add their results follow each
- * part; after the last one there are more. */
+/* The parts of a step's batch that this rank computes. In the last part each sum stands at its
+ * position among the program's calls, so that exchanges between ranks begin as early as
+ * possible. */
 typedef struct ls__parts {
     const ls__shard *list;
     int64_t n, n_all;              /* of this rank, of all ranks */
     const ls_tensor *const *feeds; /* per graph input; read until the last part's copies */
-    ls__call *calls;
-    int n_calls, n_last_calls;
+    ls__shard_sum *sums;           /* of shards' results */
+    int n_sums;
+    ls__call *last_call; /* follows all sums; NULL: none */
 } ls__parts;
 
 typedef enum ls__phase {
@@ -58,6 +60,8 @@ typedef struct ls__executor {
     ls__program *program;   /* of the part; NULL: the step only updates */
     ls__update *update;     /* NULL: no update */
     int next;               /* the next position */
+    int summed;             /* position after all sums of the parts' results */
+    ls__rank_sums sums;     /* those that run beside later calls */
     int fault_at;           /* position after which the fault is injected; -1 = none in this step */
     ls__injected_fault fault; /* op -1: none */
     bool call_by_call;        /* for a trace: no graph is captured or replayed */

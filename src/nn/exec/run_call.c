@@ -14,15 +14,26 @@ static ls_status run_callback(ls_context *ctx, const ls__call *call)
                     call->backward ? "backward" : "forward", ls_status_text(status));
 }
 
+const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE])
+{
+    snprintf(out, LS__STEP_TEXT_SIZE, "epoch %lld, step %lld", (long long)step->epoch,
+             (long long)step->step);
+    return out;
+}
+
+ls_status ls__start_exchange(ls_context *ctx, const ls__call *call, const ls__step *step)
+{
+    char what[LS__STEP_TEXT_SIZE];
+    if (!ctx->comm->is_lost) return ctx->comm->provider->exchange_start(call->exchange);
+    return ls__fail(ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
+                    ls__step_text(step, what));
+}
+
 static ls_status run_exchange(ls_context *ctx, const ls__call *call, const ls__step *step)
 {
-    char what[64];
-    snprintf(what, sizeof what, "epoch %lld, step %lld", (long long)step->epoch,
-             (long long)step->step);
-    if (ctx->comm->is_lost)
-        return ls__fail(ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer", what);
-    LS_TRY(ctx->comm->provider->exchange_start(call->exchange));
-    return ls__comm_wait(ctx->comm, call->exchange, what);
+    char what[LS__STEP_TEXT_SIZE];
+    LS_TRY(ls__start_exchange(ctx, call, step));
+    return ls__comm_wait(ctx->comm, call->exchange, ls__step_text(step, what));
 }
 
 static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step)

@@ -20,6 +20,7 @@ typedef struct ls__call {
     ls_custom_op_call *callback_call;
     ls__exchange *exchange;
     size_t copy_bytes;
+    bool adds_ranks;  /* an exchange, or the addition of what it received: see shard.h */
     bool feeds_input; /* operand 0 is the caller's tensor, which differs in each step */
     bool updates;     /* an operation of the optimizer, over the block of parameters */
     bool backward;

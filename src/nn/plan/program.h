@@ -140,6 +140,8 @@ typedef struct ls__program {
     size_t constant_room;
     void *constant_memory; /* device */
     int momentum;          /* of a shard: constant, per element of the buffers; -1 */
+    int *sum_positions;    /* of a shard: per sum of its results, the end of the calls that write
+                              them */
 
     bool overlaps;     /* weight gradients are `side` */
     bool joins_at_end; /* COMPUTE waits for SIDE after the last instruction */

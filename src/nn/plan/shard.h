@@ -14,7 +14,19 @@
 #ifndef LS_NN_PLAN_SHARD_H
 #define LS_NN_PLAN_SHARD_H
 
+#include "comm/plan.h"
 #include "nn/plan/program.h"
+
+/* The addition of a range of all shards' results. calls[0] adds the results of one shard to the
+ * sums of this rank's earlier shards, and follows each shard. The others (adds_ranks) add the sums
+ * of other ranks, and follow the last shard: exchanges, each of which may be followed by the
+ * addition of what it received. They may run at the same time as later calls and as other
+ * additions, but for the first one of a step, whose result is the divisor of the others. */
+enum { LS__MAX_SUM_CALLS = 1 + 3 * LS__MAX_LEVELS, LS__MAX_SHARD_SUMS = 34 };
+typedef struct ls__shard_sum {
+    ls__call calls[LS__MAX_SUM_CALLS];
+    int n_calls;
+} ls__shard_sum;
 
 /* A part of a step: a shard, or the whole batch. */
 typedef struct ls__shard {

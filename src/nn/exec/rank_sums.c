@@ -1,0 +1,94 @@
+/* rank_sums.c: see rank_sums.h. */
+#include "nn/exec/rank_sums.h"
+
+#include "base/error.h"
+
+#include <assert.h>
+
+typedef struct work {
+    ls__rank_sums *sums;
+    ls_context *ctx;
+    const ls__step *step;
+    const ls__call *running; /* an exchange that is not done */
+} work;
+
+static bool is_done(const ls__rank_sum_state *item)
+{
+    return item->next == item->end;
+}
+
+/* Runs the calls of an addition up to an exchange that is not done. *n_left += what is left. */
+static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
+{
+    for (; !is_done(item); item->next++) {
+        ls__call *call = *item->next;
+        if (call->exchange) {
+            int64_t n = 0;
+            if (!item->is_started) LS_TRY(ls__start_exchange(w->ctx, call, w->step));
+            item->is_started = true;
+            LS_TRY(w->ctx->comm->provider->exchange_test(call->exchange, &n));
+            if (n > 0) {
+                w->running = call;
+                *n_left += n + (item->end - item->next);
+                return LS_OK;
+            }
+            item->is_started = false;
+        } else {
+            /* The first addition's result is the divisor of the others. */
+            if (item != w->sums->items && !is_done(w->sums->items)) {
+                *n_left += item->end - item->next;
+                return LS_OK;
+            }
+            LS_TRY(ls__run_call(w->ctx, call, w->step, &(ls__run_mode){ 0 }));
+        }
+    }
+    w->sums->n_done++;
+    return LS_OK;
+}
+
+static ls_status advance_all(void *user, int64_t *n_left, const ls__exchange **running)
+{
+    work *w = user;
+    w->running = NULL;
+    for (int i = 0; i < w->sums->n; i++)
+        if (!is_done(&w->sums->items[i])) LS_TRY(advance(w, &w->sums->items[i], n_left));
+    *running = w->running ? w->running->exchange : NULL;
+    return LS_OK;
+}
+
+/* The other ranks wait for the exchanges that this rank does not complete. */
+static ls_status forget(const work *w, ls_status status)
+{
+    if (status != LS_OK) w->ctx->comm->is_lost = true;
+    if (status != LS_OK || w->sums->n_done == w->sums->n) w->sums->n = w->sums->n_done = 0;
+    return status;
+}
+
+ls_status ls__rank_sums_start(ls__rank_sums *sums, ls_context *ctx, ls__call *const *calls, int n,
+                              const ls__step *step)
+{
+    assert(sums->n < LS__MAX_SHARD_SUMS);
+    sums->items[sums->n++] = (ls__rank_sum_state){ .next = calls, .end = calls + n };
+    return ls__rank_sums_progress(sums, ctx, step);
+}
+
+ls_status ls__rank_sums_progress(ls__rank_sums *sums, ls_context *ctx, const ls__step *step)
+{
+    work w = { sums, ctx, step, NULL };
+    int64_t n_left = 0;
+    const ls__exchange *running;
+    if (sums->n == sums->n_done) return LS_OK;
+    const ls_status status = advance_all(&w, &n_left, &running);
+    return status == LS_OK ? LS_OK : forget(&w, status);
+}
+
+ls_status ls__rank_sums_wait(ls__rank_sums *sums, ls_context *ctx, const ls__step *step)
+{
+    work w = { sums, ctx, step, NULL };
+    char what[LS__STEP_TEXT_SIZE];
+    if (sums->n == 0) return LS_OK;
+    const ls_status status =
+        ls__comm_wait_for(ctx->comm, advance_all, &w, ls__step_text(step, what));
+    if (status != LS_OK && w.running) ls__error_in(ctx, "exchange '%s'", w.running->name);
+    return forget(&w, status);
+}
