@@ -1,5 +1,6 @@
 /* bench_exchange.c: the time in which ranks add the gradients of a net's shards, beside
- * MPI_Allreduce of as many floats on the same ranks, in turns. One JSON line by rank 0:
+ * MPI_Allreduce of as many floats on the same ranks, and the part of it that a training step
+ * hides, in turns. One JSON line by rank 0:
  *
  *   mpirun -n 4 --bind-to none bench_exchange --model resnet18 --shards 8
  *
@@ -8,6 +9,10 @@
  * last rank. LOCKSTEP_MODULES names the folder of the module for MPI, unless it is installed.
  *
  *   exchange, allreduce      milliseconds of a round: median, min, and the CPU time of all ranks
+ *   step, step_in_order      a training step of a batch of --batch-size images, whose exchange runs
+ *                            beside the backward pass, or when that has ended
+ *   hidden                   the part of the exchange that a step hides, of the medians:
+ *                            (step_in_order - step) / exchange
  *   ratio                    exchange divided by allreduce: of the medians, of the minima, and of
  *                            the CPU times */
 #include "base/context.h"
@@ -24,8 +29,11 @@
 
 typedef struct options {
     const ls_model *model;
-    int64_t image_size, shards, rounds;
+    int64_t image_size, shards, batch_size, rounds;
 } options;
+
+/* What is timed, in turns. */
+enum { EXCHANGE, ALLREDUCE, STEP, STEP_IN_ORDER, N_SIDES };
 
 /* Of one side, per round. */
 typedef struct times {
@@ -41,7 +49,7 @@ typedef struct bench {
     ls__rank_sums sums;
     float *sent, *received; /* of MPI_Allreduce */
     int n_floats;
-    times exchange, allreduce;
+    times times[N_SIDES];
 } bench;
 
 static ls_status fail(const char *message)
@@ -81,11 +89,10 @@ static ls_status set_up(const options *o, bench *b)
         &(ls_context_config){ .threads = 1, .shards = (int)o->shards, .communicator = "mpi" });
     LS_TRY(ls_context_status(b->work.ctx));
     MPI_Comm_split(MPI_COMM_WORLD, 0, ls_context_rank(b->work.ctx), &b->ranks);
-    LS_TRY(bench_open_work(&b->work, o->model, o->shards, o->image_size, classes));
-    const size_t bytes = (size_t)o->rounds * sizeof(double);
-    b->exchange.seconds = malloc(bytes);
-    b->allreduce.seconds = malloc(bytes);
-    if (!b->exchange.seconds || !b->allreduce.seconds) return LS_ERR_MEMORY;
+    LS_TRY(bench_open_work(&b->work, o->model, o->batch_size, o->image_size, classes));
+    for (int i = 0; i < N_SIDES; i++)
+        if (!(b->times[i].seconds = malloc((size_t)o->rounds * sizeof(double))))
+            return LS_ERR_MEMORY;
     return find_calls(b);
 }
 
@@ -95,8 +102,7 @@ static void close_all(bench *b)
     ls_context_close(&b->work.ctx);
     free(b->sent);
     free(b->received);
-    free(b->exchange.seconds);
-    free(b->allreduce.seconds);
+    for (int i = 0; i < N_SIDES; i++) free(b->times[i].seconds);
 }
 
 /* ---- Rounds ---- */
@@ -108,27 +114,48 @@ static double cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static ls_status run_exchange(bench *b, int64_t round)
+static ls_status run_exchange(bench *b)
 {
     static const ls__step step = { .step = 1 };
-    (void)round;
     for (int i = 0; i < b->n_buckets; i++)
         LS_TRY(ls__rank_sums_start(&b->sums, b->work.ctx, b->calls[i], b->n_calls[i], &step));
     return ls__rank_sums_wait(&b->sums, b->work.ctx, &step);
 }
 
-static ls_status run_allreduce(bench *b, int64_t round)
+static ls_status run_allreduce(bench *b)
 {
-    (void)round;
     const int code = MPI_Allreduce(b->sent, b->received, b->n_floats, MPI_FLOAT, MPI_SUM, b->ranks);
     return code == MPI_SUCCESS ? LS_OK : fail("MPI_Allreduce failed");
 }
 
-static ls_status run_round(bench *b, ls_status (*side)(bench *, int64_t), int64_t round, times *out)
+static ls_status run_step(bench *b)
 {
+    return ls_net_step(b->work.net, b->work.opt, &b->work.batch, 0.01);
+}
+
+/* A profiled step waits for each call. */
+static ls_status run_step_in_order(bench *b)
+{
+    b->work.net->executor.profiled = true;
+    const ls_status status = run_step(b);
+    b->work.net->executor.profiled = false;
+    return status;
+}
+
+static const struct {
+    const char *name;
+    ls_status (*run)(bench *b);
+} sides[N_SIDES] = { [EXCHANGE] = { "exchange", run_exchange },
+                     [ALLREDUCE] = { "allreduce", run_allreduce },
+                     [STEP] = { "step", run_step },
+                     [STEP_IN_ORDER] = { "step_in_order", run_step_in_order } };
+
+static ls_status run_round(bench *b, int side, int64_t round)
+{
+    times *out = &b->times[side];
     MPI_Barrier(b->ranks);
     const double start = bench_now(), cpu_start = cpu_now();
-    LS_TRY(side(b, round));
+    LS_TRY(sides[side].run(b));
     double own = bench_now() - start, own_cpu = cpu_now() - cpu_start, cpu = 0;
     MPI_Allreduce(&own, &out->seconds[round], 1, MPI_DOUBLE, MPI_MAX, b->ranks);
     MPI_Allreduce(&own_cpu, &cpu, 1, MPI_DOUBLE, MPI_SUM, b->ranks);
@@ -138,28 +165,22 @@ static ls_status run_round(bench *b, ls_status (*side)(bench *, int64_t), int64_
 
 static ls_status run_rounds(const options *o, bench *b)
 {
-    for (int64_t i = -1; i < o->rounds; i++) {
-        const int64_t round = i < 0 ? 0 : i;
-        LS_TRY(run_round(b, run_exchange, round, &b->exchange));
-        LS_TRY(run_round(b, run_allreduce, round, &b->allreduce));
-        if (i < 0) b->exchange.cpu_seconds = b->allreduce.cpu_seconds = 0; /* a warm-up */
-    }
+    for (int64_t i = -1; i < o->rounds; i++)
+        for (int side = 0; side < N_SIDES; side++) {
+            LS_TRY(run_round(b, side, i < 0 ? 0 : i));
+            if (i < 0) b->times[side].cpu_seconds = 0; /* a warm-up */
+        }
     return LS_OK;
 }
 
 /* ---- Printing ---- */
 
-static double median_ms(double *seconds, int64_t n)
-{
-    bench_sort(seconds, n);
-    return 1e3 * bench_quantile(seconds, n, 0.5);
-}
-
 static void print_times(const char *name, times *t, int64_t n)
 {
-    const double median = median_ms(t->seconds, n);
-    printf("\"%s\": {\"median\": %.2f, \"min\": %.2f, \"cpu\": %.2f}, ", name, median,
-           1e3 * t->seconds[0], 1e3 * t->cpu_seconds / (double)n);
+    bench_sort(t->seconds, n);
+    printf("\"%s\": {\"median\": %.2f, \"min\": %.2f, \"cpu\": %.2f}, ", name,
+           1e3 * bench_quantile(t->seconds, n, 0.5), 1e3 * t->seconds[0],
+           1e3 * t->cpu_seconds / (double)n);
 }
 
 static int count_machines(const ls__comm *comm)
@@ -178,22 +199,30 @@ static void print_result(const options *o, bench *b)
            "\"ranks\": %d, \"machines\": %d, \"levels\": %d, \"rounds\": %lld, ",
            o->model->name, b->n_floats, (long long)o->shards, comm->n_ranks, count_machines(comm),
            sum->plan.n_levels, (long long)n);
-    print_times("exchange", &b->exchange, n);
-    print_times("allreduce", &b->allreduce, n);
-    printf("\"ratio\": {\"median\": %.3f, \"min\": %.3f, \"cpu\": %.3f}}\n",
-           bench_quantile(b->exchange.seconds, n, 0.5) /
-               bench_quantile(b->allreduce.seconds, n, 0.5),
-           b->exchange.seconds[0] / b->allreduce.seconds[0],
-           b->exchange.cpu_seconds / b->allreduce.cpu_seconds);
+    double medians[N_SIDES];
+    for (int i = 0; i < N_SIDES; i++) {
+        print_times(sides[i].name, &b->times[i], n);
+        medians[i] = bench_quantile(b->times[i].seconds, n, 0.5);
+    }
+    const times *exchange = &b->times[EXCHANGE], *allreduce = &b->times[ALLREDUCE];
+    printf("\"ratio\": {\"median\": %.3f, \"min\": %.3f, \"cpu\": %.3f}, \"hidden\": %.2f}\n",
+           medians[EXCHANGE] / medians[ALLREDUCE], exchange->seconds[0] / allreduce->seconds[0],
+           exchange->cpu_seconds / allreduce->cpu_seconds,
+           (medians[STEP_IN_ORDER] - medians[STEP]) / medians[EXCHANGE]);
 }
 
 int main(int argc, char **argv)
 {
-    options o = { .model = ls_model_find("resnet18"), .image_size = 32, .shards = 8, .rounds = 15 };
+    options o = { .model = ls_model_find("resnet18"),
+                  .image_size = 32,
+                  .shards = 8,
+                  .batch_size = 128,
+                  .rounds = 15 };
     const bench_option table[] = {
         { "--model", BENCH_MODEL, &o.model, "a bundled model, whose gradients are added" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
         { "--shards", BENCH_NUMBER, &o.shards, "parts of a batch, at least as many as ranks" },
+        { "--batch-size", BENCH_NUMBER, &o.batch_size, "images of a step" },
         { "--rounds", BENCH_NUMBER, &o.rounds, "of each side, after one that is not timed" },
         { 0 },
     };

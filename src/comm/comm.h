@@ -48,6 +48,7 @@ struct ls__comm {
     int rank, n_ranks;
     int *machines; /* of each rank: the lowest rank on the same machine; the provider's */
     double timeout_seconds;
+    int64_t bucket_elements; /* of the gradients that are exchanged together; 0 = the default */
     bool is_lost;            /* a wait has failed, or a rank has given up: none may be waited for */
     ls__exchange *gathering; /* of ls__comm_gather, opened by the first call */
     unsigned char *gathered;

@@ -93,11 +93,9 @@ static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends
     ls__free(ctx, messages);
     LS_TRY(status);
     r->ranks.exchanges[r->ranks.n_exchanges++] = exchange;
-    *next_call(net, range) = (ls__call){ .kind = "exchange",
-                                         .name = r->name,
-                                         .op = &no_op,
-                                         .exchange = exchange,
-                                         .adds_ranks = true };
+    *next_call(net, range) = (ls__call){
+        .kind = "exchange", .name = r->name, .op = &no_op, .exchange = exchange, .adds_ranks = true
+    };
     return LS_OK;
 }
 

@@ -420,7 +420,8 @@ static ls__profile_line profile_line(const ls__call *call)
                                .bytes = counted ? ls__op_bytes(call->op) : 0 };
 }
 
-static int profile_calls(const ls__call *calls, int n_calls, ls__profile_line *lines, int n, int max)
+static int profile_calls(const ls__call *calls, int n_calls, ls__profile_line *lines, int n,
+                         int max)
 {
     for (int i = 0; i < n_calls; i++) {
         if (calls[i].skipped) continue;

@@ -72,10 +72,13 @@ enum { BUCKET_ELEMENTS = 1 << 20, MAX_BUCKETS = LS__MAX_SHARD_SUMS - LS__SHARD_G
 /* One rank has nothing to exchange, and one bucket. */
 static int64_t elements_of_bucket(const ls_net *net)
 {
+    const ls__comm *comm = ls__net_comm(net);
     const int64_t all = net->blocks.parameter_elements;
-    const int64_t least = (all / MAX_BUCKETS / LS__PARAMETER_ALIGNMENT + 1) * LS__PARAMETER_ALIGNMENT;
-    if (!ls__net_comm(net)) return all;
-    return least > BUCKET_ELEMENTS ? least : BUCKET_ELEMENTS;
+    if (!comm) return all;
+    const int64_t wanted = comm->bucket_elements ? comm->bucket_elements : BUCKET_ELEMENTS;
+    const int64_t least = all / MAX_BUCKETS + 1, elements = wanted > least ? wanted : least;
+    return (elements + LS__PARAMETER_ALIGNMENT - 1) / LS__PARAMETER_ALIGNMENT *
+           LS__PARAMETER_ALIGNMENT;
 }
 
 static void add_range(ls__net_shards *s, const char *name, int64_t begin, int64_t end)
@@ -215,7 +218,8 @@ static int end_of_writes(const ls__program *p, const ls__shard_range *range)
         for (int j = 0; j < in->op.n_operands; j++) {
             if (in->operands[j] < 0) continue;
             const ls__value *v = &p->values[in->operands[j]];
-            if (v->place != LS__PLACE_GRADIENTS || v->offset >= end || v->offset + v->bytes <= begin)
+            if (v->place != LS__PLACE_GRADIENTS || v->offset >= end ||
+                v->offset + v->bytes <= begin)
                 continue;
             return p->graph->inputs.n + i + 1;
         }
@@ -231,9 +235,8 @@ ls_status ls__net_place_sums(const ls_net *net, ls__program *p)
     p->sum_positions = ls__bump_alloc(&p->bump, bytes);
     if (!p->sum_positions) return ls__fail_memory(p->ctx, "program", bytes);
     for (int i = 0; i < s->n_ranges; i++)
-        p->sum_positions[i] = i >= LS__SHARD_GRADIENTS && p->overlaps
-                                  ? p->n_calls
-                                  : end_of_writes(p, &s->ranges[i]);
+        p->sum_positions[i] =
+            i >= LS__SHARD_GRADIENTS && p->overlaps ? p->n_calls : end_of_writes(p, &s->ranges[i]);
     return LS_OK;
 }
 
@@ -316,10 +319,7 @@ ls_status ls__net_find_shards(ls_net *net)
                         "net: a batch of %lld samples is smaller than the number of shards, %lld; "
                         "with several ranks each shard requires a sample",
                         (long long)n_samples, (long long)s->n);
-    s->parts = (ls__parts){ s->list,
-                            .feeds = net->feeds,
-                            .sums = s->sums,
-                            .n_sums = s->n_ranges,
+    s->parts = (ls__parts){ s->list, .feeds = net->feeds, .sums = s->sums, .n_sums = s->n_ranges,
                             .last_call = s->running_call.kernel ? &s->running_call : NULL };
     if (ls__net_comm(net))
         find_rank_parts(s, n_samples);

@@ -57,14 +57,14 @@ typedef struct ls__net_shards {
     int64_t n_rows;     /* of partial sums */
     ls__shard *list;    /* room for n */
     ls__shard_range *ranges;
-    ls__shard_sum *sums;    /* per range */
-    int n_ranges;           /* without empty ones, but for those of LS__SHARD_LOSSES */
-    ls__parts parts;        /* of the last step */
-    ls__op running_op;      /* of the running statistics */
-    ls__call running_call;  /* without a kernel if there are none */
-    float *partial;         /* device memory: rows of partial sums, per range */
-    float *results; /* device memory: the sums over all shards, but those of gradients */
-    size_t bytes;   /* all device memory of this struct */
+    ls__shard_sum *sums;   /* per range */
+    int n_ranges;          /* without empty ones, but for those of LS__SHARD_LOSSES */
+    ls__parts parts;       /* of the last step */
+    ls__op running_op;     /* of the running statistics */
+    ls__call running_call; /* without a kernel if there are none */
+    float *partial;        /* device memory: rows of partial sums, per range */
+    float *results;        /* device memory: the sums over all shards, but those of gradients */
+    size_t bytes;          /* all device memory of this struct */
 } ls__net_shards;
 
 struct ls_net {

@@ -41,6 +41,7 @@ typedef struct run {
     const setting *s;
     local_hub *hub;
     int rank, n_ranks, shards, threads;
+    int64_t bucket_elements;
     step_values steps[STEPS];
 } run;
 
@@ -49,6 +50,7 @@ static void *train(void *arg)
     run *r = arg;
     ls_context *ctx;
     open_context(r->shards, r->threads, r->hub, r->rank, &ctx);
+    if (ctx->comm) ctx->comm->bucket_elements = r->bucket_elements;
     trained t = build_net(r->s, ctx, BATCH);
     for (int step = 0; step < count_steps(r->shards); step++) {
         const int64_t n = batch_sizes[step];
@@ -65,7 +67,8 @@ static void *train(void *arg)
 }
 
 /* Fails unless all ranks end each step with the values of one rank. */
-static void check(const setting *s, int shards, int n_ranks, const int *machines)
+static void check(const setting *s, int shards, int n_ranks, const int *machines,
+                  int64_t bucket_elements)
 {
     static run alone, runs[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
@@ -78,7 +81,8 @@ static void check(const setting *s, int shards, int n_ranks, const int *machines
                          .rank = i,
                          .n_ranks = n_ranks,
                          .shards = shards,
-                         .threads = 1 + i % 2 };
+                         .threads = 1 + i % 2,
+                         .bucket_elements = bucket_elements };
         ck_assert_int_eq(pthread_create(&threads[i], NULL, train, &runs[i]), 0);
     }
     for (int i = 0; i < n_ranks; i++) pthread_join(threads[i], NULL);
@@ -95,18 +99,20 @@ static void check(const setting *s, int shards, int n_ranks, const int *machines
 static const struct {
     int shards, n_ranks;
     const int *machines;
-} layouts[] = { { 8, 2, NULL },
-                { 8, 3, NULL },
-                { 8, 8, NULL },
-                { 3, 2, NULL },
-                { 4, 4, (const int[]){ 0, 0, 2, 2 } },
-                { 8, 6, (const int[]){ 0, 0, 0, 3, 3, 3 } } };
+    int64_t bucket_elements;
+} layouts[] = { { 8, 2, NULL, 0 },
+                { 8, 3, NULL, 100 },
+                { 8, 8, NULL, 1 },
+                { 3, 2, NULL, 500 },
+                { 4, 4, (const int[]){ 0, 0, 2, 2 }, 0 },
+                { 8, 6, (const int[]){ 0, 0, 0, 3, 3, 3 }, 1 } };
 enum { N_LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 START_TEST(ranks_have_the_bits_of_one)
 {
     const int i = _i % N_LAYOUTS;
-    check(&settings[_i / N_LAYOUTS], layouts[i].shards, layouts[i].n_ranks, layouts[i].machines);
+    check(&settings[_i / N_LAYOUTS], layouts[i].shards, layouts[i].n_ranks, layouts[i].machines,
+          layouts[i].bucket_elements);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
-/* rank_sums.h: the additions of other ranks' sums of a step (plan/shard.h) that run at the same time
- * as its later calls. The executor calls progress between the calls, because MPI moves messages only
- * while it is called. When each addition runs depends on timing, what it adds does not. */
+/* rank_sums.h: the additions of other ranks' sums of a step (plan/shard.h) that run at the same
+ * time as its later calls. The executor calls progress between the calls, because MPI moves
+ * messages only while it is called. When each addition runs depends on timing, what it adds does
+ * not. */
 #ifndef LS_NN_EXEC_RANK_SUMS_H
 #define LS_NN_EXEC_RANK_SUMS_H
 
