@@ -208,38 +208,6 @@ void ls__net_close_shards(ls_net *net)
     ls__free(ctx, s->list);
 }
 
-/* The position after the last call that may write to the range. */
-static int end_of_writes(const ls__program *p, const ls__shard_range *range)
-{
-    const size_t begin = (size_t)range->begin * sizeof(float);
-    const size_t end = begin + (size_t)range->count * sizeof(float);
-    for (int i = p->n_instructions - 1; i >= 0; i--) {
-        const ls__instruction *in = &p->instructions[i];
-        for (int j = 0; j < in->op.n_operands; j++) {
-            if (in->operands[j] < 0) continue;
-            const ls__value *v = &p->values[in->operands[j]];
-            if (v->place != LS__PLACE_GRADIENTS || v->offset >= end ||
-                v->offset + v->bytes <= begin)
-                continue;
-            return p->graph->inputs.n + i + 1;
-        }
-    }
-    return p->graph->inputs.n;
-}
-
-/* Gradients of a second stream are complete after the last call, which joins it. */
-ls_status ls__net_place_sums(const ls_net *net, ls__program *p)
-{
-    const ls__net_shards *s = &net->shards;
-    const size_t bytes = (size_t)s->n_ranges * sizeof *p->sum_positions;
-    p->sum_positions = ls__bump_alloc(&p->bump, bytes);
-    if (!p->sum_positions) return ls__fail_memory(p->ctx, "program", bytes);
-    for (int i = 0; i < s->n_ranges; i++)
-        p->sum_positions[i] =
-            i >= LS__SHARD_GRADIENTS && p->overlaps ? p->n_calls : end_of_writes(p, &s->ranges[i]);
-    return LS_OK;
-}
-
 const float *ls__net_shard_scalar(const ls_net *net, int i)
 {
     const ls__net_blocks *blocks = &net->blocks;
@@ -296,10 +264,43 @@ static void find_rank_parts(ls__net_shards *s, int64_t n_samples)
     }
 }
 
+/* The position after the last call that may write to the range. */
+static int end_of_writes(const ls__program *p, const ls__shard_range *range)
+{
+    const size_t begin = (size_t)range->begin * sizeof(float);
+    const size_t end = begin + (size_t)range->count * sizeof(float);
+    for (int i = p->n_instructions - 1; i >= 0; i--) {
+        const ls__instruction *in = &p->instructions[i];
+        for (int j = 0; j < in->op.n_operands; j++) {
+            if (in->operands[j] < 0) continue;
+            const ls__value *v = &p->values[in->operands[j]];
+            if (v->place != LS__PLACE_GRADIENTS || v->offset >= end ||
+                v->offset + v->bytes <= begin)
+                continue;
+            return p->graph->inputs.n + i + 1;
+        }
+    }
+    return p->graph->inputs.n;
+}
+
+/* Gradients of a second stream are complete after the last call, which joins it. */
+static ls_status place_sums(const ls_net *net, ls__program *p)
+{
+    const ls__net_shards *s = &net->shards;
+    const size_t bytes = (size_t)s->n_ranges * sizeof *p->sum_positions;
+    p->sum_positions = ls__bump_alloc(&p->bump, bytes);
+    if (!p->sum_positions) return ls__fail_memory(p->ctx, "program", bytes);
+    for (int i = 0; i < s->n_ranges; i++)
+        p->sum_positions[i] =
+            i >= LS__SHARD_GRADIENTS && p->overlaps ? p->n_calls : end_of_writes(p, &s->ranges[i]);
+    return LS_OK;
+}
+
 static ls_status find_program(ls_net *net, int64_t n_samples, ls__program **out)
 {
     for (int i = 0; i < net->graph.inputs.n; i++) net->fed_specs[i].shape.dims[0] = n_samples;
-    return ls__net_program(net, LS_MODE_TRAIN, net->fed_specs, false, out);
+    LS_TRY(ls__net_program(net, LS_MODE_TRAIN, net->fed_specs, false, out));
+    return (*out)->sum_positions ? LS_OK : place_sums(net, *out);
 }
 
 ls_status ls__net_find_shards(ls_net *net)

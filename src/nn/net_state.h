@@ -180,8 +180,6 @@ ls_status ls__net_check_shards(const ls_net *net);
 ls_status ls__net_refuse_shards(ls_net *net, const char *call);
 ls_status ls__net_open_shards(ls_net *net);
 void ls__net_close_shards(ls_net *net);
-/* Sets the positions of the sums in a program of shards. */
-ls_status ls__net_place_sums(const ls_net *net, ls__program *program);
 /* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
  * programs. */
 ls_status ls__net_find_shards(ls_net *net);

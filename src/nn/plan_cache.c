@@ -85,7 +85,6 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
         if (status == LS_OK) status = ls__autotune_overlap(net, &program);
         if (status == LS_OK) status = ls__selector_note_program(&net->selector, program);
         if (status == LS_OK) status = ls__note_overlap(program);
-        if (status == LS_OK && program->is_shard) status = ls__net_place_sums(net, program);
         if (status != LS_OK) {
             ls__program_close(&program);
             return status;
