@@ -53,6 +53,7 @@ typedef struct recipe {
     /* run */
     int64_t seed, threads;
     double rank_timeout;      /* seconds */
+    bool partition_optimizer;
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
     bool keep_checkpoints, force;

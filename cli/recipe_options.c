@@ -211,6 +211,11 @@ const cli_option recipe_options[] = {
       "seconds after which a rank that waits for another one fails, if mpirun or srun started "
       "several",
       "S", 0.1, 1e6, .fallback = "600", .execution = true, .optional = true },
+    { OPTION_SWITCH, 0, "partition-optimizer", AT(partition_optimizer),
+      "each of several ranks holds the optimizer's states of its part of the parameters alone: "
+      "less "
+      "memory, more bytes between ranks",
+      .execution = true, .optional = true },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
       .fallback = "strict" },
     { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },

@@ -68,7 +68,11 @@ typedef struct ls_context_config {
                                  otherwise one process. See below */
     double communication_timeout_seconds; /* limit of a wait for other ranks, which then fails with
                                              LS_ERR_TIMEOUT; 0 = 600 */
-    size_t memory_limit_bytes;            /* limit of device memory; 0 = none */
+    bool partition_optimizer;  /* each rank holds the optimizer's states of its part of the
+                                  parameters alone, and sends the updated part to the others (ZeRO
+                                  stage 1). Less memory, more bytes between ranks, the same results
+                                  and checkpoints. With one rank: no effect */
+    size_t memory_limit_bytes; /* limit of device memory; 0 = none */
     bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range
                   with its name, for NVIDIA's profilers. Bit-identical, but slower.
                   LS_ERR_UNSUPPORTED on the CPU */

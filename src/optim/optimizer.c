@@ -23,6 +23,21 @@ static void drop_accumulated(const ls_optimizer *opt, const ls__parameter *param
                                      (size_t)parameter->count * sizeof(float));
 }
 
+static void find_own_segments(ls_optimizer *opt)
+{
+    const ls__part *own = &opt->partition.own;
+    opt->n_own_segments = 0;
+    for (int64_t i = 0; i < opt->n_segments; i++) {
+        ls__segment s = opt->segments[i];
+        int64_t begin = s.offset - own->begin, end = begin + s.count;
+        if (begin < 0) begin = 0;
+        if (end > own->count) end = own->count;
+        s.offset = begin;
+        s.count = end - begin;
+        if (s.count > 0) opt->own_segments[opt->n_own_segments++] = s;
+    }
+}
+
 static void find_segments(ls_optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
@@ -48,6 +63,7 @@ static void find_segments(ls_optimizer *opt)
         run_end = parameter->offset +
                   (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
     }
+    find_own_segments(opt);
 }
 
 /* ---- Updating ---- */
@@ -144,35 +160,65 @@ static ls_status read_skipped(ls_net *net, int64_t *skipped)
     return ls__net_get_blocks(net).loss_scale ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
 }
 
+/* The averaged values, and their averages. */
+typedef struct averaged {
+    float *values, *average;
+    int64_t count;
+} averaged;
+
+static averaged averaged_parameters(const ls_optimizer *opt)
+{
+    const ls__part *own = &opt->partition.own;
+    return (averaged){ ls__net_get_blocks(opt->net).values + own->begin, opt->average, own->count };
+}
+
+static averaged averaged_buffers(const ls_optimizer *opt)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    return (averaged){ blocks.values + blocks.parameter_elements,
+                       opt->average + opt->partition.own.count,
+                       blocks.block_elements - blocks.parameter_elements };
+}
+
+static ls_status begin_average(const ls_optimizer *opt, averaged a)
+{
+    ls__device *device = opt->owned.ctx->device;
+    if (a.count == 0) return LS_OK;
+    return device->backend->copy(device, a.average, a.values, (size_t)a.count * sizeof(float));
+}
+
 ls_status ls__optimizer_begin_average(ls_optimizer *opt)
 {
     if (!opt->average || opt->holds_average) return LS_OK;
     int64_t skipped;
-    ls__device *device = opt->owned.ctx->device;
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     LS_TRY(read_skipped(opt->net, &skipped));
     if (opt->update.n_steps > skipped) return LS_OK;
-    return device->backend->copy(device, opt->average, blocks.values,
-                                 (size_t)blocks.block_elements * sizeof(float));
+    LS_TRY(begin_average(opt, averaged_parameters(opt)));
+    return begin_average(opt, averaged_buffers(opt));
+}
+
+static ls_status swap(const ls_optimizer *opt, averaged a)
+{
+    ls__device *device = opt->owned.ctx->device;
+    for (int64_t i = 0; i < a.count; i += EXCHANGED) {
+        const int64_t left = a.count - i;
+        const size_t bytes = (size_t)(left < EXCHANGED ? left : EXCHANGED) * sizeof(float);
+        LS_TRY(device->backend->copy(device, opt->exchange, a.values + i, bytes));
+        LS_TRY(device->backend->copy(device, a.values + i, a.average + i, bytes));
+        LS_TRY(device->backend->copy(device, a.average + i, opt->exchange, bytes));
+    }
+    return LS_OK;
 }
 
 ls_status ls__optimizer_swap_ema(ls_optimizer *opt)
 {
     if (!opt->average) return LS_OK;
     LS_TRY(ls__optimizer_begin_average(opt));
-    ls__device *device = opt->owned.ctx->device;
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    for (int64_t i = 0; i < blocks.block_elements; i += EXCHANGED) {
-        const int64_t left = blocks.block_elements - i;
-        const size_t bytes = (size_t)(left < EXCHANGED ? left : EXCHANGED) * sizeof(float);
-        float *values = blocks.values + i, *average = opt->average + i;
-        LS_TRY(device->backend->copy(device, opt->exchange, values, bytes));
-        LS_TRY(device->backend->copy(device, values, average, bytes));
-        LS_TRY(device->backend->copy(device, average, opt->exchange, bytes));
-    }
+    LS_TRY(swap(opt, averaged_parameters(opt)));
+    LS_TRY(swap(opt, averaged_buffers(opt)));
     opt->holds_average = !opt->holds_average;
     ls__net_use_gradients(opt->net); /* the gradients are of other weights */
-    return LS_OK;
+    return ls__partition_exchange(&opt->partition, "moving averages");
 }
 
 ls_status ls_optimizer_swap_ema(ls_optimizer *opt)
@@ -197,8 +243,11 @@ static void close_optimizer(ls__owned *owned)
     ls__pool_release(ctx->pool, opt->average);
     ls__pool_release(ctx->pool, opt->exchange);
     for (int i = 0; i < LS__MAX_STATES; i++) ls__pool_release(ctx->pool, opt->states[i]);
+    ls__optimizer_drop_whole(opt);
+    ls__partition_close(&opt->partition);
     ls__free(ctx, opt->views);
     ls__free(ctx, opt->segments);
+    ls__free(ctx, opt->own_segments);
     ls__groups_close(ctx, &opt->groups);
     ls__free(ctx, opt);
 }
@@ -211,14 +260,15 @@ static ls_status allocate(const ls_optimizer *opt, const char *what, size_t byte
     return ctx->device->backend->clear(ctx->device, *out, bytes);
 }
 
-static ls_status open_state(ls_optimizer *opt, const char *name)
+static ls_status open_state(ls_optimizer *opt, const char *name, int64_t count)
 {
     ls_context *ctx = opt->owned.ctx;
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const int s = opt->n_states++;
-    const size_t bytes = (size_t)blocks.parameter_elements * sizeof(float);
+    const size_t bytes = (size_t)count * sizeof(float);
     opt->state_names[s] = name;
     LS_TRY(allocate(opt, name, bytes, (void **)&opt->states[s]));
+    if (opt->partition.parts) return LS_OK;
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
         if (parameter->kind == LS_PARAMETER_BUFFER) continue;
@@ -236,15 +286,17 @@ static ls_status open_states(ls_optimizer *opt)
     const size_t view_bytes = n * LS__MAX_STATES * sizeof *opt->views;
     const size_t segment_bytes = n * sizeof *opt->segments;
     opt->segments = ls__zalloc(ctx, segment_bytes);
-    if (!opt->segments) return ls__fail_memory(ctx, opt->kind->call, segment_bytes);
+    opt->own_segments = ls__zalloc(ctx, segment_bytes);
+    if (!opt->segments || !opt->own_segments)
+        return ls__fail_memory(ctx, opt->kind->call, segment_bytes);
     opt->views = ls__zalloc(ctx, view_bytes);
     if (!opt->views) return ls__fail_memory(ctx, opt->kind->call, view_bytes);
     for (int slot = 0; slot < opt->kind->n_states; slot++) {
         if (opt->options.absent_states >> slot & 1) continue;
-        LS_TRY(open_state(opt, opt->kind->state_names[slot]));
+        LS_TRY(open_state(opt, opt->kind->state_names[slot], opt->partition.own.count));
     }
     if (opt->options.accumulate > 1) {
-        LS_TRY(open_state(opt, "accumulated"));
+        LS_TRY(open_state(opt, "accumulated", blocks.parameter_elements));
         opt->sum = opt->states[opt->n_states - 1];
     }
     if (opt->options.clip_norm > 0 || blocks.loss_scale)
@@ -256,7 +308,8 @@ static ls_status open_states(ls_optimizer *opt)
 static ls_status open_average(ls_optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    const size_t bytes = (size_t)blocks.block_elements * sizeof(float);
+    const int64_t n_buffers = blocks.block_elements - blocks.parameter_elements;
+    const size_t bytes = (size_t)(opt->partition.own.count + n_buffers) * sizeof(float);
     const size_t most = EXCHANGED * sizeof(float);
     if (opt->options.ema_decay == 0) return LS_OK;
     LS_TRY(allocate(opt, "the moving averages", bytes, (void **)&opt->average));
@@ -265,7 +318,8 @@ static ls_status open_average(ls_optimizer *opt)
     return ls__optimizer_begin_average(opt);
 }
 
-/* Opens the kernel of an op with these operands, and appends its call. */
+/* Opens the kernel of an op with these operands, and appends its call, unless the first operand is
+ * an empty part. */
 static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_blocks,
                            const ls__block *blocks)
 {
@@ -274,40 +328,36 @@ static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_bloc
     *op = *settings;
     LS_TRY(ls__selector_open_call(ls__net_selector(opt->net), op, opt->kind->call, "optimizer",
                                   n_blocks, blocks, call));
-    opt->update.n_calls++;
+    opt->update.n_calls += call->kernel != NULL;
     return LS_OK;
-}
-
-static ls__block_settings block_settings(const ls_optimizer *opt)
-{
-    return (ls__block_settings){ .segments = opt->segments,
-                                 .n_segments = &opt->n_segments,
-                                 .clip_norm = opt->options.clip_norm,
-                                 .clip_value = opt->options.clip_value };
 }
 
 static ls_status open_norm(ls_optimizer *opt, ls__block gradients, ls__block loss_scale,
                            ls__block norm)
 {
-    const ls__op op = { .kind = LS__OP_L2_NORM, .u.block = block_settings(opt) };
+    const ls__op op = { .kind = LS__OP_L2_NORM,
+                        .u.block = { .segments = opt->segments, .n_segments = &opt->n_segments } };
     return open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm });
 }
 
 static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__block values,
                              ls__block gradients, ls__block loss_scale, ls__block norm)
 {
-    ls__op op = *settings;
-    op.u.block = block_settings(opt);
+    opt->settings = *settings;
+    opt->settings.u.block = (ls__block_settings){ .segments = opt->own_segments,
+                                                  .n_segments = &opt->n_own_segments,
+                                                  .clip_norm = opt->options.clip_norm,
+                                                  .clip_value = opt->options.clip_value };
     ls__block blocks[4 + LS__MAX_STATES] = { values, gradients };
     int n = 2, state = 0;
     for (int slot = 0; slot < opt->kind->n_states; slot++) {
         const bool absent = opt->options.absent_states >> slot & 1;
-        blocks[n++] = (ls__block){ values.shape, absent ? NULL : opt->states[state++] };
+        blocks[n] = values;
+        blocks[n++].memory = absent ? NULL : opt->states[state++];
     }
     blocks[n++] = norm;
     blocks[n++] = loss_scale;
-    opt->settings = &opt->ops[opt->update.n_calls];
-    return open_call(opt, &op, n, blocks);
+    return open_call(opt, &opt->settings, n, blocks);
 }
 
 /* The call of a batch without an update, after those of the update. */
@@ -316,18 +366,33 @@ static ls_status open_sum(ls_optimizer *opt, ls__block gradients, ls__block sum)
     const int n = opt->update.n_calls;
     const ls__op op = { .kind = LS__OP_GRADIENT_SUM };
     LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
-    opt->update.n_calls = n;
     opt->accumulation.calls = &opt->calls[n];
-    opt->accumulation.n_calls = 1;
+    opt->accumulation.n_calls = opt->update.n_calls - n;
+    opt->update.n_calls = n;
     return LS_OK;
+}
+
+static ls_status open_average_call(ls_optimizer *opt, averaged a, ls__block norm,
+                                   ls__block loss_scale)
+{
+    const ls__op op = { .kind = LS__OP_EMA, .u.ema.decay = opt->options.ema_decay };
+    const ls_shape part = LS_SHAPE(a.count);
+    const ls_shape whole = LS_SHAPE(ls__net_get_blocks(opt->net).block_elements);
+    return open_call(opt, &op, 4,
+                     (const ls__block[]){ { part, a.values, .whole = whole },
+                                          { part, a.average, .whole = whole },
+                                          norm,
+                                          loss_scale });
 }
 
 static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
 {
     const ls__net_blocks net = ls__net_get_blocks(opt->net);
-    const ls_shape all = LS_SHAPE(net.parameter_elements);
-    const ls_shape with_buffers = LS_SHAPE(net.block_elements);
-    const ls__block values = { all, net.values }, gradients = { all, net.gradients };
+    const ls__part *part = &opt->partition.own;
+    const ls_shape all = LS_SHAPE(net.parameter_elements), own = LS_SHAPE(part->count);
+    const ls__block gradients = { all, net.gradients };
+    const ls__block values = { own, net.values + part->begin, .whole = all };
+    const ls__block own_gradients = { own, net.gradients + part->begin, .whole = all };
     const ls__block sum = { all, opt->sum }, norm = { LS_SHAPE(1), opt->norm };
     const ls__block loss_scale = { LS_SHAPE(LS__LOSS_SCALE_SIZE), net.loss_scale };
     if (opt->sum) {
@@ -335,19 +400,18 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     }
     if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
-    LS_TRY(open_update(opt, settings, values, gradients, loss_scale, norm));
+    LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
     if (opt->average) {
-        const ls__op op = { .kind = LS__OP_EMA, .u.ema.decay = opt->options.ema_decay };
-        LS_TRY(open_call(
-            opt, &op, 4,
-            (const ls__block[]){
-                { with_buffers, net.values }, { with_buffers, opt->average }, norm, loss_scale }));
+        LS_TRY(open_average_call(opt, averaged_parameters(opt), norm, loss_scale));
+        LS_TRY(open_average_call(opt, averaged_buffers(opt), norm, loss_scale));
     }
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
         op.u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ norm, loss_scale }));
     }
+    ls__partition_make_calls(&opt->partition, &opt->calls[opt->update.n_calls]);
+    opt->update.n_calls += opt->partition.n_exchanges;
     return opt->sum ? open_sum(opt, gradients, sum) : LS_OK;
 }
 
@@ -402,6 +466,8 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     opt->options.groups = NULL;
     if (status == LS_OK) status = read_skipped(net, &opt->skipped_before);
     opt->update.n_steps = opt->skipped_before;
+    if (status == LS_OK)
+        status = ls__partition_open(ctx, blocks.values, blocks.parameter_elements, &opt->partition);
     if (status == LS_OK) status = open_states(opt);
     if (status == LS_OK) status = open_average(opt);
     if (status == LS_OK) {
@@ -493,6 +559,12 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
                  ls_optimizer_state_count(opt), ls_optimizer_name(opt));
         return NULL;
     }
+    if (opt->partition.parts) {
+        ls__fail(opt->owned.ctx, LS_ERR_UNSUPPORTED,
+                 "ls_optimizer_state: the states are partitioned among the ranks; save a "
+                 "checkpoint to read them");
+        return NULL;
+    }
     for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
         if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
             strcmp(blocks.parameters[i].name, parameter) == 0)
@@ -508,7 +580,7 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
 
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user)
 {
-    opt->kind->settings(opt->settings, put, user);
+    opt->kind->settings(&opt->settings, put, user);
     ls__put_setting(put, user, "weight_decay", ls__shortest(opt->options.decay.weight_decay));
     ls__put_setting(put, user, "decay_of_weights_only",
                     (opt->options.decay.weight_decay > 0 || opt->groups.n > 0) &&

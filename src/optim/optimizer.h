@@ -6,6 +6,7 @@
 #include "nn/net.h"
 #include "optim/config.h"
 #include "optim/groups.h"
+#include "optim/partition.h"
 #include <lockstep/optim.h>
 
 /* Three of a kind, and the gradients of earlier batches. */
@@ -28,9 +29,9 @@ typedef struct ls__optimizer_options {
     unsigned absent_states; /* bit i: the op's state i is absent */
 } ls__optimizer_options;
 
-/* The gradients' mean, their norm, the update, the moving average, the loss scale; the gradients'
- * sum. */
-enum { LS__MAX_UPDATE_CALLS = 6 };
+/* The gradients' mean, their norm, the update, the moving averages of parameters and of buffers,
+ * the loss scale, the exchange of updated parameters; the gradients' sum. */
+enum { LS__MAX_UPDATE_CALLS = 7 + LS__MAX_LEVELS };
 
 struct ls_optimizer {
     ls__owned owned; /* first */
@@ -40,20 +41,26 @@ struct ls_optimizer {
     const ls__optimizer_kind *kind;
     ls__optimizer_options options;
     ls__groups groups;
+    ls__partition partition;
     int n_states; /* in use */
     const char *state_names[LS__MAX_STATES];
     ls__op ops[LS__MAX_UPDATE_CALLS];
     ls__call calls[LS__MAX_UPDATE_CALLS]; /* of the ops, in execution order */
-    const ls__op *settings;               /* the op with the kind's settings */
-    float *states[LS__MAX_STATES];        /* device memory, laid out like the parameter block */
+    ls__op settings;                      /* the op with the kind's settings */
+    float *states[LS__MAX_STATES];        /* device memory: of the own part of the parameters, but
+                                             "accumulated" of all */
     float *sum;                           /* the state "accumulated"; NULL unless accumulate > 1 */
-    float *average;        /* device memory, of the net's whole block; NULL without ema_decay */
-    float *exchange;       /* device memory through which ls_optimizer_swap_ema exchanges */
-    bool holds_average;    /* the net holds the averages, and `average` what it had */
-    float *norm;           /* device memory, one element; NULL = not needed */
-    ls_tensor *views;      /* LS__MAX_STATES per parameter */
-    ls__segment *segments; /* room for one per parameter */
-    int64_t n_segments, frozen_version;
+    float *average; /* device memory: of the own part, then of all buffers; NULL without
+                       ema_decay */
+    float *whole[LS__MAX_STATES + 1]; /* device memory: the states, then the averages, of the net's
+                                         whole block, while a checkpoint is saved or loaded */
+    float *exchange;           /* device memory through which ls_optimizer_swap_ema exchanges */
+    bool holds_average;        /* the net holds the averages, and `average` what it had */
+    float *norm;               /* device memory, one element; NULL = not needed */
+    ls_tensor *views;          /* LS__MAX_STATES per parameter */
+    ls__segment *segments;     /* room for one per parameter */
+    ls__segment *own_segments; /* the same of the own part, from its beginning */
+    int64_t n_segments, n_own_segments, frozen_version;
     int64_t skipped_before; /* updates skipped by loss scaling before this optimizer was opened.
                                update.n_steps counts them too, because kernels subtract all
                                skipped updates from it */
@@ -83,6 +90,18 @@ int64_t ls__optimizer_updates_per_epoch(const ls_optimizer *opt, int64_t n_steps
 ls_status ls__optimizer_begin_average(ls_optimizer *opt);
 /* ls_optimizer_swap_ema, also while the context has an error; LS_OK without a moving average. */
 ls_status ls__optimizer_swap_ema(ls_optimizer *opt);
+
+/* ---- whole_states.c: partitioned states in checkpoints. Without partition: nothing to do. ---- */
+
+/* Allocates the whole states; a checkpoint is read into them, or rank 0 collects them. */
+ls_status ls__optimizer_open_whole(ls_optimizer *opt);
+void ls__optimizer_drop_whole(ls_optimizer *opt);
+/* Fills the whole states of rank 0. All ranks call it. */
+ls_status ls__optimizer_collect(ls_optimizer *opt);
+/* Keeps the own part of the whole states, and drops them. */
+ls_status ls__optimizer_take_whole(ls_optimizer *opt);
+/* Device memory of state i, or for i = n_states of the averages, laid out like the net's block. */
+float *ls__optimizer_block(const ls_optimizer *opt, int i);
 
 /* All settings of the optimizer, with its net's loss scaling. */
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);

@@ -49,9 +49,6 @@ bool ls__is_torch_counter(const char *name);
 /* "module." (DataParallel) if all names of the file begin with it, else "". */
 const char *ls__data_parallel_prefix(const ls_tensor_file *file);
 
-/* Writes a checkpoint in this rank alone; the rest of ls_checkpoint_save has been done. */
-ls_status ls__checkpoint_write(ls_context *ctx, const ls_training_state *state, const char *path);
-
 /* ---- Metadata ---- */
 
 /* The key of the digest of the rest of the file. */

@@ -105,6 +105,7 @@ static ls_status apply(const loading *l, const ls__position *position)
         ls__optimizer_set_updates(state->optimizer, position->n_steps, position->skipped_before,
                                   position->accumulated);
     LS_TRY(ls__saved_tensors_write(l->ctx, &l->tensors, l->values));
+    if (state->optimizer) LS_TRY(ls__optimizer_take_whole(state->optimizer));
     if (state->net) {
         ls__net_use_gradients(state->net); /* the old gradients belong to other weights */
         if (*position->weights) ls__net_set_weights_digest(state->net, position->weights);
@@ -144,6 +145,7 @@ static ls_status load(loading *l)
 {
     const ls_training_state *state = l->state;
     ls__position position;
+    if (state->optimizer) LS_TRY(ls__optimizer_open_whole(state->optimizer));
     LS_TRY(
         ls__saved_tensors_list(&l->bump, l->ctx, state->net, state->optimizer, false, &l->tensors));
     if (state->net) LS_TRY(check_tensors(l, false));
@@ -165,7 +167,9 @@ ls_status ls_checkpoint_load(ls_training_state *state, const char *path)
     LS__DEFAULT_FLOATS;
     loading l = { .state = state };
     LS_TRY(ls__state_context(call, state, &l.ctx));
-    return with_file(&l, call, path, load);
+    const ls_status status = with_file(&l, call, path, load);
+    if (state->optimizer) ls__optimizer_drop_whole(state->optimizer);
+    return status;
 }
 
 static ls_status load_algorithms(loading *l)

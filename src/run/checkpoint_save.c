@@ -112,7 +112,7 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     return write(ctx, bump, path, &w, metadata);
 }
 
-ls_status ls__checkpoint_write(ls_context *ctx, const ls_training_state *state, const char *path)
+static ls_status write_checkpoint(ls_context *ctx, const ls_training_state *state, const char *path)
 {
     ls__bump bump;
     ls__bump_open(&bump, ctx);
@@ -121,16 +121,28 @@ ls_status ls__checkpoint_write(ls_context *ctx, const ls_training_state *state, 
     return status;
 }
 
+/* What rank 0 writes and other ranks hold. */
+static ls_status share(const ls_training_state *state)
+{
+    if (state->loader) LS_TRY(ls__loader_share_bads(state->loader));
+    if (state->validation) LS_TRY(ls__loader_share_bads(state->validation));
+    return state->optimizer ? ls__optimizer_collect(state->optimizer) : LS_OK;
+}
+
 ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
 {
     LS__DEFAULT_FLOATS;
     ls_context *ctx = NULL;
     ls_status status = ls__state_context("ls_checkpoint_save", state, &ctx);
-    if (status == LS_OK && state->optimizer) status = ls__optimizer_begin_average(state->optimizer);
+    ls_optimizer *opt = state ? state->optimizer : NULL;
+    if (status == LS_OK && opt) status = ls__optimizer_begin_average(opt);
+    if (status == LS_OK && opt && ls__is_first_rank(ctx)) status = ls__optimizer_open_whole(opt);
     if (ctx && ctx->comm) status = ls__ranks_agree(ctx, NULL);
-    LS_TRY(status);
-    if (state->loader) LS_TRY(ls__loader_share_bads(state->loader));
-    if (state->validation) LS_TRY(ls__loader_share_bads(state->validation));
-    if (ls__is_first_rank(ctx)) (void)ls__checkpoint_write(ctx, state, path);
-    return ls__ranks_agree(ctx, NULL);
+    if (status == LS_OK) status = share(state);
+    if (status == LS_OK) {
+        if (ls__is_first_rank(ctx)) (void)write_checkpoint(ctx, state, path);
+        status = ls__ranks_agree(ctx, NULL);
+    }
+    if (opt) ls__optimizer_drop_whole(opt);
+    return status;
 }

@@ -89,13 +89,15 @@ static ls_status add_optimizer(ls__bump *bump, ls_context *ctx, const ls__net_bl
             if (parameter->kind == LS_PARAMETER_BUFFER) continue;
             const char *name = ls__bump_format(
                 bump, "%s%s.%s", OPTIMIZER, ls_optimizer_state_name(opt, state), parameter->name);
-            LS_TRY(add(ctx, out, tensor_of(parameter, name, opt->states[state], false)));
+            LS_TRY(
+                add(ctx, out, tensor_of(parameter, name, ls__optimizer_block(opt, state), false)));
         }
     }
     for (int64_t i = 0; opt->average && i < blocks->n_parameters; i++) {
         const ls__parameter *parameter = &blocks->parameters[i];
         const char *name = ls__bump_format(bump, "%sema.%s", OPTIMIZER, parameter->name);
-        LS_TRY(add(ctx, out, tensor_of(parameter, name, opt->average, false)));
+        LS_TRY(add(ctx, out,
+                   tensor_of(parameter, name, ls__optimizer_block(opt, opt->n_states), false)));
     }
     if (!blocks->loss_scale) return LS_OK;
     return add(ctx, out,

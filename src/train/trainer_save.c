@@ -24,8 +24,8 @@ ls_training_state ls__trainer_training_state(const ls_trainer *t)
                                 .force = t->config.force };
 }
 
-/* in_all_ranks: all ranks call it; otherwise this one alone. */
-static ls_status save(ls_trainer *t, const char *path, bool whole_state, bool in_all_ranks)
+/* All ranks call it. */
+static ls_status save(ls_trainer *t, const char *path, bool whole_state)
 {
     char progress[LS__PROGRESS_TEXT];
     ls__info_metadata pairs;
@@ -46,8 +46,7 @@ static ls_status save(ls_trainer *t, const char *path, bool whole_state, bool in
         state.schedule = NULL;
     }
     state.metadata = metadata;
-    return in_all_ranks ? ls_checkpoint_save(&state, path)
-                        : ls__checkpoint_write(t->owned.ctx, &state, path);
+    return ls_checkpoint_save(&state, path);
 }
 
 /* The lines of a checkpoint's steps are on the disk before it is written. */
@@ -62,7 +61,7 @@ ls_status ls__trainer_save_best(ls_trainer *t)
     if (!t->dir) return LS_OK;
     LS_TRY(flush_log(t));
     LS_TRY(ls__optimizer_swap_ema(t->optimizer));
-    const ls_status status = save(t, t->best_path, false, true);
+    const ls_status status = save(t, t->best_path, false);
     LS_TRY(ls__optimizer_swap_ema(t->optimizer));
     LS_TRY(status);
     t->best_is_lost = false;
@@ -75,11 +74,11 @@ ls_status ls__trainer_keep(ls_trainer *t, bool is_new)
     char *kept = ls__format(t->owned.ctx, "%s/checkpoint-%012" PRId64 ".safetensors", t->dir,
                             ls__trainer_steps(t));
     if (!kept) return ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
-    ls_status status = LS_OK;
     /* a hard link takes no space; without links the checkpoint is written twice */
-    if (ls__is_first_rank(t->owned.ctx) && (is_new || access(kept, F_OK) != 0) &&
-        linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0)
-        status = save(t, kept, true, false);
+    bool is_copied = ls__is_first_rank(t->owned.ctx) && (is_new || access(kept, F_OK) != 0) &&
+                     linkat(AT_FDCWD, t->last_path, AT_FDCWD, kept, AT_SYMLINK_FOLLOW) != 0;
+    ls_status status = ls__ranks_agree(t->owned.ctx, &is_copied);
+    if (status == LS_OK && is_copied) status = save(t, kept, true);
     ls__free(t->owned.ctx, kept);
     return status;
 }
@@ -91,7 +90,7 @@ ls_status ls_trainer_save(ls_trainer *t)
     LS__ENTER(ctx);
     if (!t->dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_trainer_save: the run has no folder");
     LS_TRY(flush_log(t));
-    LS_TRY(save(t, t->last_path, true, true));
+    LS_TRY(save(t, t->last_path, true));
     (void)ls__trainer_keep(t, true);
     LS_TRY(ls__ranks_agree(ctx, NULL));
     t->is_saved = true;

@@ -1,5 +1,6 @@
 /* sharded_net.c: see sharded_net.h. */
 #include "sharded_net.h"
+#include "base/context.h"
 
 #include <string.h>
 
@@ -112,7 +113,8 @@ void put_net(step_values *v, const trained *t, double loss, double top1)
         put_tensor(v, p.value);
         if (!p.gradient) continue;
         put_tensor(v, p.gradient);
-        put_tensor(v, ls_optimizer_state(t->opt, 0, p.name));
+        if (!t->ctx->config.partition_optimizer)
+            put_tensor(v, ls_optimizer_state(t->opt, 0, p.name));
     }
 }
 

@@ -17,9 +17,13 @@ static int count_steps(int shards)
     return n;
 }
 
-static void open_context(int shards, int threads, local_hub *hub, int rank, ls_context **out)
+static void open_context(int shards, int threads, bool partition, local_hub *hub, int rank,
+                         ls_context **out)
 {
-    *out = ls_context_open(&(ls_context_config){ .seed = 5, .shards = shards, .threads = threads });
+    const ls_context_config config = {
+        .seed = 5, .shards = shards, .threads = threads, .partition_optimizer = partition
+    };
+    *out = ls_context_open(&config);
     if (hub) ck_assert_int_eq(local_comm_open(*out, hub, rank, 60, &(*out)->comm), LS_OK);
 }
 
@@ -42,6 +46,7 @@ typedef struct run {
     local_hub *hub;
     int rank, n_ranks, shards, threads;
     int64_t bucket_elements;
+    bool partition;
     step_values steps[STEPS];
 } run;
 
@@ -49,7 +54,7 @@ static void *train(void *arg)
 {
     run *r = arg;
     ls_context *ctx;
-    open_context(r->shards, r->threads, r->hub, r->rank, &ctx);
+    open_context(r->shards, r->threads, r->partition, r->hub, r->rank, &ctx);
     if (ctx->comm) ctx->comm->bucket_elements = r->bucket_elements;
     trained t = build_net(r->s, ctx, BATCH);
     for (int step = 0; step < count_steps(r->shards); step++) {
@@ -66,14 +71,22 @@ static void *train(void *arg)
     return NULL;
 }
 
+typedef struct layout {
+    int shards, n_ranks;
+    const int *machines;
+    int64_t bucket_elements;
+    bool partition;
+} layout;
+
 /* Fails unless all ranks end each step with the values of one rank. */
-static void check(const setting *s, int shards, int n_ranks, const int *machines,
-                  int64_t bucket_elements)
+static void check(const setting *s, const layout *l)
 {
     static run alone, runs[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
-    local_hub *hub = local_hub_open(n_ranks, machines);
-    alone = (run){ .s = s, .n_ranks = 1, .shards = shards, .threads = 1 };
+    const int shards = l->shards, n_ranks = l->n_ranks;
+    local_hub *hub = local_hub_open(n_ranks, l->machines);
+    alone =
+        (run){ .s = s, .n_ranks = 1, .shards = shards, .threads = 1, .partition = l->partition };
     train(&alone);
     for (int i = 0; i < n_ranks; i++) {
         runs[i] = (run){ .s = s,
@@ -82,7 +95,8 @@ static void check(const setting *s, int shards, int n_ranks, const int *machines
                          .n_ranks = n_ranks,
                          .shards = shards,
                          .threads = 1 + i % 2,
-                         .bucket_elements = bucket_elements };
+                         .bucket_elements = l->bucket_elements,
+                         .partition = l->partition };
         ck_assert_int_eq(pthread_create(&threads[i], NULL, train, &runs[i]), 0);
     }
     for (int i = 0; i < n_ranks; i++) pthread_join(threads[i], NULL);
@@ -96,23 +110,18 @@ static void check(const setting *s, int shards, int n_ranks, const int *machines
         }
 }
 
-static const struct {
-    int shards, n_ranks;
-    const int *machines;
-    int64_t bucket_elements;
-} layouts[] = { { 8, 2, NULL, 0 },
-                { 8, 3, NULL, 100 },
-                { 8, 8, NULL, 1 },
-                { 3, 2, NULL, 500 },
-                { 4, 4, (const int[]){ 0, 0, 2, 2 }, 0 },
-                { 8, 6, (const int[]){ 0, 0, 0, 3, 3, 3 }, 1 } };
+static const layout layouts[] = { { 8, 2, NULL, 0, true },
+                                  { 8, 3, NULL, 100 },
+                                  { 8, 8, NULL, 1, true },
+                                  { 3, 2, NULL, 500 },
+                                  { 4, 4, (const int[]){ 0, 0, 2, 2 }, 0, true },
+                                  { 8, 6, (const int[]){ 0, 0, 0, 3, 3, 3 }, 1 } };
 enum { N_LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 START_TEST(ranks_have_the_bits_of_one)
 {
     const int i = _i % N_LAYOUTS;
-    check(&settings[_i / N_LAYOUTS], layouts[i].shards, layouts[i].n_ranks, layouts[i].machines,
-          layouts[i].bucket_elements);
+    check(&settings[_i / N_LAYOUTS], &layouts[i]);
 }
 END_TEST
 
@@ -122,7 +131,7 @@ static void *step_over_few(void *arg)
 {
     run *r = arg;
     ls_context *ctx;
-    open_context(r->shards, 1, r->hub, r->rank, &ctx);
+    open_context(r->shards, 1, false, r->hub, r->rank, &ctx);
     trained t = build_net(&settings[0], ctx, BATCH);
     ls_batch b = part_of(ctx, &settings[0], 0, 0, r->shards - 1);
     ck_assert_int_eq(ls_net_step(t.net, t.opt, &b, LR), LS_ERR_UNSUPPORTED);

@@ -171,7 +171,7 @@ static ls_status run_one_by_one(ls__executor *x, int end)
                                 .profiled = x->profiled };
     while (x->next < end) {
         ls__call *call = x->calls[x->next];
-        if (call->exchange && !mode.in_order) {
+        if (call->adds_ranks && call->exchange && !mode.in_order) {
             LS_TRY(start_rank_sum(x));
         } else {
             LS_TRY(ls__run_call(x->ctx, call, &x->step, &mode));

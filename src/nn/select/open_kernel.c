@@ -273,6 +273,20 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
     return LS_OK;
 }
 
+/* Replaces the kernel by the same one for the parts. */
+static ls_status open_part(ls_context *ctx, ls__op *op, int n_blocks, const ls__block *blocks,
+                           ls__call *call)
+{
+    char name[LS__KERNEL_NAME_SIZE];
+    snprintf(name, sizeof name, "%s", call->kernel->name);
+    call->kernel->close(call->kernel);
+    call->kernel = NULL;
+    for (int i = 0; i < n_blocks; i++)
+        if (blocks[i].memory) op->operands[i].shape = blocks[i].shape;
+    if (ls_shape_element_count(&blocks[0].shape) == 0) return LS_OK;
+    return ctx->device->backend->kernel_open(ctx->device, op, name, &call->kernel);
+}
+
 ls_status ls__selector_open_call(ls__selector *s, ls__op *op, const char *who, const char *name,
                                  int n_blocks, const ls__block *blocks, ls__call *call)
 {
@@ -286,12 +300,16 @@ ls_status ls__selector_open_call(ls__selector *s, ls__op *op, const char *who, c
                         .updates = true };
     for (int i = 0; i < n_blocks; i++) {
         const bool given = blocks[i].memory != NULL;
+        const ls_shape *shape = blocks[i].whole.n_dims ? &blocks[i].whole : &blocks[i].shape;
         call->buffers[i] = blocks[i].memory;
         op->operands[i].dtype = LS_F32;
-        op->operands[i].shape = given ? blocks[i].shape : (ls_shape){ .n_dims = -1 };
+        op->operands[i].shape = given ? *shape : (ls_shape){ .n_dims = -1 };
     }
     LS_TRY(ls__selector_open_kernel(s, op, who, &call->kernel, &why));
     LS_TRY(ls__selector_note_kernel(s, op, who, call->kernel, &why));
+    if (blocks[0].whole.n_dims && !ls_shape_equal(&blocks[0].whole, &blocks[0].shape))
+        LS_TRY(open_part(s->ctx, op, n_blocks, blocks, call));
+    if (!call->kernel) return LS_OK;
     const size_t bytes = call->kernel->workspace_bytes;
     if (bytes == 0) return LS_OK;
     call->workspace = ls__pool_allocate(pool, bytes);

@@ -80,9 +80,12 @@ ls_status ls__selector_open_kernel(ls__selector *selector, const ls__op *op, con
 typedef struct ls__block {
     ls_shape shape;
     void *memory;
+    ls_shape whole; /* n_dims 1: the operand is this rank's part of one of this shape, for which the
+                       kernel is selected, so that the ranks have one list of kernels */
 } ls__block;
 /* Opens the kernel for an op over these blocks and makes its call, which ls__call_close closes,
- * also after a failure. The op's settings are set; the rest is filled in. */
+ * also after a failure. The op's settings are set; the rest is filled in. The call has no kernel if
+ * the first block is an empty part. */
 ls_status ls__selector_open_call(ls__selector *selector, ls__op *op, const char *who,
                                  const char *name, int n_blocks, const ls__block *blocks,
                                  ls__call *call);
