@@ -52,7 +52,7 @@ typedef struct recipe {
     int64_t patience; /* 0 = endless */
     /* run */
     int64_t seed, threads;
-    double rank_timeout;      /* seconds */
+    double rank_timeout; /* seconds */
     bool partition_optimizer;
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */

@@ -46,9 +46,9 @@ ended() {
   done
 }
 
-# resumed RUN RANKS
+# resumed RUN RANKS [OPTION]
 resumed() {
-  launch "$2" shm -- --resume "$1" || fail "$1: resumed in $2 ranks" err.txt
+  launch "$2" shm -- --resume "$1" "${@:3}" || fail "$1: resumed in $2 ranks" err.txt
   same whole "$1"
 }
 
@@ -56,7 +56,7 @@ launch 1 - -- "${options[@]}" --out whole || fail "whole" err.txt
 
 signalled kill-1-of-2 5 to KILL 1 -- 2 shm --
 ended kill-1-of-2 $? 137
-resumed kill-1-of-2 3
+resumed kill-1-of-2 3 --partition-optimizer
 signalled kill-0-of-4 14 to KILL 0 -- 4 tcp --
 ended kill-0-of-4 $? 137
 resumed kill-0-of-4 1
