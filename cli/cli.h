@@ -104,6 +104,6 @@ int default_workers(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_describe,
     command_compare, command_repro, command_plot, command_pack, command_export, command_demo_data,
-    command_augment;
+    command_augment, command_check;
 
 #endif

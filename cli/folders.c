@@ -146,6 +146,17 @@ bool folders_check(const char *dir)
     return false;
 }
 
+bool folders_check_files(const char *dir)
+{
+    if (folders_has_idx(dir))
+        return fail_with(false,
+                         "%s: idx files, which hold all images in one file already; expected a "
+                         "folder of image files",
+                         dir);
+    return !folders_has_csv(dir) ||
+           fail_with(false, "%s: a CSV list of images; expected a folder of class folders", dir);
+}
+
 static bool is_image(const char *path)
 {
     if (!is_file(path)) return false;

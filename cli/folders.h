@@ -19,6 +19,10 @@ int folders_find(const char *dir, int n, const char *const *names, const char *f
 /* Whether DIR is a folder or a file, which may be a pack; else prints what it is. */
 bool folders_check(const char *dir);
 
+/* Whether DIR has image files of its own, or a pack of them: no CSV list and no idx files; else
+ * prints what it has. */
+bool folders_check_files(const char *dir);
+
 /* Opens an image folder, and prints a warning about ignored files. */
 ls_dataset *folders_open(ls_context *ctx, const char *dir);
 

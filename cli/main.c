@@ -10,7 +10,7 @@
 static const cli_command *const commands[] = {
     &command_train,   &command_eval,      &command_predict, &command_describe,
     &command_compare, &command_repro,     &command_plot,    &command_pack,
-    &command_export,  &command_demo_data, &command_augment
+    &command_export,  &command_demo_data, &command_augment, &command_check
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -36,13 +36,7 @@ static const cli_option options[] = {
 static bool print_progress(void *user, int64_t n_done, int64_t n)
 {
     progress *p = user;
-    double now;
-    if (progress_is_due(p, &now)) {
-        char text[128];
-        snprintf(text, sizeof(text), "%s  %lld/%lld  %.0f images/s", p->title, (long long)n_done,
-                 (long long)n, (double)n_done / (now - p->begun));
-        progress_show(p, text);
-    }
+    progress_count(p, n_done, n);
     return caught_signal == 0;
 }
 
@@ -101,17 +95,7 @@ static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[N_
 static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
     ls_pack_split splits[N_SPLITS];
-    if (!folders_check(dir)) return EXIT_DATA;
-    if (folders_has_idx(dir))
-        return fail_with(EXIT_DATA,
-                         "%s: idx files, which hold all images in one file already; expected a "
-                         "folder of image files",
-                         dir);
-    if (folders_has_csv(dir))
-        return fail_with(EXIT_DATA,
-                         "%s: a CSV list of images can't be packed; expected a folder of class "
-                         "folders",
-                         dir);
+    if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
     const int n = open_splits(ctx, dir, splits);
     if (!splits[n - 1].dataset) return folders_fail(ctx, dir);
     if (!is_folder(dir))

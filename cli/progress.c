@@ -195,6 +195,16 @@ bool progress_is_due(progress *p, double *now)
     return true;
 }
 
+void progress_count(progress *p, int64_t n_done, int64_t n)
+{
+    double now;
+    char line[PROGRESS_LINE_SIZE];
+    if (!progress_is_due(p, &now)) return;
+    snprintf(line, sizeof(line), "%s  %lld/%lld  %.0f images/s", p->title, (long long)n_done,
+             (long long)n, (double)n_done / (now - p->begun));
+    progress_show(p, line);
+}
+
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1)
 {
     double now;

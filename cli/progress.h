@@ -37,6 +37,8 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
 /* Estimated seconds until the end of the run, from the steps of both kinds so far; below 0 = no
  * step is done. */
 double progress_seconds_left(const progress *p, double now);
+/* For work that counts images: shows "TITLE  7/10  25 images/s" if the display is due. */
+void progress_count(progress *p, int64_t n_done, int64_t n);
 /* Whether the display is due for an update, which restarts the interval; *now is the clock. For
  * callers that format their own line. */
 bool progress_is_due(progress *p, double *now);

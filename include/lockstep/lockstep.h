@@ -3,6 +3,7 @@
  *   ls_context_open          seed, threads, determinism                    context.h
  *   ls_image_folder_open     images, one sub-folder per class              data.h
  *                            or a pack: such a folder in one file          pack.h
+ *   ls_dataset_check         unreadable images, duplicates, wrong folders  dataset_check.h
  *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
  *   ls_net_build             compiles a model function                     nn.h, net.h
  *                            (bundled models)                              models.h
@@ -37,6 +38,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/context.h>
 #include <lockstep/data.h>
+#include <lockstep/dataset_check.h>
 #include <lockstep/models.h>
 #include <lockstep/net.h>
 #include <lockstep/nn.h>

@@ -93,9 +93,15 @@ static ls_status enter_level(ls_context *ctx, DIR *folder, const char *path, con
     return LS_OK;
 }
 
+static ls_status add_text(ls_context *ctx, ls__text_list *list, const char *text)
+{
+    return ls__text_list_add(list, text) ? LS_OK : ls__fail_memory(ctx, text, list->n_bytes);
+}
+
 static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const char *path)
 {
     files->n_ignored++;
+    if (files->ignored) LS_TRY(add_text(ctx, files->ignored, path));
     if (files->example && strcmp(files->example, path) <= 0) return LS_OK;
     char *example = ls__strdup(ctx, path);
     if (!example) return ls__fail_memory(ctx, path, strlen(path));
@@ -104,9 +110,9 @@ static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const cha
     return LS_OK;
 }
 
-static ls_status add_text(ls_context *ctx, ls__text_list *list, const char *text)
+static bool is_this_or_above(const char *name)
 {
-    return ls__text_list_add(list, text) ? LS_OK : ls__fail_memory(ctx, text, list->n_bytes);
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 static ls_status read_level(ls_context *ctx, const char *path, bool below, const level *above,
@@ -121,11 +127,14 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
         const struct dirent *item = readdir(folder);
         if (!item && errno != 0) status = fail_errno(ctx, path, errno);
         if (!item) break;
-        if (item->d_name[0] == '.') continue;
+        const bool is_hidden = item->d_name[0] == '.';
+        if (is_hidden && (!out->hidden || is_this_or_above(item->d_name))) continue;
         char *file = ls__format(ctx, "%s/%s", path, item->d_name);
         const mode_t type = type_of(folder, item);
         if (!file)
             status = ls__fail_memory(ctx, path, strlen(path) + sizeof(item->d_name));
+        else if (is_hidden)
+            status = add_text(ctx, out->hidden, file);
         else if (type == S_IFDIR)
             status = below ? read_level(ctx, file, below, &here, out)
                            : add_text(ctx, &out->folders, item->d_name);

@@ -19,12 +19,16 @@ void ls__text_list_free(ls__text_list *list);
 /* Compares two const char * in byte order, for qsort and bsearch. */
 int ls__compare_texts(const void *a, const void *b);
 
-/* What was found in folders. Names that begin with a dot are skipped. */
+/* What was found in folders. Names that begin with a dot are skipped, folders with all that is in
+ * them. */
 typedef struct ls__folder_files {
     ls__text_list images;  /* whole paths, unsorted */
     ls__text_list folders; /* names of those that were not read, unsorted */
     int64_t n_ignored;     /* files that are no images */
     char *example;         /* the path of the first of them in byte order; NULL when none */
+    /* Where whole paths are added: of the files that are no images, and of the names that begin
+     * with a dot. NULL = nowhere. */
+    ls__text_list *ignored, *hidden;
 } ls__folder_files;
 
 /* Adds what lies in a folder to `out`, which begins with all zero but the lists' ctx: with

@@ -46,6 +46,7 @@ void ls__decoder_free(ls__decoder *decoder)
 static void begin(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
+    decoder->is_cmyk = false;
     if (decoder->image.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->image);
 }
 

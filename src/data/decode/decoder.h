@@ -16,6 +16,7 @@ typedef struct ls__decoder {
     size_t file_bytes;
     ls__buffer buffer;
     int orientation;       /* EXIF's, or 1 */
+    bool is_cmyk;          /* a JPEG file of CMYK or YCCK, set by the probe */
     int64_t height, width; /* of the upright image, set by the probe */
     struct ls__jpeg *jpeg; /* a JPEG file between probe and decoding, else NULL */
     ls__image image;       /* the decoded pixels */

@@ -216,6 +216,7 @@ static ls_status read_header(ls__jpeg *self)
     jpeg_read_header(info, TRUE);
     if (info->jpeg_color_space == JCS_UNKNOWN)
         return ls__undecodable(decoder, LS_ERR_DATA, "JPEG of %d channels", info->num_components);
+    decoder->is_cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
     return ls__decoder_check(decoder, info->image_height, info->image_width);
 }
 
@@ -238,8 +239,7 @@ ls_status ls__jpeg_decode(ls__decoder *decoder, const ls__region *stored)
     ls__jpeg *self = decoder->jpeg;
     j_decompress_ptr info = &self->info;
     if (setjmp(self->escape)) return escaped(self);
-    const bool cmyk = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
-    info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+    info->out_color_space = self->decoder->is_cmyk ? JCS_CMYK : JCS_RGB;
     info->dct_method = JDCT_ISLOW;
     info->do_fancy_upsampling = TRUE;
     info->scale_num = 1;

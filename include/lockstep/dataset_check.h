@@ -1,0 +1,116 @@
+/* dataset_check.h: finds what is wrong with a folder of images before a model is trained on it.
+ *
+ *   ls_dataset_report *report = ls_dataset_check(ctx, "photos", NULL);
+ *   for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
+ *       const ls_finding f = ls_dataset_report_finding_at(report, i);
+ *       printf("%s: %s: %s\n", ls_finding_name(f.kind), f.path, f.reason);
+ *   }
+ */
+#ifndef LOCKSTEP_DATASET_CHECK_H
+#define LOCKSTEP_DATASET_CHECK_H
+
+#include <lockstep/data.h>
+
+LS_BEGIN_DECLARATIONS
+
+/* X(name, text, what the findings are). The paths of findings are relative to the folder that was
+ * checked; "" is that folder itself. */
+#define LS_FINDING_LIST(X)                                                                         \
+    X(LAYOUT, "layout", "folders are not arranged as DIR/train/<class>/<image>")                   \
+    X(EMPTY_CLASS, "empty-class", "class folders without images")                                  \
+    X(NO_VALIDATION, "no-validation", "classes without validation images")                         \
+    X(NO_TRAINING, "no-training", "classes without training images")                               \
+    X(NESTED, "nested", "folders in class folders, whose images are of that class")                \
+    X(UNREADABLE, "unreadable", "unreadable images")                                               \
+    X(LEAK, "leak", "validation images that are training images")                                  \
+    X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
+    X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
+    X(IGNORED, "ignored", "files that are not read, because of their names' extensions")           \
+    X(HIDDEN, "hidden", "names that begin with a dot, which are skipped")                          \
+    X(ROTATED, "rotated", "images that are stored turned, with an EXIF orientation")               \
+    X(CMYK, "cmyk", "JPEG files in CMYK, whose colours are converted without a profile")           \
+    X(SMALL, "small", "very small images")
+
+typedef enum ls_finding_kind {
+#define LS_FINDING_ENUM(name, text, what) LS_FINDING_##name,
+    LS_FINDING_LIST(LS_FINDING_ENUM)
+#undef LS_FINDING_ENUM
+        LS_FINDING_KIND_COUNT
+} ls_finding_kind;
+
+/* "unreadable" and "unreadable images"; static, never NULL. */
+LS_API const char *ls_finding_name(ls_finding_kind kind);
+LS_API const char *ls_finding_text(ls_finding_kind kind);
+
+typedef struct ls_dataset_check_config {
+    int workers;        /* threads that read and decode; 0 = the calling thread. The number does not
+                           change the report */
+    int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
+    int64_t min_side;   /* pixels: an image is very small if a side is below this; 0 = 16 */
+
+    /* Called for each file by the calling thread. If it returns false, the call ends with
+     * LS_ERR_IO. */
+    bool (*progress)(void *user, int64_t n_done, int64_t n_files);
+    void *user;
+} ls_dataset_check_config;
+
+typedef struct ls_dataset_report ls_dataset_report;
+
+/* Reads and decodes all images of a folder. The splits are those of the folders LS_SPLIT_NAMES that
+ * `dir` holds; without any of them `dir` itself holds the class folders. The other splits are
+ * compared with "train". Duplicates are files with equal pixels, after the EXIF orientation was
+ * applied, in any split. The first of them in the order of the report is the original; each other
+ * one is a finding of LS_FINDING_LEAK if it is in another split, of AMBIGUOUS if it is in another
+ * class, else of DUPLICATE. All images are checked, also those outside of class folders and in
+ * folders below them, in whatever way the folders are arranged.
+ *
+ * The report belongs to the context. It lists everything in byte order and depends on the files and
+ * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
+ * member; LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA for a folder that can't be read, as
+ * ls_image_folder_open; LS_ERR_MEMORY. An image that can't be read is a finding, not an error. */
+LS_API ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
+                                           const ls_dataset_check_config *config);
+LS_API void ls_dataset_report_close(ls_dataset_report **report);
+
+/* Texts are valid as long as the report. */
+typedef struct ls_finding {
+    ls_finding_kind kind;
+    const char *path;   /* of the file or folder */
+    const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE: the original; else "" */
+    const char *reason; /* "truncated PNG file" */
+} ls_finding;
+/* In the order of kinds, then of paths. All is 0 out of range, and for a NULL report. */
+LS_API int64_t ls_dataset_report_finding_count(const ls_dataset_report *report);
+LS_API ls_finding ls_dataset_report_finding_at(const ls_dataset_report *report, int64_t i);
+
+typedef struct ls_class_count {
+    const char *split; /* "train"; "" = the folder itself */
+    const char *name;  /* of the class; NULL: images outside of class folders */
+    int64_t n_images, n_readable;
+} ls_class_count;
+/* In the order of LS_SPLIT_NAMES, then of names. */
+LS_API int64_t ls_dataset_report_class_count(const ls_dataset_report *report);
+LS_API ls_class_count ls_dataset_report_class_at(const ls_dataset_report *report, int64_t i);
+
+/* A folder that holds images, or a class folder. */
+typedef struct ls_folder_count {
+    const char *path;
+    int64_t n_images; /* in the folder itself, not in those below it */
+} ls_folder_count;
+/* In byte order with '/' as the first character: a folder is followed by those in it. */
+LS_API int64_t ls_dataset_report_folder_count(const ls_dataset_report *report);
+LS_API ls_folder_count ls_dataset_report_folder_at(const ls_dataset_report *report, int64_t i);
+
+typedef struct ls_size_range {
+    int64_t min, median, max; /* of an even number of images the lower of both medians */
+} ls_size_range;
+
+typedef struct ls_dataset_summary {
+    int64_t n_images, n_readable;
+    ls_size_range width, height; /* of the readable images, upright; 0 if there are none */
+} ls_dataset_summary;
+LS_API ls_dataset_summary ls_dataset_report_summary(const ls_dataset_report *report);
+
+LS_END_DECLARATIONS
+
+#endif
