@@ -196,7 +196,7 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     const ls_dataset_report *report = ls_dataset_check(ctx, dir, &config);
     progress_clear(&bar);
     if (!report) {
-        folders_fail(ctx, dir);
+        print_error(ctx, EXIT_DATA);
         return caught_signal ? EXIT_SIGNAL + caught_signal : EXIT_DATA;
     }
     if (!v->json)
@@ -221,6 +221,9 @@ static int run(int argc, char **argv)
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
+    if (is_file(dir))
+        return fail_with(
+            EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     catch_signals();
     const int answer = ls_context_status(ctx) == LS_OK ? check(ctx, &v, dir)

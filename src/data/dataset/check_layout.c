@@ -141,10 +141,12 @@ static ls_status check_nested(ls_dataset_report *r, const ls__check_group *g)
     return LS_OK;
 }
 
-/* A class of split `there` without a folder in split `here`. */
+/* A class of split `there` without a folder in split `here`. One without images is an empty class
+ * only. */
 static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const split *here,
                              const ls_class_count *there)
 {
+    if (there->n_images == 0) return LS_OK;
     return ls__check_add(r, kind, join(r, here->name, there->name), "",
                          ls__format(r->owned.ctx, "no such folder; %s/%s has %lld image%s",
                                     there->split, there->name, (long long)there->n_images,

@@ -1,0 +1,265 @@
+/* test_dataset_check.c: ls_dataset_check finds each planted fault and nothing else, whatever the
+ * number of workers. */
+#include "planted.h"
+#include "support.h"
+#include <string.h>
+#include <unistd.h>
+
+static ls_context *ctx;
+
+static void open_context(void)
+{
+    ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+}
+
+static void close_context(void)
+{
+    ls_context_close(&ctx);
+}
+
+static ls_dataset_report *check(const char *folder, int workers)
+{
+    ls_dataset_report *report =
+        ls_dataset_check(ctx, folder, &(ls_dataset_check_config){ .workers = workers });
+    expect_ok(ctx);
+    return report;
+}
+
+static void expect_finding(const ls_dataset_report *report, int64_t i, ls_finding_kind kind,
+                           const char *path, const char *reason)
+{
+    const ls_finding f = ls_dataset_report_finding_at(report, i);
+    ck_assert_msg(f.kind == kind && strcmp(f.path, path) == 0 && strstr(f.reason, reason),
+                  "finding %d is %s, %s: %s; expected %s, %s: %s", (int)i, ls_finding_name(f.kind),
+                  f.path, f.reason, ls_finding_name(kind), path, reason);
+}
+
+START_TEST(nothing_is_found_in_a_clean_folder)
+{
+    char *folder = new_folder();
+    make_clean_folder(folder);
+    open_context();
+    for (int workers = 0; workers < 3; workers++) {
+        ls_dataset_report *report = check(workers == 1 ? path_in(folder, "//") : folder, workers);
+        ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
+        const ls_dataset_summary s = ls_dataset_report_summary(report);
+        ck_assert(s.n_images == 24 && s.n_readable == 24);
+        ck_assert(s.width.min == 32 && s.width.median == 32 && s.width.max == 32);
+        ck_assert(s.height.min == 24 && s.height.median == 24 && s.height.max == 24);
+        ck_assert_int_eq(ls_dataset_report_class_count(report), 6);
+        const ls_class_count c = ls_dataset_report_class_at(report, 4);
+        ck_assert_str_eq(c.split, "val");
+        ck_assert_str_eq(c.name, "dog");
+        ck_assert(c.n_images == 4 && c.n_readable == 4);
+        ls_dataset_report_close(&report);
+    }
+    /* Class folders without train and val; the images are larger than what is very small. */
+    ls_dataset_report *report = check(path_in(folder, "train"), 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
+    ck_assert_str_eq(ls_dataset_report_class_at(report, 0).split, "");
+    report = ls_dataset_check(ctx, folder, &(ls_dataset_check_config){ .min_side = 25 });
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 24);
+    expect_finding(report, 23, LS_FINDING_SMALL, "val/fox/3.jpg", "32 x 24 pixels");
+    report = ls_dataset_check(ctx, folder, &(ls_dataset_check_config){ .max_pixels = 767 });
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 24);
+    expect_finding(report, 0, LS_FINDING_UNREADABLE, "train/cat/0.jpg", "limit of 767");
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+START_TEST(planted_faults_are_found)
+{
+    static const int workers[] = { 0, 1, 3 };
+    char *folder = new_folder();
+    make_clean_folder(folder);
+    plant_faults(folder);
+    open_context();
+    for (int w = 0; w < 3; w++) {
+        ls_dataset_report *report = check(folder, workers[w]);
+        for (int i = 0; i < N_PLANTED; i++)
+            expect_finding(report, i, planted[i].kind, planted[i].path, planted[i].reason);
+        ck_assert_int_eq(ls_dataset_report_finding_count(report), N_PLANTED);
+        const ls_dataset_summary s = ls_dataset_report_summary(report);
+        ck_assert_int_eq(s.n_images, 47);
+        ck_assert_int_eq(s.n_readable, 40);
+        ck_assert(s.width.min == 15 && s.width.median == 32 && s.width.max == 40);
+        ls_dataset_report_close(&report);
+    }
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+/* ---- Arrangements ---- */
+
+/* Makes these folders with an image in each file, checks, and expects one finding about the
+ * arrangement before the others. */
+static void expect_layout(const char *const *paths, const char *folder_of_finding,
+                          const char *reason)
+{
+    char *folder = new_folder();
+    for (unsigned i = 0; paths[i]; i++) {
+        if (!strchr(paths[i], '.')) {
+            make_folder(path_in(folder, "%s", paths[i]));
+            continue;
+        }
+        uint8_t *pixels = draw_image(20, 20, 3, i);
+        write_png(path_in(folder, "%s", paths[i]), 20, 20, 3, pixels);
+        free(pixels);
+    }
+    ls_dataset_report *report = check(folder, 0);
+    expect_finding(report, 0, LS_FINDING_LAYOUT, folder_of_finding, reason);
+    ck_assert_msg(ls_dataset_report_finding_count(report) == 1, "also %s: %s",
+                  ls_dataset_report_finding_at(report, 1).path,
+                  ls_dataset_report_finding_at(report, 1).reason);
+    ls_dataset_report_close(&report);
+    remove_folder(folder);
+}
+#define EXPECT_LAYOUT(folder, reason, ...)                                                         \
+    expect_layout((const char *const[]){ __VA_ARGS__, NULL }, folder, reason)
+
+START_TEST(wrong_arrangements)
+{
+    open_context();
+    EXPECT_LAYOUT("", "no class folders; found 2 images", "1.png", "2.png");
+    EXPECT_LAYOUT("train", "no class folders; found 1 image", "train", "train/1.png");
+    EXPECT_LAYOUT("val", "no class folders; found 0 images", "train", "train/a", "train/a/1.png",
+                  "train/b", "train/b/1.png", "val");
+    EXPECT_LAYOUT("", "one class only, 'a'", "a", "a/1.png");
+    EXPECT_LAYOUT("", "1 image outside of class folders", "a", "a/1.png", "b", "b/1.png", "0.png");
+    EXPECT_LAYOUT("", "1 image outside of class folders", "train", "train/a", "train/a/1.png",
+                  "train/b", "train/b/1.png", "0.png");
+    EXPECT_LAYOUT("", "one folder too many: 'photos' holds no images, but folders such as 'train'",
+                  "photos", "photos/train", "photos/train/a", "photos/train/a/1.png",
+                  "photos/train/b", "photos/train/b/1.png");
+    EXPECT_LAYOUT("train", "one folder too many: 'photos' holds no images, but folders such as 'a'",
+                  "train", "train/photos", "train/photos/a", "train/photos/a/1.png",
+                  "train/photos/b", "train/photos/b/1.png");
+    EXPECT_LAYOUT("",
+                  "no class folder holds images itself; they lie in folders below, such as "
+                  "'a/train'",
+                  "a", "a/train", "a/train/1.png", "b", "b/train", "b/train/1.png");
+    EXPECT_LAYOUT("", "no folder 'train' beside 'test'", "test", "test/a", "test/a/1.png", "test/b",
+                  "test/b/1.png");
+    close_context();
+}
+END_TEST
+
+START_TEST(folders_are_listed_as_a_tree)
+{
+    static const struct {
+        const char *path;
+        int64_t n_images;
+    } expected[] = { { "train", 1 },
+                     { "train/cat", 10 },
+                     { "train/dog", 9 },
+                     { "train/empty", 0 },
+                     { "train/fox", 9 },
+                     { "train/fox/arctic", 1 },
+                     { "train/fox/arctic/young", 1 },
+                     { "train/fox-a", 1 },
+                     { "val/cat", 8 },
+                     { "val/cow", 1 },
+                     { "val/dog", 7 } };
+    char *folder = new_folder();
+    make_clean_folder(folder);
+    plant_faults(folder);
+    make_folder(path_in(folder, "train/fox-a"));
+    write_text(path_in(folder, "train/fox-a/0.jpg"), "");
+    open_context();
+    ls_dataset_report *report = check(folder, 0);
+    const int64_t n = ls_dataset_report_folder_count(report);
+    for (int64_t i = 0; i < n; i++) {
+        const ls_folder_count f = ls_dataset_report_folder_at(report, i);
+        ck_assert_str_eq(f.path, expected[i].path);
+        ck_assert_int_eq(f.n_images, expected[i].n_images);
+    }
+    ck_assert_int_eq(n, sizeof(expected) / sizeof(expected[0]));
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+/* ---- Errors ---- */
+
+static bool stop_at_three(void *user, int64_t n_done, int64_t n_files)
+{
+    int64_t *last = user;
+    *last = n_done;
+    ck_assert_int_eq(n_files, 24);
+    return n_done < 3;
+}
+
+START_TEST(misuse)
+{
+    char *folder = new_folder();
+    int64_t last;
+    make_clean_folder(folder);
+    open_context();
+    ck_assert_ptr_null(ls_dataset_check(ctx, NULL, NULL));
+    expect_error(ctx, LS_ERR_INVALID, "ls_dataset_check: no folder given");
+    ck_assert_ptr_null(ls_dataset_check(ctx, path_in(folder, "none"), NULL));
+    expect_error(ctx, LS_ERR_NOT_FOUND, "none", "No such file");
+    ck_assert_ptr_null(ls_dataset_check(ctx, path_in(folder, "train/cat/0.jpg"), NULL));
+    expect_error(ctx, LS_ERR_IO, "0.jpg", "Not a directory");
+    const ls_dataset_check_config wrong[] = { { .workers = -1 },
+                                              { .workers = 1025 },
+                                              { .max_pixels = -1 },
+                                              { .max_pixels = 1 << 28 },
+                                              { .min_side = -1 } };
+    static const char *const names[] = { "workers", "workers", "max_pixels", "max_pixels",
+                                         "min_side" };
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_null(ls_dataset_check(ctx, folder, &wrong[i]));
+        expect_error(ctx, LS_ERR_INVALID, names[i]);
+    }
+    for (int workers = 0; workers < 3; workers += 2) {
+        const ls_dataset_check_config stopped = { .workers = workers,
+                                                  .progress = stop_at_three,
+                                                  .user = &last };
+        ck_assert_ptr_null(ls_dataset_check(ctx, folder, &stopped));
+        expect_error(ctx, LS_ERR_IO, "stopped");
+        ck_assert_int_eq(last, 3);
+    }
+    ck_assert_int_eq(symlink("..", path_in(folder, "train/cat/loop")), 0);
+    ck_assert_ptr_null(ls_dataset_check(ctx, folder, NULL));
+    expect_error(ctx, LS_ERR_DATA, "a link that leads back");
+    ck_assert_ptr_null(ls_dataset_check(NULL, folder, NULL));
+    ls_dataset_report_close(NULL);
+    ck_assert_int_eq(ls_dataset_report_finding_count(NULL), 0);
+    ck_assert_ptr_null(ls_dataset_report_finding_at(NULL, 0).path);
+    ck_assert_str_eq(ls_finding_name((ls_finding_kind)99), "");
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+static bool check_folder(ls_context *context, void *user)
+{
+    return ls_dataset_check(context, user, NULL) != NULL;
+}
+
+START_TEST(short_memory_is_an_error)
+{
+    char *folder = new_folder();
+    make_folder(path_in(folder, "train"));
+    make_folder(path_in(folder, "train/a"));
+    write_text(path_in(folder, "train/a/1.jpg"), "no image");
+    write_text(path_in(folder, "train/a/.hidden"), "");
+    write_text(path_in(folder, "train/a/ignored.txt"), "");
+    uint8_t *pixels = draw_image(8, 8, 3, 1);
+    write_png(path_in(folder, "train/a/2.png"), 8, 8, 3, pixels);
+    write_png(path_in(folder, "train/a/3.png"), 8, 8, 3, pixels);
+    free(pixels);
+    fail_each_allocation(check_folder, folder);
+    remove_folder(folder);
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
+                     wrong_arrangements, folders_are_listed_as_a_tree, misuse,
+                     short_memory_is_an_error);
+}
