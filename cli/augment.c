@@ -27,21 +27,10 @@ static const cli_option own_options[] = {
       .fallback = "1" },
     { .kind = OPTION_END },
 };
-enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };
 
-static void make_options(cli_option out[MAX_OPTIONS + 1])
+static bool changes_images(const cli_option *option)
 {
-    const cli_option *heading = NULL; /* of the section, until it has an option here */
-    int n = N_OWN;
-    memcpy(out, own_options, N_OWN * sizeof(*out));
-    for (const cli_option *o = recipe_options; o->kind != OPTION_END && n < MAX_OPTIONS - 1; o++) {
-        if (o->kind == OPTION_HEADING) heading = o;
-        if (!o->images) continue;
-        if (heading) out[n++] = *heading;
-        heading = NULL;
-        out[n++] = *o;
-    }
-    out[n] = (cli_option){ .kind = OPTION_END };
+    return option->images;
 }
 
 /* ---- The grid ---- */
@@ -148,7 +137,7 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
 static int run(int argc, char **argv)
 {
     cli_option options[MAX_OPTIONS + 1];
-    make_options(options);
+    recipe_select_options(own_options, changes_images, options);
     cli_command command = command_augment;
     command.options = options;
     augment_values v = { .recipe.epochs = 1 };

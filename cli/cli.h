@@ -86,6 +86,8 @@ extern volatile sig_atomic_t caught_signal; /* 0: none */
 /* Prints a command line for the user: "LABEL: build/lockstep WORD...". The words end with NULL, and
  * are quoted for a shell. */
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
+/* The same with the words in an array that ends with NULL. */
+void print_command_words(FILE *out, const char *label, const char *const *words);
 
 /* The names of what differs, of "batch", "loss", "gradients" and "weights". Returns how many. */
 enum { N_DIGESTS = 4 };
@@ -104,6 +106,6 @@ int default_workers(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_describe,
     command_compare, command_repro, command_plot, command_pack, command_export, command_demo_data,
-    command_augment, command_check;
+    command_augment, command_check, command_lr_find;
 
 #endif

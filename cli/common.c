@@ -162,19 +162,28 @@ static void print_word(FILE *out, const char *word)
     fputc('\'', out);
 }
 
-void print_command(FILE *out, const char *label, ...)
+void print_command_words(FILE *out, const char *label, const char *const *words)
 {
-    va_list words;
     if (print_is_muted(out)) return;
     print_text(out, "%s: ", label);
     print_word(out, program_invocation_name);
-    va_start(words, label);
-    for (const char *word; (word = va_arg(words, const char *));) {
+    for (; *words; words++) {
         fputc(' ', out);
-        print_word(out, word);
+        print_word(out, *words);
+    }
+    fputc('\n', out);
+}
+
+void print_command(FILE *out, const char *label, ...)
+{
+    enum { MAX_WORDS = 32 };
+    const char *list[MAX_WORDS + 1] = { NULL };
+    va_list words;
+    va_start(words, label);
+    for (int n = 0; n < MAX_WORDS && (list[n] = va_arg(words, const char *)); n++) {
     }
     va_end(words);
-    fputc('\n', out);
+    print_command_words(out, label, list);
 }
 
 int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])

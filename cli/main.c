@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &command_train,   &command_eval,      &command_predict, &command_describe,
-    &command_compare, &command_repro,     &command_plot,    &command_pack,
-    &command_export,  &command_demo_data, &command_augment, &command_check
+    &command_train,   &command_eval,  &command_predict, &command_describe, &command_compare,
+    &command_repro,   &command_plot,  &command_pack,    &command_export,   &command_demo_data,
+    &command_augment, &command_check, &command_lr_find
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -7,6 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+void recipe_select_options(const cli_option *own, bool (*selects)(const cli_option *option),
+                           cli_option out[MAX_OPTIONS + 1])
+{
+    const cli_option *heading = NULL; /* of the section, until it has an option here */
+    int n = 0;
+    for (; own->kind != OPTION_END; own++) out[n++] = *own;
+    for (const cli_option *o = recipe_options; o->kind != OPTION_END && n < MAX_OPTIONS - 1; o++) {
+        if (o->kind == OPTION_HEADING) heading = o;
+        if (o->kind == OPTION_HEADING || !selects(o)) continue;
+        if (heading) out[n++] = *heading;
+        heading = NULL;
+        out[n++] = *o;
+    }
+    out[n] = (cli_option){ .kind = OPTION_END };
+}
+
 int recipe_milestones(const char *text, int out[MAX_MILESTONES])
 {
     if (!text) return fail_with(0, "--lr-scheduler multistep requires --lr-milestones N,N,...");

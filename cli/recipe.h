@@ -67,6 +67,11 @@ typedef struct recipe {
 
 extern const cli_option recipe_options[];
 
+/* The table of another command: its own options, then those of `lockstep train` for which `selects`
+ * is true, below their headings. */
+void recipe_select_options(const cli_option *own, bool (*selects)(const cli_option *option),
+                           cli_option out[MAX_OPTIONS + 1]);
+
 /* Sets the values of --recipe and the defaults that depend on other options. Options without an
  * effect are errors. On failure prints the reason and returns false. */
 bool recipe_resolve(cli_parsed *parsed, recipe *r);

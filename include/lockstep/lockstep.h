@@ -11,6 +11,7 @@
  *   ls_schedule_open         learning rate schedule                        optim.h
  *   ls_context_status        the first error of the calls above, or LS_OK  context.h
  *   ls_context_warning       probable mistakes, such as a wrong folder     context.h
+ *   ls_lr_find               learning rate range test, before a run         lr_find.h
  *   ls_trainer_open, _run    epochs, validation, metrics, checkpoints      trainer.h
  *   ls_evaluate              loss and accuracy, averaged over a loader     trainer.h
  *   ls_predict               probabilities of the classes for a batch      trainer.h
@@ -39,6 +40,7 @@
 #include <lockstep/context.h>
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
+#include <lockstep/lr_find.h>
 #include <lockstep/models.h>
 #include <lockstep/net.h>
 #include <lockstep/nn.h>

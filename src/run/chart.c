@@ -111,7 +111,8 @@ static bool can_draw(const ls__chart_panel *p, double y)
     return fabs(y) < HUGE_Y && (!p->log_y || y > 1 / HUGE_Y);
 }
 
-/* All panels' x, from half a cell before the first to half a cell after the last. */
+/* All panels' x, from half a cell before the first to half a cell after the last; on a logarithmic
+ * axis whole powers of ten. */
 static scale x_scale(const ls__chart *chart, double left)
 {
     double low = INFINITY, high = -INFINITY;
@@ -127,8 +128,16 @@ static scale x_scale(const ls__chart *chart, double left)
         }
     }
     if (!(low <= high)) low = high = 0;
+    scale s = { .is_log = chart->log_x, .begin = left, .end = WIDTH - RIGHT };
+    if (s.is_log) {
+        s.low = low > 0 ? floor(log10(low)) : 0;
+        s.high = fmax(s.low + 1, high > 0 ? ceil(log10(high)) : 0);
+        s.tick = ceil((s.high - s.low) / X_TICKS);
+        return s;
+    }
     const double half = fmax(0.5, 1e-9 * fabs(high)); /* larger values have no halves */
-    scale s = { .low = low - half, .high = high + half, .begin = left, .end = WIDTH - RIGHT };
+    s.low = low - half;
+    s.high = high + half;
     s.tick = fmax(1, tick_distance(s.high - s.low, X_TICKS));
     return s;
 }
@@ -178,8 +187,9 @@ static void draw_y_ticks(const drawing *d, const scale *y)
 static void draw_x_ticks(const drawing *d, double bottom)
 {
     for (double k = ceil(d->x.low / d->x.tick) + 0.0; k * d->x.tick <= d->x.high; k++) {
-        put_rectangle(d, position(&d->x, k * d->x.tick) - 0.5, bottom, 1, 5, "#222222");
-        put_number(d, position(&d->x, k * d->x.tick), bottom + 19, "middle", k * d->x.tick);
+        const double value = d->x.is_log ? pow(10, k * d->x.tick) : k * d->x.tick;
+        put_rectangle(d, position(&d->x, value) - 0.5, bottom, 1, 5, "#222222");
+        put_number(d, position(&d->x, value), bottom + 19, "middle", value);
     }
 }
 

@@ -47,6 +47,7 @@ typedef struct ls__chart_panel {
 
 typedef struct ls__chart {
     const char *title, *x_label;
+    bool log_x; /* logarithmic axis, for lines whose x are above 0 */
     int n_panels;
     const ls__chart_panel *panels;
 } ls__chart;
