@@ -13,6 +13,7 @@
 #include <math.h>
 
 static const char call[] = "ls_lr_find";
+static const double MAX_LR = 1e30; /* the largest that ls_net_step takes */
 
 typedef struct search {
     ls_net *net;
@@ -31,11 +32,10 @@ typedef struct search {
 static ls_status check_config(ls_context *ctx, const ls_lr_find_config *c)
 {
     enum { MIN_STEPS = 10, MAX_STEPS = 1 << 20 };
-    if (!(c->min_lr > 0 && c->min_lr < c->max_lr && isfinite(c->max_lr)))
+    if (!(c->min_lr > 0 && c->min_lr < c->max_lr && c->max_lr <= MAX_LR))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: min_lr is %g and max_lr %g, expected 0 < min_lr "
-                        "< max_lr",
-                        call, c->min_lr, c->max_lr);
+                        "%s: min_lr is %g and max_lr %g, expected 0 < min_lr < max_lr <= %g", call,
+                        c->min_lr, c->max_lr, MAX_LR);
     if (c->steps < MIN_STEPS || c->steps > MAX_STEPS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: steps is %" PRId64 ", expected %d to %d", call,
                         c->steps, MIN_STEPS, MAX_STEPS);

@@ -143,6 +143,30 @@ START_TEST(ticks)
 }
 END_TEST
 
+START_TEST(logarithmic_x)
+{
+    const double x[] = { 1e-3, 1e-2, 0.3 }, y[] = { 1, 2, 3 };
+    const ls__chart_line line = { .n = 3, .x = x, .y = y };
+    const ls__chart_panel panel = { .y_label = "y", .n_lines = 1, .lines = &line };
+    begin();
+    const char *text = format(&(ls__chart){
+        .x_label = "x", .title = "t", .log_x = true, .n_panels = 1, .panels = &panel });
+    /* Three powers of ten in 804 pixels from 72 on. */
+    ck_assert_ptr_nonnull(strstr(text, "d=\"M72.0 "));
+    ck_assert_ptr_nonnull(strstr(text, "L340.0 "));
+    ck_assert_ptr_nonnull(strstr(text, "L735.9 ")); /* 72 + 268 log10(300) */
+    ck_assert_ptr_nonnull(strstr(text, "x=\"876.0\""));
+    static const char *const powers[] = { ">0.001<", ">0.01<", ">0.1<", ">1<" };
+    for (int i = 0; i < 4; i++) ck_assert_msg(strstr(text, powers[i]), "%s: %s", powers[i], text);
+    ck_assert_int_eq(count(text, ">10<"), 0);
+    const ls__chart_panel none = { .y_label = "y" };
+    text = format(&(ls__chart){
+        .x_label = "x", .title = "t", .log_x = true, .n_panels = 1, .panels = &none });
+    ck_assert_ptr_null(strstr(text, "nan"));
+    end();
+}
+END_TEST
+
 /* No range of values leads to endless or unnumbered ticks. */
 START_TEST(extreme_values)
 {
@@ -270,6 +294,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("chart", texts_are_escaped, values_that_cannot_be_drawn_are_gaps, ticks,
-                     extreme_values, many_points, rows, rounding_changes_nothing, curves_of_a_run,
-                     no_curves);
+                     logarithmic_x, extreme_values, many_points, rows, rounding_changes_nothing,
+                     curves_of_a_run, no_curves);
 }

@@ -1,0 +1,115 @@
+/* test_lr_find_command.c: 'lockstep lr-find' writes the same bytes for any number of threads and
+ * workers, and prints a command that trains. */
+#include "../suite.h"
+#include "command.h"
+#include <stdio.h>
+#include <string.h>
+
+#define FIND "lr-find --data-dir data --image-size 8 -b 8 --flip 0.25 --end-lr 1 --steps 40 "
+
+START_TEST(same_files_for_any_number_of_threads_and_workers)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, FIND "-j 0 --threads 1 --out a");
+    expect_out("\nfiles   a/lr_find.csv, a/lr_find.svg\nsteepest descent of the loss at lr ");
+    expect_out("        lr        loss  smoothed loss\n     1e-06  ");
+    expect_out("ended after 40 of 40 steps: all are done\n");
+    for (int threads = 1; threads <= 2; threads++)
+        for (int workers = 0; workers <= 2; workers += 2) {
+            expect(0, FIND "-j %d --threads %d --out b", workers, threads);
+            ck_assert(same_files("a/lr_find.csv", "b/lr_find.csv"));
+            ck_assert(same_files("a/lr_find.svg", "b/lr_find.svg"));
+        }
+    expect(0, FIND "--seed 1 --out b");
+    ck_assert(!same_files("a/lr_find.csv", "b/lr_find.csv"));
+    end_folder();
+}
+END_TEST
+
+/* The options of the test go into the command; those that have no meaning there do not. */
+START_TEST(the_command_that_it_prints_trains)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, FIND "--recipe small --model resnet20 --nesterov --accumulate 2 --smoothing 0 "
+                   "--out found");
+    const char *begin = strstr(said_out, " train --recipe small ");
+    ck_assert_ptr_nonnull(begin);
+    char line[512];
+    snprintf(line, sizeof(line), "%.*s", (int)strcspn(begin + 1, "\n"), begin + 1);
+    ck_assert_ptr_nonnull(strstr(line, " --nesterov --"));
+    ck_assert_ptr_nonnull(strstr(line, " --accumulate 2 "));
+    ck_assert_ptr_nonnull(strstr(line, " --lr "));
+    ck_assert(!strstr(line, "--steps") && !strstr(line, "--out") && !strstr(line, "--smoothing"));
+    expect(0, "%s --stop-at 2 --out run", line);
+    /* Training images alone, in class folders, or split. */
+    remove_folder(strdup("data/val"));
+    expect(0, FIND "--opt adam --out found");
+    expect(0, "lr-find --data-dir data/train --val-split 0.5 --image-size 8 -b 8 --steps 20 "
+              "--out split");
+    expect_out(" train --data-dir data/train --val-split 0.5 ");
+    end_folder();
+}
+END_TEST
+
+START_TEST(ends_of_a_test)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(1, "lr-find --data-dir data --model mlp --image-size 8 -b 8 --start-lr 100 "
+              "--end-lr 1000");
+    expect_out(": the smoothed loss exceeded 4 times its minimum\n");
+    expect_err("no suggestion, because the loss did not fall; try other values of --start-lr");
+    ck_assert(exists("lr-find/lr_find.csv") && exists("lr-find/lr_find.svg"));
+    end_folder();
+}
+END_TEST
+
+START_TEST(misuse)
+{
+    static const struct {
+        int status;
+        const char *line, *said;
+    } cases[] = {
+        { 2, "", "--data-dir DIR is required" },
+        { 2, "--data-dir data --start-lr 1 --end-lr 1", "--start-lr 1 is not below --end-lr 1" },
+        { 2, "--data-dir data --steps 9", "--steps: expected an integer from 10" },
+        { 2, "--data-dir data --lr 1", "unknown option '--lr'" },
+        { 2, "--data-dir data --epochs 1", "unknown option '--epochs'" },
+        { 2, "--data-dir data --no-val", "unknown option '--no-val'" },
+        { 2, "--data-dir data --scale-min 0.5 --image-size 32", "--scale-min has no effect here" },
+        { 2, "--data-dir data --out run", "--out run: contains a run" },
+        { 1, "--data-dir data --image-size 8 -b 8 --out file/in", "Not a directory" },
+        { 3, "--data-dir none", "none: no such folder" },
+        { 3, "--data-dir data --image-size 8 -b 1000", "do not fill one batch of 1000" },
+        { 3, "--data-dir bad --image-size 8 -b 4", "batch 1: image 'bad/train/" },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    make_folder("run");
+    write_text("run/config.json", "{}");
+    write_text("file", "");
+    for (int i = 0; i < 2; i++) {
+        if (i == 0) make_folder("bad");
+        if (i == 0) make_folder("bad/train");
+        make_folder(i ? "bad/train/b" : "bad/train/a");
+        for (int k = 1; k <= 2; k++)
+            write_text(path_in("bad/train", "%s/%d.png", i ? "b" : "a", k), "no image");
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(cases[i].status, "lr-find %s", cases[i].line);
+        expect_err(cases[i].said);
+    }
+    expect(0, "lr-find --help");
+    ck_assert(strstr(said_out, "--start-lr") && strstr(said_out, "--weight-decay"));
+    ck_assert(!strstr(said_out, "--lr-scheduler") && !strstr(said_out, "--resume"));
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("lr-find command", same_files_for_any_number_of_threads_and_workers,
+                     the_command_that_it_prints_trains, ends_of_a_test, misuse);
+}
