@@ -33,6 +33,11 @@ static bool changes_images(const cli_option *option)
     return option->images;
 }
 
+static void make_options(cli_option out[MAX_OPTIONS + 1])
+{
+    recipe_select_options(own_options, changes_images, out);
+}
+
 /* ---- The grid ---- */
 
 typedef struct grid {
@@ -137,7 +142,7 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
 static int run(int argc, char **argv)
 {
     cli_option options[MAX_OPTIONS + 1];
-    recipe_select_options(own_options, changes_images, options);
+    make_options(options);
     cli_command command = command_augment;
     command.options = options;
     augment_values v = { .recipe.epochs = 1 };

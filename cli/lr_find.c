@@ -64,6 +64,11 @@ static bool acts_here(const cli_option *option)
     return true;
 }
 
+static void make_options(cli_option out[MAX_OPTIONS + 1])
+{
+    recipe_select_options(own_options, acts_here, out);
+}
+
 /* ---- The result ---- */
 
 static void print_points(const ls_lr_curve *curve)
@@ -153,7 +158,7 @@ static int find(cli_run *t, const lr_find_values *v, const cli_parsed *parsed)
 static int run(int argc, char **argv)
 {
     cli_option options[MAX_OPTIONS + 1];
-    recipe_select_options(own_options, acts_here, options);
+    make_options(options);
     cli_command command = command_lr_find;
     command.options = options;
     lr_find_values v = { .recipe.epochs = 1 };

@@ -17,9 +17,9 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const commands[] = { "train",   "eval",      "predict", "describe",
-                                            "compare", "repro",     "plot",    "pack",
-                                            "export",  "demo-data", "augment" };
+    static const char *const commands[] = { "train",   "eval",  "predict", "describe", "compare",
+                                            "repro",   "plot",  "pack",    "export",   "demo-data",
+                                            "augment", "check", "lr-find" };
     const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
     for (size_t i = 0; i < n_commands; i++) expect_out(commands[i]);
     expect(0, "--version");
@@ -76,11 +76,12 @@ START_TEST(help_of_each_command)
     static const struct {
         const char *command, *mistake, *meant;
     } commands[] = {
-        { "train", "--ephocs", "--epochs" },     { "eval", "--per-clas", "--per-class" },
-        { "predict", "--tpo", "--top" },         { "describe", "--infrence", "--inference" },
-        { "compare", "--jsno", "--json" },       { "repro", "--restrat", "--restart" },
-        { "pack", "--overwrit", "--overwrite" }, { "demo-data", "--tarin", "--train" },
-        { "augment", "--girt", "--grid" },
+        { "train", "--ephocs", "--epochs" },       { "eval", "--per-clas", "--per-class" },
+        { "predict", "--tpo", "--top" },           { "describe", "--infrence", "--inference" },
+        { "compare", "--jsno", "--json" },         { "repro", "--restrat", "--restart" },
+        { "pack", "--overwrit", "--overwrite" },   { "demo-data", "--tarin", "--train" },
+        { "augment", "--girt", "--grid" },         { "check", "--jsno", "--json" },
+        { "lr-find", "--strat-lr", "--start-lr" },
     };
     static char help[sizeof(said_out)];
     begin_folder();
