@@ -58,7 +58,7 @@ START_TEST(planted_faults_in_text_and_json)
     expect_out("\nunreadable images: 7\n  train/cat/cut.jpg: damaged JPEG: ");
     expect_out("\nvalidation images that are training images: 3\n"
                "  val/cat/copy.jpg: the same file as train/cat/3.jpg\n");
-    expect_out("\n34 findings\n");
+    expect_out("\n35 findings\n");
     for (int workers = 1; workers < 4; workers += 2) {
         expect(1, "check data -j %d", workers);
         ck_assert_str_eq(said_out, text);
@@ -69,8 +69,8 @@ START_TEST(planted_faults_in_text_and_json)
     json_error_t error;
     json_t *all = json_loads(said_out, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(all, "%s", error.text);
-    ck_assert_int_eq(integer(all, "images"), 47);
-    ck_assert_int_eq(integer(all, "readable"), 40);
+    ck_assert_int_eq(integer(all, "images"), 48);
+    ck_assert_int_eq(integer(all, "readable"), 41);
     ck_assert_int_eq(integer(json_object_get(all, "width"), "max"), 40);
     const json_t *cat = json_array_get(json_object_get(all, "classes"), 1);
     expect_text_member(cat, "split", "train");

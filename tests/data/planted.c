@@ -119,6 +119,8 @@ static void plant_folders(const char *folder)
     make_folder(path_in(folder, "train/fox/arctic/young"));
     draw_jpeg(path_in(folder, "train/fox/arctic/0.jpg"), 521, (jpeg_options){ 0 });
     draw_jpeg(path_in(folder, "train/fox/arctic/young/1.jpg"), 522, (jpeg_options){ 0 });
+    make_folder(path_in(folder, "train/fox/arctic2"));
+    draw_jpeg(path_in(folder, "train/fox/arctic2/2.jpg"), 524, (jpeg_options){ 0 });
     draw_jpeg(path_in(folder, "train/loose.jpg"), 523, (jpeg_options){ 0 });
 }
 
@@ -134,9 +136,10 @@ void plant_faults(const char *folder)
 const planted_fault planted[N_PLANTED] = {
     { LS_FINDING_LAYOUT, "train", "1 image outside of class folders" },
     { LS_FINDING_EMPTY_CLASS, "train/empty", "no images" },
-    { LS_FINDING_NO_VALIDATION, "val/fox", "no such folder; train/fox has 11 images" },
+    { LS_FINDING_NO_VALIDATION, "val/fox", "no such folder; train/fox has 12 images" },
     { LS_FINDING_NO_TRAINING, "train/cow", "no such folder; val/cow has 1 image" },
-    { LS_FINDING_NESTED, "train/fox/arctic", "2 images, which are of class 'fox'" },
+    { LS_FINDING_NESTED, "train/fox/arctic", "2 images of class 'fox'" },
+    { LS_FINDING_NESTED, "train/fox/arctic2", "1 image of class 'fox'" },
     { LS_FINDING_UNREADABLE, "train/cat/cut.jpg", "damaged JPEG" },
     { LS_FINDING_UNREADABLE, "train/cat/empty.jpg", "empty file" },
     { LS_FINDING_UNREADABLE, "train/dog/cut.JPEG", "damaged JPEG" },

@@ -57,6 +57,8 @@ START_TEST(nothing_is_found_in_a_clean_folder)
     ls_dataset_report *report = check(path_in(folder, "train"), 0);
     ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
     ck_assert_str_eq(ls_dataset_report_class_at(report, 0).split, "");
+    report = ls_dataset_check(ctx, folder, &(ls_dataset_check_config){ .min_side = 24 });
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
     report = ls_dataset_check(ctx, folder, &(ls_dataset_check_config){ .min_side = 25 });
     ck_assert_int_eq(ls_dataset_report_finding_count(report), 24);
     expect_finding(report, 23, LS_FINDING_SMALL, "val/fox/3.jpg", "32 x 24 pixels");
@@ -81,8 +83,8 @@ START_TEST(planted_faults_are_found)
             expect_finding(report, i, planted[i].kind, planted[i].path, planted[i].reason);
         ck_assert_int_eq(ls_dataset_report_finding_count(report), N_PLANTED);
         const ls_dataset_summary s = ls_dataset_report_summary(report);
-        ck_assert_int_eq(s.n_images, 47);
-        ck_assert_int_eq(s.n_readable, 40);
+        ck_assert_int_eq(s.n_images, 48);
+        ck_assert_int_eq(s.n_readable, 41);
         ck_assert(s.width.min == 15 && s.width.median == 32 && s.width.max == 40);
         ls_dataset_report_close(&report);
     }
@@ -146,6 +148,22 @@ START_TEST(wrong_arrangements)
 }
 END_TEST
 
+START_TEST(empty_class_folders)
+{
+    char *folder = new_folder();
+    open_context();
+    make_folder(path_in(folder, "a"));
+    make_folder(path_in(folder, "b"));
+    const ls_dataset_report *report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 2);
+    expect_finding(report, 0, LS_FINDING_EMPTY_CLASS, "a", "no images");
+    expect_finding(report, 1, LS_FINDING_EMPTY_CLASS, "b", "no images");
+    ck_assert_int_eq(ls_dataset_report_summary(report).width.max, 0);
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(folders_are_listed_as_a_tree)
 {
     static const struct {
@@ -158,6 +176,7 @@ START_TEST(folders_are_listed_as_a_tree)
                      { "train/fox", 9 },
                      { "train/fox/arctic", 1 },
                      { "train/fox/arctic/young", 1 },
+                     { "train/fox/arctic2", 1 },
                      { "train/fox-a", 1 },
                      { "val/cat", 8 },
                      { "val/cow", 1 },
@@ -260,6 +279,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
-                     wrong_arrangements, folders_are_listed_as_a_tree, misuse,
+                     wrong_arrangements, empty_class_folders, folders_are_listed_as_a_tree, misuse,
                      short_memory_is_an_error);
 }

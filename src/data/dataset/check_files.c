@@ -19,20 +19,20 @@ typedef struct decoding {
     ls__decoder *decoders; /* one for each worker */
 } decoding;
 
-static ls_digest digest(const void *bytes, size_t size, uint64_t height, uint64_t width)
+/* width: of pixels; 0 for a file. */
+static ls_digest digest(const void *bytes, size_t size, int64_t width)
 {
     ls__digest_sum sum = { 0 };
-    ls__digest_word(&sum, height, 0);
-    ls__digest_word(&sum, width, 1);
-    ls__digest_bytes(&sum, bytes, size, 2 * sizeof(uint64_t));
-    ls__digest_finish(&sum, 2 * sizeof(uint64_t) + size);
+    ls__digest_word(&sum, (uint64_t)width, 0);
+    ls__digest_bytes(&sum, bytes, size, sizeof(uint64_t));
+    ls__digest_finish(&sum, sizeof(uint64_t) + size);
     return (ls_digest){ { sum.words[0], sum.words[1] } };
 }
 
 static ls_status decode(ls__decoder *decoder, ls__checked_file *f)
 {
     LS_TRY(ls__decoder_read(decoder, f->path));
-    f->file = digest(decoder->file, decoder->file_bytes, 0, 0);
+    f->file = digest(decoder->file, decoder->file_bytes, 0);
     LS_TRY(ls__decoder_probe_memory(decoder, decoder->file, decoder->file_bytes, true));
     f->orientation = decoder->orientation;
     f->is_cmyk = decoder->is_cmyk;
@@ -40,8 +40,7 @@ static ls_status decode(ls__decoder *decoder, ls__checked_file *f)
     const ls__image *image = &decoder->image;
     f->height = image->height;
     f->width = image->width;
-    f->pixels = digest(image->pixels, (size_t)(3 * image->height * image->width),
-                       (uint64_t)image->height, (uint64_t)image->width);
+    f->pixels = digest(image->pixels, (size_t)(3 * image->height * image->width), image->width);
     return LS_OK;
 }
 

@@ -135,8 +135,8 @@ static ls_status check_nested(ls_dataset_report *r, const ls__check_group *g)
         const char *path = ls__check_name(r, r->files[begin].path);
         LS_TRY(ls__check_add(r, LS_FINDING_NESTED,
                              ls__format(ctx, "%.*s", (int)(name + length - path), path), "",
-                             ls__format(ctx, "%lld image%s, which are of class '%s'",
-                                        (long long)(end - begin), plural(end - begin), g->name)));
+                             ls__format(ctx, "%lld image%s of class '%s'", (long long)(end - begin),
+                                        plural(end - begin), g->name)));
     }
     return LS_OK;
 }
