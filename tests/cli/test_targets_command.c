@@ -127,7 +127,8 @@ START_TEST(misuse)
           "mixed/train.csv has numbers for each image, mixed/val.csv has several labels: expected "
           "the same columns" },
         { 3, "pack both p.pack", "both: a CSV list of images; expected a folder of class folders" },
-        { 3, "pack labels.csv p.pack", "labels.csv: a CSV list of images; expected a folder of class folders" },
+        { 3, "pack labels.csv p.pack",
+          "labels.csv: a CSV list of images; expected a folder of class folders" },
     };
     begin_folder();
     write_lists();
