@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N = 26, SIDE = 8, BATCH = 4, CLASSES = 3, STEPS = 20 };
+enum { N = 26, SIDE = 8, BATCH = 4, CLASSES = 3, STEPS = 12 };
 
 typedef struct objects {
     ls_context *ctx;

@@ -200,8 +200,9 @@ static ls_status summarise(ls_dataset_report *r)
 {
     ls_context *ctx = r->owned.ctx;
     const size_t bytes = 2 * (size_t)r->n_images * sizeof(int64_t);
-    int64_t *widths = ls__alloc(ctx, bytes), *heights = widths + r->n_images, n = 0;
+    int64_t *widths = ls__alloc(ctx, bytes), n = 0;
     if (!widths) return ls__fail_memory(ctx, what, bytes);
+    int64_t *heights = widths + r->n_images;
     for (int64_t i = 0; i < r->n_images; i++) {
         if (r->files[i].status != LS_OK) continue;
         widths[n] = r->files[i].width;
