@@ -15,12 +15,13 @@ START_TEST(same_files_for_any_number_of_threads_and_workers)
     expect_out("\nfiles   a/lr_find.csv, a/lr_find.svg\nsteepest descent of the loss at lr ");
     expect_out("        lr        loss  smoothed loss\n     1e-06  ");
     expect_out("ended after 12 of 12 steps: all are done\n");
-    for (int threads = 1; threads <= 2; threads++)
-        for (int workers = 0; workers <= 2; workers += 2) {
-            expect(0, FIND "-j %d --threads %d --out b", workers, threads);
-            ck_assert(same_files("a/lr_find.csv", "b/lr_find.csv"));
-            ck_assert(same_files("a/lr_find.svg", "b/lr_find.svg"));
-        }
+    static const char *const others[] = { "-j 2 --threads 1", "-j 0 --threads 2",
+                                          "-j 2 --threads 2" };
+    for (int i = 0; i < 3; i++) {
+        expect(0, FIND "%s --out b", others[i]);
+        ck_assert(same_files("a/lr_find.csv", "b/lr_find.csv"));
+        ck_assert(same_files("a/lr_find.svg", "b/lr_find.svg"));
+    }
     run_command(FIND "--seed 1 --out b"); /* may have no suggestion */
     ck_assert(!same_files("a/lr_find.csv", "b/lr_find.csv"));
     end_folder();
@@ -32,7 +33,7 @@ START_TEST(the_command_that_it_prints_trains)
 {
     begin_folder();
     expect(0, "demo-data data --train 8 --val 2");
-    expect(0, FIND "--recipe small --model resnet20 --nesterov --accumulate 2 --smoothing 0 "
+    expect(0, FIND "--recipe small --model mlp --nesterov --accumulate 2 --smoothing 0 "
                    "--out found");
     const char *begin = strstr(said_out, " train --recipe small ");
     ck_assert_ptr_nonnull(begin);
@@ -45,9 +46,11 @@ START_TEST(the_command_that_it_prints_trains)
     expect(0, "%s --stop-at 2 --out run", line);
     /* Training images alone, in class folders, or split. */
     remove_folder(strdup("data/val"));
-    expect(0, FIND "--opt adam --out found");
-    expect(0, "lr-find --data-dir data/train --val-split 0.5 --image-size 8 -b 8 --steps 10 "
-              "--out split");
+    expect(0, FIND "--model mlp --opt adam --out found");
+    expect(
+        0,
+        "lr-find --data-dir data/train --val-split 0.5 --model mlp --image-size 8 -b 8 --steps 10 "
+        "--out split");
     expect_out(" train --data-dir data/train --val-split 0.5 ");
     end_folder();
 }
