@@ -69,6 +69,10 @@ static inline const char *ls__check_name(const ls_dataset_report *report, const 
     return path + report->root_length;
 }
 
+/* An empty report of a folder; NULL with an error kept. */
+ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir);
+void ls__check_free_files(ls_dataset_report *report);
+
 /* Room for one more item of `size` bytes, which is all zero; NULL with an error kept. */
 void *ls__check_grow(ls_dataset_report *report, ls__check_array *array, size_t size);
 
