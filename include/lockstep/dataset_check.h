@@ -16,7 +16,8 @@ LS_BEGIN_DECLARATIONS
 /* X(name, text, what the findings are). The paths of findings are relative to the folder that was
  * checked; "" is that folder itself. */
 #define LS_FINDING_LIST(X)                                                                         \
-    X(LAYOUT, "layout", "folders are not arranged as DIR/train/<class>/<image>")                   \
+    X(LAYOUT, "layout",                                                                            \
+      "folders are not arranged as DIR/train/<class>/<image> or DIR/<class>/<image>")              \
     X(EMPTY_CLASS, "empty-class", "class folders without images")                                  \
     X(NO_VALIDATION, "no-validation", "classes without validation images")                         \
     X(NO_TRAINING, "no-training", "classes without training images")                               \

@@ -109,7 +109,7 @@ START_TEST(trees_of_wrong_folders)
     make_png("photos/1.png", 1);
     make_png("photos/2.png", 2);
     expect(1, "check photos");
-    expect_out("\nfolders are not arranged as DIR/train/<class>/<image>: 1\n"
+    expect_out("\nfolders are not arranged as DIR/train/<class>/<image> or DIR/<class>/<image>: 1\n"
                "  photos: no class folders; found 2 images\n\n"
                "found         expected\n"
                "photos/       photos/\n"
