@@ -23,7 +23,7 @@ LS_BEGIN_DECLARATIONS
     X(NO_TRAINING, "no-training", "classes without training images")                               \
     X(NESTED, "nested", "folders in class folders, whose images are of that class")                \
     X(UNREADABLE, "unreadable", "unreadable images")                                               \
-    X(LEAK, "leak", "validation images that are training images")                                  \
+    X(LEAK, "leak", "images that are in several splits")                                           \
     X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
     X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
     X(IGNORED, "ignored", "files that are not read, because of their names' extensions")           \

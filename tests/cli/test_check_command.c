@@ -56,7 +56,7 @@ START_TEST(planted_faults_in_text_and_json)
     expect_out("train\n  cat         10 images, 2 unreadable\n");
     expect_out("\nclass folders without images: 1\n  train/empty: no images");
     expect_out("\nunreadable images: 7\n  train/cat/cut.jpg: damaged JPEG: ");
-    expect_out("\nvalidation images that are training images: 3\n"
+    expect_out("\nimages that are in several splits: 3\n"
                "  val/cat/copy.jpg: the same file as train/cat/3.jpg\n");
     expect_out("\n35 findings\n");
     for (int workers = 1; workers < 4; workers += 2) {
