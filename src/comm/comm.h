@@ -36,7 +36,7 @@ typedef struct ls__comm_provider {
     bool (*exchange_has_arrived)(const ls__exchange *exchange, int rank);
     /* NULL: nothing. A running exchange is cancelled. */
     void (*exchange_close)(ls__exchange *exchange);
-    /* Ends all ranks with this exit status; does not return if the launcher obeys. */
+    /* Ends all ranks with this exit status, or at least this one. May return before it ends. */
     void (*abort)(ls__comm *comm, int exit_status);
     /* Frees the communicator and its machines. */
     void (*close)(ls__comm *comm);

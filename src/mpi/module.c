@@ -8,11 +8,14 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Errors ---- */
 
@@ -173,8 +176,28 @@ static ls_status open_ranks(ls__mpi_comm *mpi)
 
 /* ---- The provider ---- */
 
+/* Open MPI's mpirun ends all ranks within 1.4 s of MPI_Abort. After the link to a machine was lost
+ * MPI_Abort waits for ever, so each rank ends itself: its own time limit ends the others. */
+enum { ABORT_SECONDS = 2 };
+
+static volatile sig_atomic_t abort_status;
+
+static void end_process(int number)
+{
+    (void)number;
+    _exit(abort_status);
+}
+
 static void mpi_abort(ls__comm *comm, int exit_status)
 {
+    const struct sigaction ends = { .sa_handler = end_process };
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    abort_status = exit_status;
+    (void)sigaction(SIGALRM, &ends, NULL);
+    (void)pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(ABORT_SECONDS);
     (void)MPI_Abort(((ls__mpi_comm *)comm)->ranks, exit_status);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ranks.sh N TRANSPORT PROGRAM [ARGUMENT ...]: the program as N ranks on this machine, by Open MPI's mpirun, as root or not,
-# with fewer processors than ranks, unbound. TRANSPORT: shm (shared memory) or tcp. Ends with 77 without mpirun.
+# with fewer processors than ranks, unbound. TRANSPORT: shm (shared memory), tcp, or machines=NAME (half of them on each of
+# the machines that machines.sh made). Ends with 77 without mpirun.
 set -u
 mpirun=$(command -v mpirun.openmpi || command -v mpirun) || { echo "skipped: no mpirun"; exit 77; }
 "$mpirun" --version | grep -qE 'Open MPI|OpenRTE' || { echo "skipped: mpirun is not Open MPI's"; exit 77; }
@@ -12,6 +13,12 @@ export OMPI_MCA_pml=ob1
 case $2 in
   shm) export OMPI_MCA_btl=vader,self ;;
   tcp) export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo ;;
-  *) echo "usage: ranks.sh N shm|tcp PROGRAM [ARGUMENT ...]"; exit 2 ;;
+  machines=*)
+    here=$(cd "$(dirname "$0")" && pwd) name=${2#machines=}
+    export OMPI_MCA_btl=vader,tcp,self OMPI_MCA_btl_tcp_if_include=10.9.0.0/24 OMPI_MCA_oob_tcp_if_include=10.9.0.0/24
+    export OMPI_MCA_plm_rsh_agent="$here/machines.sh agent $name" OMPI_MCA_plm_rsh_no_tree_spawn=1
+    exec "$here/machines.sh" run "$name" "$mpirun" --host "10.9.0.1:$(($1 / 2)),10.9.0.2:$(($1 / 2))" --map-by slot -n "$1" "${@:3}"
+    ;;
+  *) echo "usage: ranks.sh N shm|tcp|machines=NAME PROGRAM [ARGUMENT ...]"; exit 2 ;;
 esac
 exec "$mpirun" -n "$1" "${@:3}"

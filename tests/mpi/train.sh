@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # train.sh: read by the tests of 'lockstep train' in ranks, with the command as $1: a folder of demo images, runs in it,
-# and comparisons. Each test ends with `exit $failed`.
+# comparisons, and runs that end by a signal. Each test ends with `exit $failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) lockstep=$1
 failed=0 # read by the tests
@@ -67,4 +67,58 @@ state() {
 results() {
   awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) timed[i] = $i ~ /^(images_per_second|data_wait|seconds)$/ }
            { for (i = 1; i <= NF; i++) if (!timed[i]) printf "%s,", $i; print "" }' "$1/metrics.csv"
+}
+
+# ---- Runs that end by a signal; "whole" is the same run without it ----
+
+options=() line_bytes=129 # of the runs, which the test sets; of a run log
+
+# signalled RUN STEP COMMAND... -- ARGUMENT-OF-LAUNCH...: begins the run, and calls the command after this step. Returns the
+# run's exit status.
+signalled() {
+  local run=$1 bytes=$(($2 * line_bytes)) command=() launched
+  shift 2
+  rm -f pid.*
+  while [ "$1" != -- ]; do command+=("$1"); shift; done
+  launch "${@:2}" "${options[@]}" --out "$run" &
+  launched=$!
+  until [ -e "$run/run_log.txt" ] && [ "$(stat -c %s "$run/run_log.txt")" -ge $bytes ]; do
+    kill -0 $launched 2>/dev/null || { fail "$run ended before it was signalled" err.txt; break; }
+    sleep 0.05
+  done
+  "${command[@]}"
+  wait $launched 2>/dev/null
+}
+
+# to SIGNAL RANK
+to() {
+  kill "-$1" "$(cat "pid.$2")"
+}
+
+# launcher_of RANK: the process number of mpirun, the parent of the ranks.
+launcher_of() {
+  ps -o ppid= -p "$(cat "pid.$1")"
+}
+
+# all_ended RUN SECONDS PID-FILE...: none of these ranks is left after this time, except as a zombie.
+all_ended() {
+  local begun=$SECONDS file
+  for file in "${@:3}"; do
+    while ps -o stat= -p "$(cat "$file")" | grep -qv Z; do
+      [ $((SECONDS - begun)) -lt "$2" ] || { fail "$1: rank ${file#pid.} is left"; break; }
+      sleep 0.05
+    done
+  done
+}
+
+# ended RUN STATUS EXPECTED: and no process is left after 5 seconds.
+ended() {
+  [ "$2" -eq "$3" ] || fail "$1: exit status $2, expected $3" err.txt
+  all_ended "$1" 5 pid.*
+}
+
+# resumed RUN RANKS [OPTION]
+resumed() {
+  launch "$2" shm -- --resume "$1" "${@:3}" || fail "$1: resumed in $2 ranks" err.txt
+  same whole "$1"
 }

@@ -5,52 +5,6 @@
 . "$(dirname "$0")/train.sh"
 options=(--data-dir data --model resnet20 --image-size 32 --shards 8 --batch-size 24 --epochs 3 --checkpoint-every 3
   --threads 1 --workers 1)
-line_bytes=129 # of a run log
-
-# signalled RUN STEP COMMAND... -- ARGUMENT-OF-LAUNCH...: begins the run, and calls the command after this step. Returns the
-# run's exit status.
-signalled() {
-  local run=$1 bytes=$(($2 * line_bytes)) command=() launched
-  shift 2
-  rm -f pid.*
-  while [ "$1" != -- ]; do command+=("$1"); shift; done
-  launch "${@:2}" "${options[@]}" --out "$run" &
-  launched=$!
-  until [ -e "$run/run_log.txt" ] && [ "$(stat -c %s "$run/run_log.txt")" -ge $bytes ]; do
-    kill -0 $launched 2>/dev/null || { fail "$run ended before it was signalled" err.txt; break; }
-    sleep 0.05
-  done
-  "${command[@]}"
-  wait $launched
-}
-
-# to SIGNAL RANK
-to() {
-  kill "-$1" "$(cat "pid.$2")"
-}
-
-# to_launcher SIGNAL: to mpirun, the parent of the ranks.
-to_launcher() {
-  kill "-$1" "$(ps -o ppid= -p "$(cat pid.0)")"
-}
-
-# ended RUN STATUS EXPECTED: and no process is left after 5 seconds.
-ended() {
-  local begun=$SECONDS file
-  [ "$2" -eq "$3" ] || fail "$1: exit status $2, expected $3" err.txt
-  for file in pid.*; do
-    while kill -0 "$(cat "$file")" 2>/dev/null; do
-      [ $((SECONDS - begun)) -lt 5 ] || { fail "$1: rank ${file#pid.} is left"; break; }
-      sleep 0.05
-    done
-  done
-}
-
-# resumed RUN RANKS [OPTION]
-resumed() {
-  launch "$2" shm -- --resume "$1" "${@:3}" || fail "$1: resumed in $2 ranks" err.txt
-  same whole "$1"
-}
 
 launch 1 - -- "${options[@]}" --out whole || fail "whole" err.txt
 
@@ -70,6 +24,9 @@ messages | grep -qE '^lockstep train: signal 15: saved at epoch [23], step [0-9]
 [ "$(messages | wc -l)" -eq 2 ] || fail "term-1-of-3: expected 2 messages" err.txt
 resumed term-1-of-3 4
 # Open MPI's mpirun exits with 1, and kills the ranks after a second: a busy machine may not save in that time.
+to_launcher() {
+  kill "-$1" "$(launcher_of 0)"
+}
 signalled term-mpirun 12 to_launcher TERM -- 2 shm --
 ended term-mpirun $? 1
 resumed term-mpirun 1
@@ -83,6 +40,17 @@ messages | grep -qE '^lockstep train: .*: rank 0 of 3: after 3 seconds rank 1 ha
   fail "stop-1-of-3" err.txt
 [ "$(messages | wc -l)" -eq 1 ] || fail "stop-1-of-3: expected 1 message" err.txt
 resumed stop-1-of-3 2
+
+# mpirun hangs, too: the other ranks end by themselves.
+stop_launcher() {
+  to_launcher STOP
+  to STOP 1
+  all_ended stop-mpirun 25 pid.0 pid.2 # the time limit of 3 seconds, and 5 on an idle machine
+  to KILL 1
+  to_launcher KILL
+}
+signalled stop-mpirun 5 stop_launcher -- 3 shm -- --rank-timeout 3
+resumed stop-mpirun 1
 
 # In validation, which takes most of an epoch; also after its last batch.
 options=(--data-dir data/train --val-split 0.7 --model resnet20 --image-size 32 --shards 8 --batch-size 24 --epochs 3
