@@ -83,8 +83,9 @@ void handle_signals(int n, const int *numbers, void (*handler)(int number));
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 
-/* Prints a command line for the user: "LABEL: build/lockstep WORD...". The words end with NULL, and
- * are quoted for a shell. */
+/* Prints a command line for the user: "LABEL: build/lockstep COMMAND WORD...", with the launcher of
+ * this process before it if the command is "train". The words end with NULL, and are quoted for a
+ * shell. */
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 /* The same with the words in an array that ends with NULL. */
 void print_command_words(FILE *out, const char *label, const char *const *words);

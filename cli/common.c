@@ -1,5 +1,6 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
+#include "backend/launcher.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -43,6 +44,19 @@ void print_pixels_hint(const char *message)
                   strcmp(command_name, "train") == 0 ? "start a new run with" : "use");
 }
 
+/* The library counts epochs and steps from 0. */
+static void print_counted(const char *message, const char *hint)
+{
+    long long epoch, step;
+    int n = 0;
+    const char *at = strstr(message, "epoch ");
+    if (at && sscanf(at, "epoch %lld, step %lld%n", &epoch, &step, &n) == 2)
+        print_message("%.*sepoch %lld, step %lld%s%s", (int)(at - message), message, epoch + 1,
+                      step + 1, at + n, hint);
+    else
+        print_message("%s%s", message, hint);
+}
+
 int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
@@ -57,7 +71,7 @@ int print_loader_error(ls_context *ctx, const char *pass)
         sscanf(message + n_rank, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
         print_message("%s%s %lld: %s%s", where, pass, step + 1, message + n_rank + n, hint);
     else
-        print_message("%s%s", message, hint);
+        print_counted(message, hint);
     print_pixels_hint(message);
     ls_context_clear_error(ctx);
     const bool by_process =
@@ -162,10 +176,20 @@ static void print_word(FILE *out, const char *word)
     fputc('\'', out);
 }
 
+/* How this process was started, if that was in several ranks. */
+static void print_launch(FILE *out)
+{
+    const ls__launch launch = ls__launch_find();
+    if (!launch.variable || launch.n_ranks <= 1) return;
+    const bool slurm = strncmp(launch.variable, "SLURM", 5) == 0;
+    print_text(out, "%s -n %ld ", slurm ? "srun --mpi=pmix" : "mpirun", launch.n_ranks);
+}
+
 void print_command_words(FILE *out, const char *label, const char *const *words)
 {
     if (print_is_muted(out)) return;
     print_text(out, "%s: ", label);
+    if (strcmp(words[0], "train") == 0) print_launch(out);
     print_word(out, program_invocation_name);
     for (; *words; words++) {
         fputc(' ', out);

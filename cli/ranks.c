@@ -41,6 +41,31 @@ bool ranks_check_single(void)
                      launch.variable, launch.n_ranks);
 }
 
+bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker)
+{
+    const ls__launch launch = ls__launch_find();
+    const long n = launch.variable ? launch.n_ranks : 1;
+    if (n <= 1) return true;
+    if (n > LS__MAX_RANKS)
+        return fail_with(false, "%ld ranks, expected at most %d", n, (int)LS__MAX_RANKS);
+    if (resumed && shards < n)
+        return fail_with(false,
+                         "%ld ranks: the run has --shards %lld, and resumes in at most as "
+                         "many ranks",
+                         n, (long long)shards);
+    if (shards < n)
+        return fail_with(false, "%ld ranks require --shards %ld or more; --shards is %lld", n, n,
+                         (long long)shards);
+    if (shards > LS__MAX_RANKS)
+        return fail_with(false, "--shards %lld: expected at most %d with several ranks",
+                         (long long)shards, (int)LS__MAX_RANKS);
+    return !seeds_by_worker ||
+           fail_with(false,
+                     "--seeding worker can't be used by %ld ranks: which worker loads an "
+                     "image would depend on their number",
+                     n);
+}
+
 bool ranks_is_first(void)
 {
     return rank <= 0;

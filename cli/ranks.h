@@ -12,6 +12,9 @@ void ranks_begin(void);
 /* For commands that do not train in ranks: prints an error and returns false if a launcher started
  * several processes. */
 bool ranks_check_single(void);
+/* Whether the run's shards and seeding allow as many processes as the launcher started; else prints
+ * why not. */
+bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
 /* Whether this process is rank 0, or the only one. */
 bool ranks_is_first(void);
 /* Call it before the end of a run is printed. Mutes ranks other than 0 if all ranks end alike

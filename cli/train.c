@@ -30,13 +30,15 @@ static bool may_replace(const char *dir)
                dir, dir);
 }
 
-/* Makes and locks the folder of a run. A run without a step is replaced by the new run. */
-static int take_folder(cli_run *t, bool resumed)
+/* Makes and locks the folder of a run. A run without a step is replaced by the new run. *made: the
+ * folder did not exist. */
+static int take_folder(cli_run *t, bool resumed, bool *made)
 {
-    const bool again = !resumed && ls__run_folder_holds_run(t->dir);
+    const bool again = !resumed && ls__run_folder_holds_run(t->dir), existed = file_exists(t->dir);
     ls_status status = resumed || again ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
     if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir, NULL);
     if (status != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
+    *made = !existed;
     if (!again) return EXIT_DONE;
     if (!may_replace(t->dir)) return EXIT_USAGE;
     char path[RUN_PATH_SIZE];
@@ -65,12 +67,9 @@ static ls_trainer *open_trainer(const cli_run *t, run_report *report)
     return ls_trainer_open(t->net, t->optimizer, t->schedule, t->train, &config);
 }
 
-/* Makes the folder with its config, or resumes from its last checkpoint. */
-static int open_run(cli_run *t, json_t *stored, run_report *report)
+/* Opens the trainer in the folder, which then contains the run. */
+static int begin_run(cli_run *t, json_t *stored, run_report *report)
 {
-    int answer = ls_context_rank(t->ctx) > 0 ? EXIT_DONE : take_folder(t, stored != NULL);
-    if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
-    if (answer != EXIT_DONE) return answer;
     t->trainer = open_trainer(t, report);
     if (!t->trainer) return print_error(t->ctx, EXIT_RUNTIME);
     ls_status status = run_manifest_begin(t); /* only after the trainer is open */
@@ -83,6 +82,22 @@ static int open_run(cli_run *t, json_t *stored, run_report *report)
     if (status == LS_OK && !stored)
         status = run_config_write(t); /* from here on the folder contains a run */
     return status == LS_OK ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
+}
+
+/* Makes the folder with its config, or resumes from its last checkpoint. A start that fails leaves
+ * no new folder. */
+static int open_run(cli_run *t, json_t *stored, run_report *report)
+{
+    int all[LS__MAX_RANKS];
+    bool made = false;
+    /* Only if no rank has failed yet: it ends rank 0. */
+    if (ls__ranks_gather(t->ctx, 0, all) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
+    int answer = EXIT_DONE;
+    if (ls_context_rank(t->ctx) == 0) answer = take_folder(t, stored != NULL, &made);
+    if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
+    if (answer == EXIT_DONE) answer = begin_run(t, stored, report);
+    if (answer != EXIT_DONE && made) ls__run_folder_remove(t->dir);
+    return answer;
 }
 
 static int64_t count_frozen(const ls_net *net)
@@ -163,6 +178,9 @@ static void print_begin(const cli_run *t)
     if (r->freeze)
         print_text(stdout, "frozen  %lld of the parameters\n", (long long)count_frozen(t->net));
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));
+    const int n_ranks = ls_context_rank_count(t->ctx), n_machines = ls__ranks_machine_count(t->ctx);
+    if (n_ranks > 1)
+        print_text(stdout, "ranks   %d on %d machine%s\n", n_ranks, n_machines, plural(n_machines));
     print_text(stdout, "run     %s", t->dir);
     if (at.epoch >= r->epochs)
         print_text(stdout, ": all %lld epoch%s are done", (long long)r->epochs, plural(r->epochs));
@@ -379,6 +397,14 @@ static const char *keep_device(json_t *stored, recipe *r)
     return taken;
 }
 
+static int fail_no_run(const char *dir)
+{
+    const char *what = is_folder(dir) ? "/config.json: no such file" : ": no such folder";
+    if (!ranks_is_first())
+        return fail_with(EXIT_RUNTIME, "%s%s; all ranks read the run's folder", dir, what);
+    return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir, what, dir);
+}
+
 /* The options' values and the folder; with --resume also what the run stored. */
 static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE], json_t **stored)
 {
@@ -397,17 +423,15 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         free_name(dir);
 
     if (r->resume) {
-        if (!ls__run_folder_holds_run(dir))
-            return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir,
-                             is_folder(dir) ? "/config.json: no such file" : ": no such folder",
-                             dir);
+        if (!ls__run_folder_holds_run(dir)) return fail_no_run(dir);
         char path[RUN_PATH_SIZE];
         *stored = run_config_read(dir, path);
         if (!*stored) return EXIT_RUNTIME;
         const json_t *options = json_object_get(*stored, "options");
         const char *taken = keep_device(*stored, r);
         if (!options_resume(&parsed, options, path, r) || !keeps_workers(options, r) ||
-            !recipe_may_resume(options, r))
+            !recipe_may_resume(options, r) ||
+            !ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER))
             return EXIT_USAGE;
         if (taken)
             print_message("%s resumes on %s, the device that --device auto selected", dir, taken);
@@ -426,7 +450,10 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
     if (ranks_is_first() && !may_take(dir)) return EXIT_USAGE;
-    return recipe_resolve(&parsed, r) ? EXIT_DONE : EXIT_USAGE;
+    return recipe_resolve(&parsed, r) &&
+                   ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER)
+               ? EXIT_DONE
+               : EXIT_USAGE;
 }
 
 static int run(int argc, char **argv)

@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The launchers that start processes by Slurm or PMIx come first, because their processes have the
- * variables of both. */
+/* Launchers that run inside others come first, because their processes have the variables of both.
+ * A process of Open MPI without a launcher sets PMIX_RANK, too. */
 static const struct {
     const char *variable, *rank; /* the number of processes, and this one's */
     bool is_rank;                /* both are the same variable */
+    const char *mark;            /* another variable that must be set; may be NULL */
 } variables[] = {
+    { "WORLD_SIZE", "RANK", .mark = "TORCHELASTIC_RUN_ID" },   /* torchrun, which is refused */
     { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", false }, /* Open MPI's mpirun */
     { "PMI_SIZE", "PMI_RANK", false }, /* mpiexec of MPICH and Intel MPI, srun --mpi=pmi2 */
     { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", false }, /* srun, with any --mpi */
@@ -31,8 +33,9 @@ static long read_count(const char *text)
 ls__launch ls__launch_find(void)
 {
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *mark = variables[i].mark;
         const long n = read_count(getenv(variables[i].variable));
-        if (n < 0) continue;
+        if (n < 0 || (mark && !getenv(mark))) continue;
         /* Rank 2 is one of at least three. */
         const long n_ranks = variables[i].is_rank && n > 0 ? n + 1 : n;
         return (ls__launch){ variables[i].variable, n_ranks,

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -186,6 +187,39 @@ static json_t *kernels_json(const ls_net *net)
     return ls__json_finish(&s);
 }
 
+/* ---- Environment variables that change the kernels of libraries ---- */
+
+/* Of GLIBC_TUNABLES only the item by which libc selects the kernels of exp, log and pow; others
+ * tune its allocator. */
+static void put_hwcaps(ls__json_builder *out, ls_context *ctx, char *tunables)
+{
+    static const char name[] = "glibc.cpu.hwcaps";
+    const size_t length = sizeof(name) - 1;
+    char *rest = NULL;
+    for (char *item = strtok_r(tunables, ":", &rest); item; item = strtok_r(NULL, ":", &rest))
+        if (strncmp(item, name, length) == 0 && item[length] == '=')
+            ls__json_put(out, name, ls__json_text(ctx, item + length + 1));
+}
+
+/* ONEDNN_MAX_CPU_ISA is not here, because the processor's text has what it allows. */
+static json_t *environment_json(ls_context *ctx)
+{
+    static const char *const names[] = { "ONEDNN_CPU_ISA_HINTS", "DNNL_CPU_ISA_HINTS",
+                                         "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE",
+                                         "NVIDIA_TF32_OVERRIDE" };
+    ls__json_builder out = { json_object(), false };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value) ls__json_put(&out, names[i], ls__json_text(ctx, value));
+    }
+    const char *set = getenv("GLIBC_TUNABLES");
+    char *tunables = set ? strdup(set) : NULL;
+    if (tunables) put_hwcaps(&out, ctx, tunables);
+    if (set && !tunables) ls__json_put(&out, "GLIBC_TUNABLES", NULL); /* no memory */
+    free(tunables);
+    return ls__json_finish(&out);
+}
+
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
 {
     const ls__backend *backend = ctx->device->backend;
@@ -199,6 +233,7 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     /* libc's pow, cos, exp and log are used; their last bits differ by version */
     ls__json_put_text(&s, "libc", gnu_get_libc_version());
     ls__json_put_text(&s, "processor", backend->processor(ctx->device));
+    ls__json_put(&s, "environment", environment_json(ctx));
     ls__json_put_text(&s, "precision", state->net ? ls__net_precision(state->net) : "f32");
     if (state->loader) {
         ls__json_put(&s, "data", data_json(ctx, state->loader->dataset));
@@ -249,6 +284,8 @@ static void compare(ls__json_builder *out, const char *prefix, const json_t *the
         json_t *other = json_object_get(there, key);
         snprintf(field, sizeof(field), "%s%s", prefix, key);
         if (kernels && !other) continue;
+        /* Earlier versions stored no environment. */
+        if (!other && json_is_object(value) && json_object_size(value) == 0) continue;
         if (json_is_object(value) && json_is_object(other)) {
             snprintf(field, sizeof(field), "%s%s.", prefix, key);
             compare(out, field, other, value, true);

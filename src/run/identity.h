@@ -8,7 +8,7 @@
 
 /* An object with a section for each member of the state and for the context:
  *
- *   "seed", "shards", "device", "libraries", "libc", "processor", "precision"
+ *   "seed", "shards", "device", "libraries", "libc", "processor", "environment", "precision"
  *   (libraries ends with base/own_kernels.h's number)
  *   "data"        samples, classes, digest of them, by paths and sizes or by contents
  *   "decoders"    of images, with their versions

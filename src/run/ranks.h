@@ -10,6 +10,9 @@ enum { LS__MAX_RANKS = 64 };
 /* The numbers of all ranks, in their order; with one rank, its own. All ranks call it. */
 ls_status ls__ranks_gather(ls_context *ctx, int own, int all[LS__MAX_RANKS]);
 
+/* On how many machines the ranks run. */
+int ls__ranks_machine_count(const ls_context *ctx);
+
 /* Ends all ranks with this exit status, if there are several. ctx may be NULL. */
 void ls__ranks_abort(ls_context *ctx, int exit_status);
 

@@ -52,6 +52,15 @@ bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
     return *name != '\0';
 }
 
+void ls__run_folder_remove(const char *dir)
+{
+    DIR *folder = opendir(dir);
+    for (const struct dirent *file; folder && (file = readdir(folder));)
+        if (is_of_run(file->d_name)) (void)unlinkat(dirfd(folder), file->d_name, 0);
+    if (folder) closedir(folder);
+    (void)rmdir(dir);
+}
+
 /* Makes the folder `path`, whose name begins at `name`, and flushes the parent folder to disk,
  * because a power failure could otherwise lose the whole run. An unreadable parent can't be
  * flushed. */

@@ -7,6 +7,9 @@
 /* Makes the folder and its parents. A folder that holds a run (a config.json) is an error. */
 ls_status ls__run_folder_create(ls_context *ctx, const char *dir);
 
+/* Removes the files that a run creates, and the folder if it is empty then. */
+void ls__run_folder_remove(const char *dir);
+
 bool ls__run_folder_holds_run(const char *dir);
 
 /* Locks the folder until the process ends or *lock, which may be NULL, or its context is closed;

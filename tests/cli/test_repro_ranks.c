@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 20 steps an epoch. */
 #define REPRO                                                                                      \
@@ -42,6 +43,19 @@ START_TEST(ranks_require_shards)
 }
 END_TEST
 
+START_TEST(ranks_require_mpirun)
+{
+    begin_folder();
+    const char *path = getenv("PATH");
+    setenv("PATH", "/nonexistent", 1);
+    expect(5, REPRO "--steps 3 --workers 0 --shards 2 --ranks 1,2"); /* before the data is read */
+    setenv("PATH", path, 1);
+    expect_err("--ranks: there is no mpirun in PATH; several ranks require Open MPI");
+    ck_assert(access("repro", F_OK) != 0);
+    end_folder();
+}
+END_TEST
+
 int main(void)
 {
     /* As root, with fewer processors than ranks, and without ptrace. */
@@ -53,5 +67,6 @@ int main(void)
         puts("skipped: no mpirun of Open MPI");
         return 77;
     }
-    return RUN_SUITE("repro: ranks", ranks_have_one_result, ranks_require_shards);
+    return RUN_SUITE("repro: ranks", ranks_have_one_result, ranks_require_shards,
+                     ranks_require_mpirun);
 }

@@ -38,6 +38,12 @@ expect 0 "$program" alone
 expect 0 env SLURM_NTASKS=4 SLURM_JOB_ID=1 "$program" alone
 expect 0 env PMI_SIZE=2 PMI_RANK=0 "$program" alone "by PMI_SIZE the launcher started 2 processes"
 expect 0 env SLURM_STEP_NUM_TASKS=3 "$program" alone "by SLURM_STEP_NUM_TASKS the launcher started 3 processes"
+expect 0 env TORCHELASTIC_RUN_ID=none WORLD_SIZE=2 RANK=1 LOCAL_RANK=1 \
+  "$program" alone "by WORLD_SIZE the launcher started 2 processes"
+expect 0 env SLURM_STEP_NUM_TASKS=1 TORCHELASTIC_RUN_ID=none WORLD_SIZE=2 RANK=1 \
+  "$program" alone "by WORLD_SIZE the launcher started 2 processes"
+expect 0 env TORCHELASTIC_RUN_ID=none WORLD_SIZE=1 RANK=0 LOCAL_RANK=0 "$program" alone
+expect 0 env WORLD_SIZE=2 RANK=1 "$program" alone
 expect 0 "$ranks" 1 shm "$program" alone
 if command -v mpiexec.mpich >/dev/null; then
   expect 0 mpiexec.mpich -n 2 "$program" alone "by PMI_SIZE the launcher started 2 processes"

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     }
     CHECK(n_from_one > 0 && n_from_plan > 0);
     CHECK(MPI_Finalize() == MPI_SUCCESS);
-    printf("of %d sums %d differ from those of 1 rank, %d from the plan's\n", (int)COUNT, n_from_one,
-           n_from_plan);
+    printf("of %d sums %d differ from those of 1 rank, %d from the plan's\n", (int)COUNT,
+           n_from_one, n_from_plan);
     return EXIT_SUCCESS;
 }

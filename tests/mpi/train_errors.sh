@@ -10,9 +10,11 @@ cp data/train/ring/000000.png more/train/ring/new.png
 
 # ---- Options ----
 
-expect 1 "lockstep train: 3 ranks need at least 3 shards; shards is 2" 3 shm -- "${options[@]}" --shards 2 --out new
+expect 2 "lockstep train: 3 ranks require --shards 3 or more; --shards is 2" 3 shm -- "${options[@]}" --shards 2 --out new
 expect 2 "lockstep train: --batch-size 23 is not a multiple of --shards 8" 3 shm -- "${options[@]}" --batch-size 23 --out new
-expect 3 "lockstep train: seeding by worker, with 2 ranks: which worker loads an image would depend on their number" \
+expect 2 "lockstep train: --shards 66: expected at most 64 with several ranks" \
+  2 shm -- "${options[@]}" --batch-size 66 --shards 66 --out new
+expect 2 "lockstep train: --seeding worker can't be used by 2 ranks: which worker loads an image would depend on their number" \
   2 shm -- "${options[@]}" --seeding worker --out new
 expect 3 "lockstep train: absent: no such folder; expected absent/train/<class>/<image>" \
   2 tcp -- "${options[@]}" --data-dir absent --out new
@@ -36,11 +38,15 @@ expect 1 "lockstep train: rank 2: $differs schedule.lr is 0.01875 in rank 0, 0.5
   3 shm 2:--lr=0.5 -- "${options[@]}" --out new
 expect 1 "lockstep train: rank 1: $differs data.samples is 240 in rank 0, 241 in rank 1" \
   2 shm 1:--data-dir=more -- "${options[@]}" --out new
+expect 1 "lockstep train: rank 1: $differs environment.ONEDNN_CPU_ISA_HINTS is missing in rank 0, \"PREFER_YMM\" in rank 1" \
+  2 shm 1:ONEDNN_CPU_ISA_HINTS=PREFER_YMM -- "${options[@]}" --out new
 launch 3 shm 2:ONEDNN_MAX_CPU_ISA=SSE41 -- "${options[@]}" --out new
 [ $? -eq 1 ] || fail "another instruction set" err.txt
 messages | grep -qE "^lockstep train: rank 2: $differs processor is .* in rank 0, \".*SSE4.1.*\" in rank 2$" ||
   fail "another instruction set" err.txt
 [ "$(messages | wc -l)" -eq 1 ] || fail "another instruction set: expected one message" err.txt
+
+[ ! -e new ] || fail "a start that failed left a folder"
 
 # An op after the exchange of gradients: the update of weights.
 launch 3 shm 1:--inject-fault=2:1000:0 -- "${options[@]}" --out no-op
@@ -54,11 +60,14 @@ options_bad=("${options[@]}" --data-dir bad --seed 3) # the image is in the last
 launch 1 - -- "${options_bad[@]}" --on-bad-image skip --out skipped || fail "skipped" err.txt
 expect 3 "lockstep train: rank 2: epoch 1, step 6: image 'bad/train/heart/000003.jpg': not a JPEG, PNG, BMP or PNM file
 lockstep train: saved at epoch 1, step 5
-to continue without unreadable images: $lockstep train --resume resumed --on-bad-image skip" \
+to continue without unreadable images: mpirun -n 3 $lockstep train --resume resumed --on-bad-image skip" \
   3 shm -- "${options_bad[@]}" --out resumed
 expect 0 "lockstep train: warning: unreadable image replaced: $PWD/bad/train/heart/000003.jpg: not a JPEG, PNG, BMP or PNM \
 file" 2 shm -- --resume resumed --on-bad-image skip
 same skipped resumed
+expect 2 "lockstep train: 9 ranks: the run has --shards 8, and resumes in at most as many ranks" 9 shm -- --resume resumed
+expect 1 "lockstep train, rank 1: absent: no such folder; all ranks read the run's folder" \
+  2 shm 1:--resume=absent -- --resume resumed
 
 # ---- Files ----
 
@@ -68,9 +77,12 @@ expect 1 "lockstep train: run folder 'out.txt/new': Not a directory" 2 shm -- "$
 # MPI's shared memory would be limited, too.
 expect 1 "lockstep train: writing 'full/last.safetensors': File too large (file size limit: ulimit -f)" \
   2 tcp 0:fsize=300 -- "${options[@]}" --out full
-for out in full new; do # where no run began
-  launch 2 shm -- "${options[@]}" --out $out || fail "after errors" err.txt
-done
+[ ! -e full ] || fail "full: a start that failed left a folder"
+mkdir new # remains, because it was there before
+expect 1 "lockstep train: writing 'new/last.safetensors': File too large (file size limit: ulimit -f)" \
+  2 tcp 0:fsize=300 -- "${options[@]}" --out new
+launch 2 shm -- "${options[@]}" --out new || fail "after errors" err.txt
+grep -qx 'ranks   2 on 1 machine' out.txt || fail "expected the number of ranks" out.txt
 
 # ---- Numbers ----
 

@@ -125,6 +125,47 @@ START_TEST(the_c_library_counts)
 }
 END_TEST
 
+/* A variable of this process; the text of the difference. */
+static const char *compare_with_variable(const char *name, const char *value)
+{
+    static char text[512];
+    json_t *there = identity_of(&usual);
+    ck_assert_int_eq(setenv(name, value, 1), 0);
+    json_t *here = identity_of(&usual), *differences;
+    ck_assert_int_eq(unsetenv(name), 0);
+    *text = '\0';
+    const bool whole[] = { false, true };
+    for (int i = 0; i < 2; i++) {
+        differences = ls__identity_differences(there, here, whole[i]);
+        if (json_array_size(differences) > 0)
+            ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text));
+        json_decref(differences);
+        differences = ls__identity_differences(here, there, whole[i]);
+        ck_assert_int_eq(json_array_size(differences), *text != '\0');
+        json_decref(differences);
+    }
+    /* A checkpoint of a version without the field. */
+    json_object_del(there, "environment");
+    differences = ls__identity_differences(there, here, false);
+    ck_assert_int_eq(json_array_size(differences), *text != '\0');
+    json_decref(differences);
+    json_decref(there);
+    json_decref(here);
+    return text;
+}
+
+START_TEST(variables_that_change_kernels_count)
+{
+    ck_assert_str_eq(compare_with_variable("ONEDNN_CPU_ISA_HINTS", "PREFER_YMM"),
+                     "environment.ONEDNN_CPU_ISA_HINTS is missing there, \"PREFER_YMM\" here");
+    ck_assert_str_eq(
+        compare_with_variable("GLIBC_TUNABLES", "glibc.malloc.check=1:glibc.cpu.hwcaps=-FMA,-AVX2"),
+        "environment.glibc.cpu.hwcaps is missing there, \"-FMA,-AVX2\" here");
+    ck_assert_str_eq(compare_with_variable("GLIBC_TUNABLES", "glibc.malloc.check=1"), "");
+    ck_assert_str_eq(compare_with_variable("OMP_NUM_THREADS", "1"), "");
+}
+END_TEST
+
 START_TEST(execution_settings_do_not_count)
 {
     variant v = usual;
@@ -297,7 +338,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("identity", the_c_library_counts, execution_settings_do_not_count,
-                     epochs_of_schedules, all_that_decides_counts, differences_are_listed,
-                     settings_without_a_number_in_json);
+    return RUN_SUITE("identity", the_c_library_counts, variables_that_change_kernels_count,
+                     execution_settings_do_not_count, epochs_of_schedules, all_that_decides_counts,
+                     differences_are_listed, settings_without_a_number_in_json);
 }
