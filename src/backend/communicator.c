@@ -9,6 +9,7 @@
 #include "backend/launcher.h"
 #include "backend/module.h"
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_TIMEOUT_SECONDS = 600 };
 
@@ -58,6 +59,24 @@ static void warn_of_threads(ls_context *ctx, const machine_processors *m)
                                : "");
 }
 
+/* By default Open MPI's mpirun binds each rank to one core if there are one or two. mpirun and its
+ * daemons, the parents of ranks, may use all processors. With a number of threads in the config the
+ * binding may be intended. */
+static void warn_of_binding(ls_context *ctx, int n_ranks)
+{
+    const ls__launch launch = ls__launch_find();
+    if (!launch.variable || strcmp(launch.variable, "OMPI_COMM_WORLD_SIZE") != 0) return;
+    ls__processor_mask own, parent;
+    ls__affinity_mask(0, &own);
+    ls__affinity_mask(getppid(), &parent);
+    const int n_own = ls__count_processors(&own), n_all = ls__count_processors(&parent);
+    if (n_own < n_all / n_ranks)
+        ls__warn(ctx,
+                 "ls_context_open: mpirun binds each rank to %d of %d processors, although the "
+                 "machine has %d rank%s (mpirun --bind-to none does not)",
+                 n_own, n_all, n_ranks, n_ranks == 1 ? "" : "s");
+}
+
 static ls_status divide_processors(ls_context *ctx)
 {
     const ls__comm *comm = ctx->comm;
@@ -66,7 +85,7 @@ static ls_status divide_processors(ls_context *ctx)
     rank_processors *ranks = ls__alloc(ctx, bytes);
     if (!ranks) return ls__fail_memory(ctx, "ls_context_open", bytes);
     rank_processors own = { .threads = ctx->config.threads };
-    ls__affinity_mask(&own.mask);
+    ls__affinity_mask(0, &own.mask);
     const ls_status status =
         ls__comm_gather(ctx->comm, &own, sizeof(own), ranks, "ls_context_open");
     if (status == LS_OK) {
@@ -80,6 +99,7 @@ static ls_status divide_processors(ls_context *ctx)
         }
         for (int r = 0, i = 0; r < comm->n_ranks; r++)
             if (comm->machines[r] == machine) m.n_threads += threads_of(&m, i++, &ranks[r]);
+        if (ctx->config.threads == 0 && m.own == 0) warn_of_binding(ctx, m.n_ranks);
         ctx->config.threads = threads_of(&m, m.own, &own);
         warn_of_threads(ctx, &m);
     }
@@ -109,6 +129,7 @@ ls_status ls__communicator_open(ls_context *ctx)
     if (!name) return LS_OK;
     if (strcmp(name, "auto") == 0) {
         const ls__launch launch = ls__launch_find();
+        if (launch.n_ranks == 1 && ctx->config.threads == 0) warn_of_binding(ctx, 1);
         if (!launch.variable || launch.n_ranks == 1) return LS_OK;
     } else if (strcmp(name, "mpi") != 0) {
         return ls__fail(ctx, LS_ERR_NOT_FOUND,

@@ -128,13 +128,13 @@ int ls__available_processors(void)
     return available < 1 ? 1 : available;
 }
 
-void ls__affinity_mask(ls__processor_mask *out)
+void ls__affinity_mask(pid_t process, ls__processor_mask *out)
 {
     *out = (ls__processor_mask){ 0 };
     cpu_set_t *set = CPU_ALLOC(LS__MAX_PROCESSORS);
     if (!set) return;
     const size_t bytes = CPU_ALLOC_SIZE(LS__MAX_PROCESSORS);
-    if (sched_getaffinity(0, bytes, set) == 0)
+    if (sched_getaffinity(process, bytes, set) == 0)
         for (size_t i = 0; i < LS__MAX_PROCESSORS; i++)
             out->words[i / 64] |= (uint64_t)(CPU_ISSET_S(i, bytes, set) != 0) << i % 64;
     CPU_FREE(set);

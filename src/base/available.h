@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     LS__MAX_PROCESSORS = 8192, /* Linux's largest configuration */
@@ -14,11 +15,12 @@ enum {
  */
 int ls__available_processors(void);
 
-/* The affinity mask: bit i % 64 of word i / 64 stands for processor i. All 0 if unknown. */
+/* The affinity mask of a process, 0 = this one: bit i % 64 of word i / 64 stands for processor i.
+ * All 0 if unknown. */
 typedef struct ls__processor_mask {
     uint64_t words[LS__MASK_WORDS];
 } ls__processor_mask;
-void ls__affinity_mask(ls__processor_mask *out);
+void ls__affinity_mask(pid_t process, ls__processor_mask *out);
 int ls__count_processors(const ls__processor_mask *mask);
 
 /* The CPU quota of the process's control groups, in processors; 0 = none. */

@@ -5,8 +5,9 @@
 #include <string.h>
 
 static const char *const variables[] = {
-    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "SLURM_NTASKS",
-    "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"
+    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "PMIX_RANK",  "SLURM_NTASKS",
+    "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",         "WORLD_SIZE", "RANK",
+    "TORCHELASTIC_RUN_ID"
 };
 enum { N_VARIABLES = sizeof(variables) / sizeof(variables[0]) };
 
@@ -27,6 +28,9 @@ START_TEST(launchers)
         { { NULL, NULL, NULL, "0" }, "PMIX_RANK", 0, 0 },
         { { NULL, NULL, NULL, "2" }, "PMIX_RANK", 3, 2 },
         { { NULL, NULL, NULL, NULL, "8" }, NULL, 0, -1 }, /* a shell of salloc */
+        { { [8] = "4", "3", "none" }, "WORLD_SIZE", 4, 3 },
+        { { "2", [8] = "4", "3", "none" }, "WORLD_SIZE", 4, 3 }, /* torchrun inside mpirun */
+        { { [8] = "4", "3" }, NULL, 0, -1 },
         { { "", "-2", "2x", "99999999999999999999" }, NULL, 0, -1 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -125,7 +125,7 @@ static ls__processor_mask processors(int begin, int end)
 START_TEST(shares)
 {
     ls__processor_mask own;
-    ls__affinity_mask(&own);
+    ls__affinity_mask(0, &own);
     ck_assert_int_ge(ls__count_processors(&own), ls__available_processors());
     ck_assert_int_eq(ls__count_processors(&(ls__processor_mask){ 0 }), 0);
 

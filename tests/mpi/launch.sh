@@ -21,6 +21,7 @@ expect 0 "$ranks" 2 shm "$program" threads 2
 expect 0 "$ranks" 3 shm "$program" threads 3
 if [ "$(nproc)" -ge 2 ]; then
   expect 0 "$ranks" 2 shm --bind-to core "$program" bound 2
+  expect 0 "$ranks" 1 shm --bind-to core "$program" bound-alone
 else
   echo "left out: ranks that are bound to a processor each: there is one processor"
 fi

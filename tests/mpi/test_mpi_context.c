@@ -71,6 +71,21 @@ static void threads(bool bound, int n_ranks)
     close_ranks(&checked);
 }
 
+/* One rank, bound to a processor of several. */
+static void bound_alone(void)
+{
+    for (int threads = 0; threads < 2; threads++) {
+        checked =
+            ls_context_open(&(ls_context_config){ .communicator = "auto", .threads = threads });
+        CHECK(ls_context_status(checked) == LS_OK && ls_context_rank_count(checked) == 1);
+        if (threads == 0)
+            expect_warning(checked, "although the machine has 1 rank (mpirun --bind-to none");
+        else
+            CHECK(ls_context_warning_count(checked) == 0);
+        close_ranks(&checked);
+    }
+}
+
 /* Rank 0 waits for rank 1, which ends otherwise. */
 static void end(const char *how)
 {
@@ -135,6 +150,8 @@ int main(int argc, char **argv)
         threads(false, atoi(argv[2]));
     else if (strcmp(name, "bound") == 0)
         threads(true, atoi(argv[2]));
+    else if (strcmp(name, "bound-alone") == 0)
+        bound_alone();
     else if (strcmp(name, "end") == 0)
         end(argv[2]);
     else if (strcmp(name, "hang") == 0)
