@@ -231,9 +231,9 @@ typedef enum ls_trainer_end {
  * With several ranks (context.h) all of them open and run a trainer with the same configuration.
  * Rank 0 alone writes the run's folder; the others only read it to resume. ls_trainer_open fails
  * with LS_ERR_MISMATCH if a rank has another identity. Each rank validates every n-th batch. All
- * ranks end at the same step, also if `stop` is set, images are unreadable or a checkpoint can't be
- * written in one of them. After another error in one rank, such as that of a callback, the others
- * may wait for it until the time-out. */
+ * ranks end at the same step, also if `stop` is set, images are unreadable, a callback fails or a
+ * checkpoint can't be written in one of them. After another error in one rank, such as too little
+ * memory, the others may wait for it until the time-out. */
 LS_API ls_status ls_trainer_run(ls_trainer *trainer, ls_trainer_end *end);
 
 /* Writes last.safetensors. ls_trainer_run does so itself, also at the start of a new run. With

@@ -26,6 +26,12 @@ ls_status ls__notify(const ls__listener *listener, const ls_event *event)
                     ls_status_text(status));
 }
 
+ls_status ls__notify_in_ranks(const ls__listener *listener, const ls_event *event)
+{
+    (void)ls__notify(listener, event);
+    return ls__ranks_agree(listener->ctx, NULL);
+}
+
 ls_averages ls__averages(const ls__sums *s)
 {
     const double n = s->n_images > 0 ? (double)s->n_images : 1;
@@ -216,7 +222,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     if (ls__loader_start_turns(loader) != LS_OK || ls__tally_begin(&tally) != LS_OK)
         return LS_TRAINER_ERROR;
     event.step_count = ls_loader_step_count(loader);
-    ls_status status = ls__notify(&listener, &event); /* PASS_BEGIN */
+    ls_status status = ls__notify_in_ranks(&listener, &event); /* PASS_BEGIN */
     const double waited = ls_loader_statistics(loader).wait_seconds;
     bool stopped = false;
     ls_batch batch;
@@ -231,9 +237,11 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     const bool bad_data = status == LS_OK && ls_loader_status(loader) != LS_OK;
     if (status == LS_OK && !bad_data) status = ls__tally_finish(&tally);
     ls__batch_list_free(listener.ctx, &tally.own);
-    const ls_status ended = ls__notify(
-        &listener, &(ls_event){ .kind = LS_EVENT_PASS_END, .validation = true, .epoch = epoch });
-    if (status == LS_OK) status = ended;
+    event = (ls_event){ .kind = LS_EVENT_PASS_END, .validation = true, .epoch = epoch };
+    if (status == LS_OK && !bad_data)
+        status = ls__notify_in_ranks(&listener, &event);
+    else if (ls__notify(&listener, &event) != LS_OK && status == LS_OK)
+        status = LS_ERR_EARLIER;
     if (status == LS_ERR_NONFINITE) return LS_TRAINER_NONFINITE;
     if (status != LS_OK) return LS_TRAINER_ERROR;
     const ls__comm *comm = listener.ctx->comm;

@@ -12,7 +12,9 @@ typedef struct ls__listener {
     void *user;
 } ls__listener;
 ls_status ls__notify(const ls__listener *listener, const ls_event *event);
-/* The same without an error of the context. */
+/* In all ranks: an error in any of them is one of all. */
+ls_status ls__notify_in_ranks(const ls__listener *listener, const ls_event *event);
+/* Without an error of the context. */
 ls_status ls__call_listener(const ls__listener *listener, const ls_event *event);
 
 ls_averages ls__averages(const ls__sums *sums);

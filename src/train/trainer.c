@@ -131,11 +131,11 @@ static ls_trainer_end train_epoch(ls_trainer *t)
     if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK ||
         ls__tally_begin(&t->tally) != LS_OK)
         return LS_TRAINER_ERROR;
-    ls_status status =
-        ls__notify(&t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
-                                              .epoch = t->epoch,
-                                              .step = t->step,
-                                              .step_count = ls_loader_step_count(t->loader) });
+    ls_status status = ls__notify_in_ranks(
+        &t->listener, &(ls_event){ .kind = LS_EVENT_PASS_BEGIN,
+                                   .epoch = t->epoch,
+                                   .step = t->step,
+                                   .step_count = ls_loader_step_count(t->loader) });
     const pass p = { .begun = ls__now_seconds() - done->seconds,
                      .waited = ls_loader_statistics(t->loader).wait_seconds - done->wait_seconds,
                      .waited_before = done->wait_seconds };
@@ -143,12 +143,14 @@ static ls_trainer_end train_epoch(ls_trainer *t)
     while (status == LS_OK && !is_halted(t) && take_batch(t, &batch))
         status = train_step(t, &batch, &p);
     const ls_event ended = { .kind = LS_EVENT_PASS_END, .epoch = t->epoch, .step = t->step };
-    if (ls__notify(&t->listener, &ended) != LS_OK && status == LS_OK) status = LS_ERR_EARLIER;
-    if (status != LS_OK) return failed(status);
-    const bool halted = is_halted(t);
     const ls__comm *comm = t->owned.ctx->comm;
-    if (!halted && ls_loader_status(t->loader) != LS_OK)
-        return comm && comm->is_lost ? LS_TRAINER_ERROR : LS_TRAINER_DATA_ERROR;
+    const bool halted = is_halted(t), bad_data = !halted && ls_loader_status(t->loader) != LS_OK;
+    if (status == LS_OK && !bad_data)
+        status = ls__notify_in_ranks(&t->listener, &ended);
+    else if (ls__notify(&t->listener, &ended) != LS_OK && status == LS_OK)
+        status = LS_ERR_EARLIER;
+    if (status != LS_OK) return failed(status);
+    if (bad_data) return comm && comm->is_lost ? LS_TRAINER_ERROR : LS_TRAINER_DATA_ERROR;
     status = ls__tally_finish(&t->tally);
     done->seconds = ls__now_seconds() - p.begun;
     if (status != LS_OK) return failed(status);

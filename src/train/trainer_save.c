@@ -94,6 +94,6 @@ ls_status ls_trainer_save(ls_trainer *t)
     (void)ls__trainer_keep(t, true);
     LS_TRY(ls__ranks_agree(ctx, NULL));
     t->is_saved = true;
-    return ls__notify(&t->listener,
-                      &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
+    return ls__notify_in_ranks(
+        &t->listener, &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
 }

@@ -21,6 +21,11 @@ typedef enum trouble {
     READS_BAD_IMAGE,
     READS_BAD_VALIDATION_IMAGE,
     FAILS_IN_CALLBACK,
+    FAILS_AT_PASS_BEGIN,
+    FAILS_AT_PASS_END,
+    FAILS_AT_VALIDATION_BEGIN,
+    FAILS_AT_VALIDATION_END,
+    FAILS_WHEN_SAVED,
     HAS_OTHER_SEED
 } trouble;
 
@@ -29,6 +34,7 @@ typedef struct rank {
     trouble trouble;
     bool skips_bad; /* several samples are unreadable, and replaced */
     local_hub *hub;
+    const char *dir; /* may be NULL */
     /* Results. */
     int64_t n_validated, n_steps, n_bad;
     ls_averages train, validation; /* of the last epoch */
@@ -123,6 +129,12 @@ static ls_status hear(void *user, const ls_event *e)
     }
     if (!is_troubled(r)) return LS_OK;
     const bool is_due = e->kind == LS_EVENT_STEP && !e->validation && e->step == r->at;
+    const bool begins = e->kind == LS_EVENT_PASS_BEGIN, ends = e->kind == LS_EVENT_PASS_END;
+    if (r->trouble == FAILS_AT_PASS_BEGIN && begins && !e->validation) return LS_ERR_IO;
+    if (r->trouble == FAILS_AT_PASS_END && ends && !e->validation) return LS_ERR_IO;
+    if (r->trouble == FAILS_AT_VALIDATION_BEGIN && begins && e->validation) return LS_ERR_IO;
+    if (r->trouble == FAILS_WHEN_SAVED && e->kind == LS_EVENT_SAVED) return LS_ERR_IO;
+    if (r->trouble == FAILS_AT_VALIDATION_END && ends && e->validation) return LS_ERR_IO;
     if (is_due && r->trouble == STOPS) r->stop = 1;
     if (e->kind == LS_EVENT_PASS_END && e->validation && r->trouble == STOPS_IN_LAST_VALIDATION)
         r->stop = 1;
@@ -158,10 +170,13 @@ static void *run_rank(void *arg)
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
     ls_schedule *schedule = ls_schedule_open(
         ctx, &(ls_schedule_config){ .lr = 0.1, .epochs = EPOCHS, .steps_per_epoch = STEPS });
-    ls_trainer *trainer = ls_trainer_open(
-        net, opt, schedule, train,
-        &(ls_trainer_config){
-            .epochs = EPOCHS, .validation = val, .stop = &r->stop, .on_event = hear, .user = r });
+    ls_trainer *trainer = ls_trainer_open(net, opt, schedule, train,
+                                          &(ls_trainer_config){ .epochs = EPOCHS,
+                                                                .dir = r->dir,
+                                                                .validation = val,
+                                                                .stop = &r->stop,
+                                                                .on_event = hear,
+                                                                .user = r });
     if (trainer) (void)ls_trainer_run(trainer, &r->end);
     finish(r, ctx, net, trainer, train);
     /* A loader that evaluation has used trains as before. */
@@ -240,14 +255,24 @@ static const struct {
     { READS_BAD_IMAGE, LS_TRAINER_DATA_ERROR, LS_ERR_DATA, -1, "sample 20: planted" },
     { READS_BAD_VALIDATION_IMAGE, LS_TRAINER_DATA_ERROR, LS_ERR_DATA, STEPS, "sample 16: planted" },
     { FAILS_IN_CALLBACK, LS_TRAINER_ERROR, LS_ERR_IO, 4, "the callback for events returned" },
+    { FAILS_AT_PASS_BEGIN, LS_TRAINER_ERROR, LS_ERR_IO, 0, "the callback for events returned" },
+    { FAILS_AT_PASS_END, LS_TRAINER_ERROR, LS_ERR_IO, STEPS, "the callback for events returned" },
+    { FAILS_AT_VALIDATION_BEGIN, LS_TRAINER_ERROR, LS_ERR_IO, STEPS,
+      "the callback for events returned" },
+    { FAILS_AT_VALIDATION_END, LS_TRAINER_ERROR, LS_ERR_IO, STEPS,
+      "the callback for events returned" },
+    { FAILS_WHEN_SAVED, LS_TRAINER_ERROR, LS_ERR_IO, 0, "the callback for events returned" },
     { HAS_OTHER_SEED, LS_TRAINER_DONE, LS_ERR_MISMATCH, 0, "seed is \"5\" in rank 0, \"6\"" },
 };
 enum { N_TROUBLES = sizeof troubles / sizeof troubles[0] };
 
 START_TEST(all_ranks_end_alike)
 {
-    const rank settings = { .trouble = troubles[_i].trouble, .at = 3 };
+    rank settings = { .trouble = troubles[_i].trouble, .at = 3 };
+    char *dir = settings.trouble == FAILS_WHEN_SAVED ? new_folder() : NULL;
+    settings.dir = dir;
     run_ranks(&settings, MOST_RANKS);
+    if (dir) remove_folder(dir);
     for (int i = 0; i < MOST_RANKS; i++) {
         const rank *r = &ranks[i];
         ck_assert_msg(r->status == troubles[_i].status, "rank %d: %s", i, r->message);
