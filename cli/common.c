@@ -1,6 +1,6 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
-#include "backend/launcher.h"
+#include "run/ranks.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. Each combination is trained by processes of its own, one after the other. */
 #include "repro.h"
-#include "backend/module.h"
+#include "run/ranks.h"
 #include "run/run_folder.h"
 #include <ctype.h>
 #include <errno.h>
@@ -194,30 +194,6 @@ static int check_data(const repro *r, const recipe *train)
                      (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
-static bool is_in_path(const char *program)
-{
-    char path[PATH_MAX];
-    for (const char *at = getenv("PATH"); at;) {
-        const int n = (int)strcspn(at, ":");
-        snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
-        if (access(path, X_OK) == 0) return true;
-        at = at[n] ? at + n + 1 : NULL;
-    }
-    return false;
-}
-
-/* What several ranks require, before anything is trained. */
-static int check_launcher(const repro *r)
-{
-    const ls__module *module;
-    if (!r->has_ranks) return EXIT_DONE;
-    if (!is_in_path("mpirun"))
-        return fail_with(EXIT_NO_VERDICT,
-                         "--ranks: there is no mpirun in PATH; several ranks require Open MPI");
-    const bool loads = ls__module_load(r->ctx, "communicator", "mpi", &module) == LS_OK;
-    return loads ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
-}
-
 static bool choose_folder(const char *given, char out[RUN_DIR_SIZE])
 {
     struct stat there;
@@ -292,7 +268,8 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
     if (!r.runs || !make_arguments(parsed, arguments) ||
         !add_algorithm_cache(&v->recipe, dir, arguments))
         answer = print_error(NULL, EXIT_NO_VERDICT);
-    if (answer == EXIT_DONE) answer = check_launcher(&r);
+    if (answer == EXIT_DONE && r.has_ranks && ls__ranks_find_launcher(r.ctx) != LS_OK)
+        answer = print_error(r.ctx, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) answer = check_data(&r, &v->recipe);
     if (answer == EXIT_DONE && ls__run_folder_create(r.ctx, dir) != LS_OK)
         answer = print_error(r.ctx, EXIT_NO_VERDICT);

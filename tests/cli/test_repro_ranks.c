@@ -50,7 +50,7 @@ START_TEST(ranks_require_mpirun)
     setenv("PATH", "/nonexistent", 1);
     expect(5, REPRO "--steps 3 --workers 0 --shards 2 --ranks 1,2"); /* before the data is read */
     setenv("PATH", path, 1);
-    expect_err("--ranks: there is no mpirun in PATH; several ranks require Open MPI");
+    expect_err("several ranks require Open MPI: there is no mpirun in PATH");
     ck_assert(access("repro", F_OK) != 0);
     end_folder();
 }
