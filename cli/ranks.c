@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Delays of messages. After a rank has failed, Open MPI's mpirun ends the others within 1.4 s. */
-enum { FIRST_DELAY_SECONDS = 2, MAX_DELAY_SECONDS = 5 };
+enum { FIRST_DELAY_SECONDS = 2, MAX_DELAY_SECONDS = 3 };
 
 static long rank; /* as the launcher counts; 0 is the same everywhere */
 

@@ -30,22 +30,50 @@ static void pause_after(int64_t n, long *sleep_ns)
     *sleep_ns = *sleep_ns < MAX_SLEEP_NS / 2 ? 2 * *sleep_ns : MAX_SLEEP_NS;
 }
 
+/* A rank that has not arrived may wait for another one itself, as in exchanges in two levels. Its
+ * time limit ends within this time, too, unless the ranks began to wait further apart. */
+enum { ROLL_CALL_SECONDS = 1 };
+
+static void call_roll(ls__comm *comm)
+{
+    const double end = ls__now_seconds() + ROLL_CALL_SECONDS;
+    int64_t n_left = 1;
+    ls_status status = comm->provider->exchange_start(comm->roll_call);
+    while (status == LS_OK && n_left > 0 && ls__now_seconds() < end) {
+        nanosleep(&(struct timespec){ .tv_nsec = MAX_SLEEP_NS }, NULL);
+        status = comm->provider->exchange_test(comm->roll_call, &n_left);
+    }
+}
+
+/* The ranks that have arrived in neither of two exchanges, as a list. Returns their number. */
+static int list_missing(const ls__comm *comm, const ls__exchange *a, const ls__exchange *b,
+                        char *buffer, size_t size)
+{
+    ls__text ranks = { buffer, size, 0 };
+    int n = 0;
+    for (int r = 0; r < comm->n_ranks; r++)
+        if (!comm->provider->exchange_has_arrived(a, r) &&
+            !comm->provider->exchange_has_arrived(b, r))
+            ls__text_put(&ranks, n++ ? ", %d" : "%d", r);
+    return n;
+}
+
 static ls_status fail_timeout(ls__comm *comm, const ls__exchange *exchange, const char *what)
 {
-    char buffer[512];
-    ls__text ranks = { buffer, sizeof buffer, 0 };
-    int n_missing = 0;
-    for (int r = 0; r < comm->n_ranks; r++)
-        if (!comm->provider->exchange_has_arrived(exchange, r))
-            ls__text_put(&ranks, n_missing++ ? ", %d" : "%d", r);
-    if (n_missing == 0)
+    char ranks[512];
+    const ls__exchange *roll = comm->roll_call ? comm->roll_call : exchange;
+    if (comm->roll_call) call_roll(comm);
+    int n = list_missing(comm, exchange, roll, ranks, sizeof ranks);
+    if (n == 0) n = list_missing(comm, roll, roll, ranks, sizeof ranks);
+    if (n == 0) n = list_missing(comm, exchange, exchange, ranks, sizeof ranks);
+    if (n == 0)
         return ls__fail(comm->ctx, LS_ERR_TIMEOUT,
                         "%s: rank %d of %d: after %g seconds its messages have not been received",
                         what, comm->rank, comm->n_ranks, comm->timeout_seconds);
     return ls__fail(comm->ctx, LS_ERR_TIMEOUT,
                     "%s: rank %d of %d: after %g seconds %s %s %s not arrived", what, comm->rank,
-                    comm->n_ranks, comm->timeout_seconds, n_missing == 1 ? "rank" : "ranks", buffer,
-                    n_missing == 1 ? "has" : "have");
+                    comm->n_ranks, comm->timeout_seconds, n == 1 ? "rank" : "ranks", ranks,
+                    n == 1 ? "has" : "have");
 }
 
 static ls_status wait_for(ls__comm *comm, ls__progress_fn *progress, void *work, const char *what)
@@ -123,26 +151,36 @@ static slot *slot_of(const ls__comm *comm, int rank)
     return (slot *)comm->gathered + rank;
 }
 
-static ls_status open_gathering(ls__comm *comm)
+/* Opens an exchange of `bytes` of each rank to all others. Those of rank r are at memory + r bytes.
+ */
+static ls_status open_to_all(ls__comm *comm, unsigned char *memory, size_t bytes,
+                             ls__exchange **out)
 {
     ls_context *ctx = comm->ctx;
-    const size_t n = (size_t)comm->n_ranks, slots_bytes = n * sizeof(slot);
-    const size_t messages_bytes = 2 * n * sizeof(ls__message);
-    if (!comm->gathered) comm->gathered = ls__zalloc(ctx, slots_bytes);
-    if (!comm->gathered) return ls__fail_memory(ctx, "communicator", slots_bytes);
+    const size_t n = (size_t)comm->n_ranks, messages_bytes = 2 * n * sizeof(ls__message);
     ls__message *sends = ls__alloc(ctx, messages_bytes);
     if (!sends) return ls__fail_memory(ctx, "communicator", messages_bytes);
     ls__message *receives = sends + n;
     int64_t n_others = 0;
     for (int r = 0; r < comm->n_ranks; r++) {
         if (r == comm->rank) continue;
-        sends[n_others] = (ls__message){ r, slot_of(comm, comm->rank), sizeof(slot) };
-        receives[n_others++] = (ls__message){ r, slot_of(comm, r), sizeof(slot) };
+        sends[n_others] = (ls__message){ r, memory + (size_t)comm->rank * bytes, bytes };
+        receives[n_others++] = (ls__message){ r, memory + (size_t)r * bytes, bytes };
     }
     const ls_status status =
-        comm->provider->exchange_open(comm, sends, n_others, receives, n_others, &comm->gathering);
+        comm->provider->exchange_open(comm, sends, n_others, receives, n_others, out);
     ls__free(ctx, sends);
     return status;
+}
+
+static ls_status open_gathering(ls__comm *comm)
+{
+    const size_t n = (size_t)comm->n_ranks, bytes = n * (sizeof(slot) + 1);
+    if (!comm->gathered) comm->gathered = ls__zalloc(comm->ctx, bytes);
+    if (!comm->gathered) return ls__fail_memory(comm->ctx, "communicator", bytes);
+    unsigned char *roll = comm->gathered + n * sizeof(slot);
+    if (!comm->roll_call) LS_TRY(open_to_all(comm, roll, 1, &comm->roll_call));
+    return open_to_all(comm, comm->gathered, sizeof(slot), &comm->gathering);
 }
 
 ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *all,
@@ -176,6 +214,7 @@ void ls__comm_close(ls__comm **comm)
 {
     if (!comm || !*comm) return;
     ls__comm *c = *comm;
+    c->provider->exchange_close(c->roll_call);
     c->provider->exchange_close(c->gathering);
     ls__free(c->ctx, c->gathered);
     c->provider->close(c);

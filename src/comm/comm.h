@@ -51,6 +51,7 @@ struct ls__comm {
     int64_t bucket_elements; /* of the gradients that are exchanged together; 0 = the default */
     bool is_lost;            /* a wait has failed, or a rank has given up: none may be waited for */
     ls__exchange *gathering; /* of ls__comm_gather, opened by the first call */
+    ls__exchange *roll_call; /* a byte of each rank to all: after a time-out, by those that live */
     unsigned char *gathered;
 };
 
@@ -70,7 +71,7 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
                           const char *what);
 
 /* Waits until the exchange is done. After timeout_seconds: LS_ERR_TIMEOUT with `what` and the ranks
- * whose messages have not arrived. */
+ * whose messages have not arrived, without those that wait for others. */
 ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what);
 /* The same for work that includes several exchanges: calls `progress` until *n_left is 0.
  * *n_left: a number that changes with each progress. *running: an exchange that is not done. */

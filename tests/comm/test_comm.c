@@ -336,6 +336,37 @@ START_TEST(a_rank_in_another_call)
 }
 END_TEST
 
+/* Rank 0 waits for rank 1, which waits for rank 2, which does nothing. */
+static ls_status wait_in_a_chain(rank_task *task)
+{
+    ls__comm *comm = task->comm;
+    const int rank = comm->rank;
+    int all[3], own = rank;
+    LS_TRY(ls__comm_gather(comm, &own, sizeof own, all, "begin"));
+    ls__exchange *chain[2] = { NULL }; /* from 1 to 0, and from 2 to 1 */
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && status == LS_OK; i++) {
+        const ls__message send = { i, &own, sizeof own }, receive = { i + 1, all, sizeof own };
+        status = comm->provider->exchange_open(comm, &send, rank == i + 1, &receive, rank == i,
+                                               &chain[i]);
+    }
+    if (status == LS_OK && rank < 2) status = comm->provider->exchange_start(chain[rank]);
+    if (status == LS_OK && rank < 2) status = ls__comm_wait(comm, chain[rank], "step 3");
+    for (int i = 0; i < 2; i++) comm->provider->exchange_close(chain[i]);
+    return status;
+}
+
+START_TEST(a_rank_that_waits_for_another_is_not_named)
+{
+    ranks r = open_ranks(3, NULL, 0.25);
+    run_ranks(&r, wait_in_a_chain, NULL);
+    expect_error(r.tasks[0].ctx, LS_ERR_TIMEOUT, "step 3: rank 0 of 3", "rank 2 has not arrived");
+    expect_error(r.tasks[1].ctx, LS_ERR_TIMEOUT, "step 3: rank 1 of 3", "rank 2 has not arrived");
+    expect_ok(r.tasks[2].ctx);
+    close_ranks(&r);
+}
+END_TEST
+
 START_TEST(several_ranks_that_do_not_arrive)
 {
     int all[4];
@@ -467,7 +498,7 @@ int main(void)
 {
     return RUN_SUITE("comm", sums_of_ranks, gathered_bytes, a_late_rank,
                      a_rank_that_does_not_arrive, a_rank_in_another_call,
-                     several_ranks_that_do_not_arrive, a_message_that_is_not_received,
-                     a_wait_leaves_the_processor_to_others, an_abort_ends_all_waits,
-                     messages_that_do_not_match, allocation_failures);
+                     a_rank_that_waits_for_another_is_not_named, several_ranks_that_do_not_arrive,
+                     a_message_that_is_not_received, a_wait_leaves_the_processor_to_others,
+                     an_abort_ends_all_waits, messages_that_do_not_match, allocation_failures);
 }
