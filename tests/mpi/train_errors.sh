@@ -27,6 +27,16 @@ for command in eval repro demo-data; do
 runs in several" ] || fail "$command" err.txt
 done
 
+# Launchers of which each process is the only rank.
+# other_launcher VARIABLE CHANGE...
+other_launcher() {
+  launch 1 - "${@:2}" -- "${options[@]}" --out new
+  [ $? -eq 1 ] || fail "$1: expected exit status 1" err.txt
+  messages | grep -q "by $1 the launcher started 2 processes, but .* has 1 rank: expected the mpirun of" || fail "$1" err.txt
+}
+other_launcher PMI_SIZE 0:PMI_SIZE=2 0:PMI_RANK=0
+other_launcher WORLD_SIZE 0:WORLD_SIZE=2 0:RANK=0 0:TORCHELASTIC_RUN_ID=none
+
 # ---- Ranks that differ ----
 
 expect 3 "lockstep train, rank 1: absent: no such folder; expected absent/train/<class>/<image>" \
