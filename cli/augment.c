@@ -18,13 +18,14 @@ typedef struct augment_values {
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Grid:" },
     { OPTION_TEXT, 0, "grid", AT(grid),
-      "PNG file to write; replaces an older grid, but no other file", "FILE", .note = "required" },
+      "PNG file to write; replaces an older grid, but no other file", "FILE", .note = "required",
+      .usual = true },
     { OPTION_INTEGER, 'b', "batch-size", AT(recipe.batch),
       "number of images, from the beginning of the first epoch; at most all", "N", 1, 1e5,
-      .fallback = "64" },
+      .fallback = "64", .usual = true },
     { OPTION_INTEGER, 0, "variants", AT(variants),
       "show each image as the first N epochs transform it, one row per image", "N", 1, 1e5,
-      .fallback = "1" },
+      .fallback = "1", .usual = true },
     { .kind = OPTION_END },
 };
 
@@ -188,5 +189,6 @@ const cli_command command_augment = {
         "order; with --mixup-alpha or --cutmix-alpha only if --batch-size is the run's, with "
         "--seeding worker only if --workers is, too.",
     .options = own_options,
+    .run_options = recipe_options,
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* help.c: --help from a command's table of options; see options.h. */
+/* help.c: --help and --help-all from a command's table of options; see options.h. */
 #include "options.h"
 #include "print.h"
 #include <stdio.h>
@@ -37,19 +37,44 @@ static void print_option(const cli_option *option)
     print_words(stdout, HELP_COLUMN, HELP_COLUMN, text);
 }
 
-void options_help(const cli_command *command)
+/* The heading is printed only above an option. */
+static void print_group(const cli_option *heading, bool all)
 {
+    bool begins = true;
+    for (const cli_option *o = heading + 1; o->kind != OPTION_END && o->kind != OPTION_HEADING;
+         o++) {
+        if (!all && !o->usual) continue;
+        if (begins) print_text(stdout, "\n%s\n", heading->help);
+        begins = false;
+        print_option(o);
+    }
+}
+
+static void print_groups(const cli_option *options, bool all)
+{
+    for (const cli_option *o = options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_HEADING) print_group(o, all);
+}
+
+static bool has_usual(const cli_option *options)
+{
+    for (; options->kind != OPTION_END; options++)
+        if (options->usual) return true;
+    return false;
+}
+
+void options_help(const cli_command *command, bool all)
+{
+    const bool is_short = !all && has_usual(command->options);
     print_text(stdout, "usage: lockstep %s [option...]%s%s\n\n", command->name,
                *command->arguments ? " " : "", command->arguments);
     print_words(stdout, 0, 0, command->summary);
-    for (const cli_option *o = command->options; o->kind != OPTION_END; o++) {
-        if (o->kind != OPTION_HEADING)
-            print_option(o);
-        else if (o[1].kind != OPTION_HEADING && o[1].kind != OPTION_END)
-            print_text(stdout, "\n%s\n", o->help);
-    }
-    print_option(&(cli_option){ OPTION_SWITCH, 'h', "help", .help = "show this help" });
-    if (!command->details) return;
+    print_groups(command->options, !is_short);
+    print_groups(common_options, true);
+    if (!command->details && !is_short) return;
+    char hint[128];
+    snprintf(hint, sizeof(hint), "'lockstep %s --help-all' shows all options%s.", command->name,
+             command->details ? " and further details" : "");
     print_text(stdout, "\n");
-    print_words(stdout, 0, 0, command->details);
+    print_words(stdout, 0, 0, is_short ? hint : command->details);
 }

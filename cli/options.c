@@ -48,15 +48,14 @@ void option_describe_expected(const cli_option *option, char *out, size_t size)
     }
 }
 
-/* Writes why `text` is no value for the option into `reason`. */
-static bool set_value(const cli_option *option, const char *text, void *values, char *reason,
-                      size_t reason_size)
+bool option_set(const cli_option *option, const char *text, void *values,
+                char expected[EXPECTED_SIZE])
 {
     void *out = option_field(option, values);
     char *end = NULL;
     const bool begins =
         text && *text && !isspace((unsigned char)*text); /* strtoll skips white space */
-    option_describe_expected(option, reason, reason_size);
+    option_describe_expected(option, expected, EXPECTED_SIZE);
     errno = 0;
     switch (option->kind) {
     case OPTION_INTEGER: {
@@ -81,11 +80,13 @@ static bool set_value(const cli_option *option, const char *text, void *values, 
         *(const char **)out = text;
         const bool utf8 = is_utf8(text);
         if (!utf8)
-            snprintf(reason, reason_size, "a %s in UTF-8, because config.json stores it",
+            snprintf(expected, EXPECTED_SIZE, "a %s in UTF-8, because config.json stores it",
                      option->value);
         return utf8 && *text != '\0';
     }
-    case OPTION_SWITCH: *(bool *)out = true; return true;
+    case OPTION_SWITCH:
+        *(bool *)out = strcmp(text, "false") != 0;
+        return *text == '\0' || strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
     case OPTION_HEADING:
     case OPTION_END: break;
     }
@@ -149,6 +150,26 @@ const char *closest_hint(const char *word, int n, const char *const *words, cons
     return out;
 }
 
+/* ---- Options of all commands ---- */
+
+typedef struct common_values {
+    const char *config;
+    bool help, help_all;
+} common_values;
+
+#define AT(member) offsetof(common_values, member)
+
+const cli_option common_options[] = {
+    { OPTION_HEADING, .help = "General:" },
+    { OPTION_TEXT, 0, "config", AT(config),
+      "read options from a file with lines 'key = value', such as 'epochs = 30'; the command line "
+      "takes precedence",
+      "FILE", .note = "none", .usual = true },
+    { OPTION_SWITCH, 'h', "help", AT(help), "show the usual options", .usual = true },
+    { OPTION_SWITCH, 0, "help-all", AT(help_all), "show all options", .usual = true },
+    { .kind = OPTION_END },
+};
+
 /* ---- Parsing ---- */
 
 int option_find(const cli_option *options, const char *name, size_t length)
@@ -170,10 +191,13 @@ static int find_letter(const cli_option *options, char letter)
 const char *option_hint(const cli_option *options, const char *name, const char *dashes,
                         const char *otherwise, char out[HINT_SIZE])
 {
-    const char *words[MAX_OPTIONS + 1] = { "help" };
-    int n = 1;
-    for (const cli_option *o = options; o->kind != OPTION_END; o++)
-        if (o->name) words[n++] = o->name;
+    enum { N_TABLES = 2 };
+    const cli_option *const tables[N_TABLES] = { options, common_options };
+    const char *words[N_TABLES * MAX_OPTIONS];
+    int n = 0;
+    for (int i = 0; i < (*dashes ? N_TABLES : 1); i++)
+        for (const cli_option *o = tables[i]; o->kind != OPTION_END; o++)
+            if (o->name) words[n++] = o->name;
     return closest_hint(name, n, words, dashes, otherwise, out);
 }
 
@@ -182,61 +206,74 @@ static int fail_unknown(const cli_command *command, const char *word)
     char name[32], help[HINT_SIZE], hint[HINT_SIZE];
     const bool is_long = word[1] == '-';
     const int length = (int)strcspn(word, is_long ? "=" : "");
-    snprintf(help, sizeof(help), "; 'lockstep %s --help' lists all options", command->name);
+    snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
     snprintf(name, sizeof(name), "%.*s", is_long ? length - 2 : 0, word + 2);
     if (is_long) option_hint(command->options, name, "--", help, hint);
     return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }
 
+/* An option of a table, and where its value goes. */
+typedef struct target {
+    const cli_option *option;
+    void *values;
+    const char **given; /* in cli_parsed; NULL for an option of all commands */
+} target;
+
+static int find_option(const cli_option *options, const char *word)
+{
+    return word[1] == '-' ? option_find(options, word + 2, strcspn(word + 2, "="))
+                          : find_letter(options, word[1]);
+}
+
+static target find_target(const char *word, void *values, common_values *common, cli_parsed *parsed)
+{
+    int i = find_option(parsed->options, word);
+    if (i >= 0) return (target){ &parsed->options[i], values, &parsed->given[i] };
+    i = find_option(common_options, word);
+    return (target){ i >= 0 ? &common_options[i] : NULL, common, NULL };
+}
+
 /* Reads the option at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
  * *at to the last word used. Returns -1 or EXIT_USAGE. */
-static int parse_one(const cli_command *command, int argc, char **argv, int *at, void *values,
-                     cli_parsed *parsed)
+static int parse_one(const target *to, int argc, char **argv, int *at)
 {
-    const char *word = argv[*at];
-    const bool is_long = word[1] == '-';
-    const size_t length = is_long ? strcspn(word + 2, "=") : 1;
-    const int i = is_long ? option_find(command->options, word + 2, length)
-                          : find_letter(command->options, word[1]);
-    if (i < 0) return fail_unknown(command, word);
-
-    const cli_option *option = &command->options[i];
-    const char *rest = is_long ? word + 2 + length : word + 2;
-    const char *value = NULL;
+    const cli_option *option = to->option;
+    const char *word = argv[*at], *value = NULL;
+    const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
-    if (option->kind == OPTION_SWITCH && value)
-        return fail_with(EXIT_USAGE, "--%s takes no value, got '%s'", option->name, value);
-    if (option->kind != OPTION_SWITCH && !value) {
+    if (option->kind == OPTION_SWITCH && (!value || !*value)) {
+        if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
+        value = "";
+    }
+    if (!value) {
         if (*at + 1 >= argc)
             return fail_with(EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
                              option->name, option->value);
         value = argv[++*at];
     }
-    char reason[256];
-    if (!set_value(option, value, values, reason, sizeof(reason)))
-        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, reason, value);
-    parsed->given[i] = value ? value : "";
+    char expected[EXPECTED_SIZE];
+    if (!option_set(option, value, to->values, expected))
+        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
+    if (to->given) *to->given = value;
     return -1;
 }
 
-int options_parse(const cli_command *command, int argc, char **argv, void *values,
-                  cli_parsed *parsed)
+/* Returns -1, or the exit status if the command ends. */
+static int parse_words(const cli_command *command, int argc, char **argv, void *values,
+                       common_values *common, cli_parsed *parsed)
 {
-    *parsed = (cli_parsed){ .options = command->options, .arguments = argv };
-    char reason[256];
-    for (const cli_option *o = command->options; o->kind != OPTION_END; o++)
-        if (o->fallback) set_value(o, o->fallback, values, reason, sizeof(reason));
-
     bool only_arguments = false;
     for (int at = 0; at < argc; at++) {
         char *word = argv[at];
         if (!only_arguments && strcmp(word, "--") == 0) {
             only_arguments = true;
-        } else if (!only_arguments && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            options_help(command);
-            return EXIT_DONE;
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
-            if (parse_one(command, argc, argv, &at, values, parsed) >= 0) return EXIT_USAGE;
+            const target to = find_target(word, values, common, parsed);
+            if (!to.option) return fail_unknown(command, word);
+            if (parse_one(&to, argc, argv, &at) >= 0) return EXIT_USAGE;
+            if (!common->help && !common->help_all) continue;
+            options_help(command, common->help_all);
+            return EXIT_DONE;
         } else if (!*command->arguments) {
             return fail_with(EXIT_USAGE, "unexpected argument '%s'", word);
         } else {
@@ -244,6 +281,20 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
         }
     }
     return -1;
+}
+
+int options_parse(const cli_command *command, int argc, char **argv, void *values,
+                  cli_parsed *parsed)
+{
+    *parsed = (cli_parsed){ .options = command->options, .arguments = argv };
+    char expected[EXPECTED_SIZE];
+    for (const cli_option *o = command->options; o->kind != OPTION_END; o++)
+        if (o->fallback) option_set(o, o->fallback, values, expected);
+
+    common_values common = { .config = NULL };
+    const int ended = parse_words(command, argc, argv, values, &common, parsed);
+    if (ended >= 0 || !common.config) return ended;
+    return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
 }
 
 bool options_given(const cli_parsed *parsed, const char *name)
@@ -254,10 +305,10 @@ bool options_given(const cli_parsed *parsed, const char *name)
 
 void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values)
 {
-    char reason[256];
+    char expected[EXPECTED_SIZE];
     const int i = option_find(parsed->options, name, strlen(name));
-    if (i >= 0)
-        parsed->preset[i] = set_value(&parsed->options[i], text, values, reason, sizeof(reason));
+    if (i >= 0 && !parsed->preset[i])
+        parsed->preset[i] = option_set(&parsed->options[i], text, values, expected);
 }
 
 bool options_is_set(const cli_parsed *parsed, const char *name)

@@ -1,5 +1,5 @@
-/* options.h: command-line options from a table. The table gives parsing, ranges, defaults, --help
- * and the JSON of config.json, so none of them can drift from another. */
+/* options.h: command-line options from a table. The table gives parsing, ranges, defaults, --help,
+ * configuration files and the JSON of config.json, so none of them can drift from another. */
 #ifndef LS_CLI_OPTIONS_H
 #define LS_CLI_OPTIONS_H
 
@@ -21,7 +21,7 @@ enum {
 typedef enum option_kind {
     OPTION_END,     /* ends a table */
     OPTION_HEADING, /* only a line of --help: `help` */
-    OPTION_SWITCH,  /* bool: given or not */
+    OPTION_SWITCH,  /* bool: "--name" or "--name=true"; "--name=false" */
     OPTION_INTEGER, /* int64_t in [min, max] */
     OPTION_NUMBER,  /* double in [min, max], finite, of 15 digits */
     OPTION_TEXT,    /* const char *, not empty */
@@ -45,6 +45,8 @@ typedef struct cli_option {
     bool lasting;     /* may be changed when a run is resumed, and stays changed */
     bool images;      /* the images of a batch depend on it: an option of `lockstep augment`, too */
     bool optional;    /* may be missing in a stored run of an older version: the default */
+    bool session;     /* of one session: its stored value is neither resumed nor used again */
+    bool usual;       /* in --help, which omits the others unless a table marks none */
 } cli_option;
 
 enum { MAX_OPTIONS = 128 };
@@ -55,31 +57,39 @@ typedef struct cli_command {
     const char *arguments;             /* "IMAGE...", or "" for none */
     const char *details;               /* paragraphs for --help with \n between, or NULL */
     const cli_option *options;         /* at most MAX_OPTIONS, then OPTION_END */
+    const cli_option *run_options;     /* those that a run's config.json has, for --config; NULL =
+                                          the command does not read config.json */
     int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
 } cli_command;
+
+/* The options of all commands: --config, --help and so on. */
+extern const cli_option common_options[];
 
 /* Which options a command line has, and its arguments. */
 typedef struct cli_parsed {
     const cli_option *options;      /* of the command; borrowed */
-    const char *given[MAX_OPTIONS]; /* the value as typed, "" for a switch; NULL = not given */
-    bool preset[MAX_OPTIONS];       /* set by options_preset */
+    const char *given[MAX_OPTIONS]; /* the value as typed, on the command line or in a file of
+                                       `key = value` lines; "" for a switch; NULL = not given */
+    bool preset[MAX_OPTIONS];       /* set by options_preset, or from the config.json of a run */
+    bool from_run;                  /* --config names the config.json of a run */
     int n_arguments;
     char **arguments; /* borrowed from argv, which is put in order */
 } cli_parsed;
 
-/* Fills `values` with defaults, then from argv[0..argc-1], which begins after the command's name.
- * Prints --help to stdout, errors to stderr. Returns -1, or the exit status if the command ends:
- * EXIT_DONE after --help, EXIT_USAGE after an error. */
+/* Fills `values` with defaults, then from the file of --config, then from argv[0..argc-1], which
+ * begins after the command's name. Prints --help to stdout, errors to stderr. Returns -1, or the
+ * exit status if the command ends: EXIT_DONE after --help, EXIT_USAGE after an error. */
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed);
 
-/* --help: the options in groups, in lines of at most 80 columns, on stdout. */
-void options_help(const cli_command *command);
+/* --help: the usual options in groups, in lines of at most 80 columns, on stdout. all: --help-all,
+ * with the other options and the details. */
+void options_help(const cli_command *command, bool all);
 
 bool options_given(const cli_parsed *parsed, const char *name);
 
-/* Sets an option that was not given; `text` is a value as typed, "" for a switch. Ignores a name
- * that the command does not have. */
+/* Sets an option that was not given, unless it is preset; `text` is a value as typed, "" for a
+ * switch. Ignores a name that the command does not have. */
 void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values);
 /* Whether the option was given or preset. */
 bool options_is_set(const cli_parsed *parsed, const char *name);
@@ -96,6 +106,16 @@ bool options_resume(const cli_parsed *parsed, const json_t *stored, const char *
  * differ from the stored ones; NULL without memory. */
 json_t *options_changed(const cli_option *options, const json_t *stored, const void *values);
 
+/* Reads the file of --config: values of options that were not given. It has lines `key = value`,
+ * with comments after #, or is the config.json of a run. The command line takes precedence, but all
+ * values are checked. On failure prints file, line and reason, and returns false. */
+bool config_file_read(const cli_command *command, const char *path, void *values,
+                      cli_parsed *parsed);
+/* For config_file_read: values from the "options" of a run's config.json. Texts are borrowed from
+ * `stored`. */
+bool options_from_run(const cli_command *command, const json_t *stored, const char *source,
+                      void *values, cli_parsed *parsed);
+
 /* Rounds to the 15 digits that config.json stores, so that the stored number is the number in
  * use. */
 double options_round(double x);
@@ -109,10 +129,15 @@ enum { HINT_SIZE = 96 };
 const char *closest_hint(const char *word, int n, const char *const *words, const char *dashes,
                          const char *otherwise, char out[HINT_SIZE]);
 
-/* ---- One option of a table: for options_json.c ---- */
+/* ---- One option of a table: for options_json.c and config_file.c ---- */
 
 /* The address of the option's value. */
 void *option_field(const cli_option *option, void *values);
+
+/* Reads a value as typed. Texts are borrowed. On failure writes the values that are expected. */
+enum { EXPECTED_SIZE = 256 };
+bool option_set(const cli_option *option, const char *text, void *values,
+                char expected[EXPECTED_SIZE]);
 
 /* Position of `word` among the words of "a|b|c", or -1. */
 int option_choice_index(const char *choices, const char *word);
@@ -122,7 +147,7 @@ void option_describe_expected(const cli_option *option, char *out, size_t size);
 
 /* The index of the option of that name in the table, or -1. */
 int option_find(const cli_option *options, const char *name, size_t length);
-/* closest_hint for the options of a table. */
+/* closest_hint for the options of a table; after `dashes` "--" also for those of all commands. */
 const char *option_hint(const cli_option *options, const char *name, const char *dashes,
                         const char *otherwise, char out[HINT_SIZE]);
 

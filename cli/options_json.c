@@ -121,7 +121,7 @@ static bool resume_option(const cli_option *option, bool given, const json_t *st
                           const char *source, void *values)
 {
     const json_t *json = json_object_get(stored, option->name);
-    if (!json && option->optional && !given) return true;
+    if (option->session || (!json && option->optional && !given)) return true;
     if (!json && option->optional)
         return fail_with(false,
                          "the run was started by a version without --%s, so --%s can't be used on "
@@ -133,19 +133,40 @@ static bool resume_option(const cli_option *option, bool given, const json_t *st
     return value_from_json(option, json, values) || fail_unusable(option, json, source);
 }
 
-bool options_resume(const cli_parsed *parsed, const json_t *stored, const char *source,
-                    void *values)
+/* An unknown option may have changed the result, so it is an error. */
+static bool check_names(const cli_option *options, const json_t *stored, const char *source)
 {
     const char *name;
     json_t *value;
     char hint[HINT_SIZE];
-    /* an unknown option may have changed the result, so it is an error */
     json_object_foreach((json_t *)stored, name, value)
     {
-        if (option_find(parsed->options, name, strlen(name)) < 0)
+        if (option_find(options, name, strlen(name)) < 0)
             return fail_with(false, "%s: unknown option '%s'%s", source, name,
-                             option_hint(parsed->options, name, "", "", hint));
+                             option_hint(options, name, "", "", hint));
     }
+    return true;
+}
+
+bool options_from_run(const cli_command *command, const json_t *stored, const char *source,
+                      void *values, cli_parsed *parsed)
+{
+    if (!check_names(command->run_options, stored, source)) return false;
+    for (int i = 0; parsed->options[i].kind != OPTION_END; i++) {
+        const cli_option *option = &parsed->options[i];
+        const json_t *json = option->name ? json_object_get(stored, option->name) : NULL;
+        if (!json || option->session || parsed->given[i]) continue;
+        if (!value_from_json(option, json, values)) return fail_unusable(option, json, source);
+        parsed->preset[i] = true;
+    }
+    parsed->from_run = true;
+    return true;
+}
+
+bool options_resume(const cli_parsed *parsed, const json_t *stored, const char *source,
+                    void *values)
+{
+    if (!check_names(parsed->options, stored, source)) return false;
     for (int i = 0; parsed->options[i].kind != OPTION_END; i++)
         if (parsed->options[i].kind != OPTION_HEADING &&
             !resume_option(&parsed->options[i], parsed->given[i] != NULL, stored, source, values))

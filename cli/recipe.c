@@ -120,6 +120,7 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
     const bool multi_step = r->schedule == LS_SCHEDULE_MULTI_STEP;
     const bool restarts = r->schedule == LS_SCHEDULE_COSINE_RESTARTS;
     const effect table[] = {
+        { "recipe", !parsed->from_run, "values that are not those of a run's config.json" },
         { "dropout", !model || model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
         { "val-split-seed", r->val_split > 0, "--val-split" },
@@ -184,6 +185,9 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     DEFAULT("crop-padding", crop_padding, small ? 4 : 0);
     DEFAULT("scale-min", scale_min, small ? 0 : 0.35);
     DEFAULT("lr", lr, recipe_default_lr(r));
+    else if (options_given(parsed, "lr-per-256") && !options_given(parsed, "lr")) /* of the run */
+        r->lr = recipe_default_lr(r);
+    else if (options_given(parsed, "lr") && !options_given(parsed, "lr-per-256")) r->lr_per_256 = 0;
     DEFAULT("momentum", momentum, sgd ? 0.9 : 0);
     DEFAULT("weight-decay", weight_decay, weight_decay[r->optimizer]);
     DEFAULT("lr-warmup-epochs", warmup_epochs, r->schedule == LS_SCHEDULE_ONE_CYCLE ? 0 : warmup);

@@ -25,22 +25,22 @@ typedef struct repro_values {
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Experiment:" },
     { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
-      "N,N,...", .fallback = "0,1,2,4,8" },
+      "N,N,...", .fallback = "0,1,2,4,8", .usual = true },
     { OPTION_TEXT, 0, "threads", AT(threads),
       "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
-      .fallback = "1,2,3,4" },
+      .fallback = "1,2,3,4", .usual = true },
     { OPTION_TEXT, 0, "ranks", AT(ranks),
       "numbers of ranks to compare, in all combinations; processes that mpirun starts, at most as "
       "many as --shards",
-      "N,N,...", .fallback = "1" },
+      "N,N,...", .fallback = "1", .usual = true },
     { OPTION_INTEGER, 0, "restart", AT(restarts),
       "train each combination once more, interrupted N times and resumed with other numbers of "
       "workers, threads and ranks",
-      "N", 0, REPRO_MAX_RESTARTS, .fallback = "0" },
+      "N", 0, REPRO_MAX_RESTARTS, .fallback = "0", .usual = true },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
-      .fallback = "60" },
+      .fallback = "60", .usual = true },
     { OPTION_TEXT, 0, "out", AT(recipe.out), "new folder for the experiment", "DIR",
-      .note = "repro, or repro-2, repro-3, ..." },
+      .note = "repro, or repro-2, repro-3, ...", .usual = true },
     { .kind = OPTION_END },
 };
 enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };

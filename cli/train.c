@@ -411,6 +411,9 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
     cli_parsed parsed;
     const int ended = options_parse(&command_train, argc, argv, r, &parsed);
     if (ended >= 0) return ended == EXIT_DONE ? -1 : ended;
+    if (r->resume && parsed.from_run)
+        return fail_with(EXIT_USAGE,
+                         "--resume uses the options of its run: omit the config.json of --config");
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out)
         return fail_with(
@@ -435,10 +438,6 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
             return EXIT_USAGE;
         if (taken)
             print_message("%s resumes on %s, the device that --device auto selected", dir, taken);
-        /* these apply to one session only */
-        if (!options_given(&parsed, "stop-at")) r->stop_at = 0;
-        if (!options_given(&parsed, "force")) r->force = false;
-        if (!options_given(&parsed, "inject-fault")) r->fault = NULL;
         const ls_model *model = ls_model_find(r->model);
         if (!model)
             return fail_with(EXIT_USAGE,
@@ -492,5 +491,6 @@ const cli_command command_train = {
         "data folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
         "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).",
     .options = recipe_options,
+    .run_options = recipe_options,
     .run = run,
 };

@@ -26,11 +26,16 @@ START_TEST(help_and_version)
     expect_out("lockstep 0.");
     static const char *const flags[] = {
         "--data-dir", "--model",       "--image-size", "--epochs",       "-b, --batch-size",
-        "--threads",  "-j, --workers", "--lr",         "--weight-decay", "--on-bad-image",
-        "--seed",     "--device",      "--out",        "--resume",       "--label-smoothing"
+        "--threads",  "-j, --workers", "--lr",         "--weight-decay", "--config",
+        "--seed",     "--device",      "--out",        "--resume",       "--help-all"
     };
     expect(0, "train --help");
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) expect_out(flags[i]);
+    ck_assert_ptr_null(strstr(said_out, "--on-bad-image"));
+    expect_out("\n'lockstep train --help-all' shows all options and further details.\n");
+    expect(0, "train --help-all");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) expect_out(flags[i]);
+    expect_out("--on-bad-image");
     expect(0, "eval --data-dir x --help");
     expect_out("--checkpoint FILE");
     expect(0, "predict --help");
@@ -96,6 +101,9 @@ START_TEST(help_of_each_command)
         memcpy(help, said_out, sizeof(help));
         expect(0, "help %s", commands[i].command);
         ck_assert_str_eq(said_out, help);
+        expect(0, "%s --help-all", commands[i].command);
+        expect_narrow(commands[i].command);
+        ck_assert_uint_ge(strlen(said_out), strlen(help));
         char meant[64];
         snprintf(meant, sizeof(meant), "'%s'; did you mean '%s'?\n", commands[i].mistake,
                  commands[i].meant);
@@ -256,7 +264,7 @@ START_TEST(failures_at_run_time)
 }
 END_TEST
 
-/* Those that 'train --help' and docs/training.md list. */
+/* Those that 'train --help-all' and docs/training.md list. */
 START_TEST(exit_statuses)
 {
     static const struct {
@@ -283,7 +291,7 @@ START_TEST(exit_statuses)
     while (!exists("stopped/best.safetensors")) usleep(1000);
     kill(pid, SIGTERM);
     ck_assert_int_eq(wait_command(pid), 128 + SIGTERM);
-    expect(0, "train --help");
+    expect(0, "train --help-all");
     expect_out("Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an\n"
                "unusable data folder, 4 the loss is not finite, 128+n stopped by signal n after\n"
                "saving (SIGINT, SIGTERM, SIGHUP; SIGQUIT ends the process without saving).\n");

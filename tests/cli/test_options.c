@@ -92,6 +92,10 @@ START_TEST(spellings)
     ck_assert(v.loud);
     ck_assert_int_eq(PARSE(&v, &parsed, "-n", "1", "-n", "2"), -1);
     ck_assert_int_eq(v.count, 2);
+    ck_assert_int_eq(PARSE(&v, &parsed, "--loud=true"), -1);
+    ck_assert(v.loud);
+    ck_assert_int_eq(PARSE(&v, &parsed, "-l", "--loud=false"), -1);
+    ck_assert(!v.loud && options_given(&parsed, "loud"));
 }
 END_TEST
 
@@ -105,7 +109,7 @@ START_TEST(mistakes)
         { "--cuont=3", NULL, "unknown option '--cuont'; did you mean '--count'?" },
         { "--hepl", NULL, "did you mean '--help'?" },
         { "--zzzzzzzz", NULL,
-          "unknown option '--zzzzzzzz'; 'lockstep try --help' lists all options" },
+          "unknown option '--zzzzzzzz'; 'lockstep try --help-all' lists all options" },
         { "-x", NULL, "unknown option '-x'" },
         { "--count", NULL, "--count requires a value: --count N" },
         { "--count", "", "--count: expected an integer from -5 to 100, got ''" },
@@ -125,7 +129,10 @@ START_TEST(mistakes)
         { "--name=", NULL, "--name: expected a NAME, got ''" },
         { "--colour", "re", "--colour: expected one of red|green|blue, got 're'" },
         { "--colour", "red|green", "got 'red|green'" },
-        { "--loud=yes", NULL, "--loud takes no value, got 'yes'" },
+        { "--loud=yes", NULL, "--loud: expected true or false, got 'yes'" },
+        { "--loud=", NULL, "--loud: expected true or false" },
+        { "--config", NULL, "--config requires a value: --config FILE" },
+        { "--confg=x", NULL, "did you mean '--config'?" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         values v;
