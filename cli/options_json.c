@@ -121,7 +121,8 @@ static bool resume_option(const cli_option *option, bool given, const json_t *st
                           const char *source, void *values)
 {
     const json_t *json = json_object_get(stored, option->name);
-    if (option->session || (!json && option->optional && !given)) return true;
+    if (option->session || (!json && option->optional && (!given || option->execution)))
+        return true;
     if (!json && option->optional)
         return fail_with(false,
                          "the run was started by a version without --%s, so --%s can't be used on "

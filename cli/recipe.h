@@ -57,6 +57,8 @@ typedef struct recipe {
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
     bool keep_checkpoints, force;
+    int tensorboard;   /* ls_tensorboard */
+    int64_t log_every; /* steps */
     const char *device, *out, *resume;
     int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */

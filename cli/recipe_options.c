@@ -252,6 +252,13 @@ const cli_option recipe_options[] = {
       .execution = true },
     { OPTION_SWITCH, 0, "keep-checkpoints", AT(keep_checkpoints),
       "keep each checkpoint as checkpoint-STEP.safetensors", .execution = true },
+    { OPTION_CHOICE, 0, "tensorboard", AT(tensorboard),
+      "event files for TensorBoard in RUN: scalars = losses, accuracies, learning rate, images/s; "
+      "all = also images of the first batch, and after each epoch histograms of the weights and "
+      "gradients; none = no event files",
+      "scalars|all|none", .fallback = "scalars", .execution = true, .optional = true },
+    { OPTION_INTEGER, 0, "log-every", AT(log_every), "steps between two steps in event files", "N",
+      1, 1e12, .fallback = "50", .execution = true, .optional = true },
     { OPTION_TEXT, 0, "resume", AT(resume), "resume the run in this folder", "RUN", .note = "none",
       .execution = true, .session = true, .usual = true },
     { OPTION_SWITCH, 0, "force", AT(force),

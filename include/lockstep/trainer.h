@@ -169,6 +169,15 @@ LS_API ls_loader_config ls_model_info_loader_config(const ls_model_info *info, i
 
 typedef struct ls_trainer ls_trainer;
 
+/* What a run writes into event files for TensorBoard. */
+typedef enum ls_tensorboard {
+    LS_TENSORBOARD_SCALARS, /* losses, metrics, learning rate and speed of steps and epochs */
+    LS_TENSORBOARD_ALL,     /* also up to 16 images of the first batch, as the net receives them,
+                               and after each epoch histograms of the weights and of the gradients
+                               of the last step (ls_parameter_info) */
+    LS_TENSORBOARD_NONE     /* no event files */
+} ls_tensorboard;
+
 typedef struct ls_trainer_config {
     int64_t epochs; /* 1 to 2^20; required */
     int64_t
@@ -181,9 +190,10 @@ typedef struct ls_trainer_config {
 
     /* The run's folder, created if missing; NULL = no files are written. It contains metrics.jsonl
      * and metrics.csv (a row per epoch), run_log.txt (run_log.h), last.safetensors (the complete
-     * state for a resume, saved after each epoch and at the end) and best.safetensors (the weights
+     * state for a resume, saved after each epoch and at the end), best.safetensors (the weights
      * of the best epoch, or their moving averages if the optimizer has ema_decay; validation uses
-     * the averages, too). The fields from resume to model require dir. */
+     * the averages, too) and an event file per process, events.out.tfevents.SECONDS.N. The fields
+     * from resume to log_every require dir. */
     const char *dir;
     bool resume; /* from last.safetensors; the identity must be the same */
     bool force;  /* with resume: even if the identity differs (ls_training_state.force) */
@@ -193,6 +203,9 @@ typedef struct ls_trainer_config {
                                    resize, honour_exif, decode, and loss if the net's is
                                    LS_LOSS_NONE, else the net's; the other fields come from the
                                    loader. Copied; NULL = the weights alone */
+
+    ls_tensorboard tensorboard;
+    int64_t log_every; /* steps between two steps in event files; 0 = 50 */
 
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */

@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "io/bytes.h"
 #include "io/json_text.h"
 #include "run/json.h"
 #include <errno.h>
@@ -17,11 +18,6 @@
 enum { MAX_METRICS_BYTES = 256 << 20, UNKNOWN = -1 };
 
 typedef enum kind { JSONL, CSV, N_KINDS } kind;
-
-typedef struct text {
-    char *bytes;
-    size_t size, capacity;
-} text;
 
 struct ls__metrics {
     ls_context *ctx;
@@ -37,22 +33,13 @@ static const json_t *last_row(const ls__metrics *m)
 
 /* ---- Rows as text ---- */
 
-static ls_status put(ls__metrics *m, text *t, const char *bytes, size_t size)
+static ls_status put(ls__metrics *m, ls__bytes *t, const char *bytes, size_t size)
 {
-    if (size == 0) return LS_OK;
-    if (t->capacity - t->size < size) {
-        const size_t capacity = 2 * (t->size + size);
-        char *larger = ls__realloc(m->ctx, t->bytes, t->size, capacity);
-        if (!larger) return ls__fail_memory(m->ctx, m->paths[JSONL], capacity);
-        t->bytes = larger;
-        t->capacity = capacity;
-    }
-    memcpy(t->bytes + t->size, bytes, size);
-    t->size += size;
-    return LS_OK;
+    ls__bytes_put(t, bytes, size);
+    return t->failed ? ls__fail_memory(m->ctx, m->paths[JSONL], size) : LS_OK;
 }
 
-static ls_status put_json(ls__metrics *m, text *t, const json_t *json)
+static ls_status put_json(ls__metrics *m, ls__bytes *t, const json_t *json)
 {
     char *bytes;
     size_t size;
@@ -64,7 +51,7 @@ static ls_status put_json(ls__metrics *m, text *t, const json_t *json)
 }
 
 /* The columns' names, or with a row its cells. The columns are the last row's keys. */
-static ls_status put_csv_line(ls__metrics *m, text *t, const json_t *row)
+static ls_status put_csv_line(ls__metrics *m, ls__bytes *t, const json_t *row)
 {
     const char *key, *separator = "";
     json_t *value;
@@ -79,7 +66,7 @@ static ls_status put_csv_line(ls__metrics *m, text *t, const json_t *row)
     return put(m, t, "\n", 1);
 }
 
-static ls_status put_row(ls__metrics *m, kind k, text *t, const json_t *row)
+static ls_status put_row(ls__metrics *m, kind k, ls__bytes *t, const json_t *row)
 {
     const char *key, *separator = "{\"";
     json_t *value;
@@ -96,7 +83,7 @@ static ls_status put_row(ls__metrics *m, kind k, text *t, const json_t *row)
     return put(m, t, "}\n", 2);
 }
 
-static ls_status put_all(ls__metrics *m, kind k, text *t)
+static ls_status put_all(ls__metrics *m, kind k, ls__bytes *t)
 {
     size_t i;
     const json_t *row;
@@ -109,22 +96,22 @@ static ls_status put_all(ls__metrics *m, kind k, text *t)
 
 static ls_status write_whole(ls__metrics *m, kind k)
 {
-    text t = { 0 };
+    ls__bytes t = { .ctx = m->ctx };
     m->sizes[k] = UNKNOWN;
     ls_status status = put_all(m, k, &t);
-    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t.bytes, t.size);
+    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t.data, t.size);
     if (status == LS_OK) m->sizes[k] = (int64_t)t.size;
-    ls__free(m->ctx, t.bytes);
+    ls__bytes_free(&t);
     return status;
 }
 
 /* Appends the text and flushes it. Removes an incomplete write. */
-static ls_status write_end(ls__metrics *m, kind k, int fd, const text *t)
+static ls_status write_end(ls__metrics *m, kind k, int fd, const ls__bytes *t)
 {
     const off_t begin = (off_t)m->sizes[k];
     int error = 0;
     for (size_t done = 0; done < t->size && error == 0;) {
-        const ssize_t n = pwrite(fd, t->bytes + done, t->size - done, begin + (off_t)done);
+        const ssize_t n = pwrite(fd, t->data + done, t->size - done, begin + (off_t)done);
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
@@ -150,7 +137,7 @@ static ls_status write_row(ls__metrics *m, kind k)
     if (m->sizes[k] == UNKNOWN ||
         ls__open_regular(m->paths[k], O_WRONLY, &fd, &size, reason) != LS_OK)
         return write_whole(m, k);
-    text t = { 0 };
+    ls__bytes t = { .ctx = m->ctx };
     ls_status status = LS_OK;
     if (size != m->sizes[k]) {
         status = write_whole(m, k);
@@ -158,7 +145,7 @@ static ls_status write_row(ls__metrics *m, kind k)
         status = put_row(m, k, &t, last_row(m));
         if (status == LS_OK) status = write_end(m, k, fd, &t);
     }
-    ls__free(m->ctx, t.bytes);
+    ls__bytes_free(&t);
     close(fd);
     return status;
 }

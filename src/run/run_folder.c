@@ -38,6 +38,7 @@ static bool is_of_run(const char *name)
         if (strcmp(name, names[i]) == 0) return true;
     int end = 0;
     sscanf(name, "checkpoint-%*[0-9].safetensors%n", &end);
+    if (end == 0) sscanf(name, "events.out.tfevents.%*[0-9].%*[0-9]%n", &end);
     return (end > 0 && name[end] == '\0') || ls__atomic_file_is_temporary(name);
 }
 

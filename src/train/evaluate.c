@@ -87,7 +87,7 @@ static ls_status add(ls__tally *t, const ls_results *r)
     if (!isfinite(r->loss) && !t->by_batch)
         return fail_nonfinite(t, &b, r->epoch, t->samples[at], t->n_known[at]);
     add_sums(t->sums, &b.sums);
-    return LS_OK;
+    return t->on_results ? t->on_results(t->user, r) : LS_OK;
 }
 
 /* The sums over the batches of all ranks, in the order of batches. */

@@ -27,6 +27,9 @@ typedef struct ls__tally {
     ls__sums *sums;
     ls__listener listener;
     bool validation;
+    /* Called with the results of each batch; may be NULL. */
+    ls_status (*on_results)(void *user, const ls_results *results);
+    void *user;
     /* Of each queued batch: the first samples, as far as this rank has loaded them. */
     int64_t samples[LS__TALLY_BATCHES][LS__TALLY_SAMPLES];
     int n_known[LS__TALLY_BATCHES];

@@ -108,9 +108,19 @@ static ls_status report_step(ls_trainer *t, const ls_batch *batch, const pass *p
     return ls_trainer_save(t);
 }
 
+/* Results arrive up to one step late. */
+static ls_status log_results(void *trainer, const ls_results *r)
+{
+    ls_trainer *t = trainer;
+    const int64_t steps_done = r->epoch * ls_loader_step_count(t->loader) + r->step + 1;
+    const double lr = ls__optimizer_lr(t->optimizer, t->schedule, r->epoch, r->step);
+    return ls__event_log_step(t->events, steps_done, r, lr);
+}
+
 static ls_status train_step(ls_trainer *t, const ls_batch *batch, const pass *p)
 {
     const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, batch->step);
+    if (ls__trainer_steps(t) == 0) LS_TRY(ls__event_log_batch(t->events, batch));
     LS_TRY(ls_net_step(t->net, t->optimizer, batch, lr));
     const ls_status status = report_step(t, batch, p);
     if (status != LS_OK) ls__ranks_give_up(t->owned.ctx);
@@ -125,9 +135,12 @@ static ls_trainer_end failed(ls_status status)
 static ls_trainer_end train_epoch(ls_trainer *t)
 {
     ls__progress *done = &t->progress;
-    t->tally = (ls__tally){
-        .net = t->net, .loader = t->loader, .sums = &done->sums, .listener = t->listener
-    };
+    t->tally = (ls__tally){ .net = t->net,
+                            .loader = t->loader,
+                            .sums = &done->sums,
+                            .listener = t->listener,
+                            .on_results = log_results,
+                            .user = t };
     if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK ||
         ls__tally_begin(&t->tally) != LS_OK)
         return LS_TRAINER_ERROR;
@@ -200,10 +213,19 @@ static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
     return ls__json_finish(&row);
 }
 
+static ls_status write_row(ls_trainer *t, const ls_event *e, double lr)
+{
+    json_t *row = metrics_row(t, e, lr);
+    ls_status status = ls__metrics_append(t->metrics, json_incref(row));
+    if (status == LS_OK) status = ls__event_log_epoch(t->events, ls__trainer_steps(t), row, t->net);
+    json_decref(row);
+    return status;
+}
+
 /* A callback that failed is called again, but the row is written once. */
 static ls_status report_epoch(ls_trainer *t, const ls_event *e, double lr)
 {
-    if (t->metrics && !t->has_row) LS_TRY(ls__metrics_append(t->metrics, metrics_row(t, e, lr)));
+    if (t->metrics && !t->has_row) LS_TRY(write_row(t, e, lr));
     t->has_row = true;
     return ls__notify(&t->listener, e);
 }

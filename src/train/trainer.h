@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "run/metrics.h"
 #include "train/evaluate.h"
+#include "train/event_log.h"
 #include "train/model_info.h"
 #include "train/skipped_updates.h"
 
@@ -21,6 +22,7 @@ struct ls_trainer {
     /* Only with a folder. */
     char *dir, *last_path, *best_path; /* of last.safetensors and best.safetensors */
     ls__metrics *metrics;
+    ls__event_log *events;
     ls_run_log *log;
     ls__owned *lock; /* of the folder; NULL if the context has held it before */
     bool is_saved;   /* last.safetensors is of this run */

@@ -26,7 +26,8 @@ static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
         int64_t value;
     } counts[] = { { "max_steps", c->max_steps },
                    { "patience", c->patience },
-                   { "checkpoint_every", c->checkpoint_every } };
+                   { "checkpoint_every", c->checkpoint_every },
+                   { "log_every", c->log_every } };
     if (c->epochs < 1 || c->epochs > MAX_EPOCHS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: epochs is %" PRId64 ", expected 1 to %d", call,
                         c->epochs, (int)MAX_EPOCHS);
@@ -34,13 +35,18 @@ static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
         if (counts[i].value < 0)
             return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %" PRId64 ", expected 0 or more", call,
                             counts[i].name, counts[i].value);
-    const char *idle = c->resume             ? "resume"
-                       : c->checkpoint_every ? "checkpoint_every"
-                       : c->keep_checkpoints ? "keep_checkpoints"
-                       : c->model            ? "model"
-                                             : NULL;
+    const char *idle = c->resume                              ? "resume"
+                       : c->checkpoint_every                  ? "checkpoint_every"
+                       : c->keep_checkpoints                  ? "keep_checkpoints"
+                       : c->model                             ? "model"
+                       : c->tensorboard == LS_TENSORBOARD_ALL ? "tensorboard"
+                       : c->log_every                         ? "log_every"
+                                                              : NULL;
     if (!c->dir && idle)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: %s has no effect without dir", call, idle);
+    if (c->tensorboard < LS_TENSORBOARD_SCALARS || c->tensorboard > LS_TENSORBOARD_NONE)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: tensorboard is %d, expected an ls_tensorboard",
+                        call, (int)c->tensorboard);
     if (c->force && !c->resume)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: force has no effect without resume", call);
     if (c->dir && !*c->dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: dir is empty", call);
@@ -114,6 +120,7 @@ static void close_trainer(ls__owned *owned)
     ls_trainer *t = (ls_trainer *)owned;
     const ls_context *ctx = owned->ctx;
     ls__metrics_close(&t->metrics);
+    ls__event_log_close(&t->events);
     ls_run_log_close(&t->log);
     if (t->lock) ls__disown_and_close(t->lock);
     ls__free(ctx, t->dir);
@@ -197,6 +204,8 @@ static ls_status open_folder(ls_trainer *t)
     if (status == LS_OK && resume) status = restore(t);
     if (status == LS_OK) status = check_best(t);
     if (status == LS_OK && writes) status = ls__metrics_open(ctx, t->dir, t->epoch, &t->metrics);
+    if (status == LS_OK && writes)
+        status = ls__event_log_open(ctx, t->dir, &t->config, ls__trainer_steps(t), &t->events);
     if (status == LS_OK) {
         t->log = ls_run_log_open(ctx, log_path, ls__trainer_steps(t));
         status = ctx->error;

@@ -142,6 +142,7 @@ START_TEST(folders_with_other_files_are_refused)
     ck_assert_int_eq(
         system("mkdir begun && touch begun/.lock begun/.lockstep-1-0.tmp "
                "begun/run_log.txt begun/metrics.csv begun/metrics.jsonl begun/curves.svg "
+               "begun/events.out.tfevents.1500000000.0 "
                "begun/last.safetensors begun/best.safetensors begun/manifest.json "
                "begun/checkpoint-000000000003.safetensors"),
         0);

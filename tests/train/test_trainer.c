@@ -363,6 +363,14 @@ START_TEST(misuse)
     expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .resume = true }, "resume has no effect");
     expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .checkpoint_every = 5 },
                    "checkpoint_every has no effect");
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .tensorboard = LS_TENSORBOARD_ALL },
+                   "tensorboard has no effect without dir");
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .log_every = 5 },
+                   "log_every has no effect without dir");
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .log_every = -1 },
+                   "log_every is -1, expected 0 or more");
+    expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .tensorboard = (ls_tensorboard)3 },
+                   "tensorboard is 3, expected an ls_tensorboard");
     expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .dir = dir, .force = true },
                    "force has no effect");
     expect_refused(&r, &(ls_trainer_config){ .epochs = 1, .dir = "" }, "dir is empty");

@@ -1,0 +1,310 @@
+/* event_file.c: writes event files; see event_file.h. Fields of protobuf messages are written by
+ * their numbers in event.proto and summary.proto of TensorFlow. */
+#include "io/event_file.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "io/bytes.h"
+#include "io/png_write.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ls__event_file {
+    ls_context *ctx;
+    char *path;
+    int fd;
+    int64_t size;                   /* bytes of whole records */
+    ls__bytes event, summary, part; /* part: of the value that is added */
+};
+
+/* ---- Protobuf ---- */
+
+typedef enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5 } wire_type;
+
+static void put_varint(ls__bytes *b, uint64_t value)
+{
+    unsigned char bytes[10];
+    size_t n = 0;
+    for (; value >= 0x80; value >>= 7) bytes[n++] = (unsigned char)(value | 0x80);
+    bytes[n++] = (unsigned char)value;
+    ls__bytes_put(b, bytes, n);
+}
+
+static void put_key(ls__bytes *b, int field, wire_type type)
+{
+    put_varint(b, (uint64_t)field << 3 | type);
+}
+
+/* The lowest bytes of a number, the lowest one first. */
+static void put_fixed(ls__bytes *b, uint64_t bits, size_t n)
+{
+    unsigned char bytes[sizeof(bits)];
+    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+    ls__bytes_put(b, bytes, n);
+}
+
+static void put_double_bits(ls__bytes *b, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    put_fixed(b, bits, sizeof(bits));
+}
+
+static void put_integer(ls__bytes *b, int field, int64_t value)
+{
+    put_key(b, field, VARINT);
+    put_varint(b, (uint64_t)value);
+}
+
+static void put_double(ls__bytes *b, int field, double value)
+{
+    put_key(b, field, FIXED64);
+    put_double_bits(b, value);
+}
+
+static void put_float(ls__bytes *b, int field, double value)
+{
+    const float rounded = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof(bits));
+    put_key(b, field, FIXED32);
+    put_fixed(b, bits, sizeof(bits));
+}
+
+static void put_bytes(ls__bytes *b, int field, const void *bytes, size_t size)
+{
+    put_key(b, field, LENGTH);
+    put_varint(b, size);
+    ls__bytes_put(b, bytes, size);
+}
+
+/* A packed list of doubles. */
+static void put_doubles(ls__bytes *b, int field, int n, const double *values)
+{
+    put_key(b, field, LENGTH);
+    put_varint(b, (uint64_t)n * sizeof(*values));
+    for (int i = 0; i < n; i++) put_double_bits(b, values[i]);
+}
+
+/* ---- Records ---- */
+
+/* Of the polynomial of Castagnoli, reversed. */
+static uint32_t crc32c(const unsigned char *bytes, size_t size)
+{
+    uint32_t crc = ~UINT32_C(0);
+    for (size_t i = 0; i < size; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0x82F63B78) : 0);
+    }
+    return ~crc;
+}
+
+/* A CRC of data that contains CRCs, as TFRecord stores it. */
+static uint32_t masked_crc(const unsigned char *bytes, size_t size)
+{
+    const uint32_t crc = crc32c(bytes, size);
+    return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = write(fd, bytes + done, size - done);
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? EIO : errno;
+    }
+    return 0;
+}
+
+/* Appends a record of the event's bytes. */
+static ls_status write_record(ls__event_file *f)
+{
+    ls__bytes record = { .ctx = f->ctx };
+    put_fixed(&record, f->event.size, 8);
+    put_fixed(&record, record.failed ? 0 : masked_crc(record.data, 8), 4);
+    ls__bytes_put(&record, f->event.data, f->event.size);
+    put_fixed(&record, f->event.failed ? 0 : masked_crc(f->event.data, f->event.size), 4);
+    ls_status status = LS_OK;
+    if (record.failed || f->event.failed) status = ls__fail_memory(f->ctx, f->path, record.size);
+    const int error = status == LS_OK ? write_all(f->fd, record.data, record.size) : 0;
+    if (error) {
+        status = ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
+        if (ftruncate(f->fd, f->size) == 0) (void)lseek(f->fd, f->size, SEEK_SET);
+    } else if (status == LS_OK) {
+        f->size += (int64_t)record.size;
+    }
+    ls__bytes_free(&record);
+    return status;
+}
+
+/* ---- Events ---- */
+
+/* Fields of the messages. */
+enum { EVENT_WALL_TIME = 1, EVENT_STEP, EVENT_FILE_VERSION, EVENT_SUMMARY = 5, EVENT_SESSION = 7 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SCALAR, VALUE_IMAGE = 4, VALUE_HISTOGRAM };
+enum { SESSION_STATUS = 1, SESSION_START = 1 };
+enum { IMAGE_HEIGHT = 1, IMAGE_WIDTH, IMAGE_CHANNELS, IMAGE_PNG };
+enum {
+    HISTOGRAM_MIN = 1,
+    HISTOGRAM_MAX,
+    HISTOGRAM_COUNT,
+    HISTOGRAM_SUM,
+    HISTOGRAM_SQUARES,
+    HISTOGRAM_LIMITS,
+    HISTOGRAM_BUCKETS
+};
+
+void ls__event_begin(ls__event_file *f, double wall_time, int64_t step)
+{
+    ls__bytes_clear(&f->event);
+    ls__bytes_clear(&f->summary);
+    put_double(&f->event, EVENT_WALL_TIME, wall_time);
+    put_integer(&f->event, EVENT_STEP, step);
+}
+
+void ls__event_add_session_start(ls__event_file *f)
+{
+    ls__bytes_clear(&f->part);
+    put_integer(&f->part, SESSION_STATUS, SESSION_START);
+    put_bytes(&f->event, EVENT_SESSION, f->part.data, f->part.size);
+}
+
+static void begin_value(ls__event_file *f, const char *tag)
+{
+    ls__bytes_clear(&f->part);
+    put_bytes(&f->part, VALUE_TAG, tag, strlen(tag));
+}
+
+static void end_value(ls__event_file *f)
+{
+    f->summary.failed |= f->part.failed;
+    put_bytes(&f->summary, SUMMARY_VALUE, f->part.data, f->part.size);
+}
+
+void ls__event_add_scalar(ls__event_file *f, const char *tag, double value)
+{
+    begin_value(f, tag);
+    put_float(&f->part, VALUE_SCALAR, value);
+    end_value(f);
+}
+
+void ls__event_add_image(ls__event_file *f, const char *tag, int64_t height, int64_t width,
+                         int64_t channels, const unsigned char *pixels)
+{
+    ls__bytes png = { .ctx = f->ctx }, image = { .ctx = f->ctx };
+    ls__png_write(&png, height, width, channels, pixels);
+    put_integer(&image, IMAGE_HEIGHT, height);
+    put_integer(&image, IMAGE_WIDTH, width);
+    put_integer(&image, IMAGE_CHANNELS, channels);
+    put_bytes(&image, IMAGE_PNG, png.data, png.size);
+    begin_value(f, tag);
+    f->part.failed |= png.failed || image.failed;
+    put_bytes(&f->part, VALUE_IMAGE, image.data, image.size);
+    end_value(f);
+    ls__bytes_free(&png);
+    ls__bytes_free(&image);
+}
+
+enum { N_BUCKETS = 64 };
+
+typedef struct histogram {
+    double min, max, count, sum, squares;
+    double limits[N_BUCKETS], buckets[N_BUCKETS]; /* limits: upper ones */
+} histogram;
+
+static histogram count_values(int64_t n, const float *values)
+{
+    histogram h = { .count = 0 };
+    for (int64_t i = 0; i < n; i++) {
+        const double x = (double)values[i];
+        if (!isfinite(x)) continue;
+        h.min = h.count > 0 ? fmin(h.min, x) : x;
+        h.max = h.count > 0 ? fmax(h.max, x) : x;
+        h.count++;
+        h.sum += x;
+        h.squares += x * x;
+    }
+    const double width = (h.max - h.min) / N_BUCKETS;
+    for (int k = 0; k < N_BUCKETS; k++) h.limits[k] = h.min + width * (k + 1);
+    h.limits[N_BUCKETS - 1] = h.max;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = (double)values[i];
+        if (!isfinite(x)) continue;
+        const int k = width > 0 ? (int)((x - h.min) / width) : 0;
+        h.buckets[k < N_BUCKETS ? k : N_BUCKETS - 1]++;
+    }
+    return h;
+}
+
+void ls__event_add_histogram(ls__event_file *f, const char *tag, int64_t n, const float *values)
+{
+    ls__bytes out = { .ctx = f->ctx };
+    const histogram h = count_values(n, values);
+    put_double(&out, HISTOGRAM_MIN, h.min);
+    put_double(&out, HISTOGRAM_MAX, h.max);
+    put_double(&out, HISTOGRAM_COUNT, h.count);
+    put_double(&out, HISTOGRAM_SUM, h.sum);
+    put_double(&out, HISTOGRAM_SQUARES, h.squares);
+    put_doubles(&out, HISTOGRAM_LIMITS, N_BUCKETS, h.limits);
+    put_doubles(&out, HISTOGRAM_BUCKETS, N_BUCKETS, h.buckets);
+    begin_value(f, tag);
+    f->part.failed |= out.failed;
+    put_bytes(&f->part, VALUE_HISTOGRAM, out.data, out.size);
+    end_value(f);
+    ls__bytes_free(&out);
+}
+
+ls_status ls__event_commit(ls__event_file *f)
+{
+    f->event.failed |= f->summary.failed;
+    if (f->summary.size > 0) put_bytes(&f->event, EVENT_SUMMARY, f->summary.data, f->summary.size);
+    return write_record(f);
+}
+
+/* ---- Files ---- */
+
+ls_status ls__event_file_create(ls_context *ctx, const char *path, double wall_time,
+                                ls__event_file **out)
+{
+    static const char version[] = "brain.Event:2";
+    *out = NULL;
+    ls__event_file *f = ls__zalloc(ctx, sizeof(*f));
+    if (!f) return ls__fail_memory(ctx, path, sizeof(*f));
+    *f = (ls__event_file){ .ctx = ctx,
+                           .path = ls__strdup(ctx, path),
+                           .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666),
+                           .event = { .ctx = ctx },
+                           .summary = { .ctx = ctx },
+                           .part = { .ctx = ctx } };
+    ls_status status = LS_OK;
+    if (f->fd < 0) status = ls__fail_errno(ctx, errno, "writing '%s'", path);
+    if (!f->path) status = ls__fail_memory(ctx, path, strlen(path));
+    if (status == LS_OK) {
+        put_double(&f->event, EVENT_WALL_TIME, wall_time);
+        put_bytes(&f->event, EVENT_FILE_VERSION, version, strlen(version));
+        status = write_record(f);
+    }
+    if (status == LS_OK)
+        *out = f;
+    else
+        ls__event_file_close(&f);
+    return status;
+}
+
+void ls__event_file_close(ls__event_file **file)
+{
+    ls__event_file *f = *file;
+    *file = NULL;
+    if (!f) return;
+    if (f->fd >= 0) close(f->fd);
+    ls__bytes_free(&f->event);
+    ls__bytes_free(&f->summary);
+    ls__bytes_free(&f->part);
+    ls__free(f->ctx, f->path);
+    ls__free(f->ctx, f);
+}
