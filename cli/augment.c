@@ -189,6 +189,7 @@ const cli_command command_augment = {
         "order; with --mixup-alpha or --cutmix-alpha only if --batch-size is the run's, with "
         "--seeding worker only if --workers is, too.",
     .options = own_options,
+    .make_options = make_options,
     .run_options = recipe_options,
     .run = run,
 };

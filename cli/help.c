@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 28, TEXT_SIZE = 1024 };
+enum { HELP_COLUMN = 28 };
 
 /* "cosine, constant, step" from "cosine|constant|step" */
 static void list_choices(const char *choices, char *out, size_t size)
@@ -14,23 +14,27 @@ static void list_choices(const char *choices, char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, "%s", *c == '|' ? ", " : (char[]){ *c, '\0' });
 }
 
+void option_text(const cli_option *option, bool lists, char out[OPTION_TEXT_SIZE])
+{
+    char choices[OPTION_TEXT_SIZE / 2];
+    const char *note = option->fallback ? option->fallback : option->note;
+    if (lists) list_choices(option->value, choices, sizeof(choices));
+    snprintf(out, OPTION_TEXT_SIZE, "%s%s%s%s%s%s%s", option->help, lists ? " (" : "",
+             lists ? choices : "", lists ? ")" : "", note ? " [" : "", note ? note : "",
+             note ? "]" : "");
+}
+
 /* Choices that do not fit beside the option's name are listed in its text. */
 static void print_option(const cli_option *option)
 {
-    char left[128], text[TEXT_SIZE], choices[TEXT_SIZE / 2];
+    char left[128], text[OPTION_TEXT_SIZE];
     const char letter[] = { '-', option->letter, ',', '\0' };
     const char *value = option->value ? option->value : "";
-    const char *note = option->fallback ? option->fallback : option->note;
     int n = snprintf(left, sizeof(left), "  %3s --%s%s%s", option->letter ? letter : "",
                      option->name, *value ? " " : "", value);
     const bool lists = option->kind == OPTION_CHOICE && n + 2 > HELP_COLUMN;
-    if (lists) {
-        list_choices(value, choices, sizeof(choices));
-        n = snprintf(left, sizeof(left), "      --%s NAME", option->name);
-    }
-    snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", option->help, lists ? " (" : "",
-             lists ? choices : "", lists ? ")" : "", note ? " [" : "", note ? note : "",
-             note ? "]" : "");
+    if (lists) n = snprintf(left, sizeof(left), "      --%s NAME", option->name);
+    option_text(option, lists, text);
     const bool fits = n + 2 <= HELP_COLUMN;
     print_text(stdout, fits ? "%s" : "%s\n", left);
     print_text(stdout, "%*s", fits ? HELP_COLUMN - n : HELP_COLUMN, "");

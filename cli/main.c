@@ -7,22 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {
-    &command_train,   &command_eval,  &command_predict, &command_describe, &command_compare,
-    &command_repro,   &command_plot,  &command_pack,    &command_export,   &command_demo_data,
-    &command_augment, &command_check, &command_lr_find
-};
-enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
-
 static void print_usage(FILE *out)
 {
-    enum { SUMMARY_COLUMN = 13 };
+    enum { SUMMARY_COLUMN = 14 };
     print_text(out, "usage: lockstep COMMAND [option...]\n\n");
     print_words(out, 0, 0,
                 "Trains image networks. The results are bit-identical for any number of threads "
                 "and data-loader workers.");
     print_text(out, "\n");
-    for (int i = 0; i < N_COMMANDS; i++) {
+    for (int i = 0; commands[i]; i++) {
+        if (commands[i]->hidden) continue;
         print_text(out, "  %-*s", SUMMARY_COLUMN - 2, commands[i]->name);
         print_words(out, SUMMARY_COLUMN, SUMMARY_COLUMN, commands[i]->summary);
     }
@@ -36,15 +30,16 @@ static void print_usage(FILE *out)
 /* If there is none of that name, prints the most similar name and returns NULL. */
 static const cli_command *find_command(const char *word)
 {
-    const char *names[N_COMMANDS];
-    for (int i = 0; i < N_COMMANDS; i++) {
-        names[i] = commands[i]->name;
-        if (strcmp(word, names[i]) == 0) return commands[i];
+    enum { MAX_COMMANDS = 64 };
+    const char *names[MAX_COMMANDS];
+    int n = 0;
+    for (; n < MAX_COMMANDS && commands[n]; n++) {
+        names[n] = commands[n]->name;
+        if (strcmp(word, names[n]) == 0) return commands[n];
     }
     char hint[HINT_SIZE];
-    print_text(
-        stderr, "lockstep: unknown command '%s'%s\n", word,
-        closest_hint(word, N_COMMANDS, names, "", "; 'lockstep --help' lists the commands", hint));
+    print_text(stderr, "lockstep: unknown command '%s'%s\n", word,
+               closest_hint(word, n, names, "", "; 'lockstep --help' lists the commands", hint));
     return NULL;
 }
 

@@ -54,13 +54,25 @@ enum { MAX_OPTIONS = 128 };
 /* "train", "eval", ... */
 typedef struct cli_command {
     const char *name, *summary;
-    const char *arguments;             /* "IMAGE...", or "" for none */
-    const char *details;               /* paragraphs for --help with \n between, or NULL */
-    const cli_option *options;         /* at most MAX_OPTIONS, then OPTION_END */
+    const char *arguments;     /* "IMAGE...", "a|b" for one of these words, "" for none */
+    const char *details;       /* paragraphs for --help with \n between, or NULL */
+    const cli_option *options; /* at most MAX_OPTIONS, then OPTION_END */
+    void (*make_options)(cli_option out[MAX_OPTIONS + 1]); /* for a table that is not constant: then
+                                                              `options` is its beginning */
     const cli_option *run_options;     /* those that a run's config.json has, for --config; NULL =
                                           the command does not read config.json */
+    bool hidden;                       /* not in the list of commands */
     int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
 } cli_command;
+
+/* The command's whole table, which may be written to `out`. */
+static inline const cli_option *command_options(const cli_command *command,
+                                                cli_option out[MAX_OPTIONS + 1])
+{
+    if (!command->make_options) return command->options;
+    command->make_options(out);
+    return out;
+}
 
 /* The options of all commands: --config, --help and so on. */
 extern const cli_option common_options[];
@@ -85,6 +97,10 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
 /* --help: the usual options in groups, in lines of at most 80 columns, on stdout. all: --help-all,
  * with the other options and the details. */
 void options_help(const cli_command *command, bool all);
+
+/* The text of an option in --help: with the list of its choices if `lists`, and its default. */
+enum { OPTION_TEXT_SIZE = 1024 };
+void option_text(const cli_option *option, bool lists, char out[OPTION_TEXT_SIZE]);
 
 bool options_given(const cli_parsed *parsed, const char *name);
 

@@ -335,5 +335,6 @@ const cli_command command_repro = {
                "verdict (2 wrong command line, 3 unreadable images or an unusable data folder, 4 "
                "the loss is not finite, 5 another failure, 128+n stopped by signal n).",
     .options = own_options,
+    .make_options = make_options,
     .run = run,
 };

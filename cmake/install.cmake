@@ -12,6 +12,14 @@ install(FILES README.md CHANGELOG.md LICENSE SECURITY.md DESTINATION ${CMAKE_INS
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt")
 
+if(TARGET lockstep_pages)
+  set(pages ${PROJECT_BINARY_DIR}/pages)
+  install(DIRECTORY ${pages}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${pages}/lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${pages}/_lockstep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${pages}/lockstep.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 if(LOCKSTEP_HAS_CUDA)
   # not there in a build of lockstep_product alone
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

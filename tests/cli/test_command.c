@@ -17,9 +17,9 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const commands[] = { "train",   "eval",  "predict", "describe", "compare",
-                                            "repro",   "plot",  "pack",    "export",   "demo-data",
-                                            "augment", "check", "lr-find" };
+    static const char *const commands[] = { "train",   "eval",  "predict", "describe",  "compare",
+                                            "repro",   "plot",  "pack",    "export",    "demo-data",
+                                            "augment", "check", "lr-find", "completion" };
     const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
     for (size_t i = 0; i < n_commands; i++) expect_out(commands[i]);
     expect(0, "--version");

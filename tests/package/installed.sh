@@ -14,6 +14,11 @@ for file in README.md CHANGELOG.md LICENSE SECURITY.md examples/CMakeLists.txt e
   [ -s "$docs/$file" ] || { echo "$file is not installed in $docs"; exit 1; }
 done
 
+for file in man/man1/lockstep.1 man/man1/lockstep-train.1 bash-completion/completions/lockstep zsh/site-functions/_lockstep \
+  fish/vendor_completions.d/lockstep.fish; do
+  [ ! -e "$build/pages" ] || [ -s "$stage/prefix/share/$file" ] || { echo "share/$file is not installed"; exit 1; }
+done
+
 for kind in shared static; do
   cmake -S "$docs/examples" -B "$stage/$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_PREFIX_PATH="$stage/prefix" -DLOCKSTEP_LIBRARY="$kind" >/dev/null

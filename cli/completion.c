@@ -1,0 +1,324 @@
+/* completion.c: 'lockstep completion': scripts by which shells complete commands, options, their
+ * values and paths, from the commands' tables of options. */
+#include "cli.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- What completes a value ---- */
+
+typedef enum value_kind {
+    VALUE_NONE,
+    VALUE_WORDS,
+    VALUE_FILE,
+    VALUE_FOLDER,
+    VALUE_OTHER
+} value_kind;
+
+static value_kind kind_of_value(const cli_option *o)
+{
+    if (o->kind == OPTION_SWITCH) return VALUE_NONE;
+    if (o->kind == OPTION_CHOICE || strcmp(o->name, "model") == 0) return VALUE_WORDS;
+    if (o->kind != OPTION_TEXT) return VALUE_OTHER;
+    if (strcmp(o->value, "RUN") == 0) return VALUE_FOLDER;
+    const bool is_path = strcmp(o->value, "FILE") == 0 || strcmp(o->value, "DIR") == 0;
+    return is_path ? VALUE_FILE : VALUE_OTHER;
+}
+
+/* "a b c" from "a|b|c" */
+static void print_choices(const char *choices)
+{
+    for (; *choices; choices++) putchar(*choices == '|' ? ' ' : *choices);
+}
+
+/* The words of a VALUE_WORDS. */
+static void print_value_words(const cli_option *o)
+{
+    if (o->kind == OPTION_CHOICE) {
+        print_choices(o->value);
+        return;
+    }
+    const ls_model *model;
+    for (int i = 0; (model = ls_model_at(i)); i++) printf("%s%s", i ? " " : "", model->name);
+}
+
+/* What completes an argument: words, paths or nothing. */
+static value_kind kind_of_argument(const cli_command *c)
+{
+    return !*c->arguments ? VALUE_NONE : strchr(c->arguments, '|') ? VALUE_WORDS : VALUE_FILE;
+}
+
+/* ---- Lists ---- */
+
+/* Calls print for each option of the command and each option of all commands. */
+static void each_option(const cli_command *c,
+                        void (*print)(const cli_command *c, const cli_option *o))
+{
+    cli_option made[MAX_OPTIONS + 1];
+    const cli_option *const tables[] = { command_options(c, made), common_options };
+    for (int i = 0; i < 2; i++)
+        for (const cli_option *o = tables[i]; o->kind != OPTION_END; o++)
+            if (o->kind != OPTION_HEADING) print(c, o);
+}
+
+static void each_command(void (*print)(const cli_command *c))
+{
+    for (int i = 0; commands[i]; i++)
+        if (!commands[i]->hidden) print(commands[i]);
+}
+
+static void print_name(const cli_command *c)
+{
+    printf("%s ", c->name);
+}
+
+/* The beginning of a help text, up to the first of `ends`, for a line in single quotes. */
+static void print_short(const char *help, const char *ends)
+{
+    size_t n = strcspn(help, ends);
+    while (n > 0 && help[n - 1] == ' ') n--;
+    for (size_t i = 0; i < n; i++)
+        fputs(help[i] == '\'' ? "'\\''" : (char[]){ help[i], 0 }, stdout);
+}
+
+static const char short_ends[] = ":;([\n";
+
+/* ---- bash ---- */
+
+static void print_bash_word(const cli_command *c, const cli_option *o)
+{
+    (void)c;
+    printf(" --%s", o->name);
+    if (o->letter) printf(" -%c", o->letter);
+}
+
+static void print_bash_words(const cli_command *c)
+{
+    printf("    %s)\n        options='", c->name);
+    each_option(c, print_bash_word);
+    printf("'\n        arguments=");
+    const value_kind kind = kind_of_argument(c);
+    if (kind == VALUE_FILE) printf("-f");
+    if (kind == VALUE_WORDS) {
+        printf("'-W \"");
+        print_choices(c->arguments);
+        printf("\"'");
+    }
+    printf(" ;;\n");
+}
+
+static void print_bash_value(const cli_command *c, const cli_option *o)
+{
+    static const char *const actions[] = { [VALUE_FILE] = "-f", [VALUE_FOLDER] = "-d" };
+    const value_kind kind = kind_of_value(o);
+    if (kind == VALUE_NONE) return;
+    printf("    '%s --%s'", c->name, o->name);
+    if (o->letter) printf(" | '%s -%c'", c->name, o->letter);
+    printf(") ");
+    if (kind == VALUE_WORDS) {
+        printf("_lockstep_reply -W '");
+        print_value_words(o);
+        printf("'; ");
+    } else if (kind != VALUE_OTHER) {
+        printf("_lockstep_reply %s; ", actions[kind]);
+    }
+    printf("return ;;\n");
+}
+
+static void print_bash_values(const cli_command *c)
+{
+    each_option(c, print_bash_value);
+}
+
+static void print_bash(void)
+{
+    printf("# Completion of lockstep for bash.\n\n"
+           "_lockstep_reply() {\n"
+           "    mapfile -t COMPREPLY < <(compgen \"$@\" -- \"$word\")\n"
+           "}\n\n"
+           "_lockstep() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+           "    local command=${COMP_WORDS[1]} options arguments\n"
+           "    COMPREPLY=()\n"
+           "    if [ \"$word\" = = ]; then\n"
+           "        word=\n"
+           "    elif [ \"$before\" = = ]; then\n"
+           "        before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+           "    fi\n"
+           "    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$command\" = help ]; then\n"
+           "        _lockstep_reply -W '");
+    each_command(print_name);
+    printf("help --help --version'\n"
+           "        return\n"
+           "    fi\n"
+           "    case \"$command $before\" in\n");
+    each_command(print_bash_values);
+    printf("    esac\n"
+           "    case $command in\n");
+    each_command(print_bash_words);
+    printf("    *) return ;;\n"
+           "    esac\n"
+           "    if [[ $word == -* ]]; then\n"
+           "        _lockstep_reply -W \"$options\"\n"
+           "    elif [ \"$arguments\" = -f ]; then\n"
+           "        _lockstep_reply -f\n"
+           "    elif [ -n \"$arguments\" ]; then\n"
+           "        _lockstep_reply -W \"${arguments#-W }\"\n"
+           "    fi\n"
+           "}\n\n"
+           "complete -o filenames -F _lockstep lockstep\n");
+}
+
+/* ---- zsh ---- */
+
+static void print_zsh_command(const cli_command *c)
+{
+    printf("        '%s:", c->name);
+    print_short(c->summary, short_ends);
+    printf("'\n");
+}
+
+/* Of _arguments: '(-b --batch-size)'{-b+,--batch-size=}'[images per step]:N:' */
+static void print_zsh_option(const cli_command *c, const cli_option *o)
+{
+    (void)c;
+    const value_kind kind = kind_of_value(o);
+    const char *equals = kind == VALUE_NONE ? "" : "=", *plus = kind == VALUE_NONE ? "" : "+";
+    printf(" \\\n            ");
+    if (o->letter)
+        printf("'(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter, plus, o->name,
+               equals);
+    else
+        printf("'--%s%s[", o->name, equals);
+    print_short(o->help, short_ends);
+    printf("]");
+    if (kind == VALUE_WORDS) {
+        printf(":%s:(", o->name);
+        print_value_words(o);
+        printf(")");
+    } else if (kind != VALUE_NONE) {
+        printf(":%s:%s", o->name,
+               kind == VALUE_FILE     ? "_files"
+               : kind == VALUE_FOLDER ? "_files -/"
+                                      : "");
+    }
+    printf("'");
+}
+
+static void print_zsh_case(const cli_command *c)
+{
+    const value_kind kind = kind_of_argument(c);
+    printf("    %s)\n        _arguments -s", c->name);
+    each_option(c, print_zsh_option);
+    if (kind == VALUE_FILE) printf(" \\\n            '*:file:_files'");
+    if (kind == VALUE_WORDS) {
+        printf(" \\\n            '1:%s:(", c->name);
+        print_choices(c->arguments);
+        printf(")'");
+    }
+    printf(" ;;\n");
+}
+
+static void print_zsh(void)
+{
+    printf("#compdef lockstep\n"
+           "# Completion of lockstep for zsh.\n\n"
+           "_lockstep() {\n"
+           "    local -a commands=(\n");
+    each_command(print_zsh_command);
+    printf("        'help:show the options of a command'\n"
+           "    )\n"
+           "    if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then\n"
+           "        _describe command commands\n"
+           "        return\n"
+           "    fi\n"
+           "    shift words\n"
+           "    (( CURRENT-- ))\n"
+           "    case $words[1] in\n");
+    each_command(print_zsh_case);
+    printf("    esac\n"
+           "}\n\n"
+           "if [ \"$funcstack[1]\" = _lockstep ]; then\n"
+           "    _lockstep \"$@\"\n"
+           "else\n"
+           "    compdef _lockstep lockstep\n"
+           "fi\n");
+}
+
+/* ---- fish ---- */
+
+static void print_fish_option(const cli_command *c, const cli_option *o)
+{
+    const value_kind kind = kind_of_value(o);
+    printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
+    if (o->letter) printf(" -s %c", o->letter);
+    if (kind == VALUE_FILE) printf(" -r -F");
+    if (kind == VALUE_FOLDER) printf(" -x -a '(__fish_complete_directories)'");
+    if (kind == VALUE_OTHER) printf(" -x");
+    if (kind == VALUE_WORDS) {
+        printf(" -x -a '");
+        print_value_words(o);
+        printf("'");
+    }
+    printf(" -d '");
+    print_short(o->help, short_ends);
+    printf("'\n");
+}
+
+static void print_fish_command(const cli_command *c)
+{
+    printf("complete -c lockstep -n __fish_use_subcommand -a %s -d '", c->name);
+    print_short(c->summary, short_ends);
+    printf("'\n");
+    const value_kind kind = kind_of_argument(c);
+    if (kind == VALUE_FILE)
+        printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -F\n", c->name);
+    if (kind == VALUE_WORDS) {
+        printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -a '", c->name);
+        print_choices(c->arguments);
+        printf("'\n");
+    }
+    each_option(c, print_fish_option);
+}
+
+static void print_fish(void)
+{
+    printf("# Completion of lockstep for fish.\n\n"
+           "complete -c lockstep -f\n"
+           "complete -c lockstep -n __fish_use_subcommand -l version -d 'print the version'\n"
+           "complete -c lockstep -n __fish_use_subcommand -a help -d 'show the options of a "
+           "command'\n"
+           "complete -c lockstep -n '__fish_seen_subcommand_from help' -a '");
+    each_command(print_name);
+    printf("'\n");
+    each_command(print_fish_command);
+}
+
+/* ---- The command ---- */
+
+#define SHELLS "bash|zsh|fish" /* in the order of `scripts` */
+
+static const cli_option completion_options[] = { { .kind = OPTION_END } };
+
+static int run(int argc, char **argv)
+{
+    static void (*const scripts[])(void) = { print_bash, print_zsh, print_fish };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_completion, argc, argv, NULL, &parsed);
+    if (ended >= 0) return ended;
+    const int shell =
+        parsed.n_arguments == 1 ? option_choice_index(SHELLS, parsed.arguments[0]) : -1;
+    if (shell < 0) return fail_with(EXIT_USAGE, "expected one of " SHELLS);
+    scripts[shell]();
+    return EXIT_DONE;
+}
+
+const cli_command command_completion = {
+    .name = "completion",
+    .summary = "print a script by which a shell completes commands, options and their values",
+    .arguments = SHELLS,
+    .details = "For the present shell: source <(lockstep completion bash), source <(lockstep "
+               "completion zsh), or lockstep completion fish | source. 'cmake --install' puts "
+               "the scripts where the shells search for them.",
+    .options = completion_options,
+    .run = run,
+};

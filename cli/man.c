@@ -1,0 +1,172 @@
+/* man.c: 'lockstep man', which the build runs: manual pages from the commands' tables of options,
+ * in the language of man(7). */
+#include "cli.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Text ---- */
+
+/* Words in lines of at most 80 columns, escaped: no hyphen that a formatter may replace or break
+ * at, no line that begins like a request. A newline in the text begins a paragraph. */
+static void put_words(FILE *out, const char *text)
+{
+    enum { COLUMNS = 80 };
+    int at = 0;
+    while (*text) {
+        char word[256];
+        int n = 0;
+        if (*text == '.') n = snprintf(word, sizeof(word), "\\&");
+        for (; *text && *text != ' ' && *text != '\n' && n < (int)sizeof(word) - 8; text++) {
+            const char *escaped = *text == '-'    ? "\\-"
+                                  : *text == '\\' ? "\\e"
+                                  : *text == '\'' ? "\\(aq"
+                                                  : (char[]){ *text, '\0' };
+            n += snprintf(word + n, sizeof(word) - (size_t)n, "%s", escaped);
+        }
+        const bool fits = at + 1 + n <= COLUMNS;
+        if (at > 0) fputc(fits ? ' ' : '\n', out);
+        fputs(word, out);
+        at = (at > 0 && fits ? at + 1 : 0) + n;
+        if (*text == '\n') {
+            fputs("\n.PP\n", out);
+            at = 0;
+        }
+        text += *text != '\0';
+    }
+    fputc('\n', out);
+}
+
+static void put_name(FILE *out, const char *name)
+{
+    for (; *name; name++) fputs(*name == '-' ? "\\-" : (char[]){ *name, '\0' }, out);
+}
+
+/* ---- Pages ---- */
+
+static void put_head(FILE *out, const char *name, const char *summary, const char *date)
+{
+    char text[OPTION_TEXT_SIZE];
+    fputs(".TH ", out);
+    for (const char *c = name; *c; c++)
+        fputs(*c == '-' ? "\\-" : (char[]){ (char)toupper((unsigned char)*c), '\0' }, out);
+    fprintf(out, " 1 %s \"Lockstep %s\" \"Lockstep\"\n.SH NAME\n", date, ls_version());
+    snprintf(text, sizeof(text), "%s - %s", name, summary);
+    put_words(out, text);
+}
+
+static void put_option(FILE *out, const cli_option *o)
+{
+    char text[OPTION_TEXT_SIZE];
+    const bool lists = o->kind == OPTION_CHOICE;
+    fputs(".TP\n", out);
+    if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
+    fputs("\\fB\\-\\-", out);
+    put_name(out, o->name);
+    fputs("\\fR", out);
+    if (o->kind != OPTION_SWITCH) {
+        fputs(" \\fI", out);
+        put_name(out, lists ? "NAME" : o->value);
+        fputs("\\fR", out);
+    }
+    fputc('\n', out);
+    option_text(o, lists, text);
+    put_words(out, text);
+}
+
+static void put_options(FILE *out, const cli_option *options)
+{
+    for (const cli_option *o = options; o->kind != OPTION_END; o++)
+        if (o->kind != OPTION_HEADING)
+            put_option(out, o);
+        else if (o[1].kind != OPTION_HEADING && o[1].kind != OPTION_END)
+            fprintf(out, ".SS %.*s\n", (int)strcspn(o->help, ":"), o->help);
+}
+
+static void put_command_page(FILE *out, const cli_command *c, const char *name, const char *date)
+{
+    cli_option made[MAX_OPTIONS + 1];
+    put_head(out, name, c->summary, date);
+    fprintf(out, ".SH SYNOPSIS\n.B lockstep ");
+    put_name(out, c->name);
+    fprintf(out, "\n[\\fIoption\\fR...]%s%s\n", *c->arguments ? " " : "", c->arguments);
+    if (c->details) {
+        fputs(".SH DESCRIPTION\n", out);
+        put_words(out, c->details);
+    }
+    fputs(".SH OPTIONS\n", out);
+    put_options(out, command_options(c, made));
+    put_options(out, common_options);
+    fputs(".SH SEE ALSO\n.BR lockstep (1)\n", out);
+}
+
+static void put_main_page(FILE *out, const char *date)
+{
+    put_head(out, "lockstep", "train image networks, bit-identically on any number of threads",
+             date);
+    fputs(".SH SYNOPSIS\n.B lockstep\n\\fIcommand\\fR [\\fIoption\\fR...]\n.SH DESCRIPTION\n", out);
+    put_words(out,
+              "Trains image networks. The results are bit-identical for any number of threads "
+              "and data-loader workers. 'lockstep COMMAND --help' lists the usual options of a "
+              "command, --help-all all of them.");
+    fputs(".SH COMMANDS\n", out);
+    for (int i = 0; commands[i]; i++) {
+        if (commands[i]->hidden) continue;
+        fputs(".TP\n.BR lockstep\\-", out);
+        put_name(out, commands[i]->name);
+        fputs(" (1)\n", out);
+        put_words(out, commands[i]->summary);
+    }
+}
+
+/* ---- The command ---- */
+
+typedef struct man_values {
+    const char *date;
+} man_values;
+
+static const cli_option man_options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "date", offsetof(man_values, date), "date of the pages", "YYYY-MM-DD",
+      .fallback = "1970-01-01" },
+    { .kind = OPTION_END },
+};
+
+/* command NULL: the page of lockstep. */
+static bool write_page(const char *dir, const cli_command *command, const char *date)
+{
+    char name[64], path[4096];
+    snprintf(name, sizeof(name), "lockstep%s%s", command ? "-" : "", command ? command->name : "");
+    snprintf(path, sizeof(path), "%s/%s.1", dir, name);
+    FILE *out = fopen(path, "w");
+    if (!out) return fail_with(false, "%s: %s", path, strerror(errno));
+    if (command)
+        put_command_page(out, command, name, date);
+    else
+        put_main_page(out, date);
+    const bool written = !ferror(out);
+    return (fclose(out) == 0 && written) || fail_with(false, "%s: %s", path, strerror(errno));
+}
+
+static int run(int argc, char **argv)
+{
+    man_values v;
+    cli_parsed parsed;
+    const int ended = options_parse(&command_man, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (parsed.n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
+    bool good = write_page(parsed.arguments[0], NULL, v.date);
+    for (int i = 0; commands[i] && good; i++)
+        if (!commands[i]->hidden) good = write_page(parsed.arguments[0], commands[i], v.date);
+    return good ? EXIT_DONE : EXIT_RUNTIME;
+}
+
+const cli_command command_man = {
+    .name = "man",
+    .summary = "write the manual pages of all commands to a folder",
+    .arguments = "DIR",
+    .options = man_options,
+    .hidden = true,
+    .run = run,
+};
