@@ -64,8 +64,12 @@ int print_error(ls_context *ctx, int answer);
  * "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
 int print_loader_error(ls_context *ctx, const char *pass);
 
-/* For ls_context_config.log: to stderr. */
-void print_log(void *user, ls_log_level level, const char *message);
+/* Reads the value of LOCKSTEP_LOG: levels of messages, "error", "warn" or "info", for all
+ * categories or for one, with commas between: "warn,net=info". NULL is "warn". On failure prints
+ * the reason and returns false. */
+bool log_levels_read(const char *text);
+/* For ls_context_config.log: to stderr, unless the category's level is lower. */
+void print_log(void *user, ls_log_level level, ls_log_category category, const char *message);
 
 /* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
 const ls_model *find_model(const char *name);
@@ -85,7 +89,7 @@ extern volatile sig_atomic_t caught_signal; /* 0: none */
 
 /* Prints a command line for the user: "LABEL: build/lockstep COMMAND WORD...", with the launcher of
  * this process before it if the command is "train". The words end with NULL, and are quoted for a
- * shell. */
+ * shell. With --quiet prints nothing on stdout. */
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 /* The same with the words in an array that ends with NULL. */
 void print_command_words(FILE *out, const char *label, const char *const *words);

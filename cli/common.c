@@ -85,14 +85,6 @@ int print_error(ls_context *ctx, int answer)
     return answer == EXIT_DATA ? data_answer : answer;
 }
 
-void print_log(void *user, ls_log_level level, const char *message)
-{
-    (void)user;
-    if (level != LS_LOG_WARNING) return; /* kernels are in the table of `lockstep describe` */
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* removes the progress bar */
-    print_warning("%s", plain_message(message));
-}
-
 const ls_model *find_model(const char *name)
 {
     const ls_model *model = ls_model_find(name);
@@ -187,7 +179,7 @@ static void print_launch(FILE *out)
 
 void print_command_words(FILE *out, const char *label, const char *const *words)
 {
-    if (print_is_muted(out)) return;
+    if (print_is_muted(out) || (out == stdout && print_is_quiet())) return;
     print_text(out, "%s: ", label);
     if (strcmp(words[0], "train") == 0) print_launch(out);
     print_word(out, program_invocation_name);

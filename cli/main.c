@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ static int run(int argc, char **argv)
     const cli_command *command = find_command(is_help ? argv[2] : word);
     if (!command) return EXIT_USAGE;
     command_name = command->name;
+    if (!log_levels_read(getenv("LOCKSTEP_LOG"))) return EXIT_USAGE;
     if (command != &command_train && !ranks_check_single()) return EXIT_USAGE;
     char help[] = "--help";
     return is_help ? command->run(1, (char *[]){ help }) : command->run(argc - 2, argv + 2);

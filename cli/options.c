@@ -154,7 +154,7 @@ const char *closest_hint(const char *word, int n, const char *const *words, cons
 
 typedef struct common_values {
     const char *config;
-    bool help, help_all;
+    bool quiet, help, help_all;
 } common_values;
 
 #define AT(member) offsetof(common_values, member)
@@ -165,6 +165,7 @@ const cli_option common_options[] = {
       "read options from a file with lines 'key = value', such as 'epochs = 30'; the command line "
       "takes precedence",
       "FILE", .note = "none", .usual = true },
+    { OPTION_SWITCH, 'q', "quiet", AT(quiet), "print only errors and results", .usual = true },
     { OPTION_SWITCH, 'h', "help", AT(help), "show the usual options", .usual = true },
     { OPTION_SWITCH, 0, "help-all", AT(help_all), "show all options", .usual = true },
     { .kind = OPTION_END },
@@ -293,6 +294,7 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
 
     common_values common = { .config = NULL };
     const int ended = parse_words(command, argc, argv, values, &common, parsed);
+    set_print_quiet(common.quiet);
     if (ended >= 0 || !common.config) return ended;
     return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
 }

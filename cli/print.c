@@ -86,6 +86,7 @@ static void print_line(FILE *out, size_t n_before, size_t n_after, const char *t
 }
 
 static print_mute muted;
+static bool quiet, hides_warnings;
 static int delay_seconds;
 static const volatile sig_atomic_t *delay_end;
 
@@ -97,6 +98,21 @@ void set_print_mute(print_mute mute)
 bool print_is_muted(const FILE *out)
 {
     return out == stderr && muted;
+}
+
+void set_print_quiet(bool is_quiet)
+{
+    quiet = is_quiet;
+}
+
+bool print_is_quiet(void)
+{
+    return quiet;
+}
+
+void set_print_warnings(bool on)
+{
+    hides_warnings = !on;
 }
 
 void set_print_delay(int seconds, const volatile sig_atomic_t *end)
@@ -142,7 +158,8 @@ const char *command_name = "";
 
 void print_message(const char *format, ...)
 {
-    if (muted == MUTE_ALL || (muted && strncmp(format, "warning: ", 9) == 0)) return;
+    const bool is_warning = strncmp(format, "warning: ", 9) == 0;
+    if (muted == MUTE_ALL || (is_warning && (muted || quiet || hides_warnings))) return;
     wait_delay();
     if (muted == MUTE_ALL) return;
     char *text;

@@ -23,9 +23,16 @@ void print_message(const char *format, ...) __attribute__((format(printf, 1, 2))
 typedef enum print_mute { MUTE_NOTHING, MUTE_ALL_BUT_ERRORS, MUTE_ALL } print_mute;
 void set_print_mute(print_mute mute);
 bool print_is_muted(const FILE *out);
+/* --quiet: only errors and results are printed. */
+void set_print_quiet(bool quiet);
+bool print_is_quiet(void);
+/* Whether print_warning prints. */
+void set_print_warnings(bool on);
 /* Delays the first message; no message is printed if *end is set meanwhile. */
 void set_print_delay(int seconds, const volatile sig_atomic_t *end);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
+/* Prints a message that is neither an error nor a warning. */
+#define print_note(...) (print_is_quiet() ? (void)0 : print_message(__VA_ARGS__))
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
 

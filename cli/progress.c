@@ -190,6 +190,7 @@ static void show(const progress *p, double now, double wait_seconds, double loss
 bool progress_is_due(progress *p, double *now)
 {
     *now = clock_seconds();
+    if (print_is_quiet()) return false;
     if (*now - p->shown < (p->terminal ? BAR_SECONDS : LINE_SECONDS)) return false;
     p->shown = *now;
     return true;

@@ -94,7 +94,7 @@ void recipe_apply_preset(cli_parsed *parsed, recipe *r)
 
 void recipe_print_preset(const cli_parsed *parsed, const recipe *r)
 {
-    if (!options_given(parsed, "recipe")) return;
+    if (print_is_quiet() || !options_given(parsed, "recipe")) return;
     field_line line = begin_fields(stdout);
     print_field(&line, "recipe  %s", parsed->given[option_find(parsed->options, "recipe", 6)]);
     for (const preset_value *v = presets[r->preset]; v->name; v++)

@@ -28,6 +28,7 @@ static bool has_top1(const run_report *r)
 
 static void print_epoch(run_report *r, const ls_event *e)
 {
+    if (print_is_quiet()) return;
     char time[DURATION_SIZE], loss[LOSS_SIZE];
     const ls_averages *train = &e->averages, *val = &e->validation_averages;
     field_line line = begin_fields(stdout);

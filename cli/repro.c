@@ -210,7 +210,7 @@ static bool choose_folder(const char *given, char out[RUN_DIR_SIZE])
 
 static void print_running(const repro *r, int i)
 {
-    if (!isatty(STDERR_FILENO)) return;
+    if (print_is_quiet() || !isatty(STDERR_FILENO)) return;
     fputs("\r\033[K", stderr);
     print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, r->runs[i].legs_text);
     fflush(stderr);

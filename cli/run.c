@@ -109,9 +109,9 @@ static int open_data(cli_run *t)
     if (t->val_data && !fits_loss(r, t->val_data)) return EXIT_USAGE;
     if (t->val_data && r->val_split == 0 && !r->resume) warn_missing_classes(t);
     if (r->val_split > 0 && !r->resume && folders_has_test(r->data_dir, name))
-        print_message("%s: --val-split takes the validation images from the training images; '%s' "
-                      "is not used",
-                      r->data_dir, name);
+        print_note("%s: --val-split takes the validation images from the training images; '%s' "
+                   "is not used",
+                   r->data_dir, name);
     if (ls_dataset_sample_count(t->train_data) < r->batch)
         return fail_with(
             EXIT_DATA,

@@ -133,6 +133,7 @@ static void print_loss(const cli_run *t)
 
 static void print_begin(const cli_run *t)
 {
+    if (print_is_quiet()) return;
     const recipe *r = t->recipe;
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     const int64_t n_train = ls_dataset_sample_count(t->train_data), n_left = n_train % r->batch;
@@ -220,6 +221,7 @@ static void print_halted(const cli_run *t, const ls_trainer_state *at)
     const bool is_all = t->recipe->steps == at->n_steps;
     const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
     char loss[LOSS_SIZE];
+    if (print_is_quiet()) return;
     if (at->averages.n_images > 0) {
         print_text(stdout, "epoch %lld, up to step %lld: train loss %s", (long long)at->epoch + 1,
                    (long long)at->step, loss_text(at->averages.loss, by_loss, loss));
@@ -238,6 +240,7 @@ static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_ear
     static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
     const char *precision = precisions[t->recipe->precision];
     char weights[RUN_PATH_SIZE];
+    if (print_is_quiet()) return;
     if (is_early_stop)
         print_text(stdout, "ended after epoch %lld: no better %s since epoch %lld\n",
                    (long long)at->epoch, metric_name(t), (long long)at->best_epoch);
@@ -439,7 +442,7 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
             !ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER))
             return EXIT_USAGE;
         if (taken)
-            print_message("%s resumes on %s, the device that --device auto selected", dir, taken);
+            print_note("%s resumes on %s, the device that --device auto selected", dir, taken);
         const ls_model *model = ls_model_find(r->model);
         if (!model)
             return fail_with(EXIT_USAGE,

@@ -49,7 +49,15 @@ typedef enum ls_benchmark {
 
 /* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection. */
 typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
-typedef void (*ls_log_fn)(void *user, ls_log_level level, const char *message);
+/* What a message is about. */
+typedef enum ls_log_category {
+    LS_LOG_CONTEXT, /* devices, ranks, libraries */
+    LS_LOG_DATA,    /* datasets, packs, images */
+    LS_LOG_NET,     /* layers, kernels, precision */
+    LS_LOG_RUN      /* run folders, checkpoints */
+} ls_log_category;
+typedef void (*ls_log_fn)(void *user, ls_log_level level, ls_log_category category,
+                          const char *message);
 
 typedef struct ls_context_config {
     const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second GPU; "auto": "cuda"

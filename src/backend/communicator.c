@@ -47,10 +47,11 @@ static void warn_of_threads(ls_context *ctx, const machine_processors *m)
     const int n_processors = m->quota && m->quota < n_all ? m->quota : n_all;
     const int n_own = ls__count_processors(&m->masks[m->own]);
     const int threads = ctx->config.threads;
-    ls__inform(ctx, "ls_context_open: rank %d of %d: %d thread%s, affinity to %d of %d processors",
+    ls__inform(ctx, LS_LOG_CONTEXT,
+               "ls_context_open: rank %d of %d: %d thread%s, affinity to %d of %d processors",
                ctx->comm->rank, ctx->comm->n_ranks, threads, threads == 1 ? "" : "s", n_own, n_all);
     if (m->n_threads > n_processors && m->own == 0)
-        ls__warn(ctx,
+        ls__warn(ctx, LS_LOG_CONTEXT,
                  "ls_context_open: %d ranks have %lld threads on a machine of which they may use "
                  "%d processor%s%s",
                  m->n_ranks, (long long)m->n_threads, n_processors, n_processors == 1 ? "" : "s",
@@ -71,7 +72,7 @@ static void warn_of_binding(ls_context *ctx, int n_ranks)
     ls__affinity_mask(getppid(), &parent);
     const int n_own = ls__count_processors(&own), n_all = ls__count_processors(&parent);
     if (n_own < n_all / n_ranks)
-        ls__warn(ctx,
+        ls__warn(ctx, LS_LOG_CONTEXT,
                  "ls_context_open: mpirun binds each rank to %d of %d processors, although the "
                  "machine has %d rank%s (mpirun --bind-to none does not)",
                  n_own, n_all, n_ranks, n_ranks == 1 ? "" : "s");

@@ -12,15 +12,17 @@ struct ls__comm;
 
 /* Changes with the two tables below and their types: backend.h, ops.h, comm/comm.h, base/context.h.
  */
-enum { LS__MODULE_VERSION = 9 };
+enum { LS__MODULE_VERSION = 10 };
 
 /* The core's functions for a module, with the names that they have in base/. */
 typedef struct ls__host {
     int version;          /* LS__MODULE_VERSION */
     const char *lockstep; /* ls_version() */
     ls_status (*fail_v)(ls_context *ctx, ls_status status, const char *format, va_list args);
-    void (*warn)(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
-    void (*inform)(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+    void (*warn)(ls_context *ctx, ls_log_category category, const char *format, ...)
+        LS_PRINTF(3, 4);
+    void (*inform)(ls_context *ctx, ls_log_category category, const char *format, ...)
+        LS_PRINTF(3, 4);
     bool (*has_error)(const ls_context *ctx);
     void *(*alloc)(const ls_context *ctx, size_t bytes);
     void *(*zalloc)(const ls_context *ctx, size_t bytes);

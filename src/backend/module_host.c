@@ -35,27 +35,28 @@ ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)
 }
 
 /* The table's log functions have no va_list variants. */
-static void log_text(void (*log)(ls_context *ctx, const char *format, ...), ls_context *ctx,
-                     const char *format, va_list args)
+static void log_text(void (*log)(ls_context *ctx, ls_log_category category, const char *format,
+                                 ...),
+                     ls_context *ctx, ls_log_category category, const char *format, va_list args)
 {
     char text[LOG_TEXT_SIZE];
     vsnprintf(text, sizeof(text), format, args);
-    log(ctx, "%s", text);
+    log(ctx, category, "%s", text);
 }
 
-void ls__warn(ls_context *ctx, const char *format, ...)
+void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    log_text(host->warn, ctx, format, args);
+    log_text(host->warn, ctx, category, format, args);
     va_end(args);
 }
 
-void ls__inform(ls_context *ctx, const char *format, ...)
+void ls__inform(ls_context *ctx, ls_log_category category, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    log_text(host->inform, ctx, format, args);
+    log_text(host->inform, ctx, category, format, args);
     va_end(args);
 }
 

@@ -41,8 +41,8 @@ static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
     const ls__module *cuda;
     const bool has_module = load_cuda(ctx, &cuda) == LS_OK;
     if (has_module && cuda->backend->open(ctx, index, out) == LS_OK) return LS_OK;
-    (has_module ? ls__warn : ls__inform)(ctx, "ls_context_open: device 'auto' is the cpu: %s",
-                                         ctx->message);
+    (has_module ? ls__warn : ls__inform)(
+        ctx, LS_LOG_CONTEXT, "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
     ctx->error = LS_OK;
     ctx->message[0] = '\0';
     return open_cpu(ctx, index, out);

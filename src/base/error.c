@@ -77,28 +77,29 @@ static void keep_warning(ls_context *ctx, const char *message)
     if (i < LS__KEPT_WARNINGS) atomic_store(&ctx->warnings[i], ls__strdup(ctx, message));
 }
 
-static void log_message(ls_context *ctx, ls_log_level level, const char *format, va_list args)
+static void log_message(ls_context *ctx, ls_log_level level, ls_log_category category,
+                        const char *format, va_list args)
 {
     char message[LS__MESSAGE_SIZE];
     if (!ctx) return;
     vsnprintf(message, sizeof(message), format, args);
     if (level == LS_LOG_WARNING) keep_warning(ctx, message);
-    if (ctx->config.log) ctx->config.log(ctx->config.log_user, level, message);
+    if (ctx->config.log) ctx->config.log(ctx->config.log_user, level, category, message);
 }
 
-void ls__warn(ls_context *ctx, const char *format, ...)
+void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    log_message(ctx, LS_LOG_WARNING, format, args);
+    log_message(ctx, LS_LOG_WARNING, category, format, args);
     va_end(args);
 }
 
-void ls__inform(ls_context *ctx, const char *format, ...)
+void ls__inform(ls_context *ctx, ls_log_category category, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    log_message(ctx, LS_LOG_INFO, format, args);
+    log_message(ctx, LS_LOG_INFO, category, format, args);
     va_end(args);
 }
 

@@ -35,8 +35,8 @@ bool ls__has_error(const ls_context *ctx);
     } while (0)
 
 /* Pass a message to the user's log callback; the context also stores warnings. Thread-safe. */
-void ls__warn(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
-void ls__inform(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);
+void ls__inform(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);
 /* Frees the stored warnings. */
 void ls__forget_warnings(ls_context *ctx);
 

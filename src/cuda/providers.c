@@ -21,13 +21,15 @@ static ls_status load_libraries(ls__cuda *cuda)
         if (!provider->load) continue;
         cuda->left_out[i] = excluded || !provider->load(text, sizeof(text));
         if (excluded)
-            ls__inform(ctx, "device 'cuda': %s is left out: %s is none", provider->title, variable);
+            ls__inform(ctx, LS_LOG_CONTEXT, "device 'cuda': %s is left out: %s is none",
+                       provider->title, variable);
         else if (cuda->left_out[i])
-            ls__warn(ctx,
+            ls__warn(ctx, LS_LOG_CONTEXT,
                      "device 'cuda': %s can't be used, slow kernels of our own run instead: %s",
                      provider->title, text);
         else
-            ls__inform(ctx, "device 'cuda': %s is loaded from %s", provider->title, text);
+            ls__inform(ctx, LS_LOG_CONTEXT, "device 'cuda': %s is loaded from %s", provider->title,
+                       text);
     }
     return LS_OK;
 }

@@ -185,7 +185,7 @@ ls_status ls__autotune_overlap(ls_net *net, ls__program **program)
     ls_status status = time_overlap(net, p, &side, &main_ms, &side_ms);
     const bool forgiven = status != LS_OK && ls__forgive_failed_run(net->owned.ctx);
     if (forgiven)
-        ls__inform(net->owned.ctx, "net: gradients of weights can't be timed: %.500s",
+        ls__inform(net->owned.ctx, LS_LOG_NET, "net: gradients of weights can't be timed: %.500s",
                    net->owned.ctx->message);
     if (forgiven) status = LS_OK;
     const bool timed = status == LS_OK && side_ms >= 0;

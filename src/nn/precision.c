@@ -65,7 +65,7 @@ void ls__precision_fill(ls_net *net)
     }
     if (ls__emulates_precision(net))
         ls__warn(
-            net->owned.ctx,
+            net->owned.ctx, LS_LOG_NET,
             "%s on device %s: products are computed in f32, which saves memory but little time",
             rules->name, net->owned.ctx->device->backend->name);
 }

@@ -296,7 +296,7 @@ static ls_status compare_identities(const checking *c, const json_t *there, json
     for (size_t i = 0; i < n && force; i++) {
         char text[LS__MESSAGE_SIZE];
         const json_t *difference = json_array_get(differences, i);
-        ls__warn(c->ctx, "'%s': resuming as another run: %.800s", c->path,
+        ls__warn(c->ctx, LS_LOG_RUN, "'%s': resuming as another run: %.800s", c->path,
                  ls__identity_text(difference, "there", "here", text, sizeof(text)));
     }
     json_decref(differences);

@@ -152,7 +152,7 @@ static ls_status take(ls_context *ctx, const char *dir, folder_lock *lock, bool 
                         dir);
     const bool no_locks = error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
     if (no_locks)
-        ls__warn(ctx,
+        ls__warn(ctx, LS_LOG_RUN,
                  "run folder '%s': its file system has no locks: another process could train there",
                  dir);
     return error == 0 || no_locks ? LS_OK : fail_errno(ctx, dir, error);

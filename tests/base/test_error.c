@@ -54,7 +54,7 @@ START_TEST(without_a_context)
     ck_assert_int_eq(ls_context_status(NULL), LS_ERR_MEMORY);
     ck_assert_str_ne(ls_context_message(NULL), "");
     ls_context_clear_error(NULL);
-    ls__warn(NULL, "x");
+    ls__warn(NULL, LS_LOG_DATA, "x");
 }
 END_TEST
 
@@ -82,8 +82,10 @@ START_TEST(a_long_message_is_cut)
 }
 END_TEST
 
-static void log_to_buffer(void *user, ls_log_level level, const char *message)
+static void log_to_buffer(void *user, ls_log_level level, ls_log_category category,
+                          const char *message)
 {
+    ck_assert_int_eq(category, LS_LOG_DATA);
     ck_assert_int_eq(level, LS_LOG_WARNING);
     strcpy(user, message);
 }
@@ -93,11 +95,11 @@ START_TEST(warnings_go_to_the_log)
     char buffer[LS__MESSAGE_SIZE] = "";
     ls_context ctx = { .allocator = ls__default_allocator,
                        .config = { .log = log_to_buffer, .log_user = buffer } };
-    ls__warn(&ctx, "only %d values", 4);
+    ls__warn(&ctx, LS_LOG_DATA, "only %d values", 4);
     ck_assert_str_eq(buffer, "only 4 values");
     ck_assert(!ls__has_error(&ctx));
     ctx.config.log = NULL;
-    ls__warn(&ctx, "not logged");
+    ls__warn(&ctx, LS_LOG_DATA, "not logged");
     ck_assert_str_eq(buffer, "only 4 values");
     ls__forget_warnings(&ctx);
 }
@@ -108,8 +110,8 @@ START_TEST(warnings_are_kept)
     ls_context ctx = { .allocator = ls__default_allocator };
     ck_assert_int_eq(ls_context_warning_count(&ctx), 0);
     ck_assert_ptr_null(ls_context_warning(&ctx, 0));
-    for (int i = 0; i < LS__KEPT_WARNINGS + 6; i++) ls__warn(&ctx, "number %d", i);
-    ls__inform(&ctx, "no warning");
+    for (int i = 0; i < LS__KEPT_WARNINGS + 6; i++) ls__warn(&ctx, LS_LOG_DATA, "number %d", i);
+    ls__inform(&ctx, LS_LOG_DATA, "no warning");
     ck_assert(!ls__has_error(&ctx));
     ck_assert_int_eq(ls_context_warning_count(&ctx), LS__KEPT_WARNINGS);
     ck_assert_int_eq(ls_context_dropped_warning_count(&ctx), 6);
@@ -126,8 +128,8 @@ START_TEST(warnings_are_kept)
     failing_allocator a;
     failing_allocator_init(&a, 1);
     ctx.allocator = a.allocator;
-    ls__warn(&ctx, "no memory for this one");
-    ls__warn(&ctx, "next");
+    ls__warn(&ctx, LS_LOG_DATA, "no memory for this one");
+    ls__warn(&ctx, LS_LOG_DATA, "next");
     ck_assert(strstr(ls_context_warning(&ctx, 0), "could not be stored"));
     ck_assert_str_eq(ls_context_warning(&ctx, 1), "next");
     ls__forget_warnings(&ctx);

@@ -27,8 +27,9 @@ static int64_t graphs(void)
 
 static char logged[1 << 14];
 static int n_passed_over; /* kernels of the libraries that failed when they were tried */
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     n_passed_over += strstr(message, " fails when it is run, another is used: ") != NULL;
     if (level != LS_LOG_WARNING) return;

@@ -66,8 +66,9 @@ START_TEST(module_that_is_not_there)
 END_TEST
 
 static char logged[1024];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     ck_assert_int_eq(level, LS_LOG_WARNING);
     snprintf(logged, sizeof(logged), "%s", message);

@@ -35,8 +35,9 @@ static bool uses_cudnn(void)
 }
 
 static char logged[1 << 18];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     (void)level;
     const size_t length = strlen(logged);

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 static char logged[1 << 16];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     if (level == LS_LOG_WARNING) strncat(logged, "warning: ", sizeof logged - strlen(logged) - 1);
     strncat(logged, message, sizeof logged - strlen(logged) - 1);

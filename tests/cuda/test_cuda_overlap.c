@@ -15,8 +15,9 @@
 enum { SIDE = 9, CLASSES = 5, BATCH = 4, CHANNELS = 8, STEPS = 5, N_WEIGHTS = 7 };
 
 static char logged[1 << 12];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     if (level != LS_LOG_WARNING) return;
     strncat(logged, message, sizeof(logged) - strlen(logged) - 2);

@@ -31,8 +31,9 @@ static ls_node *convolutions(ls_graph *g, ls_node *x, const void *options)
 }
 
 static char logged[1 << 16];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     (void)level;
     strncat(logged, message, sizeof(logged) - strlen(logged) - 1);

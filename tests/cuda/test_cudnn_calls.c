@@ -150,8 +150,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 
 static int n_logged;
 static char logged[1024];
-static void keep_log(void *user, ls_log_level level, const char *message)
+static void keep_log(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     (void)level;
     n_logged++;

@@ -137,8 +137,10 @@ START_TEST(wrong_folders_say_what_was_found)
 }
 END_TEST
 
-static void keep_message(void *user, ls_log_level level, const char *message)
+static void keep_message(void *user, ls_log_level level, ls_log_category category,
+                         const char *message)
 {
+    (void)category;
     ck_assert_int_eq(level, LS_LOG_WARNING);
     snprintf(user, 1024, "%s", message);
 }

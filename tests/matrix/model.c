@@ -92,8 +92,10 @@ typedef struct kernel_list {
 
 /* Parses "conv2d 'conv1.conv': onednn jit:avx2 (heuristic) for conv2d_backward_weights x=...". The
  * kernel's name may contain spaces: "winograd jit_wino_4x3:avx512_core". */
-static void note_kernel(void *user, ls_log_level level, const char *message)
+static void note_kernel(void *user, ls_log_level level, ls_log_category category,
+                        const char *message)
 {
+    (void)category;
     kernel_list *list = user;
     const char *kernel = strstr(message, ": onednn "), *end = strstr(message, " ("),
                *op = strstr(message, " for conv2d_backward_weights ");

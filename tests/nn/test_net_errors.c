@@ -251,8 +251,10 @@ START_TEST(contexts_do_not_mix)
 END_TEST
 
 static int n_warnings;
-static void count_warning(void *user, ls_log_level level, const char *message)
+static void count_warning(void *user, ls_log_level level, ls_log_category category,
+                          const char *message)
 {
+    (void)category;
     (void)user;
     n_warnings += level == LS_LOG_WARNING && strstr(message, "batch_norm 'bn'") != NULL;
 }

@@ -36,8 +36,9 @@ static ls_optimizer *open_optimizer(ls_net *net, const options *o)
 
 char short_op[OP_TEXT];
 
-static void note_op(void *user, ls_log_level level, const char *message)
+static void note_op(void *user, ls_log_level level, ls_log_category category, const char *message)
 {
+    (void)category;
     (void)user;
     (void)level;
     const char *op = strstr(message, " for conv2d x=4x8x8x3");

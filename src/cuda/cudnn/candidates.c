@@ -45,7 +45,7 @@ static bool take_engine(void *user, const ls__cudnn_engine *engine)
 static void count_dropped(ls__cudnn *cudnn, const listing *l)
 {
     if (cudnn->n_dropped == 0 && l->n_dropped > 0)
-        ls__inform(cudnn->ctx,
+        ls__inform(cudnn->ctx, LS_LOG_NET,
                    "%s: at least %d engine configurations are left out: %d are listed, %d can be, "
                    "with names of at most %d characters",
                    l->problem->text, l->n_dropped, l->n, LS__CUDNN_MAX_CANDIDATES,

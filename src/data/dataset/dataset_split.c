@@ -60,7 +60,7 @@ static int64_t choose(const ls_dataset *dataset, double fraction, ranked *sample
         if (n == 0 && label >= 0 && n_single++ == 0) single = dataset->class_names[label];
     }
     if (n_single > 0 && n_chosen > 0)
-        ls__warn(dataset->owned.ctx,
+        ls__warn(dataset->owned.ctx, LS_LOG_DATA,
                  "%s: classes with one sample: %lld, such as '%s'; it stays in training, so "
                  "validation does not cover the class",
                  what, (long long)n_single, single);

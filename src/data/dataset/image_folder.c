@@ -229,14 +229,15 @@ static void warn(reading *r)
     for (int s = 0; s < N_SPLITS; s++)
         if (find_name(r->found, n, splits[s]) >= 0) present[n_present++] = splits[s];
     if (n_present == n && has_folders_in_classes(r->dataset))
-        ls__warn(r->ctx,
+        ls__warn(r->ctx, LS_LOG_DATA,
                  "image folder '%s': one level too high: '%s' holds class folders and no images, "
                  "but is taken for a class; open '%s/%s' instead",
                  r->dir, present[0], r->dir, present[0]);
     else if (n == 1)
-        ls__warn(r->ctx, "image folder '%s': one class only, '%s'", r->dir, r->found[0]);
+        ls__warn(r->ctx, LS_LOG_DATA, "image folder '%s': one class only, '%s'", r->dir,
+                 r->found[0]);
     else if (n_present >= 2 && n <= 3)
-        ls__warn(r->ctx,
+        ls__warn(r->ctx, LS_LOG_DATA,
                  "image folder '%s': the classes are called '%s' and '%s'; is '%s/%s' meant?",
                  r->dir, present[0], present[1], r->dir, present[0]);
 }

@@ -145,8 +145,8 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
         if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !is_bad)
             return ls__fail(p->ctx, s->status, "%s: '%s': image '%s': %s", what, p->path,
                             dataset->paths[i], s->reason);
-        ls__warn(p->ctx, "'%s': packed though it can't be used: image '%s': %s", p->path,
-                 dataset->paths[i], s->reason);
+        ls__warn(p->ctx, LS_LOG_DATA, "'%s': packed though it can't be used: image '%s': %s",
+                 p->path, dataset->paths[i], s->reason);
     }
     if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])
         LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));

@@ -207,7 +207,7 @@ static ls_status capture_range(ls__executor *x, ls__capture *capture)
     if (status == LS_OK || ctx->unusable) return status;
     ls__capture_drop(ctx, capture);
     capture->refused = true;
-    ls__warn(ctx, "net: a step that can't be captured is queued op by op: %s",
+    ls__warn(ctx, LS_LOG_NET, "net: a step that can't be captured is queued op by op: %s",
              ls_context_message(ctx));
     ls_context_clear_error(ctx);
     return LS_OK;

@@ -36,7 +36,7 @@ void ls__warn_of_few_values(ls__builder *b)
     if (b->n_few_values > 1)
         snprintf(more, sizeof more, " (also in %d more layer%s)", b->n_few_values - 1,
                  b->n_few_values == 2 ? "" : "s");
-    ls__warn(b->program->ctx,
+    ls__warn(b->program->ctx, LS_LOG_NET,
              "batch_norm '%s': statistics over %lld value%s a channel; below %d they are poor: "
              "use a larger batch%s",
              b->few_values->name, (long long)n, n == 1 ? "" : "s", FEW_VALUES, more);

@@ -227,8 +227,8 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
             return note_fallback(s, op, failed, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
         if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
-        ls__inform(ctx, "%s: %s %s, another is used: %.500s", who, candidates[best].name, failure,
-                   ctx->message);
+        ls__inform(ctx, LS_LOG_NET, "%s: %s %s, another is used: %.500s", who,
+                   candidates[best].name, failure, ctx->message);
         --*n;
         memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
     }
@@ -269,7 +269,8 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
         LS_TRY(ls__selector_open_best(s, op, who, candidates, &n_allowed, kernel, &chosen));
     }
     if (!candidates[chosen].deterministic && ctx->config.deterministic == LS_DETERMINISTIC_WARN)
-        ls__warn(ctx, "%s: kernel '%s' is not deterministic", who, candidates[chosen].name);
+        ls__warn(ctx, LS_LOG_NET, "%s: kernel '%s' is not deterministic", who,
+                 candidates[chosen].name);
     return LS_OK;
 }
 

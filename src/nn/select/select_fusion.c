@@ -25,7 +25,7 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
     if (status == LS_OK)
         kernel->close(kernel);
     else if (ls__forgive_missing_kernel(p->ctx, status))
-        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
+        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.500s", p->ctx->message);
     return status == LS_OK;
 }
 
@@ -120,7 +120,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
     const bool taken = result == TIMED ? fused_ms <= apart_ms : is_better(p, f);
     if (result == NO_MEMORY) return taken;
     if (result == TIMED && isinf(fused_ms)) {
-        ls__inform(p->ctx, "batch norm stays unfused: %.500s", p->ctx->message);
+        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.500s", p->ctx->message);
         snprintf(reason, sizeof reason, "the fused kernels failed");
     } else if (result == TIMED) {
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",

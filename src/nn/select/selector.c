@@ -48,7 +48,8 @@ ls_status ls__selector_note(ls__selector *s, const char *who, const ls__selectio
     if (ls__selections_find(s->used, selection->op)) return LS_OK;
     LS_TRY(ls__selections_put(ctx, s->used, selection));
     ls__selections_keep_sample(s->used, LS__MAX_SELECTIONS);
-    ls__inform(ctx, "%s: %s (%s) for %s", who, selection->kernel, selection->reason, selection->op);
+    ls__inform(ctx, LS_LOG_NET, "%s: %s (%s) for %s", who, selection->kernel, selection->reason,
+               selection->op);
     return LS_OK;
 }
 
@@ -90,7 +91,8 @@ ls_status ls__selector_note_program(ls__selector *s, const ls__program *p)
     }
     for (int i = 0; i < p->n_fusions; i++) LS_TRY(note_fusion(s, &p->fusions[i]));
     if (s->fallback[0])
-        ls__warn(s->ctx, "net: all library kernels of %d op%s fail when they are run, and %s",
+        ls__warn(s->ctx, LS_LOG_NET,
+                 "net: all library kernels of %d op%s fail when they are run, and %s",
                  s->n_fallbacks, s->n_fallbacks == 1 ? "" : "s", s->fallback);
     s->fallback[0] = '\0';
     return LS_OK;

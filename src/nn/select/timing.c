@@ -41,7 +41,8 @@ int ls__timing_runs(const ls_context *ctx)
 static ls_status forgive(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
 {
     if (status != LS_OK && ls__forgive_failed_run(ctx))
-        ls__inform(ctx, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what, ctx->message);
+        ls__inform(ctx, LS_LOG_NET, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what,
+                   ctx->message);
     return status;
 }
 
