@@ -27,7 +27,7 @@ static value_kind kind_of_value(const cli_option *o)
 /* "a b c" from "a|b|c" */
 static void print_choices(const char *choices)
 {
-    for (; *choices; choices++) putchar(*choices == '|' ? ' ' : *choices);
+    for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, stdout);
 }
 
 /* The words of a VALUE_WORDS. */
@@ -38,7 +38,8 @@ static void print_value_words(const cli_option *o)
         return;
     }
     const ls_model *model;
-    for (int i = 0; (model = ls_model_at(i)); i++) printf("%s%s", i ? " " : "", model->name);
+    for (int i = 0; (model = ls_model_at(i)); i++)
+        print_text(stdout, "%s%s", i ? " " : "", model->name);
 }
 
 /* What completes an argument: words, paths or nothing. */
@@ -68,7 +69,7 @@ static void each_command(void (*print)(const cli_command *c))
 
 static void print_name(const cli_command *c)
 {
-    printf("%s ", c->name);
+    print_text(stdout, "%s ", c->name);
 }
 
 /* The beginning of a help text, up to the first of `ends`, for a line in single quotes. */
@@ -87,23 +88,24 @@ static const char short_ends[] = ":;([\n";
 static void print_bash_word(const cli_command *c, const cli_option *o)
 {
     (void)c;
-    printf(" --%s", o->name);
-    if (o->letter) printf(" -%c", o->letter);
+    print_text(stdout, " --%s", o->name);
+    if (o->letter) print_text(stdout, " -%c", o->letter);
 }
 
 static void print_bash_words(const cli_command *c)
 {
-    printf("    %s)\n        options='", c->name);
+    print_text(stdout, "    %s)\n", c->name);
+    fputs("        options='", stdout);
     each_option(c, print_bash_word);
-    printf("'\n        arguments=");
+    fputs("'\n        arguments=", stdout);
     const value_kind kind = kind_of_argument(c);
-    if (kind == VALUE_FILE) printf("-f");
+    if (kind == VALUE_FILE) fputs("-f", stdout);
     if (kind == VALUE_WORDS) {
-        printf("'-W \"");
+        fputs("'-W \"", stdout);
         print_choices(c->arguments);
-        printf("\"'");
+        fputs("\"'", stdout);
     }
-    printf(" ;;\n");
+    fputs(" ;;\n", stdout);
 }
 
 static void print_bash_value(const cli_command *c, const cli_option *o)
@@ -111,17 +113,17 @@ static void print_bash_value(const cli_command *c, const cli_option *o)
     static const char *const actions[] = { [VALUE_FILE] = "-f", [VALUE_FOLDER] = "-d" };
     const value_kind kind = kind_of_value(o);
     if (kind == VALUE_NONE) return;
-    printf("    '%s --%s'", c->name, o->name);
-    if (o->letter) printf(" | '%s -%c'", c->name, o->letter);
-    printf(") ");
+    print_text(stdout, "    '%s --%s'", c->name, o->name);
+    if (o->letter) print_text(stdout, " | '%s -%c'", c->name, o->letter);
+    fputs(") ", stdout);
     if (kind == VALUE_WORDS) {
-        printf("_lockstep_reply -W '");
+        fputs("_lockstep_reply -W '", stdout);
         print_value_words(o);
-        printf("'; ");
+        fputs("'; ", stdout);
     } else if (kind != VALUE_OTHER) {
-        printf("_lockstep_reply %s; ", actions[kind]);
+        print_text(stdout, "_lockstep_reply %s; ", actions[kind]);
     }
-    printf("return ;;\n");
+    fputs("return ;;\n", stdout);
 }
 
 static void print_bash_values(const cli_command *c)
@@ -131,50 +133,54 @@ static void print_bash_values(const cli_command *c)
 
 static void print_bash(void)
 {
-    printf("# Completion of lockstep for bash.\n\n"
-           "_lockstep_reply() {\n"
-           "    mapfile -t COMPREPLY < <(compgen \"$@\" -- \"$word\")\n"
-           "}\n\n"
-           "_lockstep() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-           "    local command=${COMP_WORDS[1]} options arguments\n"
-           "    COMPREPLY=()\n"
-           "    if [ \"$word\" = = ]; then\n"
-           "        word=\n"
-           "    elif [ \"$before\" = = ]; then\n"
-           "        before=${COMP_WORDS[COMP_CWORD - 2]}\n"
-           "    fi\n"
-           "    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$command\" = help ]; then\n"
-           "        _lockstep_reply -W '");
+    fputs("# Completion of lockstep for bash.\n\n"
+          "_lockstep_reply() {\n"
+          "    mapfile -t COMPREPLY < <(compgen \"$@\" -- \"$word\")\n"
+          "}\n\n"
+          "_lockstep() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+          "    local command=${COMP_WORDS[1]} options arguments\n"
+          "    COMPREPLY=()\n"
+          "    if [ \"$word\" = = ]; then\n"
+          "        word=\n"
+          "    elif [ \"$before\" = = ]; then\n"
+          "        before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    fi\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$command\" = help ]; then\n"
+          "        _lockstep_reply -W '",
+          stdout);
     each_command(print_name);
-    printf("help --help --version'\n"
-           "        return\n"
-           "    fi\n"
-           "    case \"$command $before\" in\n");
+    fputs("help --help --version'\n"
+          "        return\n"
+          "    fi\n"
+          "    case \"$command $before\" in\n",
+          stdout);
     each_command(print_bash_values);
-    printf("    esac\n"
-           "    case $command in\n");
+    fputs("    esac\n"
+          "    case $command in\n",
+          stdout);
     each_command(print_bash_words);
-    printf("    *) return ;;\n"
-           "    esac\n"
-           "    if [[ $word == -* ]]; then\n"
-           "        _lockstep_reply -W \"$options\"\n"
-           "    elif [ \"$arguments\" = -f ]; then\n"
-           "        _lockstep_reply -f\n"
-           "    elif [ -n \"$arguments\" ]; then\n"
-           "        _lockstep_reply -W \"${arguments#-W }\"\n"
-           "    fi\n"
-           "}\n\n"
-           "complete -o filenames -F _lockstep lockstep\n");
+    fputs("    *) return ;;\n"
+          "    esac\n"
+          "    if [[ $word == -* ]]; then\n"
+          "        _lockstep_reply -W \"$options\"\n"
+          "    elif [ \"$arguments\" = -f ]; then\n"
+          "        _lockstep_reply -f\n"
+          "    elif [ -n \"$arguments\" ]; then\n"
+          "        _lockstep_reply -W \"${arguments#-W }\"\n"
+          "    fi\n"
+          "}\n\n"
+          "complete -o filenames -F _lockstep lockstep\n",
+          stdout);
 }
 
 /* ---- zsh ---- */
 
 static void print_zsh_command(const cli_command *c)
 {
-    printf("        '%s:", c->name);
+    print_text(stdout, "        '%s:", c->name);
     print_short(c->summary, short_ends);
-    printf("'\n");
+    fputs("'\n", stdout);
 }
 
 /* Of _arguments: '(-b --batch-size)'{-b+,--batch-size=}'[images per step]:N:' */
@@ -183,65 +189,70 @@ static void print_zsh_option(const cli_command *c, const cli_option *o)
     (void)c;
     const value_kind kind = kind_of_value(o);
     const char *equals = kind == VALUE_NONE ? "" : "=", *plus = kind == VALUE_NONE ? "" : "+";
-    printf(" \\\n            ");
+    fputs(" \\\n            ", stdout);
     if (o->letter)
-        printf("'(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter, plus, o->name,
-               equals);
+        print_text(stdout, "'(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter, plus,
+                   o->name, equals);
     else
-        printf("'--%s%s[", o->name, equals);
+        print_text(stdout, "'--%s%s[", o->name, equals);
     print_short(o->help, short_ends);
-    printf("]");
+    fputs("]", stdout);
     if (kind == VALUE_WORDS) {
-        printf(":%s:(", o->name);
+        print_text(stdout, ":%s:(", o->name);
         print_value_words(o);
-        printf(")");
+        fputs(")", stdout);
     } else if (kind != VALUE_NONE) {
-        printf(":%s:%s", o->name,
-               kind == VALUE_FILE     ? "_files"
-               : kind == VALUE_FOLDER ? "_files -/"
-                                      : "");
+        print_text(stdout, ":%s:%s", o->name,
+                   kind == VALUE_FILE     ? "_files"
+                   : kind == VALUE_FOLDER ? "_files -/"
+                                          : "");
     }
-    printf("'");
+    fputs("'", stdout);
 }
 
 static void print_zsh_case(const cli_command *c)
 {
     const value_kind kind = kind_of_argument(c);
-    printf("    %s)\n        _arguments -s", c->name);
+    print_text(stdout, "    %s)\n", c->name);
+    fputs("        _arguments -s", stdout);
     each_option(c, print_zsh_option);
-    if (kind == VALUE_FILE) printf(" \\\n            '*:file:_files'");
+    if (kind == VALUE_FILE) fputs(" \\\n            '*:file:_files'", stdout);
     if (kind == VALUE_WORDS) {
-        printf(" \\\n            '1:%s:(", c->name);
+        fputs(" \\\n", stdout);
+        print_text(stdout, "            '1:%s:(", c->name);
         print_choices(c->arguments);
-        printf(")'");
+        fputs(")'", stdout);
     }
-    printf(" ;;\n");
+    fputs(" ;;\n", stdout);
 }
 
 static void print_zsh(void)
 {
-    printf("#compdef lockstep\n"
-           "# Completion of lockstep for zsh.\n\n"
-           "_lockstep() {\n"
-           "    local -a commands=(\n");
+    fputs("#compdef lockstep\n"
+          "# Completion of lockstep for zsh.\n\n"
+          "_lockstep() {\n"
+          "    local -a commands=(\n",
+          stdout);
     each_command(print_zsh_command);
-    printf("        'help:show the options of a command'\n"
-           "    )\n"
-           "    if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then\n"
-           "        _describe command commands\n"
-           "        return\n"
-           "    fi\n"
-           "    shift words\n"
-           "    (( CURRENT-- ))\n"
-           "    case $words[1] in\n");
+    fputs("        'help:show the options of a command'\n"
+          "    )\n"
+          "    if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then\n"
+          "        _describe command commands\n"
+          "        return\n"
+          "    fi\n"
+          "    shift words\n"
+          "    (( CURRENT-- ))\n"
+          "    case $words[1] in\n",
+          stdout);
     each_command(print_zsh_case);
-    printf("    esac\n"
-           "}\n\n"
-           "if [ \"$funcstack[1]\" = _lockstep ]; then\n"
-           "    _lockstep \"$@\"\n"
-           "else\n"
-           "    compdef _lockstep lockstep\n"
-           "fi\n");
+    fputs("    esac\n"
+          "}\n\n"
+          "if [ \"$funcstack[1]\" = _lockstep ]; then\n"
+          "    _lockstep \"$@\"\n"
+          "else\n"
+          "    compdef _lockstep lockstep\n"
+          "fi\n",
+          stdout);
 }
 
 /* ---- fish ---- */
@@ -249,47 +260,51 @@ static void print_zsh(void)
 static void print_fish_option(const cli_command *c, const cli_option *o)
 {
     const value_kind kind = kind_of_value(o);
-    printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
-    if (o->letter) printf(" -s %c", o->letter);
-    if (kind == VALUE_FILE) printf(" -r -F");
-    if (kind == VALUE_FOLDER) printf(" -x -a '(__fish_complete_directories)'");
-    if (kind == VALUE_OTHER) printf(" -x");
+    print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -l %s", c->name,
+               o->name);
+    if (o->letter) print_text(stdout, " -s %c", o->letter);
+    if (kind == VALUE_FILE) fputs(" -r -F", stdout);
+    if (kind == VALUE_FOLDER) fputs(" -x -a '(__fish_complete_directories)'", stdout);
+    if (kind == VALUE_OTHER) fputs(" -x", stdout);
     if (kind == VALUE_WORDS) {
-        printf(" -x -a '");
+        fputs(" -x -a '", stdout);
         print_value_words(o);
-        printf("'");
+        fputs("'", stdout);
     }
-    printf(" -d '");
+    fputs(" -d '", stdout);
     print_short(o->help, short_ends);
-    printf("'\n");
+    fputs("'\n", stdout);
 }
 
 static void print_fish_command(const cli_command *c)
 {
-    printf("complete -c lockstep -n __fish_use_subcommand -a %s -d '", c->name);
+    print_text(stdout, "complete -c lockstep -n __fish_use_subcommand -a %s -d '", c->name);
     print_short(c->summary, short_ends);
-    printf("'\n");
+    fputs("'\n", stdout);
     const value_kind kind = kind_of_argument(c);
     if (kind == VALUE_FILE)
-        printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -F\n", c->name);
+        print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -F\n",
+                   c->name);
     if (kind == VALUE_WORDS) {
-        printf("complete -c lockstep -n '__fish_seen_subcommand_from %s' -a '", c->name);
+        print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -a '",
+                   c->name);
         print_choices(c->arguments);
-        printf("'\n");
+        fputs("'\n", stdout);
     }
     each_option(c, print_fish_option);
 }
 
 static void print_fish(void)
 {
-    printf("# Completion of lockstep for fish.\n\n"
-           "complete -c lockstep -f\n"
-           "complete -c lockstep -n __fish_use_subcommand -l version -d 'print the version'\n"
-           "complete -c lockstep -n __fish_use_subcommand -a help -d 'show the options of a "
-           "command'\n"
-           "complete -c lockstep -n '__fish_seen_subcommand_from help' -a '");
+    fputs("# Completion of lockstep for fish.\n\n"
+          "complete -c lockstep -f\n"
+          "complete -c lockstep -n __fish_use_subcommand -l version -d 'print the version'\n"
+          "complete -c lockstep -n __fish_use_subcommand -a help -d 'show the options of a "
+          "command'\n"
+          "complete -c lockstep -n '__fish_seen_subcommand_from help' -a '",
+          stdout);
     each_command(print_name);
-    printf("'\n");
+    fputs("'\n", stdout);
     each_command(print_fish_command);
 }
 

@@ -10,7 +10,7 @@
 
 /* Words in lines of at most 80 columns, escaped: no hyphen that a formatter may replace or break
  * at, no line that begins like a request. A newline in the text begins a paragraph. */
-static void put_words(FILE *out, const char *text)
+static void put_words(FILE *file, const char *text)
 {
     enum { COLUMNS = 80 };
     int at = 0;
@@ -26,97 +26,113 @@ static void put_words(FILE *out, const char *text)
             n += snprintf(word + n, sizeof(word) - (size_t)n, "%s", escaped);
         }
         const bool fits = at + 1 + n <= COLUMNS;
-        if (at > 0) fputc(fits ? ' ' : '\n', out);
-        fputs(word, out);
+        if (at > 0) fputc(fits ? ' ' : '\n', file);
+        fputs(word, file);
         at = (at > 0 && fits ? at + 1 : 0) + n;
         if (*text == '\n') {
-            fputs("\n.PP\n", out);
+            fputs("\n.PP\n", file);
             at = 0;
         }
         text += *text != '\0';
     }
-    fputc('\n', out);
+    fputc('\n', file);
 }
 
-static void put_name(FILE *out, const char *name)
+static void put_name(FILE *file, const char *name)
 {
-    for (; *name; name++) fputs(*name == '-' ? "\\-" : (char[]){ *name, '\0' }, out);
+    for (; *name; name++) fputs(*name == '-' ? "\\-" : (char[]){ *name, '\0' }, file);
 }
 
 /* ---- Pages ---- */
 
-static void put_head(FILE *out, const char *name, const char *summary, const char *date)
+static void put_head(FILE *file, const char *name, const char *summary, const char *date)
 {
     char text[OPTION_TEXT_SIZE];
-    fputs(".TH ", out);
+    fputs(".TH ", file);
     for (const char *c = name; *c; c++)
-        fputs(*c == '-' ? "\\-" : (char[]){ (char)toupper((unsigned char)*c), '\0' }, out);
-    fprintf(out, " 1 %s \"Lockstep %s\" \"Lockstep\"\n.SH NAME\n", date, ls_version());
+        fputs(*c == '-' ? "\\-" : (char[]){ (char)toupper((unsigned char)*c), '\0' }, file);
+    fprintf(file, " 1 %s \"Lockstep %s\" \"Lockstep\"\n.SH NAME\n", date, ls_version());
     snprintf(text, sizeof(text), "%s - %s", name, summary);
-    put_words(out, text);
+    put_words(file, text);
 }
 
-static void put_option(FILE *out, const cli_option *o)
+static void put_option(FILE *file, const cli_option *o)
 {
     char text[OPTION_TEXT_SIZE];
     const bool lists = o->kind == OPTION_CHOICE;
-    fputs(".TP\n", out);
-    if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-    fputs("\\fB\\-\\-", out);
-    put_name(out, o->name);
-    fputs("\\fR", out);
+    fputs(".TP\n", file);
+    if (o->letter) fprintf(file, "\\fB\\-%c\\fR, ", o->letter);
+    fputs("\\fB\\-\\-", file);
+    put_name(file, o->name);
+    fputs("\\fR", file);
     if (o->kind != OPTION_SWITCH) {
-        fputs(" \\fI", out);
-        put_name(out, lists ? "NAME" : o->value);
-        fputs("\\fR", out);
+        fputs(" \\fI", file);
+        put_name(file, lists ? "NAME" : o->value);
+        fputs("\\fR", file);
     }
-    fputc('\n', out);
+    fputc('\n', file);
     option_text(o, lists, text);
-    put_words(out, text);
+    put_words(file, text);
 }
 
-static void put_options(FILE *out, const cli_option *options)
+static void put_options(FILE *file, const cli_option *options)
 {
     for (const cli_option *o = options; o->kind != OPTION_END; o++)
         if (o->kind != OPTION_HEADING)
-            put_option(out, o);
+            put_option(file, o);
         else if (o[1].kind != OPTION_HEADING && o[1].kind != OPTION_END)
-            fprintf(out, ".SS %.*s\n", (int)strcspn(o->help, ":"), o->help);
+            fprintf(file, ".SS %.*s\n", (int)strcspn(o->help, ":"), o->help);
 }
 
-static void put_command_page(FILE *out, const cli_command *c, const char *name, const char *date)
+static void put_command_page(FILE *file, const cli_command *c, const char *name, const char *date)
 {
     cli_option made[MAX_OPTIONS + 1];
-    put_head(out, name, c->summary, date);
-    fprintf(out, ".SH SYNOPSIS\n.B lockstep ");
-    put_name(out, c->name);
-    fprintf(out, "\n[\\fIoption\\fR...]%s%s\n", *c->arguments ? " " : "", c->arguments);
+    put_head(file, name, c->summary, date);
+    fprintf(file, ".SH SYNOPSIS\n.B lockstep ");
+    put_name(file, c->name);
+    fprintf(file, "\n[\\fIoption\\fR...]%s%s\n", *c->arguments ? " " : "", c->arguments);
     if (c->details) {
-        fputs(".SH DESCRIPTION\n", out);
-        put_words(out, c->details);
+        fputs(".SH DESCRIPTION\n", file);
+        put_words(file, c->details);
     }
-    fputs(".SH OPTIONS\n", out);
-    put_options(out, command_options(c, made));
-    put_options(out, common_options);
-    fputs(".SH SEE ALSO\n.BR lockstep (1)\n", out);
+    fputs(".SH OPTIONS\n", file);
+    put_options(file, command_options(c, made));
+    put_options(file, common_options);
+    fputs(".SH SEE ALSO\n.BR lockstep (1)\n", file);
 }
 
-static void put_main_page(FILE *out, const char *date)
+static const struct {
+    const char *name, *help;
+} variables[] = {
+    { "LOCKSTEP_LOG",
+      "levels of the messages that are printed, error, warn or info, for all categories or for "
+      "context, data, net, run or command, such as warn,net=info [warn]" },
+    { "LOCKSTEP_MODULES", "folder of the modules for CUDA and MPI" },
+    { "NO_COLOR", "no colours, if it is not empty" },
+};
+
+static void put_main_page(FILE *file, const char *date)
 {
-    put_head(out, "lockstep", "train image networks, bit-identically on any number of threads",
+    put_head(file, "lockstep", "train image networks, bit-identically on any number of threads",
              date);
-    fputs(".SH SYNOPSIS\n.B lockstep\n\\fIcommand\\fR [\\fIoption\\fR...]\n.SH DESCRIPTION\n", out);
-    put_words(out,
+    fputs(".SH SYNOPSIS\n.B lockstep\n\\fIcommand\\fR [\\fIoption\\fR...]\n.SH DESCRIPTION\n",
+          file);
+    put_words(file,
               "Trains image networks. The results are bit-identical for any number of threads "
               "and data-loader workers. 'lockstep COMMAND --help' lists the usual options of a "
               "command, --help-all all of them.");
-    fputs(".SH COMMANDS\n", out);
+    fputs(".SH COMMANDS\n", file);
     for (int i = 0; commands[i]; i++) {
         if (commands[i]->hidden) continue;
-        fputs(".TP\n.BR lockstep\\-", out);
-        put_name(out, commands[i]->name);
-        fputs(" (1)\n", out);
-        put_words(out, commands[i]->summary);
+        fputs(".TP\n.BR lockstep\\-", file);
+        put_name(file, commands[i]->name);
+        fputs(" (1)\n", file);
+        put_words(file, commands[i]->summary);
+    }
+    fputs(".SH ENVIRONMENT\n", file);
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        fprintf(file, ".TP\n.B %s\n", variables[i].name);
+        put_words(file, variables[i].help);
     }
 }
 
@@ -139,14 +155,14 @@ static bool write_page(const char *dir, const cli_command *command, const char *
     char name[64], path[4096];
     snprintf(name, sizeof(name), "lockstep%s%s", command ? "-" : "", command ? command->name : "");
     snprintf(path, sizeof(path), "%s/%s.1", dir, name);
-    FILE *out = fopen(path, "w");
-    if (!out) return fail_with(false, "%s: %s", path, strerror(errno));
+    FILE *file = fopen(path, "w");
+    if (!file) return fail_with(false, "%s: %s", path, strerror(errno));
     if (command)
-        put_command_page(out, command, name, date);
+        put_command_page(file, command, name, date);
     else
-        put_main_page(out, date);
-    const bool written = !ferror(out);
-    return (fclose(out) == 0 && written) || fail_with(false, "%s: %s", path, strerror(errno));
+        put_main_page(file, date);
+    const bool written = !ferror(file);
+    return (fclose(file) == 0 && written) || fail_with(false, "%s: %s", path, strerror(errno));
 }
 
 static int run(int argc, char **argv)
