@@ -63,8 +63,8 @@ static void each_option(const cli_command *c,
 
 static void each_command(void (*print)(const cli_command *c))
 {
-    for (int i = 0; commands[i]; i++)
-        if (!commands[i]->hidden) print(commands[i]);
+    for (int i = 0; command_at(i); i++)
+        if (!command_at(i)->hidden) print(command_at(i));
 }
 
 static void print_name(const cli_command *c)

@@ -8,6 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+static const cli_command *const commands[] = {
+    &command_train,   &command_eval,       &command_predict, &command_describe,
+    &command_compare, &command_repro,      &command_plot,    &command_pack,
+    &command_export,  &command_demo_data,  &command_augment, &command_check,
+    &command_lr_find, &command_completion, &command_man,     NULL
+};
+
 static void print_usage(FILE *out)
 {
     enum { SUMMARY_COLUMN = 14 };
@@ -78,6 +85,7 @@ static void take_standard_files(void)
 int main(int argc, char **argv)
 {
     take_standard_files();
+    set_commands(commands);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails with EFBIG instead */
     const int answer = run(argc, argv);
     /* Lost output, for example on a full disk, must be reported. */

@@ -122,12 +122,12 @@ static void put_main_page(FILE *file, const char *date)
               "and data-loader workers. 'lockstep COMMAND --help' lists the usual options of a "
               "command, --help-all all of them.");
     fputs(".SH COMMANDS\n", file);
-    for (int i = 0; commands[i]; i++) {
-        if (commands[i]->hidden) continue;
+    for (int i = 0; command_at(i); i++) {
+        if (command_at(i)->hidden) continue;
         fputs(".TP\n.BR lockstep\\-", file);
-        put_name(file, commands[i]->name);
+        put_name(file, command_at(i)->name);
         fputs(" (1)\n", file);
-        put_words(file, commands[i]->summary);
+        put_words(file, command_at(i)->summary);
     }
     fputs(".SH ENVIRONMENT\n", file);
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
@@ -173,8 +173,8 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (parsed.n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
     bool good = write_page(parsed.arguments[0], NULL, v.date);
-    for (int i = 0; commands[i] && good; i++)
-        if (!commands[i]->hidden) good = write_page(parsed.arguments[0], commands[i], v.date);
+    for (int i = 0; command_at(i) && good; i++)
+        if (!command_at(i)->hidden) good = write_page(parsed.arguments[0], command_at(i), v.date);
     return good ? EXIT_DONE : EXIT_RUNTIME;
 }
 

@@ -74,7 +74,11 @@ static inline const cli_option *command_options(const cli_command *command,
     return out;
 }
 
-/* The options of all commands: --config, --help and so on. */
+/* The options of all commands, and their values. */
+typedef struct common_values {
+    const char *config;
+    bool quiet, help, help_all;
+} common_values;
 extern const cli_option common_options[];
 
 /* Which options a command line has, and its arguments. */
