@@ -40,10 +40,15 @@ expect() {
   [ "$(messages)" = "$2" ] || fail "${*:3}: expected the messages: $2" err.txt
 }
 
+# files RUN...: without event files, whose names contain the time.
+files() {
+  ls -A -I 'events.out.tfevents.*' "$@"
+}
+
 # same A B: two runs, byte for byte, except what depends on time.
 same() {
   local file
-  [ "$(ls -A "$1")" = "$(ls -A "$2")" ] || fail "$1 and $2 contain other files: $(ls -A "$1" "$2")"
+  [ "$(files "$1")" = "$(files "$2")" ] || fail "$1 and $2 contain other files: $(files "$1" "$2")"
   for file in "$1"/run_log.txt "$1"/{best,last}.safetensors; do
     cmp "$file" "$2/${file##*/}" || fail "${file##*/} differs between $1 and $2"
   done
