@@ -156,8 +156,7 @@ START_TEST(killed_runs)
     draw_data();
     for (int i = 0; i < 5; i++) {
         const pid_t pid = start_command(0, TRAIN "--out run --log-every 1 --tensorboard all");
-        while (!exists("run/config.json")) sleep_ms(1);
-        sleep_ms(7 * i);
+        while (count_steps("run") < 3 + 11 * i) sleep_ms(1);
         kill(pid, SIGKILL);
         wait_command(pid);
         expect(0, "train --resume run");
