@@ -16,16 +16,17 @@ typedef struct lr_find_values {
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Test:" },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "number of updates of the weights", "N", 10,
-      1e6, .fallback = "100" },
+      1e6, .fallback = "100", .usual = true },
     { OPTION_NUMBER, 0, "start-lr", AT(start_lr), "learning rate of the first update", "X", 1e-12,
-      1e3, .fallback = "1e-6" },
+      1e3, .fallback = "1e-6", .usual = true },
     { OPTION_NUMBER, 0, "end-lr", AT(end_lr), "learning rate of the last update", "X", 1e-12, 1e3,
-      .fallback = "10" },
+      .fallback = "10", .usual = true },
     { OPTION_NUMBER, 0, "smoothing", AT(smoothing),
       "decay of the exponential moving average of the loss; 0 = no smoothing", "D", 0, 0.999,
-      .fallback = "0.9" },
+      .fallback = "0.9", .usual = true },
     { OPTION_TEXT, 0, "out", AT(recipe.out),
-      "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR", .fallback = "lr-find" },
+      "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR", .fallback = "lr-find",
+      .usual = true },
     { .kind = OPTION_END },
 };
 
@@ -57,6 +58,8 @@ static bool acts_here(const cli_option *option)
                                           "out",
                                           "checkpoint-every",
                                           "keep-checkpoints",
+                                          "tensorboard",
+                                          "log-every",
                                           "resume",
                                           "force" };
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -105,9 +108,11 @@ static void print_train_command(const cli_parsed *parsed, double lr)
     for (int i = 0; parsed->options[i].kind != OPTION_END; i++) {
         const cli_option *o = &parsed->options[i];
         if (!parsed->given[i] || option_find(own_options, o->name, strlen(o->name)) >= 0) continue;
-        snprintf(names[i], NAME_SIZE, "--%s", o->name);
+        const bool is_switch = o->kind == OPTION_SWITCH,
+                   off = strcmp(parsed->given[i], "false") == 0;
+        snprintf(names[i], NAME_SIZE, "--%s%s", o->name, is_switch && off ? "=false" : "");
         words[n++] = names[i];
-        if (o->kind != OPTION_SWITCH) words[n++] = parsed->given[i];
+        if (!is_switch) words[n++] = parsed->given[i];
     }
     snprintf(number, sizeof(number), "%.3g", lr);
     words[n++] = "--lr";
@@ -196,5 +201,6 @@ const cli_command command_lr_find = {
         "minimum. Give the options that the run will have. The result is the same for any number "
         "of threads and workers. The weights are not saved.",
     .options = own_options,
+    .make_options = make_options,
     .run = run,
 };
