@@ -14,6 +14,7 @@
  *   ls_lr_find               learning rate range test, before a run         lr_find.h
  *   ls_trainer_open, _run    epochs, validation, metrics, checkpoints      trainer.h
  *   ls_evaluate              loss and accuracy, averaged over a loader     trainer.h
+ *   ls_evaluation_scores     confusion matrix, precision, calibration      evaluation.h
  *   ls_predict               probabilities of the classes for a batch      trainer.h
  *   ls_context_close         frees everything                              context.h
  *
@@ -40,6 +41,7 @@
 #include <lockstep/context.h>
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
+#include <lockstep/evaluation.h>
 #include <lockstep/lr_find.h>
 #include <lockstep/models.h>
 #include <lockstep/net.h>

@@ -11,6 +11,7 @@
 #define LOCKSTEP_TRAINER_H
 
 #include <lockstep/checkpoint.h>
+#include <lockstep/evaluation.h>
 #include <lockstep/models.h>
 #include <lockstep/run_log.h>
 #include <signal.h>
@@ -48,7 +49,8 @@ typedef struct ls_event {
                               EPOCH: the epoch that is done; else the position of the run */
     int64_t step_count;    /* PASS_BEGIN: steps of a whole pass */
     const ls_batch *batch; /* STEP */
-    const float *probabilities; /* STEP with test_time_flip: [batch->n][classes], on the host */
+    const float *probabilities; /* STEP with test_time_flip or an evaluation: [batch->n][classes],
+                                   on the host */
     ls_averages averages;       /* STEP: of the pass so far; EPOCH: of training */
     ls_averages validation_averages; /* EPOCH; n_images 0 without validation */
     double wait_seconds; /* spent waiting for data. STEP: since PASS_BEGIN; EPOCH: in training */
@@ -83,6 +85,10 @@ typedef struct ls_evaluate_config {
      * smoothing. Each batch runs twice. For nets whose metrics include "top1", else LS_ERR_INVALID.
      */
     bool test_time_flip;
+    /* Gets the predictions of this pass, in place of earlier ones, and is finished; may be NULL.
+     * With several ranks, those of all ranks, unless `stop` ended the pass. For nets whose metrics
+     * include "top1" and as many classes as it has, else LS_ERR_INVALID. */
+    ls_evaluation *evaluation;
 } ls_evaluate_config;
 
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.

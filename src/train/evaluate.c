@@ -8,6 +8,7 @@
 #include "data/loader/loader.h"
 #include "nn/net.h"
 #include "run/checkpoint.h"
+#include "train/evaluation.h"
 #include "train/predict.h"
 #include <inttypes.h>
 #include <math.h>
@@ -159,8 +160,20 @@ static ls_status add_flipped(ls__tally *t, ls__prediction *p, const ls_batch *ba
     return add(t, &results);
 }
 
+/* The predictions of the batch that the net has run. */
+static ls_status add_predictions(ls_evaluation *e, ls__prediction *p, const ls_batch *batch)
+{
+    if (!p->test_time_flip) LS_TRY(ls__prediction_read(p, "ls_evaluate"));
+    if (p->n_classes != e->n_classes)
+        return ls__fail(ls_net_context(p->net), LS_ERR_INVALID,
+                        "ls_evaluate: the evaluation has %d classes, the net %" PRId64,
+                        e->n_classes, p->n_classes);
+    LS_TRY(ls__prediction_read_labels(p, batch));
+    return ls_evaluation_add(e, p->n, p->labels, p->probabilities, batch->samples);
+}
+
 static ls_status evaluate_batch(ls__tally *t, ls__prediction *p, const ls_batch *batch,
-                                ls_event *event, double waited)
+                                ls_evaluation *evaluation, ls_event *event, double waited)
 {
     if (p->test_time_flip) {
         LS_TRY(add_flipped(t, p, batch));
@@ -168,6 +181,7 @@ static ls_status evaluate_batch(ls__tally *t, ls__prediction *p, const ls_batch 
         LS_TRY(ls_net_evaluate(t->net, batch));
         LS_TRY(ls__tally_add(t, batch));
     }
+    if (evaluation) LS_TRY(add_predictions(evaluation, p, batch));
     event->probabilities = p->probabilities;
     event->step = batch->step;
     event->batch = batch;
@@ -208,6 +222,13 @@ static ls_status finish_turns(ls__tally *t, int64_t epoch)
     return add_ranks(t, epoch);
 }
 
+/* With the predictions of all ranks, unless the pass was stopped. */
+static ls_status finish_evaluation(const ls__tally *t, ls_evaluation *evaluation)
+{
+    if (t->by_batch && !t->is_ended) LS_TRY(ls__evaluation_gather(evaluation));
+    return ls_evaluation_finish(evaluation);
+}
+
 ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                             int64_t epoch, ls__sums *out)
 {
@@ -218,6 +239,7 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     tally.by_batch = listener.ctx->comm != NULL;
     ls__prediction prediction = { .net = net, .test_time_flip = config->test_time_flip };
     ls_event event = { .validation = true, .epoch = epoch };
+    if (config->evaluation) ls__evaluation_clear(config->evaluation);
     *out = (ls__sums){ 0 };
     if (ls__loader_start_turns(loader) != LS_OK || ls__tally_begin(&tally) != LS_OK)
         return LS_TRAINER_ERROR;
@@ -229,14 +251,17 @@ ls_trainer_end ls__evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_co
     event.kind = LS_EVENT_STEP;
     event.step_count = 0;
     while (status == LS_OK && take_batch(&tally, config, &stopped, &batch))
-        status = batch.samples[0] < 0
-                     ? ls__net_plan_evaluation(net, &batch) /* another rank's turn */
-                     : evaluate_batch(&tally, &prediction, &batch, &event, waited);
+        status =
+            batch.samples[0] < 0
+                ? ls__net_plan_evaluation(net, &batch) /* another rank's turn */
+                : evaluate_batch(&tally, &prediction, &batch, config->evaluation, &event, waited);
     ls__prediction_free(&prediction);
     if (status == LS_OK) status = finish_turns(&tally, epoch);
     const bool bad_data = status == LS_OK && ls_loader_status(loader) != LS_OK;
     if (status == LS_OK && !bad_data) status = ls__tally_finish(&tally);
     ls__batch_list_free(listener.ctx, &tally.own);
+    if (status == LS_OK && !bad_data && config->evaluation)
+        status = finish_evaluation(&tally, config->evaluation);
     event = (ls_event){ .kind = LS_EVENT_PASS_END, .validation = true, .epoch = epoch };
     if (status == LS_OK && !bad_data)
         status = ls__notify_in_ranks(&listener, &event);
@@ -262,9 +287,13 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
     LS_TRY(ls__state_context("ls_evaluate", &(ls_training_state){ .net = net, .loader = loader },
                              &ctx));
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
-    if (config && config->test_time_flip && !ls__net_has_metric(net, "top1"))
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_evaluate: test_time_flip is for nets with the metric 'top1'");
+    const char *by_class = !config                  ? NULL
+                           : config->test_time_flip ? "test_time_flip"
+                           : config->evaluation     ? "evaluation"
+                                                    : NULL;
+    if (by_class && !ls__net_has_metric(net, "top1"))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: %s is for nets with the metric 'top1'",
+                        by_class);
     ls__evaluate(net, loader, config ? config : &defaults, 0, &sums);
     *out = ls__averages(&sums);
     return ls__has_error(ctx) ? ctx->error : LS_OK;

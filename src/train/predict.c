@@ -61,13 +61,9 @@ void ls__prediction_free(ls__prediction *p)
     p->label_room = 0;
 }
 
-/* Reads the logits of the images, or of their mirror images. */
-static ls_status run(ls__prediction *p, const char *call, const ls_batch *batch, bool mirrored)
+/* Reads the logits of the images that the net has run, or of their mirror images. */
+static ls_status read_logits(ls__prediction *p, const char *call, bool mirrored)
 {
-    const ls_batch images = {
-        .images = batch->images, .n = batch->n, .epoch = batch->epoch, .step = batch->step
-    };
-    LS_TRY(ls_net_evaluate(p->net, &images));
     const ls_tensor *output = ls_net_output(p->net, "output");
     if (!output) return LS_ERR_EARLIER;
     const ls_shape *shape = ls_tensor_shape(output);
@@ -83,6 +79,15 @@ static ls_status run(ls__prediction *p, const char *call, const ls_batch *batch,
     LS_TRY(reserve(p, call));
     const size_t rows = (size_t)(p->n * p->n_classes);
     return ls_tensor_read(output, p->logits + (mirrored ? rows : 0), rows * sizeof(float));
+}
+
+static ls_status run(ls__prediction *p, const char *call, const ls_batch *batch, bool mirrored)
+{
+    const ls_batch images = {
+        .images = batch->images, .n = batch->n, .epoch = batch->epoch, .step = batch->step
+    };
+    LS_TRY(ls_net_evaluate(p->net, &images));
+    return read_logits(p, call, mirrored);
 }
 
 /* A buffer and a tensor of the images' type and shape, which the next batch uses again. */
@@ -145,15 +150,8 @@ static double probability(ls_loss_kind loss, double logit, double sum)
     return logit >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch)
+static void compute_probabilities(ls__prediction *p)
 {
-    LS_TRY(run(p, call, batch, false));
-    if (p->test_time_flip) {
-        ls_batch mirrored = *batch;
-        LS_TRY(mirror(p, call, batch->images));
-        mirrored.images = p->mirrored;
-        LS_TRY(run(p, call, &mirrored, true));
-    }
     const int64_t n = p->n_classes, n_runs = p->test_time_flip ? 2 : 1;
     for (int64_t i = 0; i < p->n; i++) {
         const float *rows[2] = { p->logits + i * n, p->logits + (p->n + i) * n };
@@ -166,6 +164,25 @@ ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch
             p->probabilities[i * n + k] = (float)(sum / (double)n_runs);
         }
     }
+}
+
+ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch)
+{
+    LS_TRY(run(p, call, batch, false));
+    if (p->test_time_flip) {
+        ls_batch mirrored = *batch;
+        LS_TRY(mirror(p, call, batch->images));
+        mirrored.images = p->mirrored;
+        LS_TRY(run(p, call, &mirrored, true));
+    }
+    compute_probabilities(p);
+    return LS_OK;
+}
+
+ls_status ls__prediction_read(ls__prediction *p, const char *call)
+{
+    LS_TRY(read_logits(p, call, false));
+    compute_probabilities(p);
     return LS_OK;
 }
 
@@ -185,7 +202,7 @@ static double loss_of(const ls__prediction *p, int64_t i, int64_t label)
     return -(larger + (ls__log2(sum) - 1) * M_LN2);
 }
 
-ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_results *out)
+ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch)
 {
     ls_context *ctx = ls_net_context(p->net);
     const size_t n_bytes = (size_t)p->n * sizeof(int32_t);
@@ -195,8 +212,14 @@ ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_re
         p->label_room = p->labels ? p->n : 0;
         if (!p->labels) return ls__fail_memory(ctx, "ls_evaluate", n_bytes);
     }
+    return ls_tensor_read(batch->labels, p->labels, n_bytes);
+}
+
+ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_results *out)
+{
+    ls_context *ctx = ls_net_context(p->net);
+    ls_status status = ls__prediction_read_labels(p, batch);
     const int32_t *labels = p->labels;
-    ls_status status = ls_tensor_read(batch->labels, p->labels, n_bytes);
     double loss = 0;
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < p->n && status == LS_OK; i++) {

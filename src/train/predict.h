@@ -22,6 +22,10 @@ typedef struct ls__prediction {
 
 /* `call` begins error messages. */
 ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch);
+/* The same of the batch that the net has just run; test_time_flip must be false. */
+ls_status ls__prediction_read(ls__prediction *p, const char *call);
+/* The labels of the last batch, to p->labels. */
+ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch);
 void ls__prediction_free(ls__prediction *p);
 
 /* Cross-entropy and top-k accuracies of the last batch as ls_net_results gives them. LS_ERR_INVALID
