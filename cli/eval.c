@@ -1,20 +1,19 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
+#include "eval_classes.h"
 #include "eval_targets.h"
 #include "folders.h"
 #include "model_file.h"
 #include "report.h"
 #include "run.h"
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct eval_values {
     model_file file;
-    const char *data_dir, *device;
+    const char *data_dir, *device, *csv;
     int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
-    bool per_class, test_time_flip;
+    bool per_class, test_time_flip, json;
 } eval_values;
 
 #define AT(member) offsetof(eval_values, member)
@@ -27,8 +26,11 @@ static const cli_option options[] = {
       "class folders, in the order of their names",
       "DIR", .note = "required" },
     { OPTION_SWITCH, 0, "per-class", AT(per_class),
-      "print the accuracy of each class, and its most frequent wrong prediction; with several "
+      "print the table of the classes, which models of at most 20 classes get anyway; with several "
       "labels the accuracy of each, with numbers the error of each" },
+    { OPTION_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
+    { OPTION_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
+      "FILE" },
     { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
@@ -46,102 +48,6 @@ static const cli_option options[] = {
       .note = "one per processor" },
     { .kind = OPTION_END },
 };
-
-/* ---- The confusion matrix, which is sparse: at most one element for each image ---- */
-
-/* An image's class and the predicted one. */
-typedef struct prediction {
-    int32_t label, predicted;
-} prediction;
-
-typedef struct confusion {
-    int n_classes;
-    int64_t n;
-    prediction *predictions; /* n; one for each image of the dataset */
-    float *logits;           /* of a batch */
-    size_t logit_bytes;
-    ls_net *net;
-    run_report *report;
-} confusion;
-
-static ls_status count_event(void *user, const ls_event *event)
-{
-    confusion *c = user;
-    if (event->kind != LS_EVENT_STEP) return report_event(c->report, event);
-    const int32_t *labels = ls_tensor_data_const(event->batch->labels);
-    const float *scores = event->probabilities;
-    if (!scores) {
-        const ls_tensor *output = ls_net_output(c->net, "output");
-        const size_t bytes = ls_tensor_bytes(output);
-        assert(bytes <= c->logit_bytes);
-        LS_TRY(ls_tensor_read(output, c->logits, bytes));
-        scores = c->logits;
-    }
-    for (int64_t i = 0; i < event->batch->n; i++) {
-        const float *row = scores + i * c->n_classes;
-        int best = 0;
-        for (int k = 1; k < c->n_classes; k++)
-            if (row[k] > row[best]) best = k;
-        c->predictions[c->n++] = (prediction){ labels[i], best };
-    }
-    return report_event(c->report, event);
-}
-
-static int compare_predictions(const void *a, const void *b)
-{
-    const prediction *x = a, *y = b;
-    if (x->label != y->label) return x->label < y->label ? -1 : 1;
-    return (x->predicted > y->predicted) - (x->predicted < y->predicted);
-}
-
-/* Prints the class whose images are the next ones of the sorted predictions, if it has any, and
- * returns where the next class begins. A name of more than `width` columns is printed on a line of
- * its own. */
-static int64_t print_class(const confusion *c, const ls_model_info *info, int label, int width,
-                           int64_t begin)
-{
-    const prediction *all = c->predictions;
-    int64_t end = begin, n_right = 0, n_wrong = 0;
-    int wrong = -1;
-    for (int64_t first = begin; first < c->n && all[first].label == label; first = end) {
-        const int predicted = all[first].predicted;
-        while (end < c->n && all[end].label == label && all[end].predicted == predicted) end++;
-        if (predicted == label) {
-            n_right = end - first;
-        } else if (end - first > n_wrong) {
-            n_wrong = end - first;
-            wrong = predicted;
-        }
-    }
-    const char *name = info->classes[label];
-    const int columns = text_columns(name);
-    const int64_t n = end - begin;
-    print_text(stdout, "  %s", name);
-    if (columns > width) print_text(stdout, "\n");
-    print_text(stdout, "%*s  %8lld  ", columns > width ? width + 2 : width - columns, "",
-               (long long)n);
-    if (n > 0)
-        print_text(stdout, "%.4f", (double)n_right / (double)n);
-    else
-        print_text(stdout, "%6s", "-");
-    if (wrong >= 0) print_text(stdout, "  %s (%lld)", info->classes[wrong], (long long)n_wrong);
-    print_text(stdout, "\n");
-    return end;
-}
-
-static void print_classes(confusion *c, const ls_model_info *info)
-{
-    enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 };
-    int width = LEAST_WIDTH;
-    for (int i = 0; i < c->n_classes; i++) {
-        const int columns = text_columns(info->classes[i]);
-        if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
-    }
-    print_text(stdout, "  %-*s  %8s  top-1   most confused with\n", width, "class", "images");
-    qsort(c->predictions, (size_t)c->n, sizeof(*c->predictions), compare_predictions);
-    int64_t at = 0;
-    for (int i = 0; i < c->n_classes; i++) at = print_class(c, info, i, width, at);
-}
 
 /* ---- The command ---- */
 
@@ -174,23 +80,35 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
     return answer;
 }
 
+static int print_result(const eval_values *v, const ls_model_info *info, const ls_averages *result,
+                        ls_evaluation *evaluation)
+{
+    if (v->csv && !eval_write_csv(evaluation, v->csv)) return EXIT_RUNTIME;
+    if (v->json) return eval_print_json(evaluation, result->loss) ? EXIT_DONE : EXIT_RUNTIME;
+    print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
+               info->model->name, (long long)result->n_images, plural(result->n_images),
+               result->loss, result->top1);
+    if (info->options.n_classes > 5) print_text(stdout, ", top-5 %.4f", result->top5);
+    print_text(stdout, "\n");
+    eval_print_classes(evaluation, v->per_class);
+    return EXIT_DONE;
+}
+
 static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_info *info,
-                        ls_loader *loader, confusion *c)
+                        ls_loader *loader, ls_net *net, run_report *report)
 {
     ls_averages result;
-    progress_open(&c->report->progress, 0, ls_loader_step_count(loader));
-    const ls_evaluate_config config = { .on_event = v->per_class ? count_event : report_event,
-                                        .user = v->per_class ? (void *)c : c->report,
-                                        .test_time_flip = v->test_time_flip };
-    const ls_status status = ls_evaluate(c->net, loader, &config, &result);
-    if (status != LS_OK) return print_failure(ctx, v, loader, status);
-    print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
-               info->model->name, (long long)result.n_images, plural(result.n_images), result.loss,
-               result.top1);
-    if (c->n_classes > 5) print_text(stdout, ", top-5 %.4f", result.top5);
-    print_text(stdout, "\n");
-    if (v->per_class) print_classes(c, info);
-    return EXIT_DONE;
+    ls_evaluation *evaluation =
+        ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = (int)info->options.n_classes,
+                                                         .classes = info->classes });
+    progress_open(&report->progress, 0, ls_loader_step_count(loader));
+    const ls_evaluate_config config = { .on_event = report_event,
+                                        .user = report,
+                                        .test_time_flip = v->test_time_flip,
+                                        .evaluation = evaluation };
+    const ls_status status = ls_evaluate(net, loader, &config, &result);
+    return status == LS_OK ? print_result(v, info, &result, evaluation)
+                           : print_failure(ctx, v, loader, status);
 }
 
 /* The validation split, if training split this dataset with --val-split; else as
@@ -209,10 +127,10 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
     ls_dataset *split = ls_saved_model_validation_split(model, *out);
     if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
     const long long n = ls_dataset_sample_count(*out);
-    if (split)
+    if (split && !v->json)
         print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n", dir,
                    (long long)ls_dataset_sample_count(split), n);
-    else
+    else if (!split)
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
                       "its images",
                       dir);
@@ -231,6 +149,8 @@ static bool fits_model(const eval_values *v, const ls_model_info *info, const ls
                          reads_targets ? "several labels or numbers" : "classes");
     if (reads_targets && v->test_time_flip)
         return fail_with(false, "--test-time-flip is for models of classes");
+    if (reads_targets && (v->json || v->csv))
+        return fail_with(false, "--%s is for models of classes", v->json ? "json" : "csv");
     return true;
 }
 
@@ -259,8 +179,6 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 {
     const ls_model_info info = ls_saved_model_info(model);
     if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
-    const size_t n_classes = (size_t)info.options.n_classes;
-    int answer = EXIT_DONE;
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
@@ -272,26 +190,11 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
     ls_loader *loader = ls_loader_open(dataset, &config);
     if (!loader) return print_error(ctx, EXIT_DATA);
     run_report report = { .ctx = ctx, .val_data = dataset };
-    if (info.loss != LS_LOSS_CROSS_ENTROPY) {
-        ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
-        return net ? evaluate_targets(ctx, v, &info, loader, net, &report)
-                   : fail_model(ctx, v, &info);
-    }
-    const size_t logit_bytes = (size_t)v->batch * n_classes * sizeof(float);
-    confusion c = { .n_classes = (int)n_classes,
-                    .predictions =
-                        malloc((size_t)ls_dataset_sample_count(dataset) * sizeof(prediction)),
-                    .logits = malloc(logit_bytes),
-                    .logit_bytes = logit_bytes,
-                    .net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true),
-                    .report = &report };
-    if (!c.predictions || !c.logits)
-        answer = print_error(NULL, EXIT_RUNTIME);
-    else
-        answer = c.net ? evaluate_net(ctx, v, &info, loader, &c) : fail_model(ctx, v, &info);
-    free(c.predictions);
-    free(c.logits);
-    return answer;
+    ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
+    if (!net) return fail_model(ctx, v, &info);
+    return info.loss != LS_LOSS_CROSS_ENTROPY
+               ? evaluate_targets(ctx, v, &info, loader, net, &report)
+               : evaluate_net(ctx, v, &info, loader, net, &report);
 }
 
 /* A model without stored classes has those of the dataset. */

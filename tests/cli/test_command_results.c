@@ -4,6 +4,7 @@
 #include "one_epoch.h"
 
 #include "../suite.h"
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,7 @@ START_TEST(checkpoints_from_elsewhere)
     expect(0, "demo-data data --train 8 --val 2");
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
-    expect_out("  class       images  top-1   most confused with\n");
+    expect_out("  class       images  recall  precision  F1      most confused with\n");
     expect_out("20 images: loss");
     expect_out("triangle");
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data/val");
@@ -130,7 +131,8 @@ START_TEST(classes_are_aligned)
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --per-class");
     char line[128];
-    snprintf(line, sizeof(line), "\n  %-40s    images  top-1   most confused with\n", "class");
+    snprintf(line, sizeof(line),
+             "\n  %-40s    images  recall  precision  F1      most confused with\n", "class");
     expect_out(line);
     snprintf(line, sizeof(line), "\n  %-40s         2  ", "triangle");
     expect_out(line);
@@ -138,6 +140,54 @@ START_TEST(classes_are_aligned)
     expect_out(line);
     snprintf(line, sizeof(line), "\n  a%040d\n  %40s         2  ", 0, "");
     expect_out(line);
+    end_folder();
+}
+END_TEST
+
+/* The table, the matrix, the JSON object and the CSV file have the same numbers. */
+START_TEST(evaluation_of_classes)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("mv data/val/ring 'data/val/<b>&\",'; mv data/train/ring "
+                            "'data/train/<b>&\",'"),
+                     0);
+    expect(0, TRAIN);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --csv classes.csv");
+    expect_out("mean of the classes: recall ");
+    expect_out("\n                0  1  2  3  4  5  6  7  8  9\n  <b>&\",     0  ");
+    size_t size;
+    char *csv = read_file("classes.csv", &size);
+    int n, predicted = 0, images = 0, lines = 0;
+    const char *at = strchr(csv, '\n');
+    ck_assert_int_eq(strncmp(at + 1, "\"<b>&\"\",\",2,", strlen("\"<b>&\"\",\",2,")), 0);
+    at = strchr(at + 1, '\n');
+    for (int k; sscanf(at + 1, "%*[^,],%d,%d", &n, &k) == 2; lines++, at = strchr(at + 1, '\n')) {
+        images += n;
+        predicted += k;
+    }
+    free(csv);
+    ck_assert_int_eq(lines, 9);
+    ck_assert_int_eq(images, 18);
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data --json");
+    json_t *json = json_loads(said_out, 0, NULL);
+    ck_assert_msg(json_object_get(json, "loss") != NULL, "%s", said_out);
+    const json_t *classes = json_object_get(json, "classes"), *pair;
+    ck_assert_str_eq(json_string_value(json_object_get(json_array_get(classes, 0), "class")),
+                     "<b>&\",");
+    size_t i;
+    int64_t sum = 0, own = 0;
+    json_array_foreach(json_object_get(json, "confusion"), i, pair)
+    {
+        sum += json_integer_value(json_array_get(pair, 2));
+        if (json_integer_value(json_array_get(pair, 1)) == 0)
+            own += json_integer_value(json_array_get(pair, 2));
+    }
+    ck_assert_int_eq(sum, 20);
+    ck_assert_int_eq(predicted, 20 - own);
+    json_decref(json);
+    expect(1, "eval --checkpoint run/best.safetensors --data-dir data --csv none/classes.csv");
+    expect_err("--csv none/classes.csv: No such file or directory");
     end_folder();
 }
 END_TEST
@@ -287,8 +337,9 @@ START_TEST(per_class_of_many_classes)
               "--out run");
     ck_assert_int_eq(system(LOCKSTEP_COMMAND " eval --checkpoint run/last.safetensors "
                                              "--data-dir val.csv --per-class --threads 1 >out && "
-                                             "test $(wc -l <out) = 70002 && "
-                                             "grep -q '^  3             2  0.0000  [0-9]* (2)$' "
+                                             "sed '1,/most confused with/d' out >classes && "
+                                             "test $(wc -l <classes) = 70000 && "
+                                             "grep -q '^  3             2  0.0000  .* (2)$' "
                                              "out && grep -q '^  69999         1  [01]' out"),
                      0);
     end_folder();
@@ -299,6 +350,6 @@ int main(void)
 {
     return RUN_SUITE("command_results", per_class_of_many_classes,
                      losses_name_their_label_smoothing, lines_fit_the_terminal, curves,
-                     checkpoints_from_elsewhere, classes_are_aligned, evaluation_with_flips,
-                     predictions, hostile_names);
+                     checkpoints_from_elsewhere, classes_are_aligned, evaluation_of_classes,
+                     evaluation_with_flips, predictions, hostile_names);
 }

@@ -11,7 +11,7 @@ enum { N = 6, CLASSES = 3 };
 static const int32_t labels[N] = { 0, 0, 1, 2, 1, 0 };
 static const float probabilities[N][CLASSES] = { { 0.75f, 0.125f, 0.125f }, { 0, 1, 0 },
                                                  { 0.5f, 0.25f, 0.25f },    { 0, 0.25f, 0.75f },
-                                                 { 0.5f, 0.5f, 0 },         { 0.625f, 0.375f, 0 } };
+                                                 { 0.5f, 0.5f, 0 },         { 0.6f, 0.375f, 0 } };
 
 /* First the predictions from `first` on, then those before. */
 static ls_evaluation *evaluate(ls_context *ctx, int64_t first)
@@ -54,11 +54,13 @@ START_TEST(values_by_hand)
     static const int64_t mistakes[] = { 1, 2, 4 };
     ck_assert_int_eq(ls_evaluation_mistake_count(e), 3);
     for (int i = 0; i < 3; i++) ck_assert_int_eq(ls_evaluation_mistake(e, i).sample, mistakes[i]);
-    /* bins: 0.5, 0.5 wrong; 0.625 right; 0.75, 0.75 right; 1 wrong */
+    /* bins: 0.5, 0.5 wrong; 0.6 right, on the boundary 9/15; 0.75, 0.75 right; 1 wrong */
     ck_assert_int_eq(ls_evaluation_bin(e, 7).n_images, 2);
+    ck_assert_int_eq(ls_evaluation_bin(e, 9).n_images, 1);
     ck_assert_double_eq(ls_evaluation_bin(e, 11).confidence, 0.75);
     ck_assert_double_eq(ls_evaluation_bin(e, 14).confidence, 1);
-    ck_assert_double_eq_tol(r.calibration_error, (2 * 0.5 + 0.375 + 2 * 0.25 + 1) / 6, 1e-15);
+    ck_assert_double_eq_tol(r.calibration_error, (2 * 0.5 + (1 - (double)0.6f) + 2 * 0.25 + 1) / 6,
+                            1e-15);
     ls_context_close(&ctx);
 }
 END_TEST
