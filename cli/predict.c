@@ -1,6 +1,7 @@
 /* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
  * stores the model, the classes and the preprocessing. */
 #include "model_file.h"
+#include "prediction.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +11,15 @@
 typedef struct predict_values {
     model_file file;
     const char *classes, *device;
-    int64_t top, threads, max_pixels;
+    int64_t top, batch, workers, threads, max_pixels;
     int precision; /* ls_precision */
-    bool test_time_flip;
+    bool test_time_flip, json, csv;
 } predict_values;
+
+typedef struct path_list {
+    int64_t n;
+    char **paths;
+} path_list;
 
 #define AT(member) offsetof(predict_values, member)
 static const cli_option options[] = {
@@ -24,7 +30,14 @@ static const cli_option options[] = {
       .note = "stored in checkpoints" },
     { OPTION_INTEGER, 'k', "top", AT(top),
       "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
+    { OPTION_SWITCH, 0, "json", AT(json), "print one JSON object per image and line" },
+    { OPTION_SWITCH, 0, "csv", AT(csv), "print CSV: a row per image and class" },
     { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+      .fallback = "32" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers),
+      "threads that load images (PyTorch: num_workers); 0 = the main thread loads them", "N", 0,
+      256, .note = "one per processor, at most 8; 0 for one image" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
     { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
@@ -35,26 +48,6 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-/* Prints the k most probable classes, and sets the probability of each printed one to -1. */
-static void print_top(const ls_model_info *info, int64_t k, float *probabilities)
-{
-    const int64_t n = info->options.n_classes;
-    for (int64_t shown = 0; shown < k && shown < n; shown++) {
-        int64_t best = 0;
-        for (int64_t i = 1; i < n; i++)
-            if (probabilities[i] > probabilities[best]) best = i;
-        print_text(stdout, "  %.4f  %s\n", (double)probabilities[best], info->classes[best]);
-        probabilities[best] = -1;
-    }
-}
-
-/* The outputs of a model that was trained on numbers. */
-static void print_numbers(const ls_model_info *info, const float *values)
-{
-    for (int64_t i = 0; i < info->options.n_classes; i++)
-        print_text(stdout, "  %.6g  %s\n", (double)values[i], info->classes[i]);
-}
-
 static bool is_finite(int64_t n, const float *values)
 {
     for (int64_t i = 0; i < n; i++)
@@ -62,65 +55,130 @@ static bool is_finite(int64_t n, const float *values)
     return true;
 }
 
-/* Prints the path and the reason only, because the loader's message names an epoch and a step. */
-static int print_failure(ls_context *ctx, const ls_loader *loader, const char *path)
+/* ---- Images ---- */
+
+typedef struct predictor {
+    ls_context *ctx;
+    const predict_values *v;
+    ls_model_info info;
+    ls_dataset *images;
+    ls_loader *loader;
+    ls_net *net;
+    prediction_printer printer;
+    int64_t n_bad; /* unreadable images that are printed */
+    int answer;
+} predictor;
+
+/* Unreadable images are listed in their order. */
+static void print_bad(predictor *p, const char *path)
 {
-    const char *reason = NULL;
-    if (ls_loader_bad_sample(loader, 0, &reason) < 0) return print_error(ctx, EXIT_DATA);
+    const char *reason;
+    ls_loader_bad_sample(p->loader, p->n_bad++, &reason);
     print_message("%s: %s", path, reason);
-    ls_context_clear_error(ctx);
     print_pixels_hint(reason);
-    return EXIT_DATA;
+    prediction_print_error(&p->printer, path, reason);
+    p->answer = EXIT_DATA;
 }
 
-/* Runs the net on one image, preprocessed as in validation. On failure prints the reason. Returns
- * the exit status. */
-static int predict(ls_context *ctx, const ls_model_info *info, ls_net *net, const predict_values *v,
-                   const char *path, float *probabilities)
+static void print_batch(predictor *p, const ls_batch *batch, float *values)
 {
-    ls_loader_config config = ls_model_info_loader_config(info, 1);
-    config.max_pixels = v->max_pixels;
-    ls_dataset *dataset = ls_image_list_open(ctx, 1, &path, NULL, 0);
-    ls_loader *loader = ls_loader_open(dataset, &config);
-    ls_batch batch;
-    ls_status status = ls_loader_start(loader, 0);
-    if (status == LS_OK && !ls_loader_next(loader, &batch)) status = ls_loader_status(loader);
-    const ls_predict_config how = { .test_time_flip = v->test_time_flip, .loss = info->loss };
-    if (status == LS_OK)
-        status = ls_predict(net, &batch, &how, probabilities,
-                            (size_t)info->options.n_classes * sizeof(*probabilities));
-    const int answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, loader, path);
-    ls_loader_close(&loader);
-    ls_dataset_close(&dataset);
-    return answer;
-}
-
-static int predict_all(ls_context *ctx, const predict_values *v, const ls_saved_model *model, int n,
-                       char **paths)
-{
-    const ls_model_info info = ls_saved_model_info(model);
-    float *values = malloc((size_t)info.options.n_classes * sizeof(*values));
-    if (!values) return print_error(NULL, EXIT_RUNTIME);
-    ls_net *net = ls_saved_model_build(model, 1, (ls_precision)v->precision, false);
-    int answer = net ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
-    for (int i = 0; net && i < n; i++) {
-        const int one = predict(ctx, &info, net, v, paths[i], values);
-        if (one != EXIT_DONE) answer = one;
-        if (one != EXIT_DONE) continue;
-        if (!is_finite(info.options.n_classes, values)) {
-            print_message("%s: the model's output is not finite", paths[i]);
-            answer = EXIT_NONFINITE;
-            continue;
+    const int64_t n_classes = p->info.options.n_classes;
+    for (int64_t i = 0; i < batch->n; i++, values += n_classes) {
+        const char *path = ls_dataset_sample_path(p->images, batch->step * p->v->batch + i);
+        if (batch->samples[i] < 0) {
+            print_bad(p, path);
+        } else if (is_finite(n_classes, values)) {
+            prediction_print(&p->printer, path, values);
+        } else {
+            print_message("%s: the model's output is not finite", path);
+            prediction_print_error(&p->printer, path, "the model's output is not finite");
+            p->answer = EXIT_NONFINITE;
         }
-        print_text(stdout, "%s\n", paths[i]);
-        if (info.loss == LS_LOSS_MSE)
-            print_numbers(&info, values);
-        else
-            print_top(&info, v->top, values);
     }
-    free(values);
-    return answer;
+    fflush(stdout);
 }
+
+static ls_status predict_batches(predictor *p, float *values)
+{
+    const ls_predict_config how = { .test_time_flip = p->v->test_time_flip, .loss = p->info.loss };
+    ls_batch batch;
+    LS_TRY(ls_loader_start(p->loader, 0));
+    while (ls_loader_next(p->loader, &batch)) {
+        const size_t n_values = (size_t)(batch.n * p->info.options.n_classes);
+        LS_TRY(ls_predict(p->net, &batch, &how, values, n_values * sizeof(*values)));
+        print_batch(p, &batch, values);
+    }
+    return ls_loader_status(p->loader);
+}
+
+static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model *model,
+                       const path_list *paths)
+{
+    predictor p = { .ctx = ctx, .v = v, .info = ls_saved_model_info(model) };
+    p.images = ls_image_files_open(ctx, paths->n, (const char *const *)paths->paths);
+    if (!p.images) return print_error(ctx, EXIT_DATA);
+    const int64_t n = ls_dataset_sample_count(p.images);
+    if (v->batch > n) v->batch = n;
+    ls_loader_config config = ls_model_info_loader_config(&p.info, v->batch);
+    config.max_pixels = v->max_pixels;
+    config.on_bad_image = LS_BAD_IMAGE_BLANK;
+    config.workers = (int)(v->workers < n ? v->workers : n == 1 ? 0 : n);
+    p.loader = ls_loader_open(p.images, &config);
+    p.net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, false);
+    float *values = malloc((size_t)(v->batch * p.info.options.n_classes) * sizeof(*values));
+    p.printer = (prediction_printer){ ctx, &p.info, v->top, v->json, v->csv };
+    if (v->csv) prediction_print_header(&p.printer);
+    if (!values)
+        p.answer = print_error(NULL, EXIT_RUNTIME);
+    else if (!p.net || !p.loader || predict_batches(&p, values) != LS_OK)
+        p.answer = print_error(ctx, EXIT_RUNTIME);
+    free(values);
+    return p.answer;
+}
+
+/* ---- Paths ---- */
+
+static bool add_path(path_list *list, const char *path)
+{
+    char **paths = realloc(list->paths, (size_t)(list->n + 1) * sizeof(*paths));
+    if (!paths) return false;
+    list->paths = paths;
+    paths[list->n] = strdup(path);
+    return paths[list->n++] != NULL;
+}
+
+/* A path per line. */
+static bool add_lines(path_list *list, FILE *file)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool good = true;
+    for (ssize_t n; good && (n = getline(&line, &size, file)) >= 0;) {
+        if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
+        if (*line) good = add_path(list, line);
+    }
+    free(line);
+    return good;
+}
+
+static void free_paths(path_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++) free(list->paths[i]);
+    free(list->paths);
+}
+
+/* "-" is standard input. Prints the reason of a failure. */
+static bool read_paths(int n, char *const *arguments, path_list *list)
+{
+    bool good = true;
+    for (int i = 0; i < n && good; i++)
+        good =
+            strcmp(arguments[i], "-") == 0 ? add_lines(list, stdin) : add_path(list, arguments[i]);
+    if (!good) return print_error(NULL, false);
+    return list->n > 0 || fail_with(false, "standard input has no paths");
+}
+
+/* ---- The classes of a model that does not store them ---- */
 
 /* A whole text file, or NULL after printing why it can't be read. The caller frees it. */
 static char *read_text(const char *path, size_t max_bytes)
@@ -190,6 +248,13 @@ static int run(int argc, char **argv)
     if (!model_file_check(&parsed, &v.file, "classes")) return EXIT_USAGE;
     if (v.file.model && !v.classes)
         return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
+    if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
+    if (!options_given(&parsed, "workers")) v.workers = default_workers();
+    path_list paths = { 0 };
+    if (!read_paths(parsed.n_arguments, parsed.arguments, &paths)) {
+        free_paths(&paths);
+        return EXIT_USAGE;
+    }
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const ls_saved_model *model =
@@ -198,15 +263,22 @@ static int run(int argc, char **argv)
     if (model && !fits_loss(&parsed, &v, ls_saved_model_info(model).loss))
         answer = EXIT_USAGE;
     else if (model)
-        answer = predict_all(ctx, &v, model, parsed.n_arguments, parsed.arguments);
+        answer = predict_all(ctx, &v, model, &paths);
     ls_context_close(&ctx);
+    free_paths(&paths);
     return answer;
 }
 
 const cli_command command_predict = {
     .name = "predict",
     .summary = "predict the classes, labels or numbers of images",
-    .arguments = "IMAGE...",
+    .arguments = "IMAGE|FOLDER|-...",
+    .details =
+        "A folder stands for the images below it at any depth, in the order of their paths; - "
+        "reads paths from standard input, one per line. Images that can't be read are reported, "
+        "and the others are predicted.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
+        "not finite.",
     .options = options,
     .run = run,
 };

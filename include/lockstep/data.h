@@ -44,6 +44,11 @@ LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir
 LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *paths,
                                       const int32_t *labels, int n_classes);
 
+/* Files for prediction, without labels: each path is an image file, or a folder, which stands for
+ * the images below it at any depth, sorted by path (extensions and links as in
+ * ls_image_folder_open). The strings are copied. LS_ERR_DATA names a folder without images. */
+LS_API ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *paths);
+
 /* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. The
  * classes are called "0", "1", ...; a loader's batches have C channels, too. */
 LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images, ls_shape shape,
@@ -264,10 +269,13 @@ LS_API ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_
 
 typedef enum ls_bad_image {
     LS_BAD_IMAGE_FAIL, /* an unreadable image ends the epoch with an error that names the file */
-    LS_BAD_IMAGE_SKIP  /* the image is replaced by another sample, of any class, drawn with the key
+    LS_BAD_IMAGE_SKIP, /* the image is replaced by another sample, of any class, drawn with the key
                           (seed, epoch, unreadable sample, number of its draw in the epoch,
                           attempt), in at most 100 attempts. The unreadable sample is counted and
                           listed when its batch is returned */
+    LS_BAD_IMAGE_BLANK /* the image is black, its number in ls_batch.samples -1, and the unreadable
+                          sample is listed. For datasets without labels and targets, else
+                          LS_ERR_INVALID */
 } ls_bad_image;
 
 /* LS_SEED_BY_WORKER imitates the per-worker seeding of PyTorch's DataLoader: each worker has its
@@ -401,7 +409,8 @@ typedef struct ls_batch {
     const ls_tensor *images; /* u8 [n,H,W,C] */
     const ls_tensor *labels; /* i32 [n]; with mixup or cutmix the class with the larger share of the
                                 image, which top-1 counts (as in torchvision's scripts) */
-    const int64_t *samples;  /* numbers of the n samples, after replacement of unreadable ones */
+    const int64_t *samples;  /* numbers of the n samples, after replacement of unreadable ones; -1
+                                for a blank one */
     int64_t n; /* number of images; in a batch that the caller fills, 0 = as many as the tensor
                   has */
     int64_t epoch, step;

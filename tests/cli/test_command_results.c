@@ -258,6 +258,65 @@ START_TEST(predictions)
 }
 END_TEST
 
+/* The same predictions in all formats, in the order of the paths. */
+START_TEST(predictions_of_many_images)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    expect(0, TRAIN);
+    ck_assert_int_eq(system("mkdir -p 'in/a,\"b'; cp $(ls data/val/star/* | head -1) in/z.png;"
+                            "cp in/z.png 'in/a,\"b/x.png'; echo no image > in/m.jpg"),
+                     0);
+#define PREDICT "predict --checkpoint run/best.safetensors -k 1 -b 2 "
+    for (int workers = 0; workers < 3; workers++) {
+        expect(3, PREDICT "-j %d in in/z.png", workers);
+        const char *second = strstr(said_out, "\nin/z.png\n  ");
+        ck_assert_msg(second && strncmp(said_out, "in/a,\"b/x.png\n  0.", 18) == 0, "%s", said_out);
+        ck_assert_ptr_nonnull(strstr(second + 1, "\nin/z.png\n  "));
+        ck_assert_str_eq(said_err,
+                         "lockstep predict: in/m.jpg: not a JPEG, PNG, BMP or PNM file\n");
+    }
+    ck_assert_int_eq(system("printf 'in/z.png\\n\\nin/m.jpg\\nin' | " LOCKSTEP_COMMAND " " PREDICT
+                            "--json - >json 2>err; test $? = 3 &&" LOCKSTEP_COMMAND " " PREDICT
+                            "--csv in >csv 2>err; test $? = 3"),
+                     0);
+    size_t size;
+    char *text = read_file("json", &size), *rest = text;
+    static const char *const paths[] = { "in/z.png", "in/m.jpg", "in/a,\"b/x.png", "in/m.jpg",
+                                         "in/z.png" };
+    double probability = 0;
+    for (int i = 0; i < 5; i++) {
+        json_t *line = json_loads(strsep(&rest, "\n"), 0, NULL);
+        ck_assert_str_eq(json_string_value(json_object_get(line, "path")), paths[i]);
+        const json_t *list = json_object_get(line, "predictions");
+        ck_assert_int_eq(json_array_size(list), i % 2 == 1 ? 0 : 1);
+        ck_assert((json_object_get(line, "error") != NULL) == (i % 2 == 1));
+        if (i % 2 == 0)
+            probability =
+                json_number_value(json_object_get(json_array_get(list, 0), "probability"));
+        json_decref(line);
+    }
+    free(text);
+    text = read_file("csv", &size);
+    char name[32];
+    double value;
+    ck_assert_int_eq(sscanf(text,
+                            "path,class,probability \"in/a,\"\"b/x.png\",%31[^,],%lf in/z.png,",
+                            name, &value),
+                     2);
+    ck_assert(value > probability - 1e-6 && value < probability + 1e-6);
+    free(text);
+    expect(2, PREDICT "--json --csv in");
+    expect_err("--json and --csv exclude each other");
+    ck_assert_int_eq(system("mkdir none; " LOCKSTEP_COMMAND " " PREDICT "- </dev/null; "
+                            "test $? = 2"),
+                     0);
+    expect(3, PREDICT "none");
+    expect_err("folder 'none': no images at any depth");
+    end_folder();
+}
+END_TEST
+
 /* What was printed has no control character but newlines, and no line that a name has forged. */
 static void expect_clean(void)
 {
@@ -351,5 +410,5 @@ int main(void)
     return RUN_SUITE("command_results", per_class_of_many_classes,
                      losses_name_their_label_smoothing, lines_fit_the_terminal, curves,
                      checkpoints_from_elsewhere, classes_are_aligned, evaluation_of_classes,
-                     evaluation_with_flips, predictions, hostile_names);
+                     evaluation_with_flips, predictions, predictions_of_many_images, hostile_names);
 }

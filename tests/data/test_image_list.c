@@ -121,14 +121,93 @@ static bool open_list(ls_context *ctx, void *user)
     return ls_image_list_open(ctx, 2, paths, labels, 2) != NULL;
 }
 
+/* A folder, a file in it and a missing file. */
+static void make_paths(const char *folder, const char *out[3])
+{
+    uint8_t *image = draw_image(4, 5, 3, 1);
+    make_folder(path_in(folder, "b"));
+    make_folder(path_in(folder, "b/c"));
+    write_png(path_in(folder, "b/z.png"), 4, 5, 3, image);
+    write_png(path_in(folder, "b/c/y.PNG"), 4, 5, 3, image);
+    write_png(path_in(folder, "b/a.png"), 4, 5, 3, image);
+    write_text(path_in(folder, "b/notes.txt"), "none");
+    free(image);
+    out[0] = path_in(folder, "none.png");
+    out[1] = path_in(folder, "b//");
+    out[2] = path_in(folder, "b/z.png");
+}
+
+START_TEST(folders_stand_for_their_images)
+{
+    static const char *const expected[] = { "none.png", "b/a.png", "b/c/y.PNG", "b/z.png",
+                                            "b/z.png" };
+    char *folder = new_folder();
+    ls_context *ctx = ls_context_open(NULL);
+    const char *paths[3];
+    make_paths(folder, paths);
+    ls_dataset *files = ls_image_files_open(ctx, 3, paths);
+    expect_ok(ctx);
+    ck_assert_int_eq(ls_dataset_sample_count(files), 5);
+    for (int i = 0; i < 5; i++)
+        ck_assert_str_eq(ls_dataset_sample_path(files, i), path_in(folder, "%s", expected[i]));
+
+    /* the missing file is blank, the others keep their places; an incomplete last batch, too */
+    for (int workers = 0; workers < 3; workers++) {
+        ls_loader *loader =
+            ls_loader_open(files, &(ls_loader_config){ .batch_size = 3,
+                                                       .workers = workers,
+                                                       .resize = 4,
+                                                       .crop = 4,
+                                                       .on_bad_image = LS_BAD_IMAGE_BLANK });
+        ls_batch batch;
+        uint8_t pixels[3 * 4 * 4 * 3];
+        const char *reason;
+        ck_assert_int_eq(ls_loader_start(loader, 0), LS_OK);
+        ck_assert(ls_loader_next(loader, &batch));
+        ck_assert(batch.samples[0] == -1 && batch.samples[1] == 1 && batch.samples[2] == 2);
+        ck_assert_int_eq(ls_tensor_read(batch.images, pixels, sizeof(pixels)), LS_OK);
+        for (int i = 0; i < 4 * 4 * 3; i++) ck_assert_int_eq(pixels[i], 0);
+        ck_assert_int_eq(ls_loader_bad_sample(loader, 0, &reason), 0);
+        ck_assert_str_eq(reason, "No such file or directory");
+        ck_assert(ls_loader_next(loader, &batch) && batch.n == 2 && batch.samples[1] == 4);
+        ck_assert(!ls_loader_next(loader, &batch));
+        expect_ok(ctx);
+        ls_loader_close(&loader);
+    }
+
+    make_folder(path_in(folder, "empty"));
+    const char *empty = path_in(folder, "empty");
+    ck_assert_ptr_null(ls_image_files_open(ctx, 1, &empty));
+    expect_error(ctx, LS_ERR_DATA, "empty': no images at any depth");
+    ls_dataset *labelled = ls_image_list_open(ctx, 1, paths, (int32_t[]){ 0 }, 1);
+    ck_assert_ptr_null(ls_loader_open(
+        labelled,
+        &(ls_loader_config){ .batch_size = 1, .crop = 4, .on_bad_image = LS_BAD_IMAGE_BLANK }));
+    expect_error(ctx, LS_ERR_INVALID, "LS_BAD_IMAGE_BLANK is for datasets without labels");
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+static bool open_files(ls_context *ctx, void *paths)
+{
+    return ls_image_files_open(ctx, 3, paths) != NULL;
+}
+
 START_TEST(every_allocation_may_fail)
 {
     fail_each_allocation(open_list, NULL);
+    char *folder = new_folder();
+    const char *paths[3];
+    make_paths(folder, paths);
+    fail_each_allocation(open_files, paths);
+    remove_folder(folder);
 }
 END_TEST
 
 int main(void)
 {
     return RUN_SUITE("image_list", a_list_keeps_its_own_copy, a_list_feeds_a_loader,
-                     sizes_and_orientations, wrong_lists_are_refused, every_allocation_may_fail);
+                     sizes_and_orientations, folders_stand_for_their_images,
+                     wrong_lists_are_refused, every_allocation_may_fail);
 }

@@ -1,7 +1,10 @@
-/* image_list.c: a dataset over a list of files. */
+/* image_list.c: datasets over lists of files. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static const char what[] = "ls_image_list_open";
 
@@ -46,5 +49,64 @@ ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *const *pa
         ls__fail_memory(ctx, what, (size_t)n * sizeof(char *));
         ls_dataset_close(&dataset);
     }
+    return dataset;
+}
+
+/* ---- Files and folders ---- */
+
+static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char *path,
+                            ls__text_list *list)
+{
+    LS_TRY(ls__folder_read(ctx, path, true, files));
+    const size_t n = (size_t)files->images.n, bytes = n * sizeof(char *);
+    if (n == 0)
+        return ls__fail(ctx, LS_ERR_DATA,
+                        "folder '%s': no images at any depth; expected files "
+                        "that end with .jpg, .jpeg, .png, .bmp, .ppm or .pgm",
+                        path);
+    const char **sorted = ls__alloc(ctx, bytes);
+    if (!sorted) return ls__fail_memory(ctx, path, bytes);
+    ls__text_list_get(&files->images, sorted);
+    qsort(sorted, n, sizeof(*sorted), ls__compare_texts);
+    bool done = true;
+    for (size_t i = 0; i < n && done; i++) done = ls__text_list_add(list, sorted[i]);
+    ls__free(ctx, sorted);
+    return done ? LS_OK : ls__fail_memory(ctx, path, list->n_bytes);
+}
+
+static ls_status add_folder(ls_context *ctx, const char *path, ls__text_list *list)
+{
+    ls__folder_files files = { .images.ctx = ctx, .folders.ctx = ctx };
+    char *plain = ls__strdup(ctx, path);
+    if (!plain) return ls__fail_memory(ctx, path, strlen(path));
+    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--) plain[n - 1] = '\0';
+    const ls_status status = add_images(ctx, &files, plain, list);
+    ls__folder_files_free(&files);
+    ls__free(ctx, plain);
+    return status;
+}
+
+ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *paths)
+{
+    LS__ENTER_NULL(ctx);
+    ls__text_list list = { .ctx = ctx };
+    struct stat there;
+    const char **all = NULL;
+    ls_dataset *dataset = NULL;
+    ls_status status = check_list(ctx, n, paths, NULL, 0);
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
+        if (stat(paths[i], &there) == 0 && S_ISDIR(there.st_mode))
+            status = add_folder(ctx, paths[i], &list);
+        else if (!ls__text_list_add(&list, paths[i]))
+            status = ls__fail_memory(ctx, paths[i], list.n_bytes);
+    }
+    if (status == LS_OK) all = ls__alloc(ctx, (size_t)list.n * sizeof(*all));
+    if (status == LS_OK && !all) ls__fail_memory(ctx, "ls_image_files_open", (size_t)list.n);
+    if (all) {
+        ls__text_list_get(&list, all);
+        dataset = ls_image_list_open(ctx, list.n, all, NULL, 0);
+    }
+    ls__free(ctx, all);
+    ls__text_list_free(&list);
     return dataset;
 }

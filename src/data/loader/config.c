@@ -33,7 +33,7 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         { "batch_size", c->batch_size, 1, 1 << 24 },
         { "workers", c->workers, 0, MAX_WORKERS },
         { "prefetch", c->prefetch, 0, MAX_PREFETCH },
-        { "on_bad_image", c->on_bad_image, LS_BAD_IMAGE_FAIL, LS_BAD_IMAGE_SKIP },
+        { "on_bad_image", c->on_bad_image, LS_BAD_IMAGE_FAIL, LS_BAD_IMAGE_BLANK },
         { "decode", c->decode, LS_DECODE_EXACT, LS_DECODE_FAST },
         { "sampler", c->sampler, LS_SAMPLER_ALL, LS_SAMPLER_BALANCED },
         { "seeding", c->seeding, LS_SEED_BY_SAMPLE, LS_SEED_BY_WORKER },
@@ -201,6 +201,11 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
                         "ls_loader_open: seeding by worker, with %d ranks: which worker loads an "
                         "image would depend on their number",
                         ctx->comm->n_ranks);
+    if (c->on_bad_image == LS_BAD_IMAGE_BLANK &&
+        (loader->dataset->n_classes > 0 || ls_dataset_target_count(loader->dataset) > 0))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: LS_BAD_IMAGE_BLANK is for datasets without labels and "
+                        "targets");
     loader->mixes = c->mixup_alpha > 0 || c->cutmix_alpha > 0;
     LS_TRY(check_effects(loader));
     loader->n_targets =

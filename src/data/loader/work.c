@@ -127,9 +127,15 @@ static void fill(const ls_loader *loader, const ls__slot *slot, const ls__queue_
         *bad = (ls__bad_sample){ .sample = sample, .status = result->status };
         memcpy(bad->reason, worker->decoder.reason, sizeof(bad->reason));
         end = &bad->next;
-        if (!ls__is_bad_image(result->status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL ||
+        const ls_bad_image on_bad = loader->config.on_bad_image;
+        if (!ls__is_bad_image(result->status) || on_bad == LS_BAD_IMAGE_FAIL ||
             attempt == MAX_REPLACEMENTS)
             return;
+        if (on_bad == LS_BAD_IMAGE_BLANK) {
+            memset(dst, 0, loader->sample_bytes);
+            leave_out(loader, slot, item->item);
+            return;
+        }
         sample = replacement(loader, item, original, occurrence, attempt);
     }
     slot->samples[item->item] = sample;
