@@ -111,7 +111,8 @@ int default_workers(void);
 
 extern const cli_command command_train, command_eval, command_predict, command_describe,
     command_compare, command_repro, command_plot, command_pack, command_export, command_demo_data,
-    command_augment, command_check, command_lr_find, command_completion, command_man;
+    command_augment, command_check, command_lr_find, command_report, command_completion,
+    command_man;
 /* The list of all commands, for those that describe them; NULL ends it. */
 void set_commands(const cli_command *const *list);
 const cli_command *command_at(int i);

@@ -56,7 +56,7 @@ typedef struct recipe {
     bool partition_optimizer;
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
-    bool keep_checkpoints, force;
+    bool keep_checkpoints, no_report, force;
     int tensorboard;   /* ls_tensorboard */
     int64_t log_every; /* steps */
     const char *device, *out, *resume;

@@ -60,6 +60,7 @@ static ls_trainer *open_trainer(const cli_run *t, run_report *report)
                                        .force = r->resume && r->force,
                                        .checkpoint_every = r->checkpoint_every,
                                        .keep_checkpoints = r->keep_checkpoints,
+                                       .no_report = r->no_report,
                                        .model = &t->info,
                                        .tensorboard = (ls_tensorboard)r->tensorboard,
                                        .log_every = r->log_every,
@@ -482,13 +483,14 @@ const cli_command command_train = {
     .details =
         "RUN contains config.json, manifest.json (identity and sessions), metrics.jsonl, "
         "metrics.csv, events.out.tfevents.* (for TensorBoard), run_log.txt (digests of each step), "
-        "last.safetensors (the complete state, for --resume) "
+        "report.html (with evaluation.json, the results of the last validation, and "
+        "first_batch.jpg), last.safetensors (the complete state, for --resume) "
         "and best.safetensors (the weights with the best validation top-1, or with bce and mse the "
         "lowest loss).\n"
         "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "
         "--threads, --rank-timeout, --partition-optimizer, --steps, --stop-at, --checkpoint-every, "
-        "--keep-checkpoints, --tensorboard, --log-every, --nvtx, --force, --inject-fault, "
-        "--on-bad-image and --epochs. --epochs N extends the run if the schedule "
+        "--keep-checkpoints, --no-report, --tensorboard, --log-every, --nvtx, --force, "
+        "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
         "is constant, step, multistep, exponential, plateau or cosine-restarts.\n"
         "--weights, --new-head and --freeze are for fine-tuning: see docs/fine-tuning.md.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "

@@ -28,7 +28,7 @@
  *   ls_checkpoint_save       weights, optimizer, position of the run       checkpoint.h
  *
  * Also: tensor.h (tensors, safetensors files), random.h (Philox), algorithm_cache.h (kernel
- * selections in a file).
+ * selections in a file), report.h (the results of runs as HTML).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
  * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
@@ -49,6 +49,7 @@
 #include <lockstep/optim.h>
 #include <lockstep/pack.h>
 #include <lockstep/random.h>
+#include <lockstep/report.h>
 #include <lockstep/run_log.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>

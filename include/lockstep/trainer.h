@@ -199,11 +199,18 @@ typedef struct ls_trainer_config {
      * state for a resume, saved after each epoch and at the end), best.safetensors (the weights
      * of the best epoch, or their moving averages if the optimizer has ema_decay; validation uses
      * the averages, too) and an event file per process, events.out.tfevents.SECONDS.N. The fields
-     * from resume to log_every require dir. */
+     * from resume to log_every require dir.
+     *
+     * It also contains report.html (report.h), rewritten after each epoch, with its parts: the
+     * first images of the first batch in first_batch.jpg, and, for a net with the metric "top1" and
+     * with validation, the results of the last validation in evaluation.json (ls_evaluation_json,
+     * the epoch, and the images of the mistakes). The results come from the validation pass, which
+     * for them reads the net's output after each batch. */
     const char *dir;
     bool resume; /* from last.safetensors; the identity must be the same */
     bool force;  /* with resume: even if the identity differs (ls_training_state.force) */
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
+    bool no_report;             /* no report.html, first_batch.jpg and evaluation.json */
     bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
                                    resize, honour_exif, decode, and loss if the net's is

@@ -7,14 +7,15 @@
 #include "base/file.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "run/utf8.h"
+#include "run/xml_text.h"
 #include <math.h>
 #include <string.h>
 
 /* Pixels. A character of the texts is at most LETTER wide on average. */
-enum { WIDTH = 900, RIGHT = 24, TOP = 52, GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
+enum { DEFAULT_WIDTH = 900, RIGHT = 24, TOP = 52, TOP_WITHOUT_TITLE = 8 };
+enum { GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
 enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, BASELINE = 5, MIN_LEFT = 72 };
-enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICKS = 12 };
+enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICK_DISTANCE = 75 };
 
 /* Colours for colour-blind readers (Okabe and Ito 2008). */
 static const char *const colours[LS__CHART_COLOURS] = {
@@ -31,31 +32,17 @@ typedef struct drawing {
     const ls__chart *chart;
     ls__text *out;
     scale x;
-    double left;
+    double width, left;
 } drawing;
 
 /* ---- Texts ---- */
 
-/* Bytes of the character at s; 0 if XML cannot hold it, or s is not UTF-8. */
-static int character_bytes(const char *s)
-{
-    int32_t code;
-    const int n = ls__utf8_next(s, &code);
-    const bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
-    return is_control || code == 0xfffe || code == 0xffff ? 0 : n;
-}
-
 static void put_escaped(ls__text *out, const char *text)
 {
-    for (const char *s = text; *s;) {
-        const int n = character_bytes(s);
-        const char *name = n == 0      ? "&#xFFFD;"
-                           : *s == '&' ? "&amp;"
-                           : *s == '<' ? "&lt;"
-                           : *s == '>' ? "&gt;"
-                                       : NULL;
-        ls__text_put(out, "%.*s", name ? 8 : n, name ? name : s);
-        s += n > 0 ? n : 1;
+    while (*text) {
+        const ls__xml_character c = ls__xml_next(text);
+        ls__text_put(out, "%.*s", c.length, c.out);
+        text += c.bytes;
     }
 }
 
@@ -113,7 +100,7 @@ static bool can_draw(const ls__chart_panel *p, double y)
 
 /* All panels' x, from half a cell before the first to half a cell after the last; on a logarithmic
  * axis whole powers of ten. */
-static scale x_scale(const ls__chart *chart, double left)
+static scale x_scale(const ls__chart *chart, double left, double width)
 {
     double low = INFINITY, high = -INFINITY;
     for (int k = 0; k < chart->n_panels; k++) {
@@ -128,17 +115,18 @@ static scale x_scale(const ls__chart *chart, double left)
         }
     }
     if (!(low <= high)) low = high = 0;
-    scale s = { .is_log = chart->log_x, .begin = left, .end = WIDTH - RIGHT };
+    const double n_ticks = floor(width / X_TICK_DISTANCE);
+    scale s = { .is_log = chart->log_x, .begin = left, .end = width - RIGHT };
     if (s.is_log) {
         s.low = low > 0 ? floor(log10(low)) : 0;
         s.high = fmax(s.low + 1, high > 0 ? ceil(log10(high)) : 0);
-        s.tick = ceil((s.high - s.low) / X_TICKS);
+        s.tick = ceil((s.high - s.low) / n_ticks);
         return s;
     }
     const double half = fmax(0.5, 1e-9 * fabs(high)); /* larger values have no halves */
     s.low = low - half;
     s.high = high + half;
-    s.tick = fmax(1, tick_distance(s.high - s.low, X_TICKS));
+    s.tick = fmax(1, tick_distance(s.high - s.low, n_ticks));
     return s;
 }
 
@@ -167,7 +155,7 @@ static scale y_scale(const ls__chart_panel *p, double top)
 static void draw_y_tick(const drawing *d, const scale *y, double value)
 {
     const double at = position(y, value);
-    put_rectangle(d, d->left, at - 0.5, WIDTH - RIGHT - d->left, 1, "#dddddd");
+    put_rectangle(d, d->left, at - 0.5, d->width - RIGHT - d->left, 1, "#dddddd");
     put_number(d, d->left - 8, at + BASELINE, "end", value);
 }
 
@@ -269,7 +257,7 @@ static double draw_legend(const drawing *d, const ls__chart_panel *p, double top
     double x = d->left, y = top;
     for (int i = 0; i < p->n_names; i++) {
         const double width = 44 + LETTER * (double)strlen(p->names[i]);
-        if (x > d->left && x + width > WIDTH - RIGHT) {
+        if (x > d->left && x + width > d->width - RIGHT) {
             x = d->left;
             y += LEGEND_LINE;
         }
@@ -299,7 +287,7 @@ static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
     else
         draw_lines(d, p, top);
     put_rectangle(d, d->left, top, 1, bottom - top, "#222222");
-    put_rectangle(d, d->left, bottom, WIDTH - RIGHT - d->left, 1, "#222222");
+    put_rectangle(d, d->left, bottom, d->width - RIGHT - d->left, 1, "#222222");
     draw_x_ticks(d, bottom);
     return bottom;
 }
@@ -314,18 +302,19 @@ static double draw(ls__text *out, const ls__chart *chart, double height)
             if (length > longest) longest = length;
         }
     drawing d = { .chart = chart, .out = out };
-    d.left = fmax(MIN_LEFT, fmin(WIDTH / 3.0, 36 + LETTER * (double)longest));
-    d.x = x_scale(chart, d.left);
+    d.width = chart->width > 0 ? chart->width : DEFAULT_WIDTH;
+    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 36 + LETTER * (double)longest));
+    d.x = x_scale(chart, d.left, d.width);
     ls__text_put(out,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
-                 "viewBox=\"0 0 %d %.0f\" font-family=\"sans-serif\" font-size=\"14\" "
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+                 "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"14\" "
                  "fill=\"#222222\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
-                 WIDTH, height, WIDTH, height);
-    put_text(&d, WIDTH / 2.0, 28, "middle", " font-size=\"17\"", chart->title);
-    double bottom = TOP - GAP;
+                 d.width, height, d.width, height);
+    if (chart->title) put_text(&d, d.width / 2, 28, "middle", " font-size=\"17\"", chart->title);
+    double bottom = (chart->title ? TOP : TOP_WITHOUT_TITLE) - GAP;
     for (int k = 0; k < chart->n_panels; k++)
         bottom = draw_panel(&d, &chart->panels[k], bottom + GAP);
-    put_text(&d, (d.left + WIDTH - RIGHT) / 2, bottom + 42, "middle", "", chart->x_label);
+    put_text(&d, (d.left + d.width - RIGHT) / 2, bottom + 42, "middle", "", chart->x_label);
     ls__text_put(out, "</svg>\n");
     return bottom + BOTTOM;
 }

@@ -46,8 +46,10 @@ typedef struct ls__chart_panel {
 } ls__chart_panel;
 
 typedef struct ls__chart {
-    const char *title, *x_label;
+    const char *title; /* NULL = none */
+    const char *x_label;
     bool log_x; /* logarithmic axis, for lines whose x are above 0 */
+    int width;  /* pixels; 0 = 900 */
     int n_panels;
     const ls__chart_panel *panels;
 } ls__chart;

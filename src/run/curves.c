@@ -5,24 +5,8 @@
 #include "base/error.h"
 #include "run/chart.h"
 #include "run/metrics.h"
-#include <math.h>
 
 enum { N_LINES = 2, N_PANELS = 2 };
-
-/* False if no row has a number for the key. */
-static bool read_column(const json_t *rows, const char *key, double *column)
-{
-    bool is_there = false;
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *cell = json_object_get(row, key);
-        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
-        is_there = is_there || json_is_number(cell);
-    }
-    return is_there;
-}
 
 /* columns: room for x, then for each line's y. */
 static ls_status save(ls_context *ctx, const char *path, const char *title, bool log_loss,
@@ -37,12 +21,12 @@ static ls_status save(ls_context *ctx, const char *path, const char *title, bool
         { .y_label = "loss", .log_y = log_loss, .from_zero = true, .names = names },
         { .y_label = "top-1 accuracy", .from_zero = true, .up_to = 1 },
     };
-    read_column(rows, "epoch", columns);
+    ls__metrics_column(rows, "epoch", columns);
     for (int p = 0; p < N_PANELS; p++)
         for (int i = 0; i < N_LINES; i++) {
             double *y = columns + (1 + p * N_LINES + i) * n;
             lines[p][i] = (ls__chart_line){ .n = n, .x = columns, .y = y };
-            if (read_column(rows, keys[p][i], y)) panels[p].n_lines = i + 1;
+            if (ls__metrics_column(rows, keys[p][i], y)) panels[p].n_lines = i + 1;
             panels[p].lines = lines[p];
         }
     panels[0].n_names = panels[0].n_lines;

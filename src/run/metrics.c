@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -290,6 +291,20 @@ ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows)
     char message[512];
     const ls_status status = read_rows(ctx, dir, rows, message);
     return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
+}
+
+bool ls__metrics_column(const json_t *rows, const char *key, double *column)
+{
+    bool is_there = false;
+    const json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const json_t *cell = json_object_get(row, key);
+        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
+        is_there = is_there || json_is_number(cell);
+    }
+    return is_there;
 }
 
 json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch)

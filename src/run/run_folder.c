@@ -32,6 +32,9 @@ static bool is_of_run(const char *name)
                                          "metrics.csv",
                                          "curves.svg",
                                          "run_log.txt",
+                                         "evaluation.json",
+                                         "first_batch.jpg",
+                                         "report.html",
                                          "last.safetensors",
                                          "best.safetensors" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

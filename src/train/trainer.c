@@ -92,6 +92,7 @@ static ls_status report_step(ls_trainer *t, const ls_batch *batch, const pass *p
     ls__progress *done = &t->progress;
     if (t->log) LS_TRY(ls_run_log_step(t->log, t->net, batch));
     LS_TRY(ls__tally_add(&t->tally, batch));
+    LS_TRY(ls__trainer_report_batch(t, batch));
     t->step = batch->step + 1;
     LS_TRY(watch_skipped(t));
     done->seconds = ls__now_seconds() - p->begun;
@@ -225,8 +226,11 @@ static ls_status write_row(ls_trainer *t, const ls_event *e, double lr)
 /* A callback that failed is called again, but the row is written once. */
 static ls_status report_epoch(ls_trainer *t, const ls_event *e, double lr)
 {
-    if (t->metrics && !t->has_row) LS_TRY(write_row(t, e, lr));
-    t->has_row = true;
+    if (t->metrics && !t->has_row) {
+        LS_TRY(write_row(t, e, lr));
+        t->has_row = true;
+        LS_TRY(ls__trainer_report_epoch(t));
+    }
     return ls__notify(&t->listener, e);
 }
 
@@ -290,7 +294,10 @@ static ls_trainer_end stop_at_bad_data(ls_trainer *t)
 /* With the moving averages of the weights, if the optimizer has them. */
 static ls_trainer_end validate(ls_trainer *t, ls__sums *out)
 {
-    const ls_evaluate_config config = { t->config.stop, t->config.on_event, t->config.user };
+    const ls_evaluate_config config = { .stop = t->config.stop,
+                                        .on_event = t->config.on_event,
+                                        .user = t->config.user,
+                                        .evaluation = t->evaluation };
     if (ls__optimizer_swap_ema(t->optimizer) != LS_OK) return LS_TRAINER_ERROR;
     const ls_trainer_end end = ls__evaluate(t->net, t->config.validation, &config, t->epoch, out);
     if (end == LS_TRAINER_ERROR) ls__ranks_give_up(t->owned.ctx);

@@ -24,9 +24,10 @@ struct ls_trainer {
     ls__metrics *metrics;
     ls__event_log *events;
     ls_run_log *log;
-    ls__owned *lock; /* of the folder; NULL if the context has held it before */
-    bool is_saved;   /* last.safetensors is of this run */
-    bool has_row;    /* the metrics have the row of the present epoch */
+    ls__owned *lock;           /* of the folder; NULL if the context has held it before */
+    bool is_saved;             /* last.safetensors is of this run */
+    bool has_row;              /* the metrics have the row of the present epoch */
+    ls_evaluation *evaluation; /* of the last validation; NULL without a report or top-1 */
 
     /* The run's position. */
     bool is_stopped;     /* by config.stop, in any rank */
@@ -46,6 +47,13 @@ static inline int64_t ls__trainer_steps(const ls_trainer *t)
 
 /* For ls_checkpoint_save and _load. */
 ls_training_state ls__trainer_training_state(const ls_trainer *trainer);
+
+/* The report and its files, unless config.no_report. Rank 0 alone writes them. */
+ls_status ls__trainer_open_report(ls_trainer *trainer);
+/* first_batch.jpg, after the first step of the run. */
+ls_status ls__trainer_report_batch(ls_trainer *trainer, const ls_batch *batch);
+/* evaluation.json and report.html, after the row of an epoch. */
+ls_status ls__trainer_report_epoch(ls_trainer *trainer);
 
 /* The weights alone, as best.safetensors. */
 ls_status ls__trainer_save_best(ls_trainer *trainer);

@@ -38,6 +38,7 @@ static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
     const char *idle = c->resume                              ? "resume"
                        : c->checkpoint_every                  ? "checkpoint_every"
                        : c->keep_checkpoints                  ? "keep_checkpoints"
+                       : c->no_report                         ? "no_report"
                        : c->model                             ? "model"
                        : c->tensorboard == LS_TENSORBOARD_ALL ? "tensorboard"
                        : c->log_every                         ? "log_every"
@@ -121,6 +122,7 @@ static void close_trainer(ls__owned *owned)
     const ls_context *ctx = owned->ctx;
     ls__metrics_close(&t->metrics);
     ls__event_log_close(&t->events);
+    ls_evaluation_close(&t->evaluation);
     ls_run_log_close(&t->log);
     if (t->lock) ls__disown_and_close(t->lock);
     ls__free(ctx, t->dir);
@@ -246,6 +248,7 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
     ls_status status = check_objects(ctx, t);
     if (status == LS_OK) status = check_schedule(ctx, t);
     if (status == LS_OK && c->dir) status = open_folder(t);
+    if (status == LS_OK && c->dir) status = ls__trainer_open_report(t);
     status = ls__ranks_agree(ctx, NULL);
     const ls_training_state whole = ls__trainer_training_state(t);
     if (status == LS_OK) status = ls__check_identity_of_ranks(ctx, &whole);

@@ -17,9 +17,10 @@ START_TEST(help_and_version)
 {
     begin_folder();
     expect(0, "--help");
-    static const char *const commands[] = { "train",   "eval",  "predict", "describe",  "compare",
-                                            "repro",   "plot",  "pack",    "export",    "demo-data",
-                                            "augment", "check", "lr-find", "completion" };
+    static const char *const commands[] = {
+        "train",  "eval",      "predict", "describe", "compare", "repro",  "plot",      "pack",
+        "export", "demo-data", "augment", "check",    "lr-find", "report", "completion"
+    };
     const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
     for (size_t i = 0; i < n_commands; i++) expect_out(commands[i]);
     expect(0, "--version");
@@ -39,7 +40,7 @@ START_TEST(help_and_version)
     expect(0, "eval --data-dir x --help");
     expect_out("--checkpoint FILE");
     expect(0, "predict --help");
-    expect_out("IMAGE...");
+    expect_out("IMAGE|FOLDER|-...");
     expect(0, "describe --help");
     expect_out("--inference");
     expect(0, "demo-data --help");

@@ -10,9 +10,9 @@
 enum { MAX_WORDS = 64, VALUES_SIZE = 4096 };
 
 static const cli_command *const commands[] = {
-    &command_train,     &command_eval,    &command_predict, &command_describe,
-    &command_compare,   &command_repro,   &command_pack,    &command_export,
-    &command_demo_data, &command_augment, &command_check,   &command_lr_find
+    &command_train, &command_eval,    &command_predict, &command_describe,  &command_compare,
+    &command_repro, &command_pack,    &command_export,  &command_demo_data, &command_augment,
+    &command_check, &command_lr_find, &command_report
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

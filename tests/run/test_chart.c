@@ -81,7 +81,7 @@ START_TEST(texts_are_escaped)
     static const struct {
         const char *title, *expected;
     } cases[] = {
-        { "a<b> & \"c\"", ">a&lt;b&gt; &amp; \"c\"</text>" },
+        { "a<b> & \"c\"", ">a&lt;b&gt; &amp; &quot;c&quot;</text>" },
         { "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
           ">caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80<" },
         { "\x01|\x1b[0m|\x7f", ">&#xFFFD;|&#xFFFD;[0m|&#xFFFD;<" },

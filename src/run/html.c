@@ -1,0 +1,58 @@
+/* html.c: see html.h. */
+#include "run/html.h"
+
+#include "base/alloc.h"
+#include "run/xml_text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void ls__html_bytes(ls__html *html, const char *bytes, size_t n)
+{
+    if (html->failed) return;
+    if (html->capacity - html->size < n) {
+        const size_t capacity = 2 * (html->size + n) + 4096;
+        char *larger = ls__realloc(html->ctx, html->text, html->size, capacity);
+        html->failed = !larger;
+        if (!larger) return;
+        html->text = larger;
+        html->capacity = capacity;
+    }
+    memcpy(html->text + html->size, bytes, n);
+    html->size += n;
+}
+
+void ls__html_put(ls__html *html, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof text)
+        html->failed = true;
+    else
+        ls__html_bytes(html, text, (size_t)n);
+}
+
+void ls__html_text(ls__html *html, const char *text)
+{
+    while (text && *text) {
+        const ls__xml_character c = ls__xml_next(text);
+        ls__html_bytes(html, c.out, (size_t)c.length);
+        text += c.bytes;
+    }
+}
+
+void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after)
+{
+    ls__html_bytes(html, before, strlen(before));
+    ls__html_text(html, text);
+    ls__html_bytes(html, after, strlen(after));
+}
+
+void ls__html_free(ls__html *html)
+{
+    ls__free(html->ctx, html->text);
+    *html = (ls__html){ .ctx = html->ctx };
+}

@@ -1,0 +1,26 @@
+/* html.h: HTML under construction: markup, and texts that are escaped. */
+#ifndef LS_RUN_HTML_H
+#define LS_RUN_HTML_H
+
+#include <lockstep/context.h>
+#include <lockstep/export.h>
+
+/* Begins with all zero but ctx. */
+typedef struct ls__html {
+    ls_context *ctx;
+    char *text;
+    size_t size, capacity;
+    bool failed; /* memory was short; nothing more is added */
+} ls__html;
+
+/* Markup, printf style. The arguments must not be texts of users. */
+void ls__html_put(ls__html *html, const char *format, ...) LS_PRINTF(2, 3);
+/* A text, escaped for elements and for attributes in double quotes. NULL: nothing. */
+void ls__html_text(ls__html *html, const char *text);
+/* BEFORE, the escaped text, AFTER. */
+void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after);
+/* Bytes as they are. */
+void ls__html_bytes(ls__html *html, const char *bytes, size_t n);
+void ls__html_free(ls__html *html);
+
+#endif

@@ -1,0 +1,198 @@
+/* report.c: the results of runs as one HTML page; see lockstep/report.h. */
+#include <lockstep/report.h>
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/floats.h"
+#include "run/json.h"
+#include "run/report.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The summary of runs ---- */
+
+static double cell(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+typedef struct summary {
+    long long n_epochs, best_epoch;
+    double best_top1, best_loss;             /* of validation, else of training; NaN = none */
+    double seconds, images_per_second, wait; /* wait: a mean over epochs */
+} summary;
+
+/* The better one of a row's two values, which NaN never is. */
+static bool is_better(double value, double best, bool larger)
+{
+    return !isnan(value) && (isnan(best) || (larger ? value > best : value < best));
+}
+
+static summary summarize(const ls__report_run *run)
+{
+    summary s = { .best_top1 = NAN, .best_loss = NAN };
+    const json_t *row;
+    size_t i;
+    json_array_foreach(run->metrics, i, row)
+    {
+        const bool has_val = json_is_number(json_object_get(row, "val_loss"));
+        const double top1 = cell(row, has_val ? "val_top1" : "train_top1");
+        const double loss = cell(row, has_val ? "val_loss" : "train_loss");
+        const bool by_top1 = !isnan(top1);
+        if (by_top1 ? is_better(top1, s.best_top1, true) : is_better(loss, s.best_loss, false))
+            s.best_epoch = ls__json_get_integer(row, "epoch");
+        if (is_better(top1, s.best_top1, true)) s.best_top1 = top1;
+        if (is_better(loss, s.best_loss, false)) s.best_loss = loss;
+        s.seconds += fmax(0, cell(row, "seconds"));
+        s.wait += fmax(0, cell(row, "data_wait"));
+        s.images_per_second = cell(row, "images_per_second");
+    }
+    s.n_epochs = (long long)json_array_size(run->metrics);
+    s.wait /= (double)s.n_epochs;
+    return s;
+}
+
+/* "1:02:03", "2:03" */
+static void format_time(double seconds, char *out, size_t size)
+{
+    const long long whole = (long long)(seconds + 0.5), hours = whole / 3600;
+    if (hours > 0)
+        snprintf(out, size, "%lld:%02lld:%02lld", hours, whole / 60 % 60, whole % 60);
+    else
+        snprintf(out, size, "%lld:%02lld", whole / 60, whole % 60);
+}
+
+enum { N_FACTS = 8, FACT_SIZE = 48 };
+static const char *const fact_names[N_FACTS] = { "epochs",           "best top-1", "best epoch",
+                                                 "lowest loss",      "time",       "images/s",
+                                                 "waiting for data", "parameters" };
+
+static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
+{
+    const summary s = summarize(run);
+    const json_t *epochs = ls__report_option(run, "epochs");
+    const long long n_parameters = ls__json_get_integer(run->config, "parameters");
+    memset(out, 0, N_FACTS * FACT_SIZE);
+    if (json_is_integer(epochs))
+        snprintf(out[0], FACT_SIZE, "%lld of %lld", s.n_epochs,
+                 (long long)json_integer_value(epochs));
+    else
+        snprintf(out[0], FACT_SIZE, "%lld", s.n_epochs);
+    if (!isnan(s.best_top1)) snprintf(out[1], FACT_SIZE, "%.4f", s.best_top1);
+    snprintf(out[2], FACT_SIZE, "%lld", s.best_epoch);
+    if (!isnan(s.best_loss)) snprintf(out[3], FACT_SIZE, "%.4f", s.best_loss);
+    format_time(s.seconds, out[4], FACT_SIZE);
+    if (!isnan(s.images_per_second)) snprintf(out[5], FACT_SIZE, "%.0f", s.images_per_second);
+    snprintf(out[6], FACT_SIZE, "%.1f %%", 100 * s.wait);
+    if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%lld", n_parameters);
+}
+
+static void put_model(ls__html *html, const ls__report_run *run)
+{
+    ls__html_text(html, json_string_value(ls__report_option(run, "model")));
+}
+
+static void put_summary(ls__html *html, int n, const ls__report_run *runs)
+{
+    char facts[N_FACTS][FACT_SIZE];
+    if (n == 1) {
+        describe(runs, facts);
+        ls__html_put(html, "<ul class=\"tiles\">\n<li><span>model</span> <b>");
+        put_model(html, runs);
+        ls__html_put(html, "</b></li>\n");
+        for (int k = 0; k < N_FACTS; k++) {
+            if (!*facts[k]) continue;
+            ls__html_put(html, "<li><span>%s</span> <b>%s</b></li>\n", fact_names[k], facts[k]);
+        }
+        ls__html_put(html, "</ul>\n");
+        return;
+    }
+    ls__html_put(html, "<div class=\"card scroll\" role=\"region\" tabindex=\"0\" "
+                       "aria-label=\"Runs\">\n<table>\n<caption>Runs</caption>\n<thead><tr><th "
+                       "scope=\"col\">run</th><th scope=\"col\">model</th>");
+    for (int k = 0; k < N_FACTS; k++)
+        ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", fact_names[k]);
+    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    for (int i = 0; i < n; i++) {
+        describe(&runs[i], facts);
+        ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th><td>");
+        put_model(html, &runs[i]);
+        ls__html_put(html, "</td>");
+        for (int k = 0; k < N_FACTS; k++)
+            ls__html_put(html, "<td class=\"number\">%s</td>", *facts[k] ? facts[k] : "&ndash;");
+        ls__html_put(html, "</tr>\n");
+    }
+    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+}
+
+/* ---- The page ---- */
+
+static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
+{
+    ls__html_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                       "<meta name=\"viewport\" content=\"width=device-width, "
+                       "initial-scale=1\">\n<title>");
+    ls__html_wrap(html, "", runs[0].dir, "");
+    if (n > 1) ls__html_put(html, " and %d more", n - 1);
+    ls__html_put(html, " &ndash; Lockstep</title>\n<style>\n");
+    ls__html_bytes(html, ls__report_style, strlen(ls__report_style));
+    ls__html_put(html, "</style>\n</head>\n<body>\n<header>\n");
+    if (n == 1)
+        ls__html_wrap(html, "<h1>", runs[0].dir, "</h1>\n");
+    else
+        ls__html_put(html, "<h1>%d runs</h1>\n", n);
+    const char *data = json_string_value(ls__report_option(&runs[0], "data-dir"));
+    if (n == 1 && data) ls__html_wrap(html, "<p>trained on ", data, "</p>\n");
+    ls__html_put(html, "</header>\n<main>\n");
+    put_summary(html, n, runs);
+    LS_TRY(ls__report_put_curves(html, n, runs));
+    for (int i = 0; i < n; i++) ls__report_put_evaluation(html, &runs[i]);
+    for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
+    ls__report_put_settings(html, n, runs);
+    ls__report_put_environment(html, n, runs);
+    ls__html_put(html, "</main>\n<footer><p>Lockstep %s</p></footer>\n</body>\n</html>\n",
+                 ls_version());
+    return html->failed ? ls__fail_memory(html->ctx, "report", html->capacity) : LS_OK;
+}
+
+static ls_status write_page(ls_context *ctx, int n, const ls__report_run *runs, const char *path)
+{
+    ls__html html = { .ctx = ctx };
+    ls__atomic_file *file = NULL;
+    char *own_path = path ? NULL : ls__format(ctx, "%s/report.html", runs[0].dir);
+    ls_status status = put_page(&html, n, runs);
+    if (status == LS_OK && !path && !own_path) status = ls__fail_memory(ctx, "report", 0);
+    if (status == LS_OK)
+        status = path ? ls__atomic_file_open(ctx, path, &file)
+                      : ls__atomic_file_replace(ctx, own_path, &file);
+    if (status == LS_OK) status = ls__atomic_file_write(file, html.text, html.size);
+    if (status == LS_OK)
+        status = ls__atomic_file_commit(&file);
+    else if (file)
+        ls__atomic_file_abandon(&file);
+    ls__html_free(&html);
+    ls__free(ctx, own_path);
+    return status;
+}
+
+ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const char *path)
+{
+    LS__ENTER(ctx);
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS; /* printf uses the rounding mode */
+    if (n < 1 || !dirs)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_report_write: no run folder given");
+    const size_t bytes = (size_t)n * sizeof(ls__report_run);
+    ls__report_run *runs = ls__zalloc(ctx, bytes);
+    if (!runs) return ls__fail_memory(ctx, "ls_report_write", bytes);
+    ls_status status = LS_OK;
+    for (int i = 0; i < n && status == LS_OK; i++) status = ls__report_load(ctx, dirs[i], &runs[i]);
+    if (status == LS_OK) status = write_page(ctx, n, runs, path);
+    for (int i = 0; i < n; i++) ls__report_free(ctx, &runs[i]);
+    ls__free(ctx, runs);
+    return status;
+}

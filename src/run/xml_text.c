@@ -1,0 +1,20 @@
+/* xml_text.c: see xml_text.h. */
+#include "run/xml_text.h"
+
+#include <string.h>
+
+ls__xml_character ls__xml_next(const char *text)
+{
+    int32_t code;
+    const int n = ls__utf8_next(text, &code);
+    const bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
+    const bool is_bad = is_control || code == 0xfffe || code == 0xffff;
+    const char *name = is_bad         ? "&#xFFFD;"
+                       : *text == '&' ? "&amp;"
+                       : *text == '<' ? "&lt;"
+                       : *text == '>' ? "&gt;"
+                       : *text == '"' ? "&quot;"
+                                      : NULL;
+    const int bytes = is_bad || n < 1 ? 1 : n;
+    return (ls__xml_character){ name ? name : text, name ? (int)strlen(name) : n, bytes };
+}

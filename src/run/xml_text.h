@@ -1,0 +1,17 @@
+/* xml_text.h: text in XML and HTML. */
+#ifndef LS_RUN_XML_TEXT_H
+#define LS_RUN_XML_TEXT_H
+
+#include "run/utf8.h"
+#include <stdbool.h>
+
+/* The next character of a text that has not ended: `bytes` bytes of it become `length` bytes at
+ * `out`, which is the character or its escape: that of & < > and ", and U+FFFD for what is not
+ * UTF-8 and for characters that XML cannot hold. */
+typedef struct ls__xml_character {
+    const char *out;
+    int length, bytes;
+} ls__xml_character;
+ls__xml_character ls__xml_next(const char *text);
+
+#endif

@@ -1,0 +1,142 @@
+/* trainer_report.c: the report of a run, and the files that it is made of; see trainer.h. */
+#include "train/trainer.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "comm/comm.h"
+#include "data/decode/jpeg_write.h"
+#include "data/loader/loader.h"
+#include "data/transform/resize.h"
+#include "io/json_text.h"
+#include "nn/net.h"
+#include "run/json.h"
+#include "train/evaluation.h"
+#include <lockstep/report.h>
+#include <string.h>
+
+ls_status ls__trainer_open_report(ls_trainer *t)
+{
+    if (t->config.no_report || t->by_loss || !t->config.validation) return LS_OK;
+    const ls_dataset *data = t->config.validation->dataset;
+    if (data->n_classes == 0) return LS_OK;
+    t->evaluation = ls_evaluation_open(
+        t->owned.ctx, &(ls_evaluation_config){ .n_classes = data->n_classes,
+                                               .classes = (const char *const *)data->class_names });
+    return t->evaluation ? LS_OK : LS_ERR_EARLIER;
+}
+
+/* ---- The first batch ---- */
+
+enum { MOST_IMAGES = 32, COLUMNS = 8, MOST_SIDE = 96, GAP = 2 };
+
+/* Image i of pixels[n,height,width,channels], resized to the cells of the grid, to its place. */
+static bool put_image(const ls_context *ctx, const ls__image_view *image, int place,
+                      const ls__image *grid, int64_t height, int64_t width)
+{
+    ls__resizer resizer = { .ctx = ctx };
+    ls__image cell = { 0 };
+    const ls__source source = ls__source_of_all(image);
+    const int64_t top = place / COLUMNS * (height + GAP), left = place % COLUMNS * (width + GAP);
+    const bool good = ls__resize_image(&resizer, &source, height, width, &cell);
+    for (int64_t y = 0; good && y < height; y++)
+        memcpy(grid->pixels + ((top + y) * grid->width + left) * grid->channels,
+               cell.pixels + y * width * cell.channels, (size_t)(width * cell.channels));
+    ls__buffer_free(ctx, &resizer.memory);
+    ls__image_free(ctx, &cell);
+    return good;
+}
+
+/* A grid of the batch's first images that this rank has, on white. */
+static bool draw_grid(const ls_context *ctx, const ls_batch *batch, const uint8_t *pixels,
+                      ls__image *grid)
+{
+    const int64_t *dims = ls_tensor_shape(batch->images)->dims;
+    const int64_t longer = dims[1] > dims[2] ? dims[1] : dims[2];
+    const int64_t most = longer < MOST_SIDE ? longer : MOST_SIDE;
+    const int64_t height = dims[1] * most / longer > 0 ? dims[1] * most / longer : 1;
+    const int64_t width = dims[2] * most / longer > 0 ? dims[2] * most / longer : 1;
+    int64_t n = 0;
+    while (n < MOST_IMAGES && n < batch->n && batch->samples[n] >= 0) n++;
+    const int64_t columns = n < COLUMNS ? n : COLUMNS, rows = (n + COLUMNS - 1) / COLUMNS;
+    if (!ls__image_reserve(ctx, grid, rows * (height + GAP) - GAP, columns * (width + GAP) - GAP,
+                           (int)dims[3]))
+        return false;
+    memset(grid->pixels, 255, (size_t)(grid->height * grid->width * grid->channels));
+    for (int64_t i = 0; i < n; i++) {
+        const ls__image_view image = { pixels + i * dims[1] * dims[2] * dims[3], dims[2] * dims[3],
+                                       dims[1], dims[2], (int)dims[3] };
+        if (!put_image(ctx, &image, (int)i, grid, height, width)) return false;
+    }
+    return true;
+}
+
+static ls_status save_batch(ls_trainer *t, const ls_batch *batch, const char *path)
+{
+    ls_context *ctx = t->owned.ctx;
+    const size_t n_bytes = ls_tensor_bytes(batch->images);
+    uint8_t *pixels = ls__alloc(ctx, n_bytes), *jpeg = NULL;
+    size_t size;
+    ls__image grid = { 0 };
+    ls_status status = pixels ? ls_tensor_read(batch->images, pixels, n_bytes)
+                              : ls__fail_memory(ctx, path, n_bytes);
+    if (status == LS_OK) {
+        const bool drawn = draw_grid(ctx, batch, pixels, &grid);
+        const ls__source source = ls__source_of_image(&grid);
+        status = drawn && ls__jpeg_write(ctx, &source.view, &jpeg, &size)
+                     ? ls__file_replace(ctx, path, jpeg, size)
+                     : ls__fail_memory(ctx, path, 0);
+    }
+    ls__free(ctx, jpeg);
+    ls__free(ctx, pixels);
+    ls__image_free(ctx, &grid);
+    return status;
+}
+
+static bool writes(const ls_trainer *t)
+{
+    return t->dir && !t->config.no_report && ls__is_first_rank(t->owned.ctx);
+}
+
+ls_status ls__trainer_report_batch(ls_trainer *t, const ls_batch *batch)
+{
+    if (!writes(t) || batch->epoch > 0 || batch->step > 0 || batch->samples[0] < 0) return LS_OK;
+    char *path = ls__format(t->owned.ctx, "%s/first_batch.jpg", t->dir);
+    const ls_status status =
+        path ? save_batch(t, batch, path) : ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    ls__free(t->owned.ctx, path);
+    return status;
+}
+
+/* ---- After an epoch ---- */
+
+static ls_status save_evaluation(ls_trainer *t, const char *path)
+{
+    ls_context *ctx = t->owned.ctx;
+    json_t *json = ls__evaluation_describe(t->evaluation, t->config.validation->dataset);
+    char *text = NULL;
+    size_t size;
+    ls_status status;
+    if (ctx->error != LS_OK)
+        status = ctx->error;
+    else if (!json || json_object_set_new(json, "epoch", json_integer(t->epoch + 1)) != 0 ||
+             !ls__json_dump(ctx, json, ls__json_exact(json), &text, &size))
+        status = ls__fail_memory(ctx, path, 0);
+    else
+        status = ls__file_replace(ctx, path, text, size);
+    ls__free(ctx, text);
+    json_decref(json);
+    return status;
+}
+
+ls_status ls__trainer_report_epoch(ls_trainer *t)
+{
+    ls_context *ctx = t->owned.ctx;
+    if (!writes(t)) return LS_OK;
+    char *path = ls__format(ctx, "%s/evaluation.json", t->dir);
+    if (!path) return ls__fail_memory(ctx, t->dir, strlen(t->dir));
+    ls_status status = t->evaluation ? save_evaluation(t, path) : LS_OK;
+    ls__free(ctx, path);
+    const char *dir = t->dir;
+    return status == LS_OK ? ls_report_write(ctx, 1, &dir, NULL) : status;
+}
