@@ -75,8 +75,8 @@ static void put_image(const ls_evaluation *e, const ls_dataset *dataset, int64_t
     ls_context *ctx = e->owned.ctx;
     uint8_t *jpeg;
     size_t size;
-    const char *path = ls_dataset_sample_path(dataset, sample);
-    if (path) ls__json_put(out, "path", ls__json_text(ctx, path));
+    if (ls_dataset_sample_path(dataset, sample))
+        ls__json_put(out, "path", ls__json_text(ctx, ls__dataset_name(dataset, sample)));
     if (ls__dataset_thumbnail(dataset, sample, THUMBNAIL_SIDE, &jpeg, &size) != LS_OK)
         out->failed = true;
     if (!jpeg) return;

@@ -113,6 +113,8 @@ static void go_on(void)
 /* Files that hold no times. */
 static const char *const same_bytes[] = { "run_log.txt",
                                           "config.json",
+                                          "first_batch.jpg",
+                                          "evaluation.json",
                                           "best.safetensors",
                                           "last.safetensors",
                                           "checkpoint-000000000000.safetensors",
@@ -163,13 +165,16 @@ typedef struct wanted_calls {
  * call. */
 static const wanted_calls wanted[] = {
     { "run", { [CALL_MKDIR] = 1 } },
-    { "/", { [CALL_FSYNC] = 1 + 9 } }, /* after mkdir and each rename */
+    { "/", { [CALL_FSYNC] = 1 + 12 } }, /* after mkdir and each rename */
     { ".lock", { [CALL_CREATE] = 1 } },
     { "config.json", SAVED(1) },
     { "manifest.json", SAVED(2) },
     { "metrics.jsonl", SAVED_IN_ONE_WRITE },
     { "metrics.csv", SAVED_IN_ONE_WRITE },
     { "events.out.tfevents.*", { [CALL_CREATE] = 1, [CALL_WRITE] = 2 } },
+    { "first_batch.jpg", SAVED_IN_ONE_WRITE },
+    { "evaluation.json", SAVED_IN_ONE_WRITE },
+    { "report.html", SAVED_IN_ONE_WRITE },
     { "best.safetensors", SAVED(1) },
     { "last.safetensors", SAVED(1 + STEPS) },
     { "checkpoint-000000000000.safetensors", { [CALL_LINK] = 1 } },

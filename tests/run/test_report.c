@@ -1,0 +1,208 @@
+/* test_report.c: reports of run folders: texts are escaped, the page is well formed and refers to
+ * nothing outside of it, damaged files are errors, and what is missing or out of range is left
+ * out. */
+#include "own_folder.h"
+#include <lockstep/report.h>
+#include <string.h>
+
+#define HOSTILE "<b>&\\\"\\u0001"
+#define ESCAPED "&lt;b&gt;&amp;&quot;&#xFFFD;"
+
+static const char metrics[] =
+    "{\"epoch\": 1, \"lr\": 0.1, \"train_loss\": 2.5, \"train_top1\": 0.2, \"val_loss\": 2.25, "
+    "\"val_top1\": 0.25, \"images_per_second\": 100.0, \"data_wait\": 0.5, \"seconds\": 3.0}\n"
+    "{\"epoch\": 2, \"lr\": 0.05, \"train_loss\": 1.5, \"train_top1\": 0.6, \"val_loss\": 1.25, "
+    "\"val_top1\": 0.75, \"images_per_second\": 200.0, \"data_wait\": 0.25, \"seconds\": 62.0}\n";
+
+static const char evaluation[] =
+    "{\"epoch\": 2, \"images\": 4, \"top1\": 0.75, \"calibration_error\": 0.125, "
+    "\"macro\": {\"precision\": 0.5, \"recall\": 0.5, \"f1\": 0.5}, \"classes\": ["
+    "{\"class\": \"" HOSTILE "\", \"images\": 2, \"precision\": 0.75, \"recall\": null, "
+    "\"f1\": 0.5}, {\"class\": \"\\\\xFFdog\", \"images\": 2, \"precision\": 1, \"recall\": 1, "
+    "\"f1\": 1}], \"confusion\": [[0, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 9], [0, -1, 9], 7], "
+    "\"calibration\": [{\"images\": 4, \"confidence\": 0.625, \"accuracy\": 0.75}], "
+    "\"mistakes\": [{\"sample\": 3, \"label\": 0, \"predicted\": 1, \"confidence\": 0.875, "
+    "\"path\": \"a/" HOSTILE ".jpg\", \"image\": \"data:image/jpeg;base64,AAAA\"}, "
+    "{\"sample\": 5, \"label\": 9, \"predicted\": 1, \"confidence\": 0.5, "
+    "\"image\": \"https://example.org/x.jpg\"}]}";
+
+static const char config[] =
+    "{\"parameters\": 1234, \"options\": {\"model\": \"" HOSTILE "\", \"lr\": %s, \"epochs\": 2, "
+    "\"exif\": false, \"weights\": null, \"data-dir\": \"" HOSTILE "\"}}";
+
+static const char manifest[] =
+    "{\"identity\": {\"device\": \"cpu\", \"seed\": \"0\"}, \"sessions\": [{\"execution\": "
+    "{\"threads\": 3}, \"provenance\": {\"host\": \"" HOSTILE "\"}}]}";
+
+/* The folder of a run below `dir`, which is its name. */
+static const char *make_run(const char *name, const char *lr)
+{
+    char text[1024];
+    const char *run = path(name);
+    make_folder(run);
+    snprintf(text, sizeof text, config, lr);
+    write_text(path_in(run, "metrics.jsonl"), metrics);
+    write_text(path_in(run, "evaluation.json"), evaluation);
+    write_text(path_in(run, "config.json"), text);
+    write_text(path_in(run, "manifest.json"), manifest);
+    write_text(path_in(run, "first_batch.jpg"), "abcd");
+    return run;
+}
+
+static char *read_text(const char *name)
+{
+    size_t size;
+    return read_file(name, &size);
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++) n++;
+    return n;
+}
+
+/* Each element is closed by its own end tag. */
+static void expect_balanced(const char *html)
+{
+    enum { MOST = 64, NAME = 16 };
+    char open[MOST][NAME];
+    int n = 0;
+    for (const char *at = strstr(html, "<html"); at && (at = strchr(at, '<')); at++) {
+        char name[NAME];
+        const char *end = strchr(at, '>');
+        ck_assert_ptr_nonnull(end);
+        if (at[1] == '/') {
+            ck_assert_int_eq(sscanf(at, "</%15[a-z0-9]>", name), 1);
+            ck_assert_msg(n > 0 && strcmp(open[n - 1], name) == 0, "</%s> in <%s>: %.80s", name,
+                          n > 0 ? open[n - 1] : "", at);
+            n--;
+            continue;
+        }
+        ck_assert_int_eq(sscanf(at, "<%15[a-z0-9]", name), 1);
+        const bool is_void = strcmp(name, "meta") == 0 || strcmp(name, "img") == 0 ||
+                             strcmp(name, "br") == 0 || end[-1] == '/';
+        ck_assert_int_lt(n, MOST);
+        if (!is_void) strcpy(open[n++], name);
+    }
+    ck_assert_int_eq(n, 0);
+}
+
+static void expect_part(const char *html, const char *part)
+{
+    ck_assert_msg(strstr(html, part) != NULL, "missing: %s", part);
+}
+
+START_TEST(a_page_of_one_run)
+{
+    begin();
+    const char *run = make_run("a&b", "0.1");
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path("a&b/report.html"));
+    expect_balanced(html);
+    expect_part(html, "a&amp;b</h1>");
+    expect_part(html, "<th scope=\"row\">" ESCAPED "</th>");
+    expect_part(html, "a/" ESCAPED ".jpg</p>");
+    expect_part(html, "alt=\"" ESCAPED ", predicted as &#xFFFD;dog\"");
+    expect_part(html, "<th scope=\"row\">lr</th><td>0.1</td>");
+    expect_part(html, "<th scope=\"row\">host</th><td>" ESCAPED "</td>");
+    expect_part(html, "src=\"data:image/jpeg;base64,YWJjZA==\"");
+    expect_part(html, "title=\"" ESCAPED " predicted as &#xFFFD;dog: 1 of 2\">1</td>");
+    expect_part(html, "best top-1</span> <b>0.7500</b>");
+    expect_part(html, "time</span> <b>1:05</b>");
+    ck_assert_ptr_null(strstr(html, "<b>&\""));
+    ck_assert_ptr_null(strstr(html, "<script"));
+    ck_assert_int_eq(count(html, "http"), count(html, "http://www.w3.org/2000/svg"));
+    ck_assert_int_eq(count(html, "<img"), count(html, "<img alt=\"") + 1); /* the first batch */
+    ck_assert_int_eq(count(html, "<table"), count(html, "<caption"));
+    /* the same again */
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, path("other.html")), LS_OK);
+    char *again = read_text(path("other.html"));
+    ck_assert_str_eq(html, again);
+    free(html);
+    free(again);
+    end();
+}
+END_TEST
+
+START_TEST(a_page_of_several_runs)
+{
+    begin();
+    char first[4096], second[4096];
+    snprintf(first, sizeof first, "%s", make_run("one", "0.1"));
+    snprintf(second, sizeof second, "%s", make_run("two", "0.2"));
+    const char *const runs[] = { first, second };
+    ck_assert_int_eq(remove(path("two/evaluation.json")), 0);
+    ck_assert_int_eq(ls_report_write(ctx, 2, runs, path("both.html")), LS_OK);
+    char *html = read_text(path("both.html"));
+    expect_balanced(html);
+    expect_part(html, "<h1>2 runs</h1>");
+    const char *differing = strstr(html, "<caption>Settings that differ");
+    const char *shared = strstr(html, "<caption>Settings that all runs share");
+    ck_assert(differing && shared && differing < shared);
+    const char *lr = strstr(differing, "<th scope=\"row\">lr</th><td>0.1</td><td>0.2</td>");
+    ck_assert(lr && lr < shared);
+    ck_assert_ptr_nonnull(strstr(shared, "<th scope=\"row\">exif</th><td>no</td>"));
+    ck_assert_int_eq(count(html, "<h2>Validation of"), 1);
+    free(html);
+    end();
+}
+END_TEST
+
+START_TEST(metrics_alone_are_enough)
+{
+    begin();
+    const char *run = dir;
+    write_text(path("metrics.jsonl"), "{\"epoch\": 1, \"train_loss\": 2.5}\n");
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path("report.html"));
+    expect_balanced(html);
+    ck_assert_ptr_null(strstr(html, "nan"));
+    free(html);
+    end();
+}
+END_TEST
+
+START_TEST(damaged_folders)
+{
+    begin();
+    const char *run = dir;
+    expect_failure(ls_report_write(ctx, 0, NULL, NULL), ctx, LS_ERR_INVALID, "no run folder");
+    expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA,
+                   "/metrics.jsonl: no epoch is complete");
+    write_text(path("metrics.jsonl"), metrics);
+    write_text(path("evaluation.json"), "{\"classes\": [");
+    expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA, "/evaluation.json: ");
+    write_text(path("evaluation.json"), "[]");
+    expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA, "not a JSON object");
+    write_text(path("evaluation.json"),
+               "{\"classes\": [1, {\"class\": 2}], \"confusion\": 3, \"calibration\": [4], "
+               "\"mistakes\": [5, {}]}");
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    expect_failure(ls_report_write(ctx, 1, &run, path("none/report.html")), ctx, LS_ERR_NOT_FOUND,
+                   "none/report.html");
+    end();
+}
+END_TEST
+
+static bool work(ls_context *context, void *run)
+{
+    const char *one = run;
+    return ls_report_write(context, 1, &one, NULL) == LS_OK;
+}
+
+START_TEST(every_allocation_failing)
+{
+    begin();
+    char run[4096];
+    snprintf(run, sizeof run, "%s", make_run("run", "1"));
+    fail_each_allocation(work, run);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("report", a_page_of_one_run, a_page_of_several_runs, metrics_alone_are_enough,
+                     damaged_folders, every_allocation_failing);
+}
