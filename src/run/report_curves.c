@@ -49,8 +49,8 @@ static bool add_line(const ls__report_run *run, const char *key, double *room, l
 {
     const int64_t n = (int64_t)json_array_size(run->metrics);
     *line = (ls__chart_line){ .n = n, .x = room, .y = room + n };
-    return ls__metrics_column(run->metrics, "epoch", room) &
-           ls__metrics_column(run->metrics, key, room + n);
+    const bool has_epochs = ls__metrics_column(run->metrics, "epoch", room);
+    return ls__metrics_column(run->metrics, key, room + n) && has_epochs;
 }
 
 /* Training and validation in one chart. */

@@ -72,7 +72,7 @@ static void put_cell(ls__html *html, const json_t *e, int label, int predicted, 
     }
     const double share = (double)images / (double)total;
     ls__html_put(html, "<td class=\"%s%s\" style=\"--a:%.3f\" title=\"",
-                 label == predicted ? "right" : "wrong", share > 0.45 ? " strong" : "",
+                 label == predicted ? "right" : "wrong", share > 0.8 ? " strong" : "",
                  0.1 + 0.75 * share);
     ls__html_text(html, class_name(e, label));
     ls__html_wrap(html, " predicted as ", class_name(e, predicted), "");
@@ -226,8 +226,10 @@ static void put_diagram(ls__html *html, const json_t *bins)
                      "height=\"%.1f\"/>",
                      x, TOP + SIDE * (1 - accuracy), width - 2, SIDE * accuracy);
         ls__html_put(html,
-                     "<rect class=\"gap\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
-                     x, TOP + SIDE * (1 - high), width - 2, SIDE * (high - low));
+                     "<rect class=\"gap%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+                     "height=\"%.1f\"/>\n",
+                     accuracy > confidence ? " under" : "", x, TOP + SIDE * (1 - high), width - 2,
+                     SIDE * (high - low));
     }
     ls__html_put(html, "<path class=\"ideal\" d=\"M%d %dL%d %d\"/>\n</svg>\n", LEFT, TOP + SIDE,
                  LEFT + SIDE, TOP);

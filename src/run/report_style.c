@@ -39,6 +39,7 @@ const char ls__report_style[] =
     ".calibration svg{max-width:330px;margin:auto;font-size:14px}\n"
     ".grid-line{stroke:var(--grid);fill:none}.ideal{stroke:var(--soft);fill:none;"
     "stroke-dasharray:5 4}.accuracy{fill:var(--blue)}\n"
+    ".gap.under{fill:var(--card);fill-opacity:.6;stroke:var(--blue)}\n"
     ".gap{fill:rgba(var(--wrong),.25);stroke:rgb(var(--wrong));stroke-width:1.5}\n"
     ".note{color:var(--soft);font-size:14px}.hidden{position:absolute;width:1px;height:1px;"
     "overflow:hidden;clip-path:inset(50%)}\n"
