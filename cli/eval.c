@@ -30,7 +30,7 @@ static const cli_option options[] = {
       "labels the accuracy of each, with numbers the error of each" },
     { OPTION_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
     { OPTION_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
-      "FILE" },
+      "FILE", .note = "none" },
     { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },

@@ -18,7 +18,8 @@ static void expect_well_formed(const char *text)
         ck_assert_msg((unsigned char)*at >= ' ' || *at == '\n', "byte %d", *at);
         if (*at == '&')
             ck_assert_msg(strncmp(at, "&amp;", 5) == 0 || strncmp(at, "&lt;", 4) == 0 ||
-                              strncmp(at, "&gt;", 4) == 0 || strncmp(at, "&#xFFFD;", 8) == 0,
+                              strncmp(at, "&gt;", 4) == 0 || strncmp(at, "&quot;", 6) == 0 ||
+                              strncmp(at, "&#xFFFD;", 8) == 0,
                           "%.20s", at);
         if (*at++ != '<') continue;
         const char *end = at + strcspn(at, "<>");
