@@ -7,40 +7,45 @@
 #include "io/data_uri.h"
 #include "run/json.h"
 #include "run/metrics.h"
-#include <stdio.h>
 
-enum { MAX_IMAGE_BYTES = 16 << 20 };
+enum { MAX_FILE_BYTES = 256 << 20 };
 
-/* NULL for a missing file. */
-static ls_status read_object(ls_context *ctx, const char *dir, const char *name, json_t **out)
+/* A file of the run folder; NULL for a missing one. */
+static ls_status read_bytes(ls_context *ctx, const char *dir, const char *name,
+                            unsigned char **bytes, size_t *size)
 {
-    char reason[LS__JSON_REASON_SIZE];
+    char message[512];
+    *bytes = NULL;
     char *path = ls__format(ctx, "%s/%s", dir, name);
     if (!path) return ls__fail_memory(ctx, dir, 0);
-    ls_status status = ls__json_read(path, out, reason);
-    if (status == LS_ERR_NOT_FOUND)
-        status = LS_OK;
-    else if (status != LS_OK)
-        status =
-            ls__fail(ctx, status == LS_ERR_FORMAT ? LS_ERR_DATA : status, "%s: %s", path, reason);
-    else if (!json_is_object(*out))
-        status = ls__fail(ctx, LS_ERR_DATA, "%s: not a JSON object", path);
+    const ls_status status =
+        ls__read_file(ctx, path, MAX_FILE_BYTES, bytes, size, message, sizeof message);
     ls__free(ctx, path);
-    return status;
+    if (status == LS_ERR_NOT_FOUND) return LS_OK;
+    return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
+}
+
+/* Not by ls__json_read: jansson calls read for each byte of a file, and an evaluation has many. */
+static ls_status read_object(ls_context *ctx, const char *dir, const char *name, json_t **out)
+{
+    unsigned char *bytes;
+    size_t size;
+    json_error_t error;
+    LS_TRY(read_bytes(ctx, dir, name, &bytes, &size));
+    if (!bytes) return LS_OK;
+    *out = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &error);
+    ls__free(ctx, bytes);
+    if (json_is_object(*out)) return LS_OK;
+    return ls__fail(ctx, LS_ERR_DATA, "%s/%s: line %d: %s", dir, name, *out ? 1 : error.line,
+                    *out ? "not a JSON object" : error.text);
 }
 
 static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
 {
-    char message[512];
-    unsigned char *bytes = NULL;
+    unsigned char *bytes;
     size_t size;
-    char *path = ls__format(ctx, "%s/first_batch.jpg", dir);
-    if (!path) return ls__fail_memory(ctx, dir, 0);
-    ls_status status =
-        ls__read_file(ctx, path, MAX_IMAGE_BYTES, &bytes, &size, message, sizeof message);
-    ls__free(ctx, path);
-    if (status == LS_ERR_NOT_FOUND) return LS_OK;
-    if (status != LS_OK) return ls__fail(ctx, status, "%s", message);
+    LS_TRY(read_bytes(ctx, dir, "first_batch.jpg", &bytes, &size));
+    if (!bytes) return LS_OK;
     *out = ls__data_uri(ctx, "image/jpeg", bytes, size);
     ls__free(ctx, bytes);
     return *out ? LS_OK : ls__fail_memory(ctx, "first_batch.jpg", size);
