@@ -272,9 +272,10 @@ static int run(int argc, char **argv)
 const cli_command command_predict = {
     .name = "predict",
     .summary = "predict the classes, labels or numbers of images",
-    .arguments = "IMAGE|FOLDER|-...",
+    .arguments = "PATH...",
     .details =
-        "A folder stands for the images below it at any depth, in the order of their paths; - "
+        "A path is an image, or a folder, which stands for the images below it at any depth, in "
+        "the order of their paths; - "
         "reads paths from standard input, one per line. Images that can't be read are reported, "
         "and the others are predicted.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "

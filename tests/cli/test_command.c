@@ -40,7 +40,7 @@ START_TEST(help_and_version)
     expect(0, "eval --data-dir x --help");
     expect_out("--checkpoint FILE");
     expect(0, "predict --help");
-    expect_out("IMAGE|FOLDER|-...");
+    expect_out("PATH...");
     expect(0, "describe --help");
     expect_out("--inference");
     expect(0, "demo-data --help");
