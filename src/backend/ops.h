@@ -50,6 +50,7 @@ typedef struct ls__op_traits {
     bool multiplies;        /* activations by weights: tf32 applies, and the work is counted */
     bool weight_gradient;   /* may run concurrently with the rest of the backward pass */
     bool cheap_to_recompute; /* the first output; convolutions only with few multiplications */
+    bool all_shards; /* runs for all shards of a batch before the next op does for any of them */
     ls__op_layouts layouts;
     ls__op_config config;
 } ls__op_traits;
@@ -130,6 +131,25 @@ typedef struct ls__op_traits {
     /* dx = p dz + q x + r */                                                                      \
     X(NORM_BACKWARD_APPLY, "norm_backward_apply", "dz x p q r -> dx", .half = "dz x dx",           \
       .in_place = "dx=dz", .optional = true)                                                       \
+    /* A batch norm with the statistics of the whole batch: shares of it that run shard by shard.  \
+     * Each shard writes row step.shard of moments or products [shards,4,C], which are the sums of \
+     * base/norm_sums.h over N, H and W. The op after it adds the first step.n_shards rows in a    \
+     * binary tree; step.n_samples times `count` values make a channel. Moments are the sums of x  \
+     * and of x^2 */                                                                               \
+    X(NORM_MOMENTS, "norm_moments", "x moments -> ", .half = "x", .mutates = "moments",            \
+      .all_shards = true)                                                                          \
+    /* running statistics as BATCH_NORM's */                                                       \
+    X(NORM_STATISTICS, "norm_statistics", "moments running_mean running_var -> mean invstd",       \
+      .mutates = "running_mean running_var")                                                       \
+    /* dz = activation gradient of (y, dy1 + dy2?); y and shift as in BATCH_NORM_BACKWARD. dscale  \
+     * and dshift are the shard's. Products are the sums of dz and of dz (x - mean) invstd */      \
+    X(NORM_BACKWARD_PRODUCTS, "norm_backward_products",                                            \
+      "x y? dy1 dy2? scale mean invstd shift? products -> dscale dshift dz?",                      \
+      .half = "x y dy1 dy2 dz", .mutates = "products", .in_place = "dz=dy1 dz=dy2",                \
+      .in_place_unshared = true, .all_shards = true, .config = LS__CONFIG_NORM)                    \
+    /* for NORM_BACKWARD_APPLY */                                                                  \
+    X(NORM_BACKWARD_COEFFICIENTS, "norm_backward_coefficients",                                    \
+      "products scale mean invstd -> p q r")                                                       \
     /* any shape */                                                                                \
     X(RELU, "relu", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
     X(RELU_BACKWARD, "relu_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")        \
@@ -207,8 +227,8 @@ typedef struct ls__op_traits {
     /* f32 [1]: the number of rows whose label is among the k largest */                           \
     X(TOP_K, "top_k", "logits labels -> count", .half = "logits", .config = LS__CONFIG_TOP_K)      \
     /* grad_scaler [3]: the loss scale, updates since it last changed, updates skipped. dloss [1]  \
-     * = weight [1] times the loss scale */                                                        \
-    X(LOSS_SCALE, "loss_scale", "weight grad_scaler -> dloss")                                     \
+     * = weight [1] times share [1] / total [1], or 0 if total is 0, times the loss scale */       \
+    X(LOSS_SCALE, "loss_scale", "weight share? total? grad_scaler? -> dloss")                      \
     /* gradient accumulation over whole blocks. sum = gradient after an update, later sum +        \
      * gradient. gradient = its mean with the batches in sum: (sum + gradient) / their number */   \
     X(GRADIENT_SUM, "gradient_sum", "gradient sum -> ", .mutates = "sum")                          \
@@ -293,8 +313,9 @@ typedef union ls__op_settings {
     struct {
         float epsilon, momentum;
         ls__activation activation;
-        int64_t count; /* of values in a channel; NORM_FINALIZE */
-    } norm;            /* BATCH_NORM*, NORM_FINALIZE, NORM_APPLY */
+        int64_t count; /* of values in a channel; NORM_FINALIZE; of one sample: NORM_STATISTICS,
+                          NORM_BACKWARD_COEFFICIENTS */
+    } norm;            /* BATCH_NORM*, NORM_* */
     struct {
         float epsilon;
         int64_t groups; /* of the layer, 0: layer norm; kernels read the shape of mean */

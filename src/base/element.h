@@ -68,6 +68,16 @@ enum {
     LS__LOSS_SCALE_SIZE
 };
 
+/* The gradient of the sum of losses with respect to one loss of this weight, of a shard with this
+ * share of the total if these are not NULL, times the loss scale if that is not NULL. */
+LS__SHARED float ls__gradient_of_loss(float weight, const float *share, const float *total,
+                                      const float *grad_scaler)
+{
+    float dloss = weight;
+    if (share) dloss = *total == 0 ? 0 : dloss * (*share / *total);
+    return grad_scaler ? dloss * grad_scaler[LS__LOSS_SCALE_SCALE] : dloss;
+}
+
 /* True if a gradient is infinite or NaN, by the norm of all gradients. */
 LS__SHARED bool ls__overflowed(float norm)
 {

@@ -38,6 +38,13 @@ static const own_op own_ops[LS__N_OPS] = {
                                      .two_passes = true },
     [LS__OP_NORM_FINALIZE] = { ls__cuda_norm_finalize },
     [LS__OP_NORM_APPLY] = { ls__cuda_norm_apply },
+    [LS__OP_NORM_MOMENTS] = { ls__cuda_norm_moments, ls__cuda_batch_norm_workspace,
+                              .uses_step = true },
+    [LS__OP_NORM_STATISTICS] = { ls__cuda_norm_statistics, .uses_step = true },
+    [LS__OP_NORM_BACKWARD_PRODUCTS] = { ls__cuda_batch_norm_backward, ls__cuda_batch_norm_workspace,
+                                        .uses_step = true },
+    [LS__OP_NORM_BACKWARD_COEFFICIENTS] = { ls__cuda_norm_backward_coefficients,
+                                            .uses_step = true },
     [LS__OP_NORM_BACKWARD_APPLY] = { ls__cuda_norm_backward_apply },
 #define UNARY_ROWS(op, name)                                                                       \
     [LS__OP_##op] = { ls__cuda_elementwise }, [LS__OP_##op##_BACKWARD] = { ls__cuda_elementwise },
@@ -226,8 +233,9 @@ static bool supports_types(const ls__op *op)
 static bool is_read(const ls__op *op, int operand)
 {
     enum { BACK_Y = 1, BACK_SHIFT = 7 };
-    return op->kind != LS__OP_BATCH_NORM_BACKWARD || operand != BACK_Y ||
-           ls__is_absent(&op->operands[BACK_SHIFT]);
+    const bool reads_y_or_x =
+        op->kind == LS__OP_BATCH_NORM_BACKWARD || op->kind == LS__OP_NORM_BACKWARD_PRODUCTS;
+    return !reads_y_or_x || operand != BACK_Y || ls__is_absent(&op->operands[BACK_SHIFT]);
 }
 
 static bool supports(const own_op *row, const ls__op *op)

@@ -1,6 +1,6 @@
 /* The optional ops: convolutions with parts of the batch norms around them, and what is left of the
- * norms. But for NORM_APPLY they have reference kernels alone on the CPU: other backends' are
- * compared with these. */
+ * norms. But for NORM_APPLY and NORM_BACKWARD_APPLY they have reference kernels alone on the CPU:
+ * other backends' are compared with these. */
 #include "op_case.h"
 
 /* As those of convolutions alone and of norms alone. */

@@ -1,4 +1,5 @@
-/* Batch normalisation: all layouts, with each activation, addition, second gradient, in place. */
+/* Batch normalisation: all layouts, with each activation, addition, second gradient, in place; the
+ * same in shares over three shards. */
 #include "op_case.h"
 
 /* Statistics are as good as the reference's; what is left is the rounding of (x - mean) * a + shift
@@ -45,6 +46,53 @@ static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand 
     c->op.u.norm.momentum = 0.1f;
     c->tolerance = TOLERANCE;
     return c;
+}
+
+enum { SHARDS = 3 };
+
+/* The step of the second of three shards. */
+static op_case *of_shard(op_case *c, int64_t values)
+{
+    c->step.shard = 1;
+    c->step.n_shards = SHARDS;
+    c->step.n_samples = values;
+    c->op.u.norm.count = 2;
+    return c;
+}
+
+static void add_shares(case_list *list, ls__operand x, int64_t channels, int64_t rows)
+{
+    const ls__operand v = dense(LS_F32, LS_SHAPE(channels)),
+                      sums = dense(LS_F32, LS_SHAPE(SHARDS, 4, channels));
+    of_shard(add(list, LS__OP_NORM_MOMENTS, 2, (ls__operand[]){ x, sums }, LS__ACTIVATION_NONE, ""),
+             rows);
+    of_shard(add(list, LS__OP_NORM_STATISTICS, 5, (ls__operand[]){ sums, v, v, v, v },
+                 LS__ACTIVATION_NONE, ""),
+             rows);
+    of_shard(add(list, LS__OP_NORM_BACKWARD_COEFFICIENTS, 7,
+                 (ls__operand[]){ sums, v, v, v, v, v, v }, LS__ACTIVATION_NONE, ""),
+             rows);
+    add(list, LS__OP_NORM_BACKWARD_APPLY, 6, (ls__operand[]){ x, x, v, v, v, x },
+        LS__ACTIVATION_NONE, "");
+}
+
+/* dz is absent where it would be dy1. */
+static void add_products(case_list *list, ls__operand x, int64_t channels,
+                         ls__activation activation, bool dy2)
+{
+    const ls__operand v = dense(LS_F32, LS_SHAPE(channels)), none = absent(),
+                      sums = dense(LS_F32, LS_SHAPE(SHARDS, 4, channels));
+    const bool dz = activation || dy2;
+    for (int masked = 0; masked < (activation ? 2 : 1); masked++)
+        for (int in_place = 0; in_place < 1 + dz + dy2; in_place++) {
+            op_case *c =
+                of_shard(add(list, LS__OP_NORM_BACKWARD_PRODUCTS, 12,
+                             (ls__operand[]){ x, activation ? x : none, x, dy2 ? x : none, v, v, v,
+                                              masked ? v : none, sums, v, v, dz ? x : none },
+                             activation, masked ? " shift" : ""),
+                         1);
+            if (in_place) c->shares[11] = 1 + 2 + (in_place - 1);
+        }
 }
 
 static void add_variants(case_list *list, ls__operand x, int64_t channels, int64_t rows,
@@ -101,8 +149,11 @@ static void add_variants(case_list *list, ls__operand x, int64_t channels, int64
 static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t rows)
 {
     for (int activation = 0; activation <= LS__ACTIVATION_RELU6; activation++)
-        for (int adds = 0; adds < 2; adds++)
+        for (int adds = 0; adds < 2; adds++) {
             add_variants(list, x, channels, rows, (ls__activation)activation, adds);
+            add_products(list, x, channels, (ls__activation)activation, adds);
+        }
+    add_shares(list, x, channels, rows);
 }
 
 void add_norm_cases(case_list *list)

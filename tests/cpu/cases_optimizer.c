@@ -199,7 +199,13 @@ void add_optimizer_cases(case_list *list)
         add_ema(list, i);
     }
     const ls__operand number = dense(LS_F32, LS_SHAPE(1)), grad_scaler = dense(LS_F32, LS_SHAPE(3));
-    add_case(list, LS__OP_LOSS_SCALE, 3, (ls__operand[]){ number, grad_scaler, number }, "one");
+    for (int with = 1; with < 4; with++) {
+        const ls__operand share = with & 1 ? number : absent();
+        add_case(list, LS__OP_LOSS_SCALE, 5,
+                 (ls__operand[]){ number, share, share, with & 2 ? grad_scaler : absent(), number },
+                 "%s%s", with & 1 ? "share " : "", with & 2 ? "scaled" : "")
+            ->tolerance = TOLERANCE;
+    }
     add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, grad_scaler }, "grows")
         ->op.u.loss_scale.growth_interval = 1;
     add_case(list, LS__OP_LOSS_SCALE_UPDATE, 2, (ls__operand[]){ number, grad_scaler }, "stays")

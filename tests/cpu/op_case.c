@@ -196,9 +196,9 @@ static bool is_among(const char *name, size_t length, const char *const *names, 
 /* Names whose values must be positive: [0.5, 1.5). */
 static bool is_positive(const char *name, size_t length)
 {
-    static const char *const names[] = { "running_var", "invstd", "exp_avg_sq", "squares",
-                                         "weights",     "total",  "norm",       "grad_scaler",
-                                         "square_avg",  "targets" };
+    static const char *const names[] = { "running_var", "invstd",  "exp_avg_sq", "squares",
+                                         "weights",     "total",   "norm",       "grad_scaler",
+                                         "square_avg",  "targets", "moments" };
     return is_among(name, length, names, sizeof names / sizeof names[0]);
 }
 
@@ -266,7 +266,9 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
 {
     enum { X, Y, SCALE = 4, MEAN, INVSTD, SHIFT };
     const ls__operand *x = &c->op.operands[X];
-    if (c->op.kind != LS__OP_BATCH_NORM_BACKWARD || !b->memory[SHIFT]) return;
+    if ((c->op.kind != LS__OP_BATCH_NORM_BACKWARD && c->op.kind != LS__OP_NORM_BACKWARD_PRODUCTS) ||
+        !b->memory[SHIFT])
+        return;
     const int64_t *d = x->shape.dims, channels = d[x->shape.n_dims - 1];
     const int64_t block = x->block ? x->block : channels;
     const int64_t plane = x->shape.n_dims == 4 ? d[1] * d[2] * block : block;

@@ -53,12 +53,13 @@ START_TEST(threads)
 }
 END_TEST
 
-/* Convolution and linear layers are left to oneDNN, fused norms but for norm_apply to devices that
+/* Convolution and linear layers are left to oneDNN, fused norms but for two shares to devices that
  * gain by them; all else is our own. */
 static bool expects_own(const op_case *c)
 {
     const ls__op_kind kind = c->op.kind;
-    return !is_conv_or_linear(kind) && (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY);
+    return !is_conv_or_linear(kind) && (!ls__op_is_optional(kind) || kind == LS__OP_NORM_APPLY ||
+                                        kind == LS__OP_NORM_BACKWARD_APPLY);
 }
 
 enum { N_ISAS = LS__ISA_AVX512 + 1 };

@@ -3,6 +3,7 @@
  * Statistics are sums in double, which a fixed binary tree adds up. The last phase reads memory in
  * descending order, because the data that the first phase read last may still be in the cache. */
 #include "base/activation.h"
+#include "base/norm_sums.h"
 #include "cpu/ops/channel_sums.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
@@ -71,14 +72,29 @@ static void moments(const ls__ops_kernel *k, int64_t task)
     end_sums(k, &w, &sums);
 }
 
-static void finish_moments(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+/* Updates the running statistics of channel c, the operands `running` and the next one, by those of
+ * its m values, and writes the operands `mean` and the next one. */
+static void keep_statistics(const ls__ops_kernel *k, int64_t c, double m, double mean,
+                            double variance, int running_operand, int mean_operand)
+{
+    float *running_mean = k->buffers[running_operand],
+          *running_var = k->buffers[running_operand + 1];
+    const double momentum = k->op.u.norm.momentum;
+    const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
+    running_mean[c] = (float)((1 - momentum) * (double)running_mean[c] + momentum * mean);
+    running_var[c] = (float)((1 - momentum) * (double)running_var[c] + momentum * unbiased);
+    ((float *)k->buffers[mean_operand])[c] = (float)mean;
+    ((float *)k->buffers[mean_operand + 1])[c] =
+        (float)(1 / sqrt(variance + (double)k->op.u.norm.epsilon));
+}
+
+static void finish_statistics(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
 {
     const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
     const ls__element *origin = origin_of(k, group);
-    const float *scale = k->buffers[1];
-    float *running_mean = k->buffers[3], *running_var = k->buffers[4];
-    float *saved_mean = k->buffers[7], *saved_invstd = k->buffers[8], *factor = vector(k, 0);
-    const double m = (double)n_rows(k), momentum = k->op.u.norm.momentum;
+    const float *scale = k->buffers[1], *invstd = k->buffers[8];
+    float *factor = vector(k, 0);
+    const double m = (double)n_rows(k);
     for (int64_t i = begin; i < end; i++) {
         const int64_t c = group * k->planes.width + i;
         const double mean = (double)ls__get(origin[i]) + s1[i] / m;
@@ -86,17 +102,37 @@ static void finish_moments(const ls__ops_kernel *k, int64_t group, int64_t begin
         const double variance = squares > 0   ? squares / m
                                 : squares < 0 ? 0
                                               : squares; /* keeps NaN */
-        const double unbiased = m > 1 ? variance * m / (m - 1) : variance;
-        running_mean[c] = (float)((1 - momentum) * (double)running_mean[c] + momentum * mean);
-        running_var[c] = (float)((1 - momentum) * (double)running_var[c] + momentum * unbiased);
-        const double invstd = 1 / sqrt(variance + (double)k->op.u.norm.epsilon);
-        saved_mean[c] = (float)mean;
-        saved_invstd[c] = (float)invstd;
-        factor[c] = saved_invstd[c] * scale[c]; /* from the rounded value, as NORM_APPLY's */
+        keep_statistics(k, c, m, mean, variance, 3, 7);
+        factor[c] = invstd[c] * scale[c]; /* from the rounded value, as NORM_APPLY's */
     }
 }
 
 static void middle_forward(const ls__ops_kernel *k, int64_t task)
+{
+    finish_share(k, task, finish_statistics);
+}
+
+/* The shard's row of an operand [shards,4,C]. */
+static float *row_of_shard(const ls__ops_kernel *k, int operand)
+{
+    return (float *)k->buffers[operand] + k->step->shard * LS__NORM_SUMS * n_channels(k);
+}
+
+/* The sums of x and of x^2, from those of x - origin. */
+static void finish_moments(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+{
+    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const ls__element *origin = origin_of(k, group);
+    float *row = row_of_shard(k, 1);
+    const double m = (double)n_rows(k);
+    for (int64_t i = begin; i < end; i++) {
+        const double o = (double)ls__get(origin[i]);
+        ls__norm_sums_put(row, n_channels(k), group * k->planes.width + i, s1[i] + m * o,
+                          s2[i] + o * (2 * s1[i] + m * o));
+    }
+}
+
+static void middle_moments(const ls__ops_kernel *k, int64_t task)
 {
     finish_share(k, task, finish_moments);
 }
@@ -244,8 +280,7 @@ LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
 LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset, unsigned with)
 {
     gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
-                        .dy1 = (const ls__element *)k->buffers[2] + offset,
-                        .dx = (ls__element *)k->buffers[8] + offset };
+                        .dy1 = (const ls__element *)k->buffers[2] + offset };
     if (with & ACTIVATION) s.y = (const ls__element *)k->buffers[1] + offset;
     if (with & DY2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
     if (with & DADD) s.dadd = (ls__element *)k->buffers[11] + offset;
@@ -269,7 +304,7 @@ LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, unsigned 
     end_sums(k, &w, &sums);
 }
 
-static void finish_products(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+static void finish_gradients(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
 {
     const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
     const float *scale = k->buffers[4], *invstd = k->buffers[6];
@@ -289,6 +324,25 @@ static void finish_products(const ls__ops_kernel *k, int64_t group, int64_t begi
 
 static void middle_backward(const ls__ops_kernel *k, int64_t task)
 {
+    finish_share(k, task, finish_gradients);
+}
+
+static void finish_products(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+{
+    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const float *invstd = k->buffers[6];
+    float *row = row_of_shard(k, 8), *dscale = k->buffers[9], *dshift = k->buffers[10];
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t c = group * k->planes.width + i;
+        const double scaled = (double)invstd[c] * s2[i];
+        dscale[c] = (float)scaled;
+        dshift[c] = (float)s1[i];
+        ls__norm_sums_put(row, n_channels(k), c, s1[i], scaled);
+    }
+}
+
+static void middle_products(const ls__ops_kernel *k, int64_t task)
+{
     finish_share(k, task, finish_products);
 }
 
@@ -303,6 +357,7 @@ LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned
     const float *slope = row_values(k, vector(k, 2), w.group, copy[3]);
     while (next_span(k, &w)) {
         gradient_span s = span_at(k, w.offset, with);
+        s.dx = (ls__element *)k->buffers[8] + w.offset;
         if (with & DADD) s.dy1 = s.dadd;
 #define SPAN(at, rows, width)                                                                      \
     write_dx((gradient_span){ s.x + (at), with & ACTIVATION ? s.y + (at) : NULL, s.dy1 + (at),     \
@@ -319,6 +374,82 @@ LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned
 BACKWARD_VARIANTS(BACKWARD)
 static const ls__ops_task products_variants[] = { BACKWARD_VARIANTS(PRODUCTS_ROW) };
 static const ls__ops_task gradients_variants[] = { BACKWARD_VARIANTS(GRADIENTS_ROW) };
+
+/* dx = p dz + q x + r */
+LS__ALWAYS_INLINE void combine_rows(const ls__element *dz, const ls__element *x, ls__element *dx,
+                                    int64_t rows, int64_t width, const float *restrict p,
+                                    const float *restrict q, const float *restrict r)
+{
+    for (int64_t row = 0; row < rows; row++, dz += width, x += width, dx += width) {
+        LS__INDEPENDENT
+        for (int64_t c = 0; c < width; c++)
+            dx[c] = ls__put(p[c] * ls__get(dz[c]) + (q[c] * ls__get(x[c]) + r[c]));
+    }
+}
+
+static void backward_apply(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__element *dz = k->buffers[0], *x = k->buffers[1];
+    ls__element *dx = k->buffers[5];
+    span_cursor w = span_cursor_of(k, k->phases[k->phase].n_tasks - 1 - task);
+    float copy[3][ROW_WIDTH];
+    const float *p = row_values(k, k->buffers[2], w.group, copy[0]);
+    const float *q = row_values(k, k->buffers[3], w.group, copy[1]);
+    const float *r = row_values(k, k->buffers[4], w.group, copy[2]);
+    while (next_span(k, &w)) {
+#define SPAN(at, rows, width)                                                                      \
+    combine_rows(dz + w.offset + (at), x + w.offset + (at), dx + w.offset + (at), rows, width, p,  \
+                 q, r)
+        FOR_WIDTH(k->planes.width, w.rows, SPAN);
+#undef SPAN
+    }
+}
+
+/* ---- From the sums of all shards: the channels of a task. ---- */
+
+static ls__range channels_of(const ls__ops_kernel *k, int64_t task)
+{
+    return ls__share(k->op.operands[0].shape.dims[2], k->n_chunks, task, 1);
+}
+
+/* The values of a channel in the batch. */
+static int64_t count_values(const ls__ops_kernel *k)
+{
+    return k->step->n_samples * k->op.u.norm.count;
+}
+
+/* moments running_mean running_var -> mean invstd */
+static void statistics(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range r = channels_of(k, task);
+    const int64_t channels = k->op.operands[0].shape.dims[2];
+    for (int64_t c = r.begin; c < r.end; c++) {
+        const ls__norm_moments m =
+            ls__norm_moments_of(k->buffers[0], k->step->n_shards, channels, c, count_values(k));
+        keep_statistics(k, c, m.count, m.mean, m.variance, 1, 3);
+    }
+}
+
+/* products scale mean invstd -> p q r */
+static void coefficients(const ls__ops_kernel *k, int64_t task)
+{
+    const ls__range range = channels_of(k, task);
+    const int64_t channels = k->op.operands[0].shape.dims[2];
+    const float *scale = k->buffers[1], *mean = k->buffers[2], *invstd = k->buffers[3];
+    float *p = k->buffers[4], *q = k->buffers[5], *r = k->buffers[6];
+    for (int64_t c = range.begin; c < range.end; c++)
+        ls__norm_coefficients(k->buffers[0], k->step->n_shards, channels, c, count_values(k),
+                              scale[c], mean[c], invstd[c], &p[c], &q[c], &r[c]);
+}
+
+static bool prepare_channels(ls__ops_kernel *k)
+{
+    const int64_t count = ls__count(&k->op.operands[0]);
+    k->n_chunks = ls__pass_tasks(count);
+    k->bytes = (double)count * sizeof(float);
+    ls__add_phase(k, k->op.kind == LS__OP_NORM_STATISTICS ? statistics : coefficients, k->n_chunks);
+    return true;
+}
 
 /* ---- Preparation. ---- */
 
@@ -351,20 +482,42 @@ static bool prepare_forward(ls__ops_kernel *k)
     return true;
 }
 
+static bool prepare_moments(ls__ops_kernel *k)
+{
+    if (!prepare_common(k, NULL, 0)) return false;
+    ls__add_phase(k, moments, k->planes.groups * k->n_chunks);
+    ls__add_phase(k, middle_moments, middle_tasks(k));
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element);
+    return true;
+}
+
+/* Operand 8 is dx, or products. */
 static bool prepare_backward(ls__ops_kernel *k)
 {
-    static const int activations[] = { 1, 2, 3, 8, 11 };
-    if (!prepare_common(k, activations, 5)) return false;
+    static const int activations[] = { 1, 2, 3, 11, 8 };
+    const bool writes_dx = k->op.kind == LS__OP_BATCH_NORM_BACKWARD;
+    if (!prepare_common(k, activations, 4 + writes_dx)) return false;
     const ls__activation activation = k->op.u.norm.activation;
     const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
     const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0);
     const int64_t n_tasks = k->planes.groups * k->n_chunks;
     ls__add_phase(k, products_variants[with], n_tasks);
-    ls__add_phase(k, middle_backward, middle_tasks(k));
-    ls__add_phase(k, gradients_variants[with], n_tasks);
+    ls__add_phase(k, writes_dx ? middle_backward : middle_products, middle_tasks(k));
+    if (writes_dx) ls__add_phase(k, gradients_variants[with], n_tasks);
     const bool reads_y = activation != LS__ACTIVATION_NONE;
-    const int passes = 2 + reads_y + dy2 + dadd + (dadd ? 3 : 3 + reads_y + dy2);
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * passes;
+    const int passes = 2 + reads_y + dy2 + dadd, more = dadd ? 3 : 3 + reads_y + dy2;
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) *
+               (passes + (writes_dx ? more : 0));
+    return true;
+}
+
+static bool prepare_backward_apply(ls__ops_kernel *k)
+{
+    static const int activations[] = { 1, 5 };
+    if (!prepare_common(k, activations, 2)) return false;
+    ls__add_phase(k, backward_apply, k->planes.groups * k->n_chunks);
+    k->kernel.workspace_bytes = 0;
+    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * 3;
     return true;
 }
 
@@ -372,5 +525,10 @@ const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_norm)[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = prepare_forward,
     [LS__OP_BATCH_NORM_EVAL] = prepare_forward,
     [LS__OP_NORM_APPLY] = prepare_forward,
+    [LS__OP_NORM_MOMENTS] = prepare_moments,
+    [LS__OP_NORM_STATISTICS] = prepare_channels,
     [LS__OP_BATCH_NORM_BACKWARD] = prepare_backward,
+    [LS__OP_NORM_BACKWARD_PRODUCTS] = prepare_backward,
+    [LS__OP_NORM_BACKWARD_COEFFICIENTS] = prepare_channels,
+    [LS__OP_NORM_BACKWARD_APPLY] = prepare_backward_apply,
 };

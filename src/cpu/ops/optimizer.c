@@ -412,8 +412,9 @@ static bool prepare_ema(ls__ops_kernel *k)
 static void loss_scale(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    const float *weight = k->buffers[0], *grad_scaler = k->buffers[1];
-    *(float *)k->buffers[2] = *weight * grad_scaler[LS__LOSS_SCALE_SCALE];
+    const float *weight = k->buffers[0];
+    *(float *)k->buffers[4] =
+        ls__gradient_of_loss(*weight, k->buffers[1], k->buffers[2], k->buffers[3]);
 }
 
 static void loss_scale_update(const ls__ops_kernel *k, int64_t task)

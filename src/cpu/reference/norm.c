@@ -78,26 +78,44 @@ static void batch_norm_eval(const ls__reference_call *call, int64_t c)
     apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 1, 6);
 }
 
+/* Of the ops whose operands begin with x y? dy1 dy2?. */
+typedef struct gradient_views {
+    ls__view y, dy1, dy2;
+    ls__activation activation;
+} gradient_views;
+
+static gradient_views gradient_views_of(const ls__reference_call *call)
+{
+    return (gradient_views){ ls__reference_view(call, 1), ls__reference_view(call, 2),
+                             ls__reference_view(call, 3), call->op->u.norm.activation };
+}
+
+/* The activation gradient of (y, dy1 + dy2?). */
+static double gradient_at(const gradient_views *v, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    double dy = *ls__view_at(&v->dy1, n, h, w, c);
+    if (v->dy2.data) dy += *ls__view_at(&v->dy2, n, h, w, c);
+    if (v->activation && !(*ls__view_at(&v->y, n, h, w, c) > 0)) dy = 0;
+    if (v->activation == LS__ACTIVATION_RELU6 && !(*ls__view_at(&v->y, n, h, w, c) < 6)) dy = 0;
+    return dy;
+}
+
 /* x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd? */
 static void batch_norm_backward(const ls__reference_call *call, int64_t c)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
-    const ls__view dy1 = ls__reference_view(call, 2), dy2 = ls__reference_view(call, 3);
+    const ls__view x = ls__reference_view(call, 0);
     const ls__view dx = ls__reference_view(call, 8), dadd = ls__reference_view(call, 11);
     const double scale = value_of(call, 4, c);
     const double mean = value_of(call, 5, c);
     const double invstd = value_of(call, 6, c);
     const double m = (double)(x.n * x.h * x.w);
-    const ls__activation activation = call->op->u.norm.activation;
+    const gradient_views gradient = gradient_views_of(call);
     double dshift = 0.0, dscale = 0.0;
     for (int pass = 0; pass < 2; pass++) FOR_EACH_PLACE(x)
         {
             /* dx and dadd may be dy1's and dy2's memory. Both are written in the second pass only,
              * after the gradient of the place was read. */
-            double dy = *ls__view_at(&dy1, n, h, w, c);
-            if (dy2.data) dy += *ls__view_at(&dy2, n, h, w, c);
-            if (activation && !(*ls__view_at(&y, n, h, w, c) > 0)) dy = 0;
-            if (activation == LS__ACTIVATION_RELU6 && !(*ls__view_at(&y, n, h, w, c) < 6)) dy = 0;
+            const double dy = gradient_at(&gradient, n, h, w, c);
             const double xhat = (*ls__view_at(&x, n, h, w, c) - mean) * invstd;
             if (pass == 0) {
                 dshift += dy;
@@ -142,11 +160,95 @@ static void norm_backward_apply(const ls__reference_call *call, int64_t c)
         (float)(p * *ls__view_at(&dz, n, h, w, c) + q * *ls__view_at(&x, n, h, w, c) + r);
 }
 
+/* ---- With the statistics of all shards: see base/norm_sums.h ---- */
+
+static void put_sums(const ls__reference_call *call, int operand, int64_t c, const double sums[2])
+{
+    const int64_t channels = call->op->operands[operand].shape.dims[2];
+    float *row = (float *)call->buffers[operand] + 4 * channels * call->step->shard;
+    for (int i = 0; i < 2; i++) {
+        const float nearest = (float)sums[i];
+        row[2 * i * channels + c] = nearest;
+        row[(2 * i + 1) * channels + c] = (float)(sums[i] - nearest);
+    }
+}
+
+/* The sums of operand 0 over the shards, divided by the number of values. Returns that number. */
+static double mean_sums(const ls__reference_call *call, int64_t c, double means[2])
+{
+    const int64_t channels = call->op->operands[0].shape.dims[2];
+    const double m = (double)(call->step->n_samples * call->op->u.norm.count);
+    const float *rows = call->buffers[0];
+    means[0] = means[1] = 0.0;
+    for (int64_t i = 0; i < 4 * call->step->n_shards; i++)
+        means[i / 2 % 2] += rows[i * channels + c];
+    for (int i = 0; i < 2; i++) means[i] /= m;
+    return m;
+}
+
+/* x moments -> */
+static void norm_moments(const ls__reference_call *call, int64_t c)
+{
+    const ls__view x = ls__reference_view(call, 0);
+    double sums[2] = { 0.0, 0.0 };
+    FOR_EACH_PLACE(x)
+    {
+        const double value = *ls__view_at(&x, n, h, w, c);
+        sums[0] += value;
+        sums[1] += value * value;
+    }
+    put_sums(call, 1, c, sums);
+}
+
+/* moments running_mean running_var -> mean invstd */
+static void norm_statistics(const ls__reference_call *call, int64_t c)
+{
+    double means[2];
+    const double m = mean_sums(call, c, means), variance = means[1] - means[0] * means[0];
+    (void)keep_statistics(call, c, m, means[0], variance > 0 ? variance : 0, call->buffers[1],
+                          call->buffers[2], 3);
+}
+
+/* x y? dy1 dy2? scale mean invstd shift? products -> dscale dshift dz? */
+static void norm_backward_products(const ls__reference_call *call, int64_t c)
+{
+    const ls__view x = ls__reference_view(call, 0), dz = ls__reference_view(call, 11);
+    const gradient_views gradient = gradient_views_of(call);
+    const double mean = value_of(call, 5, c), invstd = value_of(call, 6, c);
+    double sums[2] = { 0.0, 0.0 };
+    FOR_EACH_PLACE(x)
+    {
+        const double dy = gradient_at(&gradient, n, h, w, c);
+        sums[0] += dy;
+        sums[1] += dy * (*ls__view_at(&x, n, h, w, c) - mean) * invstd;
+        if (dz.data) *ls__view_at(&dz, n, h, w, c) = (float)dy;
+    }
+    put_sums(call, 8, c, sums);
+    ((float *)call->buffers[9])[c] = (float)sums[1];
+    ((float *)call->buffers[10])[c] = (float)sums[0];
+}
+
+/* products scale mean invstd -> p q r */
+static void norm_backward_coefficients(const ls__reference_call *call, int64_t c)
+{
+    double means[2];
+    (void)mean_sums(call, c, means);
+    const double mean = value_of(call, 2, c), invstd = value_of(call, 3, c);
+    const double p = value_of(call, 1, c) * invstd, q = -p * invstd * means[1];
+    ((float *)call->buffers[4])[c] = (float)p;
+    ((float *)call->buffers[5])[c] = (float)q;
+    ((float *)call->buffers[6])[c] = (float)(-p * means[0] - q * mean);
+}
+
 const ls__reference ls__reference_norm[LS__N_OPS] = {
     [LS__OP_BATCH_NORM] = { batch_norm, LS__TASK_PER_CHANNEL },
     [LS__OP_BATCH_NORM_EVAL] = { batch_norm_eval, LS__TASK_PER_CHANNEL },
     [LS__OP_BATCH_NORM_BACKWARD] = { batch_norm_backward, LS__TASK_PER_CHANNEL },
     [LS__OP_NORM_FINALIZE] = { norm_finalize, LS__TASK_PER_CHANNEL },
     [LS__OP_NORM_APPLY] = { norm_apply, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_MOMENTS] = { norm_moments, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_STATISTICS] = { norm_statistics, LS__TASK_PER_CHANNEL, 1 },
+    [LS__OP_NORM_BACKWARD_PRODUCTS] = { norm_backward_products, LS__TASK_PER_CHANNEL },
+    [LS__OP_NORM_BACKWARD_COEFFICIENTS] = { norm_backward_coefficients, LS__TASK_PER_CHANNEL, 1 },
     [LS__OP_NORM_BACKWARD_APPLY] = { norm_backward_apply, LS__TASK_PER_CHANNEL },
 };

@@ -217,12 +217,13 @@ static void ema(const ls__reference_call *call, int64_t task)
         average[i] = (float)(decay * average[i] + (1 - decay) * parameter[i]);
 }
 
-/* weight grad_scaler -> dloss */
+/* weight share? total? grad_scaler? -> dloss */
 static void loss_scale(const ls__reference_call *call, int64_t task)
 {
     (void)task;
-    const float *weight = call->buffers[0];
-    *(float *)call->buffers[2] = (float)(*weight * scale_of(call->buffers[1]));
+    const float *weight = call->buffers[0], *share = call->buffers[1], *total = call->buffers[2];
+    const double part = !share ? 1.0 : *total == 0 ? 0.0 : (double)*share / *total;
+    *(float *)call->buffers[4] = (float)(*weight * part * scale_of(call->buffers[3]));
 }
 
 /* norm grad_scaler -> */

@@ -29,7 +29,8 @@ ls__cuda_run_fn ls__cuda_elementwise, ls__cuda_copy_channels, ls__cuda_concat, l
 
 /* norm.cu */
 ls__cuda_run_fn ls__cuda_batch_norm, ls__cuda_batch_norm_eval, ls__cuda_batch_norm_backward,
-    ls__cuda_norm_finalize, ls__cuda_norm_apply, ls__cuda_norm_backward_apply;
+    ls__cuda_norm_finalize, ls__cuda_norm_apply, ls__cuda_norm_backward_apply,
+    ls__cuda_norm_moments, ls__cuda_norm_statistics, ls__cuda_norm_backward_coefficients;
 ls__cuda_workspace_fn ls__cuda_batch_norm_workspace;
 
 /* rows.cu */

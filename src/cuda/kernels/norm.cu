@@ -8,6 +8,7 @@
  * a few std of the mean, so no precision is lost by cancellation. NORM_FINALIZE has no pivot,
  * because its sums come from convolutions. */
 #include "base/activation.h"
+#include "base/norm_sums.h"
 #include "cuda/kernels/columns.h"
 
 static ls__columns shape_of(const ls__op *op)
@@ -132,6 +133,38 @@ static __global__ void finish_statistics_kernel(ls__columns s, const T *x, const
     keep_statistics(out, c, m, (double)ls__to_f32(x[c]) + offset, squares / m - offset * offset);
 }
 
+/* The shard's row of rows [shards,4,C]. */
+static __device__ float *row_of_shard(float *rows, int64_t channels, const ls__step *step)
+{
+    return rows + step->shard * LS__NORM_SUMS * channels;
+}
+
+template <typename T>
+static __global__ void finish_moments_kernel(ls__columns s, const T *x, const float *sums,
+                                             float *moments, const ls__step *step)
+{
+    __shared__ double shared[LS__COLUMN_THREADS];
+    const int64_t c = blockIdx.x;
+    const double sum = ls__columns_total(s, 0, c, sums, shared);
+    const double squares = ls__columns_total(s, 1, c, sums, shared);
+    if (threadIdx.x != 0) return;
+    const double m = (double)s.rows, pivot = (double)ls__to_f32(x[c]);
+    ls__norm_sums_put(row_of_shard(moments, s.channels, step), s.channels, c, sum + m * pivot,
+                      squares + pivot * (2 * sum + m * pivot));
+}
+
+/* moments running_mean running_var -> mean invstd */
+static __global__ void norm_statistics_kernel(const float *moments, int64_t channels, int64_t count,
+                                              const ls__step *step, statistics out)
+{
+    LS__FOR_EACH(c, channels)
+    {
+        const ls__norm_moments m =
+            ls__norm_moments_of(moments, step->n_shards, channels, c, step->n_samples * count);
+        keep_statistics(out, c, m.count, m.mean, m.variance);
+    }
+}
+
 /* The result before the addition and the activation; factor = invstd * scale. */
 static __device__ float normalized(float x, float mean, float factor, float shift)
 {
@@ -200,23 +233,50 @@ static statistics statistics_of(const ls__cuda_call *call, int running_mean, int
              (float *)b[mean + 1],     call->op->u.norm.epsilon,     call->op->u.norm.momentum };
 }
 
+/* Sums x, then calls finish(x, sums). */
+template <typename Finish>
+static int with_statistics(const ls__cuda_call *call, ls__columns s, Finish finish)
+{
+    return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
+        typedef decltype(access) A;
+        typedef typename A::stored T;
+        const T *x = (const T *)call->buffers[0];
+        float *sums = (float *)call->workspace;
+        const int status = LS__LAUNCH(statistics_kernel<A>, ls__columns_blocks(&s), LS__BLOCK,
+                                      call->stream, s, x, sums);
+        return status != 0 ? status : finish(x, (const float *)sums);
+    });
+}
+
 int ls__cuda_batch_norm(const ls__cuda_call *call)
 {
     const ls__columns s = shape_of(call->op);
-    void *const *b = call->buffers;
-    float *sums = (float *)call->workspace;
     const statistics out = statistics_of(call, 3, 7);
-    const int status = ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
-        typedef decltype(access) A;
-        typedef typename A::stored T;
-        const int started = LS__LAUNCH(statistics_kernel<A>, ls__columns_blocks(&s), LS__BLOCK,
-                                       call->stream, s, (const T *)b[0], sums);
-        if (started != 0) return started;
+    const int status = with_statistics(call, s, [=](const auto *x, const float *sums) {
+        typedef std::remove_const_t<std::remove_pointer_t<decltype(x)>> T;
         return LS__LAUNCH(finish_statistics_kernel<T>, (unsigned)s.channels, LS__COLUMN_THREADS,
-                          call->stream, s, (const T *)b[0], (const float *)sums, out);
+                          call->stream, s, x, sums, out);
     });
     if (status != 0) return status;
-    return apply(call, s, 1, (const float *)b[7], (const float *)b[8]);
+    return apply(call, s, 1, out.mean, out.invstd);
+}
+
+int ls__cuda_norm_moments(const ls__cuda_call *call)
+{
+    const ls__columns s = shape_of(call->op);
+    return with_statistics(call, s, [=](const auto *x, const float *sums) {
+        typedef std::remove_const_t<std::remove_pointer_t<decltype(x)>> T;
+        return LS__LAUNCH(finish_moments_kernel<T>, (unsigned)s.channels, LS__COLUMN_THREADS,
+                          call->stream, s, x, sums, (float *)call->buffers[1], call->step);
+    });
+}
+
+int ls__cuda_norm_statistics(const ls__cuda_call *call)
+{
+    const int64_t channels = call->op->operands[0].shape.dims[2];
+    return LS__LAUNCH(norm_statistics_kernel, ls__blocks_for(channels), LS__BLOCK, call->stream,
+                      (const float *)call->buffers[0], channels, call->op->u.norm.count, call->step,
+                      statistics_of(call, 1, 3));
 }
 
 static __global__ void invstd_kernel(const float *variance, float epsilon, float *invstd,
@@ -381,6 +441,31 @@ static __global__ void backward_finish_kernel(ls__columns s, const float *sums, 
     means[s.channels + c] = (float)(scale_sum / (double)s.rows);
 }
 
+static __global__ void finish_products_kernel(ls__columns s, const float *sums, float *dscale,
+                                              float *dshift, float *products, const ls__step *step)
+{
+    __shared__ double shared[LS__COLUMN_THREADS];
+    const int64_t c = blockIdx.x;
+    const double shift_sum = ls__columns_total(s, 0, c, sums, shared);
+    const double scale_sum = ls__columns_total(s, 1, c, sums, shared);
+    if (threadIdx.x != 0) return;
+    dscale[c] = (float)scale_sum;
+    dshift[c] = (float)shift_sum;
+    ls__norm_sums_put(row_of_shard(products, s.channels, step), s.channels, c, shift_sum,
+                      scale_sum);
+}
+
+/* products scale mean invstd -> p q r */
+static __global__ void coefficients_kernel(const float *products, int64_t channels, int64_t count,
+                                           const ls__step *step, const float *scale,
+                                           const float *mean, const float *invstd, float *p,
+                                           float *q, float *r)
+{
+    LS__FOR_EACH(c, channels)
+    ls__norm_coefficients(products, step->n_shards, channels, c, step->n_samples * count, scale[c],
+                          mean[c], invstd[c], p + c, q + c, r + c);
+}
+
 template <typename A, ls__activation ACTIVATION, bool MASKED>
 static __global__ void backward_apply_kernel(ls__columns s, backward_operands<typename A::stored> o,
                                              const float *means)
@@ -402,20 +487,23 @@ static __global__ void backward_apply_kernel(ls__columns s, backward_operands<ty
         });
 }
 
-/* The sums and dadd, then the results of the sums, then dx. */
+/* The sums and dadd, then the results of the sums, then dx unless the op is a shard's share. */
 template <typename A, ls__activation ACTIVATION, bool MASKED>
 static int backward(const ls__cuda_call *call, ls__columns s,
                     backward_operands<typename A::stored> o)
 {
     void *const *b = call->buffers;
-    const unsigned blocks = ls__columns_blocks(&s);
+    const unsigned blocks = ls__columns_blocks(&s), channels = (unsigned)s.channels;
     float *sums = (float *)call->workspace, *means = sums + 2 * s.chunks * s.channels;
     int status = LS__LAUNCH((backward_sums_kernel<A, ACTIVATION, MASKED>), blocks, LS__BLOCK,
                             call->stream, s, o, sums);
-    if (status == 0)
-        status =
-            LS__LAUNCH(backward_finish_kernel, (unsigned)s.channels, LS__COLUMN_THREADS,
-                       call->stream, s, (const float *)sums, (float *)b[9], (float *)b[10], means);
+    if (status != 0) return status;
+    if (!o.dx)
+        return LS__LAUNCH(finish_products_kernel, channels, LS__COLUMN_THREADS, call->stream, s,
+                          (const float *)sums, (float *)b[9], (float *)b[10], (float *)b[8],
+                          call->step);
+    status = LS__LAUNCH(backward_finish_kernel, channels, LS__COLUMN_THREADS, call->stream, s,
+                        (const float *)sums, (float *)b[9], (float *)b[10], means);
     if (status != 0) return status;
     if (!o.dadd)
         return LS__LAUNCH((backward_apply_kernel<A, ACTIVATION, MASKED>), blocks, LS__BLOCK,
@@ -426,24 +514,37 @@ static int backward(const ls__cuda_call *call, ls__columns s,
                       call->stream, s, o, (const float *)means);
 }
 
+/* BATCH_NORM_BACKWARD, or NORM_BACKWARD_PRODUCTS, whose operand 8 is `products`. */
 int ls__cuda_batch_norm_backward(const ls__cuda_call *call)
 {
     const ls__columns s = shape_of(call->op);
     void *const *b = call->buffers;
+    void *dx = call->op->kind == LS__OP_BATCH_NORM_BACKWARD ? b[8] : NULL;
     return ls__with_access(&call->op->operands[0], s.channels, [=](auto access) {
         typedef decltype(access) A;
         typedef typename A::stored T;
-        const backward_operands<T> o = { (const T *)b[0],     (const T *)b[1],
-                                         (const T *)b[2],     (const T *)b[3],
-                                         (const float *)b[4], (const float *)b[5],
-                                         (const float *)b[6], (const float *)b[7],
-                                         (T *)b[8],           (T *)b[11] };
+        const backward_operands<T> o = {
+            (const T *)b[0],     (const T *)b[1],     (const T *)b[2],
+            (const T *)b[3],     (const float *)b[4], (const float *)b[5],
+            (const float *)b[6], (const float *)b[7], (T *)dx,
+            (T *)b[11]
+        };
         return with_activation(call->op, [=](auto activation) {
             constexpr ls__activation ACTIVATION = decltype(activation)::value;
             return o.shift ? backward<A, ACTIVATION, ACTIVATION != LS__ACTIVATION_NONE>(call, s, o)
                            : backward<A, ACTIVATION, false>(call, s, o);
         });
     });
+}
+
+int ls__cuda_norm_backward_coefficients(const ls__cuda_call *call)
+{
+    const int64_t channels = call->op->operands[0].shape.dims[2];
+    void *const *b = call->buffers;
+    return LS__LAUNCH(coefficients_kernel, ls__blocks_for(channels), LS__BLOCK, call->stream,
+                      (const float *)b[0], channels, call->op->u.norm.count, call->step,
+                      (const float *)b[1], (const float *)b[2], (const float *)b[3], (float *)b[4],
+                      (float *)b[5], (float *)b[6]);
 }
 
 /* dx = p dz + q x + r */

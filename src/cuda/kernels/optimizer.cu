@@ -430,17 +430,17 @@ int ls__cuda_ema(const ls__cuda_call *call)
 
 /* ---- Loss scaling ---- */
 
-static __global__ void loss_scale_kernel(const float *weight, const float *grad_scaler,
-                                         float *dloss)
+static __global__ void loss_scale_kernel(const float *weight, const float *share,
+                                         const float *total, const float *grad_scaler, float *dloss)
 {
-    *dloss = *weight * grad_scaler[LS__LOSS_SCALE_SCALE];
+    *dloss = ls__gradient_of_loss(*weight, share, total, grad_scaler);
 }
 
 int ls__cuda_loss_scale(const ls__cuda_call *call)
 {
     void *const *b = call->buffers;
     return LS__LAUNCH(loss_scale_kernel, 1, 1, call->stream, (const float *)b[0],
-                      (const float *)b[1], (float *)b[2]);
+                      (const float *)b[1], (const float *)b[2], (const float *)b[3], (float *)b[4]);
 }
 
 static __global__ void loss_scale_update_kernel(const float *norm, float *grad_scaler,

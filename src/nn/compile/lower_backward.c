@@ -28,8 +28,8 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
     const int loss_scale =
         ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
-    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 2, (const int[]){ weight, loss_scale }, 1,
-             &dloss);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 4,
+             (const int[]){ weight, -1, -1, loss_scale }, 1, &dloss);
     return dloss;
 }
 
