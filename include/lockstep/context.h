@@ -68,6 +68,8 @@ typedef struct ls_context_config {
     ls_benchmark benchmark;
     int shards; /* parts of each training batch, up to 65536; 0 = 1. Results depend on it, unlike on
                    threads; see ls_net_step */
+    bool sync_batch_norm; /* batch norms use the statistics of all shards of the batch, not of their
+                             shard; see ls_net_step */
     int threads; /* compute threads; 0 = number of available processors, which the ranks of a
                     machine divide among themselves */
     const char *communicator; /* NULL = one process; "mpi": the processes that mpirun or srun

@@ -28,7 +28,7 @@ static size_t arena_for(ls_net *net, const ls__program *like, int64_t batch)
                         .mode = like->mode, .gradients = like->gradients, .input_specs = specs },
                     &program);
     net->selector.never_runs = false;
-    const size_t bytes = status == LS_OK ? program->arena_bytes : SIZE_MAX;
+    const size_t bytes = status == LS_OK ? ls__program_arena_bytes(program) : SIZE_MAX;
     ls__program_close(&program);
     ls__free(net->owned.ctx, specs);
     return bytes;
@@ -51,8 +51,8 @@ static int64_t largest_batch(ls_net *net, const ls__program *program, size_t fre
     ls__pool *pool = net->owned.ctx->pool;
     enum { MAX_PLANS = 20 };
     int64_t fits = 0, too_large = program->input_specs[0].shape.dims[0];
-    double bytes_per_image = (double)program->arena_bytes / (double)too_large;
-    bool misled = program->arena_bytes <= free;
+    double bytes_per_image = (double)ls__program_arena_bytes(program) / (double)too_large;
+    bool misled = ls__program_arena_bytes(program) <= free;
     for (int i = 0; i < MAX_PLANS && fits + 1 < too_large; i++) {
         int64_t batch = (int64_t)((double)free / bytes_per_image);
         if (batch <= fits) batch = fits + 1;
@@ -87,7 +87,7 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
     return ls__fail(ctx, LS_ERR_MEMORY,
                     "net: out of device memory for activations and workspaces at batch %lld: %zu "
                     "bytes requested, %zu free, %zu cached; %s",
-                    (long long)batch, program->arena_bytes, free, cached, advice);
+                    (long long)batch, ls__program_arena_bytes(program), free, cached, advice);
 }
 
 /* The next forward overwrites the arena's contents. */
@@ -103,24 +103,33 @@ void ls__drop_arena(ls_net *net)
 
 ls_status ls__fit_arena(ls_net *net, const ls__program *program)
 {
-    if (program->arena_bytes <= net->env.arena_bytes && net->cache.arena) return LS_OK;
+    const size_t bytes = ls__program_arena_bytes(program);
+    if (bytes <= net->env.arena_bytes && net->cache.arena) return LS_OK;
     ls_context *ctx = net->owned.ctx;
     ls__drop_arena(net);
-    net->cache.arena = ls__pool_allocate(ctx->pool, program->arena_bytes);
+    net->cache.arena = ls__pool_allocate(ctx->pool, bytes);
     if (!net->cache.arena) return report_out_of_memory(net, program);
-    net->env.arena_bytes = program->arena_bytes;
+    net->env.arena_bytes = bytes;
     return LS_OK;
 }
 
 void ls__bind_to_arena(ls_net *net, ls__program *program)
 {
     const ls__net_blocks *blocks = &net->blocks;
-    void *const bases[LS__N_PLACES] = { [LS__PLACE_ARENA] = net->cache.arena,
-                                        [LS__PLACE_VALUES] = blocks->values,
-                                        [LS__PLACE_GRADIENTS] = blocks->gradients,
-                                        [LS__PLACE_COMPUTE_WEIGHTS] = blocks->compute_weights,
-                                        [LS__PLACE_LOSS_SCALE] = blocks->loss_scale };
-    ls__program_bind(program, bases, net->cache.arena_generation);
+    const size_t alignment = net->owned.ctx->device->backend->alignment;
+    const size_t copy_bytes = net->env.arena_bytes / (size_t)program->n_copies;
+    const ls__places places = {
+        .starts = { [LS__PLACE_ARENA] = net->cache.arena,
+                    [LS__PLACE_VALUES] = blocks->values,
+                    [LS__PLACE_GRADIENTS] = blocks->gradients,
+                    [LS__PLACE_COMPUTE_WEIGHTS] = blocks->compute_weights,
+                    [LS__PLACE_LOSS_SCALE] = blocks->loss_scale,
+                    [LS__PLACE_NORM_SUMS] = net->shards.norm_sums,
+                    [LS__PLACE_SHARD_RESULTS] = net->shards.results },
+        .strides = { [LS__PLACE_ARENA] = copy_bytes / alignment * alignment,
+                     [LS__PLACE_GRADIENTS] = (size_t)blocks->gradient_stride * sizeof(float) },
+    };
+    ls__program_bind(program, &places, net->cache.arena_generation);
 }
 
 ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)

@@ -56,7 +56,7 @@ static ls_status fill_memory(const ls_net *net, const ls__program *p)
     if (blocks.compute_weights)
         LS_TRY(device->backend->cast(device, p->env->activations, blocks.compute_weights, LS_F32,
                                      blocks.values, blocks.parameter_elements));
-    LS_TRY(device->backend->clear(device, p->bases[LS__PLACE_ARENA], p->arena_bytes));
+    LS_TRY(device->backend->clear(device, p->places.starts[LS__PLACE_ARENA], p->arena_bytes));
     for (int v = 0; v < p->n_values; v++) {
         const ls__value *value = &p->values[v];
         if (value->place == LS__PLACE_ARENA && value->storage == v && is_float(value->dtype) &&
@@ -168,7 +168,7 @@ static ls_status time_overlap(ls_net *net, const ls__program *p, ls__program **s
                                                .input_specs = p->input_specs },
                        side));
     ls__drop_arena(net);
-    if (!ls__would_fit(net->owned.ctx->pool, (*side)->arena_bytes)) return LS_OK;
+    if (!ls__would_fit(net->owned.ctx->pool, ls__program_arena_bytes(*side))) return LS_OK;
     LS_TRY(ls__fit_arena(net, *side));
     ls__bind_to_arena(net, *side);
     return ls__time_overlap(net, *side, p->tuning_left_ms - (ls__now_ms() - start), main_ms,

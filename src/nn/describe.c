@@ -46,6 +46,7 @@ static void instruction_text(const ls__instruction *in, char *out, size_t size)
     ls__text t = { out, size, 0 };
     const bool named =
         in->backward || ls__op_is_optional(in->op.kind) ||
+        ls__op_traits_of(in->op.kind)->all_shards || in->op.kind == LS__OP_NORM_STATISTICS ||
         (in->op.kind == LS__OP_PAD_CHANNELS && in->node->layer != &ls__pad_channels_layer);
     if (named) ls__text_put(&t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
     ls__text_put(&t, "%s", in->kernel ? in->kernel->name : in->custom ? "callback" : "copy");
@@ -192,7 +193,10 @@ ls_net_memory ls_net_memory_usage(const ls_net *net)
             (size_t)net->blocks.parameter_elements * ls_dtype_bytes(net->env.activations);
     if (net->blocks.gradients)
         memory.gradient_bytes =
-            (size_t)net->blocks.parameter_elements * sizeof(float) + net->shards.bytes;
+            (size_t)(net->blocks.parameter_elements +
+                     (net->blocks.n_gradients - 1) * net->blocks.gradient_stride) *
+                sizeof(float) +
+            net->shards.bytes;
     for (int i = 0; i < net->cache.n_programs; i++)
         if (net->cache.programs[i]->unshared_bytes > memory.unshared_bytes)
             memory.unshared_bytes = net->cache.programs[i]->unshared_bytes;

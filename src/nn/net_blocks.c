@@ -65,11 +65,13 @@ ls_status ls__net_open_blocks(ls_net *net)
     const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
     LS_TRY(allocate(net, "parameters", blocks->block_elements, LS_F32, (void **)&blocks->values));
-    const int64_t n_gradients = net->shards.n > 1
-                                    ? ls__shard_elements(blocks->block_elements, &net->graph)
-                                    : blocks->parameter_elements;
+    blocks->gradient_stride = net->shards.n > 1
+                                  ? ls__shard_elements(blocks->block_elements, &net->graph)
+                                  : blocks->parameter_elements;
+    blocks->n_gradients = net->shards.is_synced ? net->shards.end - net->shards.first : 1;
     if (!net->config.inference)
-        LS_TRY(allocate(net, "gradients", n_gradients, LS_F32, (void **)&blocks->gradients));
+        LS_TRY(allocate(net, "gradients", blocks->n_gradients * blocks->gradient_stride, LS_F32,
+                        (void **)&blocks->gradients));
     if (activations != LS_F32)
         LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
                         &blocks->compute_weights));
@@ -172,19 +174,27 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
 
 /* A frozen parameter's gradient is zero, so that a digest of the block does not depend on earlier
  * gradients. */
+static ls_status clear_gradient(const ls_net *net, const ls__parameter *parameter)
+{
+    const ls__net_blocks *blocks = &net->blocks;
+    ls__device *device = net->owned.ctx->device;
+    for (int64_t i = 0; blocks->gradients && i < blocks->n_gradients; i++)
+        LS_TRY(device->backend->clear(
+            device, blocks->gradients + i * blocks->gradient_stride + parameter->offset,
+            (size_t)parameter->count * sizeof(float)));
+    return LS_OK;
+}
+
 static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
 {
     LS__ENTER(ls__net_context(net));
-    ls__device *device = net->owned.ctx->device;
     int n_matches = 0;
     for (int i = 0; pattern && i < net->graph.n_parameters; i++) {
         ls__parameter *parameter = &net->graph.parameters[i];
         if (parameter->kind == LS_PARAMETER_BUFFER || fnmatch(pattern, parameter->name, 0) != 0)
             continue;
         n_matches++;
-        if (frozen && net->blocks.gradients)
-            LS_TRY(device->backend->clear(device, net->blocks.gradients + parameter->offset,
-                                          (size_t)parameter->count * sizeof(float)));
+        if (frozen) LS_TRY(clear_gradient(net, parameter));
         parameter->frozen = frozen;
     }
     if (n_matches == 0) {

@@ -198,7 +198,9 @@ static void set_environment(ls_net *net)
                                   .expected_steps = net->config.steps,
                                   .parameter_elements = net->blocks.parameter_elements,
                                   .block_elements = net->blocks.block_elements,
-                                  .n_shards = net->shards.n };
+                                  .n_shards = net->shards.n,
+                                  .sync_batch_norm = net->shards.is_synced,
+                                  .n_own_shards = net->shards.end - net->shards.first };
 }
 
 /* Programs for the model's own shapes, before step 0. */
@@ -228,13 +230,12 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     }
     net->owned.ctx = ctx;
     net->config = *config;
-    net->shards.n = config->inference ? 1 : ctx->config.shards;
     ls__precision_fill(net);
     net->executor.ctx = ctx;
     ls__graph_open(&net->graph, ctx);
     ls_status status = make_graph(net, model, options);
     net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
-    if (status == LS_OK) status = ls__net_check_shards(net);
+    if (status == LS_OK) status = ls__net_count_shards(net);
     if (status == LS_OK) status = ls__net_open_blocks(net);
     if (status == LS_OK) status = allocate_lists(net);
     if (status == LS_OK) status = ls__selector_open(&net->selector, ctx);

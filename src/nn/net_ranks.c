@@ -28,8 +28,6 @@ ls_status ls__net_open_rank_plans(ls_net *net)
 {
     const ls__comm *comm = net->owned.ctx->comm;
     ls__net_shards *s = &net->shards;
-    s->first = ls__rank_first_shard(s->n, comm->rank, comm->n_ranks);
-    s->end = ls__rank_first_shard(s->n, comm->rank + 1, comm->n_ranks);
     for (int i = 0; i < s->n_ranges; i++)
         LS_TRY(ls__sum_plan_open(net->owned.ctx,
                                  &(ls__sum_plan_config){ .n_shards = s->n,
@@ -74,12 +72,21 @@ static ls__call *next_call(ls_net *net, int range)
     return &sum->calls[sum->n_calls++];
 }
 
+ls_status ls__net_open_exchange(ls_net *net, const char *name, const ls__message *messages,
+                                int n_sends, int n_receives, ls__call *out)
+{
+    static const ls__op no_op = { .kind = LS__N_OPS };
+    ls__comm *comm = net->owned.ctx->comm;
+    *out = (ls__call){ .kind = "exchange", .name = name, .op = &no_op };
+    return comm->provider->exchange_open(comm, messages, n_sends, messages + n_sends, n_receives,
+                                         &out->exchange);
+}
+
 /* The exchange of a level, as the next call. */
 static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends, int n_sends,
                                const rows *from, const ls__transfer *receives, int n_receives,
                                const rows *to)
 {
-    static const ls__op no_op = { .kind = LS__N_OPS };
     ls_context *ctx = net->owned.ctx;
     ls__shard_range *r = &net->shards.ranges[range];
     const size_t bytes = (size_t)(n_sends + n_receives + 1) * sizeof(ls__message);
@@ -87,15 +94,13 @@ static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends
     if (!messages) return ls__fail_memory(ctx, "net", bytes);
     set_messages(sends, n_sends, from, messages);
     set_messages(receives, n_receives, to, messages + n_sends);
-    ls__exchange *exchange = NULL;
-    const ls_status status = ctx->comm->provider->exchange_open(
-        ctx->comm, messages, n_sends, messages + n_sends, n_receives, &exchange);
+    ls__call *call = next_call(net, range);
+    const ls_status status =
+        ls__net_open_exchange(net, r->name, messages, n_sends, n_receives, call);
     ls__free(ctx, messages);
     LS_TRY(status);
-    r->ranks.exchanges[r->ranks.n_exchanges++] = exchange;
-    *next_call(net, range) = (ls__call){
-        .kind = "exchange", .name = r->name, .op = &no_op, .exchange = exchange, .adds_ranks = true
-    };
+    r->ranks.exchanges[r->ranks.n_exchanges++] = call->exchange;
+    call->adds_ranks = true;
     return LS_OK;
 }
 

@@ -104,7 +104,11 @@ static ls_status find_parts(ls_net *net, ls_mode mode)
     if (mode == LS_MODE_TRAIN && net->shards.n > 1) return ls__net_find_shards(net);
     net->shards.list[0] = (ls__shard){ 0 };
     net->shards.parts = (ls__parts){ net->shards.list, .n = 1, .n_all = 1, .feeds = net->feeds };
-    return ls__net_program(net, mode, net->fed_specs, false, &net->shards.list[0].program);
+    ls__program *program;
+    LS_TRY(ls__net_program(net, mode, net->fed_specs, false, &program));
+    net->shards.list[0].program = program;
+    net->shards.list[0].calls = program->calls;
+    return LS_OK;
 }
 
 static void view_outputs(ls_net *net, const ls__program *program)
@@ -401,7 +405,7 @@ void ls__net_profile(ls_net *net)
     net->executor.profiled = true;
     for (int i = 0; i < net->cache.n_programs; i++) {
         ls__program *p = net->cache.programs[i];
-        for (int j = 0; j < p->n_calls; j++) p->calls[j].seconds = 0;
+        for (int64_t j = 0; j < p->n_copies * p->n_calls; j++) p->calls[j].seconds = 0;
     }
     for (int i = 0; i < net->shards.n_ranges; i++)
         for (int j = 0; j < net->shards.sums[i].n_calls; j++)

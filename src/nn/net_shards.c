@@ -25,11 +25,10 @@ static ls_status check_loss(const ls_net *net, const ls__named_node *loss)
                     loss->name, (long long)net->shards.n, net->graph.losses.n);
 }
 
-ls_status ls__net_check_shards(const ls_net *net)
+static ls_status check_shards(const ls_net *net)
 {
     const ls_graph *graph = &net->graph;
     const int64_t n = net->shards.n, batch = graph->inputs.items[0].node->spec.shape.dims[0];
-    if (n == 1) return LS_OK;
     if (batch % n != 0)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "ls_net_build: the batch size is %lld, expected a multiple of the "
@@ -43,6 +42,29 @@ ls_status ls__net_check_shards(const ls_net *net)
                             graph->nodes[i]->name, (long long)n);
     for (int i = 0; i < graph->losses.n; i++) LS_TRY(check_loss(net, &graph->losses.items[i]));
     return LS_OK;
+}
+
+static bool has_batch_norm(const ls_graph *graph)
+{
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->layer == &ls__batch_norm_layer) return true;
+    return false;
+}
+
+ls_status ls__net_count_shards(ls_net *net)
+{
+    const ls_context *ctx = net->owned.ctx;
+    const ls__comm *comm = ls__net_comm(net);
+    ls__net_shards *s = &net->shards;
+    s->n = net->config.inference ? 1 : ctx->config.shards;
+    s->end = s->n;
+    if (s->n == 1) return LS_OK;
+    if (comm) {
+        s->first = ls__rank_first_shard(s->n, comm->rank, comm->n_ranks);
+        s->end = ls__rank_first_shard(s->n, comm->rank + 1, comm->n_ranks);
+    }
+    s->is_synced = ctx->config.sync_batch_norm && has_batch_norm(&net->graph);
+    return check_shards(net);
 }
 
 ls_status ls__net_refuse_shards(ls_net *net, const char *call)
@@ -118,7 +140,7 @@ static void place_ranges(ls_net *net)
         r->sum = i >= LS__SHARD_GRADIENTS
                      ? blocks->gradients + r->begin
                      : net->shards.results + (r->begin - blocks->parameter_elements);
-        if (i == LS__SHARD_SUMS) continue;
+        if (i == LS__SHARD_SUMS || (i >= LS__SHARD_GRADIENTS && net->shards.is_synced)) continue;
         r->weight = blocks->gradients + weight;
         r->total = net->shards.results + (weight - blocks->parameter_elements);
     }
@@ -179,6 +201,7 @@ static ls_status open_sums(ls_net *net)
         LS_TRY(open_sum(net, i));
         if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_calls(net, i));
     }
+    LS_TRY(ls__net_open_sync(net));
     return open_running_call(net);
 }
 
@@ -188,7 +211,6 @@ ls_status ls__net_open_shards(ls_net *net)
     const size_t bytes = (size_t)s->n * sizeof *s->list;
     s->list = ls__zalloc(net->owned.ctx, bytes);
     if (!s->list) return ls__fail_memory(net->owned.ctx, "net", bytes);
-    s->end = s->n;
     return s->n == 1 ? LS_OK : open_sums(net);
 }
 
@@ -197,6 +219,7 @@ void ls__net_close_shards(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__net_shards *s = &net->shards;
     ls__call_close(ctx, &s->running_call);
+    ls__net_close_sync(net);
     for (int i = 0; i < s->n_ranges; i++) {
         for (int j = 0; j < s->sums[i].n_calls; j++) ls__call_close(ctx, &s->sums[i].calls[j]);
         ls__net_close_rank_sum(net, &s->ranges[i].ranks);
@@ -264,7 +287,7 @@ static void find_rank_parts(ls__net_shards *s, int64_t n_samples)
     }
 }
 
-/* The position after the last call that may write to the range. */
+/* The position after the last call that writes to the range. */
 static int end_of_writes(const ls__program *p, const ls__shard_range *range)
 {
     const size_t begin = (size_t)range->begin * sizeof(float);
@@ -272,7 +295,10 @@ static int end_of_writes(const ls__program *p, const ls__shard_range *range)
     for (int i = p->n_instructions - 1; i >= 0; i--) {
         const ls__instruction *in = &p->instructions[i];
         for (int j = 0; j < in->op.n_operands; j++) {
-            if (in->operands[j] < 0) continue;
+            ls__operand_role role;
+            if (in->operands[j] < 0 || !ls__op_operand(in->op.kind, j, &role) ||
+                !(role.output || role.mutated))
+                continue;
             const ls__value *v = &p->values[in->operands[j]];
             if (v->place != LS__PLACE_GRADIENTS || v->offset >= end ||
                 v->offset + v->bytes <= begin)
@@ -300,7 +326,9 @@ static ls_status find_program(ls_net *net, int64_t n_samples, ls__program **out)
 {
     for (int i = 0; i < net->graph.inputs.n; i++) net->fed_specs[i].shape.dims[0] = n_samples;
     LS_TRY(ls__net_program(net, LS_MODE_TRAIN, net->fed_specs, false, out));
-    return (*out)->sum_positions ? LS_OK : place_sums(net, *out);
+    if ((*out)->sum_positions) return LS_OK;
+    if ((*out)->is_synced) LS_TRY(ls__net_place_sync_points(net, *out));
+    return place_sums(net, *out);
 }
 
 ls_status ls__net_find_shards(ls_net *net)
@@ -320,8 +348,13 @@ ls_status ls__net_find_shards(ls_net *net)
                         "net: a batch of %lld samples is smaller than the number of shards, %lld; "
                         "with several ranks each shard requires a sample",
                         (long long)n_samples, (long long)s->n);
-    s->parts = (ls__parts){ s->list, .feeds = net->feeds, .sums = s->sums, .n_sums = s->n_ranges,
-                            .last_call = s->running_call.kernel ? &s->running_call : NULL };
+    s->parts = (ls__parts){ s->list,
+                            .first = s->first,
+                            .feeds = net->feeds,
+                            .sums = s->sums,
+                            .n_sums = s->n_ranges,
+                            .last_call = s->running_call.kernel ? &s->running_call : NULL,
+                            .synced_sums = s->synced_sums };
     if (ls__net_comm(net))
         find_rank_parts(s, n_samples);
     else
@@ -335,7 +368,9 @@ ls_status ls__net_find_shards(ls_net *net)
     for (int64_t i = 0; i < s->parts.n; i++) {
         const int64_t end = i + 1 < s->parts.n ? s->list[i + 1].first_sample
                                                : ls__shard_first_sample(n_samples, s->end, s->n);
-        s->list[i].program = programs[end - s->list[i].first_sample > least];
+        ls__program *p = programs[end - s->list[i].first_sample > least];
+        s->list[i].program = p;
+        s->list[i].calls = p->calls + (p->is_synced ? i * p->n_calls : 0);
     }
     const ls__program *last = s->list[s->parts.n - 1].program;
     if (s->running_call.kernel)

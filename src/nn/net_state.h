@@ -54,17 +54,23 @@ typedef struct ls__shard_range {
 typedef struct ls__net_shards {
     int64_t n;          /* 1: a training step is one part, like others, and only `list` is used */
     int64_t first, end; /* this rank has the shards [first, end) */
+    bool is_synced;     /* batch norms are synchronised */
     int64_t n_rows;     /* of partial sums */
     ls__shard *list;    /* room for n */
     ls__shard_range *ranges;
-    ls__shard_sum *sums;   /* per range */
-    int n_ranges;          /* without empty ones, but for those of LS__SHARD_LOSSES */
-    ls__parts parts;       /* of the last step */
-    ls__op running_op;     /* of the running statistics */
-    ls__call running_call; /* without a kernel if there are none */
-    float *partial;        /* device memory: rows of partial sums, per range */
-    float *results;        /* device memory: the sums over all shards, but those of gradients */
-    size_t bytes;          /* all device memory of this struct */
+    ls__shard_sum *sums;      /* per range */
+    int n_ranges;             /* without empty ones, but for those of LS__SHARD_LOSSES */
+    ls__parts parts;          /* of the last step */
+    ls__op running_op;        /* of the running statistics */
+    ls__call running_call;    /* without a kernel if there are none */
+    float *partial;           /* device memory: rows of partial sums, per range */
+    float *results;           /* device memory: the sums over all shards, but those of gradients */
+    float *norm_sums;         /* device memory: the sums of synchronised batch norms, else NULL */
+    ls__call *synced_sums;    /* as in ls__parts */
+    ls__call *norm_exchanges; /* of norm_sums, in the order of the graph; buffers[0]: where they are
+                               */
+    int n_norm_exchanges;
+    size_t bytes; /* all device memory of this struct */
 } ls__net_shards;
 
 struct ls_net {
@@ -174,8 +180,8 @@ ls_status ls__net_run_to(ls_net *net, int end);
 
 /* ---- net_shards.c ---- */
 
-/* Fails on what can't be cut into shards. */
-ls_status ls__net_check_shards(const ls_net *net);
+/* Sets which shards there are, and which of them this rank has. Fails on what can't be cut. */
+ls_status ls__net_count_shards(ls_net *net);
 /* Fails if the net has more than one shard. */
 ls_status ls__net_refuse_shards(ls_net *net, const char *call);
 ls_status ls__net_open_shards(ls_net *net);
@@ -188,11 +194,22 @@ const float *ls__net_shard_scalar(const ls_net *net, int i);
 
 /* ---- net_ranks.c ---- */
 
-/* Opens the plans of the ranges, and sets first, end and n_rows. */
+/* Opens the plans of the ranges, and sets n_rows. */
 ls_status ls__net_open_rank_plans(ls_net *net);
+/* Makes a call of an exchange; name lives as long as the net. */
+ls_status ls__net_open_exchange(ls_net *net, const char *name, const ls__message *messages,
+                                int n_sends, int n_receives, ls__call *out);
 /* Appends the calls that add the ranks' partial sums of the range. */
 ls_status ls__net_open_rank_calls(ls_net *net, int range);
 void ls__net_close_rank_sum(ls_net *net, ls__rank_sum *sum);
+
+/* ---- net_sync.c ---- */
+
+/* Opens what synchronised batch norms require, if they are. */
+ls_status ls__net_open_sync(ls_net *net);
+void ls__net_close_sync(ls_net *net);
+/* Finds the sync points of a program. */
+ls_status ls__net_place_sync_points(const ls_net *net, ls__program *program);
 
 /* ---- net_labels.c ---- */
 

@@ -72,8 +72,11 @@ ls_status ls__compile(const ls__environment *env, ls_graph *graph,
                         .mode = request->mode,
                         .gradients = request->gradients,
                         .is_shard = request->gradients && env->n_shards > 1,
+                        .is_synced = request->gradients && env->sync_batch_norm,
+                        .n_copies = 1,
                         .momentum = -1,
                         .timed = request->timed && ctx->config.benchmark == LS_BENCHMARK_ON };
+    if (p->is_synced) p->n_copies = env->n_own_shards;
     ls__bump_open(&p->bump, ctx);
     const ls_status status = run_passes(p, request);
     if (status != LS_OK) ls__program_close(&p);

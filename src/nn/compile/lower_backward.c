@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
+#include "nn/plan/shard.h"
 
 void ls__find_required_gradients(ls__builder *b)
 {
@@ -19,17 +20,24 @@ void ls__find_required_gradients(ls__builder *b)
     }
 }
 
-/* The gradient of the sum of losses with respect to one loss: its weight, times the loss scale if
- * there is one. */
+/* The gradient of the sum of losses with respect to one loss: its weight, times a synchronised
+ * shard's share of the batch, times the loss scale if there is one. */
 static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
 {
+    const ls__environment *env = b->program->env;
     const int weight = ls__value_constant(b, &loss->weight, 1);
-    if (!b->program->env->scales_loss) return weight;
-    const int loss_scale =
-        ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
+    if (!env->scales_loss && !b->program->is_synced) return weight;
+    int inputs[4] = { weight, -1, -1, -1 };
+    if (b->program->is_synced) {
+        const int64_t at = ls__shard_scalar(env->block_elements, LS__SHARD_WEIGHT);
+        inputs[1] = ls__value_at(b, LS_F32, LS_SHAPE(1), LS__PLACE_GRADIENTS, at);
+        inputs[2] = ls__value_at(b, LS_F32, LS_SHAPE(1), LS__PLACE_SHARD_RESULTS,
+                                 at - env->parameter_elements);
+    }
+    if (env->scales_loss)
+        inputs[3] = ls__value_at(b, LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE), LS__PLACE_LOSS_SCALE, 0);
     const int dloss = ls__value_new(b, LS_F32, LS_SHAPE(1));
-    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 4,
-             (const int[]){ weight, -1, -1, loss_scale }, 1, &dloss);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_LOSS_SCALE }, 4, inputs, 1, &dloss);
     return dloss;
 }
 

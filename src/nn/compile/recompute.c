@@ -296,12 +296,12 @@ static ls_status plan_automatically(ls__program *p)
 {
     const ls__program before = *p;
     LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
-    p->kept_bytes = p->arena_bytes;
+    p->kept_bytes = ls__program_arena_bytes(p);
     /* The arena of other programs is reused. */
     p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->env->arena_bytes;
     const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
-    for (int level = LS__RECOMPUTED_PASSES; level <= LS__RECOMPUTED_CONVS && p->arena_bytes > fits;
-         level++) {
+    for (int level = LS__RECOMPUTED_PASSES;
+         level <= LS__RECOMPUTED_CONVS && ls__program_arena_bytes(p) > fits; level++) {
         restore(p, &before);
         LS_TRY(plan(p, (ls__recomputed)level));
     }

@@ -45,18 +45,21 @@ static const char *parameter_at(const ls__net_blocks *blocks, const void *memory
 {
     const struct {
         const void *block;
-        int64_t elements;
+        int64_t elements, n_copies, stride;
         ls_dtype dtype;
     } places[] = {
-        { blocks->values, blocks->block_elements, LS_F32 },
-        { blocks->gradients, blocks->parameter_elements, LS_F32 },
-        { blocks->compute_weights, blocks->parameter_elements,
+        { blocks->values, blocks->block_elements, 1, blocks->block_elements, LS_F32 },
+        { blocks->gradients, blocks->parameter_elements, blocks->n_gradients,
+          blocks->gradient_stride, LS_F32 },
+        { blocks->compute_weights, blocks->parameter_elements, 1, blocks->parameter_elements,
           LS_BF16 }, /* or f16, of the same size */
     };
     for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
         const size_t size = ls_dtype_bytes(places[k].dtype);
-        if (!lies_in(memory, places[k].block, (size_t)places[k].elements * size)) continue;
-        const size_t offset = (size_t)((uintptr_t)memory - (uintptr_t)places[k].block);
+        const size_t stride = (size_t)places[k].stride * size;
+        if (!lies_in(memory, places[k].block, (size_t)places[k].n_copies * stride)) continue;
+        const size_t offset = (size_t)((uintptr_t)memory - (uintptr_t)places[k].block) % stride;
+        if (offset >= (size_t)places[k].elements * size) continue;
         for (int64_t i = 0; i < blocks->n_parameters; i++)
             if ((size_t)blocks->parameters[i].offset * size == offset)
                 return blocks->parameters[i].name;

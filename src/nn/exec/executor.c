@@ -37,6 +37,7 @@ void ls__executor_close(ls__executor *x)
     for (int i = 0; i < LS__STEPS_QUEUED; i++)
         if (x->events[i]) x->ctx->device->backend->event_close(x->ctx->device, x->events[i]);
     ls__free(x->ctx, x->calls);
+    ls__free(x->ctx, x->spans);
 }
 
 /* ---- The list ---- */
@@ -53,6 +54,18 @@ static ls_status reserve(ls__executor *x, int n)
     return LS_OK;
 }
 
+static ls_status reserve_spans(ls__executor *x, int n)
+{
+    if (n <= x->span_room) return LS_OK;
+    const size_t bytes = (size_t)n * sizeof(*x->spans);
+    ls__free(x->ctx, x->spans);
+    x->span_room = 0;
+    x->spans = ls__alloc(x->ctx, bytes);
+    if (!x->spans) return ls__fail_memory(x->ctx, "a step's calls", bytes);
+    x->span_room = n;
+    return LS_OK;
+}
+
 /* Appends calls and returns their end. */
 static int append(ls__executor *x, int at, ls__call *calls, int n)
 {
@@ -60,17 +73,18 @@ static int append(ls__executor *x, int at, ls__call *calls, int n)
     return at;
 }
 
-static int append_part(ls__executor *x, int at, const ls__parts *parts, ls__program *p)
+static int append_part(ls__executor *x, int at, const ls__parts *parts, const ls__shard *part)
 {
-    at = append(x, at, p->calls, p->n_calls);
+    at = append(x, at, part->calls, part->program->n_calls);
     for (int i = 0; i < parts->n_sums; i++) at = append(x, at, parts->sums[i].calls, 1);
     return at;
 }
 
-static int append_last_part(ls__executor *x, int at, const ls__parts *parts, ls__program *p)
+static int append_last_part(ls__executor *x, int at, const ls__parts *parts, const ls__shard *part)
 {
+    const ls__program *p = part->program;
     for (int position = 1; position <= p->n_calls; position++) {
-        x->calls[at++] = &p->calls[position - 1];
+        x->calls[at++] = &part->calls[position - 1];
         for (int i = 0; i < parts->n_sums; i++)
             if (p->sum_positions[i] == position)
                 at = append(x, at, parts->sums[i].calls, parts->sums[i].n_calls);
@@ -78,26 +92,92 @@ static int append_last_part(ls__executor *x, int at, const ls__parts *parts, ls_
     return at;
 }
 
-/* Begins a part at the position `next`. The inputs' copies read the part's samples. */
-static void begin_part(ls__executor *x, int64_t i)
+static int end_span(ls__executor *x, int64_t part, bool copies, int end)
+{
+    x->spans[x->n_spans++] = (ls__span){ part, copies, end };
+    return end;
+}
+
+/* Part after part. */
+static int append_parts(ls__executor *x, const ls__parts *parts)
+{
+    int at = 0;
+    for (int64_t i = 0; i < parts->n; i++) {
+        const ls__shard *part = &parts->list[i];
+        x->ends[LS__PHASE_COPIES] = at + part->program->graph->inputs.n;
+        x->ends[LS__PHASE_FORWARD] = x->ends[LS__PHASE_COPIES] + part->program->n_forward;
+        at = end_span(x, i, true,
+                      i + 1 < parts->n ? append_part(x, at, parts, part)
+                                       : append_last_part(x, at, parts, part));
+    }
+    return at;
+}
+
+/* True if all parts have computed what the sum adds before the point. */
+static bool is_computed(const ls__parts *parts, int sum, int point)
+{
+    for (int64_t i = 0; i < parts->n && point >= 0; i++) {
+        const ls__program *p = parts->list[i].program;
+        if (p->sum_positions[sum] > p->sync_points[point].position) return false;
+    }
+    return point >= 0;
+}
+
+/* All parts up to a sync point; then those sums for which nothing is missing any more. */
+static int append_up_to(ls__executor *x, int at, const ls__parts *parts, int point)
+{
+    for (int64_t i = 0; i < parts->n; i++) {
+        const ls__shard *part = &parts->list[i];
+        const ls__program *p = part->program;
+        const int begin = point > 0 ? p->sync_points[point - 1].position : 0;
+        const int end = p->sync_points[point].position;
+        const bool is_last = i + 1 == parts->n;
+        if (begin == 0) x->ends[LS__PHASE_COPIES] = at + p->graph->inputs.n;
+        at = append(x, at, part->calls + begin, end - begin);
+        for (int j = 0; j < parts->n_sums; j++) {
+            if (!is_computed(parts, j, point) || is_computed(parts, j, point - 1)) continue;
+            at = append(x, at, &parts->synced_sums[i * parts->n_sums + j], 1);
+            if (is_last) at = append(x, at, parts->sums[j].calls + 1, parts->sums[j].n_calls - 1);
+        }
+        ls__call *exchange = p->sync_points[point].exchange;
+        if (is_last && exchange) at = append(x, at, exchange, 1);
+        if (end == p->graph->inputs.n + p->n_forward) x->ends[LS__PHASE_FORWARD] = at;
+        at = end_span(x, i, begin == 0, at);
+    }
+    return at;
+}
+
+static int append_synced_parts(ls__executor *x, const ls__parts *parts)
+{
+    const int n_points = parts->list[0].program->n_sync_points;
+    int at = 0;
+    for (int point = 0; point < n_points; point++) at = append_up_to(x, at, parts, point);
+    return at;
+}
+
+/* Begins a span at the position `next`. The inputs' copies read the part's samples. */
+static void begin_span(ls__executor *x, int i)
 {
     const ls__parts *parts = x->parts;
-    const ls__shard *shard = &parts->list[i];
+    const ls__span *span = &x->spans[i];
+    const ls__shard *shard = &parts->list[span->part];
     ls__program *p = shard->program;
-    x->part = i;
+    x->span = i;
     x->program = p;
     x->begin = x->next;
-    x->copied = x->next + p->graph->inputs.n;
-    x->end = i + 1 == parts->n ? x->n_calls : x->next + p->n_calls + parts->n_sums;
+    x->copied = span->copies ? x->next + p->graph->inputs.n : x->next;
+    x->end = span->end;
     x->step.first_sample = shard->first_sample;
+    x->step.n_samples = parts->feeds[0]->shape.dims[0];
+    x->step.shard = parts->first + span->part;
     x->step.n_shards = parts->n_all;
     x->step.n_sums = shard->n_sums;
     x->step.n_merged = shard->n_merged;
-    x->step.is_last_shard = i + 1 == parts->n_all; /* never, if there are other ranks */
-    for (int j = 0; j < p->graph->inputs.n; j++) {
+    x->step.is_last_shard = span->part + 1 == parts->n_all; /* never, if there are other ranks */
+    for (int j = 0; j < p->graph->inputs.n && span->copies; j++) {
         const ls_tensor *feed = parts->feeds[j];
         const size_t sample_bytes = feed->bytes / (size_t)feed->shape.dims[0];
-        p->calls[j].buffers[0] =
+        shard->calls[j].buffers[0] =
             (unsigned char *)feed->data + (size_t)shard->first_sample * sample_bytes;
     }
 }
@@ -108,37 +188,41 @@ static int count_calls(const ls__parts *parts, const ls__update *update)
     if (!parts) return (int)n;
     for (int64_t i = 0; i < parts->n; i++) n += parts->list[i].program->n_calls + parts->n_sums;
     for (int i = 0; i < parts->n_sums; i++) n += parts->sums[i].n_calls - 1;
-    return (int)(n + (parts->last_call != NULL));
+    return (int)(n + parts->list[0].program->n_sync_points + (parts->last_call != NULL));
+}
+
+static int count_spans(const ls__parts *parts)
+{
+    if (!parts) return 0;
+    return (int)parts->n * (parts->synced_sums ? parts->list[0].program->n_sync_points : 1);
 }
 
 ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update *update, double lr)
 {
-    int n = 0, last = 0;
     x->next = x->begin = x->copied = 0;
     x->fault_at = -1;
     x->call_by_call = false;
     x->parts = parts;
     x->program = NULL;
     x->update = update;
+    x->n_spans = 0;
+    x->ends[LS__PHASE_COPIES] = x->ends[LS__PHASE_FORWARD] = 0;
     LS_TRY(reserve(x, count_calls(parts, update)));
-    for (int64_t i = 0; parts && i < parts->n; i++) {
-        x->program = parts->list[i].program;
-        last = n;
-        n = i + 1 < parts->n ? append_part(x, n, parts, x->program)
-                             : append_last_part(x, n, parts, x->program);
-    }
-    const ls__program *p = x->program;
+    LS_TRY(reserve_spans(x, count_spans(parts)));
+    int n = !parts               ? 0
+            : parts->synced_sums ? append_synced_parts(x, parts)
+                                 : append_parts(x, parts);
     x->summed = n;
     if (parts && parts->last_call) n = append(x, n, parts->last_call, 1);
-    x->ends[LS__PHASE_COPIES] = p ? last + p->graph->inputs.n : 0;
-    x->ends[LS__PHASE_FORWARD] = p ? last + p->graph->inputs.n + p->n_forward : 0;
     x->ends[LS__PHASE_BACKWARD] = n;
     if (update) n = append(x, n, update->calls, update->n_calls);
     x->ends[LS__PHASE_UPDATE] = x->n_calls = x->end = n;
     x->step.lr = lr;
     x->step.optimizer_step = update ? update->n_steps : 0;
     x->step.accumulated = update ? update->n_accumulated : 0;
-    if (parts) begin_part(x, 0);
+    if (!parts) return LS_OK;
+    x->spans[x->n_spans - 1].end = n;
+    begin_span(x, 0);
     return LS_OK;
 }
 
@@ -164,6 +248,13 @@ static ls_status start_rank_sum(ls__executor *x)
     return ls__rank_sums_start(&x->sums, x->ctx, &x->calls[begin], x->next - begin, &x->step);
 }
 
+/* The backward pass of synchronised parts reads the first sum. */
+static bool waits_for_ranks(const ls__executor *x)
+{
+    return x->next == x->summed ||
+           (x->parts && x->parts->synced_sums && x->next == x->ends[LS__PHASE_FORWARD]);
+}
+
 static ls_status run_one_by_one(ls__executor *x, int end)
 {
     const ls__run_mode mode = { .in_order = x->call_by_call || x->fault_at >= 0 || x->profiled ||
@@ -180,16 +271,18 @@ static ls_status run_one_by_one(ls__executor *x, int end)
             x->next++;
             LS_TRY(ls__rank_sums_progress(&x->sums, x->ctx, &x->step));
         }
-        if (x->next == x->summed) LS_TRY(ls__rank_sums_wait(&x->sums, x->ctx, &x->step));
+        if (waits_for_ranks(x)) LS_TRY(ls__rank_sums_wait(&x->sums, x->ctx, &x->step));
         note_end(x);
     }
     return LS_OK;
 }
 
+/* A graph would belong to one part and span. */
 static bool may_capture(const ls__executor *x)
 {
-    return x->ctx->device->backend->capture_begin && !x->ctx->config.nvtx && !x->call_by_call &&
-           x->fault_at < 0 && !x->profiled && !(x->program && x->program->uncapturable);
+    return !(x->parts && x->parts->synced_sums) && x->ctx->device->backend->capture_begin &&
+           !x->ctx->config.nvtx && !x->call_by_call && x->fault_at < 0 && !x->profiled &&
+           !(x->program && x->program->uncapturable);
 }
 
 /* Captures a range as a graph, or refuses it for good. */
@@ -223,7 +316,7 @@ static ls_status launch(ls__executor *x, ls__captured *graph)
     return status;
 }
 
-/* Runs calls of a part after its copies. Shards of one shape have one graph. */
+/* Runs calls of a span after its copies. Shards of one shape have one graph. */
 static ls_status run_range(ls__executor *x, int end)
 {
     if (x->next >= end || !may_capture(x)) return run_one_by_one(x, end);
@@ -268,7 +361,7 @@ static ls_status run(ls__executor *x, int end)
     while (x->next < end && status == LS_OK) {
         status = run_one_by_one(x, earlier(end, x->copied));
         if (status == LS_OK) status = run_range(x, earlier(end, x->end));
-        if (x->next == x->end && x->next < x->n_calls) begin_part(x, x->part + 1);
+        if (x->next == x->end && x->next < x->n_calls) begin_span(x, x->span + 1);
     }
     if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
     device->backend->end(device);

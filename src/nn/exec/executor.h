@@ -30,11 +30,23 @@ typedef struct ls__update {
 typedef struct ls__parts {
     const ls__shard *list;
     int64_t n, n_all;              /* of this rank, of all ranks */
+    int64_t first;                 /* the index of this rank's first one among all */
     const ls_tensor *const *feeds; /* per graph input; read until the last part's copies */
     ls__shard_sum *sums;           /* of shards' results */
     int n_sums;
     ls__call *last_call; /* follows all sums; NULL: none */
+    /* With synchronised batch norms: [n][n_sums], calls[0] of each sum for each part. The parts run
+     * at the same time, from one sync point of their programs to the next. NULL: one after the
+     * other. */
+    ls__call *synced_sums;
 } ls__parts;
+
+/* Consecutive calls of one part. */
+typedef struct ls__span {
+    int64_t part;
+    bool copies; /* begins with the copies of the inputs */
+    int end;     /* the position after it */
+} ls__span;
 
 typedef enum ls__phase {
     LS__PHASE_COPIES,
@@ -54,10 +66,11 @@ typedef struct ls__executor {
     int n_calls, room;
     int ends[LS__N_PHASES]; /* end of each phase, in the last part */
     const ls__parts *parts; /* NULL: the step only updates */
-    int64_t part;           /* the current one */
-    int begin, copied, end; /* its positions: the first, that after the copies, that after the part.
-                               The update belongs to the last part */
-    ls__program *program;   /* of the part; NULL: the step only updates */
+    ls__span *spans;        /* of the parts; the update belongs to the last one */
+    int n_spans, span_room;
+    int span;               /* the current one */
+    int begin, copied, end; /* its positions: the first, that after the copies, that after it */
+    ls__program *program;   /* of its part; NULL: the step only updates */
     ls__update *update;     /* NULL: no update */
     int next;               /* the next position */
     int summed;             /* position after all sums of the parts' results */

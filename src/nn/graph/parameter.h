@@ -26,6 +26,8 @@ typedef struct ls__net_blocks {
     int64_t block_elements;     /* buffers included */
     float *values;              /* device memory: parameters, then buffers */
     float *gradients;           /* device memory; NULL for inference */
+    int64_t gradient_stride;    /* elements from one shard's block of gradients to the next one's */
+    int64_t n_gradients;        /* such blocks: 1 unless batch norms are synchronised */
     void *compute_weights;      /* device memory: the parameters in the type of activations, as
                                    the last program has cast them; NULL if that is f32 */
     float *loss_scale;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */

@@ -1,6 +1,8 @@
 /* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with a fused add and ReLU or ReLU6. */
 #include "base/error.h"
+#include "base/norm_sums.h"
 #include "nn/layers/layers.h"
+#include "nn/plan/shard.h"
 #include <stdio.h>
 
 enum { FEW_VALUES = 8 }; /* fewer values per channel give poor statistics */
@@ -25,7 +27,8 @@ static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
 static int64_t count_values(ls__builder *b, const ls_node *node)
 {
     const ls_shape *shape = &ls__spec_of(b, node)->shape;
-    return ls_shape_element_count(shape) / shape->dims[shape->n_dims - 1];
+    const int64_t n_shards = b->program->is_synced ? b->program->env->n_shards : 1;
+    return n_shards * ls_shape_element_count(shape) / shape->dims[shape->n_dims - 1];
 }
 
 void ls__warn_of_few_values(ls__builder *b)
@@ -41,6 +44,72 @@ void ls__warn_of_few_values(ls__builder *b)
              "use a larger batch%s",
              b->few_values->name, (long long)n, n == 1 ? "" : "s", FEW_VALUES, more);
 }
+
+/* ---- Synchronised with all shards: see plan/shard.h ---- */
+
+/* An op that reads the sums of all shards. */
+static ls__op op_of_sums(ls__builder *b, const ls_node *node, ls__op_kind kind)
+{
+    const ls_shape *shape = &ls__spec_of(b, node)->shape;
+    ls__op op = ls__op_of(node, kind);
+    op.u.norm.count = shape->n_dims == 4 ? shape->dims[1] * shape->dims[2] : 1;
+    return op;
+}
+
+static int sums_of_shards(ls__builder *b, const ls_node *node)
+{
+    const ls__environment *env = b->program->env;
+    const ls__parameter *mean = &b->program->graph->parameters[node->parameters[LS__RUNNING_MEAN]];
+    return ls__value_at(
+        b, LS_F32, LS_SHAPE(env->n_shards, LS__NORM_SUMS, mean->count), LS__PLACE_NORM_SUMS,
+        ls__norm_sums_offset(env->n_shards, mean->offset - env->parameter_elements));
+}
+
+/* inputs: those of BATCH_NORM; outputs: y, mean, invstd. */
+static void emit_synced(ls__builder *b, const ls__fused_op *fused, const int *inputs,
+                        const int *outputs)
+{
+    const ls_node *node = fused->head;
+    const ls__op moments = ls__op_of(node, LS__OP_NORM_MOMENTS),
+                 statistics = op_of_sums(b, node, LS__OP_NORM_STATISTICS),
+                 apply = norm_op(fused, LS__OP_NORM_APPLY);
+    const int sums = sums_of_shards(b, node);
+    ls__emit(b, &moments, 2, (const int[]){ inputs[0], sums }, 0, NULL);
+    ls__emit(b, &statistics, 3, (const int[]){ sums, inputs[3], inputs[4] }, 2, outputs + 1);
+    ls__emit(b, &apply, 6,
+             (const int[]){ inputs[0], outputs[1], outputs[2], inputs[1], inputs[2], inputs[5] }, 1,
+             outputs);
+}
+
+/* inputs: those of BATCH_NORM_BACKWARD; outputs: dx, dscale, dshift. Returns the gradient before
+ * the activation. */
+static int emit_synced_backward(ls__builder *b, const ls__fused_op *fused, const int *inputs,
+                                const int *outputs)
+{
+    enum { X, DY1 = 2, DY2, SCALE, MEAN, INVSTD, SHIFT };
+    const ls_node *node = fused->head;
+    const ls__op products = norm_op(fused, LS__OP_NORM_BACKWARD_PRODUCTS),
+                 finish = op_of_sums(b, node, LS__OP_NORM_BACKWARD_COEFFICIENTS),
+                 apply = ls__op_of(node, LS__OP_NORM_BACKWARD_APPLY);
+    const ls_shape channels = b->program->graph->parameters[node->parameters[LS__WEIGHT]].shape;
+    const bool is_dy1 = !fused->activation && inputs[DY2] < 0;
+    const int sums = sums_of_shards(b, node);
+    const int dz = is_dy1 ? inputs[DY1] : ls__activation_new(b, ls__spec_of(b, node)->shape);
+    int coefficients[3];
+    ls__emit(b, &products, 9,
+             (const int[]){ inputs[X], inputs[1], inputs[DY1], inputs[DY2], inputs[SCALE],
+                            inputs[MEAN], inputs[INVSTD], inputs[SHIFT], sums },
+             3, (const int[]){ outputs[1], outputs[2], is_dy1 ? -1 : dz });
+    for (int i = 0; i < 3; i++) coefficients[i] = ls__value_new(b, LS_F32, channels);
+    ls__emit(b, &finish, 4, (const int[]){ sums, inputs[SCALE], inputs[MEAN], inputs[INVSTD] }, 3,
+             coefficients);
+    ls__emit(b, &apply, 5,
+             (const int[]){ dz, inputs[X], coefficients[0], coefficients[1], coefficients[2] }, 1,
+             outputs);
+    return dz;
+}
+
+/* ---- Lowering ---- */
 
 static void forward(ls__builder *b, const ls__fused_op *fused)
 {
@@ -69,7 +138,11 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     int *saved = &b->saved[node->id * LS__MAX_SAVED];
     saved[0] = ls__value_new(b, LS_F32, channels);
     saved[1] = ls__value_new(b, LS_F32, channels);
-    ls__emit(b, &op, 6, inputs, 3, (const int[]){ y, saved[0], saved[1] });
+    const int outputs[3] = { y, saved[0], saved[1] };
+    if (b->program->is_synced)
+        emit_synced(b, fused, inputs, outputs);
+    else
+        ls__emit(b, &op, 6, inputs, 3, outputs);
     ls__set_forward_value(b, fused->tail, y);
 }
 
@@ -111,13 +184,18 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
                             saved[0],
                             saved[1],
                             masked ? ls__value_parameter(b, node, LS__BIAS) : -1 };
-    const int dx = ls__activation_new(b, shape);
     const bool adds = fused->addend && ls__requires_gradient(b, fused->addend);
-    const int daddend = adds ? ls__activation_new(b, shape) : -1;
-    ls__emit(b, &op, 8, inputs, 4,
-             (const int[]){ dx, ls__value_parameter_gradient(b, node, LS__WEIGHT),
-                            ls__value_parameter_gradient(b, node, LS__BIAS), daddend });
-    if (ls__requires_gradient(b, node->inputs[0])) ls__contribute(b, node->inputs[0], dx);
+    int outputs[4] = { ls__activation_new(b, shape),
+                       ls__value_parameter_gradient(b, node, LS__WEIGHT),
+                       ls__value_parameter_gradient(b, node, LS__BIAS), -1 };
+    int daddend = -1;
+    if (b->program->is_synced) {
+        daddend = emit_synced_backward(b, fused, inputs, outputs);
+    } else {
+        if (adds) daddend = outputs[3] = ls__activation_new(b, shape);
+        ls__emit(b, &op, 8, inputs, 4, outputs);
+    }
+    if (ls__requires_gradient(b, node->inputs[0])) ls__contribute(b, node->inputs[0], outputs[0]);
     if (adds) ls__contribute(b, fused->addend, daddend);
 }
 

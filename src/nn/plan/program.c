@@ -137,24 +137,39 @@ static ls_status make_call(ls__program *p, const ls__instruction *in, ls__call *
 ls_status ls__program_make_calls(ls__program *p)
 {
     const int n_inputs = p->graph->inputs.n;
-    const size_t bytes = (size_t)(n_inputs + p->n_instructions) * sizeof *p->calls;
-    p->calls = ls__bump_alloc(&p->bump, bytes);
-    if (!p->calls) return ls__fail_memory(p->ctx, "program", bytes);
     p->n_calls = n_inputs + p->n_instructions;
+    const size_t copy_bytes = (size_t)p->n_calls * sizeof *p->calls;
+    p->calls = ls__bump_alloc(&p->bump, (size_t)p->n_copies * copy_bytes);
+    if (!p->calls) return ls__fail_memory(p->ctx, "program", (size_t)p->n_copies * copy_bytes);
     for (int i = 0; i < n_inputs; i++) LS_TRY(make_input_copy(p, i));
     for (int i = 0; i < p->n_instructions; i++)
         LS_TRY(make_call(p, &p->instructions[i], &p->calls[n_inputs + i]));
     p->calls[p->n_calls - 1].joins_after = p->joins_at_end;
+    for (int64_t i = 1; i < p->n_copies; i++)
+        memcpy(p->calls + i * p->n_calls, p->calls, copy_bytes);
     return LS_OK;
 }
 
 /* ---- Memory ---- */
 
-void *ls__program_address(const ls__program *p, int v)
+size_t ls__program_arena_bytes(const ls__program *p)
+{
+    if (p->n_copies == 1) return p->arena_bytes;
+    return (size_t)p->n_copies * ls__round_up(p->arena_bytes, p->ctx->device->backend->alignment);
+}
+
+static void *address_in(const ls__program *p, int v, int64_t copy)
 {
     if (v < 0) return NULL;
     while (p->values[v].storage != v) v = p->values[v].storage;
-    return (unsigned char *)p->bases[p->values[v].place] + p->values[v].offset;
+    const ls__value *value = &p->values[v];
+    return (unsigned char *)p->places.starts[value->place] +
+           (size_t)copy * p->places.strides[value->place] + value->offset;
+}
+
+void *ls__program_address(const ls__program *p, int v)
+{
+    return address_in(p, v, 0);
 }
 
 static void bind_callback(const ls__program *p, ls__call *call)
@@ -169,23 +184,29 @@ static void bind_callback(const ls__program *p, ls__call *call)
     for (int i = 0; i < n; i++) args->input_gradients[i] = call->buffers[n + 2 + i];
 }
 
-void ls__program_bind(ls__program *p, void *const bases[LS__N_PLACES], uint64_t generation)
+static void bind_copy(ls__program *p, int64_t copy)
+{
+    const int n_inputs = p->graph->inputs.n;
+    ls__call *calls = p->calls + copy * p->n_calls;
+    for (int i = 0; i < n_inputs; i++)
+        calls[i].buffers[1] =
+            address_in(p, p->node_values[p->graph->inputs.items[i].node->id], copy);
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        ls__call *call = &calls[n_inputs + i];
+        for (int j = 0; j < in->op.n_operands; j++)
+            call->buffers[j] = address_in(p, in->operands[j], copy);
+        call->workspace = address_in(p, in->workspace, copy);
+        if (call->callback) bind_callback(p, call);
+    }
+}
+
+void ls__program_bind(ls__program *p, const ls__places *places, uint64_t generation)
 {
     if (p->arena_generation == generation) return;
     ls__captures_drop(p->ctx, &p->captures);
-    memcpy(p->bases, bases, sizeof p->bases);
-    p->bases[LS__PLACE_CONSTANTS] = p->constant_memory;
-    const int n_inputs = p->graph->inputs.n;
-    for (int i = 0; i < n_inputs; i++)
-        p->calls[i].buffers[1] =
-            ls__program_address(p, p->node_values[p->graph->inputs.items[i].node->id]);
-    for (int i = 0; i < p->n_instructions; i++) {
-        const ls__instruction *in = &p->instructions[i];
-        ls__call *call = &p->calls[n_inputs + i];
-        for (int j = 0; j < in->op.n_operands; j++)
-            call->buffers[j] = ls__program_address(p, in->operands[j]);
-        call->workspace = ls__program_address(p, in->workspace);
-        if (call->callback) bind_callback(p, call);
-    }
+    p->places = *places;
+    p->places.starts[LS__PLACE_CONSTANTS] = p->constant_memory;
+    for (int64_t i = 0; i < p->n_copies; i++) bind_copy(p, i);
     p->arena_generation = generation;
 }

@@ -23,6 +23,8 @@ typedef struct ls__environment {
     int64_t parameter_elements; /* of the block, gaps included */
     int64_t block_elements;     /* of the block with buffers */
     int64_t n_shards;           /* of a training batch: see plan/shard.h */
+    bool sync_batch_norm;       /* batch norms of shards are synchronised */
+    int64_t n_own_shards;       /* of this rank */
     size_t arena_bytes;         /* size of the arena that the net's programs share now */
 } ls__environment;
 
@@ -40,12 +42,27 @@ struct ls__fused_op {
 typedef enum ls__memory {
     LS__PLACE_ARENA,
     LS__PLACE_VALUES,          /* the net's block of parameters and buffers */
-    LS__PLACE_GRADIENTS,       /* the net's block of gradients */
+    LS__PLACE_GRADIENTS,       /* the net's block of gradients, or the shard's */
     LS__PLACE_COMPUTE_WEIGHTS, /* the net's 16-bit copy of the parameters */
     LS__PLACE_LOSS_SCALE,      /* the net's loss scale */
+    LS__PLACE_NORM_SUMS,       /* the net's sums of synchronised batch norms: see shard.h */
+    LS__PLACE_SHARD_RESULTS,   /* the net's sums over shards: see shard.h */
     LS__PLACE_CONSTANTS,       /* the program's own constants */
     LS__N_PLACES
 } ls__memory;
+
+/* Where places start. A synchronised program runs once per shard of the rank, each in a copy of
+ * ARENA and GRADIENTS: copy i is i strides, of bytes, behind the start. */
+typedef struct ls__places {
+    void *starts[LS__N_PLACES];
+    size_t strides[LS__N_PLACES];
+} ls__places;
+
+/* The end of calls that run for all shards of a batch before any later call does. */
+typedef struct ls__sync_point {
+    int position;
+    ls__call *exchange; /* then runs once; NULL: none */
+} ls__sync_point;
 
 typedef struct ls__value {
     ls_dtype dtype;
@@ -114,6 +131,7 @@ typedef struct ls__program {
     ls_mode mode;
     bool gradients;        /* has a backward pass */
     bool is_shard;         /* computes the results of a shard: see plan/shard.h */
+    bool is_synced;        /* and its batch norms are synchronised */
     bool timed;            /* kernels and fusions may be selected by timing */
     double tuning_left_ms; /* the remaining time for timing; valid if has_tuning_budget */
     bool has_tuning_budget;
@@ -142,16 +160,20 @@ typedef struct ls__program {
     int momentum;          /* of a shard: constant, per element of the buffers; -1 */
     int *sum_positions;    /* of a shard: per sum of its results, the end of the calls that write
                               them */
+    ls__sync_point *sync_points; /* of a synchronised program; the last one is its end */
+    int n_sync_points;
 
     bool overlaps;     /* weight gradients are `side` */
     bool joins_at_end; /* COMPUTE waits for SIDE after the last instruction */
     size_t arena_bytes, unshared_bytes;
     ls__recomputed recomputed;
-    size_t kept_bytes;         /* size of the arena without recomputation; 0 unless that is AUTO */
-    size_t available_bytes;    /* available memory when AUTO decided */
-    void *bases[LS__N_PLACES]; /* the start of each place */
+    size_t kept_bytes;      /* size of the arena without recomputation; 0 unless that is AUTO */
+    size_t available_bytes; /* available memory when AUTO decided */
+    ls__places places;
     uint64_t arena_generation; /* of the net's arena; 0 = not bound */
-    ls__call *calls;           /* copies of the inputs, then instructions: in the order of both */
+    int64_t n_copies;          /* of the calls: one per shard of the rank if is_synced, else 1 */
+    ls__call *calls;           /* [n_copies][n_calls]: copies of the inputs, then instructions: in
+                                  the order of both */
     int n_calls;
     ls__captures captures; /* of its calls */
     bool uncapturable;     /* it contains a user's op that is not capturable */
@@ -165,9 +187,11 @@ void ls__program_close(ls__program **program);
 /* Makes the calls after all passes. */
 ls_status ls__program_make_calls(ls__program *program);
 
-/* Sets the start of each place except CONSTANTS, which the program owns. */
-void ls__program_bind(ls__program *program, void *const bases[LS__N_PLACES], uint64_t generation);
-/* The address of a value after binding. */
+/* The bytes that all copies of the arena take. */
+size_t ls__program_arena_bytes(const ls__program *program);
+/* Sets the places except CONSTANTS, which the program owns. */
+void ls__program_bind(ls__program *program, const ls__places *places, uint64_t generation);
+/* The address of a value after binding, for the first copy. */
 void *ls__program_address(const ls__program *program, int value);
 
 /* Adds a value with these fields and its own memory; -1 if host memory is short. */

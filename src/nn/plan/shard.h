@@ -10,7 +10,18 @@
  * or its number of samples. The batch's gradients and losses are (sum of w x) / (sum of w), its
  * metrics are sums, its statistics are the mean over the shards that have samples. All sums run
  * over a binary tree of shard numbers (SHARD_SUM): node i of width 2^k is the sum of its halves,
- * and a half without samples is left out. */
+ * and a half without samples is left out.
+ *
+ * With synchronised batch norms, a rank's shards run at the same time, each in an arena and a block
+ * of gradients of its own, from one sync point to the next:
+ *
+ *   a batch norm     in each direction, its sums over all shards (base/norm_sums.h; the tree runs
+ *                    over the shards that have samples, without gaps)
+ *   the losses       sum of w: a shard's backward pass begins with (w / sum of w) times the
+ *                    gradient of its mean loss
+ *
+ * So its gradients are the shard's part of the batch's, whose sums have no weights; and each shard
+ * has the statistics of the batch. */
 #ifndef LS_NN_PLAN_SHARD_H
 #define LS_NN_PLAN_SHARD_H
 
@@ -31,6 +42,7 @@ typedef struct ls__shard_sum {
 /* A part of a step: a shard, or the whole batch. */
 typedef struct ls__shard {
     ls__program *program;
+    ls__call *calls; /* the program's, or a copy of them */
     int64_t first_sample;
     int64_t n_sums, n_merged; /* as in ls__step */
 } ls__shard;
@@ -47,6 +59,14 @@ static inline int ls__shard_losses(const ls_graph *graph)
 static inline int64_t ls__shard_scalar(int64_t block_elements, int i)
 {
     return block_elements + (int64_t)i * LS__PARAMETER_ALIGNMENT;
+}
+
+/* The offset of the sums of a batch norm, [shards,4,C], in their block, by the offset of its
+ * running mean behind the parameters. The running variance follows that, so that two such blocks
+ * have room for four values per channel. */
+static inline int64_t ls__norm_sums_offset(int64_t n_shards, int64_t running_mean)
+{
+    return 2 * n_shards * running_mean;
 }
 
 /* The elements of the block. */
