@@ -400,17 +400,23 @@ const ls_tensor *ls_net_input_gradient(ls_net *net, const char *input)
 
 /* ---- Profile ---- */
 
+static void clear_seconds(ls__call *calls, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) calls[i].seconds = 0;
+}
+
 void ls__net_profile(ls_net *net)
 {
+    ls__net_shards *s = &net->shards;
     net->executor.profiled = true;
     for (int i = 0; i < net->cache.n_programs; i++) {
         ls__program *p = net->cache.programs[i];
-        for (int64_t j = 0; j < p->n_copies * p->n_calls; j++) p->calls[j].seconds = 0;
+        clear_seconds(p->calls, p->n_copies * p->n_calls);
     }
-    for (int i = 0; i < net->shards.n_ranges; i++)
-        for (int j = 0; j < net->shards.sums[i].n_calls; j++)
-            net->shards.sums[i].calls[j].seconds = 0;
-    net->shards.running_call.seconds = 0;
+    for (int i = 0; i < s->n_ranges; i++) clear_seconds(s->sums[i].calls, s->sums[i].n_calls);
+    if (s->synced_sums) clear_seconds(s->synced_sums, (s->end - s->first) * s->n_ranges);
+    clear_seconds(s->norm_exchanges, s->n_norm_exchanges);
+    clear_seconds(&s->running_call, 1);
 }
 
 static ls__profile_line profile_line(const ls__call *call)
@@ -424,28 +430,40 @@ static ls__profile_line profile_line(const ls__call *call)
                                .bytes = counted ? ls__op_bytes(call->op) : 0 };
 }
 
-static int profile_calls(const ls__call *calls, int n_calls, ls__profile_line *lines, int n,
-                         int max)
+typedef struct profile {
+    ls__profile_line *lines;
+    int n, max;
+} profile;
+
+/* Adds a line per call, with the time of all copies [n_copies][n_calls] of it. */
+static void add_calls(profile *out, const ls__call *calls, int64_t n_copies, int n_calls)
 {
     for (int i = 0; i < n_calls; i++) {
         if (calls[i].skipped) continue;
-        if (n < max) lines[n] = profile_line(&calls[i]);
-        n++;
+        ls__profile_line line = profile_line(&calls[i]);
+        for (int64_t j = 1; j < n_copies; j++) line.seconds += calls[j * n_calls + i].seconds;
+        if (out->n < out->max) out->lines[out->n] = line;
+        out->n++;
     }
-    return n;
 }
 
 int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max)
 {
     const ls__program *p = net->executor.profiled ? net->current : NULL;
-    const ls__parts *parts = &net->shards.parts;
-    int n = 0;
+    const ls__net_shards *s = &net->shards;
+    const ls__parts *parts = &s->parts;
+    profile out = { .lines = lines, .max = max };
     if (!p) return 0;
-    n = profile_calls(p->calls, p->n_calls, lines, n, max);
-    if (!p->is_shard) return n;
-    for (int i = 0; i < parts->n_sums; i++)
-        n = profile_calls(parts->sums[i].calls, parts->sums[i].n_calls, lines, n, max);
-    return parts->last_call ? profile_calls(parts->last_call, 1, lines, n, max) : n;
+    add_calls(&out, p->calls, p->n_copies, p->n_calls);
+    if (!p->is_shard) return out.n;
+    if (parts->synced_sums) add_calls(&out, parts->synced_sums, s->end - s->first, parts->n_sums);
+    for (int i = 0; i < parts->n_sums; i++) {
+        const int first = parts->synced_sums != NULL; /* the copies replace calls[0] */
+        add_calls(&out, parts->sums[i].calls + first, 1, parts->sums[i].n_calls - first);
+    }
+    add_calls(&out, s->norm_exchanges, 1, s->n_norm_exchanges);
+    if (parts->last_call) add_calls(&out, parts->last_call, 1, 1);
+    return out.n;
 }
 
 bool ls__net_is_captured(const ls_net *net)

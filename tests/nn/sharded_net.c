@@ -11,6 +11,18 @@ const setting settings[N_SETTINGS] = {
     { .name = "clipped, accumulated", .clip_norm = 0.1f, .accumulate = 2 },
     { .name = "bf16, a frozen norm", .precision = LS_PRECISION_BF16, .frozen = true },
     { .name = "f16", .precision = LS_PRECISION_F16, .class_weights = true },
+    { .name = "synchronised", .synced = true },
+    { .name = "synchronised, class weights, clipped, accumulated",
+      .label_smoothing = 0.1f,
+      .class_weights = true,
+      .clip_norm = 0.1f,
+      .accumulate = 2,
+      .synced = true },
+    { .name = "synchronised, soft targets, a frozen norm",
+      .soft = true,
+      .frozen = true,
+      .synced = true },
+    { .name = "synchronised, f16", .precision = LS_PRECISION_F16, .synced = true },
 };
 
 const int64_t batch_sizes[STEPS] = { BATCH, BATCH, 13, 5, 1 };
@@ -22,6 +34,9 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
     x = ls_conv2d(g, "conv2", x, 16, &(ls_conv2d_config){ .kernel = 3, .stride = 2 });
     x = ls_relu(g, ls_batch_norm(g, "bn2", x, &(ls_batch_norm_config){ .momentum = 0.3f }));
+    ls_node *skip = x;
+    x = ls_conv2d(g, "conv3", x, 16, &(ls_conv2d_config){ .kernel = 1 });
+    x = ls_relu(g, ls_add(g, ls_batch_norm(g, "bn3", x, NULL), skip));
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), CLASSES, NULL);
 }
 
@@ -54,7 +69,9 @@ trained build_net(const setting *s, ls_context *ctx, int64_t batch)
 
 trained open_net(const setting *s, int shards, int64_t batch, int threads)
 {
-    const ls_context_config config = { .seed = 5, .shards = shards, .threads = threads };
+    const ls_context_config config = {
+        .seed = 5, .shards = shards, .sync_batch_norm = s->synced, .threads = threads
+    };
     return build_net(s, ls_context_open(&config), batch);
 }
 

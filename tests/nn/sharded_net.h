@@ -12,10 +12,11 @@ typedef struct setting {
     const char *name;
     ls_precision precision;
     float label_smoothing, clip_norm;
-    bool class_weights, soft, frozen;
+    bool class_weights, soft, frozen, synced;
     int64_t accumulate;
 } setting;
-enum { N_SETTINGS = 6 };
+/* Those from FIRST_SYNCED on have synchronised batch norms. */
+enum { N_SETTINGS = 10, FIRST_SYNCED = 6 };
 extern const setting settings[N_SETTINGS];
 
 /* The batches of the steps: whole ones, two short ones, of which the second has fewer samples than

@@ -17,12 +17,14 @@ static int count_steps(int shards)
     return n;
 }
 
-static void open_context(int shards, int threads, bool partition, local_hub *hub, int rank,
-                         ls_context **out)
+static void open_context(const setting *setting, int shards, int threads, bool partition,
+                         local_hub *hub, int rank, ls_context **out)
 {
-    const ls_context_config config = {
-        .seed = 5, .shards = shards, .threads = threads, .partition_optimizer = partition
-    };
+    const ls_context_config config = { .seed = 5,
+                                       .shards = shards,
+                                       .sync_batch_norm = setting->synced,
+                                       .threads = threads,
+                                       .partition_optimizer = partition };
     *out = ls_context_open(&config);
     if (hub) ck_assert_int_eq(local_comm_open(*out, hub, rank, 60, &(*out)->comm), LS_OK);
 }
@@ -54,7 +56,7 @@ static void *train(void *arg)
 {
     run *r = arg;
     ls_context *ctx;
-    open_context(r->shards, r->threads, r->partition, r->hub, r->rank, &ctx);
+    open_context(r->s, r->shards, r->threads, r->partition, r->hub, r->rank, &ctx);
     if (ctx->comm) ctx->comm->bucket_elements = r->bucket_elements;
     trained t = build_net(r->s, ctx, BATCH);
     for (int step = 0; step < count_steps(r->shards); step++) {
@@ -131,7 +133,7 @@ static void *step_over_few(void *arg)
 {
     run *r = arg;
     ls_context *ctx;
-    open_context(r->shards, 1, false, r->hub, r->rank, &ctx);
+    open_context(&settings[0], r->shards, 1, false, r->hub, r->rank, &ctx);
     trained t = build_net(&settings[0], ctx, BATCH);
     ls_batch b = part_of(ctx, &settings[0], 0, 0, r->shards - 1);
     ck_assert_int_eq(ls_net_step(t.net, t.opt, &b, LR), LS_ERR_UNSUPPORTED);

@@ -230,49 +230,64 @@ END_TEST
 
 /* ---- One list of calls ---- */
 
+/* By name, in the order of the run. */
+typedef struct counts {
+    int convs, sums, updates, copies, moments, statistics;
+} counts;
+
+static void count(counts *n, const ls__trace_op *op)
+{
+    n->convs += strcmp(op->kind, "conv2d") == 0;
+    n->sums += strcmp(op->kind, "shard_sum") == 0;
+    n->updates += strcmp(op->kind, "sgd") == 0;
+    n->copies += strcmp(op->kind, "copy") == 0;
+    n->moments += strcmp(op->kind, "norm_moments") == 0;
+}
+
+static void trace_step(const setting *s, trained *t, step_values *out)
+{
+    ls_batch b = part_of(t->ctx, s, 0, 0, BATCH);
+    ls__trace_op op;
+    counts n = { 0 };
+    ck_assert_int_eq(ls__net_step_begin(t->net, ls__optimizer_update_of(t->opt, &b), &b, LR),
+                     LS_OK);
+    while (ls__net_step_op(t->net, &op)) {
+        count(&n, &op);
+        if (strcmp(op.kind, "copy") == 0 && strcmp(op.name, "input") == 0) {
+            ls__trace_value value;
+            ls__net_step_value(t->net, &op, 0, &value);
+            const size_t image = SIZE * SIZE * 3;
+            const uint8_t *all = ls_tensor_data_const(b.images);
+            ck_assert_ptr_eq(value.memory, all + (size_t)(n.copies / 2) * 6 * image);
+        }
+        /* A synchronised norm reads the sums of all shards. */
+        if (strcmp(op.kind, "norm_statistics") == 0)
+            ck_assert_int_ge(n.moments, 4 * (1 + n.statistics++ / 4));
+        ck_assert_int_eq(ls__net_step_next(t->net), LS_OK);
+    }
+    ck_assert_int_eq(n.convs, 4 * 3);
+    ck_assert_int_eq(n.copies, 4 * 2);
+    ck_assert_int_eq(n.sums, 4 * 3);
+    ck_assert_int_eq(n.updates, 1);
+    ck_assert_int_eq(n.moments, s->synced ? 4 * 3 : 0);
+    double loss, top1;
+    ck_assert_int_eq(ls_net_loss(t->net, &loss), LS_OK);
+    ck_assert_int_eq(ls_net_metric(t->net, "top1", &top1), LS_OK);
+    put_net(out, t, loss, top1);
+    close_batch(&b);
+}
+
 START_TEST(a_trace_shows_each_shard)
 {
-    const setting *s = &settings[0];
+    const setting *s = &settings[_i * FIRST_SYNCED];
     static step_values traced, wanted;
-    for (int trace = 0; trace < 2; trace++) {
-        trained t = open_net(s, 4, BATCH, 1);
-        step_values *v = trace ? &traced : &wanted;
-        v->n = 0;
-        if (!trace) {
-            step_with_shards(s, &t, 0, v);
-            ls_context_close(&t.ctx);
-            continue;
-        }
-        ls_batch b = part_of(t.ctx, s, 0, 0, BATCH);
-        ls__trace_op op;
-        int n_convs = 0, n_sums = 0, n_updates = 0, n_copies = 0;
-        ck_assert_int_eq(ls__net_step_begin(t.net, ls__optimizer_update_of(t.opt, &b), &b, LR),
-                         LS_OK);
-        while (ls__net_step_op(t.net, &op)) {
-            n_convs += strcmp(op.kind, "conv2d") == 0;
-            n_sums += strcmp(op.kind, "shard_sum") == 0;
-            n_updates += strcmp(op.kind, "sgd") == 0;
-            n_copies += strcmp(op.kind, "copy") == 0;
-            if (strcmp(op.kind, "copy") == 0 && strcmp(op.name, "input") == 0) {
-                ls__trace_value value;
-                ls__net_step_value(t.net, &op, 0, &value);
-                const size_t image = SIZE * SIZE * 3;
-                const uint8_t *all = ls_tensor_data_const(b.images);
-                ck_assert_ptr_eq(value.memory, all + (size_t)(n_copies / 2) * 6 * image);
-            }
-            ck_assert_int_eq(ls__net_step_next(t.net), LS_OK);
-        }
-        ck_assert_int_eq(n_convs, 4 * 2);
-        ck_assert_int_eq(n_copies, 4 * 2);
-        ck_assert_int_eq(n_sums, 4 * 3);
-        ck_assert_int_eq(n_updates, 1);
-        double loss, top1;
-        ck_assert_int_eq(ls_net_loss(t.net, &loss), LS_OK);
-        ck_assert_int_eq(ls_net_metric(t.net, "top1", &top1), LS_OK);
-        put_net(v, &t, loss, top1);
-        ls_context_close(&t.ctx);
-    }
-    expect_same(&traced, &wanted, "traced");
+    trained t = open_net(s, 4, BATCH, 1);
+    step_with_shards(s, &t, 0, &wanted);
+    ls_context_close(&t.ctx);
+    t = open_net(s, 4, BATCH, 1);
+    trace_step(s, &t, &traced);
+    ls_context_close(&t.ctx);
+    expect_same(&traced, &wanted, s->name);
 }
 END_TEST
 
@@ -338,9 +353,9 @@ END_TEST
 int main(void)
 {
     const int loops = run_loop("shards: separate passes", a_step_is_the_sum_of_separate_passes,
-                               N_SETTINGS * N_COUNTS);
+                               FIRST_SYNCED * N_COUNTS);
     const int draws = run_loop("shards: draws", draws_are_those_of_the_whole_batch, 3);
-    const int rest = RUN_SUITE("shards", one_shard_is_no_shard, a_trace_shows_each_shard,
-                               what_cannot_be_cut_is_refused);
-    return both(both(loops, draws), rest);
+    const int traces = run_loop("shards: traces", a_trace_shows_each_shard, 2);
+    const int rest = RUN_SUITE("shards", one_shard_is_no_shard, what_cannot_be_cut_is_refused);
+    return both(both(loops, draws), both(traces, rest));
 }

@@ -168,7 +168,6 @@ static void begin_span(ls__executor *x, int i)
     x->copied = span->copies ? x->next + p->graph->inputs.n : x->next;
     x->end = span->end;
     x->step.first_sample = shard->first_sample;
-    x->step.n_samples = parts->feeds[0]->shape.dims[0];
     x->step.shard = parts->first + span->part;
     x->step.n_shards = parts->n_all;
     x->step.n_sums = shard->n_sums;
@@ -221,6 +220,7 @@ ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update
     x->step.optimizer_step = update ? update->n_steps : 0;
     x->step.accumulated = update ? update->n_accumulated : 0;
     if (!parts) return LS_OK;
+    x->step.n_samples = parts->feeds[0]->shape.dims[0];
     x->spans[x->n_spans - 1].end = n;
     begin_span(x, 0);
     return LS_OK;
