@@ -46,7 +46,7 @@ enum { MANY_STEPS = 1000000 }; /* so that --benchmark times all */
 typedef struct options {
     const ls_model *model;
     int64_t image_size, batch, shards, classes, threads, steps, warmup, workers;
-    bool ops, tune;
+    bool ops, tune, sync_batch_norm;
     const char *device, *precision, *deterministic, *recompute, *algorithm_cache, *data_dir;
 } options;
 
@@ -113,6 +113,7 @@ static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
     b->work.ctx = ls_context_open(&(ls_context_config){
         .device = o->device,
         .shards = (int)o->shards,
+        .sync_batch_norm = o->sync_batch_norm,
         .threads = (int)o->threads,
         .deterministic = policy,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
@@ -273,6 +274,8 @@ int main(int argc, char **argv)
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
         { "--batch", BENCH_NUMBER, &o.batch, "images" },
         { "--shards", BENCH_NUMBER, &o.shards, "parts of the batch" },
+        { "--sync-batch-norm", BENCH_FLAG, &o.sync_batch_norm,
+          "batch norms use the statistics of the whole batch" },
         { "--classes", BENCH_NUMBER, &o.classes, "without it 10 below 64 pixels, else 1000" },
         { "--data-dir", BENCH_TEXT, &o.data_dir,
           "folder of images, or a pack; without it one random batch" },

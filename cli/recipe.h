@@ -37,6 +37,7 @@ typedef struct recipe {
     const char *freeze; /* patterns with commas between, or NULL */
     /* training */
     int64_t epochs, batch, shards, accumulate;
+    bool sync_batch_norm;
     int loss;      /* cli_loss */
     int optimizer; /* cli_optimizer */
     double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,

@@ -127,6 +127,10 @@ const cli_option recipe_options[] = {
       "added in a fixed order; the batch size must be a multiple of N; 'mpirun -n R lockstep train "
       "--shards N' trains with R processes",
       "N", 1, 65536, .fallback = "1", .optional = true, .usual = true },
+    { OPTION_SWITCH, 0, "sync-batch-norm", AT(sync_batch_norm),
+      "with --shards: batch norms use the statistics of the whole batch; requires the memory of "
+      "all shards",
+      .optional = true },
     { OPTION_INTEGER, 0, "accumulate", AT(accumulate),
       "gradient accumulation: update after every N steps, and at the end of an epoch, with the "
       "mean of their gradients",

@@ -377,6 +377,7 @@ int cli_run_open(cli_run *t, bool resumed)
         &(ls_context_config){ .device = r->device,
                               .seed = (uint64_t)r->seed,
                               .shards = (int)r->shards,
+                              .sync_batch_norm = r->sync_batch_norm,
                               .threads = (int)r->threads,
                               .communicator = t->has_ranks ? "auto" : NULL,
                               .communication_timeout_seconds = r->rank_timeout,

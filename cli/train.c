@@ -156,7 +156,9 @@ static void print_begin(const cli_run *t)
     print_field(&model, "%lld parameters", (long long)ls_net_parameter_element_count(t->net));
     print_field(&model, "images of %lldx%lld", (long long)r->image_size, (long long)r->image_size);
     print_field(&model, "batch size %lld", (long long)r->batch);
-    if (r->shards > 1) print_field(&model, "in %lld shards", (long long)r->shards);
+    if (r->shards > 1)
+        print_field(&model, "in %lld shards%s", (long long)r->shards,
+                    r->sync_batch_norm ? " with synchronised batch norms" : "");
     if (r->accumulate > 1)
         print_field(&model, "one update per %lld batches", (long long)r->accumulate);
     if (n_left > 0)

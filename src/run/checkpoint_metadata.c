@@ -267,7 +267,8 @@ static json_t *parse(const checking *c, const char *key)
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
     static const char *const with_optimizer[] = {
-        "shards", "device", "libraries", "libc", "processor", "precision", "model", "kernels"
+        "shards",    "sync_batch_norm", "device", "libraries", "libc",
+        "processor", "precision",       "model",  "kernels"
     };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
@@ -303,6 +304,15 @@ static ls_status compare_identities(const checking *c, const json_t *there, json
     return c->ctx->error;
 }
 
+/* What a version that had no such option did. */
+static void add_missing(json_t *identity)
+{
+    if (!json_object_get(identity, "shards"))
+        (void)json_object_set_new(identity, "shards", json_integer(1));
+    if (!json_object_get(identity, "sync_batch_norm"))
+        (void)json_object_set_new(identity, "sync_batch_norm", json_false());
+}
+
 static ls_status check_identity(const checking *c, const ls_training_state *state,
                                 char weights[LS_DIGEST_TEXT_SIZE])
 {
@@ -311,8 +321,7 @@ static ls_status check_identity(const checking *c, const ls_training_state *stat
     ls_status status = LS_OK;
     if (json_object_size(here) > 0) {
         there = parse(c, "identity");
-        if (there && !json_object_get(there, "shards")) /* of a version without shards */
-            (void)json_object_set_new(there, "shards", json_integer(1));
+        if (there) add_missing(there);
         const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
         if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
         status = there ? compare_identities(c, there, here, state->force) : c->ctx->error;

@@ -228,6 +228,7 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     snprintf(seed, sizeof(seed), "%" PRIu64, ctx->config.seed);
     ls__json_put_text(&s, "seed", seed); /* JSON's integers are signed */
     ls__json_put(&s, "shards", json_integer(ctx->config.shards));
+    ls__json_put(&s, "sync_batch_norm", json_boolean(ctx->config.sync_batch_norm));
     ls__json_put_text(&s, "device", backend->name);
     ls__json_put_text(&s, "libraries", backend->libraries(ctx->device));
     /* libc's pow, cos, exp and log are used; their last bits differ by version */

@@ -31,6 +31,17 @@ START_TEST(ranks_have_one_result)
 }
 END_TEST
 
+START_TEST(synchronised_ranks_have_one_result)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 16 --val 1");
+    expect(0, REPRO "--model resnet20 --steps 9 --workers 0 --shards 4 --sync-batch-norm "
+                    "--ranks 1,2,3 --restart 1");
+    expect_out("One result: all 6 runs are bit-identical in all 9 steps.");
+    end_folder();
+}
+END_TEST
+
 START_TEST(ranks_require_shards)
 {
     begin_folder();
@@ -67,6 +78,6 @@ int main(void)
         puts("skipped: no mpirun of Open MPI");
         return 77;
     }
-    return RUN_SUITE("repro: ranks", ranks_have_one_result, ranks_require_shards,
-                     ranks_require_mpirun);
+    return RUN_SUITE("repro: ranks", ranks_have_one_result, synchronised_ranks_have_one_result,
+                     ranks_require_shards, ranks_require_mpirun);
 }

@@ -93,6 +93,17 @@ START_TEST(shards_are_resumed)
     expect(2, TRAIN "--shards 3 --out none");
     expect_err("--batch-size 8 is not a multiple of --shards 3");
 
+    /* synchronised batch norms give another run, which is resumed as such */
+    expect(0, TRAIN "--shards 4 --sync-batch-norm --out synced --stop-at 9");
+    expect_out("in 4 shards with synchronised batch norms");
+    expect(0, TRAIN "--shards 4 --sync-batch-norm --threads 2 --out synced_again --stop-at 4");
+    expect(0, "train --resume synced_again --threads 1 --stop-at 9");
+    ck_assert(same_files("synced/run_log.txt", "synced_again/run_log.txt"));
+    ck_assert(!same_files("synced/run_log.txt", "whole/run_log.txt"));
+    ck_assert_int_eq(system("grep -q '\"sync_batch_norm\": true' synced/manifest.json"), 0);
+    expect(2, "train --resume stopped --sync-batch-norm");
+    expect_err("--sync-batch-norm can't be changed on resume");
+
     /* another number gives another run */
     expect(0, TRAIN "--out one --stop-at 2");
     expect(0, TRAIN "--shards 2 --out two --stop-at 2");

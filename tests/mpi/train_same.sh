@@ -39,4 +39,8 @@ compare labels 2:shm 3:tcp 8:shm -- --data-dir labels.csv --loss bce --val-split
 # A loss scale that changes, dropout, shards that are no whole nodes of the tree for any number of ranks.
 compare f16 2:shm 3:shm:--partition-optimizer -- --data-dir data --model mobilenet_v2 --precision f16 --image-size 32 --shards 7 --batch-size 21 \
   --epochs 2 --opt adamw --random-erase 0.5 --auto-augment trivial
+
+# Synchronised batch norms, with blocks that are added.
+compare synced 2:shm 3:tcp 8:shm -- --data-dir data --model resnet20 --image-size 32 --shards 8 --sync-batch-norm \
+  --batch-size 24 --epochs 1
 exit "$failed"
