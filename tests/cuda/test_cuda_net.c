@@ -42,11 +42,12 @@ typedef struct run {
 } run;
 
 static int shards;
+static bool synced;
 
 static run open_run_in(ls_precision precision, const char *device, bool adam)
 {
-    run r = { .ctx = ls_context_open(
-                  &(ls_context_config){ .device = device, .seed = 5, .shards = shards }) };
+    run r = { .ctx = ls_context_open(&(ls_context_config){
+                  .device = device, .seed = 5, .shards = shards, .sync_batch_norm = synced }) };
     r.net = ls_net_build(
         r.ctx, model, NULL,
         &(ls_net_config){ .input = { .image = { LS_U8, LS_SHAPE(BATCH, SIDE, SIDE, 3) },
@@ -165,6 +166,16 @@ START_TEST(shards_as_on_the_cpu)
     shards = BATCH / 2;
     check_parity(false, NULL);
     shards = 0;
+}
+END_TEST
+
+START_TEST(synchronised_shards_as_on_the_cpu)
+{
+    shards = BATCH / 2;
+    synced = true;
+    check_parity(false, NULL);
+    shards = 0;
+    synced = false;
 }
 END_TEST
 
@@ -357,8 +368,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE(
-        "cuda net", sgd_as_on_the_cpu, frozen_norms_as_on_the_cpu, shards_as_on_the_cpu,
-        adamw_as_on_the_cpu, bf16_as_on_the_cpu, f16_as_on_the_cpu, same_bits_again, freezing,
-        checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32, labels_must_be_classes);
+    return RUN_SUITE("cuda net", sgd_as_on_the_cpu, frozen_norms_as_on_the_cpu,
+                     shards_as_on_the_cpu, synchronised_shards_as_on_the_cpu, adamw_as_on_the_cpu,
+                     bf16_as_on_the_cpu, f16_as_on_the_cpu, same_bits_again, freezing,
+                     checkpoints_go_to_the_other_device, own_op_gets_the_stream, tf32,
+                     labels_must_be_classes);
 }

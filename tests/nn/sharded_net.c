@@ -55,6 +55,7 @@ trained build_net(const setting *s, ls_context *ctx, int64_t batch)
     config.loss.class_weights = s->class_weights ? weights : NULL;
     config.loss.soft_targets = s->soft;
     config.precision = s->precision;
+    config.recompute = s->recompute;
     t.net = ls_net_build(t.ctx, model, NULL, &config);
     expect_ok(t.ctx);
     if (s->frozen) ck_assert_int_eq(ls_net_freeze(t.net, "bn2.*"), LS_OK);

@@ -11,6 +11,7 @@ static const double LR = 0.05;
 typedef struct setting {
     const char *name;
     ls_precision precision;
+    ls_recompute recompute;
     float label_smoothing, clip_norm;
     bool class_weights, soft, frozen, synced;
     int64_t accumulate;

@@ -40,8 +40,10 @@ START_TEST(every_allocation_fails_once)
     for (int64_t n = 1;; n++) {
         failing_allocator a;
         failing_allocator_init(&a, n);
-        ls_context *ctx = ls_context_open(&(ls_context_config){
-            .allocator = &a.allocator, .threads = 2, .shards = _i == 2 ? N : 1 });
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .allocator = &a.allocator,
+                                                                .threads = 2,
+                                                                .shards = _i >= 2 ? N : 1,
+                                                                .sync_batch_norm = _i == 3 });
         const bool well = ctx && work(ctx, precision);
         const bool failed = failing_allocator_failed(&a);
         ls_context_close(&ctx);
@@ -56,5 +58,5 @@ END_TEST
 
 int main(void)
 {
-    return run_loop("failures", every_allocation_fails_once, 3);
+    return run_loop("failures", every_allocation_fails_once, 4);
 }

@@ -52,8 +52,66 @@ START_TEST(a_step_is_that_of_the_whole_batch)
 }
 END_TEST
 
+/* ---- Other steps ---- */
+
+typedef void change_fn(trained *t, ls_batch *b);
+
+/* Three steps; the change happens before the second one. */
+static void train_changed(const setting *s, int shards, change_fn *change, step_values *out)
+{
+    trained t = open_net(s, shards, BATCH, 2);
+    for (int step = 0; step < 3; step++) {
+        ls_batch b = part_of(t.ctx, s, step, 0, BATCH);
+        if (step == 1 && change) change(&t, &b);
+        out->n = 0;
+        step_over(&t, &b, out);
+        close_batch(&b);
+    }
+    ls_context_close(&t.ctx);
+}
+
+static void ignore_all(trained *t, ls_batch *b)
+{
+    int32_t labels[BATCH];
+    (void)t;
+    for (int i = 0; i < BATCH; i++) labels[i] = -1;
+    ck_assert_int_eq(ls_tensor_write((ls_tensor *)b->labels, labels, sizeof labels), LS_OK);
+}
+
+/* Gradients of a shard must not stay behind. */
+static void freeze_some(trained *t, ls_batch *b)
+{
+    (void)b;
+    ck_assert_int_eq(ls_net_freeze(t->net, "conv2.*"), LS_OK);
+    ck_assert_int_eq(ls_net_freeze(t->net, "bn1.*"), LS_OK);
+}
+
+START_TEST(changes_are_those_of_the_whole_batch)
+{
+    static change_fn *const changes[] = { ignore_all, freeze_some };
+    static step_values got, wanted;
+    const setting *s = &settings[FIRST_SYNCED];
+    train_changed(s, 4, changes[_i], &got);
+    train_changed(s, 1, changes[_i], &wanted);
+    expect_near(&got, &wanted, tolerance_of(s, 2), "changed");
+}
+END_TEST
+
+START_TEST(recomputation_changes_nothing)
+{
+    static step_values got, wanted;
+    setting s = settings[FIRST_SYNCED];
+    train_changed(&s, 4, NULL, &wanted);
+    s.recompute = LS_RECOMPUTE_CHEAP;
+    train_changed(&s, 4, NULL, &got);
+    expect_same(&got, &wanted, "recomputed");
+}
+END_TEST
+
 int main(void)
 {
-    return run_loop("synchronised batch norms", a_step_is_that_of_the_whole_batch,
-                    N_SYNCED * N_COUNTS);
+    const int whole = run_loop("synchronised batch norms", a_step_is_that_of_the_whole_batch,
+                               N_SYNCED * N_COUNTS);
+    const int changed = run_loop("synchronised: changes", changes_are_those_of_the_whole_batch, 2);
+    return both(both(whole, changed), RUN_SUITE("synchronised", recomputation_changes_nothing));
 }
