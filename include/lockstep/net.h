@@ -115,6 +115,11 @@ typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
  * and after it ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have
  * no shards.
  *
+ * With sync_batch_norm of ls_context_config, batch norms use the statistics of the whole batch, in
+ * both directions, and running statistics are updated by these: the results are those of one shard,
+ * except for the order of sums. Then the shards that this process computes run at the same time,
+ * from one batch norm to the next, each in memory of its own.
+ *
  * With several ranks (context.h) each of them calls it with a batch of the same size, and computes
  * its shards: of the batch it reads only their samples, those of ls_loader_next. Then the ranks add
  * up their results, so that all have the same gradients, losses, metrics and weights. A batch with
