@@ -30,6 +30,7 @@
 typedef struct options {
     const ls_model *model;
     int64_t image_size, shards, batch_size, rounds;
+    bool sync_batch_norm;
 } options;
 
 /* What is timed, in turns. */
@@ -85,8 +86,10 @@ static ls_status find_calls(bench *b)
 static ls_status set_up(const options *o, bench *b)
 {
     const int64_t classes = 10;
-    b->work.ctx = ls_context_open(
-        &(ls_context_config){ .threads = 1, .shards = (int)o->shards, .communicator = "mpi" });
+    b->work.ctx = ls_context_open(&(ls_context_config){ .threads = 1,
+                                                        .shards = (int)o->shards,
+                                                        .sync_batch_norm = o->sync_batch_norm,
+                                                        .communicator = "mpi" });
     LS_TRY(ls_context_status(b->work.ctx));
     MPI_Comm_split(MPI_COMM_WORLD, 0, ls_context_rank(b->work.ctx), &b->ranks);
     LS_TRY(bench_open_work(&b->work, o->model, o->batch_size, o->image_size, classes));
@@ -222,6 +225,8 @@ int main(int argc, char **argv)
         { "--model", BENCH_MODEL, &o.model, "a bundled model, whose gradients are added" },
         { "--image-size", BENCH_NUMBER, &o.image_size, "pixels of a side" },
         { "--shards", BENCH_NUMBER, &o.shards, "parts of a batch, at least as many as ranks" },
+        { "--sync-batch-norm", BENCH_FLAG, &o.sync_batch_norm,
+          "batch norms of a step use the statistics of the whole batch" },
         { "--batch-size", BENCH_NUMBER, &o.batch_size, "images of a step" },
         { "--rounds", BENCH_NUMBER, &o.rounds, "of each side, after one that is not timed" },
         { 0 },
