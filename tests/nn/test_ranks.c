@@ -17,12 +17,12 @@ static int count_steps(int shards)
     return n;
 }
 
-static void open_context(const setting *setting, int shards, int threads, bool partition,
-                         local_hub *hub, int rank, ls_context **out)
+static void open_context(const setting *s, int shards, int threads, bool partition, local_hub *hub,
+                         int rank, ls_context **out)
 {
     const ls_context_config config = { .seed = 5,
                                        .shards = shards,
-                                       .sync_batch_norm = setting->synced,
+                                       .sync_batch_norm = s->synced,
                                        .threads = threads,
                                        .partition_optimizer = partition };
     *out = ls_context_open(&config);
