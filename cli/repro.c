@@ -1,5 +1,6 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. Each combination is trained by processes of its own, one after the other. */
+#include "child.h"
 #include "repro.h"
 #include "run/ranks.h"
 #include "run/run_folder.h"
@@ -224,9 +225,9 @@ static int experiment(repro *r)
         print_running(r, i);
         answer = repro_train(r, &r->runs[i]);
         if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
-        if (answer == EXIT_SIGNAL + repro_signal() && repro_signal())
+        if (answer == EXIT_SIGNAL + child_signal() && child_signal())
             print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
-                          repro_signal(), i + 1, r->n_runs, r->out);
+                          child_signal(), i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
@@ -275,7 +276,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
         answer = print_error(r.ctx, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
         plan_runs(v, a, &r);
-        repro_catch_signals();
+        child_catch_signals();
         answer = experiment(&r);
     }
     for (int i = 0; i < r.n_runs; i++) {

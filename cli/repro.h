@@ -48,12 +48,6 @@ typedef struct repro {
 
 /* ---- repro_child.c ---- */
 
-/* Handles SIGINT, SIGTERM, SIGQUIT and SIGHUP, unless they are ignored: sends SIGTERM to the
- * running child, which saves and ends. */
-void repro_catch_signals(void);
-/* The signal that was caught; 0 = none. */
-int repro_signal(void);
-
 /* Trains all legs of a run, one process after the other. Their output is in OUT/NAME.log. Returns
  * EXIT_DONE, or prints what failed and returns the exit status. */
 int repro_train(const repro *r, const repro_run *run);
