@@ -27,8 +27,8 @@
  *   ls_net_evaluate          validation of one batch                       net.h
  *   ls_checkpoint_save       weights, optimizer, position of the run       checkpoint.h
  *
- * Also: tensor.h (tensors, safetensors files), random.h (Philox), algorithm_cache.h (kernel
- * selections in a file), report.h (the results of runs as HTML).
+ * Also: search.h (hyperparameter search), tensor.h (tensors, safetensors files), random.h (Philox),
+ * algorithm_cache.h (kernel selections in a file), report.h (the results of runs as HTML).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
  * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
@@ -51,6 +51,7 @@
 #include <lockstep/random.h>
 #include <lockstep/report.h>
 #include <lockstep/run_log.h>
+#include <lockstep/search.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
 #include <lockstep/trainer.h>

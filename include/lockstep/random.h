@@ -29,7 +29,9 @@ typedef enum ls_random_stream {
     LS_RANDOM_SPLIT,   /* ls_dataset_split: sample and step = the hash of the sample's path */
     LS_RANDOM_SAMPLER, /* LS_SAMPLER_BALANCED: the permutation of a class; sample = the class, step
                          = number of the pass over it in the epoch */
-    LS_RANDOM_MIX      /* mixup and cutmix: step = number of the batch; block = purpose */
+    LS_RANDOM_MIX,     /* mixup and cutmix: step = number of the batch; block = purpose */
+    LS_RANDOM_SEARCH /* ls_search: sample = trial, step = the hash of the parameter's name; block =
+                        purpose */
 } ls_random_stream;
 
 /* Identifies one draw. Limits: stream < 2^8, layer < 2^16, epoch < 2^20, step < 2^36, sample <

@@ -1,0 +1,87 @@
+/* search.h: hyperparameter search: which trials are trained with which values, and for how many
+ * epochs. The caller trains and reports; a search starts nothing and reads no files.
+ *
+ *   while (ls_search_next(search, &jobs, &n) == LS_OK && n > 0)
+ *       for each job, in any order:
+ *           train trial job.trial up to job.epochs; the values are ls_search_value
+ *           ls_search_report(search, job.trial, metric)
+ *
+ * The jobs of a round are independent. Each decision depends on the config and on the results of
+ * completed rounds only, so neither the order nor the number of simultaneous jobs changes a search,
+ * and a search continues by reporting the known results again. */
+#ifndef LOCKSTEP_SEARCH_H
+#define LOCKSTEP_SEARCH_H
+
+#include <lockstep/context.h>
+#include <stdbool.h>
+
+LS_BEGIN_DECLARATIONS
+
+typedef enum ls_search_method {
+    LS_SEARCH_RANDOM,
+    LS_SEARCH_GRID,     /* all combinations of values; the last parameter changes fastest */
+    LS_SEARCH_HALVING,  /* successive halving: Hyperband's first bracket, with `trials` */
+    LS_SEARCH_HYPERBAND /* Li et al. 2018, "Hyperband", JMLR 18, algorithm 1 */
+} ls_search_method;
+
+typedef enum ls_search_kind {
+    LS_SEARCH_LIST,   /* one of `count` values, by index */
+    LS_SEARCH_LINEAR, /* uniform in [low, high] */
+    LS_SEARCH_LOG,    /* the logarithm is uniform; low > 0 */
+    LS_SEARCH_INTEGER /* uniform integers from low to high */
+} ls_search_kind;
+
+typedef struct ls_search_parameter {
+    const char *name; /* selects the parameter's draws; copied */
+    ls_search_kind kind;
+    double low, high; /* of ranges; integers below 2^31 in LS_SEARCH_INTEGER */
+    int64_t count;    /* LIST: number of values. Ranges: number of points in a grid, at least 2;
+                         0 for integers = each integer. Other methods ignore it for ranges */
+} ls_search_parameter;
+
+/* 0 = default. */
+typedef struct ls_search_config {
+    ls_search_method method;
+    const ls_search_parameter *parameters; /* at least one, with different names; copied */
+    int64_t parameter_count;
+    int64_t trials;     /* random, halving: required, at most 10000. Grid and Hyperband compute
+                           it, and require 0 */
+    int64_t max_epochs; /* of a trial; required */
+    int64_t min_epochs; /* halving, Hyperband: of the first rung, about: max_epochs divided by
+                           powers of eta [1] */
+    int64_t eta;   /* halving, Hyperband: 1 of eta trials is promoted to the next rung, with eta
+                      times the epochs [3]; 2 or more */
+    bool maximize; /* a larger metric is better */
+    uint64_t seed;
+} ls_search_config;
+
+typedef struct ls_search ls_search;
+
+/* LS_ERR_INVALID names the field or parameter. Trials and parameters are counted from 0. */
+LS_API ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config);
+LS_API void ls_search_close(ls_search **search);
+
+/* All trials of the search. */
+LS_API int64_t ls_search_trial_count(const ls_search *search);
+
+typedef struct ls_search_job {
+    int64_t trial;
+    int64_t epochs; /* that the trial has trained in total when the job is done */
+} ls_search_job;
+
+/* Begins the next round. *jobs, sorted by trial, is valid until the next call; *n = 0 when the
+ * search is complete. LS_ERR_INVALID while a job of the round has no result. */
+LS_API ls_status ls_search_next(ls_search *search, const ls_search_job **jobs, int64_t *n);
+
+/* The metric of a trial after its job of this round; NaN = the trial has failed: it is worse than
+ * all others and is not promoted. LS_ERR_INVALID if the round has no such job without a result. */
+LS_API ls_status ls_search_report(ls_search *search, int64_t trial, double metric);
+
+/* The value of a parameter in a trial of this round or an earlier one; of a list, its index. Values
+ * of ranges have 6 significant digits. Equal (seed, trial, parameter name and range) give equal
+ * values in random search, halving and Hyperband, on any machine. */
+LS_API double ls_search_value(const ls_search *search, int64_t trial, int64_t parameter);
+
+LS_END_DECLARATIONS
+
+#endif

@@ -1,0 +1,36 @@
+/* search.h: the struct of a search, and its parts: values (search_values.c), rounds (search.c). */
+#ifndef LS_TRAIN_SEARCH_H
+#define LS_TRAIN_SEARCH_H
+
+#include "base/context.h"
+#include <lockstep/search.h>
+
+enum { LS__SEARCH_MAX_TRIALS = 10000 };
+
+struct ls_search {
+    ls__owned owned;
+    ls_search_config config; /* with defaults; its parameters are our own copies */
+    ls_search_parameter *parameters;
+    int64_t n_trials;
+    double *values;       /* (n_trials, parameter_count), of trials below n_begun */
+    double *scores;       /* (n_trials), of the last report: smaller is better, infinite = failed */
+    int64_t n_begun;      /* trials that have values */
+    ls_search_job *jobs;  /* of the round; (n_trials) */
+    bool *is_reported;    /* (n_trials), of jobs */
+    int64_t n_jobs;       /* 0 before the first round and after the last one */
+    int64_t n_unreported; /* jobs of the round without a result */
+    int64_t bracket, rung; /* of the round; brackets are counted down to 0 */
+};
+
+/* A double in (0,1) for each half of a draw; 52 bits. */
+void ls__search_uniform(const ls_search *s, int64_t trial, int64_t parameter, uint32_t block,
+                        double out[2]);
+
+/* Number of combinations in a grid; above LS__SEARCH_MAX_TRIALS if there are more. */
+int64_t ls__search_grid_size(const ls_search_config *c);
+double ls__search_grid_value(const ls_search *s, int64_t trial, int64_t parameter);
+double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parameter);
+/* Rounds a value of a range to 6 significant digits, or to an integer, within the range. */
+double ls__search_round(const ls_search_parameter *p, double value);
+
+#endif
