@@ -106,13 +106,16 @@ bool is_folder(const char *path);
 /* A regular one; false for NULL. */
 bool is_file(const char *path);
 
+/* CPUs that this process may use. */
+int processor_count(void);
+
 /* Data-loader workers without --workers: one per CPU that this process may use, at most 8. */
 int default_workers(void);
 
-extern const cli_command command_train, command_eval, command_predict, command_describe,
-    command_compare, command_repro, command_plot, command_pack, command_export, command_demo_data,
-    command_augment, command_check, command_lr_find, command_report, command_completion,
-    command_man;
+extern const cli_command command_train, command_sweep, command_eval, command_predict,
+    command_describe, command_compare, command_repro, command_plot, command_pack, command_export,
+    command_demo_data, command_augment, command_check, command_lr_find, command_report,
+    command_completion, command_man;
 /* The list of all commands, for those that describe them; NULL ends it. */
 void set_commands(const cli_command *const *list);
 const cli_command *command_at(int i);

@@ -234,10 +234,15 @@ bool is_file(const char *path)
     return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
+int processor_count(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 int default_workers(void)
 {
     enum { MOST = 8 };
-    cpu_set_t set;
-    const int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    const int n = processor_count();
     return n < MOST ? n : MOST;
 }

@@ -1,0 +1,217 @@
+/* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
+#include "sweep.h"
+#include "child.h"
+#include "run/run_folder.h"
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options ---- */
+
+#define AT(member) offsetof(sweep_values, member)
+
+const cli_option sweep_options[] = {
+    { OPTION_HEADING, .help = "Search:" },
+    { OPTION_CHOICE, 0, "method", AT(method),
+      "random = independent draws; grid = all combinations; halving = successive halving of "
+      "--trials; hyperband = several brackets of halving",
+      "random|grid|halving|hyperband", .fallback = "random" },
+    { OPTION_INTEGER, 0, "trials", AT(trials), "number of trials; computed by grid and hyperband",
+      "N", 1, 10000, .note = "required by random and halving" },
+    { OPTION_CHOICE, 0, "metric", AT(by_loss),
+      "metric of a trial: the best value of its epochs; val-top1 = the highest, val-loss = the "
+      "lowest",
+      "val-top1|val-loss", .fallback = "val-top1" },
+    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S", 0,
+      9e18, .fallback = "0" },
+    { OPTION_INTEGER, 0, "min-epochs", AT(min_epochs),
+      "epochs of the first rung of halving and hyperband; the last one has the epochs of the "
+      "trials",
+      "N", 1, 1e5, .note = "1" },
+    { OPTION_INTEGER, 0, "eta", AT(eta),
+      "halving and hyperband: one of N trials is promoted to the next rung, with N times the "
+      "epochs",
+      "N", 2, 1000, .note = "3" },
+    { OPTION_HEADING, .help = "Run:" },
+    { OPTION_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
+      MAX_CHILDREN, .fallback = "1", .execution = true },
+    { OPTION_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
+      .fallback = "sweep", .execution = true },
+    { .kind = OPTION_END },
+};
+
+/* Options that other methods have are errors. */
+static bool check_method(const char *path, const cli_parsed *parsed, const sweep_values *v)
+{
+    enum { RANDOM = 1 << LS_SEARCH_RANDOM, HALVING = 1 << LS_SEARCH_HALVING };
+    static const struct {
+        const char *name;
+        int methods;
+    } uses[] = { { "trials", RANDOM | HALVING },
+                 { "min-epochs", HALVING | 1 << LS_SEARCH_HYPERBAND },
+                 { "eta", HALVING | 1 << LS_SEARCH_HYPERBAND } };
+    static const char *const names[] = { "random", "grid", "halving", "hyperband" };
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        if (options_is_set(parsed, uses[i].name) && !(uses[i].methods >> v->method & 1))
+            return fail_with(false, "%s: '%s' has no effect with method %s", path, uses[i].name,
+                             names[v->method]);
+    if (!v->trials && uses[0].methods >> v->method & 1)
+        return fail_with(false, "%s: method %s requires 'trials = N'", path, names[v->method]);
+    return true;
+}
+
+/* ---- The search ---- */
+
+static int open_search(sweep *s)
+{
+    const sweep_values *v = s->values;
+    ls_search_parameter parameters[SWEEP_MAX_PARAMETERS];
+    for (int i = 0; i < s->file->n_searched; i++) parameters[i] = s->file->searched[i].search;
+    s->search = ls_search_open(s->ctx, &(ls_search_config){ .method = (ls_search_method)v->method,
+                                                            .parameters = parameters,
+                                                            .parameter_count = s->file->n_searched,
+                                                            .trials = v->trials,
+                                                            .max_epochs = s->epochs,
+                                                            .min_epochs = v->min_epochs,
+                                                            .eta = v->eta,
+                                                            .maximize = !v->by_loss,
+                                                            .seed = (uint64_t)v->seed });
+    return s->search ? EXIT_DONE : print_error(s->ctx, EXIT_USAGE);
+}
+
+/* The options that all trials have, and the number of their training images. */
+static int open_data(sweep *s)
+{
+    char **words = sweep_sample_words(s);
+    recipe r;
+    ls_dataset *data = NULL, *val = NULL;
+    int answer = words && sweep_parse_words(words, &r) ? EXIT_DONE : EXIT_USAGE;
+    if (answer == EXIT_DONE && !r.data_dir)
+        answer = fail_with(EXIT_USAGE, "%s: [train] requires 'data-dir = DIR'", s->file->path);
+    if (answer == EXIT_DONE && r.loss != LOSS_CROSS_ENTROPY && !s->values->by_loss)
+        answer = fail_with(EXIT_USAGE, "%s: the loss of the trials requires 'metric = val-loss'",
+                           s->file->path);
+    if (answer == EXIT_DONE) answer = cli_run_open_train_data(s->ctx, &r, &data, &val);
+    if (answer == EXIT_DONE) {
+        s->n_images = ls_dataset_sample_count(data);
+        s->epochs = r.epochs;
+    }
+    ls_dataset_close(&data);
+    ls_dataset_close(&val);
+    sweep_free_words(words);
+    return answer;
+}
+
+static int search(sweep *s)
+{
+    const ls_search_job *jobs;
+    for (int64_t n;;) {
+        if (ls_search_next(s->search, &jobs, &n) != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
+        if (n == 0) return EXIT_DONE;
+        const int answer = sweep_train(s, n, jobs);
+        if (answer != EXIT_DONE) return answer;
+        for (int64_t i = 0; i < n; i++) {
+            const sweep_result *r = sweep_find(s, jobs[i].trial, jobs[i].epochs);
+            if (ls_search_report(s->search, r->trial, r->has_diverged ? NAN : r->value) != LS_OK)
+                return print_error(s->ctx, EXIT_RUNTIME);
+        }
+    }
+}
+
+static int open_folder(sweep *s)
+{
+    char name[LS__FILE_NAME_SIZE], path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    if (is_folder(s->out) && !file_exists(path) && ls__run_folder_find_foreign(s->out, name))
+        return fail_with(EXIT_USAGE,
+                         "--out %s: the folder is not empty and contains no sweep (found '%s')",
+                         s->out, name);
+    if (ls__run_folder_create(s->ctx, s->out) != LS_OK ||
+        ls__run_folder_lock(s->ctx, s->out, NULL) != LS_OK)
+        return print_error(s->ctx, EXIT_RUNTIME);
+    return sweep_read_results(s);
+}
+
+static int open_and_run(const sweep_values *v, sweep_file *file)
+{
+    char program[PATH_MAX];
+    if (!realpath("/proc/self/exe", program))
+        return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
+    sweep s = { .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
+                .values = v,
+                .file = file,
+                .out = v->out,
+                .program = program };
+    int answer = open_data(&s);
+    if (answer == EXIT_DONE) answer = open_search(&s);
+    if (answer == EXIT_DONE) answer = open_folder(&s);
+    if (answer == EXIT_DONE) {
+        child_catch_signals();
+        answer = search(&s);
+        if (child_signal())
+            print_message("signal %d: stopped; the same command continues the sweep",
+                          child_signal());
+    }
+    if (answer == EXIT_DONE) answer = sweep_report(&s);
+    json_decref(s.definition);
+    free(s.results);
+    ls_context_close(&s.ctx);
+    return answer;
+}
+
+static int run(int argc, char **argv)
+{
+    sweep_values v = { 0 };
+    sweep_file file = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_sweep, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (parsed.n_arguments != 1)
+        return fail_with(EXIT_USAGE, "expected one FILE that describes the sweep; 'lockstep sweep "
+                                     "--help' shows an example");
+    const char *path = parsed.arguments[0];
+    int answer = EXIT_USAGE;
+    if (sweep_file_read(path, &parsed, &v, &file) && check_method(path, &parsed, &v)) {
+        if (strlen(v.out) < RUN_DIR_SIZE)
+            answer = open_and_run(&v, &file);
+        else
+            print_message("the folder's name is too long");
+    }
+    sweep_file_close(&file);
+    return answer;
+}
+
+const cli_command command_sweep = {
+    .name = "sweep",
+    .summary = "search hyperparameters over runs of 'lockstep train'",
+    .arguments = "FILE",
+    .details =
+        "FILE has three sections. Keys of the first one are the options above, which the command "
+        "line overrides. [train] has options of 'lockstep train' for all trials, without the "
+        "dashes; a switch is true or false. [search] has options with several values: a list 'a, "
+        "b, c', or a range linear(LOW, HIGH), log(LOW, HIGH) or integer(LOW, HIGH). In a grid "
+        "a range has a third number, the number of points.\n"
+        "\n"
+        "  method = halving\n"
+        "  trials = 27\n"
+        "  [train]\n"
+        "  data-dir = photos\n"
+        "  epochs = 27\n"
+        "  [search]\n"
+        "  lr = log(0.001, 1)\n"
+        "  opt = sgd, adamw\n"
+        "  lr-warmup-epochs = integer(0, 5)\n"
+        "\n"
+        "Each trial is a run in DIR/trial-NNN, with its output in DIR/trial-NNN.log. "
+        "DIR/sweep.json "
+        "has the results of all trials, DIR/sweep.csv the table. After an interruption the same "
+        "command continues. Neither interruptions nor --parallel change a result. With random, a "
+        "larger --trials extends a sweep.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable images or an "
+        "unusable data folder, 4 the loss of no trial is finite, 128+n stopped by signal n.",
+    .options = sweep_options,
+    .run = run,
+};

@@ -1,0 +1,320 @@
+/* sweep_results.c: the results of a sweep: OUT/sweep.json, the table; see sweep.h. */
+#include "run/json.h"
+#include "run/metrics.h"
+#include "sweep.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *metric_key(const sweep *s)
+{
+    return s->values->by_loss ? "val_loss" : "val_top1";
+}
+
+/* ---- The definition: what the results depend on ---- */
+
+static json_t *parameter_to_json(const sweep_parameter *p)
+{
+    if (!p->values) return json_string(p->text);
+    ls__json_builder list = { json_array(), false };
+    for (int64_t i = 0; i < p->search.count; i++) ls__json_append(&list, json_string(p->values[i]));
+    return ls__json_finish(&list);
+}
+
+static json_t *make_definition(const sweep *s)
+{
+    const sweep_file *f = s->file;
+    ls__json_builder all = { json_object(), false }, train = { json_object(), false },
+                     search = { json_object(), false };
+    json_t *options = options_to_json(sweep_options, s->values);
+    for (int i = 0; i < f->n_fixed; i++)
+        if (!f->fixed[i].option->execution)
+            ls__json_put(&train, f->fixed[i].option->name, parameter_to_json(&f->fixed[i]));
+    for (int i = 0; i < f->n_searched; i++)
+        ls__json_put(&search, f->searched[i].option->name, parameter_to_json(&f->searched[i]));
+    /* A trial of these does not depend on the number of trials. */
+    const bool extends = s->values->method == LS_SEARCH_RANDOM;
+    for (const cli_option *o = sweep_options; o->kind != OPTION_END; o++)
+        if (o->name && !o->execution && !(extends && strcmp(o->name, "trials") == 0))
+            ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
+    json_decref(options);
+    ls__json_put(&all, "train", ls__json_finish(&train));
+    ls__json_put(&all, "search", ls__json_finish(&search));
+    return ls__json_finish(&all);
+}
+
+/* Prints the first difference; true if there is none. */
+static bool check_definition(const char *path, const json_t *stored, const json_t *here)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)here, key, value)
+    {
+        const json_t *other = json_object_get(stored, key);
+        if (json_equal(other, value)) continue;
+        if (json_is_object(other) && json_is_object(value))
+            return check_definition(path, other, value) && check_definition(path, value, other);
+        char *before = json_dumps(other, JSON_ENCODE_ANY),
+             *now = json_dumps(value, JSON_ENCODE_ANY);
+        print_message("%s: the folder contains a sweep with %s %s, not %s; choose another --out",
+                      path, key, before ? before : "not set", now ? now : "not set");
+        free(before);
+        free(now);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Results ---- */
+
+static int compare_results(const void *a, const void *b)
+{
+    const sweep_result *x = a, *y = b;
+    if (x->trial != y->trial) return x->trial < y->trial ? -1 : 1;
+    return (x->epochs > y->epochs) - (x->epochs < y->epochs);
+}
+
+const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs)
+{
+    const sweep_result wanted = { .trial = trial, .epochs = epochs };
+    return s->n_results == 0 ? NULL
+                             : bsearch(&wanted, s->results, (size_t)s->n_results,
+                                       sizeof(*s->results), compare_results);
+}
+
+static bool insert(sweep *s, const sweep_result *result)
+{
+    if (s->n_results == s->capacity) {
+        const int64_t capacity = 2 * s->capacity + 16;
+        sweep_result *larger = realloc(s->results, (size_t)capacity * sizeof(*larger));
+        if (!larger) return false;
+        s->results = larger;
+        s->capacity = capacity;
+    }
+    s->results[s->n_results++] = *result;
+    qsort(s->results, (size_t)s->n_results, sizeof(*s->results), compare_results);
+    return true;
+}
+
+static json_t *result_to_json(const sweep_result *r)
+{
+    ls__json_builder row = { json_object(), false };
+    ls__json_put(&row, "trial", json_integer(r->trial));
+    ls__json_put(&row, "epochs", json_integer(r->epochs));
+    ls__json_put(&row, "value", r->has_diverged ? json_null() : json_real(r->value));
+    ls__json_put(&row, "best_epoch", r->has_diverged ? json_null() : json_integer(r->best_epoch));
+    return ls__json_finish(&row);
+}
+
+static int save(const sweep *s)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    ls__json_builder all = { json_object(), false }, results = { json_array(), false };
+    for (int64_t i = 0; i < s->n_results; i++)
+        ls__json_append(&results, result_to_json(&s->results[i]));
+    ls__json_put(&all, "sweep", json_incref(s->definition));
+    ls__json_put(&all, "results", ls__json_finish(&results));
+    json_t *json = ls__json_finish(&all);
+    const ls_status status = ls__json_save(s->ctx, path, json);
+    json_decref(json);
+    return status == LS_OK ? EXIT_DONE : print_error(s->ctx, EXIT_RUNTIME);
+}
+
+int sweep_add(sweep *s, const sweep_result *result)
+{
+    return insert(s, result) ? save(s) : print_error(NULL, EXIT_RUNTIME);
+}
+
+static int read_rows(sweep *s, const char *path, const json_t *rows)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach((json_t *)rows, i, row)
+    {
+        const json_t *value = json_object_get(row, "value");
+        const sweep_result result = { .trial = ls__json_get_integer(row, "trial"),
+                                      .epochs = ls__json_get_integer(row, "epochs"),
+                                      .has_diverged = json_is_null(value),
+                                      .value = json_number_value(value),
+                                      .best_epoch = ls__json_get_integer(row, "best_epoch") };
+        if (!value || result.epochs < 1 || sweep_find(s, result.trial, result.epochs))
+            return fail_with(EXIT_RUNTIME, "%s: result %zu is malformed", path, i + 1);
+        if (!insert(s, &result)) return print_error(NULL, EXIT_RUNTIME);
+    }
+    return EXIT_DONE;
+}
+
+int sweep_read_results(sweep *s)
+{
+    char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
+    json_t *json;
+    snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    s->definition = make_definition(s);
+    if (!s->definition) return print_error(NULL, EXIT_RUNTIME);
+    const ls_status status = ls__json_read(path, &json, reason);
+    if (status == LS_ERR_NOT_FOUND) return save(s);
+    if (status != LS_OK) return fail_with(EXIT_RUNTIME, "%s: %s", path, reason);
+    const json_t *stored = json_object_get(json, "sweep");
+    const bool same = check_definition(path, stored, s->definition) &&
+                      check_definition(path, s->definition, stored);
+    const int answer = same ? read_rows(s, path, json_object_get(json, "results")) : EXIT_USAGE;
+    json_decref(json);
+    return answer;
+}
+
+int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
+{
+    json_t *rows, *row;
+    size_t i;
+    if (ls__metrics_read(s->ctx, dir, &rows) != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
+    json_array_foreach(rows, i, row)
+    {
+        const json_t *value = json_object_get(row, metric_key(s));
+        const int64_t epoch = ls__json_get_integer(row, "epoch");
+        const double x = json_number_value(value);
+        const bool is_better =
+            result->best_epoch == 0 || (s->values->by_loss ? x < result->value : x > result->value);
+        if (!json_is_number(value) || epoch > result->epochs || !is_better) continue;
+        result->value = x;
+        result->best_epoch = epoch;
+    }
+    json_decref(rows);
+    if (result->best_epoch > 0) return EXIT_DONE;
+    return fail_with(EXIT_DATA, "%s/metrics.jsonl has no %s; expected a run with validation%s", dir,
+                     metric_key(s), s->values->by_loss ? "" : ", or metric = val-loss");
+}
+
+/* ---- The table ---- */
+
+/* The last result of a trial; NULL without one. */
+static const sweep_result *last_of(const sweep *s, int64_t trial)
+{
+    const sweep_result *last = NULL;
+    for (int64_t i = 0; i < s->n_results; i++)
+        if (s->results[i].trial == trial) last = &s->results[i];
+    return last;
+}
+
+static const sweep_result *find_best(const sweep *s)
+{
+    const sweep_result *best = NULL;
+    for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
+        const sweep_result *r = last_of(s, i);
+        if (r && !r->has_diverged &&
+            (!best || (s->values->by_loss ? r->value < best->value : r->value > best->value)))
+            best = r;
+    }
+    return best;
+}
+
+/* Column 0 is the trial, then the options, the epochs, the metric and its epoch. Row -1 is the
+ * head.
+ */
+enum { CELL_SIZE = 256 };
+static const char *cell(const sweep *s, int64_t trial, int column, bool exact, char out[CELL_SIZE])
+{
+    const int n = s->file->n_searched;
+    const sweep_result *r = trial < 0 ? NULL : last_of(s, trial);
+    const char *const heads[] = { "epochs", metric_key(s), "best_epoch" };
+    if (column > 0 && column <= n) {
+        char text[SWEEP_VALUE_SIZE];
+        snprintf(out, CELL_SIZE, "%s",
+                 r ? sweep_value_text(s, trial, column - 1, text)
+                   : s->file->searched[column - 1].option->name);
+        return out;
+    }
+    if (!r)
+        snprintf(out, CELL_SIZE, "%s", column == 0 ? "trial" : heads[column - n - 1]);
+    else if (column == 0)
+        snprintf(out, CELL_SIZE, "%lld", (long long)trial);
+    else if (column == n + 1)
+        snprintf(out, CELL_SIZE, "%lld", (long long)r->epochs);
+    else if (r->has_diverged)
+        snprintf(out, CELL_SIZE, "%s", exact ? "" : "-");
+    else if (column == n + 2)
+        snprintf(out, CELL_SIZE, exact ? "%.15g" : "%.4f", r->value);
+    else
+        snprintf(out, CELL_SIZE, "%lld", (long long)r->best_epoch);
+    return out;
+}
+
+static void print_table(const sweep *s, const sweep_result *best)
+{
+    const int n_columns = s->file->n_searched + 4;
+    int widths[SWEEP_MAX_PARAMETERS + 4] = { 0 };
+    char text[CELL_SIZE];
+    const int64_t n = ls_search_trial_count(s->search);
+    for (int64_t i = -1; i < n; i++)
+        for (int k = 0; k < n_columns; k++) {
+            const int width = text_columns(cell(s, i, k, false, text));
+            if (width > widths[k]) widths[k] = width;
+        }
+    for (int64_t i = -1; i < n; i++) {
+        for (int k = 0; k < n_columns; k++) {
+            cell(s, i, k, false, text);
+            print_text(stdout, "%*s%s", widths[k] - text_columns(text) + (k > 0 ? 2 : 0), "", text);
+        }
+        print_text(stdout, i >= 0 && last_of(s, i) == best ? "  best\n" : "\n");
+    }
+}
+
+/* In quotes if it contains a comma or quotes (RFC 4180). */
+static void put_csv(FILE *file, const char *text)
+{
+    const bool quoted = text[strcspn(text, ",\"\r\n")] != '\0';
+    if (quoted) fputc('"', file);
+    for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){ *text, '\0' }, file);
+    if (quoted) fputc('"', file);
+}
+
+static int write_csv(const sweep *s)
+{
+    const int n_columns = s->file->n_searched + 4;
+    char path[RUN_PATH_SIZE], text[CELL_SIZE], *bytes = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof(path), "%s/sweep.csv", s->out);
+    FILE *file = open_memstream(&bytes, &size);
+    if (!file) return print_error(NULL, EXIT_RUNTIME);
+    for (int64_t i = -1; i < ls_search_trial_count(s->search); i++)
+        for (int k = 0; k < n_columns; k++) {
+            put_csv(file, cell(s, i, k, true, text));
+            fputc(k + 1 < n_columns ? ',' : '\n', file);
+        }
+    const bool good = fclose(file) == 0;
+    const ls_status status = good ? ls__file_replace(s->ctx, path, bytes, size) : LS_ERR_MEMORY;
+    free(bytes);
+    return status == LS_OK ? EXIT_DONE : print_error(good ? s->ctx : NULL, EXIT_RUNTIME);
+}
+
+static int print_best(const sweep *s, const sweep_result *best)
+{
+    const char *list[MAX_OPTIONS + 4] = { "train" };
+    char dir[RUN_PATH_SIZE];
+    snprintf(dir, sizeof(dir), "%s/trial-%03lld", s->out, (long long)best->trial);
+    char **words = sweep_trial_words(s, best->trial);
+    if (!words) return EXIT_RUNTIME;
+    for (int i = 0; words[i]; i++) list[i + 1] = words[i];
+    print_text(stdout,
+               "\nbest: trial %lld, %s %.4f (epoch %lld), in %s; the table is in %s/sweep.csv\n",
+               (long long)best->trial, metric_key(s), best->value, (long long)best->best_epoch, dir,
+               s->out);
+    print_command_words(stdout, "the same run", list);
+    if (best->epochs < s->epochs)
+        print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
+    sweep_free_words(words);
+    return EXIT_DONE;
+}
+
+int sweep_report(const sweep *s)
+{
+    const sweep_result *best = find_best(s);
+    print_table(s, best);
+    const int answer = write_csv(s);
+    if (answer != EXIT_DONE) return answer;
+    return best ? print_best(s, best)
+                : fail_with(EXIT_NONFINITE,
+                            "the loss of each trial became infinite or not a number");
+}

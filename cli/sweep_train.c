@@ -1,0 +1,241 @@
+/* sweep_train.c: the runs of a sweep's trials; see sweep.h. */
+#include "child.h"
+#include "run/run_folder.h"
+#include "sweep.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- The command line of a trial ---- */
+
+/* Adds "--NAME=VALUE", or for a switch that is true "--NAME"; false without memory. */
+static bool add_word(char **words, int *n, const cli_option *option, const char *value)
+{
+    const bool is_switch = option->kind == OPTION_SWITCH;
+    if (is_switch && strcmp(value, "true") != 0) return true;
+    const int length = is_switch ? asprintf(&words[*n], "--%s", option->name)
+                                 : asprintf(&words[*n], "--%s=%s", option->name, value);
+    if (length < 0) return words[*n] = NULL, false;
+    ++*n;
+    return true;
+}
+
+void sweep_free_words(char **words)
+{
+    for (int i = 0; words && words[i]; i++) free(words[i]);
+    free(words);
+}
+
+typedef enum which_words { OF_TRIAL, SAMPLE, EXECUTION } which_words;
+
+/* SAMPLE: with the first value of each list and the lower end of each range. EXECUTION: those that
+ * cannot change a result, which a resumed run may have, too. */
+static char **make_words(const sweep *s, int64_t trial, which_words which)
+{
+    const sweep_file *f = s->file;
+    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 1, sizeof(*words));
+    int n = 0;
+    bool good = words != NULL;
+    for (int i = 0; good && i < f->n_fixed; i++)
+        if (which != EXECUTION || f->fixed[i].option->execution)
+            good = add_word(words, &n, f->fixed[i].option, f->fixed[i].text);
+    for (int i = 0; good && which != EXECUTION && i < f->n_searched; i++) {
+        char text[SWEEP_VALUE_SIZE];
+        good = add_word(words, &n, f->searched[i].option,
+                        which == SAMPLE ? sweep_first_text(&f->searched[i], text)
+                                        : sweep_value_text(s, trial, i, text));
+    }
+    if (good) return words;
+    sweep_free_words(words);
+    print_error(NULL, EXIT_RUNTIME);
+    return NULL;
+}
+
+char **sweep_trial_words(const sweep *s, int64_t trial)
+{
+    return make_words(s, trial, OF_TRIAL);
+}
+
+char **sweep_sample_words(const sweep *s)
+{
+    return make_words(s, 0, SAMPLE);
+}
+
+bool sweep_parse_words(char **words, recipe *r)
+{
+    cli_parsed parsed;
+    int n = 0;
+    while (words[n]) n++;
+    *r = (recipe){ 0 };
+    return options_parse(&command_train, n, words, r, &parsed) < 0 && recipe_resolve(&parsed, r);
+}
+
+/* The steps of an epoch of the trial; -1 after an error, which is printed. */
+static int64_t steps_per_epoch(const sweep *s, int64_t trial)
+{
+    char **words = sweep_trial_words(s, trial);
+    recipe r;
+    int64_t steps = -1;
+    if (words && sweep_parse_words(words, &r)) {
+        if (r.epochs == s->epochs)
+            steps = s->n_images / r.batch;
+        else
+            print_message("expected 'epochs = N' in [train]: trials have %lld and %lld epochs",
+                          (long long)s->epochs, (long long)r.epochs);
+    }
+    if (words && steps < 0) {
+        const char *list[MAX_OPTIONS + 2] = { "train" };
+        for (int i = 0; words[i]; i++) list[i + 1] = words[i];
+        print_command_words(stderr, "in the trial", list);
+    }
+    sweep_free_words(words);
+    return steps;
+}
+
+/* ---- A process ---- */
+
+typedef struct job_process {
+    pid_t pid; /* 0 = none */
+    ls_search_job job;
+} job_process;
+
+static void make_paths(const sweep *s, int64_t trial, char dir[RUN_PATH_SIZE],
+                       char log[RUN_PATH_SIZE])
+{
+    snprintf(dir, RUN_PATH_SIZE, "%s/trial-%03lld", s->out, (long long)trial);
+    snprintf(log, RUN_PATH_SIZE, "%s/trial-%03lld.log", s->out, (long long)trial);
+}
+
+/* Waits while the process of a killed sweep still saves the run, or until a signal. */
+static void wait_for_lock(const char *dir)
+{
+    char path[RUN_PATH_SIZE + 8];
+    snprintf(path, sizeof(path), "%s/.lock", dir);
+    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return; /* a run that nobody trains */
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !child_signal();
+         i++) {
+        if (i == 20) print_message("waiting for the process that trains %s", dir);
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    }
+    close(fd);
+}
+
+static bool is_fixed(const sweep_file *f, const char *name)
+{
+    for (int i = 0; i < f->n_fixed; i++)
+        if (strcmp(f->fixed[i].option->name, name) == 0) return true;
+    return false;
+}
+
+/* Starts or resumes the run of a trial. Returns the exit status. */
+static int start(const sweep *s, const ls_search_job *job, job_process *out)
+{
+    static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
+    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE];
+    char threads[NUMBER_OPTION_SIZE], stop[NUMBER_OPTION_SIZE];
+    char *argv[MAX_OPTIONS + 8] = { s->program, train };
+    make_paths(s, job->trial, dir, log);
+    wait_for_lock(dir);
+    const bool resumes = ls__run_folder_holds_run(dir);
+    char **words = make_words(s, job->trial, resumes ? EXECUTION : OF_TRIAL);
+    const int64_t steps = steps_per_epoch(s, job->trial), parallel = s->values->parallel;
+    if (!words || steps < 0) return sweep_free_words(words), EXIT_USAGE;
+    int n = 2;
+    argv[n++] = resumes ? resume : new_run;
+    argv[n++] = dir;
+    for (int i = 0; words[i]; i++) argv[n++] = words[i];
+    if (parallel > 1 && !is_fixed(s->file, "threads")) {
+        const int64_t share = processor_count() / parallel;
+        argv[n++] = child_number_option("threads", share > 0 ? share : 1, threads);
+    }
+    if (job->epochs < s->epochs)
+        argv[n++] = child_number_option("stop-at", job->epochs * steps, stop);
+    const int error = child_start(argv, log, &out->pid);
+    sweep_free_words(words);
+    out->job = *job;
+    if (!error) return EXIT_DONE;
+    out->pid = 0;
+    if (child_signal()) return EXIT_SIGNAL + child_signal();
+    return fail_with(EXIT_RUNTIME, "trial %lld: %s could not be started: %s", (long long)job->trial,
+                     s->program, strerror(error));
+}
+
+/* Adds the result of a process that has ended. Returns the exit status. */
+static int finish(sweep *s, const ls_search_job *job, int status)
+{
+    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE], name[32];
+    make_paths(s, job->trial, dir, log);
+    sweep_result result = { .trial = job->trial, .epochs = job->epochs };
+    const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.has_diverged = exit_status == EXIT_NONFINITE;
+    if (exit_status == EXIT_DONE || result.has_diverged) {
+        const int answer = result.has_diverged ? EXIT_DONE : sweep_read_metric(s, dir, &result);
+        return answer == EXIT_DONE ? sweep_add(s, &result) : answer;
+    }
+    if (child_signal()) return EXIT_SIGNAL + child_signal();
+    snprintf(name, sizeof(name), "trial %lld", (long long)job->trial);
+    const int answer = child_print_failure(name, log, status);
+    print_message("the same command continues the sweep");
+    return answer;
+}
+
+/* ---- A round ---- */
+
+static void print_progress(const sweep *s, int64_t n, const ls_search_job *jobs)
+{
+    int64_t n_done = 0;
+    if (!isatty(STDERR_FILENO)) return;
+    for (int64_t i = 0; i < n; i++) n_done += sweep_find(s, jobs[i].trial, jobs[i].epochs) != NULL;
+    fputs("\r\033[K", stderr);
+    if (n_done < n)
+        print_text(stderr, "trials %lld to %lld of %lld: %lld of %lld have trained",
+                   (long long)jobs[0].trial, (long long)jobs[n - 1].trial,
+                   (long long)ls_search_trial_count(s->search), (long long)n_done, (long long)n);
+    fflush(stderr);
+}
+
+/* Waits until one of the processes ends. Returns the exit status. */
+static int wait_for_one(sweep *s, job_process *running)
+{
+    pid_t pid;
+    int status;
+    const int error = child_wait(&pid, &status);
+    if (error) return fail_with(EXIT_RUNTIME, "waiting for a trial: %s", strerror(error));
+    for (int i = 0; i < MAX_CHILDREN; i++) {
+        if (running[i].pid != pid) continue;
+        running[i].pid = 0;
+        return finish(s, &running[i].job, status);
+    }
+    return EXIT_DONE;
+}
+
+int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
+{
+    job_process running[MAX_CHILDREN] = { 0 };
+    int answer = EXIT_DONE, n_running = 0;
+    for (int64_t i = 0; i < n; i++) /* before the first one trains */
+        if (steps_per_epoch(s, jobs[i].trial) < 0) return EXIT_USAGE;
+    for (int64_t next = 0;;) {
+        while (answer == EXIT_DONE && next < n && n_running < s->values->parallel) {
+            const ls_search_job *job = &jobs[next++];
+            if (sweep_find(s, job->trial, job->epochs)) continue;
+            int i = 0;
+            while (running[i].pid > 0) i++;
+            answer = start(s, job, &running[i]);
+            n_running += answer == EXIT_DONE;
+        }
+        print_progress(s, n, jobs);
+        if (n_running == 0) return answer;
+        const int ended = wait_for_one(s, running);
+        n_running--;
+        if (answer == EXIT_DONE) answer = ended;
+        if (answer != EXIT_DONE) child_stop_all(); /* they save and end */
+    }
+}

@@ -1,0 +1,186 @@
+/* test_sweep.c: 'lockstep sweep': tables that do not depend on interruptions and on the number of
+ * simultaneous trials, resumed trials, errors of the file. */
+#include "command.h"
+
+#include "../suite.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TRAIN                                                                                      \
+    "[train]\ndata-dir = data # tiny\nimage-size = 8\nbatch-size = 8\ncrop-padding = 2\n"          \
+    "workers = 0\nthreads = 1\n"
+#define HALVING                                                                                    \
+    "method = halving\ntrials = 5\neta = 2\nmetric = val-loss\n" TRAIN                             \
+    "epochs = 4\n[search]\nlr = log(0.001, 0.1)\nopt = sgd, 'adamw'\n"
+
+static void begin(void)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 2");
+}
+
+START_TEST(a_grid_has_all_combinations)
+{
+    begin();
+    write_text("grid.sweep", "method = grid\n" TRAIN "epochs = 1\n[search]\n"
+                             "lr = log(0.01, 0.1, 2)\nnesterov = true, false\n");
+    expect(0, "sweep grid.sweep --out a/b");
+    expect_out("trial    lr  nesterov  epochs  val_top1  best_epoch\n    0  0.01      true ");
+    expect_out("\n    3   0.1     false       1 ");
+    expect_out("the same run: ");
+    ck_assert(exists("a/b/trial-003/config.json") && !exists("a/b/trial-004"));
+    size_t size;
+    char *csv = read_file("a/b/sweep.csv", &size);
+    ck_assert_int_eq(
+        strncmp(csv, "trial,lr,nesterov,epochs,val_top1,best_epoch\n0,0.01,true,1,", 59), 0);
+    free(csv);
+    end_folder();
+}
+END_TEST
+
+/* Also killed, resumed and with two trials at a time. Halving continues its best trials, whose run
+ * logs are those of uninterrupted runs. */
+START_TEST(interruptions_and_parallel_trials_change_nothing)
+{
+    begin();
+    write_text("halving.sweep", HALVING);
+    expect(0, "sweep halving.sweep --out one");
+    expect(0, "sweep halving.sweep --out two --parallel 2");
+    ck_assert(same_files("one/sweep.csv", "two/sweep.csv"));
+    ck_assert(same_files("one/sweep.json", "two/sweep.json"));
+    int n_kills = 0;
+    for (int ms = 30;; ms += 40) {
+        const pid_t pid = start_command(0, "sweep halving.sweep --out killed --parallel 2");
+        sleep_ms(ms);
+        kill(pid, SIGKILL);
+        if (wait_command(pid) == 0) break;
+        n_kills++;
+    }
+    ck_assert_int_gt(n_kills, 0);
+    expect(0, "sweep halving.sweep --out killed");
+    ck_assert(same_files("one/sweep.csv", "killed/sweep.csv"));
+    ck_assert(same_files("one/sweep.json", "killed/sweep.json"));
+
+    char best[16], *at = strstr(said_out, "in killed/trial-");
+    ck_assert_ptr_nonnull(at);
+    snprintf(best, sizeof(best), "%.9s", at + 10);
+    char *command = strstr(said_out, "the same run: ");
+    command = strstr(command, " train ") + 1;
+    *strchr(command, '\n') = '\0';
+    char line[1024];
+    snprintf(line, sizeof(line), "%s", command);
+    expect(0, "%s --out full", line);
+    ck_assert(same_files("full/run_log.txt", path_in("one", "%s/run_log.txt", best)));
+    ck_assert(same_files("full/run_log.txt", path_in("killed", "%s/run_log.txt", best)));
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_signal_stops_and_more_trials_extend)
+{
+    begin();
+    write_text("random.sweep", "trials = 2\n" TRAIN "epochs = 2\n[search]\nlr = log(0.001, 0.1)\n");
+    const pid_t pid = start_command(0, "sweep random.sweep --trials 4 --out long --parallel 2");
+    while (!exists("long/trial-001.log") && kill(pid, 0) == 0) sleep_ms(5);
+    kill(pid, SIGTERM);
+    const int answer = wait_command(pid);
+    ck_assert(answer == 128 + SIGTERM || answer == 0); /* or it was done */
+    if (answer) expect_err("the same command continues the sweep");
+    expect(0, "sweep random.sweep --trials 4 --out long");
+    expect(0, "sweep random.sweep --out short");
+    ck_assert(!exists("short/trial-002"));
+    expect(0, "sweep random.sweep --out short --trials 4");
+    ck_assert(same_files("short/sweep.csv", "long/sweep.csv"));
+    expect(2, "sweep random.sweep --out short --seed 1");
+    expect_err("short/sweep.json: the folder contains a sweep with seed 0, not 1");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
+{
+    begin();
+    write_text("bad.sweep", "trials = 2\n" TRAIN "epochs = 1\n[search]\nlr = log(0.001, 0.1)\n");
+    write_text("data/train/star/bad.png", "no image");
+    expect(3, "sweep bad.sweep --out failed");
+    expect_err("trial 0 failed with status 3; failed/trial-000.log ends with:");
+    expect_err("data/train/star/bad.png");
+    write_text("diverged.sweep", "method = grid\n" TRAIN "epochs = 1\non-bad-image = skip\n"
+                                 "[search]\nlr = 1000, 0.01\nopt = sgd\n");
+    expect(0, "sweep diverged.sweep --out diverged");
+    expect_out("       1  ");
+    expect_out("best: trial 1, ");
+    end_folder();
+}
+END_TEST
+
+START_TEST(errors_of_the_file)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        { "method = gird\n", "x.sweep:1: method: expected one of random|grid|" },
+        { "\ntrails = 3\n",
+          "x.sweep:2: unknown option 'trails' of the sweep; did you mean 'trials'?" },
+        { "lr = 3\n", "x.sweep:1: unknown option 'lr' of the sweep; options of 'lockstep train' " },
+        { "trials = 3\ntrials = 4\n", "x.sweep:2: 'trials' is already in line 1" },
+        { "[tarin]\n", "x.sweep:1: unknown section [tarin]; did you mean 'train'?" },
+        { "[train\n", "x.sweep:1: expected [train] or [search]" },
+        { "[train]\nepocs = 3\n",
+          "x.sweep:2: unknown option 'epocs' of 'lockstep train'; did you" },
+        { "[train]\nepochs = 0\n",
+          "x.sweep:2: epochs: expected an integer from 1 to 100000, got '0'" },
+        { "[train]\nepochs\n", "x.sweep:2: expected 'key = value'" },
+        { "[train]\nout = x\n", "x.sweep:2: 'out' is not accepted in [train]: the sweep sets it" },
+        { "[train]\nlr = 1\n[search]\nlr = 1, 2\n", "x.sweep:4: 'lr' is already in line 2" },
+        { "[search]\nthreads = 1, 2\n", "'threads' is not accepted in [search]: it cannot change" },
+        { "[search]\nepochs = 1, 2\n", "'epochs' is not accepted in [search]: all trials have" },
+        { "[search]\nopt = sgd, adm\n",
+          "x.sweep:2: opt: expected one of sgd|adam|adamw|rmsprop, got 'adm'" },
+        { "[search]\nopt = sgd, sgd\n", "x.sweep:2: opt: the value 'sgd' occurs twice" },
+        { "[search]\nopt = 'sgd\n", "x.sweep:2: opt: expected 'VALUE'" },
+        { "[search]\nopt = linear(0, 1)\n",
+          "opt: expected a list of values, because it is no number" },
+        { "[search]\nlr = integer(1, 2)\n", "lr: expected linear(LOW, HIGH) or log(LOW, HIGH)" },
+        { "[search]\nlr = log(1)\n", "x.sweep:2: lr: expected KIND(LOW, HIGH)" },
+        { "[search]\nlr = log(1, 1e9)\n",
+          "lr: expected two ends, the lower one first, each a number from 1e-12 to 1000" },
+        { "trials = 2\n", "x.sweep: expected a section [search]" },
+        { "[search]\nlr = 1, 2\n", "x.sweep: method random requires 'trials = N'" },
+        { "method = grid\neta = 3\n[search]\nlr = 1, 2\n", "'eta' has no effect with method grid" },
+        { "method = grid\n[search]\nlr = 1, 2\n", "x.sweep: [train] requires 'data-dir = DIR'" },
+        { "method = grid\n" TRAIN "[search]\nlr = log(0.1, 1)\n",
+          "'lr': a range in a grid requires" },
+        { "method = grid\n" TRAIN "opt = adam\n[search]\nmomentum = 0.1, 0.9\n",
+          "--momentum has no effect here" },
+        { "method = grid\n" TRAIN "[search]\nopt = sgd, adam\nmomentum = 0.1, 0.9\n",
+          "in the trial: " },
+    };
+    begin();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_text("x.sweep", cases[i].text);
+        expect(2, "sweep x.sweep");
+        expect_err(cases[i].error);
+        ck_assert(!exists("sweep/trial-000"));
+    }
+    expect(2, "sweep");
+    expect_err("expected one FILE");
+    expect(2, "sweep nowhere");
+    expect_err("nowhere: No such file");
+    write_text("x.sweep", HALVING);
+    expect(2, "sweep x.sweep --out data");
+    expect_err("--out data: the folder is not empty and contains no sweep");
+    expect(0, "sweep --help");
+    expect_out("lr = log(0.001, 1)");
+    end_folder();
+}
+END_TEST
+
+int main(void)
+{
+    return RUN_SUITE("sweep", a_grid_has_all_combinations,
+                     interruptions_and_parallel_trials_change_nothing,
+                     a_signal_stops_and_more_trials_extend,
+                     a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
+}
