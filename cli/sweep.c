@@ -17,10 +17,10 @@ const cli_option sweep_options[] = {
     { OPTION_HEADING, .help = "Search:" },
     { OPTION_CHOICE, 0, "method", AT(method),
       "random = independent draws; grid = all combinations; halving = successive halving of "
-      "--trials; hyperband = several brackets of halving",
-      "random|grid|halving|hyperband", .fallback = "random" },
+      "--trials; hyperband = several brackets of halving; tpe = draws near good trials",
+      "random|grid|halving|hyperband|tpe", .fallback = "random" },
     { OPTION_INTEGER, 0, "trials", AT(trials), "number of trials; computed by grid and hyperband",
-      "N", 1, 10000, .note = "required by random and halving" },
+      "N", 1, 10000, .note = "required by random, halving and tpe" },
     { OPTION_CHOICE, 0, "metric", AT(by_loss),
       "metric of a trial: the best value of its epochs; val-top1 = the highest, val-loss = the "
       "lowest",
@@ -35,6 +35,12 @@ const cli_option sweep_options[] = {
       "halving and hyperband: one of N trials is promoted to the next rung, with N times the "
       "epochs",
       "N", 2, 1000, .note = "3" },
+    { OPTION_INTEGER, 0, "startup", AT(startup), "tpe: random trials before the first suggestion",
+      "N", 1, 10000, .note = "10" },
+    { OPTION_INTEGER, 0, "batch", AT(batch),
+      "tpe: trials that are suggested together, from the results before them; at most so many "
+      "train at a time",
+      "N", 1, 10000, .note = "1" },
     { OPTION_HEADING, .help = "Run:" },
     { OPTION_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
       MAX_CHILDREN, .fallback = "1", .execution = true },
@@ -46,14 +52,20 @@ const cli_option sweep_options[] = {
 /* Options that other methods have are errors. */
 static bool check_method(const char *path, const cli_parsed *parsed, const sweep_values *v)
 {
-    enum { RANDOM = 1 << LS_SEARCH_RANDOM, HALVING = 1 << LS_SEARCH_HALVING };
+    enum {
+        RANDOM = 1 << LS_SEARCH_RANDOM,
+        HALVING = 1 << LS_SEARCH_HALVING,
+        TPE = 1 << LS_SEARCH_TPE
+    };
     static const struct {
         const char *name;
         int methods;
-    } uses[] = { { "trials", RANDOM | HALVING },
+    } uses[] = { { "trials", RANDOM | HALVING | TPE },
                  { "min-epochs", HALVING | 1 << LS_SEARCH_HYPERBAND },
-                 { "eta", HALVING | 1 << LS_SEARCH_HYPERBAND } };
-    static const char *const names[] = { "random", "grid", "halving", "hyperband" };
+                 { "eta", HALVING | 1 << LS_SEARCH_HYPERBAND },
+                 { "startup", TPE },
+                 { "batch", TPE } };
+    static const char *const names[] = { "random", "grid", "halving", "hyperband", "tpe" };
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
         if (options_is_set(parsed, uses[i].name) && !(uses[i].methods >> v->method & 1))
             return fail_with(false, "%s: '%s' has no effect with method %s", path, uses[i].name,
@@ -77,6 +89,8 @@ static int open_search(sweep *s)
                                                             .max_epochs = s->epochs,
                                                             .min_epochs = v->min_epochs,
                                                             .eta = v->eta,
+                                                            .startup = v->startup,
+                                                            .batch = v->batch,
                                                             .maximize = !v->by_loss,
                                                             .seed = (uint64_t)v->seed });
     return s->search ? EXIT_DONE : print_error(s->ctx, EXIT_USAGE);
@@ -208,8 +222,8 @@ const cli_command command_sweep = {
         "Each trial is a run in DIR/trial-NNN, with its output in DIR/trial-NNN.log. "
         "DIR/sweep.json "
         "has the results of all trials, DIR/sweep.csv the table. After an interruption the same "
-        "command continues. Neither interruptions nor --parallel change a result. With random, a "
-        "larger --trials extends a sweep.\n"
+        "command continues. Neither interruptions nor --parallel change a result. With random "
+        "and tpe, a larger --trials extends a sweep.\n"
         "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable images or an "
         "unusable data folder, 4 the loss of no trial is finite, 128+n stopped by signal n.",
     .options = sweep_options,

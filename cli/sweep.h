@@ -12,7 +12,7 @@ enum { SWEEP_MAX_PARAMETERS = 32, SWEEP_MAX_VALUES = 256, SWEEP_VALUE_SIZE = 32 
 typedef struct sweep_values {
     int method; /* ls_search_method */
     int by_loss;
-    int64_t trials, min_epochs, eta, seed, parallel;
+    int64_t trials, min_epochs, eta, startup, batch, seed, parallel;
     const char *out;
 } sweep_values;
 

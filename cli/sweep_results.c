@@ -35,7 +35,8 @@ static json_t *make_definition(const sweep *s)
     for (int i = 0; i < f->n_searched; i++)
         ls__json_put(&search, f->searched[i].option->name, parameter_to_json(&f->searched[i]));
     /* A trial of these does not depend on the number of trials. */
-    const bool extends = s->values->method == LS_SEARCH_RANDOM;
+    const bool extends =
+        s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_TPE;
     for (const cli_option *o = sweep_options; o->kind != OPTION_END; o++)
         if (o->name && !o->execution && !(extends && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));

@@ -19,9 +19,11 @@ LS_BEGIN_DECLARATIONS
 
 typedef enum ls_search_method {
     LS_SEARCH_RANDOM,
-    LS_SEARCH_GRID,     /* all combinations of values; the last parameter changes fastest */
-    LS_SEARCH_HALVING,  /* successive halving: Hyperband's first bracket, with `trials` */
-    LS_SEARCH_HYPERBAND /* Li et al. 2018, "Hyperband", JMLR 18, algorithm 1 */
+    LS_SEARCH_GRID,      /* all combinations of values; the last parameter changes fastest */
+    LS_SEARCH_HALVING,   /* successive halving: Hyperband's first bracket, with `trials` */
+    LS_SEARCH_HYPERBAND, /* Li et al. 2018, "Hyperband", JMLR 18, algorithm 1 */
+    LS_SEARCH_TPE        /* tree-structured Parzen estimators: Bergstra et al. 2011, "Algorithms for
+                            hyper-parameter optimization", with the settings of Optuna */
 } ls_search_method;
 
 typedef enum ls_search_kind {
@@ -44,14 +46,17 @@ typedef struct ls_search_config {
     ls_search_method method;
     const ls_search_parameter *parameters; /* at least one, with different names; copied */
     int64_t parameter_count;
-    int64_t trials;     /* random, halving: required, at most 10000. Grid and Hyperband compute
+    int64_t trials;     /* random, halving, TPE: required, at most 10000. Grid and Hyperband compute
                            it, and require 0 */
     int64_t max_epochs; /* of a trial; required */
     int64_t min_epochs; /* halving, Hyperband: of the first rung, about: max_epochs divided by
                            powers of eta [1] */
-    int64_t eta;   /* halving, Hyperband: 1 of eta trials is promoted to the next rung, with eta
-                      times the epochs [3]; 2 or more */
-    bool maximize; /* a larger metric is better */
+    int64_t eta;     /* halving, Hyperband: 1 of eta trials is promoted to the next rung, with eta
+                        times the epochs [3]; 2 or more */
+    int64_t startup; /* TPE: number of random trials before the first suggestion [10] */
+    int64_t batch;   /* TPE: number of trials in a round: trial k is suggested from the results of
+                        the trials before k - k % batch [1] */
+    bool maximize;   /* a larger metric is better */
     uint64_t seed;
 } ls_search_config;
 

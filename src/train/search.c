@@ -66,8 +66,10 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
     } counts[] = { { "trials", c->trials, 0, LS__SEARCH_MAX_TRIALS },
                    { "max_epochs", c->max_epochs, 1, INT32_MAX },
                    { "min_epochs", c->min_epochs, 0, c->max_epochs },
-                   { "eta", c->eta, 0, INT32_MAX } };
-    if (c->method < LS_SEARCH_RANDOM || c->method > LS_SEARCH_HYPERBAND)
+                   { "eta", c->eta, 0, INT32_MAX },
+                   { "startup", c->startup, 0, INT32_MAX },
+                   { "batch", c->batch, 0, INT32_MAX } };
+    if (c->method < LS_SEARCH_RANDOM || c->method > LS_SEARCH_TPE)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: unknown method %d", CALL, (int)c->method);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
@@ -142,10 +144,14 @@ static void keep_best(ls_search *s, int64_t most)
 
 /* ---- Rounds ---- */
 
-static double first_value(const ls_search *s, int64_t trial, int64_t parameter)
+/* n_known: trials with results. */
+static double new_value(const ls_search *s, int64_t n_known, int64_t trial, int64_t parameter)
 {
-    return s->config.method == LS_SEARCH_GRID ? ls__search_grid_value(s, trial, parameter)
-                                              : ls__search_random_value(s, trial, parameter);
+    const ls_search_config *c = &s->config;
+    if (c->method == LS_SEARCH_GRID) return ls__search_grid_value(s, trial, parameter);
+    return c->method == LS_SEARCH_TPE && n_known >= c->startup
+               ? ls__search_tpe_value(s, n_known, trial, parameter)
+               : ls__search_random_value(s, trial, parameter);
 }
 
 /* A round of the next n trials. */
@@ -156,7 +162,7 @@ static void begin_trials(ls_search *s, int64_t n)
     for (s->n_jobs = 0; s->n_jobs < n; s->n_jobs++, s->n_begun++) {
         s->jobs[s->n_jobs].trial = s->n_begun;
         for (int64_t i = 0; i < n_parameters; i++)
-            s->values[s->n_begun * n_parameters + i] = first_value(s, s->n_begun, i);
+            s->values[s->n_begun * n_parameters + i] = new_value(s, n_known, s->n_begun, i);
     }
 }
 
@@ -192,7 +198,9 @@ ls_status ls_search_next(ls_search *s, const ls_search_job **jobs, int64_t *n)
     if (s->config.method == LS_SEARCH_HALVING || s->config.method == LS_SEARCH_HYPERBAND) {
         begin_rung(s);
     } else {
-        begin_trials(s, s->n_trials);
+        const bool is_tpe = s->config.method == LS_SEARCH_TPE;
+        if (is_tpe) ls__search_tpe_rank(s, s->n_begun);
+        begin_trials(s, is_tpe ? s->config.batch : s->n_trials);
         for (int64_t i = 0; i < s->n_jobs; i++) s->jobs[i].epochs = s->config.max_epochs;
     }
     for (int64_t i = 0; i < s->n_jobs; i++) s->is_reported[i] = false;
@@ -231,6 +239,8 @@ static void close_search(ls__owned *self)
     ls__free(ctx, s->scores);
     ls__free(ctx, s->jobs);
     ls__free(ctx, s->is_reported);
+    ls__free(ctx, s->ranks);
+    ls__free(ctx, s->kernels);
     ls__free(ctx, s);
 }
 
@@ -246,7 +256,10 @@ static bool allocate(ls_context *ctx, ls_search *s)
     s->jobs = ls__zalloc(ctx, n * sizeof(*s->jobs));
     s->is_reported = ls__zalloc(ctx, n * sizeof(*s->is_reported));
     s->parameters = ls__zalloc(ctx, n_parameters * sizeof(*s->parameters));
-    bool good = s->values && s->scores && s->jobs && s->is_reported && s->parameters;
+    s->ranks = ls__zalloc(ctx, n * sizeof(*s->ranks));
+    s->kernels = ls__zalloc(ctx, (n + 2) * sizeof(*s->kernels));
+    bool good = s->ranks && s->kernels && s->values && s->scores && s->jobs && s->is_reported &&
+                s->parameters;
     for (size_t i = 0; good && i < n_parameters; i++) {
         s->parameters[i] = c->parameters[i];
         s->parameters[i].name = ls__strdup(ctx, c->parameters[i].name);
@@ -263,6 +276,8 @@ ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
     if (check_counts(ctx, &c) != LS_OK || check_parameters(ctx, &c) != LS_OK) return NULL;
     if (c.min_epochs == 0) c.min_epochs = 1;
     if (c.eta == 0) c.eta = 3;
+    if (c.startup == 0) c.startup = 10;
+    if (c.batch == 0) c.batch = 1;
     const int64_t n_trials = count_trials(&c);
     if (n_trials > LS__SEARCH_MAX_TRIALS) {
         ls__fail(ctx, LS_ERR_INVALID, "%s: the search has more than %d trials", CALL,

@@ -1,4 +1,5 @@
-/* search.h: the struct of a search, and its parts: values (search_values.c), rounds (search.c). */
+/* search.h: the struct of a search, and its parts: values (search_values.c), suggestions of TPE
+ * (search_tpe.c), rounds (search.c). */
 #ifndef LS_TRAIN_SEARCH_H
 #define LS_TRAIN_SEARCH_H
 
@@ -6,6 +7,12 @@
 #include <lockstep/search.h>
 
 enum { LS__SEARCH_MAX_TRIALS = 10000 };
+
+/* A kernel of a TPE density: normal, or for a list a distribution with its peak at `mean`. */
+typedef struct ls__search_kernel {
+    int64_t trial;
+    double mean, std, weight;
+} ls__search_kernel;
 
 struct ls_search {
     ls__owned owned;
@@ -19,7 +26,9 @@ struct ls_search {
     bool *is_reported;    /* (n_trials), of jobs */
     int64_t n_jobs;       /* 0 before the first round and after the last one */
     int64_t n_unreported; /* jobs of the round without a result */
-    int64_t bracket, rung; /* of the round; brackets are counted down to 0 */
+    int64_t *ranks;       /* TPE: (n_trials), of the scores of known trials */
+    ls__search_kernel *kernels; /* TPE: (n_trials + 2) */
+    int64_t bracket, rung;      /* of the round; brackets are counted down to 0 */
 };
 
 /* A double in (0,1) for each half of a draw; 52 bits. */
@@ -32,5 +41,12 @@ double ls__search_grid_value(const ls_search *s, int64_t trial, int64_t paramete
 double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parameter);
 /* Rounds a value of a range to 6 significant digits, or to an integer, within the range. */
 double ls__search_round(const ls_search_parameter *p, double value);
+
+/* TPE: ranks the first n trials, which have results. Must precede the following. */
+void ls__search_tpe_rank(ls_search *s, int64_t n);
+/* The value of a parameter in `trial`, suggested from the results of the first n trials, n > 0. */
+double ls__search_tpe_value(const ls_search *s, int64_t n, int64_t trial, int64_t parameter);
+/* log2(l / g) at a value. */
+double ls__search_tpe_score(const ls_search *s, int64_t n, int64_t parameter, double value);
 
 #endif

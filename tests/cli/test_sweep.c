@@ -98,6 +98,23 @@ START_TEST(a_signal_stops_and_more_trials_extend)
 }
 END_TEST
 
+/* Suggestions of a round come from completed rounds, and from the stored results of a sweep that is
+ * extended. */
+START_TEST(suggestions_are_the_same_in_parallel_and_extended)
+{
+    begin();
+    write_text("tpe.sweep", "method = tpe\nstartup = 2\nbatch = 2\nmetric = val-loss\n" TRAIN
+                            "epochs = 1\n[search]\nlr = log(0.001, 0.1)\nflip = linear(0, 1)\n");
+    expect(0, "sweep tpe.sweep --trials 5 --out one");
+    expect(0, "sweep tpe.sweep --trials 5 --out two --parallel 3");
+    expect(0, "sweep tpe.sweep --trials 2 --out more");
+    expect(0, "sweep tpe.sweep --trials 5 --out more");
+    ck_assert(same_files("one/sweep.csv", "two/sweep.csv"));
+    ck_assert(same_files("one/sweep.csv", "more/sweep.csv"));
+    end_folder();
+}
+END_TEST
+
 START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
 {
     begin();
@@ -179,8 +196,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("sweep", a_grid_has_all_combinations,
-                     interruptions_and_parallel_trials_change_nothing,
-                     a_signal_stops_and_more_trials_extend,
-                     a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
+    return RUN_SUITE(
+        "sweep", a_grid_has_all_combinations, interruptions_and_parallel_trials_change_nothing,
+        a_signal_stops_and_more_trials_extend, suggestions_are_the_same_in_parallel_and_extended,
+        a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }
