@@ -55,14 +55,16 @@ static bool check_method(const char *path, const cli_parsed *parsed, const sweep
     enum {
         RANDOM = 1 << LS_SEARCH_RANDOM,
         HALVING = 1 << LS_SEARCH_HALVING,
+        HYPERBAND = 1 << LS_SEARCH_HYPERBAND,
         TPE = 1 << LS_SEARCH_TPE
     };
     static const struct {
         const char *name;
         int methods;
     } uses[] = { { "trials", RANDOM | HALVING | TPE },
-                 { "min-epochs", HALVING | 1 << LS_SEARCH_HYPERBAND },
-                 { "eta", HALVING | 1 << LS_SEARCH_HYPERBAND },
+                 { "seed", RANDOM | HALVING | HYPERBAND | TPE },
+                 { "min-epochs", HALVING | HYPERBAND },
+                 { "eta", HALVING | HYPERBAND },
                  { "startup", TPE },
                  { "batch", TPE } };
     static const char *const names[] = { "random", "grid", "halving", "hyperband", "tpe" };

@@ -27,13 +27,14 @@ static json_t *make_definition(const sweep *s)
 {
     const sweep_file *f = s->file;
     ls__json_builder all = { json_object(), false }, train = { json_object(), false },
-                     search = { json_object(), false };
+                     search = { json_array(), false };
     json_t *options = options_to_json(sweep_options, s->values);
     for (int i = 0; i < f->n_fixed; i++)
         if (!f->fixed[i].option->execution)
             ls__json_put(&train, f->fixed[i].option->name, parameter_to_json(&f->fixed[i]));
     for (int i = 0; i < f->n_searched; i++)
-        ls__json_put(&search, f->searched[i].option->name, parameter_to_json(&f->searched[i]));
+        ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].option->name,
+                                           "values", parameter_to_json(&f->searched[i])));
     /* A trial of these does not depend on the number of trials. */
     const bool extends =
         s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_TPE;
@@ -50,22 +51,27 @@ static json_t *make_definition(const sweep *s)
 static bool check_definition(const char *path, const json_t *stored, const json_t *here)
 {
     const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)here, key, value)
+    json_t *value, *all = json_copy((json_t *)here);
+    bool same = all && json_object_update_missing(all, (json_t *)stored) == 0;
+    if (!same) print_error(NULL, EXIT_RUNTIME);
+    json_object_foreach(all, key, value)
     {
-        const json_t *other = json_object_get(stored, key);
-        if (json_equal(other, value)) continue;
-        if (json_is_object(other) && json_is_object(value))
-            return check_definition(path, other, value) && check_definition(path, value, other);
-        char *before = json_dumps(other, JSON_ENCODE_ANY),
-             *now = json_dumps(value, JSON_ENCODE_ANY);
+        const json_t *before = json_object_get(stored, key), *now = json_object_get(here, key);
+        if (!same || json_equal(before, now)) continue;
+        same = false;
+        if (json_is_object(before) && json_is_object(now)) {
+            check_definition(path, before, now);
+            continue;
+        }
+        char *old_text = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *text = json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT);
         print_message("%s: the folder contains a sweep with %s %s, not %s; choose another --out",
-                      path, key, before ? before : "not set", now ? now : "not set");
-        free(before);
-        free(now);
-        return false;
+                      path, key, old_text ? old_text : "not set", text ? text : "not set");
+        free(old_text);
+        free(text);
     }
-    return true;
+    json_decref(all);
+    return same;
 }
 
 /* ---- Results ---- */
@@ -159,8 +165,7 @@ int sweep_read_results(sweep *s)
     if (status == LS_ERR_NOT_FOUND) return save(s);
     if (status != LS_OK) return fail_with(EXIT_RUNTIME, "%s: %s", path, reason);
     const json_t *stored = json_object_get(json, "sweep");
-    const bool same = check_definition(path, stored, s->definition) &&
-                      check_definition(path, s->definition, stored);
+    const bool same = check_definition(path, stored, s->definition);
     const int answer = same ? read_rows(s, path, json_object_get(json, "results")) : EXIT_USAGE;
     json_decref(json);
     return answer;
@@ -193,10 +198,16 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
 /* The last result of a trial; NULL without one. */
 static const sweep_result *last_of(const sweep *s, int64_t trial)
 {
-    const sweep_result *last = NULL;
-    for (int64_t i = 0; i < s->n_results; i++)
-        if (s->results[i].trial == trial) last = &s->results[i];
-    return last;
+    int64_t begin = 0, end = s->n_results; /* the results before `begin` are of trials up to it */
+    while (begin < end) {
+        const int64_t middle = (begin + end) / 2;
+        if (s->results[middle].trial <= trial)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    const sweep_result *last = begin > 0 ? &s->results[begin - 1] : NULL;
+    return last && last->trial == trial ? last : NULL;
 }
 
 static const sweep_result *find_best(const sweep *s)

@@ -151,9 +151,13 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     argv[n++] = resumes ? resume : new_run;
     argv[n++] = dir;
     for (int i = 0; words[i]; i++) argv[n++] = words[i];
-    if (parallel > 1 && !is_fixed(s->file, "threads")) {
+    if (!is_fixed(s->file, "threads")) { /* 0: one per processor, also of a run that had fewer */
         const int64_t share = processor_count() / parallel;
-        argv[n++] = child_number_option("threads", share > 0 ? share : 1, threads);
+        argv[n++] = child_number_option("threads",
+                                        parallel == 1 ? 0
+                                        : share > 0   ? share
+                                                      : 1,
+                                        threads);
     }
     if (job->epochs < s->epochs)
         argv[n++] = child_number_option("stop-at", job->epochs * steps, stop);

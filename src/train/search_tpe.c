@@ -186,11 +186,10 @@ static void split(const ls_search *s, int64_t n, int64_t parameter, density *bel
 
 void ls__search_tpe_rank(ls_search *s, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        s->ranks[i] = 0;
-        for (int64_t k = 0; k < n; k++)
-            s->ranks[i] += s->scores[k] < s->scores[i] || (s->scores[k] == s->scores[i] && k < i);
-    }
+    for (int64_t i = 0; i < n; i++)
+        s->kernels[i] = (ls__search_kernel){ .trial = i, .mean = s->scores[i] };
+    qsort(s->kernels, (size_t)n, sizeof(*s->kernels), by_mean);
+    for (int64_t i = 0; i < n; i++) s->ranks[s->kernels[i].trial] = i;
 }
 
 double ls__search_tpe_score(const ls_search *s, int64_t n, int64_t parameter, double value)

@@ -94,6 +94,10 @@ START_TEST(a_signal_stops_and_more_trials_extend)
     ck_assert(same_files("short/sweep.csv", "long/sweep.csv"));
     expect(2, "sweep random.sweep --out short --seed 1");
     expect_err("short/sweep.json: the folder contains a sweep with seed 0, not 1");
+    write_text("random.sweep",
+               "trials = 4\n" TRAIN "epochs = 2\nflip = 0\n[search]\nlr = log(0.001, 0.1)\n");
+    expect(2, "sweep random.sweep --out short");
+    expect_err("the folder contains a sweep with flip not set, not \"0\"");
     end_folder();
 }
 END_TEST
