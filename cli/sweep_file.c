@@ -25,8 +25,7 @@ typedef struct reader {
     int sweep_lines[MAX_OPTIONS]; /* of the options of the sweep; 0 = none */
     cli_parsed *parsed;           /* of the sweep */
     sweep_values *values;
-    cli_parsed train; /* checks values; `train_values` is the last one of each option */
-    recipe train_values;
+    recipe train_values; /* the last one of each option; only their checks matter */
 } reader;
 
 /* Prints "FILE:LINE: MESSAGE"; its value is false. */
@@ -100,14 +99,9 @@ static bool is_among(const char *name, int n, const char *const *names)
 /* Whether `text` is a value of the option; else prints what is expected. */
 static bool check_value(reader *r, const cli_option *option, const char *text)
 {
-    char expected[256];
-    option_describe_expected(option, expected, sizeof(expected));
-    bool good = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-    if (option->kind != OPTION_SWITCH) {
-        options_preset(&r->train, option->name, text, &r->train_values);
-        good = r->train.preset[option - r->train.options];
-    }
-    return good || fail_at(r, "%s: expected %s, got '%s'", option->name, expected, text);
+    char expected[EXPECTED_SIZE];
+    return option_set(option, text, &r->train_values, expected) ||
+           fail_at(r, "%s: expected %s, got '%s'", option->name, expected, text);
 }
 
 /* "log(0.001, 1)", "integer(1, 5, 3)". */
@@ -312,9 +306,7 @@ static char *read_text(const char *path)
 bool sweep_file_read(const char *path, cli_parsed *parsed, sweep_values *values, sweep_file *file)
 {
     *file = (sweep_file){ .path = path, .text = read_text(path) };
-    reader r = {
-        .file = file, .parsed = parsed, .values = values, .train.options = recipe_options
-    };
+    reader r = { .file = file, .parsed = parsed, .values = values };
     bool good = file->text != NULL;
     char *rest = file->text;
     for (char *line; good && (line = strsep(&rest, "\n"));) {

@@ -1,4 +1,5 @@
 /* sweep_results.c: the results of a sweep: OUT/sweep.json, the table; see sweep.h. */
+#include "csv.h"
 #include "run/json.h"
 #include "run/metrics.h"
 #include "sweep.h"
@@ -273,15 +274,6 @@ static void print_table(const sweep *s, const sweep_result *best)
     }
 }
 
-/* In quotes if it contains a comma or quotes (RFC 4180). */
-static void put_csv(FILE *file, const char *text)
-{
-    const bool quoted = text[strcspn(text, ",\"\r\n")] != '\0';
-    if (quoted) fputc('"', file);
-    for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){ *text, '\0' }, file);
-    if (quoted) fputc('"', file);
-}
-
 static int write_csv(const sweep *s)
 {
     const int n_columns = s->file->n_searched + 4;
@@ -292,7 +284,7 @@ static int write_csv(const sweep *s)
     if (!file) return print_error(NULL, EXIT_RUNTIME);
     for (int64_t i = -1; i < ls_search_trial_count(s->search); i++)
         for (int k = 0; k < n_columns; k++) {
-            put_csv(file, cell(s, i, k, true, text));
+            print_csv(file, cell(s, i, k, true, text));
             fputc(k + 1 < n_columns ? ',' : '\n', file);
         }
     const bool good = fclose(file) == 0;

@@ -14,14 +14,10 @@
 
 /* ---- The command line of a trial ---- */
 
-/* Adds "--NAME=VALUE", or for a switch that is true "--NAME"; false without memory. */
+/* Adds "--NAME=VALUE"; false without memory. */
 static bool add_word(char **words, int *n, const cli_option *option, const char *value)
 {
-    const bool is_switch = option->kind == OPTION_SWITCH;
-    if (is_switch && strcmp(value, "true") != 0) return true;
-    const int length = is_switch ? asprintf(&words[*n], "--%s", option->name)
-                                 : asprintf(&words[*n], "--%s=%s", option->name, value);
-    if (length < 0) return words[*n] = NULL, false;
+    if (asprintf(&words[*n], "--%s=%s", option->name, value) < 0) return words[*n] = NULL, false;
     ++*n;
     return true;
 }
@@ -195,7 +191,7 @@ static int finish(sweep *s, const ls_search_job *job, int status)
 static void print_progress(const sweep *s, int64_t n, const ls_search_job *jobs)
 {
     int64_t n_done = 0;
-    if (!isatty(STDERR_FILENO)) return;
+    if (print_is_quiet() || !isatty(STDERR_FILENO)) return;
     for (int64_t i = 0; i < n; i++) n_done += sweep_find(s, jobs[i].trial, jobs[i].epochs) != NULL;
     fputs("\r\033[K", stderr);
     if (n_done < n)
