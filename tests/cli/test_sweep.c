@@ -39,6 +39,18 @@ START_TEST(a_grid_has_all_combinations)
 }
 END_TEST
 
+static int count_epochs(const char *out, int n_trials)
+{
+    int n = 0;
+    for (int i = 0; i < n_trials; i++) {
+        size_t size;
+        char *text = read_file(path_in(out, "trial-%03d/metrics.jsonl", i), &size);
+        for (size_t k = 0; k < size; k++) n += text[k] == '\n';
+        free(text);
+    }
+    return n;
+}
+
 /* Also killed, resumed and with two trials at a time. Halving continues its best trials, whose run
  * logs are those of uninterrupted runs. */
 START_TEST(interruptions_and_parallel_trials_change_nothing)
@@ -49,6 +61,7 @@ START_TEST(interruptions_and_parallel_trials_change_nothing)
     expect(0, "sweep halving.sweep --out two --parallel 2");
     ck_assert(same_files("one/sweep.csv", "two/sweep.csv"));
     ck_assert(same_files("one/sweep.json", "two/sweep.json"));
+    ck_assert_int_eq(count_epochs("one", 5), 5 * 1 + 2 * (2 - 1) + 1 * (4 - 2)); /* the rungs */
     int n_kills = 0;
     for (int ms = 30;; ms += 40) {
         const pid_t pid = start_command(0, "sweep halving.sweep --out killed --parallel 2");
