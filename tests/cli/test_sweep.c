@@ -143,8 +143,10 @@ START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
     write_text("diverged.sweep", "method = grid\n" TRAIN "epochs = 1\non-bad-image = skip\n"
                                  "[search]\nlr = 1000, 0.01\nopt = sgd\n");
     expect(0, "sweep diverged.sweep --out diverged");
-    expect_out("       1  ");
+    expect_out("    0  1000  sgd       1         -           -\n");
     expect_out("best: trial 1, ");
+    expect(0, "sweep diverged.sweep --out diverged"); /* from sweep.json */
+    expect_out("    0  1000  sgd       1         -           -\n");
     end_folder();
 }
 END_TEST
