@@ -11,44 +11,6 @@
 
 /* ---- Options ---- */
 
-#define AT(member) offsetof(sweep_values, member)
-
-const cli_option sweep_options[] = {
-    { OPTION_HEADING, .help = "Search:" },
-    { OPTION_CHOICE, 0, "method", AT(method),
-      "random = independent draws; grid = all combinations; halving = successive halving of "
-      "--trials; hyperband = several brackets of halving; tpe = draws near good trials",
-      "random|grid|halving|hyperband|tpe", .fallback = "random" },
-    { OPTION_INTEGER, 0, "trials", AT(trials), "number of trials; computed by grid and hyperband",
-      "N", 1, 10000, .note = "required by random, halving and tpe" },
-    { OPTION_CHOICE, 0, "metric", AT(by_loss),
-      "metric of a trial: the best value of its epochs; val-top1 = the highest, val-loss = the "
-      "lowest",
-      "val-top1|val-loss", .fallback = "val-top1" },
-    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S", 0,
-      9e18, .fallback = "0" },
-    { OPTION_INTEGER, 0, "min-epochs", AT(min_epochs),
-      "epochs of the first rung of halving and hyperband; the last one has the epochs of the "
-      "trials",
-      "N", 1, 1e5, .note = "1" },
-    { OPTION_INTEGER, 0, "eta", AT(eta),
-      "halving and hyperband: one of N trials is promoted to the next rung, with N times the "
-      "epochs",
-      "N", 2, 1000, .note = "3" },
-    { OPTION_INTEGER, 0, "startup", AT(startup), "tpe: random trials before the first suggestion",
-      "N", 1, 10000, .note = "10" },
-    { OPTION_INTEGER, 0, "batch", AT(batch),
-      "tpe: trials that are suggested together, from the results before them; at most so many "
-      "train at a time",
-      "N", 1, 10000, .note = "1" },
-    { OPTION_HEADING, .help = "Run:" },
-    { OPTION_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
-      MAX_CHILDREN, .fallback = "1", .execution = true },
-    { OPTION_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
-      .fallback = "sweep", .execution = true },
-    { .kind = OPTION_END },
-};
-
 /* Options that other methods have are errors. */
 static bool check_method(const char *path, const cli_parsed *parsed, const sweep_values *v)
 {

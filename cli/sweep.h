@@ -70,7 +70,7 @@ const char *sweep_value_text(const sweep *s, int64_t trial, int i, char out[SWEE
 /* The first value of a list, the lower end of a range. */
 const char *sweep_first_text(const sweep_parameter *p, char out[SWEEP_VALUE_SIZE]);
 
-/* ---- sweep_train.c ---- */
+/* ---- sweep_words.c ---- */
 
 /* The options of a trial as words "--NAME=VALUE", which end with NULL and which the caller frees
  * with sweep_free_words; NULL without memory. */
@@ -78,9 +78,13 @@ char **sweep_trial_words(const sweep *s, int64_t trial);
 void sweep_free_words(char **words);
 /* The same of no trial, with the first value of each list and the lower end of each range. */
 char **sweep_sample_words(const sweep *s);
+/* Those that cannot change a result, which a resumed run may have, too. */
+char **sweep_resume_words(const sweep *s);
 /* Sets *r, whose texts are borrowed from the words; prints why they are no command line of
  * `lockstep train`. */
 bool sweep_parse_words(char **words, recipe *r);
+/* ---- sweep_train.c ---- */
+
 /* Trains the jobs of a round that have no result, `parallel` at a time. Returns the exit status. */
 int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
 
