@@ -27,16 +27,29 @@ LS__SHARED void ls__norm_sums_put(float *row, int64_t channels, int64_t c, doubl
 LS__SHARED double ls__norm_sums_total(const float *rows, int64_t n_rows, int64_t channels,
                                       int which, int64_t c)
 {
-    double nodes[LS__NORM_SUMS_NODES], total = 0;
-    int n = 0;
+    double nodes[LS__NORM_SUMS_NODES] = { 0 }, total = 0; /* nodes[k]: the last one of 2^k rows */
     for (int64_t row = 0; row < n_rows; row++) {
         const float *at = rows + (LS__NORM_SUMS * row + 2 * which) * channels + c;
         double sum = (double)at[0] + (double)at[channels];
-        for (int64_t width = 1; row & width; width *= 2) sum = nodes[--n] + sum;
-        nodes[n++] = sum;
+        bool is_merged = true;
+        /* unrolled, so that a GPU has the nodes in registers */
+        LS__UNROLL
+        for (int k = 0; k < LS__NORM_SUMS_NODES; k++) {
+            if (!is_merged) continue;
+            is_merged = (row >> k & 1) != 0;
+            if (is_merged)
+                sum = nodes[k] + sum;
+            else
+                nodes[k] = sum;
+        }
     }
-    if (n > 0) total = nodes[--n];
-    while (n > 0) total = nodes[--n] + total;
+    bool is_first = true;
+    LS__UNROLL
+    for (int k = 0; k < LS__NORM_SUMS_NODES; k++) {
+        if (!(n_rows >> k & 1)) continue;
+        total = is_first ? nodes[k] : nodes[k] + total;
+        is_first = false;
+    }
     return total;
 }
 

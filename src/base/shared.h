@@ -13,8 +13,11 @@
 
 #ifdef __CUDACC__
 #define LS__SHARED __host__ __device__ static inline
+/* Before a loop with a constant number of iterations: arrays that it indexes stay in registers. */
+#define LS__UNROLL _Pragma("unroll")
 #else
 #define LS__SHARED static inline
+#define LS__UNROLL
 #endif
 
 #endif
