@@ -48,8 +48,8 @@ int child_signal(void)
 
 /* ---- One process ---- */
 
-/* The new process, in a process group of its own, so that Ctrl-C reaches it
- * through pass_signal only, because a second signal would end it before it has saved. The system
+/* Runs the program in the new process. The process has a process group of its own, so that Ctrl-C
+ * reaches it through pass_signal only: a second signal would end it before it has saved. The system
  * sends it SIGTERM if its parent dies. Its output is appended to the log. On failure writes errno
  * to `report`. */
 static _Noreturn void become(char **argv, const char *log, pid_t parent, int report)
@@ -57,7 +57,7 @@ static _Noreturn void become(char **argv, const char *log, pid_t parent, int rep
     sigset_t none;
     sigemptyset(&none);
     for (int i = 0; i < N_SIGNALS; i++)
-        if (signals[i] != SIGHUP) signal(signals[i], SIG_DFL); /* ignored, that one stays so */
+        if (signals[i] != SIGHUP) signal(signals[i], SIG_DFL); /* nohup ignores SIGHUP */
     const int in = open("/dev/null", O_RDONLY);
     const int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
     if (in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&

@@ -49,8 +49,6 @@ static const cli_option options[] = {
     { .kind = OPTION_END },
 };
 
-/* ---- The command ---- */
-
 static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
                          ls_status status)
 {

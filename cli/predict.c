@@ -226,7 +226,7 @@ static const ls_saved_model *open_unnamed(ls_context *ctx, const predict_values 
     return model;
 }
 
-/* The same flips as in 'lockstep eval'. */
+/* False, after a message, if an option has no effect with the model's loss. */
 static bool fits_loss(const cli_parsed *parsed, const predict_values *v, ls_loss_kind loss)
 {
     if (v->test_time_flip && loss != LS_LOSS_CROSS_ENTROPY)

@@ -30,7 +30,7 @@ typedef struct sweep_parameter {
 /* The file of a sweep. */
 typedef struct sweep_file {
     const char *path;
-    char *text; /* of which all texts are borrowed */
+    char *text; /* the other texts are borrowed from it */
     int n_fixed, n_searched;
     sweep_parameter fixed[MAX_OPTIONS], searched[SWEEP_MAX_PARAMETERS];
 } sweep_file;
@@ -83,6 +83,7 @@ char **sweep_resume_words(const sweep *s);
 /* Sets *r, whose texts are borrowed from the words; prints why they are no command line of
  * `lockstep train`. */
 bool sweep_parse_words(char **words, recipe *r);
+
 /* ---- sweep_train.c ---- */
 
 /* Trains the jobs of a round that have no result, `parallel` at a time. Returns the exit status. */

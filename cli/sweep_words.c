@@ -20,8 +20,8 @@ void sweep_free_words(char **words)
 
 typedef enum which_words { OF_TRIAL, SAMPLE, EXECUTION } which_words;
 
-/* SAMPLE: with the first value of each list and the lower end of each range. EXECUTION: those that
- * cannot change a result, which a resumed run may have, too. */
+/* SAMPLE: the first value of each list and the lower end of each range. EXECUTION: only options
+ * that cannot change a result, which may also be given when a run is resumed. */
 static char **make_words(const sweep *s, int64_t trial, which_words which)
 {
     const sweep_file *f = s->file;

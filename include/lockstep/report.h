@@ -6,10 +6,10 @@
 
 LS_BEGIN_DECLARATIONS
 
-/* Writes a report of n run folders, 1 or more: curves, settings, environment, and of the last
- * validated epoch the confusion matrix, the scores of the classes, the calibration and the most
- * confident mistakes. The file contains its images and styles, no scripts, and no reference to
- * other files. path NULL: report.html in the first folder. The data sets of the runs are not read.
+/* Writes a report of n run folders, 1 or more: curves, settings, environment, and the results of
+ * the last validation: the confusion matrix, the scores of the classes, the calibration and the
+ * most confident mistakes. The file contains its images and styles, no scripts, and no reference to
+ * other files. path NULL: report.html in the first folder. The datasets of the runs are not read.
  * A trainer writes the same file after each epoch (no_report of ls_trainer_config).
  *
  * Errors: LS_ERR_INVALID without folders; LS_ERR_DATA for a folder without metrics.jsonl or with a

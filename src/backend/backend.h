@@ -25,8 +25,8 @@ typedef struct ls__step {
     int64_t first_sample;   /* the index in the batch of the first sample of the operands */
     int64_t n_samples;      /* of the batch, in all shards */
     int64_t shard;          /* of the operands, among those that have samples */
-    int64_t n_shards;       /* parts of the batch that have samples; these are for SHARD_SUM: */
-    int64_t n_sums, n_merged, is_last_shard;
+    int64_t n_shards;       /* parts of the batch that have samples */
+    int64_t n_sums, n_merged, is_last_shard; /* for SHARD_SUM */
 } ls__step;
 
 /* A kernel that could run an op. */

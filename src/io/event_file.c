@@ -91,7 +91,7 @@ static void put_doubles(ls__bytes *b, int field, int n, const double *values)
 
 /* ---- Records ---- */
 
-/* Of the polynomial of Castagnoli, reversed. */
+/* CRC-32C: the Castagnoli polynomial, bit-reversed. */
 static uint32_t crc32c(const unsigned char *bytes, size_t size)
 {
     uint32_t crc = ~UINT32_C(0);
@@ -102,7 +102,7 @@ static uint32_t crc32c(const unsigned char *bytes, size_t size)
     return ~crc;
 }
 
-/* A CRC of data that contains CRCs, as TFRecord stores it. */
+/* The CRC in the masked form of TFRecord, which is for data that contains CRCs. */
 static uint32_t masked_crc(const unsigned char *bytes, size_t size)
 {
     const uint32_t crc = crc32c(bytes, size);

@@ -31,7 +31,7 @@ void ls__event_add_image(ls__event_file *file, const char *tag, int64_t height, 
                          int64_t channels, const unsigned char *pixels);
 /* Of the finite values, in 64 intervals of equal width from the smallest to the largest one. */
 void ls__event_add_histogram(ls__event_file *file, const char *tag, int64_t n, const float *values);
-/* Appends the event to the file in one write. After a failure the file has its previous length. */
+/* Appends the event to the file. After a failure the file has its previous length. */
 ls_status ls__event_commit(ls__event_file *file);
 
 #endif

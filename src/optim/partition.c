@@ -1,5 +1,6 @@
 /* partition.c: see partition.h. The parts are the chunks of a plan of sums over the whole block
- * (comm/plan.h), whose way back sends each chunk to all ranks, on several machines in two levels.
+ * (comm/plan.h), whose second half sends each chunk to all ranks, on several machines in two
+ * levels.
  */
 #include "optim/partition.h"
 

@@ -26,7 +26,7 @@ typedef struct summary {
     double seconds, images_per_second, wait; /* wait: a mean over epochs */
 } summary;
 
-/* The better one of a row's two values, which NaN never is. */
+/* True if the value is better than the best one so far. NaN is worse than all numbers. */
 static bool is_better(double value, double best, bool larger)
 {
     return !isnan(value) && (isnan(best) || (larger ? value > best : value < best));

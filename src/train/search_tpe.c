@@ -1,11 +1,11 @@
-/* search_tpe.c: tree-structured Parzen estimators (Bergstra et al. 2011, section 4), each parameter
- * by itself, with the settings of Optuna's TPESampler without `multivariate`.
+/* search_tpe.c: tree-structured Parzen estimators (Bergstra et al. 2011, section 4), independently
+ * for each parameter, with the settings of Optuna's TPESampler without `multivariate`.
  *
  * The best ceil(n / 10) of n trials, at most 25, are "below", the others "above". Each set gives a
- * density: a mixture of a kernel per trial and a wide prior kernel. Of 24 candidates drawn from the
- * density l of those below, the one with the largest l / g is suggested, g being the density of
- * those above. All functions are made of IEEE operations, so a suggestion has the same bits on all
- * machines.
+ * density: a mixture of a kernel per trial and a wide prior kernel. 24 candidates are drawn from
+ * the density l of the trials below. The candidate with the largest l / g is suggested, where g is
+ * the density of the trials above. All functions consist of IEEE operations, so a suggestion has
+ * the same bits on all machines.
  *
  * Differences from Optuna: the draws are Philox's; values have 6 significant digits; a failed trial
  * counts as the worst, where Optuna ignores it; of equal values in two trials the earlier one is

@@ -30,7 +30,7 @@ ls_status ls__trainer_open_report(ls_trainer *t)
 
 enum { MOST_IMAGES = 32, COLUMNS = 8, MOST_SIDE = 96, GAP = 2 };
 
-/* Image i of pixels[n,height,width,channels], resized to the cells of the grid, to its place. */
+/* Resizes an image to height x width, and copies it to its place in the grid. */
 static bool put_image(const ls_context *ctx, const ls__image_view *image, int place,
                       const ls__image *grid, int64_t height, int64_t width)
 {

@@ -19,7 +19,7 @@ typedef struct decoding {
     ls__decoder *decoders; /* one for each worker */
 } decoding;
 
-/* width: of pixels; 0 for a file. */
+/* width: of the image whose pixels these are; 0 for the bytes of a file. */
 static ls_digest digest(const void *bytes, size_t size, int64_t width)
 {
     ls__digest_sum sum = { 0 };

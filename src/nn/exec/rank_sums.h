@@ -1,7 +1,6 @@
 /* rank_sums.h: the additions of other ranks' sums of a step (plan/shard.h) that run at the same
  * time as its later calls. The executor calls progress between the calls, because MPI moves
- * messages only while it is called. When each addition runs depends on timing, what it adds does
- * not. */
+ * messages only while it is called. The order of the additions may differ, their results do not. */
 #ifndef LS_NN_EXEC_RANK_SUMS_H
 #define LS_NN_EXEC_RANK_SUMS_H
 
