@@ -5,7 +5,7 @@ set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CAC
   "What the module has code for; the last one as PTX too, for what comes later")
 
 # In the order of their layers: each file calls files before it only.
-set(LOCKSTEP_CUDA_SOURCES device/environment.c device/device.c device/streams.c device/memory.c device/capture.c
+set(LOCKSTEP_CUDA_SOURCES device/environment.c device/device.c nccl/library.c nccl/ranks.c device/streams.c device/memory.c device/capture.c
   our_kernels.c providers.c backend.c)
 set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.cu kernels/rows.cu kernels/pool.cu
   kernels/loss.cu

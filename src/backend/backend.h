@@ -11,6 +11,8 @@
 #include "base/strict_math.h"
 #include <lockstep/random.h>
 
+struct ls__comm;
+
 typedef struct ls__device ls__device;
 typedef struct ls__kernel ls__kernel;
 
@@ -187,6 +189,11 @@ typedef struct ls__backend {
      * Ranges nest. */
     void (*range_push)(ls__device *device, const char *name);
     void (*range_pop)(ls__device *device);
+
+    /* Optional: connects the device with those of the other ranks of ctx->comm: a communicator of
+     * device memory, see comm/comm.h. All ranks call it, after they have opened their devices. It
+     * is closed before the device. NULL: ctx->comm moves device memory, which is host memory. */
+    ls_status (*comm_open)(ls__device *device, struct ls__comm **out);
 
     /* COMPUTE itself, for users' ops: a cudaStream_t; NULL on the CPU. */
     void *(*stream)(ls__device *device);

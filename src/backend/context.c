@@ -58,6 +58,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     ls_status status = check_config(ctx, config);
     if (status == LS_OK) status = ls__communicator_open(ctx);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
+    if (!ctx->device_comm) ctx->device_comm = ctx->comm;
     if (status == LS_OK && config->nvtx && !ctx->device->backend->range_push)
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
                           "ls_context_open: nvtx: device %s has no ranges for profilers",
@@ -84,6 +85,7 @@ void ls_context_close(ls_context **ctx)
     ls__selections_close(&c->selections);
     ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
+    if (c->device_comm != c->comm) ls__comm_close(&c->device_comm);
     if (c->device) c->device->backend->close(c->device);
     ls__comm_close(&c->comm);
     ls__forget_warnings(c);

@@ -2,6 +2,7 @@
 #include "backend/module.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "comm/comm.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,7 +20,9 @@ static const ls__host host = { .version = LS__MODULE_VERSION,
                                .has_error = ls__has_error,
                                .alloc = ls__alloc,
                                .zalloc = ls__zalloc,
-                               .free = ls__free };
+                               .free = ls__free,
+                               .comm_gather = ls__comm_gather,
+                               .comm_fail_wait = ls__comm_fail_wait };
 
 /* The folder of the library or program that contains this code. */
 static bool find_own_folder(char *out, size_t size)

@@ -14,7 +14,7 @@ struct ls__comm;
  */
 enum { LS__MODULE_VERSION = 10 };
 
-/* The core's functions for a module, with the names that they have in base/. */
+/* The core's functions for a module, with the names that they have in base/ and comm/. */
 typedef struct ls__host {
     int version;          /* LS__MODULE_VERSION */
     const char *lockstep; /* ls_version() */
@@ -27,6 +27,9 @@ typedef struct ls__host {
     void *(*alloc)(const ls_context *ctx, size_t bytes);
     void *(*zalloc)(const ls_context *ctx, size_t bytes);
     void (*free)(const ls_context *ctx, void *memory);
+    ls_status (*comm_gather)(struct ls__comm *comm, const void *own, size_t bytes, void *all,
+                             const char *what);
+    ls_status (*comm_fail_wait)(struct ls__comm *comm, const char *what);
 } ls__host;
 
 /* A module's description. It gives a backend or a communicator. */

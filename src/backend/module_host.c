@@ -4,6 +4,7 @@
 #include "backend/module_host.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "comm/comm.h"
 #include <stdio.h>
 
 enum { LOG_TEXT_SIZE = 1024 };
@@ -78,4 +79,15 @@ void *ls__zalloc(const ls_context *ctx, size_t bytes)
 void ls__free(const ls_context *ctx, void *memory)
 {
     host->free(ctx, memory);
+}
+
+ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *all,
+                          const char *what)
+{
+    return host->comm_gather(comm, own, bytes, all, what);
+}
+
+ls_status ls__comm_fail_wait(ls__comm *comm, const char *what)
+{
+    return host->comm_fail_wait(comm, what);
 }

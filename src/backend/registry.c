@@ -3,7 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "comm/comm.h"
+#include "comm/agree.h"
 #include "backend/module.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -18,29 +18,49 @@ static ls_status open_cpu(ls_context *ctx, int index, ls__device **out)
     return ls__cpu_backend.open(ctx, 0, out);
 }
 
-static ls_status load_cuda(ls_context *ctx, const ls__module **out)
+static ls_status load_cuda(ls_context *ctx, int index, ls__device **out, bool *has_module)
 {
-    if (ctx->comm)
+    const ls__module *cuda;
+    if (ctx->comm && strchr(ctx->config.device, ':'))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "device 'cuda' can't be used by %d ranks, expected device 'cpu'",
-                        ctx->comm->n_ranks);
-    return ls__module_load(ctx, "device", "cuda", out);
+                        "device '%.100s' can't be used by %d ranks, expected 'cuda' or 'auto': "
+                        "each rank of a machine has its own GPU",
+                        ctx->config.device, ctx->comm->n_ranks);
+    LS_TRY(ls__module_load(ctx, "device", "cuda", &cuda));
+    *has_module = true;
+    return cuda->backend->open(ctx, index, out);
+}
+
+/* All ranks open and connect their devices, or all return an error. */
+static ls_status connect_cuda(ls_context *ctx, int index, ls__device **out, bool *has_module)
+{
+    ls_status status = load_cuda(ctx, index, out, has_module);
+    if (!ctx->comm) return status;
+    status = ls__ranks_agree(ctx, NULL);
+    if (status == LS_OK) {
+        (void)(*out)->backend->comm_open(*out, &ctx->device_comm);
+        status = ls__ranks_agree(ctx, NULL);
+    }
+    if (status == LS_OK) return status;
+    ls__comm_close(&ctx->device_comm);
+    if (*out) (*out)->backend->close(*out);
+    *out = NULL;
+    return status;
 }
 
 static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
 {
-    const ls__module *cuda;
-    LS_TRY(load_cuda(ctx, &cuda));
-    return cuda->backend->open(ctx, index, out);
+    bool has_module = false;
+    return connect_cuda(ctx, index, out, &has_module);
 }
 
 /* Opens the fastest available device and logs why a faster one failed: a warning if there is a CUDA
  * module. */
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
-    const ls__module *cuda;
-    const bool has_module = load_cuda(ctx, &cuda) == LS_OK;
-    if (has_module && cuda->backend->open(ctx, index, out) == LS_OK) return LS_OK;
+    bool has_module = false;
+    const ls_status status = connect_cuda(ctx, index, out, &has_module);
+    if (status == LS_OK || (ctx->comm && ctx->comm->is_lost)) return status;
     (has_module ? ls__warn : ls__inform)(
         ctx, LS_LOG_CONTEXT, "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
     ctx->error = LS_OK;

@@ -24,7 +24,8 @@ struct ls_context {
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL = memory was short */
     _Atomic int64_t n_warnings;                  /* includes those that were dropped */
     ls__owned *last_owned;
-    struct ls__comm *comm;             /* comm/comm.h; NULL = one process */
+    struct ls__comm *comm;             /* comm/comm.h, of host memory; NULL = one process */
+    struct ls__comm *device_comm;      /* of device memory: the same one, or the device's */
     struct ls__device *device;         /* backend/backend.h */
     struct ls__pool *pool;             /* device memory, backend/pool.h */
     struct ls__pool *host_pool;        /* pinned host memory */

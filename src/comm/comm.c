@@ -6,29 +6,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/pause.h"
 #include "base/text.h"
-#include <sched.h>
 #include <string.h>
 
 /* ---- Waiting ---- */
-
-/* A test of an exchange takes 0.1 to 1 microseconds, so the first tests cover the latency of
- * shared memory. After them other threads run: a thread that spins beside busy cores takes the time
- * that it waits for. The longest sleep is small beside an exchange of gradients, tens of ms. The
- * pauses begin again when something arrives, because a rank that sleeps stops its senders. */
-enum { N_SPINS = 100, N_YIELDS = 100, MIN_SLEEP_NS = 20000, MAX_SLEEP_NS = 1000000 };
-
-/* After n tests without progress. */
-static void pause_after(int64_t n, long *sleep_ns)
-{
-    if (n <= N_SPINS) return;
-    if (n <= N_SPINS + N_YIELDS) {
-        sched_yield();
-        return;
-    }
-    nanosleep(&(struct timespec){ .tv_nsec = *sleep_ns }, NULL);
-    *sleep_ns = *sleep_ns < MAX_SLEEP_NS / 2 ? 2 * *sleep_ns : MAX_SLEEP_NS;
-}
 
 /* A rank that has not arrived may wait for another one itself, as in exchanges in two levels. Its
  * time limit ends within this time, too, unless the ranks began to wait further apart. */
@@ -40,7 +22,7 @@ static void call_roll(ls__comm *comm)
     int64_t n_left = 1;
     ls_status status = comm->provider->exchange_start(comm->roll_call);
     while (status == LS_OK && n_left > 0 && ls__now_seconds() < end) {
-        nanosleep(&(struct timespec){ .tv_nsec = MAX_SLEEP_NS }, NULL);
+        nanosleep(&(struct timespec){ .tv_nsec = LS__MAX_SLEEP_NS }, NULL);
         status = comm->provider->exchange_test(comm->roll_call, &n_left);
     }
 }
@@ -76,31 +58,41 @@ static ls_status fail_timeout(ls__comm *comm, const ls__exchange *exchange, cons
                     n == 1 ? "has" : "have");
 }
 
-static ls_status wait_for(ls__comm *comm, ls__progress_fn *progress, void *work, const char *what)
+static ls_status fail_lost(ls__comm *comm, const char *what)
 {
-    const double end = ls__now_seconds() + comm->timeout_seconds;
-    int64_t n_before = -1, n_tests = 0;
-    long sleep_ns = MIN_SLEEP_NS;
-    for (;;) {
+    return ls__fail(comm->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer", what);
+}
+
+/* Until nothing is left, or `seconds` have passed: then *late is an exchange that is not done. The
+ * pauses begin again when something arrives, because a rank that sleeps stops its senders. */
+static ls_status progress_for(double seconds, ls__progress_fn *progress, void *work,
+                              const ls__exchange **late)
+{
+    const double end = ls__now_seconds() + seconds;
+    int64_t n_before = -1;
+    ls__pauses pauses = { 0 };
+    for (*late = NULL;;) {
         /* Before the test: what has arrived while the process was stopped is not late. */
         const bool is_late = ls__now_seconds() > end;
         int64_t n_left = 0;
         const ls__exchange *running = NULL;
         LS_TRY(progress(work, &n_left, &running));
         if (n_left == 0) return LS_OK;
-        if (is_late) return fail_timeout(comm, running, what);
-        if (n_left != n_before) {
-            n_tests = 0;
-            sleep_ns = MIN_SLEEP_NS;
+        if (is_late) {
+            *late = running;
+            return LS_OK;
         }
+        if (n_left != n_before) pauses = (ls__pauses){ 0 };
         n_before = n_left;
-        pause_after(++n_tests, &sleep_ns);
+        ls__pause(&pauses);
     }
 }
 
 ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work, const char *what)
 {
-    const ls_status status = wait_for(comm, progress, work, what);
+    const ls__exchange *late;
+    ls_status status = progress_for(comm->timeout_seconds, progress, work, &late);
+    if (status == LS_OK && late) status = fail_timeout(comm, late, what);
     comm->is_lost |= status != LS_OK;
     return status;
 }
@@ -190,9 +182,7 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
         return ls__fail(comm->ctx, LS_ERR_INVALID,
                         "%s: %zu bytes of each rank, expected at most %d", what, bytes,
                         LS__GATHER_BYTES);
-    if (comm->is_lost)
-        return ls__fail(comm->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
-                        what);
+    if (comm->is_lost) return fail_lost(comm, what);
     if (!comm->gathering) LS_TRY(open_gathering(comm));
     const uint64_t call = ls__hash(what, strlen(what), bytes);
     slot_of(comm, comm->rank)->call = call;
@@ -208,6 +198,31 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
         memcpy((unsigned char *)all + (size_t)r * bytes, slot_of(comm, r)->bytes, bytes);
     }
     return LS_OK;
+}
+
+/* Others in a gather find that this rank is in another call. *late: not all have answered. */
+static ls_status find_answers(ls__comm *comm, const char *what, const ls__exchange **late)
+{
+    enum { ANSWER_SECONDS = 10 };
+    if (!comm->gathering) LS_TRY(open_gathering(comm));
+    slot_of(comm, comm->rank)->call = ls__hash(what, strlen(what), 0);
+    LS_TRY(comm->provider->exchange_start(comm->gathering));
+    const double seconds = comm->timeout_seconds;
+    return progress_for(seconds < ANSWER_SECONDS ? seconds : ANSWER_SECONDS, test_exchange,
+                        &(waiting){ comm, comm->gathering }, late);
+}
+
+ls_status ls__comm_fail_wait(ls__comm *comm, const char *what)
+{
+    const ls__exchange *late;
+    if (comm->is_lost) return fail_lost(comm, what);
+    LS_TRY(find_answers(comm, what, &late));
+    comm->is_lost = true;
+    if (late) return fail_timeout(comm, late, what);
+    return ls__fail(comm->ctx, LS_ERR_TIMEOUT,
+                    "%s: rank %d of %d: after %g seconds messages between devices have not "
+                    "arrived, although all ranks answer",
+                    what, comm->rank, comm->n_ranks, comm->timeout_seconds);
 }
 
 void ls__comm_close(ls__comm **comm)

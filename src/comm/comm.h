@@ -13,12 +13,17 @@ typedef struct ls__exchange ls__exchange;
  * What a rank sends to itself is copied. */
 typedef struct ls__message {
     int rank;     /* the other one, or the own */
-    void *data;   /* host memory that does not move until the exchange is closed */
+    void *data;   /* memory that does not move until the exchange is closed */
     size_t bytes; /* > 0 */
 } ls__message;
 
 /* Functions of a provider. Each rank calls them from one thread at a time. After an error only
- * exchange_close, abort and close may follow. */
+ * exchange_close, abort and close may follow.
+ *
+ * A device's provider (ls__backend.comm_open) moves device memory, and only queues work, which may
+ * be captured: exchange_start queues the exchange after the present work of COMPUTE, and after
+ * earlier exchanges; the first exchange_test after it makes later work of COMPUTE wait for the
+ * exchange, and reports that it is done. */
 typedef struct ls__comm_provider {
     const char *name; /* "mpi" */
     /* Plans an exchange; moves nothing. All ranks open and close their exchanges in the same
@@ -78,6 +83,10 @@ ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what
 typedef ls_status ls__progress_fn(void *work, int64_t *n_left, const ls__exchange **running);
 ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work,
                             const char *what);
+
+/* For a wait on a device that has not ended in timeout_seconds: LS_ERR_TIMEOUT with `what` and the
+ * ranks that do not answer on the host either. The ranks are lost. */
+ls_status ls__comm_fail_wait(ls__comm *comm, const char *what);
 
 /* NULL: nothing. All other exchanges are closed already. */
 void ls__comm_close(ls__comm **comm);

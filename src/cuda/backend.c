@@ -1,10 +1,12 @@
 /* backend.c: the module's entry point, the table of the backend's functions, opening a device. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/context.h"
 #include "base/own_kernels.h"
 #include "backend/module_host.h"
 #include "cuda/device/slots.h"
 #include "cuda/kernels/kernels.h"
+#include "cuda/nccl/ranks.h"
 #include "cuda/providers.h"
 #include <stdio.h>
 
@@ -27,6 +29,7 @@ static ls_status check_driver(ls__cuda *cuda)
     if (status == 0) status = driver->count_devices(&count);
     if (status != 0)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device 'cuda': %s", driver->error_text(status));
+    if (ctx->comm) LS_TRY(ls__nccl_prepare(cuda, count));
     if (cuda->index >= count)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "device 'cuda:%d': there are %d", cuda->index,
                         count);
@@ -240,6 +243,7 @@ static const ls__backend backend = {
     .captured_close = ls__cuda_captured_close,
     .range_push = cuda_range_push,
     .range_pop = cuda_range_pop,
+    .comm_open = ls__nccl_open,
     .stream = cuda_stream,
 };
 

@@ -46,7 +46,7 @@ void ls__net_close_rank_sum(ls_net *net, ls__rank_sum *sum)
 {
     ls_context *ctx = net->owned.ctx;
     for (int i = 0; i < sum->n_exchanges; i++)
-        ctx->comm->provider->exchange_close(sum->exchanges[i]);
+        ctx->device_comm->provider->exchange_close(sum->exchanges[i]);
     for (int i = 0; i < LS__MAX_LEVELS; i++) ls__pool_release(ctx->pool, sum->rows[i]);
     ls__sum_plan_close(&sum->plan);
 }
@@ -76,7 +76,7 @@ ls_status ls__net_open_exchange(ls_net *net, const char *name, const ls__message
                                 int n_sends, int n_receives, ls__call *out)
 {
     static const ls__op no_op = { .kind = LS__N_OPS };
-    ls__comm *comm = net->owned.ctx->comm;
+    ls__comm *comm = net->owned.ctx->device_comm;
     *out = (ls__call){ .kind = "exchange", .name = name, .op = &no_op };
     return comm->provider->exchange_open(comm, messages, n_sends, messages + n_sends, n_receives,
                                          &out->exchange);

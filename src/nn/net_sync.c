@@ -99,7 +99,7 @@ void ls__net_close_sync(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     ls__net_shards *s = &net->shards;
     for (int i = 0; i < s->n_norm_exchanges; i++)
-        ctx->comm->provider->exchange_close(s->norm_exchanges[i].exchange);
+        ctx->device_comm->provider->exchange_close(s->norm_exchanges[i].exchange);
     ls__pool_release(ctx->pool, s->norm_sums);
     ls__free(ctx, s->norm_exchanges);
     ls__free(ctx, s->synced_sums);

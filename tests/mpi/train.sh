@@ -2,7 +2,7 @@
 # train.sh: read by the tests of 'lockstep train' in ranks, with the command as $1: a folder of demo images, runs in it,
 # comparisons, and runs that end by a signal. Each test ends with `exit $failed`.
 set -u
-here=$(cd "$(dirname "$0")" && pwd) lockstep=$1
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) lockstep=$1
 failed=0 # read by the tests
 export failed
 "$here/ranks.sh" 1 shm true || exit # 77 without mpirun

@@ -76,7 +76,7 @@ void ls__cuda_captured_close(ls__device *device, ls__captured *captured)
     ls__cuda *cuda = (ls__cuda *)device;
     if (!captured) return;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
-    (void)driver->stream_wait(cuda->stream); /* it may be running */
+    (void)ls__cuda_finish_stream(cuda, cuda->stream, "graph replay"); /* it may be running */
     (void)driver->replay_close(captured->replay);
     ls__free(device->ctx, captured);
 }

@@ -27,6 +27,7 @@ typedef struct ls__cuda {
     ls__step step;                       /* the content of *device_step, if step_known */
     bool step_known, step_used;          /* step_used: by a kernel since the capture began */
     bool capturing;                      /* between capture_begin and capture_end */
+    struct ls__nccl_comm *ranks;         /* nccl/ranks.h; NULL: not connected */
     bool left_out[LS__CUDA_MAX_PROVIDERS];
     void *states[LS__CUDA_MAX_PROVIDERS]; /* of the providers */
     char libraries[512], processor[448], description[1024], driver_text[96];

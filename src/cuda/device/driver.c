@@ -128,7 +128,24 @@ static int properties(int device, ls__cuda_properties *out)
                                   .memory_bytes = p.totalGlobalMem,
                                   .second_level_cache_bytes = (size_t)p.l2CacheSize };
     snprintf(out->name, sizeof(out->name), "%.255s", p.name);
+    memcpy(out->uuid, p.uuid.bytes, sizeof(out->uuid));
     return 0;
+}
+
+static int ended_of(cudaError_t status, bool *ended)
+{
+    *ended = status != cudaErrorNotReady;
+    return *ended ? taken(status) : cudaSuccess;
+}
+
+static int stream_query(ls__cuda_stream stream, bool *ended)
+{
+    return ended_of(cudaStreamQuery(stream), ended);
+}
+
+static int event_query(ls__cuda_event event, bool *ended)
+{
+    return ended_of(cudaEventQuery(event), ended);
 }
 
 static void range_push(const char *name)
@@ -147,6 +164,8 @@ const ls__cuda_driver ls__cuda_driver_table = { .error_text = error_text,
                                                 .drop_error = drop_error,
                                                 .driver_text = driver_text,
                                                 .properties = properties,
+                                                .stream_query = stream_query,
+                                                .event_query = event_query,
                                                 .range_push = range_push,
                                                 .range_pop = range_pop,
                                                 FUNCTIONS(SLOT) };

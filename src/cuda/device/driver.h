@@ -17,6 +17,7 @@ typedef struct ls__cuda_properties {
     int major, minor; /* compute capability */
     int multiprocessors;
     size_t memory_bytes, second_level_cache_bytes;
+    unsigned char uuid[16]; /* of the GPU: differs between the GPUs of all machines */
 } ls__cuda_properties;
 
 typedef struct ls__cuda_driver {
@@ -56,6 +57,9 @@ typedef struct ls__cuda_driver {
     int (*event_close)(ls__cuda_event event);
     int (*event_record)(ls__cuda_event event, ls__cuda_stream stream);
     int (*event_wait)(ls__cuda_event event);
+    /* Whether the work of the stream, or before the event, has ended. */
+    int (*stream_query)(ls__cuda_stream stream, bool *ended);
+    int (*event_query)(ls__cuda_event event, bool *ended);
     /* Milliseconds between two completed events with times. */
     int (*elapsed)(float *ms, ls__cuda_event from, ls__cuda_event to);
 

@@ -46,21 +46,25 @@ static ls_status copy(ls__device *device, void *to, const void *from, size_t byt
     return ls__cuda_check(cuda, ls__cuda_enter(device)->copy(to, from, bytes, cuda->stream), what);
 }
 
-static ls_status wait_for(ls__cuda *cuda, const char *what)
+/* A copy of host memory that is not pinned waits for the stream, too. */
+static ls_status copy_now(ls__device *device, void *to, const void *from, size_t bytes,
+                          const char *what)
 {
+    ls__cuda *cuda = (ls__cuda *)device;
+    (void)ls__cuda_enter(device);
+    if (cuda->ranks) LS_TRY(ls__cuda_finish_stream(cuda, cuda->stream, what));
+    LS_TRY(copy(device, to, from, bytes, what));
     return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
 }
 
 ls_status ls__cuda_read(ls__device *device, void *host, const void *memory, size_t bytes)
 {
-    LS_TRY(copy(device, host, memory, bytes, "copy from the device"));
-    return wait_for((ls__cuda *)device, "copy from the device");
+    return copy_now(device, host, memory, bytes, "copy from the device");
 }
 
 ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, size_t bytes)
 {
-    LS_TRY(copy(device, memory, host, bytes, "copy to the device"));
-    return wait_for((ls__cuda *)device, "copy to the device");
+    return copy_now(device, memory, host, bytes, "copy to the device");
 }
 
 ls_status ls__cuda_download(ls__device *device, void *host, const void *memory, size_t bytes)

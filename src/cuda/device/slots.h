@@ -6,7 +6,11 @@
 #include "base/text.h"
 #include "cuda/device/device.h"
 
-/* streams.c. streams_close also closes what a failed streams_open has opened. */
+/* streams.c. finish_stream and finish_event wait, but not for ranks that do not answer: before each
+ * call of the driver that waits. */
+ls_status ls__cuda_finish_stream(ls__cuda *cuda, ls__cuda_stream stream, const char *what);
+ls_status ls__cuda_finish_event(ls__cuda *cuda, ls__cuda_event event, const char *what);
+/* streams_close also closes what a failed streams_open has opened. */
 ls_status ls__cuda_streams_open(ls__cuda *cuda);
 void ls__cuda_streams_close(ls__cuda *cuda);
 ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited);

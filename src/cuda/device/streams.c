@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/device/slots.h"
+#include "cuda/nccl/ranks.h"
 
 ls_status ls__cuda_streams_open(ls__cuda *cuda)
 {
@@ -25,6 +26,18 @@ void ls__cuda_streams_close(ls__cuda *cuda)
         if (cuda->marks[i]) (void)driver->event_close(cuda->marks[i]);
         if (cuda->streams[i]) (void)driver->stream_close(cuda->streams[i]);
     }
+}
+
+ls_status ls__cuda_finish_stream(ls__cuda *cuda, ls__cuda_stream stream, const char *what)
+{
+    LS_TRY(ls__nccl_wait(cuda, cuda->driver->stream_query, stream));
+    return ls__cuda_check(cuda, cuda->driver->stream_wait(stream), what);
+}
+
+ls_status ls__cuda_finish_event(ls__cuda *cuda, ls__cuda_event event, const char *what)
+{
+    LS_TRY(ls__nccl_wait(cuda, cuda->driver->event_query, event));
+    return ls__cuda_check(cuda, cuda->driver->event_wait(event), what);
 }
 
 ls_status ls__cuda_stream_wait(ls__device *device, ls__stream waiting, ls__stream awaited)
@@ -52,7 +65,7 @@ ls_status ls__cuda_wait(ls__device *device)
     const char *what = "waiting for the device";
     driver->drop_error();
     for (int i = LS__N_STREAMS - 1; i >= 0; i--)
-        LS_TRY(ls__cuda_check(cuda, driver->stream_wait(cuda->streams[i]), what));
+        LS_TRY(ls__cuda_finish_stream(cuda, cuda->streams[i], what));
     return LS_OK;
 }
 
@@ -81,8 +94,8 @@ ls_status ls__cuda_event_record(ls__device *device, ls__event *event)
 
 ls_status ls__cuda_event_wait(ls__device *device, ls__event *event)
 {
-    return ls__cuda_check((ls__cuda *)device, ls__cuda_enter(device)->event_wait(event->event),
-                          "event");
+    (void)ls__cuda_enter(device);
+    return ls__cuda_finish_event((ls__cuda *)device, event->event, "event");
 }
 
 void ls__cuda_event_close(ls__device *device, ls__event *event)
@@ -107,9 +120,10 @@ ls_status ls__cuda_timer_stop(ls__device *device, double *ms)
     ls__cuda *cuda = (ls__cuda *)device;
     const ls__cuda_driver *driver = ls__cuda_enter(device);
     float elapsed = 0;
-    int status = driver->event_record(cuda->timer[1], cuda->stream);
-    if (status == 0) status = driver->event_wait(cuda->timer[1]);
-    if (status == 0) status = driver->elapsed(&elapsed, cuda->timer[0], cuda->timer[1]);
+    *ms = 0;
+    LS_TRY(ls__cuda_check(cuda, driver->event_record(cuda->timer[1], cuda->stream), "timer"));
+    LS_TRY(ls__cuda_finish_event(cuda, cuda->timer[1], "timer"));
+    const int status = driver->elapsed(&elapsed, cuda->timer[0], cuda->timer[1]);
     *ms = (double)elapsed;
     return ls__cuda_check(cuda, status, "timer");
 }
@@ -130,9 +144,10 @@ ls_status ls__cuda_upload(ls__device *device, void *memory, const void *host, si
                           ls__event *after, ls__event *done)
 {
     ls__cuda *cuda = (ls__cuda *)device;
-    const ls__cuda_driver *driver = ls__cuda_enter(device);
+    (void)ls__cuda_enter(device);
     const ls_status status = upload(cuda, memory, host, bytes, after, done);
     /* The caller may reuse both memories after a failure, so a copy that was queued must end. */
-    if (status != LS_OK) (void)driver->stream_wait(cuda->streams[LS__STREAM_COPY]);
+    if (status != LS_OK)
+        (void)ls__cuda_finish_stream(cuda, cuda->streams[LS__STREAM_COPY], "upload to the device");
     return status;
 }

@@ -2,9 +2,9 @@
  *
  * If the backend can capture graphs, a range of calls runs call by call the first time, because
  * libraries initialise then. It is captured the second time and replayed afterwards. A range that
- * can't be captured runs call by call, with a warning. Graphs exclude the copies of the inputs,
- * because their addresses change. All other calls are constant while the program is bound to one
- * arena:
+ * can't be captured runs call by call, with a warning; with several ranks that is an error. Graphs
+ * exclude the copies of the inputs, because their addresses change. All other calls are constant
+ * while the program is bound to one arena:
  *
  *   instructions, kernels, buffers   owned by the program; a new binding drops its graphs
  *   parameters, gradients            blocks that live as long as the net
@@ -285,6 +285,43 @@ static bool may_capture(const ls__executor *x)
            !(x->program && x->program->uncapturable);
 }
 
+static bool has_queued_exchange(const ls__executor *x, int end)
+{
+    bool found = false;
+    if (x->ctx->device_comm != x->ctx->comm)
+        for (int i = x->next; i < end; i++) found |= x->calls[i]->exchange != NULL;
+    return found;
+}
+
+/* All ranks must capture an exchange at the same time, replay it from the same capture, or queue it
+ * without a capture. But their shapes, arenas and injected faults may differ. Drops the graph, or
+ * sets *capture to NULL, where not all ranks can do the same. */
+static ls_status agree_on_capture(ls__executor *x, ls__capture **capture)
+{
+    typedef struct vote {
+        int64_t was_run, number; /* of the graph's capture; 0: no graph */
+    } vote;
+    ls__comm *comm = x->ctx->comm;
+    ls__capture *c = *capture;
+    const vote own = { c && c->was_run, c && c->graph ? c->number : 0 };
+    vote votes[LS__MAX_RANK_SHARDS];
+    bool is_same = own.number > 0, was_run = true;
+    LS_TRY(ls__comm_gather(comm, &own, sizeof own, votes, "graph capture of ranks"));
+    for (int i = 0; i < comm->n_ranks; i++) {
+        is_same &= votes[i].number == own.number;
+        was_run &= votes[i].was_run != 0;
+    }
+    if (is_same) return LS_OK;
+    if (c) ls__capture_drop(x->ctx, c);
+    if (was_run) {
+        c->number = ++x->n_captures;
+        return LS_OK;
+    }
+    if (c) c->was_run = true; /* after this call */
+    *capture = NULL;
+    return LS_OK;
+}
+
 /* Captures a range as a graph, or refuses it for good. */
 static ls_status capture_range(ls__executor *x, ls__capture *capture)
 {
@@ -297,7 +334,7 @@ static ls_status capture_range(ls__executor *x, ls__capture *capture)
         const ls_status ended = backend->capture_end(ctx->device, &capture->graph);
         if (status == LS_OK) status = ended;
     }
-    if (status == LS_OK || ctx->unusable) return status;
+    if (status == LS_OK || ctx->unusable || ctx->comm) return status;
     ls__capture_drop(ctx, capture);
     capture->refused = true;
     ls__warn(ctx, LS_LOG_NET, "net: a step that can't be captured is queued op by op: %s",
@@ -316,15 +353,22 @@ static ls_status launch(ls__executor *x, ls__captured *graph)
     return status;
 }
 
-/* Runs calls of a span after its copies. Shards of one shape have one graph. */
-static ls_status run_range(ls__executor *x, int end)
+static ls__capture *find_capture(ls__executor *x, int end)
 {
-    if (x->next >= end || !may_capture(x)) return run_one_by_one(x, end);
     ls__captures *captures = x->program ? &x->program->captures : &x->update->captures;
     const uint64_t serial = x->update && x->end == x->n_calls ? x->update->serial : 0;
     ls__capture *capture =
         ls__captures_find(x->ctx, captures, serial, x->next - x->begin, end - x->begin);
     capture->last_used = ++x->clock;
+    return capture;
+}
+
+/* Runs calls of a span after its copies. Shards of one shape have one graph. */
+static ls_status run_range(ls__executor *x, int end)
+{
+    ls__capture *capture = x->next < end && may_capture(x) ? find_capture(x, end) : NULL;
+    if (has_queued_exchange(x, end)) LS_TRY(agree_on_capture(x, &capture));
+    if (!capture) return run_one_by_one(x, end);
     if (capture->was_run && !capture->graph && !capture->refused) LS_TRY(capture_range(x, capture));
     if (!capture->graph) {
         LS_TRY(run_one_by_one(x, end));

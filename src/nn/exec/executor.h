@@ -82,6 +82,7 @@ typedef struct ls__executor {
     ls__step step;
     ls__event *events[LS__STEPS_QUEUED]; /* at the end of each of the last steps */
     int64_t n_steps, clock;
+    int64_t n_captures; /* that all ranks have made at the same time */
 } ls__executor;
 
 ls_status ls__executor_open(ls__executor *executor, ls_context *ctx, const ls__net_blocks *blocks);

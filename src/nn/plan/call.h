@@ -13,7 +13,7 @@ typedef struct ls__call {
     int n_inputs;            /* operands before the outputs */
     void *buffers[LS__MAX_OPERANDS]; /* device memory; NULL where an operand is absent */
     /* One of four: a kernel; a user's callback; an exchange between ranks, which the host waits
-     * for; otherwise copy_bytes from operand 0 to 1. */
+     * for, or which is queued; otherwise copy_bytes from operand 0 to 1. */
     ls__kernel *kernel;
     void *workspace;
     ls_status (*callback)(const ls_custom_op_call *call);

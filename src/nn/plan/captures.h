@@ -10,6 +10,7 @@ typedef struct ls__capture {
     int begin, end;  /* positions in the list */
     bool was_run, refused;
     ls__captured *graph; /* NULL: not captured yet */
+    int64_t number;      /* of a capture that all ranks have made at the same time */
     int64_t last_used;
 } ls__capture;
 

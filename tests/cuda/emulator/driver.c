@@ -319,13 +319,14 @@ static void driver_text(char *out, size_t size)
 static int properties(int device, ls__cuda_properties *out)
 {
     const int status = emulated_failure_status();
-    (void)device;
     if (status != 0) return status;
     const char *set = getenv("LOCKSTEP_EMULATED_ARCHITECTURE");
+    const char *first = getenv("LOCKSTEP_EMULATED_FIRST");
     *out = (ls__cuda_properties){ .name = "emulated GPU",
                                   .major = set ? atoi(set) : 9,
                                   .multiprocessors = 2,
-                                  .memory_bytes = capacity() };
+                                  .memory_bytes = capacity(),
+                                  .uuid = { (unsigned char)(device + (first ? atoi(first) : 0)) } };
     return 0;
 }
 
@@ -386,6 +387,8 @@ const ls__cuda_driver ls__cuda_driver_table = {
     .event_close = emulated_event_close,
     .event_record = emulated_event_record,
     .event_wait = emulated_event_wait,
+    .stream_query = emulated_stream_query,
+    .event_query = emulated_event_query,
     .elapsed = emulated_elapsed,
     .copy = copy,
     .fill = fill,

@@ -10,11 +10,13 @@
  * Its clock gives all work 0.1 ms, and the first LOCKSTEP_EMULATED_COLD pieces 1 ms more. Streams
  * run at the same time, but for those of one graph where LOCKSTEP_EMULATED_FULL is set.
  *
- * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. */
+ * It has 1 GiB of memory, or as many bytes as LOCKSTEP_EMULATED_MEMORY says. A process sees
+ * LOCKSTEP_EMULATED_DEVICES of a machine's devices [2], from number LOCKSTEP_EMULATED_FIRST on. */
 #ifndef LS_TEST_EMULATED_DRIVER_H
 #define LS_TEST_EMULATED_DRIVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -39,6 +41,13 @@ bool emulated_failure(void);
 /* Whether all calls fail from now on: what is queued is never done. */
 bool emulated_is_lost(void);
 int emulated_failure_status(void);
+
+/* For the stand-in of NCCL, found in the module by these names: appends work(arg) to a stream, or
+ * to its capture, and gives a status. Work that waits for another process calls emulate_pending,
+ * and is called again. */
+typedef int emulate_queue_fn(void *stream, void (*work)(void *arg), const void *arg, size_t bytes);
+typedef void emulate_pending_fn(void);
+typedef bool emulate_is_captured_fn(const void *stream);
 
 /* For tests, found in the module by these names. Calls are counted from 1 since the last
  * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */

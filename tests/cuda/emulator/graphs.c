@@ -155,6 +155,25 @@ int emulated_forbids(void)
     return CAPTURE_UNSUPPORTED;
 }
 
+__attribute__((visibility("default"))) emulate_is_captured_fn emulate_is_captured;
+__attribute__((visibility("default"))) emulate_queue_fn emulate_queue;
+
+bool emulate_is_captured(const void *stream)
+{
+    return emulated_is_captured(stream);
+}
+
+int emulate_queue(void *stream, void (*work)(void *arg), const void *arg, size_t bytes)
+{
+    const int status = emulated_enter(stream);
+    if (status != 0) return status;
+    void *room = emulated_queue(stream, work, bytes);
+    if (!room) return OUT_OF_MEMORY;
+    memcpy(room, arg, bytes);
+    emulated_streams_advance();
+    return 0;
+}
+
 int emulated_capture_wait(void *stream, emulated_capture_point point)
 {
     const int status = emulated_failure_status();
@@ -299,6 +318,10 @@ static void run_job(void *arg)
     *clock = getenv("LOCKSTEP_EMULATED_FULL") ? all_ms : start;
     if (n->work) {
         n->work(n->arg);
+        if (emulated_work_is_pending()) {
+            *clock = all_ms;
+            return;
+        }
         *clock += emulated_start_ms();
     }
     n->end_ms = *clock;

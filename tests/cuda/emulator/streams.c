@@ -3,6 +3,7 @@
 #include "streams.h"
 #include "driver.h"
 #include "graphs.h"
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void drop_mark(mark *m)
     if (m && --m->n_users == 0) free(m);
 }
 
-static void run_until(const mark *m);
+static bool run_until(const mark *m);
 
 static void drop_first(emulated_stream *stream)
 {
@@ -99,18 +100,42 @@ double emulated_start_ms(void)
     return LAUNCH_MS + (n_cold > 0 && n_cold-- ? COLD_MS : 0);
 }
 
-static void run_first(emulated_stream *stream)
+/* Set by work that has to go on later. */
+static bool work_is_pending;
+
+__attribute__((visibility("default"))) emulate_pending_fn emulate_pending;
+
+void emulate_pending(void)
+{
+    work_is_pending = true;
+}
+
+bool emulated_work_is_pending(void)
+{
+    return work_is_pending;
+}
+
+/* Whether the work is done. */
+static bool run_work(emulated_stream *stream, item *i)
+{
+    running_ms = &stream->ms;
+    work_is_pending = false;
+    emulated_memory_open();
+    i->work(i->arg);
+    emulated_memory_close();
+    return !work_is_pending;
+}
+
+/* False: what comes first waits for another process. */
+static bool run_first(emulated_stream *stream)
 {
     item *i = stream->first;
-    if (i->waits) run_until(i->mark);
+    if (i->waits && !run_until(i->mark)) return false;
+    stream->ms = later(stream->ms, i->from_ms);
+    if (i->work && !run_work(stream, i)) return false;
     stream->first = i->next;
     if (!stream->first) stream->last = NULL;
-    stream->ms = later(stream->ms, i->from_ms);
     if (i->work) {
-        running_ms = &stream->ms;
-        emulated_memory_open();
-        i->work(i->arg);
-        emulated_memory_close();
         if (!i->uncounted) stream->ms += emulated_start_ms();
     } else if (i->waits) {
         stream->ms = later(stream->ms, i->mark->ms);
@@ -120,17 +145,21 @@ static void run_first(emulated_stream *stream)
     }
     drop_mark(i->mark);
     free(i);
+    return true;
 }
 
-static void run_until(const mark *m)
+static bool run_until(const mark *m)
 {
-    while (!m->done) run_first(m->stream);
+    while (!m->done)
+        if (!run_first(m->stream)) return false;
+    return true;
 }
 
 void emulated_stream_finish(void *stream)
 {
     const emulated_stream *s = stream;
-    while (s->first) run_first(stream);
+    while (s->first)
+        if (!run_first(stream)) sched_yield();
     host_ms = later(host_ms, s->ms);
 }
 
@@ -163,10 +192,7 @@ void emulated_streams_advance(void)
     while (again) {
         again = false;
         for (emulated_stream *s = streams; s; s = s->next)
-            if (could_run(s) && emulated_stream_is_eager(s)) {
-                run_first(s);
-                again = true;
-            }
+            if (could_run(s) && emulated_stream_is_eager(s)) again |= run_first(s);
     }
 }
 
@@ -365,10 +391,31 @@ int emulated_event_wait(void *event)
     const emulated_event *e = event;
     if (e->point.capture) return CAPTURED_EVENT;
     if (e->mark) {
-        run_until(e->mark);
+        while (!run_until(e->mark)) sched_yield();
         host_ms = later(host_ms, e->mark->ms);
     }
     emulated_streams_advance();
+    return 0;
+}
+
+/* The device works while the host asks. */
+int emulated_stream_query(void *stream, bool *ended)
+{
+    const emulated_stream *s = stream;
+    const int status = emulated_failure_status();
+    if (status != 0 || emulated_forbids() != 0) return status ? status : emulated_forbids();
+    while (s->first && run_first(stream)) continue;
+    *ended = !s->first;
+    return 0;
+}
+
+int emulated_event_query(void *event, bool *ended)
+{
+    const emulated_event *e = event;
+    const int status = emulated_failure_status();
+    if (status != 0 || emulated_forbids() != 0) return status ? status : emulated_forbids();
+    if (e->point.capture) return CAPTURED_EVENT;
+    *ended = !e->mark || run_until(e->mark);
     return 0;
 }
 

@@ -16,6 +16,9 @@ extern "C" {
 typedef void emulated_work_fn(void *arg);
 void *emulated_queue(void *stream, emulated_work_fn *work, size_t arg_bytes);
 
+/* Whether the work that has just run has to go on later. */
+bool emulated_work_is_pending(void);
+
 /* Whether a stream does something now that it could do later, see driver.h. */
 bool emulated_stream_is_eager(const void *stream);
 /* The clock of the stream whose work runs, and what starting work costs; for work of
@@ -44,6 +47,8 @@ int emulated_timer_open(void **event);
 int emulated_event_close(void *event);
 int emulated_event_record(void *event, void *stream);
 int emulated_event_wait(void *event);
+int emulated_stream_query(void *stream, bool *ended);
+int emulated_event_query(void *event, bool *ended);
 int emulated_elapsed(float *ms, void *from, void *to);
 
 #ifdef __cplusplus
