@@ -58,10 +58,12 @@ static ls_status fail(ls__nccl_comm *ranks, int result, const char *what)
     return LS_ERR_IO;
 }
 
+/* Aborts last, because other ranks that wait report that as the reason. */
 static ls_status fail_late(ls__nccl_comm *ranks, const char *what)
 {
+    const ls_status status = ls__comm_fail_wait(ranks->comm.ctx->comm, what);
     abort_exchanges(ranks);
-    return ls__comm_fail_wait(ranks->comm.ctx->comm, what);
+    return status;
 }
 
 /* Messages of ranks that have given up arrive within this time, or never. */
