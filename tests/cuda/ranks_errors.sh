@@ -38,4 +38,7 @@ for group in 3 12; do # queued, and captured
   lost "after 2 seconds messages between devices have not arrived, although all ranks answer" \
     1:LOCKSTEP_EMULATED_NCCL=stall:$group
 done
+
+# A step with an injected fault is not captured, and so not in the other ranks either.
+expect 0 "" 3 shm 1:--inject-fault=5:10:0 -- "${options[@]}" --stop-at 8 --out fault
 exit "$failed"

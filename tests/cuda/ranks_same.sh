@@ -18,8 +18,8 @@ compare() {
 }
 
 compare cuda 2:late 3:late 4:now 2:7 3:8 -- --epochs 2 --clip-grad-norm 1
-# Shards of 8 samples, and of 2 and 3 in the last batch of an epoch; one validation batch, so that only the arena of rank 0 grows.
-compare short 3:late 2:now -- --batch-size 56 --shards 7 --epochs 2 --accumulate 2
+# Ranks with different numbers of shards, and steps without an update.
+compare accumulated 2:late 4:now -- --batch-size 27 --shards 9 --epochs 1 --accumulate 2
 compare f16 3:9 -- --precision f16 --shards 5 --batch-size 10 --epochs 1
 
 # A run that ends in 3 ranks and resumes in 2. The device is that of the checkpoint.

@@ -10,6 +10,9 @@
  *     early;
  *   - a communicator is finalized before it is destroyed, and not used afterwards.
  *
+ * A device runs only while its host calls CUDA. So a host that waits for the others' hosts must not
+ * be needed by a host that waits for its own device in the same step.
+ *
  * LOCKSTEP_EMULATED_NCCL_VERSION=21705: its version. LOCKSTEP_EMULATED_NCCL=stall:7 lets the
  * process's 7th group wait for ever, before it has moved anything; error:7 reports an error. */
 #include "driver.h"
