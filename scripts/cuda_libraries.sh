@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # cuda_libraries.sh [--module FILE] COMMAND [ARGUMENT...]: runs COMMAND with LD_LIBRARY_PATH set so that the CUDA module finds
-# cuDNN, cuBLASLt and NVRTC. They are searched in CUDA_HOME [/usr/local/cuda], then in the folders of the system's loader, then in
+# cuDNN, cuBLASLt, NVRTC and NCCL. They are searched in CUDA_HOME [/usr/local/cuda], then in the folders of the system's loader, then in
 # the nvidia/*/lib folders of python3; each library is taken from the first folder that has it.
 #
 #   --path    prints the value of LD_LIBRARY_PATH instead
@@ -26,7 +26,7 @@ done
 [ -e "$module" ] || { echo "cuda_libraries.sh: no CUDA module at '$module'" >&2 && exit 1; }
 
 # The versioned names, from the module. cuDNN itself loads the NVRTC of the same CUDA version.
-names=$({ grep -aoE 'lib(cudnn|cublasLt)\.so\.[0-9]+' "$module" || true; } | sort -u)
+names=$({ grep -aoE 'lib(cudnn|cublasLt|nccl)\.so\.[0-9]+' "$module" || true; } | sort -u)
 toolkit=$(sed -n 's/^libcublasLt\.so\.//p' <<<"$names")
 names+=${toolkit:+$'\n'libnvrtc.so.$toolkit}
 

@@ -72,6 +72,8 @@ while read -r library file; do
   cp -L "$file" "$root/lib/$library"
 done < <(find "$root/bin" "$root/lib" -type f -exec ldd {} + 2>/dev/null |
   awk -F ' => | [(]0x' '/ => / { sub(/^[ \t]+/, "", $1); print $1, $2 }' | sort -u | grep -v '^liblockstep')
+# Open MPI consists of many files, and must be installed.
+[ ! -e "$build/liblockstep_mpi.so" ] || cp "$build/liblockstep_mpi.so" "$root/lib"
 find "$root/bin" "$root/lib" -type f -exec strip --strip-unneeded {} +
 
 cp -r scripts/gpu_check.sh scripts/gpu_check scripts/cuda_libraries.sh "$root/scripts"

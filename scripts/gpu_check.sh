@@ -9,6 +9,7 @@
 #   pytorch    the same steps alternating with PyTorch's; requires a python3 with torch
 #   input      training from JPEG files
 #   cpu        1 to 16 threads on the CPU; also PyTorch on the same cores, if installed
+#   ranks      two ranks with a GPU each, compared with one; requires two GPUs, Open MPI and NCCL
 #   all        these, in this order
 #
 # Options:
@@ -29,7 +30,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=${here%/*}
 size=${GPU_CHECK:-full} part_limit=${GPU_CHECK_PART_SECONDS:-540}
-all=(smoke checks speed pytorch input cpu)
+all=(smoke checks speed pytorch input cpu ranks)
 stages=() build="" out="" seconds=""
 
 fail() {

@@ -61,8 +61,10 @@ typedef void (*ls_log_fn)(void *user, ls_log_level level, ls_log_category catego
 
 typedef struct ls_context_config {
     const char *device; /* "cpu" (default); "cuda", or "cuda:1" for the second GPU; "auto": "cuda"
-                           if it can be opened, otherwise "cpu". If "auto" selects "cpu", the log
-                           gives the reason, as a warning if a CUDA module is installed */
+                           if it can be opened, otherwise "cpu". With several ranks "cuda" is
+                           another GPU for each rank of a machine, and "cuda:1" is an error. If
+                           "auto" selects "cpu", the log gives the reason, as a warning if a CUDA
+                           module is installed */
     uint64_t seed;
     ls_deterministic deterministic;
     ls_benchmark benchmark;

@@ -27,13 +27,13 @@ driver() {
   fi
 }
 
-# libraries FINDER MODULE: the paths of the module's libraries. Fails if one is missing.
+# libraries FINDER MODULE: the paths of the module's libraries. Fails if one is missing; only several ranks require NCCL.
 libraries() {
   local found loaded
   found=$("$1" --module "$2" --list)
   loaded=$("$1" --module "$2" ldd "$2")
   printf '%s\n' "$found"
-  loaded=$(awk '/not found/ { print $1 }' <<<"$found"$'\n'"$loaded" | sort -u | paste -sd ' ')
+  loaded=$(awk '/not found/ && !/^libnccl/ { print $1 }' <<<"$found"$'\n'"$loaded" | sort -u | paste -sd ' ')
   if [ -n "$loaded" ]; then
     echo "not found: $loaded" >&2
     return 1
@@ -47,6 +47,31 @@ warm() {
     while IFS= read -r file; do ls "${file%.so.*}"*.so.*; done | xargs -r -d '\n' readlink -f | sort -u)
   [ "${#files[@]}" -eq 0 ] || cat "${files[@]}" | wc -c |
     awk -v n="${#files[@]}" '{ printf "{\"files\": %d, \"bytes\": %d}\n", n, $1 }'
+}
+
+# stopped_rank LOCKSTEP OPTION...: 'lockstep train' in two ranks, one of which is stopped in the tenth step. The other one must end
+# the run within 30 seconds, with an error that names the stopped rank.
+stopped_rank() {
+  local folder launched status=0 begun
+  folder=$(mktemp -d)
+  # shellcheck disable=SC2016 # expanded in the ranks
+  mpirun -n 2 --bind-to none --oversubscribe sh -c 'echo $$ >"$0/pid.$OMPI_COMM_WORLD_RANK"; exec "$@"' "$folder" "$1" train \
+    "${@:2}" --rank-timeout 5 --out "$folder/run" >"$folder/out.txt" 2>"$folder/err.txt" &
+  launched=$!
+  until [ -e "$folder/run/run_log.txt" ] && [ "$(wc -l <"$folder/run/run_log.txt")" -ge 10 ]; do
+    kill -0 $launched 2>/dev/null || break
+    sleep 0.05
+  done
+  kill -STOP "$(cat "$folder/pid.1")" || true
+  begun=$SECONDS
+  wait $launched || status=$?
+  cat "$folder/out.txt" "$folder/err.txt"
+  kill -KILL "$(cat "$folder/pid.1")" 2>/dev/null || true
+  if [ "$status" -ne 1 ] || [ $((SECONDS - begun)) -gt 30 ] || ! grep -q 'rank 1 has not arrived' "$folder/err.txt"; then
+    echo "exit status $status after $((SECONDS - begun)) s; expected 1 within 30 s, and the error that rank 1 has not arrived" >&2
+    return 1
+  fi
+  rm -rf "$folder"
 }
 
 # sizes PROGRAM OPTION...: runs bench_sizes and prints its JSON object on one line.

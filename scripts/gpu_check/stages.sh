@@ -13,6 +13,8 @@ set_sizes() {
   resnet18_cpu=(--model resnet18 --image-size 32 --batch 128)
   repro=(--model resnet50 --image-size 32 --batch-size 32 --steps 200 --workers 0,4 --restart 1)
   repro_tuned=(--model resnet18 --image-size 32 --batch-size 32 --steps 100 --workers 1,8)
+  repro_ranks=(--model resnet18 --image-size 32 --batch-size 128 --shards 4 --steps 60 --workers 2 --ranks 1,2 --restart 1)
+  stopped_rank=(--model resnet18 --image-size 32 --batch-size 128 --shards 4 --epochs 1000 --threads 1 --workers 1)
   small_files=(--count 8192 --width 500 --height 375 --classes 1000)
   large_files=(--count 4096 --width 800 --height 600 --classes 1000)
   demo=(--train 40 --val 1)
@@ -25,6 +27,8 @@ set_sizes() {
   resnet50_cpu=(--model resnet20 --image-size 4 --batch 2) resnet18_cpu=("${resnet50_cpu[@]}")
   repro=(--model resnet20 --image-size 8 --batch-size 2 --steps 2 --workers 0,1)
   repro_tuned=("${repro[@]}")
+  repro_ranks=(--model lenet5 --image-size 12 --batch-size 4 --shards 2 --steps 4 --workers 1 --ranks 1,2)
+  stopped_rank=(--model lenet5 --image-size 12 --batch-size 4 --shards 2 --epochs 1000 --threads 1 --workers 1)
   small_files=(--count 4 --width 32 --height 24 --classes 2) large_files=("${small_files[@]}")
   demo=(--train 2 --val 1)
   precisions=(f16) cpu_threads=(1)
@@ -237,4 +241,26 @@ stage_cpu() {
       fi
     done
   done
+}
+
+# Two ranks with a GPU each, and one process: equal bits, and the end of a run whose other rank is stopped.
+stage_ranks() {
+  local missing="" precision
+  [ "$(timeout 20 nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" -ge 2 ] || missing="fewer than two GPUs"
+  command -v mpirun >/dev/null || missing="no mpirun"
+  [ -e "$LOCKSTEP_MODULES/liblockstep_mpi.so" ] || missing="no liblockstep_mpi.so"
+  if [ -n "$missing" ]; then
+    skip ranks "$missing"
+    return
+  fi
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  warm_files
+  gpu lockstep demo-data "${demo[@]}" "$work/demo_ranks" && check demo_data 30 "${words[@]}"
+  for precision in f32 f16; do
+    gpu lockstep repro --no-val --device cuda --threads 1 --precision "$precision" --data-dir "$work/demo_ranks" \
+      --out "$work/ranks_$precision" "${repro_ranks[@]}"
+    check "ranks_$precision" 200 "${words[@]}"
+  done
+  gpu lockstep --device cuda --no-val --data-dir "$work/demo_ranks" "${stopped_rank[@]}"
+  check stopped_rank 120 env "LD_LIBRARY_PATH=$cuda_path" "$here/gpu_check/parts.sh" stopped_rank "${words[@]:2}"
 }

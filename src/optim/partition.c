@@ -36,9 +36,9 @@ static ls_status open_exchange(ls__partition *p, const ls__level *level, float *
     for (int i = 0; i < level->n_returns; i++) sends[i] = message_of(&level->returns[i], values);
     for (int i = 0; i < level->n_return_receives; i++)
         receives[i] = message_of(&level->return_receives[i], values);
-    LS_TRY(p->ctx->comm->provider->exchange_open(p->ctx->comm, sends, level->n_returns, receives,
-                                                 level->n_return_receives,
-                                                 &p->exchanges[p->n_exchanges]));
+    ls__comm *comm = p->ctx->device_comm;
+    LS_TRY(comm->provider->exchange_open(comm, sends, level->n_returns, receives,
+                                         level->n_return_receives, &p->exchanges[p->n_exchanges]));
     p->n_exchanges++;
     return LS_OK;
 }
@@ -74,7 +74,7 @@ ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__
 void ls__partition_close(ls__partition *p)
 {
     for (int i = 0; i < p->n_exchanges; i++)
-        p->ctx->comm->provider->exchange_close(p->exchanges[i]);
+        p->ctx->device_comm->provider->exchange_close(p->exchanges[i]);
     ls__free(p->ctx, p->parts);
     *p = (ls__partition){ 0 };
 }
@@ -90,8 +90,8 @@ void ls__partition_make_calls(const ls__partition *p, ls__call *calls)
 
 static ls_status run(const ls__partition *p, ls__exchange *exchange, const char *what)
 {
-    ls__comm *comm = p->ctx->comm;
-    if (comm->is_lost)
+    ls__comm *comm = p->ctx->device_comm;
+    if (p->ctx->comm->is_lost)
         return ls__fail(p->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
                         what);
     LS_TRY(comm->provider->exchange_start(exchange));
@@ -106,7 +106,7 @@ ls_status ls__partition_exchange(const ls__partition *p, const char *what)
 
 ls_status ls__partition_collect(const ls__partition *p, float *own, float *whole, const char *what)
 {
-    ls__comm *comm = p->ctx->comm;
+    ls__comm *comm = p->ctx->device_comm;
     ls__message receives[LS__MAX_RANK_SHARDS];
     const ls__message send = { 0, own, (size_t)p->own.count * sizeof(float) };
     ls__exchange *exchange;

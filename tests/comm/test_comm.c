@@ -378,6 +378,31 @@ START_TEST(several_ranks_that_do_not_arrive)
 }
 END_TEST
 
+static ls_status fail_device_wait(rank_task *task)
+{
+    return ls__comm_fail_wait(task->comm, "epoch 0, step 5");
+}
+
+START_TEST(devices_that_wait)
+{
+    ranks r = open_ranks(3, NULL, 0.05);
+    expect_failure(fail_device_wait(&r.tasks[1]), r.tasks[1].ctx, LS_ERR_TIMEOUT,
+                   "epoch 0, step 5: rank 1 of 3: after 0.05 seconds ranks 0, 2 have not arrived");
+    expect_failure(fail_device_wait(&r.tasks[1]), r.tasks[1].ctx, LS_ERR_IO,
+                   "epoch 0, step 5: the other ranks have ended, or do not answer");
+    close_ranks(&r);
+    r = open_ranks(3, NULL, 5);
+    run_ranks(&r, fail_device_wait, NULL);
+    for (int rank = 0; rank < 3; rank++) {
+        ck_assert_int_eq(r.tasks[rank].status, LS_ERR_TIMEOUT);
+        expect_error(r.tasks[rank].ctx, LS_ERR_TIMEOUT, "epoch 0, step 5: rank ",
+                     " of 3: after 5 seconds messages between devices have not arrived, although "
+                     "all ranks answer");
+    }
+    close_ranks(&r);
+}
+END_TEST
+
 START_TEST(a_message_that_is_not_received)
 {
     int own = 5;
@@ -499,6 +524,7 @@ int main(void)
     return RUN_SUITE("comm", sums_of_ranks, gathered_bytes, a_late_rank,
                      a_rank_that_does_not_arrive, a_rank_in_another_call,
                      a_rank_that_waits_for_another_is_not_named, several_ranks_that_do_not_arrive,
+                     devices_that_wait,
                      a_message_that_is_not_received, a_wait_leaves_the_processor_to_others,
                      an_abort_ends_all_waits, messages_that_do_not_match, allocation_failures);
 }

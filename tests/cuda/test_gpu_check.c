@@ -362,6 +362,34 @@ START_TEST(sanitizer_findings)
 }
 END_TEST
 
+/* Two ranks on emulated devices, with the stand-in for NCCL; without a second GPU, nothing. */
+START_TEST(ranks)
+{
+    folder = new_folder();
+    ck_assert_int_eq(run("GPU_CHECK=small check --build $build ranks"), 0);
+    json_t *lines = read_lines();
+    check_part(lines, "ranks", "ranks", "skipped", "fewer than two GPUs");
+    json_decref(lines);
+    const int status = run("command -v mpirun && [ -e $build/liblockstep_mpi.so ] || exit 77\n"
+                           "mkdir modules && ln -s $LOCKSTEP_MODULES/liblockstep_cuda.so "
+                           "$build/liblockstep_mpi.so modules && rm -r out\n"
+                           "tool nvidia-smi 'echo GPU 0; echo GPU 1'\n"
+                           "export LOCKSTEP_MODULES=$PWD/modules CUDA_HOME=$PWD/none\n"
+                           "export LD_LIBRARY_PATH=$build/tests/cuda/nccl\n"
+                           "export OMPI_MCA_btl_vader_single_copy_mechanism=none\n"
+                           "GPU_CHECK=small check --build $build ranks");
+    if (status != 77) {
+        ck_assert_int_eq(status, 0);
+        lines = read_lines();
+        check_part(lines, "ranks", "ranks_f32", "passed", NULL);
+        check_part(lines, "ranks", "ranks_f16", "passed", NULL);
+        check_part(lines, "ranks", "stopped_rank", "passed", NULL);
+        json_decref(lines);
+    }
+    remove_folder(folder);
+}
+END_TEST
+
 /* CUDA_HOME, then the system, then Python's folders; each library from the first that has it. */
 START_TEST(cuda_libraries)
 {
@@ -425,6 +453,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("gpu check", all_is_well, parts_are_independent, too_slow, no_time, goals,
-                     no_driver, stopped, killed, later_stages_append, refused, sanitizer_findings,
-                     cuda_libraries, folders_of_cuda_libraries);
+                     no_driver, stopped, killed, later_stages_append, ranks, refused,
+                     sanitizer_findings, cuda_libraries, folders_of_cuda_libraries);
 }

@@ -31,8 +31,8 @@ static void contexts(void)
                       "2 ranks need at least 2 shards; shards is 1");
     expect_open_error((ls_context_config){ .shards = 65 }, LS_ERR_INVALID,
                       "at most 64 shards; shards is 65");
-    expect_open_error((ls_context_config){ .shards = 2, .device = "cuda" }, LS_ERR_UNSUPPORTED,
-                      "device 'cuda' can't be used by 2 ranks, expected device 'cpu'");
+    expect_open_error((ls_context_config){ .shards = 2, .device = "cuda:1" }, LS_ERR_UNSUPPORTED,
+                      "device 'cuda:1' can't be used by 2 ranks, expected 'cuda' or 'auto'");
 
     ls_context *alone = ls_context_open(NULL); /* in spite of the launcher */
     CHECK(ls_context_status(alone) == LS_OK && ls_context_rank_count(alone) == 1);

@@ -9,8 +9,8 @@
 /* As NCCL counts versions since 2.9. */
 #define LS__NCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 
-/* 2.18 has all fields of ls__nccl_config. It is also the oldest version in NVIDIA's Python wheels
- * for CUDA 12. */
+/* 2.18 has all fields of ls__nccl_config. PyTorch's first wheels for CUDA 12, those of 2.1, require
+ * 2.18.1. */
 enum { LS__NCCL_LEAST = LS__NCCL_VERSION(2, 18, 0) };
 
 /* ncclResult_t; the others are errors. */

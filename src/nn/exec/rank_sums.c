@@ -26,7 +26,7 @@ static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
             int64_t n = 0;
             if (!item->is_started) LS_TRY(ls__start_exchange(w->ctx, call, w->step));
             item->is_started = true;
-            LS_TRY(w->ctx->comm->provider->exchange_test(call->exchange, &n));
+            LS_TRY(w->ctx->device_comm->provider->exchange_test(call->exchange, &n));
             if (n > 0) {
                 w->running = call;
                 *n_left += n + (item->end - item->next);
@@ -88,7 +88,7 @@ ls_status ls__rank_sums_wait(ls__rank_sums *sums, ls_context *ctx, const ls__ste
     char what[LS__STEP_TEXT_SIZE];
     if (sums->n == 0) return LS_OK;
     const ls_status status =
-        ls__comm_wait_for(ctx->comm, advance_all, &w, ls__step_text(step, what));
+        ls__comm_wait_for(ctx->device_comm, advance_all, &w, ls__step_text(step, what));
     if (status != LS_OK && w.running) ls__error_in(ctx, "exchange '%s'", w.running->name);
     return forget(&w, status);
 }
