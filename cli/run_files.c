@@ -79,11 +79,12 @@ bool is_device_auto(const char *device)
     return strcspn(device, ":") == strlen("auto") && strncmp(device, "auto", strlen("auto")) == 0;
 }
 
+static const char first_gpu[] = "cuda:0";
+
 bool is_same_device(const char *a, const char *b)
 {
-    const char *const first = "cuda:0";
-    if (strcmp(a, "cuda") == 0) a = first;
-    if (strcmp(b, "cuda") == 0) b = first;
+    if (strcmp(a, "cuda") == 0) a = first_gpu;
+    if (strcmp(b, "cuda") == 0) b = first_gpu;
     return strcmp(a, b) == 0;
 }
 
@@ -93,8 +94,10 @@ const char *run_config_settle_device(json_t *stored)
     const char *asked = ls__json_get_string(options, "device");
     const char *used = ls__json_get_string(stored, "device");
     if (!asked || !is_device_auto(asked) || !used) return NULL;
-    /* "cuda:0, NVIDIA H200, ..." */
-    json_t *name = json_stringn(used, strcspn(used, ","));
+    /* "cuda:0, NVIDIA H200, ...", which is "cuda" in each of several ranks */
+    const size_t length = strcspn(used, ",");
+    const bool is_first = length == strlen(first_gpu) && strncmp(used, first_gpu, length) == 0;
+    json_t *name = is_first ? json_string("cuda") : json_stringn(used, length);
     return json_object_set_new(options, "device", name) == 0 ? json_string_value(name) : NULL;
 }
 

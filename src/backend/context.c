@@ -82,10 +82,11 @@ void ls_context_close(ls_context **ctx)
     ls_context *c = *ctx;
     *ctx = NULL;
     while (c->last_owned) ls__disown_and_close(c->last_owned);
+    /* Before device memory is released, which waits for the device without a time limit. */
+    if (c->device_comm != c->comm) ls__comm_close(&c->device_comm);
     ls__selections_close(&c->selections);
     ls__pool_close(&c->host_pool);
     ls__pool_close(&c->pool);
-    if (c->device_comm != c->comm) ls__comm_close(&c->device_comm);
     if (c->device) c->device->backend->close(c->device);
     ls__comm_close(&c->comm);
     ls__forget_warnings(c);

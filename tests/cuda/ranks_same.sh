@@ -27,8 +27,11 @@ launch 3 shm -- "${options[@]}" --clip-grad-norm 1 --stop-at 17 --out resumed ||
 launch 2 shm -- --resume resumed || fail "resume" err.txt
 same cuda resumed
 
-# Ranks that see one GPU each; the bits of the GPU do not depend on which.
-LOCKSTEP_EMULATED_DEVICES=1 launch 2 shm 1:LOCKSTEP_EMULATED_FIRST=1 -- "${options[@]}" --clip-grad-norm 1 --device auto --out one-each ||
-  fail "one each" err.txt
+# Ranks that see one GPU each, by --device auto; the resumed run has the same device.
+for resumed in --out --resume; do
+  new=("${options[@]}" --clip-grad-norm 1 --device auto --stop-at 3)
+  [ $resumed = --out ] || new=()
+  LOCKSTEP_EMULATED_DEVICES=1 launch 2 shm 1:LOCKSTEP_EMULATED_FIRST=1 -- "${new[@]}" $resumed one-each || fail "one each" err.txt
+done
 cmp cuda/run_log.txt one-each/run_log.txt || fail "one each differs"
 exit "$failed"

@@ -51,7 +51,7 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     ck_assert_int_eq(count_said("auto"), 0);
     setenv(no_device, "0", 1);
     expect(1, "train --resume gpu --stop-at 2");
-    expect_err("lockstep train: gpu resumes on cuda:0, the device that --device auto selected\n");
+    expect_err("lockstep train: gpu resumes on cuda, the device that --device auto selected\n");
     expect_err("lockstep train: device 'cuda': emulated error\n");
     unsetenv(no_device);
     expect(0, "train --resume gpu --stop-at 2");
