@@ -54,14 +54,15 @@ static ls_status open_cuda(ls_context *ctx, int index, ls__device **out)
     return connect_cuda(ctx, index, out, &has_module);
 }
 
-/* Opens the fastest available device and logs why a faster one failed: a warning if there is a CUDA
- * module. */
+/* Opens the fastest available device and logs why a faster one failed: a warning of rank 0 if there
+ * is a CUDA module. */
 static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
 {
     bool has_module = false;
     const ls_status status = connect_cuda(ctx, index, out, &has_module);
     if (status == LS_OK || (ctx->comm && ctx->comm->is_lost)) return status;
-    (has_module ? ls__warn : ls__inform)(
+    const bool warns = has_module && ls__is_first_rank(ctx);
+    (warns ? ls__warn : ls__inform)(
         ctx, LS_LOG_CONTEXT, "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
     ctx->error = LS_OK;
     ctx->message[0] = '\0';

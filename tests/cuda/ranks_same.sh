@@ -17,7 +17,7 @@ compare() {
   done
 }
 
-compare cuda 2:late 3:late 4:now 2:7 3:8 -- --epochs 2 --clip-grad-norm 1
+compare cuda 2:late 3:8 4:now -- --epochs 2 --clip-grad-norm 1
 # Ranks with different numbers of shards, and steps without an update.
 compare accumulated 2:late 4:now -- --batch-size 27 --shards 9 --epochs 1 --accumulate 2
 compare f16 3:9 -- --precision f16 --shards 5 --batch-size 10 --epochs 1
