@@ -43,7 +43,7 @@ libraries() {
 # warm FINDER MODULE: reads CUDA's library files once, so that no timed part waits for the disk.
 warm() {
   local files
-  mapfile -t files < <("$1" --module "$2" --list | sed -nE 's/^[^ ]+ +(\/.*) \([^()]*\)$/\1/p' |
+  mapfile -t files < <("$1" --module "$2" --list | sed -nE '/^libnccl/!s/^[^ ]+ +(\/.*) \([^()]*\)$/\1/p' |
     while IFS= read -r file; do ls "${file%.so.*}"*.so.*; done | xargs -r -d '\n' readlink -f | sort -u)
   [ "${#files[@]}" -eq 0 ] || cat "${files[@]}" | wc -c |
     awk -v n="${#files[@]}" '{ printf "{\"files\": %d, \"bytes\": %d}\n", n, $1 }'

@@ -246,9 +246,9 @@ stage_cpu() {
 # Two ranks with a GPU each, and one process: equal bits, and the end of a run whose other rank is stopped.
 stage_ranks() {
   local missing="" precision
-  [ "$(timeout 20 nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" -ge 2 ] || missing="fewer than two GPUs"
   command -v mpirun >/dev/null || missing="no mpirun"
   [ -e "$LOCKSTEP_MODULES/liblockstep_mpi.so" ] || missing="no liblockstep_mpi.so"
+  [ "$(timeout 20 nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" -ge 2 ] || missing="fewer than two GPUs"
   if [ -n "$missing" ]; then
     skip ranks "$missing"
     return
