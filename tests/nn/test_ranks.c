@@ -27,6 +27,7 @@ static void open_context(const setting *s, int shards, int threads, bool partiti
                                        .partition_optimizer = partition };
     *out = ls_context_open(&config);
     if (hub) ck_assert_int_eq(local_comm_open(*out, hub, rank, 60, &(*out)->comm), LS_OK);
+    (*out)->device_comm = (*out)->comm;
 }
 
 /* What a rank's loader leaves out: the samples of other ranks. */

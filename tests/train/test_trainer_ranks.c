@@ -161,6 +161,7 @@ static void *run_rank(void *arg)
         &(ls_context_config){ .seed = seed, .shards = SHARDS, .threads = 1 + r->rank % 2 });
     if (r->hub) {
         ck_assert_int_eq(local_comm_open(ctx, r->hub, r->rank, 60, &ctx->comm), LS_OK);
+        ctx->device_comm = ctx->comm;
     }
     ls_loader *train = open_loader(ctx, &sources[0], N_TRAIN, true),
               *val = open_loader(ctx, &sources[1], N_VAL, false);
