@@ -20,8 +20,6 @@ compare() {
 compare cuda 2:late 3:8 4:now -- --epochs 2 --clip-grad-norm 1
 # Ranks with different numbers of shards, and steps without an update.
 compare accumulated 2:late 4:now -- --batch-size 27 --shards 9 --epochs 1 --accumulate 2
-# A checkpoint's rank waits for the devices of others, whose hosts wait for it: an emulated device must run by itself.
-compare partitioned 2:now -- --epochs 1 --partition-optimizer --model-ema 0.9
 compare f16 3:9 -- --precision f16 --shards 5 --batch-size 10 --epochs 1
 
 # A run that ends in 3 ranks and resumes in 2. The device is that of the checkpoint.
