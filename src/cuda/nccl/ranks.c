@@ -293,8 +293,8 @@ ls_status ls__nccl_prepare(ls__cuda *cuda, int n_devices)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "device 'cuda': %d ranks require NCCL: %s",
                         comm->n_ranks, text);
     cuda->index = (comm->rank - comm->machines[comm->rank]) % n_devices;
-    ls__inform(ctx, "device 'cuda': rank %d of %d: GPU %d of %d, NCCL %d.%d.%d: %s", comm->rank,
-               comm->n_ranks, cuda->index, n_devices, nccl->version / 10000,
+    ls__inform(ctx, LS_LOG_CONTEXT, "device 'cuda': rank %d of %d: GPU %d of %d, NCCL %d.%d.%d: %s",
+               comm->rank, comm->n_ranks, cuda->index, n_devices, nccl->version / 10000,
                nccl->version / 100 % 100, nccl->version % 100, text);
     return LS_OK;
 }
@@ -367,7 +367,7 @@ ls_status ls__nccl_open(ls__device *device, ls__comm **out)
     if (!ranks) return ls__fail_memory(ctx, "NCCL", sizeof(*ranks));
     ranks->comm = *ctx->comm;
     ranks->comm.provider = &provider;
-    ranks->comm.gathering = NULL; /* the host's */
+    ranks->comm.gathering = ranks->comm.roll_call = NULL; /* the host's */
     ranks->comm.gathered = NULL;
     ranks->cuda = cuda;
     ranks->nccl = ls__nccl_load(text, sizeof(text)); /* it was loaded before */
