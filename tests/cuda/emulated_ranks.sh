@@ -11,4 +11,4 @@ nccl=$(dirname "$4")
 . "$(dirname "${BASH_SOURCE[0]}")/../mpi/train.sh"
 trap 'rm -rf "$work" "$LOCKSTEP_MODULES"' EXIT
 export LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LOCKSTEP_EMULATED_DEVICES=8
-options=(--device cuda --data-dir data --model lenet5 --image-size 12 --shards 4 --batch-size 8 --epochs 2 --threads 1 --workers 1)
+options=(--device cuda --no-report --data-dir data --model lenet5 --image-size 12 --shards 4 --batch-size 8 --epochs 2 --threads 1 --workers 1)
