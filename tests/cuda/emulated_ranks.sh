@@ -11,4 +11,5 @@ nccl=$(dirname "$4")
 . "$(dirname "${BASH_SOURCE[0]}")/../mpi/train.sh"
 trap 'rm -rf "$work" "$LOCKSTEP_MODULES"' EXIT
 export LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LOCKSTEP_EMULATED_DEVICES=8
+# For a report rank 0 alone waits for its device, which waits for the others' devices. Those run while their hosts call CUDA.
 options=(--device cuda --no-report --data-dir data --model lenet5 --image-size 12 --shards 4 --batch-size 8 --epochs 2 --threads 1 --workers 1)
