@@ -201,8 +201,10 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     }
     if (!v->json)
         print_as_text(dir, report, v->limit);
-    else if (!print_as_json(ctx, dir, report))
-        return print_error(NULL, EXIT_DATA);
+    else if (!print_as_json(ctx, dir, report)) {
+        print_error(NULL, EXIT_DATA);
+        return EXIT_DATA;
+    }
     if (ls_dataset_report_summary(report).n_readable == 0)
         return fail_with(EXIT_DATA, "%s: no image can be read", dir);
     return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : EXIT_DONE;

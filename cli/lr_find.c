@@ -51,6 +51,8 @@ static bool acts_here(const cli_option *option)
                                           "plateau-metric",
                                           "lr-power",
                                           "rank-timeout",
+                                          "partition-optimizer",
+                                          "no-report",
                                           "nvtx",
                                           "steps",
                                           "stop-at",

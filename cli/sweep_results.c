@@ -31,7 +31,7 @@ static json_t *make_definition(const sweep *s)
                      search = { json_array(), false };
     json_t *options = options_to_json(sweep_options, s->values);
     for (int i = 0; i < f->n_fixed; i++)
-        if (!f->fixed[i].option->execution)
+        if (!f->fixed[i].option->execution || strcmp(f->fixed[i].option->name, "data-dir") == 0)
             ls__json_put(&train, f->fixed[i].option->name, parameter_to_json(&f->fixed[i]));
     for (int i = 0; i < f->n_searched; i++)
         ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].option->name,
@@ -53,8 +53,10 @@ static bool check_definition(const char *path, const json_t *stored, const json_
 {
     const char *key;
     json_t *value, *all = json_copy((json_t *)here);
-    bool same = all && json_object_update_missing(all, (json_t *)stored) == 0;
-    if (!same) print_error(NULL, EXIT_RUNTIME);
+    if (!json_is_object(stored)) print_message("%s: expected an object", path);
+    bool same =
+        json_is_object(stored) && all && json_object_update_missing(all, (json_t *)stored) == 0;
+    if (json_is_object(stored) && !same) print_error(NULL, EXIT_RUNTIME);
     json_object_foreach(all, key, value)
     {
         const json_t *before = json_object_get(stored, key), *now = json_object_get(here, key);

@@ -62,8 +62,8 @@ static ls_status open_auto(ls_context *ctx, int index, ls__device **out)
     const ls_status status = connect_cuda(ctx, index, out, &has_module);
     if (status == LS_OK || (ctx->comm && ctx->comm->is_lost)) return status;
     const bool warns = has_module && ls__is_first_rank(ctx);
-    (warns ? ls__warn : ls__inform)(
-        ctx, LS_LOG_CONTEXT, "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
+    (warns ? ls__warn : ls__inform)(ctx, LS_LOG_CONTEXT,
+                                    "ls_context_open: device 'auto' is the cpu: %s", ctx->message);
     ctx->error = LS_OK;
     ctx->message[0] = '\0';
     return open_cpu(ctx, index, out);

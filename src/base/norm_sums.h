@@ -33,7 +33,7 @@ LS__SHARED double ls__norm_sums_total(const float *rows, int64_t n_rows, int64_t
         double sum = (double)at[0] + (double)at[channels];
         bool is_merged = true;
         /* unrolled, so that a GPU has the nodes in registers */
-        LS__UNROLL
+        LS__UNROLL_ON_GPU
         for (int k = 0; k < LS__NORM_SUMS_NODES; k++) {
             if (!is_merged) continue;
             is_merged = (row >> k & 1) != 0;
@@ -44,7 +44,7 @@ LS__SHARED double ls__norm_sums_total(const float *rows, int64_t n_rows, int64_t
         }
     }
     bool is_first = true;
-    LS__UNROLL
+    LS__UNROLL_ON_GPU
     for (int k = 0; k < LS__NORM_SUMS_NODES; k++) {
         if (!(n_rows >> k & 1)) continue;
         total = is_first ? nodes[k] : nodes[k] + total;

@@ -13,11 +13,12 @@
 
 #ifdef __CUDACC__
 #define LS__SHARED __host__ __device__ static inline
-/* Before a loop with a constant number of iterations: arrays that it indexes stay in registers. */
-#define LS__UNROLL _Pragma("unroll")
+/* Before a loop with a constant number of iterations: on a GPU, arrays that it indexes stay in
+ * registers. */
+#define LS__UNROLL_ON_GPU _Pragma("unroll")
 #else
 #define LS__SHARED static inline
-#define LS__UNROLL
+#define LS__UNROLL_ON_GPU
 #endif
 
 #endif

@@ -272,7 +272,7 @@ ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
 {
     if (!ctx) return NULL;
     LS__ENTER_NULL(ctx);
-    ls_search_config c = *config;
+    ls_search_config c = config ? *config : (ls_search_config){ 0 };
     if (check_counts(ctx, &c) != LS_OK || check_parameters(ctx, &c) != LS_OK) return NULL;
     if (c.min_epochs == 0) c.min_epochs = 1;
     if (c.eta == 0) c.eta = 3;

@@ -218,6 +218,7 @@ static ls_status write_row(ls_trainer *t, const ls_event *e, double lr)
 {
     json_t *row = metrics_row(t, e, lr);
     ls_status status = ls__metrics_append(t->metrics, json_incref(row));
+    t->has_row = status == LS_OK;
     if (status == LS_OK) status = ls__event_log_epoch(t->events, ls__trainer_steps(t), row, t->net);
     json_decref(row);
     return status;
@@ -228,7 +229,6 @@ static ls_status report_epoch(ls_trainer *t, const ls_event *e, double lr)
 {
     if (t->metrics && !t->has_row) {
         LS_TRY(write_row(t, e, lr));
-        t->has_row = true;
         LS_TRY(ls__trainer_report_epoch(t));
     }
     return ls__notify(&t->listener, e);

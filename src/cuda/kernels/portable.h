@@ -6,10 +6,12 @@
 
 #ifdef LS__CUDA_EMULATED
 #include "emulator.h"
+#define LS__UNROLL
 #define LS__ROLLED
 #define LS__GRID_CONSTANT
 #else
 #include <cuda_runtime.h>
+#define LS__UNROLL        _Pragma("unroll")
 #define LS__ROLLED        _Pragma("unroll 1") /* unrolling computes the trip count by a division */
 /* A parameter that is indexed in constant memory, instead of in a copy in local memory. */
 #define LS__GRID_CONSTANT __grid_constant__
@@ -19,7 +21,6 @@
      (int)cudaGetLastError())
 #endif
 
-#include "base/shared.h"
 #include "cuda/kernels/kernels.h"
 
 enum { LS__BLOCK = 256 /* threads of a block, unless stated otherwise */ };

@@ -407,6 +407,7 @@ static ls_status run(ls__executor *x, int end)
         if (status == LS_OK) status = run_range(x, earlier(end, x->end));
         if (x->next == x->end && x->next < x->n_calls) begin_span(x, x->span + 1);
     }
+    if (status != LS_OK) ls__rank_sums_give_up(&x->sums, x->ctx);
     if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
     device->backend->end(device);
     if (status == LS_OK && x->program)

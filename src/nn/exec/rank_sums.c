@@ -56,12 +56,10 @@ static ls_status advance_all(void *user, int64_t *n_left, const ls__exchange **r
     return LS_OK;
 }
 
-/* The other ranks wait for the exchanges that this rank does not complete. */
-static ls_status forget(const work *w, ls_status status)
+void ls__rank_sums_give_up(ls__rank_sums *sums, ls_context *ctx)
 {
-    if (status != LS_OK) w->ctx->comm->is_lost = true;
-    if (status != LS_OK || w->sums->n_done == w->sums->n) w->sums->n = w->sums->n_done = 0;
-    return status;
+    if (sums->n > sums->n_done) ctx->comm->is_lost = true;
+    sums->n = sums->n_done = 0;
 }
 
 ls_status ls__rank_sums_start(ls__rank_sums *sums, ls_context *ctx, ls__call *const *calls, int n,
@@ -78,8 +76,7 @@ ls_status ls__rank_sums_progress(ls__rank_sums *sums, ls_context *ctx, const ls_
     int64_t n_left = 0;
     const ls__exchange *running;
     if (sums->n == sums->n_done) return LS_OK;
-    const ls_status status = advance_all(&w, &n_left, &running);
-    return status == LS_OK ? LS_OK : forget(&w, status);
+    return advance_all(&w, &n_left, &running);
 }
 
 ls_status ls__rank_sums_wait(ls__rank_sums *sums, ls_context *ctx, const ls__step *step)
@@ -90,5 +87,6 @@ ls_status ls__rank_sums_wait(ls__rank_sums *sums, ls_context *ctx, const ls__ste
     const ls_status status =
         ls__comm_wait_for(ctx->device_comm, advance_all, &w, ls__step_text(step, what));
     if (status != LS_OK && w.running) ls__error_in(ctx, "exchange '%s'", w.running->name);
-    return forget(&w, status);
+    if (status == LS_OK) sums->n = sums->n_done = 0;
+    return status;
 }
