@@ -87,6 +87,11 @@ void handle_signals(int n, const int *numbers, void (*handler)(int number));
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
 
+/* False after printing an error, unless the name of an output file ends in `ending` (".html"): so a
+ * wrong name does not replace a checkpoint. A path that is no regular file, such as /dev/stdout,
+ * may have any name. */
+bool check_output_name(const char *option, const char *path, const char *ending);
+
 /* Prints a command line for the user: "LABEL: build/lockstep COMMAND WORD...", with the launcher of
  * this process before it if the command is "train". The words end with NULL, and are quoted for a
  * shell. With --quiet prints nothing on stdout. */

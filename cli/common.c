@@ -240,6 +240,14 @@ int processor_count(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+bool check_output_name(const char *option, const char *path, const char *ending)
+{
+    const size_t n = strlen(path), n_ending = strlen(ending);
+    if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
+    if (file_exists(path) && !is_file(path)) return true;
+    return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
+}
+
 int default_workers(void)
 {
     enum { MOST = 8 };

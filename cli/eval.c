@@ -235,6 +235,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--%s is required",
                          v.file.path ? "data-dir DIR" : "checkpoint FILE");
     if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
+    if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });

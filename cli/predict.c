@@ -147,16 +147,26 @@ static bool add_path(path_list *list, const char *path)
     return paths[list->n++] != NULL;
 }
 
-/* A path per line. */
+/* A path per line, which ends with LF or CR LF. Prints the reason of a failure. */
 static bool add_lines(path_list *list, FILE *file)
 {
     char *line = NULL;
     size_t size = 0;
     bool good = true;
+    errno = 0;
     for (ssize_t n; good && (n = getline(&line, &size, file)) >= 0;) {
-        if (n > 0 && line[n - 1] == '\n') line[n - 1] = '\0';
-        if (*line) good = add_path(list, line);
+        if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
+        if (n > 0 && line[n - 1] == '\r') line[--n] = '\0';
+        if (memchr(line, '\0', (size_t)n))
+            good =
+                fail_with(false, "standard input: a line contains a zero byte; expected one path "
+                                 "per line");
+        else if (n > 0 && !add_path(list, line))
+            good = print_error(NULL, false);
     }
+    /* getline's errors, such as ENOMEM, need not be those of the file */
+    if (good && (ferror(file) || !feof(file)))
+        good = fail_with(false, "standard input: %s", strerror(errno));
     free(line);
     return good;
 }
@@ -170,11 +180,11 @@ static void free_paths(path_list *list)
 /* "-" is standard input. Prints the reason of a failure. */
 static bool read_paths(int n, char *const *arguments, path_list *list)
 {
-    bool good = true;
-    for (int i = 0; i < n && good; i++)
-        good =
-            strcmp(arguments[i], "-") == 0 ? add_lines(list, stdin) : add_path(list, arguments[i]);
-    if (!good) return print_error(NULL, false);
+    for (int i = 0; i < n; i++) {
+        const bool is_stdin = strcmp(arguments[i], "-") == 0;
+        if (is_stdin && !add_lines(list, stdin)) return false;
+        if (!is_stdin && !add_path(list, arguments[i])) return print_error(NULL, false);
+    }
     return list->n > 0 || fail_with(false, "standard input has no paths");
 }
 

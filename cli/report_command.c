@@ -10,7 +10,7 @@ typedef struct report_values {
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
-      .note = "report.html in the first run's folder" },
+      .note = "report.html in the run's folder" },
     { .kind = OPTION_END },
 };
 
@@ -25,6 +25,9 @@ static int run(int argc, char **argv)
         if (!is_folder(parsed.arguments[i]))
             return fail_with(EXIT_RUNTIME, "%s: not a folder; expected the folder of a run",
                              parsed.arguments[i]);
+    if (parsed.n_arguments > 1 && !v.out)
+        return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
+    if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
     if (ls_report_write(ctx, parsed.n_arguments, (const char *const *)parsed.arguments, v.out) !=

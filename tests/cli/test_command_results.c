@@ -188,6 +188,8 @@ START_TEST(evaluation_of_classes)
     json_decref(json);
     expect(1, "eval --checkpoint run/best.safetensors --data-dir data --csv none/classes.csv");
     expect_err("--csv none/classes.csv: No such file or directory");
+    expect(2, "eval --checkpoint run/best.safetensors --data-dir data --csv run/best.safetensors");
+    expect_err("expected a name that ends in .csv");
     end_folder();
 }
 END_TEST
@@ -276,9 +278,13 @@ START_TEST(predictions_of_many_images)
         ck_assert_str_eq(said_err,
                          "lockstep predict: in/m.jpg: not a JPEG, PNG, BMP or PNM file\n");
     }
-    ck_assert_int_eq(system("printf 'in/z.png\\n\\nin/m.jpg\\nin' | " LOCKSTEP_COMMAND " " PREDICT
-                            "--json - >json 2>err; test $? = 3 &&" LOCKSTEP_COMMAND " " PREDICT
-                            "--csv in >csv 2>err; test $? = 3"),
+    ck_assert_int_eq(system("printf 'in/z.png\\r\\n\\nin/m.jpg\\nin' | " LOCKSTEP_COMMAND
+                            " " PREDICT "--json - >json 2>err; test $? = 3 &&" LOCKSTEP_COMMAND
+                            " " PREDICT "--csv in >csv 2>err; test $? = 3"),
+                     0);
+    ck_assert_int_eq(system("printf 'in/z.png\\0in/m.jpg' | " LOCKSTEP_COMMAND " " PREDICT
+                            "- 2>err; test $? = 2 && grep -q 'zero byte' err &&" LOCKSTEP_COMMAND
+                            " " PREDICT "- <in 2>err; test $? = 2 && grep -q 'directory' err"),
                      0);
     size_t size;
     char *text = read_file("json", &size), *rest = text;

@@ -52,6 +52,9 @@ START_TEST(a_run_with_and_without_a_report)
     ck_assert_str_eq(said_out, "both.html\n");
     expect(2, "report");
     expect_err("no run folder given");
+    expect(2, "report run plain");
+    expect(2, "report run --out run/last.safetensors");
+    expect_err("expected a name that ends in .html");
     expect(1, "report none");
     expect_err("none: not a folder");
     expect(1, "report plain before.html");
