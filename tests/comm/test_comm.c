@@ -524,7 +524,7 @@ int main(void)
     return RUN_SUITE("comm", sums_of_ranks, gathered_bytes, a_late_rank,
                      a_rank_that_does_not_arrive, a_rank_in_another_call,
                      a_rank_that_waits_for_another_is_not_named, several_ranks_that_do_not_arrive,
-                     devices_that_wait,
-                     a_message_that_is_not_received, a_wait_leaves_the_processor_to_others,
-                     an_abort_ends_all_waits, messages_that_do_not_match, allocation_failures);
+                     devices_that_wait, a_message_that_is_not_received,
+                     a_wait_leaves_the_processor_to_others, an_abort_ends_all_waits,
+                     messages_that_do_not_match, allocation_failures);
 }
