@@ -281,6 +281,7 @@ START_TEST(a_trace_shows_each_shard)
 {
     const setting *s = &settings[_i * FIRST_SYNCED];
     static step_values traced, wanted;
+    traced.n = wanted.n = 0;
     trained t = open_net(s, 4, BATCH, 1);
     step_with_shards(s, &t, 0, &wanted);
     ls_context_close(&t.ctx);
