@@ -69,17 +69,20 @@ static ls_status put_csv_line(ls__metrics *m, ls__bytes *t, const json_t *row)
 
 static ls_status put_row(ls__metrics *m, kind k, ls__bytes *t, const json_t *row)
 {
-    const char *key, *separator = "{\"";
+    const char *key, *separator = "{";
     json_t *value;
     if (k == CSV) return put_csv_line(m, t, row);
     /* Value by value, because the digits of one must not depend on the others. */
     json_object_foreach((json_t *)row, key, value)
     {
         LS_TRY(put(m, t, separator, strlen(separator)));
-        LS_TRY(put(m, t, key, strlen(key)));
-        LS_TRY(put(m, t, "\": ", 3));
+        json_t *name = json_string(key);
+        const ls_status status = put_json(m, t, name);
+        json_decref(name);
+        LS_TRY(status);
+        LS_TRY(put(m, t, ": ", 2));
         LS_TRY(put_json(m, t, value));
-        separator = ", \"";
+        separator = ", ";
     }
     return put(m, t, "}\n", 2);
 }
