@@ -52,6 +52,7 @@ static bool acts_here(const cli_option *option)
                                           "lr-power",
                                           "rank-timeout",
                                           "partition-optimizer",
+                                          "audit-every",
                                           "no-report",
                                           "nvtx",
                                           "steps",

@@ -49,6 +49,10 @@ static bool check_values(const recipe *r)
     if (r->shards > 1 && r->batch % r->shards != 0)
         return fail_with(false, "--batch-size %lld is not a multiple of --shards %lld",
                          (long long)r->batch, (long long)r->shards);
+    if (r->audit_every > 0 && r->sync_batch_norm)
+        return fail_with(false,
+                         "--audit-every and --sync-batch-norm exclude each other: a shard whose "
+                         "batch norms are synchronised can't be computed alone");
     if (r->sampler == LS_SAMPLER_BALANCED && r->class_weights)
         return fail_with(false,
                          "--sampler balanced and --class-weights balanced exclude each other: "

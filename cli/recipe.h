@@ -55,6 +55,7 @@ typedef struct recipe {
     int64_t seed, threads;
     double rank_timeout; /* seconds */
     bool partition_optimizer;
+    int64_t audit_every;      /* steps; 0 = never */
     int64_t steps, stop_at;   /* 0 = no limit */
     int64_t checkpoint_every; /* 0 = not in mid-epoch */
     bool keep_checkpoints, no_report, force;

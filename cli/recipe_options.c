@@ -224,6 +224,10 @@ const cli_option recipe_options[] = {
       "less "
       "memory, more bytes between ranks",
       .execution = true, .optional = true },
+    { OPTION_INTEGER, 0, "audit-every", AT(audit_every),
+      "in every N-th step of an epoch each of several ranks computes a shard of another one again, "
+      "and stops if a bit differs: finds faulty processors and memory; 0 = never",
+      "N", 0, 1e9, .fallback = "0", .execution = true, .optional = true },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
       .fallback = "strict" },
     { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },

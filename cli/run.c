@@ -382,6 +382,7 @@ int cli_run_open(cli_run *t, bool resumed)
                               .communicator = t->has_ranks ? "auto" : NULL,
                               .communication_timeout_seconds = r->rank_timeout,
                               .partition_optimizer = r->partition_optimizer,
+                              .audit_every = r->audit_every,
                               .deterministic = (ls_deterministic)r->deterministic,
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .nvtx = r->nvtx,

@@ -80,10 +80,15 @@ typedef struct ls_context_config {
                                  otherwise one process. See below */
     double communication_timeout_seconds; /* limit of a wait for other ranks, which then fails with
                                              LS_ERR_TIMEOUT; 0 = 600 */
-    bool partition_optimizer;  /* each rank holds the optimizer's states of its part of the
-                                  parameters alone, and sends the updated part to the others (ZeRO
-                                  stage 1). Less memory, more bytes between ranks, the same results
-                                  and checkpoints. With one rank: no effect */
+    bool partition_optimizer; /* each rank holds the optimizer's states of its part of the
+                                 parameters alone, and sends the updated part to the others (ZeRO
+                                 stage 1). Less memory, more bytes between ranks, the same results
+                                 and checkpoints. With one rank: no effect */
+    int64_t audit_every; /* with several ranks: in every N-th step of an epoch each rank computes
+                            one shard of another rank again, and different bits are LS_ERR_MISMATCH,
+                            which names both ranks. Detects faulty processors and memory at the
+                            price of a shard more in such a step. 0 = never.
+                            LS_ERR_UNSUPPORTED with sync_batch_norm */
     size_t memory_limit_bytes; /* limit of device memory; 0 = none */
     bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range
                   with its name, for NVIDIA's profilers. Bit-identical, but slower.

@@ -33,6 +33,14 @@ static ls_status check_config(ls_context *ctx, const ls_context_config *config)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_context_open: shards is %d, expected 1 to %d, or 0 for 1",
                         config->shards, MAX_SHARDS);
+    if (config->audit_every < 0)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_context_open: audit_every is %lld, expected a number of steps, or 0",
+                        (long long)config->audit_every);
+    if (config->audit_every > 0 && config->sync_batch_norm)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "ls_context_open: audit_every with sync_batch_norm, whose shards can't be "
+                        "computed one by one");
     if (!(config->communication_timeout_seconds >= 0))
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_context_open: communication_timeout_seconds is %g, expected more than "

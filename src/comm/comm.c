@@ -225,6 +225,29 @@ ls_status ls__comm_fail_wait(ls__comm *comm, const char *what)
                     what, comm->rank, comm->n_ranks, comm->timeout_seconds);
 }
 
+/* ctx->comm knows whether ranks are lost, also for the communicator of a device. */
+ls_status ls__comm_start(ls__comm *comm, ls__exchange *exchange, const char *what)
+{
+    if (comm->ctx->comm->is_lost) return fail_lost(comm, what);
+    return comm->provider->exchange_start(exchange);
+}
+
+ls_status ls__comm_run(ls__comm *comm, ls__exchange *exchange, const char *what)
+{
+    LS_TRY(ls__comm_start(comm, exchange, what));
+    return ls__comm_wait(comm, exchange, what);
+}
+
+ls_status ls__comm_exchange(ls__comm *comm, const ls__message *sends, int64_t n_sends,
+                            const ls__message *receives, int64_t n_receives, const char *what)
+{
+    ls__exchange *exchange;
+    LS_TRY(comm->provider->exchange_open(comm, sends, n_sends, receives, n_receives, &exchange));
+    const ls_status status = ls__comm_run(comm, exchange, what);
+    comm->provider->exchange_close(exchange);
+    return status;
+}
+
 void ls__comm_close(ls__comm **comm)
 {
     if (!comm || !*comm) return;

@@ -84,6 +84,14 @@ typedef ls_status ls__progress_fn(void *work, int64_t *n_left, const ls__exchang
 ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work,
                             const char *what);
 
+/* Begins an exchange, unless ranks are lost. */
+ls_status ls__comm_start(ls__comm *comm, ls__exchange *exchange, const char *what);
+/* Begins an exchange, and waits until it is done. */
+ls_status ls__comm_run(ls__comm *comm, ls__exchange *exchange, const char *what);
+/* The same with an exchange that is opened and closed here. */
+ls_status ls__comm_exchange(ls__comm *comm, const ls__message *sends, int64_t n_sends,
+                            const ls__message *receives, int64_t n_receives, const char *what);
+
 /* For a wait on a device that has not ended in timeout_seconds: LS_ERR_TIMEOUT with `what` and the
  * ranks that do not answer on the host either. The ranks are lost. */
 ls_status ls__comm_fail_wait(ls__comm *comm, const char *what);

@@ -283,6 +283,15 @@ static ls_status check_lr(const ls_net *net, const char *call, double lr)
                     lr);
 }
 
+/* After an error there are no results. */
+static ls_status end_failed(ls_net *net, ls_status status)
+{
+    if (status == LS_OK) return LS_OK;
+    forget_feeds(net);
+    net->current = NULL;
+    return status;
+}
+
 ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
                             const ls_batch *batch, double lr)
 {
@@ -297,11 +306,7 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
     if (update) update->prepare(update);
     ls_status status = begin(net, update, lr);
     if (status == LS_OK) status = ls__executor_place_fault(&net->executor);
-    if (status != LS_OK) {
-        forget_feeds(net);
-        net->current = NULL;
-    }
-    return status;
+    return end_failed(net, status);
 }
 
 ls_status ls__net_run_to(ls_net *net, int end)
@@ -316,6 +321,7 @@ static ls_status step(ls_net *net, const char *call, ls__update *update, const l
                       double lr)
 {
     LS_TRY(ls__net_take_step(net, call, update, batch, lr));
+    if (ls__net_is_audited(net)) LS_TRY(end_failed(net, ls__net_audit(net, update, lr)));
     LS_TRY(ls__net_run_to(net, net->executor.n_calls));
     return ls__net_send_results(net, batch, update);
 }

@@ -322,7 +322,7 @@ static ls_status place_sums(const ls_net *net, ls__program *p)
     return LS_OK;
 }
 
-static ls_status find_program(ls_net *net, int64_t n_samples, ls__program **out)
+ls_status ls__net_find_shard_program(ls_net *net, int64_t n_samples, ls__program **out)
 {
     for (int i = 0; i < net->graph.inputs.n; i++) net->fed_specs[i].shape.dims[0] = n_samples;
     LS_TRY(ls__net_program(net, LS_MODE_TRAIN, net->fed_specs, false, out));
@@ -362,9 +362,9 @@ ls_status ls__net_find_shards(ls_net *net)
     /* The shards' sizes differ by one at most. The larger ones' program is found again, because
      * that of the smaller ones may have replaced the arena. */
     ls__program *programs[2] = { NULL, NULL };
-    if (n_samples % s->n != 0) LS_TRY(find_program(net, least + 1, &programs[1]));
-    if (least > 0) LS_TRY(find_program(net, least, &programs[0]));
-    if (n_samples % s->n != 0) LS_TRY(find_program(net, least + 1, &programs[1]));
+    if (n_samples % s->n != 0) LS_TRY(ls__net_find_shard_program(net, least + 1, &programs[1]));
+    if (least > 0) LS_TRY(ls__net_find_shard_program(net, least, &programs[0]));
+    if (n_samples % s->n != 0) LS_TRY(ls__net_find_shard_program(net, least + 1, &programs[1]));
     for (int64_t i = 0; i < s->parts.n; i++) {
         const int64_t end = i + 1 < s->parts.n ? s->list[i + 1].first_sample
                                                : ls__shard_first_sample(n_samples, s->end, s->n);

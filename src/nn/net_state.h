@@ -189,6 +189,8 @@ void ls__net_close_shards(ls_net *net);
 /* Finds the shards of a training batch of the shapes net->fed_specs, which it changes, and their
  * programs. */
 ls_status ls__net_find_shards(ls_net *net);
+/* The program of a shard with this number of samples, after ls__net_find_shards. */
+ls_status ls__net_find_shard_program(ls_net *net, int64_t n_samples, ls__program **out);
 /* A scalar of the last step, in device memory; i as in plan/shard.h. */
 const float *ls__net_shard_scalar(const ls_net *net, int i);
 
@@ -210,6 +212,13 @@ ls_status ls__net_open_sync(ls_net *net);
 void ls__net_close_sync(ls_net *net);
 /* Finds the sync points of a program. */
 ls_status ls__net_place_sync_points(const ls_net *net, ls__program *program);
+
+/* ---- net_audit.c ---- */
+
+/* True for a step of which ranks compute a shard twice: see ls_context_config.audit_every. */
+bool ls__net_is_audited(const ls_net *net);
+/* Runs the step that ls__net_take_step has prepared, up to the end of the audited shard. */
+ls_status ls__net_audit(ls_net *net, ls__update *update, double lr);
 
 /* ---- net_labels.c ---- */
 

@@ -88,19 +88,10 @@ void ls__partition_make_calls(const ls__partition *p, ls__call *calls)
         };
 }
 
-static ls_status run(const ls__partition *p, ls__exchange *exchange, const char *what)
-{
-    ls__comm *comm = p->ctx->device_comm;
-    if (p->ctx->comm->is_lost)
-        return ls__fail(p->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
-                        what);
-    LS_TRY(comm->provider->exchange_start(exchange));
-    return ls__comm_wait(comm, exchange, what);
-}
-
 ls_status ls__partition_exchange(const ls__partition *p, const char *what)
 {
-    for (int i = 0; i < p->n_exchanges; i++) LS_TRY(run(p, p->exchanges[i], what));
+    for (int i = 0; i < p->n_exchanges; i++)
+        LS_TRY(ls__comm_run(p->ctx->device_comm, p->exchanges[i], what));
     return LS_OK;
 }
 
@@ -109,14 +100,10 @@ ls_status ls__partition_collect(const ls__partition *p, float *own, float *whole
     ls__comm *comm = p->ctx->device_comm;
     ls__message receives[LS__MAX_RANK_SHARDS];
     const ls__message send = { 0, own, (size_t)p->own.count * sizeof(float) };
-    ls__exchange *exchange;
     int64_t n = 0;
     for (int rank = 0; whole && rank < comm->n_ranks; rank++)
         if (p->parts[rank].count > 0)
             receives[n++] = (ls__message){ rank, whole + p->parts[rank].begin,
                                            (size_t)p->parts[rank].count * sizeof(float) };
-    LS_TRY(comm->provider->exchange_open(comm, &send, p->own.count > 0, receives, n, &exchange));
-    const ls_status status = run(p, exchange, what);
-    comm->provider->exchange_close(exchange);
-    return status;
+    return ls__comm_exchange(comm, &send, p->own.count > 0, receives, n, what);
 }

@@ -11,6 +11,8 @@ cp data/train/ring/000000.png more/train/ring/new.png
 # ---- Options ----
 
 expect 2 "lockstep train: 3 ranks require --shards 3 or more; --shards is 2" 3 shm -- "${options[@]}" --shards 2 --out new
+expect 2 "lockstep train: --audit-every and --sync-batch-norm exclude each other: a shard whose batch norms are synchronised can't be \
+computed alone" 3 shm -- "${options[@]}" --audit-every 1 --sync-batch-norm --out new
 expect 2 "lockstep train: --batch-size 23 is not a multiple of --shards 8" 3 shm -- "${options[@]}" --batch-size 23 --out new
 expect 2 "lockstep train: --shards 66: expected at most 64 with several ranks" \
   2 shm -- "${options[@]}" --batch-size 66 --shards 66 --out new
@@ -63,6 +65,10 @@ launch 3 shm 1:--inject-fault=2:1000:0 -- "${options[@]}" --out no-op
 last=$(($(sed -n 's/.*the step has \([0-9]*\) ops.*/\1/p' err.txt) - 1))
 expect 1 "lockstep train: the weights of rank 1 differ from those of rank 0 and others: a processor, its memory or a \
 library computes a different result" 3 shm 1:--inject-fault=2:$last:0 -- "${options[@]}" --out fault
+
+# An op of the forward pass of the shard that is audited in the second step.
+expect 1 "lockstep train: epoch 1, step 2: audit: rank 2 and rank 1 computed different results of shard 5: a processor, its \
+memory or a library of one of them is faulty" 3 shm 2:--inject-fault=1:10:0 -- "${options[@]}" --audit-every 1 --out audited
 
 # ---- Images ----
 

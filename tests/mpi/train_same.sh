@@ -24,7 +24,7 @@ for image in arrow/000001.jpg heart/000001.jpg star/000001.jpg square/000001.jpg
   echo text >bad/train/$image
 done
 for image in arrow/000001.jpg heart/000001.jpg star/000001.jpg; do echo text >bad/val/$image; done
-compare images 2:tcp 3:shm 4:shm:--partition-optimizer 8:shm -- --data-dir bad --on-bad-image skip --model resnet20 --image-size 31 --shards 8 \
+compare images 2:tcp:--audit-every=2 3:shm 4:shm:--partition-optimizer 8:shm -- --data-dir bad --on-bad-image skip --model resnet20 --image-size 31 --shards 8 \
   --batch-size 24 --epochs 2 --accumulate 2 --mixup-alpha 0.4 --cutmix-alpha 1 --model-ema 0.9 --clip-grad-norm 1 \
   --checkpoint-every 3 --keep-checkpoints
 [ "$(cut -d, -f12 images/metrics.csv | tail -1)" = 8 ] || fail "expected 8 unreadable images" images/metrics.csv
@@ -37,7 +37,7 @@ compare labels 2:shm 3:tcp 8:shm -- --data-dir labels.csv --loss bce --val-split
 [ "$(wc -l <labels/metrics.csv)" -lt 41 ] || fail "the run did not end early" labels/metrics.csv
 
 # A loss scale that changes, dropout, shards that are no whole nodes of the tree for any number of ranks.
-compare f16 2:shm 3:shm:--partition-optimizer -- --data-dir data --model mobilenet_v2 --precision f16 --image-size 32 --shards 7 --batch-size 21 \
+compare f16 2:shm:--audit-every=3 3:shm:--partition-optimizer -- --data-dir data --model mobilenet_v2 --precision f16 --image-size 32 --shards 7 --batch-size 21 \
   --epochs 2 --opt adamw --random-erase 0.5 --auto-augment trivial
 
 # Synchronised batch norms, with blocks that are added.

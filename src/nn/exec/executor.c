@@ -86,7 +86,7 @@ static int append_last_part(ls__executor *x, int at, const ls__parts *parts, con
     for (int position = 1; position <= p->n_calls; position++) {
         x->calls[at++] = &part->calls[position - 1];
         for (int i = 0; i < parts->n_sums; i++)
-            if (p->sum_positions[i] == position)
+            if (position == (parts->sums_last ? p->n_calls : p->sum_positions[i]))
                 at = append(x, at, parts->sums[i].calls, parts->sums[i].n_calls);
     }
     return at;
@@ -177,7 +177,8 @@ static void begin_span(ls__executor *x, int i)
         const ls_tensor *feed = parts->feeds[j];
         const size_t sample_bytes = feed->bytes / (size_t)feed->shape.dims[0];
         shard->calls[j].buffers[0] =
-            (unsigned char *)feed->data + (size_t)shard->first_sample * sample_bytes;
+            (unsigned char *)feed->data +
+            (size_t)(shard->first_sample - parts->first_fed) * sample_bytes;
     }
 }
 

@@ -32,8 +32,10 @@ typedef struct ls__parts {
     int64_t n, n_all;              /* of this rank, of all ranks */
     int64_t first;                 /* the index of this rank's first one among all */
     const ls_tensor *const *feeds; /* per graph input; read until the last part's copies */
+    int64_t first_fed;             /* the sample that the feeds begin with */
     ls__shard_sum *sums;           /* of shards' results */
     int n_sums;
+    bool sums_last;      /* all sums follow the last part instead */
     ls__call *last_call; /* follows all sums; NULL: none */
     /* With synchronised batch norms: [n][n_sums], calls[0] of each sum for each part. The parts run
      * at the same time, from one sync point of their programs to the next. NULL: one after the

@@ -17,6 +17,12 @@ static bool is_done(const ls__rank_sum_state *item)
     return item->next == item->end;
 }
 
+static ls_status start(const work *w, const ls__call *call)
+{
+    char what[LS__STEP_TEXT_SIZE];
+    return ls__comm_start(w->ctx->device_comm, call->exchange, ls__step_text(w->step, what));
+}
+
 /* Runs the calls of an addition up to an exchange that is not done. *n_left += what is left. */
 static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
 {
@@ -24,7 +30,7 @@ static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
         ls__call *call = *item->next;
         if (call->exchange) {
             int64_t n = 0;
-            if (!item->is_started) LS_TRY(ls__start_exchange(w->ctx, call, w->step));
+            if (!item->is_started) LS_TRY(start(w, call));
             item->is_started = true;
             LS_TRY(w->ctx->device_comm->provider->exchange_test(call->exchange, &n));
             if (n > 0) {

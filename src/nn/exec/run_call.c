@@ -21,19 +21,10 @@ const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE])
     return out;
 }
 
-ls_status ls__start_exchange(ls_context *ctx, const ls__call *call, const ls__step *step)
-{
-    char what[LS__STEP_TEXT_SIZE];
-    if (!ctx->comm->is_lost) return ctx->device_comm->provider->exchange_start(call->exchange);
-    return ls__fail(ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer",
-                    ls__step_text(step, what));
-}
-
 static ls_status run_exchange(ls_context *ctx, const ls__call *call, const ls__step *step)
 {
     char what[LS__STEP_TEXT_SIZE];
-    LS_TRY(ls__start_exchange(ctx, call, step));
-    return ls__comm_wait(ctx->device_comm, call->exchange, ls__step_text(step, what));
+    return ls__comm_run(ctx->device_comm, call->exchange, ls__step_text(step, what));
 }
 
 static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step)

@@ -13,8 +13,6 @@ typedef struct ls__run_mode {
  * failure the error names the call. */
 ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
                        const ls__run_mode *mode);
-/* Starts the exchange of the call, without waiting for it. */
-ls_status ls__start_exchange(ls_context *ctx, const ls__call *call, const ls__step *step);
 /* "epoch 3, step 17" */
 enum { LS__STEP_TEXT_SIZE = 64 };
 const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE]);
