@@ -309,16 +309,21 @@ static int end_of_writes(const ls__program *p, const ls__shard_range *range)
     return p->graph->inputs.n;
 }
 
-/* Gradients of a second stream are complete after the last call, which joins it. */
+/* In the order of the ranges, so that all ranks begin their exchanges in one order, whatever the
+ * shapes of their last shards. Gradients of a second stream are complete after the last call, which
+ * joins it. */
 static ls_status place_sums(const ls_net *net, ls__program *p)
 {
     const ls__net_shards *s = &net->shards;
     const size_t bytes = (size_t)s->n_ranges * sizeof *p->sum_positions;
     p->sum_positions = ls__bump_alloc(&p->bump, bytes);
     if (!p->sum_positions) return ls__fail_memory(p->ctx, "program", bytes);
-    for (int i = 0; i < s->n_ranges; i++)
-        p->sum_positions[i] =
+    for (int i = 0, position = 0; i < s->n_ranges; i++) {
+        const int end =
             i >= LS__SHARD_GRADIENTS && p->overlaps ? p->n_calls : end_of_writes(p, &s->ranges[i]);
+        if (end > position) position = end;
+        p->sum_positions[i] = position;
+    }
     return LS_OK;
 }
 

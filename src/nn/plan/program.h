@@ -158,8 +158,8 @@ typedef struct ls__program {
     size_t constant_room;
     void *constant_memory; /* device */
     int momentum;          /* of a shard: constant, per element of the buffers; -1 */
-    int *sum_positions;    /* of a shard: per sum of its results, the end of the calls that write
-                              them */
+    int *sum_positions;    /* of a shard: per sum of its results, a position after the calls that
+                              write them; ascending */
     ls__sync_point *sync_points; /* of a synchronised program; the last one is its end */
     int n_sync_points;
 
