@@ -68,10 +68,11 @@ static int open_data(sweep *s)
     ls_dataset *data = NULL, *val = NULL;
     int answer = words && sweep_parse_words(words, &r) ? EXIT_DONE : EXIT_USAGE;
     if (answer == EXIT_DONE && !r.data_dir)
-        answer = fail_with(EXIT_USAGE, "%s: [train] requires 'data-dir = DIR'", s->file->path);
+        answer =
+            fail_with(EXIT_USAGE, "%s: [train] requires 'data-dir = DIR'", s->file->lines.path);
     if (answer == EXIT_DONE && r.loss != LOSS_CROSS_ENTROPY && !s->values->by_loss)
         answer = fail_with(EXIT_USAGE, "%s: the loss of the trials requires 'metric = val-loss'",
-                           s->file->path);
+                           s->file->lines.path);
     if (answer == EXIT_DONE) answer = cli_run_open_train_data(s->ctx, &r, &data, &val);
     if (answer == EXIT_DONE) {
         s->n_images = ls_dataset_sample_count(data);

@@ -3,6 +3,7 @@
 #ifndef LS_CLI_SWEEP_H
 #define LS_CLI_SWEEP_H
 
+#include "config_lines.h"
 #include "run.h"
 #include <lockstep/search.h>
 
@@ -29,8 +30,7 @@ typedef struct sweep_parameter {
 
 /* The file of a sweep. */
 typedef struct sweep_file {
-    const char *path;
-    char *text; /* the other texts are borrowed from it */
+    config_lines lines; /* the other texts are borrowed from it */
     int n_fixed, n_searched;
     sweep_parameter fixed[MAX_OPTIONS], searched[SWEEP_MAX_PARAMETERS];
 } sweep_file;

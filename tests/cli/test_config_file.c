@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char small[] = "# a small run\n"
+static const char small[] = "\xef\xbb\xbf# a small run\n" /* with a byte order mark */
                             "\n"
                             "data-dir = 'data'   # as demo-data made it\n"
                             "image-size=8\r\n"
@@ -114,6 +114,12 @@ START_TEST(wrong_lines)
         { "= 1\n", "x.conf:1: expected 'key = value'\n" },
         { "model = \"lenet5\n", "x.conf:1: the closing quote is missing\n" },
         { "model = \"lenet5\" x\n", "x.conf:1: expected nothing after the closing quote\n" },
+        { "model = 'lenet5' 'x'\n", "x.conf:1: expected nothing after the closing quote\n" },
+        { "model = it's # a comment\n", "unknown model 'it's'" },
+        { "model = 'a # b' # c\n", "unknown model 'a # b'" },
+        { "model = a \"# b\n", "unknown model 'a \"# b'" },
+        { "model = a#b, '#' # c\n", "unknown model 'a#b, '#''" },
+        { "[train]\nepochs = 3\n", "x.conf:1: expected 'key = value'\n" },
         { "model = \xff\n", "x.conf:1: expected a line of text in UTF-8\n" },
         { "{ \"options\": 1 }", "x.conf: expected the config.json of a run, with 'options'\n" },
         { "{ \"options\": {} ", "x.conf: line 1" },
@@ -132,7 +138,7 @@ START_TEST(wrong_lines)
     expect(2, "train --epochs 3 --config x.conf");
     expect_err("x.conf:1: epochs: expected");
     expect(2, "train --config none.conf");
-    expect_err("lockstep train: --config none.conf: No such file or directory\n");
+    expect_err("lockstep train: none.conf: No such file or directory\n");
     expect(2, "train --config .");
     expect_err("lockstep train: .: Is a directory\n");
     write_text("run.json", "{ \"options\": {} }");

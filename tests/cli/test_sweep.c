@@ -23,9 +23,10 @@ static void begin(void)
 START_TEST(a_grid_has_all_combinations)
 {
     begin();
-    write_text("grid.sweep", "method = grid\n" TRAIN "epochs = 1\n[search]\n"
-                             "lr = log(0.01, 0.1, 2)\nnesterov = true, false\n");
-    expect(0, "sweep grid.sweep --out a/b");
+    write_text("grid.sweep",
+               "\xef\xbb\xbfmethod = 'grid'\nout = \"a/b\" # there\n" TRAIN "epochs = 1\n[search]\n"
+               "lr = log(0.01, 0.1, 2) # two\nnesterov = 'true', \"false\"\n");
+    expect(0, "sweep grid.sweep");
     expect_out("trial    lr  nesterov  epochs  val_top1  best_epoch\n    0  0.01      true ");
     expect_out("\n    3   0.1     false       1 ");
     expect_out("the same run: ");
@@ -157,12 +158,11 @@ START_TEST(errors_of_the_file)
         const char *text, *error;
     } cases[] = {
         { "method = gird\n", "x.sweep:1: method: expected one of random|grid|" },
-        { "\ntrails = 3\n",
-          "x.sweep:2: unknown option 'trails' of the sweep; did you mean 'trials'?" },
+        { "\ntrails = 3\n", "x.sweep:2: unknown option 'trails'; did you mean 'trials'?" },
         { "lr = 3\n", "x.sweep:1: unknown option 'lr' of the sweep; options of 'lockstep train' " },
         { "trials = 3\ntrials = 4\n", "x.sweep:2: 'trials' is already in line 1" },
         { "[tarin]\n", "x.sweep:1: unknown section [tarin]; did you mean 'train'?" },
-        { "[train\n", "x.sweep:1: expected [train] or [search]" },
+        { "[train\n", "x.sweep:1: expected [section], got '[train'" },
         { "[train]\nepocs = 3\n",
           "x.sweep:2: unknown option 'epocs' of 'lockstep train'; did you" },
         { "[train]\nepochs = 0\n",
@@ -175,7 +175,13 @@ START_TEST(errors_of_the_file)
         { "[search]\nopt = sgd, adm\n",
           "x.sweep:2: opt: expected one of sgd|adam|adamw|rmsprop, got 'adm'" },
         { "[search]\nopt = sgd, sgd\n", "x.sweep:2: opt: the value 'sgd' occurs twice" },
-        { "[search]\nopt = 'sgd\n", "x.sweep:2: opt: expected 'VALUE'" },
+        { "[search]\nopt = 'sgd\n", "x.sweep:2: the closing quote is missing" },
+        { "[search]\nopt = 'sgd' 'adam'\n", "x.sweep:2: expected a comma after the closing quote" },
+        { "[search]\nopt = sgd, # adam\n", "x.sweep:2: opt: expected one of sgd|adam|adamw|" },
+        { "[train]\nmodel = it's # a comment\nepocs = 2\n", "x.sweep:3: unknown option 'epocs'" },
+        { "\n[train]\ndata-dir = \xff\n", "x.sweep:3: expected a line of text in UTF-8" },
+        { "[train]\nnesterov =\n", "x.sweep:2: nesterov: expected true or false, got ''" },
+        { "out = 'a\n", "x.sweep:1: the closing quote is missing" },
         { "[search]\nopt = linear(0, 1)\n",
           "opt: expected a list of values, because it is no number" },
         { "[search]\nlr = integer(1, 2)\n", "lr: expected linear(LOW, HIGH) or log(LOW, HIGH)" },
