@@ -86,7 +86,7 @@ static void warn_missing_classes(const cli_run *t)
             t->recipe->data_dir, (long long)n_missing, n_classes, missing);
 }
 
-static int open_data(cli_run *t)
+int cli_run_open_datasets(cli_run *t)
 {
     const recipe *r = t->recipe;
     char name[FOLDER_NAME_SIZE];
@@ -112,6 +112,17 @@ static int open_data(cli_run *t)
         print_note("%s: --val-split takes the validation images from the training images; '%s' "
                    "is not used",
                    r->data_dir, name);
+    ls_digest digest; /* computed now, and kept by the dataset */
+    if (r->digest_contents &&
+        (ls_dataset_digest(t->train_data, true, &digest) != LS_OK ||
+         (t->val_data && ls_dataset_digest(t->val_data, true, &digest) != LS_OK)))
+        return print_error(t->ctx, EXIT_RUNTIME);
+    return EXIT_DONE;
+}
+
+static int open_loaders(cli_run *t)
+{
+    const recipe *r = t->recipe;
     if (ls_dataset_sample_count(t->train_data) < r->batch)
         return fail_with(
             EXIT_DATA,
@@ -119,11 +130,6 @@ static int open_data(cli_run *t)
             r->data_dir, (long long)ls_dataset_sample_count(t->train_data), (long long)r->batch,
             (long long)ls_dataset_sample_count(t->train_data));
     ls_loader_config config = recipe_train_loader(r);
-    ls_digest digest; /* computed now, and kept by the dataset */
-    if (r->digest_contents &&
-        (ls_dataset_digest(t->train_data, true, &digest) != LS_OK ||
-         (t->val_data && ls_dataset_digest(t->val_data, true, &digest) != LS_OK)))
-        return print_error(t->ctx, EXIT_RUNTIME);
     t->train = ls_loader_open(t->train_data, &config);
     const ls_input_spec input = ls_loader_input_spec(t->train);
     t->info.channels = (int)input.image.shape.dims[3];
@@ -388,7 +394,8 @@ int cli_run_open(cli_run *t, bool resumed)
                               .nvtx = r->nvtx,
                               .log = print_log });
     if (ls_context_status(t->ctx) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
-    int answer = open_data(t);
+    int answer = cli_run_open_datasets(t);
+    if (answer == EXIT_DONE) answer = open_loaders(t);
     if (answer == EXIT_DONE) answer = load_kernels(t, resumed);
     if (answer == EXIT_DONE) answer = open_net(t, resumed);
     if (answer == EXIT_DONE) answer = save_kernels(t);

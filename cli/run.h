@@ -47,6 +47,10 @@ void print_weights_hint(const ls_weight_report *report, const char *new_head);
  * reason. Returns the exit status. */
 int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train, ls_dataset **val);
 
+/* Opens train_data and val_data and sets the classes, as cli_run_open does. recipe and ctx must be
+ * set. On failure prints the reason. Returns the exit status. */
+int cli_run_open_datasets(cli_run *t);
+
 /* For ls_checkpoint_load and the run's identity. */
 ls_training_state cli_run_state(const cli_run *t);
 

@@ -1,6 +1,8 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
 #include "sweep.h"
 #include "child.h"
+#include "run/identity.h"
+#include "run/json.h"
 #include "run/run_folder.h"
 #include <errno.h>
 #include <limits.h>
@@ -41,6 +43,12 @@ static bool check_method(const char *path, const cli_parsed *parsed, const sweep
 
 /* ---- The search ---- */
 
+/* It trains nothing. */
+static ls_context *open_context(void)
+{
+    return ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+}
+
 static int open_search(sweep *s)
 {
     const sweep_values *v = s->values;
@@ -60,12 +68,25 @@ static int open_search(sweep *s)
     return s->search ? EXIT_DONE : print_error(s->ctx, EXIT_USAGE);
 }
 
-/* The options that all trials have, and the number of their training images. */
+/* The images that all trials have. */
+static int open_images(sweep *s, cli_run *run)
+{
+    const recipe *r = run->recipe;
+    const int answer = cli_run_open_datasets(run);
+    if (answer != EXIT_DONE) return answer;
+    ls__json_builder images = { json_object(), false };
+    ls__json_put(&images, "train", ls__identity_data(run->ctx, run->train_data));
+    ls__json_put(&images, "validation", ls__identity_data(run->ctx, run->val_data));
+    s->images = ls__json_finish(&images);
+    s->n_images = ls_dataset_sample_count(run->train_data);
+    s->epochs = r->epochs;
+    return s->images ? EXIT_DONE : print_error(run->ctx, EXIT_RUNTIME);
+}
+
 static int open_data(sweep *s)
 {
     char **words = sweep_sample_words(s);
     recipe r;
-    ls_dataset *data = NULL, *val = NULL;
     int answer = words && sweep_parse_words(words, &r) ? EXIT_DONE : EXIT_USAGE;
     if (answer == EXIT_DONE && !r.data_dir)
         answer =
@@ -73,13 +94,11 @@ static int open_data(sweep *s)
     if (answer == EXIT_DONE && r.loss != LOSS_CROSS_ENTROPY && !s->values->by_loss)
         answer = fail_with(EXIT_USAGE, "%s: the loss of the trials requires 'metric = val-loss'",
                            s->file->lines.path);
-    if (answer == EXIT_DONE) answer = cli_run_open_train_data(s->ctx, &r, &data, &val);
     if (answer == EXIT_DONE) {
-        s->n_images = ls_dataset_sample_count(data);
-        s->epochs = r.epochs;
+        cli_run run = { .recipe = &r, .ctx = open_context() };
+        answer = open_images(s, &run);
+        cli_run_close(&run);
     }
-    ls_dataset_close(&data);
-    ls_dataset_close(&val);
     sweep_free_words(words);
     return answer;
 }
@@ -119,11 +138,9 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
-    sweep s = { .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
-                .values = v,
-                .file = file,
-                .out = v->out,
-                .program = program };
+    sweep s = {
+        .ctx = open_context(), .values = v, .file = file, .out = v->out, .program = program
+    };
     int answer = open_data(&s);
     if (answer == EXIT_DONE) answer = open_search(&s);
     if (answer == EXIT_DONE) answer = open_folder(&s);
@@ -136,6 +153,7 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
     }
     if (answer == EXIT_DONE) answer = sweep_report(&s);
     json_decref(s.definition);
+    json_decref(s.images);
     free(s.results);
     ls_context_close(&s.ctx);
     return answer;

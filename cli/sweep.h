@@ -52,7 +52,8 @@ typedef struct sweep {
     char *program;
     int64_t n_images;   /* for training */
     int64_t epochs;     /* of a complete trial */
-    json_t *definition; /* what the results depend on */
+    json_t *definition; /* the options that results depend on */
+    json_t *images;     /* the data of the trials' identities: "train" and "validation" */
     int64_t n_results, capacity;
     sweep_result *results; /* by trial, then by epochs */
 } sweep;
@@ -66,6 +67,9 @@ void sweep_file_close(sweep_file *file);
 
 /* The text of parameter i's value in a trial that has begun. */
 const char *sweep_value_text(const sweep *s, int64_t trial, int i, char out[SWEEP_VALUE_SIZE]);
+
+/* The value in [train] of an option; NULL if it has none. */
+const char *sweep_fixed_text(const sweep_file *file, const char *name);
 
 /* The first value of a list, the lower end of a range. */
 const char *sweep_first_text(const sweep_parameter *p, char out[SWEEP_VALUE_SIZE]);
@@ -91,8 +95,8 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
 
 /* ---- sweep_results.c ---- */
 
-/* Makes the definition and reads OUT/sweep.json, if there is one, which must be of this sweep.
- * Returns the exit status. */
+/* Makes the definition and reads OUT/sweep.json, if there is one, which must be of this sweep and
+ * of these images. Returns the exit status. */
 int sweep_read_results(sweep *s);
 const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs);
 /* Adds a result and writes OUT/sweep.json. */

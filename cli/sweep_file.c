@@ -111,7 +111,8 @@ static const char *why_not(const cli_option *option, section in)
     static const char *const set[] = {
         "out", "resume", "steps", "stop-at", "force", "inject-fault"
     };
-    static const char *const data[] = { "no-val", "val-split", "val-split-seed", "epochs" };
+    static const char *const data[] = { "no-val", "val-split", "val-split-seed", "epochs",
+                                        "digest-contents" };
     if (is_among(option->name, sizeof(set) / sizeof(set[0]), set))
         return "the sweep sets it, or it has no use in a sweep";
     if (strcmp(option->name, "no-val") == 0) return "the metric requires validation";
@@ -207,6 +208,13 @@ void sweep_file_close(sweep_file *file)
     for (int i = 0; i < file->n_searched; i++) free(file->searched[i].values);
     config_lines_close(&file->lines);
     *file = (sweep_file){ 0 };
+}
+
+const char *sweep_fixed_text(const sweep_file *file, const char *name)
+{
+    for (int i = 0; i < file->n_fixed; i++)
+        if (strcmp(file->fixed[i].option->name, name) == 0) return file->fixed[i].text;
+    return NULL;
 }
 
 const char *sweep_first_text(const sweep_parameter *p, char out[SWEEP_VALUE_SIZE])

@@ -1,5 +1,6 @@
 /* sweep_results.c: the results of a sweep: OUT/sweep.json, the table; see sweep.h. */
 #include "csv.h"
+#include "run/identity.h"
 #include "run/json.h"
 #include "run/metrics.h"
 #include "sweep.h"
@@ -14,7 +15,7 @@ static const char *metric_key(const sweep *s)
     return s->values->by_loss ? "val_loss" : "val_top1";
 }
 
-/* ---- The definition: what the results depend on ---- */
+/* ---- What the results depend on: options and images ---- */
 
 static json_t *parameter_to_json(const sweep_parameter *p)
 {
@@ -77,6 +78,25 @@ static bool check_definition(const char *path, const json_t *stored, const json_
     return same;
 }
 
+/* Prints the differences; true if there is none. */
+static bool check_images(const sweep *s, const json_t *stored)
+{
+    char text[512];
+    size_t i;
+    json_t *difference, *all = ls__identity_differences(stored, s->images, true);
+    const char *dir = sweep_fixed_text(s->file, "data-dir");
+    if (!all) return print_error(NULL, false);
+    const bool same = json_array_size(all) == 0;
+    json_array_foreach(all, i, difference) print_message(
+        "%s: %s", dir, ls__identity_text(difference, "in the sweep", "now", text, sizeof(text)));
+    if (!same)
+        print_message("%s: the images are not those that the sweep in %s has trained on; restore "
+                      "them, or choose another --out",
+                      dir, s->out);
+    json_decref(all);
+    return same;
+}
+
 /* ---- Results ---- */
 
 static int compare_results(const void *a, const void *b)
@@ -126,6 +146,7 @@ static int save(const sweep *s)
     for (int64_t i = 0; i < s->n_results; i++)
         ls__json_append(&results, result_to_json(&s->results[i]));
     ls__json_put(&all, "sweep", json_incref(s->definition));
+    ls__json_put(&all, "images", json_incref(s->images));
     ls__json_put(&all, "results", ls__json_finish(&results));
     json_t *json = ls__json_finish(&all);
     const ls_status status = ls__json_save(s->ctx, path, json);
@@ -167,9 +188,11 @@ int sweep_read_results(sweep *s)
     const ls_status status = ls__json_read(path, &json, reason);
     if (status == LS_ERR_NOT_FOUND) return save(s);
     if (status != LS_OK) return fail_with(EXIT_RUNTIME, "%s: %s", path, reason);
-    const json_t *stored = json_object_get(json, "sweep");
-    const bool same = check_definition(path, stored, s->definition);
-    const int answer = same ? read_rows(s, path, json_object_get(json, "results")) : EXIT_USAGE;
+    int answer = EXIT_USAGE;
+    if (check_definition(path, json_object_get(json, "sweep"), s->definition))
+        answer = check_images(s, json_object_get(json, "images"))
+                     ? read_rows(s, path, json_object_get(json, "results"))
+                     : EXIT_DATA;
     json_decref(json);
     return answer;
 }

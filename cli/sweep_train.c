@@ -63,13 +63,6 @@ static void wait_for_lock(const char *dir)
     close(fd);
 }
 
-static bool is_fixed(const sweep_file *f, const char *name)
-{
-    for (int i = 0; i < f->n_fixed; i++)
-        if (strcmp(f->fixed[i].option->name, name) == 0) return true;
-    return false;
-}
-
 /* Starts or resumes the run of a trial. Returns the exit status. */
 static int start(const sweep *s, const ls_search_job *job, job_process *out)
 {
@@ -87,7 +80,8 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     argv[n++] = resumes ? resume : new_run;
     argv[n++] = dir;
     for (int i = 0; words[i]; i++) argv[n++] = words[i];
-    if (!is_fixed(s->file, "threads")) { /* 0: one per processor, also of a run that had fewer */
+    if (!sweep_fixed_text(s->file,
+                          "threads")) { /* 0: one per processor, also of a run that had fewer */
         const int64_t share = processor_count() / parallel;
         argv[n++] = child_number_option("threads",
                                         parallel == 1 ? 0

@@ -123,7 +123,7 @@ static json_t *split_json(const ls_dataset *split)
                      split->is_validation ? "validation" : "train");
 }
 
-static json_t *data_json(ls_context *ctx, ls_dataset *dataset)
+json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset)
 {
     ls_digest digest;
     char text[LS_DIGEST_TEXT_SIZE];
@@ -146,7 +146,7 @@ static json_t *data_json(ls_context *ctx, ls_dataset *dataset)
 static json_t *validation_json(ls_context *ctx, ls_loader *loader)
 {
     ls__json_builder s = { json_object(), false };
-    ls__json_put(&s, "data", data_json(ctx, loader->dataset));
+    ls__json_put(&s, "data", ls__identity_data(ctx, loader->dataset));
     ls__json_put(&s, "loader", loader_json(loader));
     return ls__json_finish(&s);
 }
@@ -237,7 +237,7 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     ls__json_put(&s, "environment", environment_json(ctx));
     ls__json_put_text(&s, "precision", state->net ? ls__net_precision(state->net) : "f32");
     if (state->loader) {
-        ls__json_put(&s, "data", data_json(ctx, state->loader->dataset));
+        ls__json_put(&s, "data", ls__identity_data(ctx, state->loader->dataset));
         ls__json_put_text(&s, "decoders", ls__decoders());
         ls__json_put(&s, "loader", loader_json(state->loader));
     }

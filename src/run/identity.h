@@ -22,6 +22,10 @@
  * NULL if memory is short, with the error in the context. */
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state);
 
+/* The section "data" of a dataset as an identity has it. NULL on failure, with the error in the
+ * context. */
+json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset);
+
 /* The identity of a net that was built to resume has no digest of the weights that the run began
  * with, because they are not loaded again: takes it from the stored identity. Returns it; NULL if
  * `here` has its own, or `there` has none. */

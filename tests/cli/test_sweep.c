@@ -116,6 +116,40 @@ START_TEST(a_signal_stops_and_more_trials_extend)
 }
 END_TEST
 
+/* A trial that continues would fail, and a new one would train on other images than the others. */
+START_TEST(a_sweep_has_the_same_images)
+{
+    begin();
+    write_text("random.sweep", "trials = 1\n" TRAIN "epochs = 1\n[search]\nlr = log(0.001, 0.1)\n");
+    expect(0, "sweep random.sweep --out s");
+    const char *const splits[] = { "train", "val" };
+    const char *const fields[] = { "data: train.samples is ", "data: validation.samples is " };
+    for (int i = 0; i < 2; i++) {
+        char other[64];
+        snprintf(other, sizeof(other), "data/%s/star/another.png", splits[i]);
+        write_text(other, "one more file");
+        expect(3, "sweep random.sweep --out s --trials 2");
+        expect_err(fields[i]);
+        expect_err("data: the images are not those that the sweep in s has trained on; restore "
+                   "them, or choose another --out");
+        ck_assert(!exists("s/trial-001"));
+        remove(other);
+    }
+    expect(0, "sweep random.sweep --out s --trials 2");
+    size_t size;
+    char *sweep = read_file("s/sweep.json", &size),
+         *run = read_file("s/trial-000/manifest.json", &size);
+    const char *digest = strstr(sweep, "\"digest\": ");
+    ck_assert_ptr_nonnull(digest);
+    char line[64];
+    snprintf(line, sizeof(line), "%.44s", digest);
+    ck_assert_ptr_nonnull(strstr(run, line));
+    free(sweep);
+    free(run);
+    end_folder();
+}
+END_TEST
+
 /* Suggestions of a round come from completed rounds, and from the stored results of a sweep that is
  * extended. */
 START_TEST(suggestions_are_the_same_in_parallel_and_extended)
@@ -172,6 +206,7 @@ START_TEST(errors_of_the_file)
         { "[train]\nlr = 1\n[search]\nlr = 1, 2\n", "x.sweep:4: 'lr' is already in line 2" },
         { "[search]\nthreads = 1, 2\n", "'threads' is not accepted in [search]: it cannot change" },
         { "[search]\nepochs = 1, 2\n", "'epochs' is not accepted in [search]: all trials have" },
+        { "[search]\ndigest-contents = true, false\n", "x.sweep:2: 'digest-contents' is not" },
         { "[search]\nopt = sgd, adm\n",
           "x.sweep:2: opt: expected one of sgd|adam|adamw|rmsprop, got 'adm'" },
         { "[search]\nopt = sgd, sgd\n", "x.sweep:2: opt: the value 'sgd' occurs twice" },
@@ -221,8 +256,9 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE(
-        "sweep", a_grid_has_all_combinations, interruptions_and_parallel_trials_change_nothing,
-        a_signal_stops_and_more_trials_extend, suggestions_are_the_same_in_parallel_and_extended,
-        a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
+    return RUN_SUITE("sweep", a_grid_has_all_combinations,
+                     interruptions_and_parallel_trials_change_nothing,
+                     a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
+                     suggestions_are_the_same_in_parallel_and_extended,
+                     a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }
