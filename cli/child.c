@@ -165,6 +165,26 @@ int child_print_failure(const char *name, const char *log, int status)
     return by_signal ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void child_read_error(const char *log, int64_t from, char out[CHILD_ERROR_SIZE])
+{
+    static const char name[] = "lockstep train: ";
+    char *line = NULL;
+    size_t size = 0;
+    FILE *file = fopen(log, "rb");
+    *out = '\0';
+    if (!file) return;
+    fseek(file, (long)from, SEEK_SET);
+    while (!*out && getline(&line, &size, file) >= 0) {
+        const char *message = line + sizeof(name) - 1;
+        if (strncmp(line, name, sizeof(name) - 1) != 0 || strncmp(message, "warning: ", 9) == 0 ||
+            strncmp(message, "note: ", 6) == 0)
+            continue;
+        snprintf(out, CHILD_ERROR_SIZE, "%.*s", (int)strcspn(message, "\n"), message);
+    }
+    free(line);
+    fclose(file);
+}
+
 char *child_number_option(const char *name, int64_t number, char out[NUMBER_OPTION_SIZE])
 {
     snprintf(out, NUMBER_OPTION_SIZE, "--%s=%lld", name, (long long)number);

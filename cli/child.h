@@ -25,6 +25,10 @@ void child_stop_all(void);
  * + the number of the signal that ended it. */
 int child_print_failure(const char *name, const char *log, int status);
 
+/* Writes the first error that `lockstep train` printed after byte `from` of its log, or "". */
+enum { CHILD_ERROR_SIZE = 256 };
+void child_read_error(const char *log, int64_t from, char out[CHILD_ERROR_SIZE]);
+
 /* "--NAME=NUMBER" */
 enum { NUMBER_OPTION_SIZE = 48 };
 char *child_number_option(const char *name, int64_t number, char out[NUMBER_OPTION_SIZE]);

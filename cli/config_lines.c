@@ -34,13 +34,14 @@ void config_lines_close(config_lines *c)
 
 bool config_fail(config_lines *c, const char *format, ...)
 {
-    char message[1024];
+    char message[1024], at[16] = "";
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     c->failed = true;
-    return fail_with(false, "%s:%d: %s", c->path, c->line, message);
+    if (c->line > 0) snprintf(at, sizeof(at), ":%d", c->line);
+    return fail_with(false, "%s%s: %s", c->path, at, message);
 }
 
 /* ---- Lines ---- */

@@ -18,7 +18,7 @@ typedef struct config_lines {
     char *rest; /* the lines that have not been read */
     size_t n_rest;
     bool failed;
-    int line;               /* from 1; of what follows */
+    int line;               /* from 1; of what follows. For config_fail 0 = none */
     char *section;          /* the name in [] of a line that begins a section, else NULL */
     char *key, *value;      /* of another line; value: with its quotes, "" if there is none */
     int lines[MAX_OPTIONS]; /* in which config_set_option found the options; 0 = none */

@@ -32,7 +32,7 @@ void set_print_warnings(bool on);
 void set_print_delay(int seconds, const volatile sig_atomic_t *end);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message that is neither an error nor a warning. */
-#define print_note(...) (print_is_quiet() ? (void)0 : print_message(__VA_ARGS__))
+#define print_note(...) (print_is_quiet() ? (void)0 : print_message("note: " __VA_ARGS__))
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
 

@@ -85,15 +85,12 @@ static int open_images(sweep *s, cli_run *run)
 
 static int open_data(sweep *s)
 {
-    char **words = sweep_sample_words(s);
+    char **words = sweep_combination_words(s, 0);
     recipe r;
     int answer = words && sweep_parse_words(words, &r) ? EXIT_DONE : EXIT_USAGE;
     if (answer == EXIT_DONE && !r.data_dir)
         answer =
             fail_with(EXIT_USAGE, "%s: [train] requires 'data-dir = DIR'", s->file->lines.path);
-    if (answer == EXIT_DONE && r.loss != LOSS_CROSS_ENTROPY && !s->values->by_loss)
-        answer = fail_with(EXIT_USAGE, "%s: the loss of the trials requires 'metric = val-loss'",
-                           s->file->lines.path);
     if (answer == EXIT_DONE) {
         cli_run run = { .recipe = &r, .ctx = open_context() };
         answer = open_images(s, &run);
@@ -101,6 +98,20 @@ static int open_data(sweep *s)
     }
     sweep_free_words(words);
     return answer;
+}
+
+/* Whether a trial can have each combination of values, so that no wrong one stops the sweep later.
+ */
+static int check_combinations(const sweep *s)
+{
+    bool good = true;
+    for (int64_t i = 0; good && i < sweep_combination_count(s); i++) {
+        char **words = sweep_combination_words(s, i);
+        recipe r;
+        good = sweep_check_words(s, words, &r);
+        sweep_free_words(words);
+    }
+    return good ? EXIT_DONE : EXIT_USAGE;
 }
 
 static int search(sweep *s)
@@ -142,6 +153,7 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
         .ctx = open_context(), .values = v, .file = file, .out = v->out, .program = program
     };
     int answer = open_data(&s);
+    if (answer == EXIT_DONE) answer = check_combinations(&s);
     if (answer == EXIT_DONE) answer = open_search(&s);
     if (answer == EXIT_DONE) answer = open_folder(&s);
     if (answer == EXIT_DONE) {
@@ -154,7 +166,8 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
     if (answer == EXIT_DONE) answer = sweep_report(&s);
     json_decref(s.definition);
     json_decref(s.images);
-    free(s.results);
+    json_decref(s.forced);
+    sweep_free_results(&s);
     ls_context_close(&s.ctx);
     return answer;
 }

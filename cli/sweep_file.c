@@ -212,23 +212,23 @@ void sweep_file_close(sweep_file *file)
 
 const char *sweep_fixed_text(const sweep_file *file, const char *name)
 {
-    for (int i = 0; i < file->n_fixed; i++)
-        if (strcmp(file->fixed[i].option->name, name) == 0) return file->fixed[i].text;
-    return NULL;
+    const sweep_parameter *p =
+        find_parameter(file, &recipe_options[option_find(recipe_options, name, strlen(name))]);
+    return p ? p->text : NULL;
 }
 
-const char *sweep_first_text(const sweep_parameter *p, char out[SWEEP_VALUE_SIZE])
+const char *sweep_value_text(const sweep_parameter *p, double value, char out[SWEEP_VALUE_SIZE])
 {
-    if (p->values) return p->values[0];
-    snprintf(out, SWEEP_VALUE_SIZE, "%.15g", p->search.low);
-    return out;
-}
-
-const char *sweep_value_text(const sweep *s, int64_t trial, int i, char out[SWEEP_VALUE_SIZE])
-{
-    const sweep_parameter *p = &s->file->searched[i];
-    const double value = ls_search_value(s->search, trial, i);
     if (p->values) return p->values[(int)value];
     snprintf(out, SWEEP_VALUE_SIZE, "%.15g", value);
     return out;
+}
+
+config_lines *sweep_file_at(sweep_file *file, const char *name)
+{
+    const int i = option_find(sweep_options, name, strlen(name));
+    const int k = option_find(recipe_options, name, strlen(name));
+    const sweep_parameter *p = k >= 0 ? find_parameter(file, &recipe_options[k]) : NULL;
+    file->lines.line = p ? p->line : i >= 0 ? file->lines.lines[i] : 0;
+    return &file->lines;
 }

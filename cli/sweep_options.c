@@ -35,6 +35,13 @@ const cli_option sweep_options[] = {
     { OPTION_HEADING, .help = "Run:" },
     { OPTION_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
       MAX_CHILDREN, .fallback = "1", .execution = true },
+    { OPTION_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
+      "a trial that fails: stop = stop the sweep; skip = rank the trial last and continue",
+      "stop|skip", .fallback = "stop", .execution = true },
+    { OPTION_SWITCH, 0, "force", AT(force),
+      "continue although images were repaired: completed trials keep their results, others begin "
+      "again",
+      .execution = true },
     { OPTION_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
       .fallback = "sweep", .execution = true },
     { .kind = OPTION_END },

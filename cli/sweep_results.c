@@ -78,23 +78,27 @@ static bool check_definition(const char *path, const json_t *stored, const json_
     return same;
 }
 
-/* Prints the differences; true if there is none. */
-static bool check_images(const sweep *s, const json_t *stored)
+/* Prints the differences and, with --force, adds them to s->forced. Returns the exit status. */
+static int check_images(sweep *s, const json_t *stored)
 {
     char text[512];
     size_t i;
     json_t *difference, *all = ls__identity_differences(stored, s->images, true);
     const char *dir = sweep_fixed_text(s->file, "data-dir");
-    if (!all) return print_error(NULL, false);
-    const bool same = json_array_size(all) == 0;
-    json_array_foreach(all, i, difference) print_message(
-        "%s: %s", dir, ls__identity_text(difference, "in the sweep", "now", text, sizeof(text)));
-    if (!same)
-        print_message("%s: the images are not those that the sweep in %s has trained on; restore "
-                      "them, or choose another --out",
-                      dir, s->out);
+    int answer = EXIT_DONE;
+    json_array_foreach(all, i, difference)
+        print_message("%s%s: %s", s->values->force ? "warning: " : "", dir,
+                      ls__identity_text(difference, "in the sweep", "now", text, sizeof(text)));
+    if (json_array_size(all) > 0 && !s->values->force)
+        answer = fail_with(EXIT_DATA,
+                           "%s: the images are not those that the sweep in %s has trained on; "
+                           "restore them, or choose another --out. If only unreadable images were "
+                           "repaired, --force continues",
+                           dir, s->out);
+    if (!s->forced) s->forced = json_array();
+    if (!all || json_array_extend(s->forced, all) != 0) answer = print_error(NULL, EXIT_RUNTIME);
     json_decref(all);
-    return same;
+    return answer;
 }
 
 /* ---- Results ---- */
@@ -135,6 +139,7 @@ static json_t *result_to_json(const sweep_result *r)
     ls__json_put(&row, "epochs", json_integer(r->epochs));
     ls__json_put(&row, "value", r->has_diverged ? json_null() : json_real(r->value));
     ls__json_put(&row, "best_epoch", r->has_diverged ? json_null() : json_integer(r->best_epoch));
+    if (r->error) ls__json_put_text(&row, "error", r->error);
     return ls__json_finish(&row);
 }
 
@@ -147,11 +152,18 @@ static int save(const sweep *s)
         ls__json_append(&results, result_to_json(&s->results[i]));
     ls__json_put(&all, "sweep", json_incref(s->definition));
     ls__json_put(&all, "images", json_incref(s->images));
+    if (json_array_size(s->forced) > 0) ls__json_put(&all, "forced", json_incref(s->forced));
     ls__json_put(&all, "results", ls__json_finish(&results));
     json_t *json = ls__json_finish(&all);
     const ls_status status = ls__json_save(s->ctx, path, json);
     json_decref(json);
     return status == LS_OK ? EXIT_DONE : print_error(s->ctx, EXIT_RUNTIME);
+}
+
+void sweep_free_results(sweep *s)
+{
+    for (int64_t i = 0; i < s->n_results; i++) free(s->results[i].error);
+    free(s->results);
 }
 
 int sweep_add(sweep *s, const sweep_result *result)
@@ -166,14 +178,16 @@ static int read_rows(sweep *s, const char *path, const json_t *rows)
     json_array_foreach((json_t *)rows, i, row)
     {
         const json_t *value = json_object_get(row, "value");
-        const sweep_result result = { .trial = ls__json_get_integer(row, "trial"),
-                                      .epochs = ls__json_get_integer(row, "epochs"),
-                                      .has_diverged = json_is_null(value),
-                                      .value = json_number_value(value),
-                                      .best_epoch = ls__json_get_integer(row, "best_epoch") };
+        const char *error = ls__json_get_string(row, "error");
+        sweep_result result = { .trial = ls__json_get_integer(row, "trial"),
+                                .epochs = ls__json_get_integer(row, "epochs"),
+                                .has_diverged = json_is_null(value),
+                                .value = json_number_value(value),
+                                .best_epoch = ls__json_get_integer(row, "best_epoch") };
         if (!value || result.epochs < 1 || sweep_find(s, result.trial, result.epochs))
             return fail_with(EXIT_RUNTIME, "%s: result %zu is malformed", path, i + 1);
-        if (!insert(s, &result)) return print_error(NULL, EXIT_RUNTIME);
+        if (error) result.error = strdup(error);
+        if ((error && !result.error) || !insert(s, &result)) return print_error(NULL, EXIT_RUNTIME);
     }
     return EXIT_DONE;
 }
@@ -189,10 +203,10 @@ int sweep_read_results(sweep *s)
     if (status == LS_ERR_NOT_FOUND) return save(s);
     if (status != LS_OK) return fail_with(EXIT_RUNTIME, "%s: %s", path, reason);
     int answer = EXIT_USAGE;
+    s->forced = json_incref(json_object_get(json, "forced"));
     if (check_definition(path, json_object_get(json, "sweep"), s->definition))
-        answer = check_images(s, json_object_get(json, "images"))
-                     ? read_rows(s, path, json_object_get(json, "results"))
-                     : EXIT_DATA;
+        answer = check_images(s, json_object_get(json, "images"));
+    if (answer == EXIT_DONE) answer = read_rows(s, path, json_object_get(json, "results"));
     json_decref(json);
     return answer;
 }
@@ -248,20 +262,20 @@ static const sweep_result *find_best(const sweep *s)
     return best;
 }
 
-/* Column 0 is the trial, then the options, the epochs, the metric and its epoch. Row -1 is the
- * head.
- */
+/* Column 0 is the trial, then the options, the epochs, the metric, its epoch and the error, which
+ * the printed table has at the end of the line. Row -1 is the head. */
 enum { CELL_SIZE = 256 };
 static const char *cell(const sweep *s, int64_t trial, int column, bool exact, char out[CELL_SIZE])
 {
     const int n = s->file->n_searched;
     const sweep_result *r = trial < 0 ? NULL : last_of(s, trial);
-    const char *const heads[] = { "epochs", metric_key(s), "best_epoch" };
+    const char *const heads[] = { "epochs", metric_key(s), "best_epoch", "error" };
     if (column > 0 && column <= n) {
+        const sweep_parameter *p = &s->file->searched[column - 1];
         char text[SWEEP_VALUE_SIZE];
         snprintf(out, CELL_SIZE, "%s",
-                 r ? sweep_value_text(s, trial, column - 1, text)
-                   : s->file->searched[column - 1].option->name);
+                 r ? sweep_value_text(p, ls_search_value(s->search, trial, column - 1), text)
+                   : p->option->name);
         return out;
     }
     if (!r)
@@ -270,6 +284,8 @@ static const char *cell(const sweep *s, int64_t trial, int column, bool exact, c
         snprintf(out, CELL_SIZE, "%lld", (long long)trial);
     else if (column == n + 1)
         snprintf(out, CELL_SIZE, "%lld", (long long)r->epochs);
+    else if (column == n + 4)
+        snprintf(out, CELL_SIZE, "%s", r->error ? r->error : "");
     else if (r->has_diverged)
         snprintf(out, CELL_SIZE, "%s", exact ? "" : "-");
     else if (column == n + 2)
@@ -295,13 +311,19 @@ static void print_table(const sweep *s, const sweep_result *best)
             cell(s, i, k, false, text);
             print_text(stdout, "%*s%s", widths[k] - text_columns(text) + (k > 0 ? 2 : 0), "", text);
         }
-        print_text(stdout, i >= 0 && last_of(s, i) == best ? "  best\n" : "\n");
+        const sweep_result *r = i < 0 ? NULL : last_of(s, i);
+        print_text(stdout, "%s%s\n",
+                   !r          ? ""
+                   : r == best ? "  best"
+                   : r->error  ? "  failed: "
+                               : "",
+                   r && r->error ? r->error : "");
     }
 }
 
 static int write_csv(const sweep *s)
 {
-    const int n_columns = s->file->n_searched + 4;
+    const int n_columns = s->file->n_searched + 5;
     char path[RUN_PATH_SIZE], text[CELL_SIZE], *bytes = NULL;
     size_t size = 0;
     snprintf(path, sizeof(path), "%s/sweep.csv", s->out);
@@ -343,7 +365,9 @@ int sweep_report(const sweep *s)
     print_table(s, best);
     const int answer = write_csv(s);
     if (answer != EXIT_DONE) return answer;
-    return best ? print_best(s, best)
-                : fail_with(EXIT_NONFINITE,
-                            "the loss of each trial became infinite or not a number");
+    return best
+               ? print_best(s, best)
+               : fail_with(EXIT_NONFINITE,
+                           "no trial has a result: each one failed, or its loss became infinite or "
+                           "not a number");
 }

@@ -1,5 +1,6 @@
 /* sweep_train.c: the runs of a sweep's trials; see sweep.h. */
 #include "child.h"
+#include "run/json.h"
 #include "run/run_folder.h"
 #include "sweep.h"
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,19 +21,7 @@ static int64_t steps_per_epoch(const sweep *s, int64_t trial)
 {
     char **words = sweep_trial_words(s, trial);
     recipe r;
-    int64_t steps = -1;
-    if (words && sweep_parse_words(words, &r)) {
-        if (r.epochs == s->epochs)
-            steps = s->n_images / r.batch;
-        else
-            print_message("expected 'epochs = N' in [train]: trials have %lld and %lld epochs",
-                          (long long)s->epochs, (long long)r.epochs);
-    }
-    if (words && steps < 0) {
-        const char *list[MAX_OPTIONS + 2] = { "train" };
-        for (int i = 0; words[i]; i++) list[i + 1] = words[i];
-        print_command_words(stderr, "in the trial", list);
-    }
+    const int64_t steps = sweep_check_words(s, words, &r) ? s->n_images / r.batch : -1;
     sweep_free_words(words);
     return steps;
 }
@@ -39,6 +29,7 @@ static int64_t steps_per_epoch(const sweep *s, int64_t trial)
 typedef struct job_process {
     pid_t pid; /* 0 = none */
     ls_search_job job;
+    int64_t log_begin; /* bytes that the log had before */
 } job_process;
 
 static void make_paths(const sweep *s, int64_t trial, char dir[RUN_PATH_SIZE],
@@ -63,6 +54,22 @@ static void wait_for_lock(const char *dir)
     close(fd);
 }
 
+/* Whether the run was begun with other images, which --force allowed to change. */
+static bool has_other_images(const sweep *s, const char *dir)
+{
+    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
+    json_t *manifest;
+    snprintf(path, sizeof(path), "%s/manifest.json", dir);
+    if (ls__json_read(path, &manifest, reason) != LS_OK) return false; /* the trial reports it */
+    const json_t *identity = json_object_get(manifest, "identity");
+    const json_t *validation = json_object_get(identity, "validation");
+    const bool same =
+        json_equal(json_object_get(identity, "data"), json_object_get(s->images, "train")) &&
+        json_equal(json_object_get(validation, "data"), json_object_get(s->images, "validation"));
+    json_decref(manifest);
+    return !same;
+}
+
 /* Starts or resumes the run of a trial. Returns the exit status. */
 static int start(const sweep *s, const ls_search_job *job, job_process *out)
 {
@@ -72,7 +79,12 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     char *argv[MAX_OPTIONS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
     wait_for_lock(dir);
-    const bool resumes = ls__run_folder_holds_run(dir);
+    bool resumes = ls__run_folder_holds_run(dir);
+    if (resumes && has_other_images(s, dir)) {
+        print_note("trial %lld begins again, on the changed images", (long long)job->trial);
+        ls__run_folder_remove(dir);
+        resumes = false;
+    }
     char **words = resumes ? sweep_resume_words(s) : sweep_trial_words(s, job->trial);
     const int64_t steps = steps_per_epoch(s, job->trial), parallel = s->values->parallel;
     if (!words || steps < 0) return sweep_free_words(words), EXIT_USAGE;
@@ -91,9 +103,10 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     }
     if (job->epochs < s->epochs)
         argv[n++] = child_number_option("stop-at", job->epochs * steps, stop);
+    struct stat before;
+    *out = (job_process){ .job = *job, .log_begin = stat(log, &before) == 0 ? before.st_size : 0 };
     const int error = child_start(argv, log, &out->pid);
     sweep_free_words(words);
-    out->job = *job;
     if (!error) return EXIT_DONE;
     out->pid = 0;
     if (child_signal()) return EXIT_SIGNAL + child_signal();
@@ -101,12 +114,33 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
                      s->program, strerror(error));
 }
 
-/* Adds the result of a process that has ended. Returns the exit status. */
-static int finish(sweep *s, const ls_search_job *job, int status)
+/* Prints why a trial has failed. Returns the exit status, EXIT_DONE if the sweep continues. */
+static int fail_trial(sweep *s, const job_process *process, const char *log, int status,
+                      sweep_result *result)
 {
-    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE], name[32];
-    make_paths(s, job->trial, dir, log);
-    sweep_result result = { .trial = job->trial, .epochs = job->epochs };
+    char name[32], error[CHILD_ERROR_SIZE];
+    snprintf(name, sizeof(name), "trial %lld", (long long)process->job.trial);
+    const int answer = child_print_failure(name, log, status);
+    if (!s->values->on_failed_trial) {
+        print_message(answer == EXIT_DATA
+                          ? "if images are repaired, the same command with --force continues the "
+                            "sweep"
+                          : "the same command continues the sweep");
+        return answer;
+    }
+    child_read_error(log, process->log_begin, error);
+    result->has_diverged = true;
+    result->error = strdup(*error ? error : "see the log");
+    return result->error ? sweep_add(s, result) : print_error(NULL, EXIT_RUNTIME);
+}
+
+/* Adds the result of a process that has ended. is_stopping: another trial has stopped the sweep,
+ * and so this process, too. Returns the exit status. */
+static int finish(sweep *s, const job_process *process, int status, bool is_stopping)
+{
+    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE];
+    make_paths(s, process->job.trial, dir, log);
+    sweep_result result = { .trial = process->job.trial, .epochs = process->job.epochs };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     result.has_diverged = exit_status == EXIT_NONFINITE;
     if (exit_status == EXIT_DONE || result.has_diverged) {
@@ -114,10 +148,7 @@ static int finish(sweep *s, const ls_search_job *job, int status)
         return answer == EXIT_DONE ? sweep_add(s, &result) : answer;
     }
     if (child_signal()) return EXIT_SIGNAL + child_signal();
-    snprintf(name, sizeof(name), "trial %lld", (long long)job->trial);
-    const int answer = child_print_failure(name, log, status);
-    print_message("the same command continues the sweep");
-    return answer;
+    return is_stopping ? EXIT_DONE : fail_trial(s, process, log, status, &result);
 }
 
 /* ---- A round ---- */
@@ -136,7 +167,7 @@ static void print_progress(const sweep *s, int64_t n, const ls_search_job *jobs)
 }
 
 /* Waits until one of the processes ends. Returns the exit status. */
-static int wait_for_one(sweep *s, job_process *running)
+static int wait_for_one(sweep *s, job_process *running, bool is_stopping)
 {
     pid_t pid;
     int status;
@@ -145,7 +176,7 @@ static int wait_for_one(sweep *s, job_process *running)
     for (int i = 0; i < MAX_CHILDREN; i++) {
         if (running[i].pid != pid) continue;
         running[i].pid = 0;
-        return finish(s, &running[i].job, status);
+        return finish(s, &running[i], status, is_stopping);
     }
     return EXIT_DONE;
 }
@@ -167,7 +198,7 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
         }
         print_progress(s, n, jobs);
         if (n_running == 0) return answer;
-        const int ended = wait_for_one(s, running);
+        const int ended = wait_for_one(s, running, answer != EXIT_DONE);
         n_running--;
         if (answer == EXIT_DONE) answer = ended;
         if (answer != EXIT_DONE) child_stop_all(); /* they save and end */

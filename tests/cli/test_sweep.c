@@ -34,7 +34,7 @@ START_TEST(a_grid_has_all_combinations)
     size_t size;
     char *csv = read_file("a/b/sweep.csv", &size);
     ck_assert_int_eq(
-        strncmp(csv, "trial,lr,nesterov,epochs,val_top1,best_epoch\n0,0.01,true,1,", 59), 0);
+        strncmp(csv, "trial,lr,nesterov,epochs,val_top1,best_epoch,error\n0,0.01,true,1,", 65), 0);
     free(csv);
     end_folder();
 }
@@ -150,6 +150,82 @@ START_TEST(a_sweep_has_the_same_images)
 }
 END_TEST
 
+static void copy_file(const char *from, const char *to)
+{
+    size_t size;
+    void *bytes = read_file(from, &size);
+    write_file(to, bytes, size);
+    free(bytes);
+}
+
+/* Trial 0 does not read the unreadable image. Trial 1 fails on it, and begins again with --force:
+ * the results are those of a sweep whose images were readable from the beginning. */
+START_TEST(a_sweep_continues_after_an_image_was_repaired)
+{
+    begin();
+    write_text("grid.sweep",
+               "method = grid\n[train]\ndata-dir = data\nimage-size = 8\ncrop-padding = 2\n"
+               "workers = 0\nthreads = 1\nepochs = 2\nseed = 4\n[search]\nbatch-size = 21, 8\n");
+    write_text("data/train/star/bad.png", "no image");
+    expect(3, "sweep grid.sweep --out s");
+    expect_err("trial 1 failed with status 3; s/trial-001.log ends with:");
+    expect_err("if images are repaired, the same command with --force continues the sweep");
+    expect(3, "sweep grid.sweep --out s"); /* not repaired yet */
+    expect_err("trial 1 failed with status 3");
+    copy_file("data/train/star/000000.png", "data/train/star/bad.png");
+    expect(3, "sweep grid.sweep --out s");
+    expect_err("repaired, --force continues");
+    expect(0, "sweep grid.sweep --out s --force");
+    expect_err("warning: data: train.digest is ");
+    expect_err("note: trial 1 begins again");
+    ck_assert_ptr_null(strstr(said_err, "trial 0"));
+    expect(0, "sweep grid.sweep --out s");
+    expect(0, "sweep grid.sweep --out fresh");
+    ck_assert(same_files("s/sweep.csv", "fresh/sweep.csv"));
+    ck_assert(same_files("s/trial-001/run_log.txt", "fresh/trial-001/run_log.txt"));
+    end_folder();
+}
+END_TEST
+
+/* No file may grow beyond a size, as on a full disk. */
+START_TEST(a_sweep_continues_after_the_disk_was_full)
+{
+    begin();
+    write_text("halving.sweep", HALVING);
+    ck_assert_int_eq(
+        wait_command(start_command(100000, "sweep halving.sweep --out s --parallel 2")), 1);
+    expect_err("the same command continues the sweep");
+    ck_assert_ptr_null(strstr(said_err, "signal 15")); /* of the other trial */
+    expect(0, "sweep halving.sweep --out s");
+    expect(0, "sweep halving.sweep --out fresh");
+    ck_assert(same_files("s/sweep.csv", "fresh/sweep.csv"));
+    end_folder();
+}
+END_TEST
+
+/* lenet5 requires larger images. */
+START_TEST(a_failed_trial_is_ranked_last)
+{
+    begin();
+    write_text("models.sweep",
+               "method = grid\n" TRAIN "epochs = 1\n[search]\nmodel = lenet5, resnet20\n");
+    expect(1, "sweep models.sweep --out s");
+    expect_err("trial 0 failed with status 1; s/trial-000.log ends with:");
+    for (int i = 0; i < 2; i++) { /* also from sweep.json */
+        expect(0, "sweep models.sweep --out s --on-failed-trial %s", i == 0 ? "skip" : "stop");
+        expect_out("    0    lenet5       1         -           -  failed: lenet5: images of 8 x 8 "
+                   "pixels, expected sides of at least 12\n");
+        expect_out("best: trial 1, ");
+    }
+    size_t size;
+    char *csv = read_file("s/sweep.csv", &size);
+    ck_assert_ptr_nonnull(
+        strstr(csv, "\n0,lenet5,1,,,\"lenet5: images of 8 x 8 pixels, expected sides of"));
+    free(csv);
+    end_folder();
+}
+END_TEST
+
 /* Suggestions of a round come from completed rounds, and from the stored results of a sweep that is
  * extended. */
 START_TEST(suggestions_are_the_same_in_parallel_and_extended)
@@ -227,6 +303,13 @@ START_TEST(errors_of_the_file)
         { "[search]\nlr = 1, 2\n", "x.sweep: method random requires 'trials = N'" },
         { "method = grid\neta = 3\n[search]\nlr = 1, 2\n", "'eta' has no effect with method grid" },
         { "method = grid\n[search]\nlr = 1, 2\n", "x.sweep: [train] requires 'data-dir = DIR'" },
+        { "method = grid\n[train]\ndata-dir = data\nimage-size = 8\n[search]\nbatch-size = 8, 64\n",
+          "x.sweep:6: batch-size: expected at most the number of training images, 40; got 64" },
+        { "method = tpe\ntrials = 2\n[train]\ndata-dir = data\nimage-size = 8\n[search]\n"
+          "batch-size = integer(1, 64)\n",
+          "x.sweep:7: batch-size: expected at most the number of training images, 40; got 64" },
+        { "method = tpe\ntrials = 2\n" TRAIN "[search]\nloss = cross-entropy, mse\n",
+          "the loss of the trials requires 'metric = val-loss'" },
         { "method = grid\n" TRAIN "[search]\nlr = log(0.1, 1)\n",
           "'lr': a range in a grid requires" },
         { "method = grid\n" TRAIN "opt = adam\n[search]\nmomentum = 0.1, 0.9\n",
@@ -256,9 +339,10 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("sweep", a_grid_has_all_combinations,
-                     interruptions_and_parallel_trials_change_nothing,
-                     a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
-                     suggestions_are_the_same_in_parallel_and_extended,
-                     a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
+    return RUN_SUITE(
+        "sweep", a_grid_has_all_combinations, interruptions_and_parallel_trials_change_nothing,
+        a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
+        a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
+        a_failed_trial_is_ranked_last, suggestions_are_the_same_in_parallel_and_extended,
+        a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }
