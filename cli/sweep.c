@@ -14,7 +14,7 @@
 /* ---- Options ---- */
 
 /* Options that other methods have are errors. */
-static bool check_method(const char *path, const cli_parsed *parsed, const sweep_values *v)
+static bool check_method(sweep_file *file, const cli_parsed *parsed, const sweep_values *v)
 {
     enum {
         RANDOM = 1 << LS_SEARCH_RANDOM,
@@ -34,10 +34,11 @@ static bool check_method(const char *path, const cli_parsed *parsed, const sweep
     static const char *const names[] = { "random", "grid", "halving", "hyperband", "tpe" };
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
         if (options_is_set(parsed, uses[i].name) && !(uses[i].methods >> v->method & 1))
-            return fail_with(false, "%s: '%s' has no effect with method %s", path, uses[i].name,
-                             names[v->method]);
+            return config_fail(sweep_file_at(file, uses[i].name),
+                               "'%s' has no effect with method %s", uses[i].name, names[v->method]);
     if (!v->trials && uses[0].methods >> v->method & 1)
-        return fail_with(false, "%s: method %s requires 'trials = N'", path, names[v->method]);
+        return config_fail(sweep_file_at(file, "method"), "method %s requires 'trials = N'",
+                           names[v->method]);
     return true;
 }
 
@@ -47,6 +48,22 @@ static bool check_method(const char *path, const cli_parsed *parsed, const sweep
 static ls_context *open_context(void)
 {
     return ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+}
+
+/* Prints the error of ls_search_open, which names an option of the search. */
+static int fail_search(sweep *s)
+{
+    const char *message = plain_message(ls_context_message(s->ctx));
+    const char *name = strncmp(message, "min_epochs ", 11) == 0 ? "min-epochs" : "method";
+    for (int i = 0; i < s->file->n_searched; i++) {
+        const char *option = s->file->searched[i].option->name;
+        const size_t n = strlen(option);
+        if (message[0] == '\'' && strncmp(message + 1, option, n) == 0 && message[n + 1] == '\'')
+            name = option;
+    }
+    config_fail(sweep_file_at(s->file, name), "%s", message);
+    ls_context_clear_error(s->ctx);
+    return EXIT_USAGE;
 }
 
 static int open_search(sweep *s)
@@ -65,7 +82,9 @@ static int open_search(sweep *s)
                                                             .batch = v->batch,
                                                             .maximize = !v->by_loss,
                                                             .seed = (uint64_t)v->seed });
-    return s->search ? EXIT_DONE : print_error(s->ctx, EXIT_USAGE);
+    if (s->search) return EXIT_DONE;
+    return ls_context_status(s->ctx) == LS_ERR_INVALID ? fail_search(s)
+                                                       : print_error(s->ctx, EXIT_RUNTIME);
 }
 
 /* The images that all trials have. */
@@ -184,7 +203,7 @@ static int run(int argc, char **argv)
                                      "--help' shows an example");
     const char *path = parsed.arguments[0];
     int answer = EXIT_USAGE;
-    if (sweep_file_read(path, &parsed, &v, &file) && check_method(path, &parsed, &v)) {
+    if (sweep_file_read(path, &parsed, &v, &file) && check_method(&file, &parsed, &v)) {
         if (strlen(v.out) < RUN_DIR_SIZE)
             answer = open_and_run(&v, &file);
         else

@@ -113,8 +113,10 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
  * of these images. Returns the exit status. */
 int sweep_read_results(sweep *s);
 const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs);
-/* Adds a result, with its error, and writes OUT/sweep.json. */
-int sweep_add(sweep *s, const sweep_result *result);
+/* Takes over the error; false without memory. */
+bool sweep_add(sweep *s, const sweep_result *result);
+/* Writes OUT/sweep.json. Returns the exit status. */
+int sweep_save(const sweep *s);
 void sweep_free_results(sweep *s);
 /* Reads the metric of a job from the trial's folder. Returns the exit status. */
 int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result);

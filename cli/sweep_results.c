@@ -25,6 +25,12 @@ static json_t *parameter_to_json(const sweep_parameter *p)
     return ls__json_finish(&list);
 }
 
+/* Whether a trial does not depend on the number of trials. */
+static bool can_extend(const sweep *s)
+{
+    return s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_TPE;
+}
+
 static json_t *make_definition(const sweep *s)
 {
     const sweep_file *f = s->file;
@@ -37,11 +43,8 @@ static json_t *make_definition(const sweep *s)
     for (int i = 0; i < f->n_searched; i++)
         ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].option->name,
                                            "values", parameter_to_json(&f->searched[i])));
-    /* A trial of these does not depend on the number of trials. */
-    const bool extends =
-        s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_TPE;
     for (const cli_option *o = sweep_options; o->kind != OPTION_END; o++)
-        if (o->name && !o->execution && !(extends && strcmp(o->name, "trials") == 0))
+        if (o->name && !o->execution && !(can_extend(s) && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
     json_decref(options);
     ls__json_put(&all, "train", ls__json_finish(&train));
@@ -49,53 +52,43 @@ static json_t *make_definition(const sweep *s)
     return ls__json_finish(&all);
 }
 
-/* Prints the first difference; true if there is none. */
-static bool check_definition(const char *path, const json_t *stored, const json_t *here)
-{
-    const char *key;
-    json_t *value, *all = json_copy((json_t *)here);
-    if (!json_is_object(stored)) print_message("%s: expected an object", path);
-    bool same =
-        json_is_object(stored) && all && json_object_update_missing(all, (json_t *)stored) == 0;
-    if (json_is_object(stored) && !same) print_error(NULL, EXIT_RUNTIME);
-    json_object_foreach(all, key, value)
-    {
-        const json_t *before = json_object_get(stored, key), *now = json_object_get(here, key);
-        if (!same || json_equal(before, now)) continue;
-        same = false;
-        if (json_is_object(before) && json_is_object(now)) {
-            check_definition(path, before, now);
-            continue;
-        }
-        char *old_text = json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT);
-        char *text = json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT);
-        print_message("%s: the folder contains a sweep with %s %s, not %s; choose another --out",
-                      path, key, old_text ? old_text : "not set", text ? text : "not set");
-        free(old_text);
-        free(text);
-    }
-    json_decref(all);
-    return same;
-}
-
-/* Prints the differences and, with --force, adds them to s->forced. Returns the exit status. */
-static int check_images(sweep *s, const json_t *stored)
+/* Prints the differences, each after `where`. Returns them; NULL without memory. */
+static json_t *print_differences(const char *where, const json_t *stored, const json_t *here)
 {
     char text[512];
     size_t i;
-    json_t *difference, *all = ls__identity_differences(stored, s->images, true);
+    json_t *difference, *all = ls__identity_differences(stored, here, true);
+    json_array_foreach(all, i, difference) print_message(
+        "%s: %s", where, ls__identity_text(difference, "in the sweep", "now", text, sizeof(text)));
+    return all;
+}
+
+/* Returns the exit status. */
+static int check_definition(const sweep *s, const char *path, const json_t *stored)
+{
+    json_t *all = print_differences(path, stored, s->definition);
+    int answer = all ? EXIT_DONE : print_error(NULL, EXIT_RUNTIME);
+    if (json_array_size(all) > 0)
+        answer = fail_with(EXIT_USAGE,
+                           "%s: the folder contains another sweep; choose another --out", path);
+    json_decref(all);
+    return answer;
+}
+
+/* With --force, adds the differences to s->forced. Returns the exit status. */
+static int check_images(sweep *s, const json_t *stored)
+{
+    char where[RUN_PATH_SIZE];
     const char *dir = sweep_fixed_text(s->file, "data-dir");
+    snprintf(where, sizeof(where), "%s%s", s->values->force ? "warning: " : "", dir);
+    json_t *all = print_differences(where, stored, s->images);
     int answer = EXIT_DONE;
-    json_array_foreach(all, i, difference)
-        print_message("%s%s: %s", s->values->force ? "warning: " : "", dir,
-                      ls__identity_text(difference, "in the sweep", "now", text, sizeof(text)));
     if (json_array_size(all) > 0 && !s->values->force)
         answer = fail_with(EXIT_DATA,
                            "%s: the images are not those that the sweep in %s has trained on; "
                            "restore them, or choose another --out. If only unreadable images were "
                            "repaired, --force continues",
                            dir, s->out);
-    if (!s->forced) s->forced = json_array();
     if (!all || json_array_extend(s->forced, all) != 0) answer = print_error(NULL, EXIT_RUNTIME);
     json_decref(all);
     return answer;
@@ -118,7 +111,7 @@ const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs)
                                        sizeof(*s->results), compare_results);
 }
 
-static bool insert(sweep *s, const sweep_result *result)
+bool sweep_add(sweep *s, const sweep_result *result)
 {
     if (s->n_results == s->capacity) {
         const int64_t capacity = 2 * s->capacity + 16;
@@ -127,8 +120,10 @@ static bool insert(sweep *s, const sweep_result *result)
         s->results = larger;
         s->capacity = capacity;
     }
-    s->results[s->n_results++] = *result;
-    qsort(s->results, (size_t)s->n_results, sizeof(*s->results), compare_results);
+    int64_t i = s->n_results++;
+    for (; i > 0 && compare_results(&s->results[i - 1], result) > 0; i--)
+        s->results[i] = s->results[i - 1];
+    s->results[i] = *result;
     return true;
 }
 
@@ -143,7 +138,7 @@ static json_t *result_to_json(const sweep_result *r)
     return ls__json_finish(&row);
 }
 
-static int save(const sweep *s)
+int sweep_save(const sweep *s)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
@@ -166,9 +161,23 @@ void sweep_free_results(sweep *s)
     free(s->results);
 }
 
-int sweep_add(sweep *s, const sweep_result *result)
+static bool read_row(const sweep *s, const json_t *row, sweep_result *out)
 {
-    return insert(s, result) ? save(s) : print_error(NULL, EXIT_RUNTIME);
+    const json_t *trial = json_object_get(row, "trial"), *value = json_object_get(row, "value");
+    const char *error = ls__json_get_string(row, "error");
+    *out = (sweep_result){ .trial = json_integer_value(trial),
+                           .epochs = ls__json_get_integer(row, "epochs"),
+                           .has_diverged = json_is_null(value),
+                           .value = json_number_value(value),
+                           .best_epoch = ls__json_get_integer(row, "best_epoch") };
+    const bool has_value =
+        json_is_number(value) && out->best_epoch >= 1 && out->best_epoch <= out->epochs;
+    const bool is_known = can_extend(s) || out->trial < ls_search_trial_count(s->search);
+    const bool good = json_is_integer(trial) && out->trial >= 0 && is_known && out->epochs >= 1 &&
+                      out->epochs <= s->epochs && (has_value || out->has_diverged) &&
+                      !sweep_find(s, out->trial, out->epochs);
+    if (good && error) out->error = strdup(error);
+    return good && (!error || out->error);
 }
 
 static int read_rows(sweep *s, const char *path, const json_t *rows)
@@ -177,18 +186,18 @@ static int read_rows(sweep *s, const char *path, const json_t *rows)
     json_t *row;
     json_array_foreach((json_t *)rows, i, row)
     {
-        const json_t *value = json_object_get(row, "value");
-        const char *error = ls__json_get_string(row, "error");
-        sweep_result result = { .trial = ls__json_get_integer(row, "trial"),
-                                .epochs = ls__json_get_integer(row, "epochs"),
-                                .has_diverged = json_is_null(value),
-                                .value = json_number_value(value),
-                                .best_epoch = ls__json_get_integer(row, "best_epoch") };
-        if (!value || result.epochs < 1 || sweep_find(s, result.trial, result.epochs))
+        sweep_result result;
+        if (!read_row(s, row, &result))
             return fail_with(EXIT_RUNTIME, "%s: result %zu is malformed", path, i + 1);
-        if (error) result.error = strdup(error);
-        if ((error && !result.error) || !insert(s, &result)) return print_error(NULL, EXIT_RUNTIME);
+        if (!sweep_add(s, &result)) return print_error(NULL, EXIT_RUNTIME);
     }
+    const int64_t n = s->n_results > 0 ? s->results[s->n_results - 1].trial + 1 : 0;
+    if (n > ls_search_trial_count(s->search))
+        return fail_with(EXIT_USAGE,
+                         "%s has results of trials 0 to %lld: expected trials = %lld or "
+                         "more, got %lld",
+                         path, (long long)n - 1, (long long)n,
+                         (long long)ls_search_trial_count(s->search));
     return EXIT_DONE;
 }
 
@@ -200,13 +209,19 @@ int sweep_read_results(sweep *s)
     s->definition = make_definition(s);
     if (!s->definition) return print_error(NULL, EXIT_RUNTIME);
     const ls_status status = ls__json_read(path, &json, reason);
-    if (status == LS_ERR_NOT_FOUND) return save(s);
+    if (status == LS_ERR_NOT_FOUND) return sweep_save(s);
     if (status != LS_OK) return fail_with(EXIT_RUNTIME, "%s: %s", path, reason);
-    int answer = EXIT_USAGE;
-    s->forced = json_incref(json_object_get(json, "forced"));
-    if (check_definition(path, json_object_get(json, "sweep"), s->definition))
-        answer = check_images(s, json_object_get(json, "images"));
-    if (answer == EXIT_DONE) answer = read_rows(s, path, json_object_get(json, "results"));
+    const json_t *definition = json_object_get(json, "sweep");
+    const json_t *images = json_object_get(json, "images");
+    const json_t *results = json_object_get(json, "results");
+    int answer = EXIT_DONE;
+    if (!json_is_object(definition) || !json_is_object(images) || !json_is_array(results))
+        answer = fail_with(EXIT_RUNTIME, "%s: expected 'sweep', 'images' and 'results'", path);
+    json_t *forced = json_object_get(json, "forced");
+    s->forced = json_is_array(forced) ? json_incref(forced) : json_array();
+    if (answer == EXIT_DONE) answer = check_definition(s, path, definition);
+    if (answer == EXIT_DONE) answer = check_images(s, images);
+    if (answer == EXIT_DONE) answer = read_rows(s, path, results);
     json_decref(json);
     return answer;
 }

@@ -114,6 +114,11 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
                      s->program, strerror(error));
 }
 
+static int add(sweep *s, const sweep_result *result)
+{
+    return sweep_add(s, result) ? sweep_save(s) : print_error(NULL, EXIT_RUNTIME);
+}
+
 /* Prints why a trial has failed. Returns the exit status, EXIT_DONE if the sweep continues. */
 static int fail_trial(sweep *s, const job_process *process, const char *log, int status,
                       sweep_result *result)
@@ -131,7 +136,7 @@ static int fail_trial(sweep *s, const job_process *process, const char *log, int
     child_read_error(log, process->log_begin, error);
     result->has_diverged = true;
     result->error = strdup(*error ? error : "see the log");
-    return result->error ? sweep_add(s, result) : print_error(NULL, EXIT_RUNTIME);
+    return result->error ? add(s, result) : print_error(NULL, EXIT_RUNTIME);
 }
 
 /* Adds the result of a process that has ended. is_stopping: another trial has stopped the sweep,
@@ -145,7 +150,7 @@ static int finish(sweep *s, const job_process *process, int status, bool is_stop
     result.has_diverged = exit_status == EXIT_NONFINITE;
     if (exit_status == EXIT_DONE || result.has_diverged) {
         const int answer = result.has_diverged ? EXIT_DONE : sweep_read_metric(s, dir, &result);
-        return answer == EXIT_DONE ? sweep_add(s, &result) : answer;
+        return answer == EXIT_DONE ? add(s, &result) : answer;
     }
     if (child_signal()) return EXIT_SIGNAL + child_signal();
     return is_stopping ? EXIT_DONE : fail_trial(s, process, log, status, &result);
@@ -181,6 +186,47 @@ static int wait_for_one(sweep *s, job_process *running, bool is_stopping)
     return EXIT_DONE;
 }
 
+static bool have_equal_values(const sweep *s, int64_t a, int64_t b)
+{
+    for (int i = 0; i < s->file->n_searched; i++)
+        if (ls_search_value(s->search, a, i) != ls_search_value(s->search, b, i)) return false;
+    return true;
+}
+
+/* The first earlier trial with the same values that has a result of these epochs, or will have it
+ * at the end of the round; -1 if there is none. */
+static int64_t find_equal(const sweep *s, int64_t n, const ls_search_job *jobs,
+                          const ls_search_job *job)
+{
+    for (int64_t trial = 0; trial < job->trial; trial++) {
+        if (!have_equal_values(s, trial, job->trial)) continue;
+        bool has_result = sweep_find(s, trial, job->epochs) != NULL;
+        for (int64_t i = 0; i < n; i++) has_result |= jobs[i].trial == trial;
+        if (has_result) return trial;
+    }
+    return -1;
+}
+
+/* Adds the results of jobs that did not train, because an earlier trial has the same values.
+ * Returns the exit status. */
+static int copy_results(sweep *s, int64_t n, const ls_search_job *jobs)
+{
+    bool copies = false;
+    for (int64_t i = 0; i < n; i++) {
+        if (sweep_find(s, jobs[i].trial, jobs[i].epochs)) continue;
+        const int64_t trial = find_equal(s, n, jobs, &jobs[i]);
+        sweep_result result = *sweep_find(s, trial, jobs[i].epochs);
+        result.trial = jobs[i].trial;
+        if (result.error && !(result.error = strdup(result.error)))
+            return print_error(NULL, EXIT_RUNTIME);
+        if (!sweep_add(s, &result)) return print_error(NULL, EXIT_RUNTIME);
+        print_note("trial %lld has the values of trial %lld, and its result",
+                   (long long)jobs[i].trial, (long long)trial);
+        copies = true;
+    }
+    return copies ? sweep_save(s) : EXIT_DONE;
+}
+
 int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
 {
     job_process running[MAX_CHILDREN] = { 0 };
@@ -190,14 +236,15 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
     for (int64_t next = 0;;) {
         while (answer == EXIT_DONE && next < n && n_running < s->values->parallel) {
             const ls_search_job *job = &jobs[next++];
-            if (sweep_find(s, job->trial, job->epochs)) continue;
+            if (sweep_find(s, job->trial, job->epochs) || find_equal(s, n, jobs, job) >= 0)
+                continue;
             int i = 0;
             while (running[i].pid > 0) i++;
             answer = start(s, job, &running[i]);
             n_running += answer == EXIT_DONE;
         }
         print_progress(s, n, jobs);
-        if (n_running == 0) return answer;
+        if (n_running == 0) return answer == EXIT_DONE ? copy_results(s, n, jobs) : answer;
         const int ended = wait_for_one(s, running, answer != EXIT_DONE);
         n_running--;
         if (answer == EXIT_DONE) answer = ended;

@@ -1,6 +1,7 @@
 /* test_sweep.c: 'lockstep sweep': tables that do not depend on interruptions and on the number of
  * simultaneous trials, resumed trials, errors of the file. */
 #include "command.h"
+#include <jansson.h>
 
 #include "../suite.h"
 #include <signal.h>
@@ -106,12 +107,16 @@ START_TEST(a_signal_stops_and_more_trials_extend)
     ck_assert(!exists("short/trial-002"));
     expect(0, "sweep random.sweep --out short --trials 4");
     ck_assert(same_files("short/sweep.csv", "long/sweep.csv"));
+    expect(2, "sweep random.sweep --out short --trials 3");
+    expect_err("short/sweep.json has results of trials 0 to 3: expected trials = 4 or more, got 3");
+    ck_assert(same_files("short/sweep.csv", "long/sweep.csv"));
     expect(2, "sweep random.sweep --out short --seed 1");
-    expect_err("short/sweep.json: the folder contains a sweep with seed 0, not 1");
+    expect_err("short/sweep.json: seed is 0 in the sweep, 1 now");
+    expect_err("short/sweep.json: the folder contains another sweep; choose another --out");
     write_text("random.sweep",
                "trials = 4\n" TRAIN "epochs = 2\nflip = 0\n[search]\nlr = log(0.001, 0.1)\n");
     expect(2, "sweep random.sweep --out short");
-    expect_err("the folder contains a sweep with flip not set, not \"0\"");
+    expect_err("short/sweep.json: train.flip is missing in the sweep, \"0\" now");
     end_folder();
 }
 END_TEST
@@ -262,6 +267,61 @@ START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
 }
 END_TEST
 
+START_TEST(equal_trials_train_once)
+{
+    begin();
+    write_text("equal.sweep",
+               "trials = 5\nmetric = val-loss\n" TRAIN "epochs = 2\n[search]\nopt = sgd, adam\n");
+    expect(0, "sweep equal.sweep --out s");
+    int n_runs = 0;
+    for (int i = 0; i < 5; i++) n_runs += exists(path_in("s", "trial-%03d", i));
+    ck_assert_int_eq(n_runs, 2);
+    size_t size;
+    char *csv = read_file("s/sweep.csv", &size), *rest = strchr(csv, '\n') + 1;
+    const char *first[2] = { NULL, NULL };
+    for (int i = 0; i < 5; i++) {
+        const char *row = strchr(strsep(&rest, "\n"), ',') + 1;
+        const char **same = &first[*row == 'a'];
+        if (*same) ck_assert_str_eq(row, *same);
+        *same = row;
+    }
+    free(csv);
+    expect(0, "sweep equal.sweep --out two --parallel 2");
+    ck_assert(same_files("s/sweep.json", "two/sweep.json"));
+    write_text("equal.sweep", "trials = 5\nmethod = halving\neta = 2\nmetric = val-loss\n" TRAIN
+                              "epochs = 2\n[search]\nopt = sgd, adam\n");
+    expect(0, "sweep equal.sweep --out halving");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_damaged_sweep_is_an_error)
+{
+    static const char *const damages[] = { "", "[]", "{}", "{ \"sweep\": {}, \"images\": {} }" };
+    begin();
+    write_text("random.sweep", "trials = 1\n" TRAIN "epochs = 1\n[search]\nopt = sgd, adam\n");
+    expect(0, "sweep random.sweep --out s");
+    json_t *json = json_load_file("s/sweep.json", 0, NULL);
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        write_text("s/sweep.json", damages[i]);
+        expect(1, "sweep random.sweep --out s");
+        expect_err("lockstep sweep: s/sweep.json: ");
+    }
+    static const char *const names[] = { "trial", "epochs", "value", "best_epoch" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        json_t *damaged = json_deep_copy(json);
+        json_object_set_new(json_array_get(json_object_get(damaged, "results"), 0), names[i],
+                            json_string("1"));
+        ck_assert_int_eq(json_dump_file(damaged, "s/sweep.json", 0), 0);
+        expect(1, "sweep random.sweep --out s");
+        expect_err("lockstep sweep: s/sweep.json: result 1 is malformed\n");
+        json_decref(damaged);
+    }
+    json_decref(json);
+    end_folder();
+}
+END_TEST
+
 START_TEST(errors_of_the_file)
 {
     static const struct {
@@ -301,7 +361,13 @@ START_TEST(errors_of_the_file)
           "lr: expected two ends, the lower one first, each a number from 1e-12 to 1000" },
         { "trials = 2\n", "x.sweep: expected a section [search]" },
         { "[search]\nlr = 1, 2\n", "x.sweep: method random requires 'trials = N'" },
-        { "method = grid\neta = 3\n[search]\nlr = 1, 2\n", "'eta' has no effect with method grid" },
+        { "seed = 1\nmethod = tpe\n[search]\nlr = 1, 2\n",
+          "x.sweep:2: method tpe requires 'trials = N'" },
+        { "method = halving\ntrials = 2\nmin-epochs = 9\n" TRAIN
+          "epochs = 4\n[search]\nlr = 1, 2\n",
+          "x.sweep:3: min_epochs 9: expected 0 to 4" },
+        { "method = grid\neta = 3\n[search]\nlr = 1, 2\n",
+          "x.sweep:2: 'eta' has no effect with method grid" },
         { "method = grid\n[search]\nlr = 1, 2\n", "x.sweep: [train] requires 'data-dir = DIR'" },
         { "method = grid\n[train]\ndata-dir = data\nimage-size = 8\n[search]\nbatch-size = 8, 64\n",
           "x.sweep:6: batch-size: expected at most the number of training images, 40; got 64" },
@@ -311,7 +377,7 @@ START_TEST(errors_of_the_file)
         { "method = tpe\ntrials = 2\n" TRAIN "[search]\nloss = cross-entropy, mse\n",
           "the loss of the trials requires 'metric = val-loss'" },
         { "method = grid\n" TRAIN "[search]\nlr = log(0.1, 1)\n",
-          "'lr': a range in a grid requires" },
+          "x.sweep:10: 'lr': a range in a grid requires" },
         { "method = grid\n" TRAIN "opt = adam\n[search]\nmomentum = 0.1, 0.9\n",
           "--momentum has no effect here" },
         { "method = grid\n" TRAIN "[search]\nopt = sgd, adam\nmomentum = 0.1, 0.9\n",
@@ -343,6 +409,7 @@ int main(void)
         "sweep", a_grid_has_all_combinations, interruptions_and_parallel_trials_change_nothing,
         a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
         a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
-        a_failed_trial_is_ranked_last, suggestions_are_the_same_in_parallel_and_extended,
+        a_failed_trial_is_ranked_last, equal_trials_train_once, a_damaged_sweep_is_an_error,
+        suggestions_are_the_same_in_parallel_and_extended,
         a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }
