@@ -15,6 +15,11 @@ static const char *metric_key(const sweep *s)
     return s->values->by_loss ? "val_loss" : "val_top1";
 }
 
+static bool is_better(const sweep *s, double a, double b)
+{
+    return s->values->by_loss ? a < b : a > b;
+}
+
 /* ---- What the results depend on: options and images ---- */
 
 static json_t *parameter_to_json(const sweep_parameter *p)
@@ -96,11 +101,17 @@ static int check_images(sweep *s, const json_t *stored)
 
 /* ---- Results ---- */
 
+static int compare_trials(const void *a, const void *b)
+{
+    const sweep_result *x = a, *y = b;
+    return (x->trial > y->trial) - (x->trial < y->trial);
+}
+
 static int compare_results(const void *a, const void *b)
 {
     const sweep_result *x = a, *y = b;
-    if (x->trial != y->trial) return x->trial < y->trial ? -1 : 1;
-    return (x->epochs > y->epochs) - (x->epochs < y->epochs);
+    const int by_trial = compare_trials(a, b);
+    return by_trial ? by_trial : (x->epochs > y->epochs) - (x->epochs < y->epochs);
 }
 
 const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs)
@@ -236,9 +247,9 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
         const json_t *value = json_object_get(row, metric_key(s));
         const int64_t epoch = ls__json_get_integer(row, "epoch");
         const double x = json_number_value(value);
-        const bool is_better =
-            result->best_epoch == 0 || (s->values->by_loss ? x < result->value : x > result->value);
-        if (!json_is_number(value) || epoch > result->epochs || !is_better) continue;
+        if (!json_is_number(value) || epoch > result->epochs ||
+            (result->best_epoch > 0 && !is_better(s, x, result->value)))
+            continue;
         result->value = x;
         result->best_epoch = epoch;
     }
@@ -253,16 +264,12 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
 /* The last result of a trial; NULL without one. */
 static const sweep_result *last_of(const sweep *s, int64_t trial)
 {
-    int64_t begin = 0, end = s->n_results; /* the results before `begin` are of trials up to it */
-    while (begin < end) {
-        const int64_t middle = (begin + end) / 2;
-        if (s->results[middle].trial <= trial)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    const sweep_result *last = begin > 0 ? &s->results[begin - 1] : NULL;
-    return last && last->trial == trial ? last : NULL;
+    const sweep_result wanted = { .trial = trial };
+    const sweep_result *r = s->n_results == 0 ? NULL
+                                              : bsearch(&wanted, s->results, (size_t)s->n_results,
+                                                        sizeof(*r), compare_trials);
+    while (r && r + 1 < s->results + s->n_results && r[1].trial == trial) r++;
+    return r;
 }
 
 static const sweep_result *find_best(const sweep *s)
@@ -270,9 +277,7 @@ static const sweep_result *find_best(const sweep *s)
     const sweep_result *best = NULL;
     for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
         const sweep_result *r = last_of(s, i);
-        if (r && !r->has_diverged &&
-            (!best || (s->values->by_loss ? r->value < best->value : r->value > best->value)))
-            best = r;
+        if (r && !r->has_diverged && (!best || is_better(s, r->value, best->value))) best = r;
     }
     return best;
 }

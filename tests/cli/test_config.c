@@ -82,11 +82,13 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     static const char *const options[] = { "", "--device auto", "--device cpu" };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         expect(0, "train --resume run --stop-at %zu %s", i + 2, options[i]);
-        expect_err("lockstep train: note: run resumes on cpu, the device that --device auto selected\n");
+        expect_err(
+            "lockstep train: note: run resumes on cpu, the device that --device auto selected\n");
     }
     set("device", false, "\"cuda:0, NVIDIA H200, sm_90\"");
     expect(1, "train --resume run");
-    expect_err("lockstep train: note: run resumes on cuda, the device that --device auto selected\n");
+    expect_err(
+        "lockstep train: note: run resumes on cuda, the device that --device auto selected\n");
     expect_err("device 'cuda': its module can't be loaded: ");
     expect(2, "train --resume run --device cpu");
     expect_err("--device can't be changed on resume: the run has \"cuda\"");

@@ -41,7 +41,8 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     expect(1, "compare cpu faulty");
     expect_out("  A: op 3, conv2d of 'conv1', kernel ");
     expect(0, "train --resume cpu --stop-at 2");
-    expect_err("lockstep train: note: cpu resumes on cpu, the device that --device auto selected\n");
+    expect_err(
+        "lockstep train: note: cpu resumes on cpu, the device that --device auto selected\n");
     expect(0, TRAIN "--device cpu --out plain");
     expect(0, "train --resume plain --stop-at 2");
     ck_assert(same_files("plain/run_log.txt", "cpu/run_log.txt"));
@@ -51,7 +52,8 @@ START_TEST(runs_stay_on_the_device_that_auto_took)
     ck_assert_int_eq(count_said("auto"), 0);
     setenv(no_device, "0", 1);
     expect(1, "train --resume gpu --stop-at 2");
-    expect_err("lockstep train: note: gpu resumes on cuda, the device that --device auto selected\n");
+    expect_err(
+        "lockstep train: note: gpu resumes on cuda, the device that --device auto selected\n");
     expect_err("lockstep train: device 'cuda': emulated error\n");
     unsetenv(no_device);
     expect(0, "train --resume gpu --stop-at 2");
