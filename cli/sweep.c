@@ -239,8 +239,9 @@ const cli_command command_sweep = {
         "has the results of all trials, DIR/sweep.csv the table. After an interruption the same "
         "command continues. Neither interruptions nor --parallel change a result. With random "
         "and tpe, a larger --trials extends a sweep.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable images or an "
-        "unusable data folder, 4 the loss of no trial is finite, 128+n stopped by signal n.",
+        "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable or "
+        "changed images, or an unusable data folder, 4 the loss of no trial is finite, 128+n "
+        "stopped by signal n.",
     .options = sweep_options,
     .run = run,
 };

@@ -8,6 +8,7 @@
  *     opt = sgd, adamw
  */
 #include "sweep.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,13 +168,16 @@ static bool read_train_option(reader *r)
 static bool read_sweep_option(reader *r)
 {
     config_lines *lines = &r->file->lines;
-    const char *key = lines->key, *text = config_one_value(lines, lines->value);
-    if (option_find(sweep_options, key, strlen(key)) < 0 &&
-        option_find(recipe_options, key, strlen(key)) >= 0)
+    const char *key = lines->key;
+    const int i = option_find(sweep_options, key, strlen(key));
+    if (i < 0 && option_find(recipe_options, key, strlen(key)) >= 0)
         return config_fail(lines,
                            "unknown option '%s' of the sweep; options of 'lockstep train' follow a "
                            "line [train] or [search]",
                            key);
+    if (i >= 0 && sweep_options[i].session)
+        return config_fail(lines, "'%s' is for the command line alone", key);
+    const char *text = config_one_value(lines, lines->value);
     return text && config_set_option(lines, text, r->values, r->parsed);
 }
 
@@ -219,6 +223,7 @@ const char *sweep_fixed_text(const sweep_file *file, const char *name)
 
 const char *sweep_value_text(const sweep_parameter *p, double value, char out[SWEEP_VALUE_SIZE])
 {
+    if (isnan(value)) return ""; /* of a trial that has not begun */
     if (p->values) return p->values[(int)value];
     snprintf(out, SWEEP_VALUE_SIZE, "%.15g", value);
     return out;

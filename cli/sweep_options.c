@@ -41,7 +41,7 @@ const cli_option sweep_options[] = {
     { OPTION_SWITCH, 0, "force", AT(force),
       "continue although images were repaired: completed trials keep their results, others begin "
       "again",
-      .execution = true },
+      .execution = true, .session = true },
     { OPTION_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
       .fallback = "sweep", .execution = true },
     { .kind = OPTION_END },

@@ -138,11 +138,25 @@ bool sweep_add(sweep *s, const sweep_result *result)
     return true;
 }
 
-static json_t *result_to_json(const sweep_result *r)
+/* Of a trial that has begun. */
+static json_t *values_to_json(const sweep *s, int64_t trial)
+{
+    ls__json_builder values = { json_object(), false };
+    for (int i = 0; i < s->file->n_searched; i++) {
+        const sweep_parameter *p = &s->file->searched[i];
+        char text[SWEEP_VALUE_SIZE];
+        ls__json_put_text(&values, p->option->name,
+                          sweep_value_text(p, ls_search_value(s->search, trial, i), text));
+    }
+    return ls__json_finish(&values);
+}
+
+static json_t *result_to_json(const sweep *s, const sweep_result *r)
 {
     ls__json_builder row = { json_object(), false };
     ls__json_put(&row, "trial", json_integer(r->trial));
     ls__json_put(&row, "epochs", json_integer(r->epochs));
+    ls__json_put(&row, "options", values_to_json(s, r->trial));
     ls__json_put(&row, "value", r->has_diverged ? json_null() : json_real(r->value));
     ls__json_put(&row, "best_epoch", r->has_diverged ? json_null() : json_integer(r->best_epoch));
     if (r->error) ls__json_put_text(&row, "error", r->error);
@@ -155,7 +169,7 @@ int sweep_save(const sweep *s)
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     ls__json_builder all = { json_object(), false }, results = { json_array(), false };
     for (int64_t i = 0; i < s->n_results; i++)
-        ls__json_append(&results, result_to_json(&s->results[i]));
+        ls__json_append(&results, result_to_json(s, &s->results[i]));
     ls__json_put(&all, "sweep", json_incref(s->definition));
     ls__json_put(&all, "images", json_incref(s->images));
     if (json_array_size(s->forced) > 0) ls__json_put(&all, "forced", json_incref(s->forced));

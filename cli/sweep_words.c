@@ -111,9 +111,11 @@ static bool is_trainable(const sweep *s, const recipe *r)
 bool sweep_check_words(const sweep *s, char **words, recipe *r)
 {
     const char *list[MAX_OPTIONS + 2] = { "train" };
+    char label[RUN_PATH_SIZE];
     if (!words) return false;
     if (sweep_parse_words(words, r) && is_trainable(s, r)) return true;
     for (int i = 0; words[i]; i++) list[i + 1] = words[i];
-    print_command_words(stderr, "in the trial", list);
+    snprintf(label, sizeof(label), "%s: in the trial", s->file->lines.path);
+    print_command_words(stderr, label, list);
     return false;
 }

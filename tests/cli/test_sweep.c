@@ -302,6 +302,8 @@ START_TEST(a_damaged_sweep_is_an_error)
     write_text("random.sweep", "trials = 1\n" TRAIN "epochs = 1\n[search]\nopt = sgd, adam\n");
     expect(0, "sweep random.sweep --out s");
     json_t *json = json_load_file("s/sweep.json", 0, NULL);
+    const json_t *row = json_array_get(json_object_get(json, "results"), 0);
+    ck_assert_ptr_nonnull(json_object_get(json_object_get(row, "options"), "opt"));
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         write_text("s/sweep.json", damages[i]);
         expect(1, "sweep random.sweep --out s");
@@ -352,6 +354,7 @@ START_TEST(errors_of_the_file)
         { "[train]\nmodel = it's # a comment\nepocs = 2\n", "x.sweep:3: unknown option 'epocs'" },
         { "\n[train]\ndata-dir = \xff\n", "x.sweep:3: expected a line of text in UTF-8" },
         { "[train]\nnesterov =\n", "x.sweep:2: nesterov: expected true or false, got ''" },
+        { "force = true\n", "x.sweep:1: 'force' is for the command line alone" },
         { "out = 'a\n", "x.sweep:1: the closing quote is missing" },
         { "[search]\nopt = linear(0, 1)\n",
           "opt: expected a list of values, because it is no number" },
@@ -381,7 +384,7 @@ START_TEST(errors_of_the_file)
         { "method = grid\n" TRAIN "opt = adam\n[search]\nmomentum = 0.1, 0.9\n",
           "--momentum has no effect here" },
         { "method = grid\n" TRAIN "[search]\nopt = sgd, adam\nmomentum = 0.1, 0.9\n",
-          "in the trial: " },
+          "x.sweep: in the trial: " },
     };
     begin();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
