@@ -87,6 +87,33 @@ LS_API ls_status ls_search_report(ls_search *search, int64_t trial, double metri
  * values in random search, halving and Hyperband, on any machine. */
 LS_API double ls_search_value(const ls_search *search, int64_t trial, int64_t parameter);
 
+/* The effect of one parameter on the metric. */
+typedef struct ls_search_effect {
+    double share;  /* of the variance of the metric's ranks, 0 to 1, that the parameter explains */
+    double chance; /* a parameter without any effect has a larger share in 1 of 20 searches */
+} ls_search_effect;
+
+enum { LS_SEARCH_IMPORTANCE_TRIALS = 12 }; /* fewer trials give no importance */
+
+/* The importance of a parameter: the effect size of the H test (Kruskal and Wallis 1952, "Use of
+ * ranks in one-criterion variance analysis", JASA 47), with its correction for ties:
+ *
+ *   share = max(0, (H - k + 1) / (n - k))     for n trials in k groups
+ *
+ * (Tomczak and Tomczak 2014, "The need to report effect size estimates revisited", eta squared by
+ * H). A list has a group per value. A range has at most 5 groups of about equally many trials, at
+ * least 4, in the order of the values. chance puts the 0.95 quantile of the chi-squared
+ * distribution, which H has approximately without an effect, in place of H. Interactions are not
+ * included: a parameter whose best value depends on another parameter can have the share 0.
+ *
+ * values and metrics: (n), of trials that have trained for equally many epochs. A metric that is
+ * not finite is worse than all others. Both results are NaN if there are too few trials, fewer than
+ * two per value, a single value, or equal metrics. All results are the same on any machine.
+ * LS_ERR_INVALID: a value is not finite. */
+LS_API ls_status ls_search_importance(ls_context *ctx, const ls_search_parameter *parameter,
+                                      int64_t n, const double *values, const double *metrics,
+                                      bool maximize, ls_search_effect *out);
+
 LS_END_DECLARATIONS
 
 #endif

@@ -1,13 +1,12 @@
 /* test_search_tpe.c: suggestions of tree-structured Parzen estimators: scores as Optuna's, the same
  * suggestions in any order of reports, and better trials than random ones. */
 #include "../suite.h"
+#include "numbers.h"
 #include "train/search.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { MOST_NUMBERS = 512 };
 
 static const ls_search_parameter cases[] = { { "linear", LS_SEARCH_LINEAR, -2, 3, 0 },
                                              { "log", LS_SEARCH_LOG, 1e-4, 1, 0 },
@@ -16,22 +15,6 @@ static const ls_search_parameter cases[] = { { "linear", LS_SEARCH_LINEAR, -2, 3
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 
 /* ---- Optuna's scores: tests/reference/tpe.py ---- */
-
-static int read_numbers(FILE *file, double out[MOST_NUMBERS])
-{
-    char *line = NULL, *end;
-    size_t size = 0;
-    int n = 0;
-    ck_assert_int_gt(getline(&line, &size, file), 0);
-    for (char *at = line;; at = end) {
-        const double x = strtod(at, &end);
-        if (end == at) break;
-        ck_assert_int_lt(n, MOST_NUMBERS);
-        out[n++] = x;
-    }
-    free(line);
-    return n;
-}
 
 /* Both compute in double; Optuna's sums have another order. */
 static void expect_scores(ls_context *ctx, FILE *file, const ls_search_parameter *p)
