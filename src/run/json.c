@@ -8,6 +8,7 @@
 #include "optim/config.h"
 #include "io/json_text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +91,16 @@ ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REA
     *out = NULL;
     LS_TRY(ls__open_regular(path, O_RDONLY, &fd, &size, reason));
     LS__IN_C_LOCALE;
-    *out = json_loadfd(fd, JSON_REJECT_DUPLICATES, &error);
-    close(fd);
+    FILE *file = fdopen(fd, "r"); /* json_loadfd would call read for each byte */
+    if (!file) {
+        const int code = errno;
+        char text[LS__ERRNO_TEXT_SIZE];
+        snprintf(reason, LS__JSON_REASON_SIZE, "%s", ls__errno_text(code, text, sizeof text));
+        close(fd);
+        return ls__file_status(code);
+    }
+    *out = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
     if (*out) return LS_OK;
     snprintf(reason, LS__JSON_REASON_SIZE, "line %d: %s", error.line, error.text);
     return LS_ERR_FORMAT;
