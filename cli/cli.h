@@ -98,6 +98,8 @@ bool check_output_name(const char *option, const char *path, const char *ending)
 void print_command(FILE *out, const char *label, ...) __attribute__((sentinel));
 /* The same with the words in an array that ends with NULL. */
 void print_command_words(FILE *out, const char *label, const char *const *words);
+/* The same without label and newline, for files. */
+void print_command_line(FILE *out, const char *const *words);
 
 /* The names of what differs, of "batch", "loss", "gradients" and "weights". Returns how many. */
 enum { N_DIGESTS = 4 };

@@ -177,16 +177,21 @@ static void print_launch(FILE *out)
     print_text(out, "%s -n %ld ", slurm ? "srun --mpi=pmix" : "mpirun", launch.n_ranks);
 }
 
-void print_command_words(FILE *out, const char *label, const char *const *words)
+void print_command_line(FILE *out, const char *const *words)
 {
-    if (print_is_muted(out) || (out == stdout && print_is_quiet())) return;
-    print_text(out, "%s: ", label);
     if (strcmp(words[0], "train") == 0) print_launch(out);
     print_word(out, program_invocation_name);
     for (; *words; words++) {
         fputc(' ', out);
         print_word(out, *words);
     }
+}
+
+void print_command_words(FILE *out, const char *label, const char *const *words)
+{
+    if (print_is_muted(out) || (out == stdout && print_is_quiet())) return;
+    print_text(out, "%s: ", label);
+    print_command_line(out, words);
     fputc('\n', out);
 }
 

@@ -1,5 +1,5 @@
 /* report_command.c: 'lockstep report': the results of runs as an HTML file. */
-#include "cli.h"
+#include "sweep_report.h"
 #include <lockstep/report.h>
 #include <stdlib.h>
 
@@ -28,10 +28,16 @@ static int run(int argc, char **argv)
     if (parsed.n_arguments > 1 && !v.out)
         return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
     if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
+    const bool is_sweep = sweep_report_is_sweep(parsed.arguments[0]);
+    if (is_sweep && parsed.n_arguments > 1)
+        return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
+                         parsed.arguments[0]);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
-    if (ls_report_write(ctx, parsed.n_arguments, (const char *const *)parsed.arguments, v.out) !=
-        LS_OK)
+    if (is_sweep && !sweep_report_write(ctx, parsed.arguments[0], v.out))
+        answer = EXIT_RUNTIME;
+    else if (!is_sweep && ls_report_write(ctx, parsed.n_arguments,
+                                          (const char *const *)parsed.arguments, v.out) != LS_OK)
         answer = print_error(ctx, EXIT_RUNTIME);
     else if (v.out)
         print_text(stdout, "%s\n", v.out);
@@ -43,12 +49,14 @@ static int run(int argc, char **argv)
 
 const cli_command command_report = {
     .name = "report",
-    .summary = "write the results of runs as an HTML page",
+    .summary = "write the results of runs or of a sweep as an HTML page",
     .arguments = "RUN...",
     .details = "The page has the curves, settings and environment of the runs, and of their last "
                "validation the confusion matrix, the scores of the classes, the calibration and "
                "the most confident mistakes with their images. It is one file without scripts. "
-               "'lockstep train' writes RUN/report.html after each epoch.",
+               "'lockstep train' writes RUN/report.html after each epoch. With the folder of a "
+               "sweep the page has its trials as parallel coordinates, curves and a table, and the "
+               "importance of the parameters; 'lockstep sweep' writes it after each trial.",
     .options = options,
     .run = run,
 };

@@ -115,7 +115,8 @@ int sweep_read_results(sweep *s);
 const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs);
 /* Takes over the error; false without memory. */
 bool sweep_add(sweep *s, const sweep_result *result);
-/* Writes OUT/sweep.json. Returns the exit status. */
+/* Writes OUT/sweep.json and OUT/report.html. A report that cannot be written does not stop the
+ * sweep. Returns the exit status. */
 int sweep_save(const sweep *s);
 void sweep_free_results(sweep *s);
 /* Reads the metric of a job from the trial's folder. Returns the exit status. */

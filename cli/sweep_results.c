@@ -3,7 +3,7 @@
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/metrics.h"
-#include "sweep.h"
+#include "sweep_report.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -177,7 +177,9 @@ int sweep_save(const sweep *s)
     json_t *json = ls__json_finish(&all);
     const ls_status status = ls__json_save(s->ctx, path, json);
     json_decref(json);
-    return status == LS_OK ? EXIT_DONE : print_error(s->ctx, EXIT_RUNTIME);
+    if (status != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
+    sweep_report_write(s->ctx, s->out, NULL); /* prints its failures */
+    return EXIT_DONE;
 }
 
 void sweep_free_results(sweep *s)

@@ -2,19 +2,16 @@
 #include "run/chart.h"
 
 #include "base/alloc.h"
-#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/floats.h"
 #include "base/text.h"
-#include "run/xml_text.h"
 #include <math.h>
 #include <string.h>
 
-/* Pixels. A character of the texts is at most LETTER wide on average. */
+/* Pixels. */
 enum { DEFAULT_WIDTH = 900, RIGHT = 24, TOP = 52, TOP_WITHOUT_TITLE = 8 };
 enum { GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
-enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, LETTER = 8, BASELINE = 5, MIN_LEFT = 72 };
+enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, MIN_LEFT = 72 };
 enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICK_DISTANCE = 75 };
 
 /* Colours for colour-blind readers (Okabe and Ito 2008). */
@@ -35,49 +32,7 @@ typedef struct drawing {
     double width, left;
 } drawing;
 
-/* ---- Texts ---- */
-
-static void put_escaped(ls__text *out, const char *text)
-{
-    while (*text) {
-        const ls__xml_character c = ls__xml_next(text);
-        ls__text_put(out, "%.*s", c.length, c.out);
-        text += c.bytes;
-    }
-}
-
-/* anchor: "start", "middle" or "end" of the text is at x. more: other attributes, or "". */
-static void put_text(const drawing *d, double x, double y, const char *anchor, const char *more,
-                     const char *text)
-{
-    ls__text_put(d->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>", x, y, anchor, more);
-    put_escaped(d->out, text);
-    ls__text_put(d->out, "</text>\n");
-}
-
-static void put_number(const drawing *d, double x, double y, const char *anchor, double value)
-{
-    char text[32];
-    ls__text_put(&(ls__text){ text, sizeof(text), 0 }, "%.9g", value);
-    put_text(d, x, y, anchor, "", text);
-}
-
-static void put_rectangle(const drawing *d, double x, double y, double width, double height,
-                          const char *fill)
-{
-    ls__text_put(d->out,
-                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
-                 width, height, fill);
-}
-
 /* ---- Scales ---- */
-
-/* 1, 2 or 5 times a power of ten, such that the range has about n ticks. */
-static double tick_distance(double range, double n)
-{
-    const double rough = range / n, power = pow(10, floor(log10(rough))), times = rough / power;
-    return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
-}
 
 static double position(const scale *s, double value)
 {
@@ -109,7 +64,8 @@ static scale x_scale(const ls__chart *chart, double left, double width)
             low = fmin(low, 0);
             high = fmax(high, (double)p->rows[i].spans[p->rows[i].n_spans - 1].end - 1);
         }
-        for (int i = 0; i < p->n_lines && p->lines[i].n > 0; i++) {
+        for (int i = 0; i < p->n_lines; i++) {
+            if (p->lines[i].n == 0) continue;
             low = fmin(low, x_of(&p->lines[i], 0));
             high = fmax(high, x_of(&p->lines[i], p->lines[i].n - 1));
         }
@@ -126,7 +82,7 @@ static scale x_scale(const ls__chart *chart, double left, double width)
     const double half = fmax(0.5, 1e-9 * fabs(high)); /* larger values have no halves */
     s.low = low - half;
     s.high = high + half;
-    s.tick = fmax(1, tick_distance(s.high - s.low, n_ticks));
+    s.tick = fmax(1, ls__svg_tick_distance(s.high - s.low, n_ticks));
     return s;
 }
 
@@ -146,7 +102,7 @@ static scale y_scale(const ls__chart_panel *p, double top)
     if (!(low <= high)) low = high = 0;
     if (!(high - low > 1e-9 * fabs(high) && high - low > 1 / HUGE_Y))
         high = low + (p->log_y ? 1 : fmax(1, fabs(low)));
-    if (!p->log_y) s.tick = tick_distance(high - low, Y_TICKS);
+    if (!p->log_y) s.tick = ls__svg_tick_distance(high - low, Y_TICKS);
     s.low = floor(low / s.tick) * s.tick;
     s.high = ceil(high / s.tick) * s.tick;
     return s;
@@ -155,8 +111,8 @@ static scale y_scale(const ls__chart_panel *p, double top)
 static void draw_y_tick(const drawing *d, const scale *y, double value)
 {
     const double at = position(y, value);
-    put_rectangle(d, d->left, at - 0.5, d->width - RIGHT - d->left, 1, "#dddddd");
-    put_number(d, d->left - 8, at + BASELINE, "end", value);
+    ls__svg_rectangle(d->out, d->left, at - 0.5, d->width - RIGHT - d->left, 1, "#dddddd");
+    ls__svg_number(d->out, d->left - 8, at + LS__SVG_BASELINE, "end", value);
 }
 
 /* A logarithmic axis has ticks at powers of ten: some of many, or of few also their 2- and 5-fold.
@@ -176,8 +132,8 @@ static void draw_x_ticks(const drawing *d, double bottom)
 {
     for (double k = ceil(d->x.low / d->x.tick) + 0.0; k * d->x.tick <= d->x.high; k++) {
         const double value = d->x.is_log ? pow(10, k * d->x.tick) : k * d->x.tick;
-        put_rectangle(d, position(&d->x, value) - 0.5, bottom, 1, 5, "#222222");
-        put_number(d, position(&d->x, value), bottom + 19, "middle", value);
+        ls__svg_rectangle(d->out, position(&d->x, value) - 0.5, bottom, 1, 5, "#222222");
+        ls__svg_number(d->out, position(&d->x, value), bottom + 19, "middle", value);
     }
 }
 
@@ -217,15 +173,14 @@ static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
     draw_y_ticks(d, &y);
     for (int i = 0; i < p->n_lines; i++) {
         const ls__chart_line *line = &p->lines[i];
-        const char *colour = colours[i % LS__CHART_COLOURS];
+        const char *colour = ls__svg_colour(&line->stroke, colours[i % LS__CHART_COLOURS]);
         const int below = p->may_coincide ? p->n_lines - 1 - i : 0; /* lines above this one */
-        ls__text_put(d->out,
-                     "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
-                     "stroke-linejoin=\"round\" d=\"",
-                     colour, 2 + 2 * fmin(below, 4));
+        const bool is_best = line->stroke.shade == LS__SHADE_BEST;
+        ls__svg_begin_path(d->out, &line->stroke, colour, is_best ? 4 : 2 + 2 * fmin(below, 4));
         draw_path(d, p, line, &y);
         ls__text_put(d->out, "\"/>\n");
-        for (int64_t k = 0; k < line->n && line->n <= MOST_DOTS && !p->may_coincide; k++)
+        const int64_t most_dots = p->may_coincide ? 0 : line->stroke.shade ? 1 : MOST_DOTS;
+        for (int64_t k = 0; k < line->n && line->n <= most_dots; k++)
             if (can_draw(p, line->y[k]))
                 ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n",
                              position(&d->x, x_of(line, k)), position(&y, line->y[k]), colour);
@@ -237,17 +192,18 @@ static void draw_rows(const drawing *d, const ls__chart_panel *p, double top)
     for (int i = 0; i < p->n_rows; i++) {
         const ls__chart_row *row = &p->rows[i];
         const double y = top + i * ROW_HEIGHT;
-        put_text(d, d->left - 8, y + ROW_HEIGHT / 2.0 + BASELINE, "end", "", row->name);
+        ls__svg_text(d->out, d->left - 8, y + ROW_HEIGHT / 2.0 + LS__SVG_BASELINE, "end", "",
+                     row->name);
         int64_t begin = 0;
         for (int k = 0; k < row->n_spans; k++) {
             const double x = position(&d->x, (double)begin - 0.5);
             begin = row->spans[k].end;
-            put_rectangle(d, x, y + 2, position(&d->x, (double)begin - 0.5) - x, ROW_HEIGHT - 4,
-                          colours[row->spans[k].colour % LS__CHART_COLOURS]);
+            ls__svg_rectangle(d->out, x, y + 2, position(&d->x, (double)begin - 0.5) - x,
+                              ROW_HEIGHT - 4, colours[row->spans[k].colour % LS__CHART_COLOURS]);
         }
         for (int k = 0; k < row->n_marks; k++)
-            put_rectangle(d, position(&d->x, (double)row->marks[k] - 0.5) - 1.5, y, 3, ROW_HEIGHT,
-                          "#ffffff");
+            ls__svg_rectangle(d->out, position(&d->x, (double)row->marks[k] - 0.5) - 1.5, y, 3,
+                              ROW_HEIGHT, "#ffffff");
     }
 }
 
@@ -256,18 +212,20 @@ static double draw_legend(const drawing *d, const ls__chart_panel *p, double top
 {
     double x = d->left, y = top;
     for (int i = 0; i < p->n_names; i++) {
-        const double width = 44 + LETTER * (double)strlen(p->names[i]);
+        const double width = 44 + LS__SVG_LETTER * (double)strlen(p->names[i]);
         if (x > d->left && x + width > d->width - RIGHT) {
             x = d->left;
             y += LEGEND_LINE;
         }
-        put_rectangle(d, x, y + 7, 22, 8, colours[i % LS__CHART_COLOURS]);
-        put_text(d, x + 30, y + LEGEND_LINE / 2.0 + BASELINE, "start", "", p->names[i]);
+        ls__svg_rectangle(d->out, x, y + 7, 22, 8, colours[i % LS__CHART_COLOURS]);
+        ls__svg_text(d->out, x + 30, y + LEGEND_LINE / 2.0 + LS__SVG_BASELINE, "start", "",
+                     p->names[i]);
         x += width;
     }
     if (p->n_names > 0) y += LEGEND_LINE;
     if (p->note && *p->note) {
-        put_text(d, d->left, y + LEGEND_LINE / 2.0 + BASELINE, "start", "", p->note);
+        ls__svg_text(d->out, d->left, y + LEGEND_LINE / 2.0 + LS__SVG_BASELINE, "start", "",
+                     p->note);
         y += LEGEND_LINE;
     }
     return y - top + 6;
@@ -281,57 +239,47 @@ static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
     char turned[64];
     ls__text turn = { turned, sizeof(turned), 0 };
     ls__text_put(&turn, " transform=\"rotate(-90 18 %.1f)\"", (top + bottom) / 2);
-    put_text(d, 18, (top + bottom) / 2, "middle", turned, p->y_label);
+    ls__svg_text(d->out, 18, (top + bottom) / 2, "middle", turned, p->y_label);
     if (p->n_rows > 0)
         draw_rows(d, p, top);
     else
         draw_lines(d, p, top);
-    put_rectangle(d, d->left, top, 1, bottom - top, "#222222");
-    put_rectangle(d, d->left, bottom, d->width - RIGHT - d->left, 1, "#222222");
+    ls__svg_rectangle(d->out, d->left, top, 1, bottom - top, "#222222");
+    ls__svg_rectangle(d->out, d->left, bottom, d->width - RIGHT - d->left, 1, "#222222");
     draw_x_ticks(d, bottom);
     return bottom;
 }
 
-/* Returns the height. The SVG's first line contains it, so it comes from an earlier call. */
-static double draw(ls__text *out, const ls__chart *chart, double height)
+static double width_of(const ls__chart *chart)
 {
+    return chart->width > 0 ? chart->width : DEFAULT_WIDTH;
+}
+
+/* An ls__svg_draw. */
+static double draw(ls__text *out, const void *any)
+{
+    const ls__chart *chart = any;
     size_t longest = 0;
     for (int k = 0; k < chart->n_panels; k++)
         for (int i = 0; i < chart->panels[k].n_rows; i++) {
             const size_t length = strlen(chart->panels[k].rows[i].name);
             if (length > longest) longest = length;
         }
-    drawing d = { .chart = chart, .out = out };
-    d.width = chart->width > 0 ? chart->width : DEFAULT_WIDTH;
-    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 36 + LETTER * (double)longest));
+    drawing d = { .chart = chart, .out = out, .width = width_of(chart) };
+    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 36 + LS__SVG_LETTER * (double)longest));
     d.x = x_scale(chart, d.left, d.width);
-    ls__text_put(out,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-                 "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"14\" "
-                 "fill=\"#222222\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
-                 d.width, height, d.width, height);
-    if (chart->title) put_text(&d, d.width / 2, 28, "middle", " font-size=\"17\"", chart->title);
+    if (chart->title)
+        ls__svg_text(out, d.width / 2, 28, "middle", " font-size=\"17\"", chart->title);
     double bottom = (chart->title ? TOP : TOP_WITHOUT_TITLE) - GAP;
     for (int k = 0; k < chart->n_panels; k++)
         bottom = draw_panel(&d, &chart->panels[k], bottom + GAP);
-    put_text(&d, (d.left + d.width - RIGHT) / 2, bottom + 42, "middle", "", chart->x_label);
-    ls__text_put(out, "</svg>\n");
+    ls__svg_text(out, (d.left + d.width - RIGHT) / 2, bottom + 42, "middle", "", chart->x_label);
     return bottom + BOTTOM;
 }
 
 ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size)
 {
-    LS__IN_C_LOCALE;
-    LS__DEFAULT_FLOATS; /* printf uses the rounding mode */
-    const double height = draw(&(ls__text){ 0 }, chart, 0);
-    ls__text text = { 0 };
-    draw(&text, chart, height);
-    *size = text.length;
-    text = (ls__text){ .buffer = ls__alloc(ctx, *size + 1), .size = *size + 1 };
-    *out = text.buffer;
-    if (!text.buffer) return ls__fail_memory(ctx, "chart", *size + 1);
-    draw(&text, chart, height);
-    return LS_OK;
+    return ls__svg_make(ctx, draw, chart, width_of(chart), out, size);
 }
 
 ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart)

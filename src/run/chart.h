@@ -3,7 +3,7 @@
 #ifndef LS_RUN_CHART_H
 #define LS_RUN_CHART_H
 
-#include <lockstep/context.h>
+#include "run/svg.h"
 
 enum { LS__CHART_COLOURS = 8 }; /* colours repeat after these */
 
@@ -13,6 +13,7 @@ typedef struct ls__chart_line {
     int64_t n;
     const double *x; /* NULL: 0, 1, 2, ... */
     const double *y;
+    ls__svg_stroke stroke; /* 0 = the colour of the line's number, solid */
 } ls__chart_line;
 
 /* A span of a row: from the end of the span before it, or from 0, up to `end`. */
@@ -39,7 +40,7 @@ typedef struct ls__chart_panel {
     const char *note;  /* last line of the legend; "" or NULL = none */
     int n_names;       /* of the legend, in the order of colours */
     const char *const *names;
-    int n_lines; /* line i has colour i */
+    int n_lines; /* line i has colour i, unless it has a shade */
     const ls__chart_line *lines;
     int n_rows; /* a panel has either lines or rows */
     const ls__chart_row *rows;

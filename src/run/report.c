@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/floats.h"
 #include "run/json.h"
+#include "run/page.h"
 #include "run/report.h"
 #include <math.h>
 #include <stdio.h>
@@ -111,9 +111,8 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         ls__html_put(html, "</ul>\n");
         return;
     }
-    ls__html_put(html, "<div class=\"card scroll\" role=\"region\" tabindex=\"0\" "
-                       "aria-label=\"Runs\">\n<table>\n<caption>Runs</caption>\n<thead><tr><th "
-                       "scope=\"col\">run</th><th scope=\"col\">model</th>");
+    ls__page_begin_table(html, "Runs");
+    ls__html_put(html, "<th scope=\"col\">run</th><th scope=\"col\">model</th>");
     for (int k = 0; k < N_FACTS; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", fact_names[k]);
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
@@ -126,56 +125,34 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
             ls__html_put(html, "<td class=\"number\">%s</td>", *facts[k] ? facts[k] : "&ndash;");
         ls__html_put(html, "</tr>\n");
     }
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+    ls__page_end_table(html);
 }
 
 /* ---- The page ---- */
 
 static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
 {
-    ls__html_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                       "<meta name=\"viewport\" content=\"width=device-width, "
-                       "initial-scale=1\">\n<title>");
-    ls__html_wrap(html, "", runs[0].dir, "");
-    if (n > 1) ls__html_put(html, " and %d more", n - 1);
-    ls__html_put(html, " &ndash; Lockstep</title>\n<style>\n");
-    ls__html_bytes(html, ls__report_style, strlen(ls__report_style));
-    ls__html_put(html, "</style>\n</head>\n<body>\n<header>\n");
-    if (n == 1)
-        ls__html_wrap(html, "<h1>", runs[0].dir, "</h1>\n");
-    else
-        ls__html_put(html, "<h1>%d runs</h1>\n", n);
+    char title[64];
+    snprintf(title, sizeof title, "%d runs", n);
+    ls__page_begin(html, n > 1 ? title : runs[0].dir);
     const char *data = json_string_value(ls__report_option(&runs[0], "data-dir"));
     if (n == 1 && data) ls__html_wrap(html, "<p>trained on ", data, "</p>\n");
-    ls__html_put(html, "</header>\n<main>\n");
+    ls__page_main(html);
     put_summary(html, n, runs);
     LS_TRY(ls__report_put_curves(html, n, runs));
     for (int i = 0; i < n; i++) ls__report_put_evaluation(html, &runs[i]);
     for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
     ls__report_put_settings(html, n, runs);
     ls__report_put_environment(html, n, runs);
-    ls__html_put(html, "</main>\n<footer><p>Lockstep %s</p></footer>\n</body>\n</html>\n",
-                 ls_version());
-    return html->failed ? ls__fail_memory(html->ctx, "report", html->capacity) : LS_OK;
+    return LS_OK;
 }
 
 static ls_status write_page(ls_context *ctx, int n, const ls__report_run *runs, const char *path)
 {
     ls__html html = { .ctx = ctx };
-    ls__atomic_file *file = NULL;
-    char *own_path = path ? NULL : ls__format(ctx, "%s/report.html", runs[0].dir);
     ls_status status = put_page(&html, n, runs);
-    if (status == LS_OK && !path && !own_path) status = ls__fail_memory(ctx, "report", 0);
-    if (status == LS_OK)
-        status = path ? ls__atomic_file_open(ctx, path, &file)
-                      : ls__atomic_file_replace(ctx, own_path, &file);
-    if (status == LS_OK) status = ls__atomic_file_write(file, html.text, html.size);
-    if (status == LS_OK)
-        status = ls__atomic_file_commit(&file);
-    else if (file)
-        ls__atomic_file_abandon(&file);
+    if (status == LS_OK) status = ls__page_save(&html, runs[0].dir, path);
     ls__html_free(&html);
-    ls__free(ctx, own_path);
     return status;
 }
 

@@ -31,7 +31,4 @@ void ls__report_put_environment(ls__html *html, int n, const ls__report_run *run
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run);
 void ls__report_put_first_batch(ls__html *html, const ls__report_run *run);
 
-/* The style sheet. */
-extern const char ls__report_style[];
-
 #endif

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "run/chart.h"
 #include "run/metrics.h"
+#include "run/page.h"
+#include <stdio.h>
 
 enum { CHART_WIDTH = 400 };
 
@@ -28,18 +30,16 @@ enum { N_CHARTS = sizeof(charts) / sizeof(charts[0]) };
 static ls_status put_chart(ls__html *html, const curve_chart *c, const char *what,
                            const ls__chart_panel *panel)
 {
-    char *text;
+    char *text, label[96];
     size_t size;
     const ls__chart chart = {
         .x_label = "epoch", .width = CHART_WIDTH, .n_panels = 1, .panels = panel
     };
     LS_TRY(ls__chart_format(html->ctx, &chart, &text, &size));
     ls__html_put(html, "<figure>\n<figcaption>%s%s</figcaption>\n", c->title, what);
-    ls__html_put(html, "<div class=\"chart\" role=\"img\" aria-label=\"%s%s by epoch\">\n",
-                 c->title, what);
-    ls__html_bytes(html, text, size);
-    ls__html_put(html, "</div>\n</figure>\n");
-    ls__free(html->ctx, text);
+    snprintf(label, sizeof label, "%s%s by epoch", c->title, what);
+    ls__page_put_svg(html, "", label, text, size);
+    ls__html_put(html, "</figure>\n");
     return LS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* test_sweep.c: 'lockstep sweep': tables that do not depend on interruptions and on the number of
  * simultaneous trials, resumed trials, errors of the file. */
+#include "../run/html_check.h"
 #include "command.h"
 #include <jansson.h>
 
@@ -37,6 +38,136 @@ START_TEST(a_grid_has_all_combinations)
     ck_assert_int_eq(
         strncmp(csv, "trial,lr,nesterov,epochs,val_top1,best_epoch,error\n0,0.01,true,1,", 65), 0);
     free(csv);
+    end_folder();
+}
+END_TEST
+
+static void expect_part(const char *html, const char *part)
+{
+    ck_assert_msg(strstr(html, part) != NULL, "missing: %s", part);
+}
+
+/* A sweep that has 12 trials, some of which diverge, and what `lockstep report` writes of it. */
+START_TEST(a_sweep_has_a_report)
+{
+    size_t size;
+    begin();
+    write_text("a.sweep", "method = grid\n" TRAIN "epochs = 1\n[search]\nopt = sgd\n"
+                          "lr = 0.01, 0.05, 1000\nflip = linear(0, 0.5, 4)\n");
+    expect(0, "sweep a.sweep --out a&b");
+    char *html = read_file("a&b/report.html", &size);
+    expect_page(html);
+    expect_part(html, "<h1>a&amp;b</h1>\n<p>sweep of 12 trials, method grid, 4 failed</p>");
+    expect_part(html, " train</code> <code>--data-dir=data</code> <code>");
+    ck_assert_int_eq(count_parts(html, "<title>trial "), 2 * 12); /* wide and narrow */
+    ck_assert_int_eq(count_parts(html, "<title>trial 8: failed</title>"), 2);
+    expect_part(html, "aria-label=\"The metric of each trial by epoch\"");
+    const char *share = strstr(html, "<caption>Share of the variance");
+    ck_assert_ptr_nonnull(share);
+    expect_part(share, "<th scope=\"row\">lr</th><td class=\"number bar\"");
+    expect_part(share, "<th scope=\"row\">opt</th><td class=\"number\">&ndash;</td>");
+    const char *table = strstr(html, "<caption>Trials, from the best");
+    ck_assert_ptr_nonnull(table);
+    ck_assert_int_eq(count_parts(table, "<tr>"), 1 + 12);
+    expect_part(table, "<td>1000</td><td class=\"number\">0.5</td><td class=\"number\">1</td>"
+                       "<td class=\"number\">&ndash;</td>");
+    free(html);
+
+    expect(0, "report a&b --out again.html");
+    ck_assert(same_files("a&b/report.html", "again.html"));
+    expect(2, "report a&b data --out two.html");
+    expect_err("a&b: the folder of a sweep; expected no other folder");
+    end_folder();
+}
+END_TEST
+
+/* 13 trials after 1 epoch, of which four have trained for 3, and one failed before its first. */
+START_TEST(a_report_by_the_first_rung)
+{
+    char text[8192];
+    int n = snprintf(text, sizeof(text),
+                     "{\"sweep\": {\"metric\": \"val-loss\", \"method\": \"halving\", \"train\": "
+                     "{\"data-dir\": \"my data\"}, \"search\": [{\"option\": \"lr\", \"values\": "
+                     "\"linear(0, 1)\"}]}, \"results\": [{\"trial\": 0, \"epochs\": 1, \"value\": "
+                     "null, \"error\": \"<no> memory\"}");
+    begin_folder();
+    make_folder("x");
+    for (int i = 1; i < 14; i++) {
+        make_folder(path_in("x", "trial-%03d", i));
+        write_text(path_in("x", "trial-%03d/config.json", i), "{\"options\": {\"epochs\": 3}}");
+        for (int epochs = 1; epochs <= (i < 5 ? 3 : 1); epochs += 2)
+            n += snprintf(text + n, sizeof(text) - (size_t)n,
+                          ", {\"trial\": %d, \"epochs\": %d, \"value\": %g, \"best_epoch\": 1, "
+                          "\"options\": {\"lr\": \"%g\"}}",
+                          i, epochs, i / 4.0 - epochs / 8.0, i / 16.0);
+    }
+    snprintf(text + n, sizeof(text) - (size_t)n, "]}");
+    write_text("x/sweep.json", text);
+    expect(0, "report x --out x.html");
+    size_t size;
+    char *html = read_file("x.html", &size);
+    expect_page(html);
+    expect_part(html, "<p>sweep of 14 trials, method halving, 9 with fewer epochs, 1 failed</p>");
+    expect_part(html, " train '--data-dir=my data'</code> <code>--lr=0.0625</code>");
+    expect_part(html, "From the results of 13 trials after epoch 1: ");
+    expect_part(html, "<td>has an effect</td>");
+    expect_part(html, "&lt;no&gt; memory</td></tr>");
+    ck_assert_int_eq(count_parts(html, "<title>trial "), 2 * 13);
+    ck_assert_int_eq(count_parts(html, " 3 epochs</title>"), 2 * 4);
+    ck_assert_int_eq(count_parts(html, "stroke-dasharray=\"7 4\""), 2 * 9 + 1); /* and the legend */
+    ck_assert_ptr_null(strstr(html, "<h2>Curves</h2>"));
+    free(html);
+    end_folder();
+}
+END_TEST
+
+START_TEST(reports_of_damaged_sweeps)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        { "{", "x/sweep.json: " },
+        { "{}", "x/sweep.json: expected 'metric' and a list 'search' in 'sweep'" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\"}]}}",
+          "x/sweep.json: element 1 of 'search' is malformed" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
+          "\"values\": \"lag(1, 2)\"}]}}",
+          "element 1 of 'search' is malformed" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
+          "\"values\": \"log(0, 2)\"}]}}",
+          "element 1 of 'search' is malformed" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
+          "\"values\": \"linear(3, 2)\"}]}}",
+          "element 1 of 'search' is malformed" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
+          "\"values\": \"log(1, 2)\"}]}, \"results\": [{\"trial\": 1}, {\"trial\": 0}]}",
+          "x/sweep.json: result 2 is malformed" },
+    };
+    begin_folder();
+    make_folder("x");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_text("x/sweep.json", cases[i].text);
+        expect(1, "report x");
+        expect_err(cases[i].error);
+        ck_assert(!exists("x/report.html"));
+    }
+    write_text("x/sweep.json", "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": "
+                               "\"<lr>\", \"values\": [\"1\"]}]}, \"results\": []}");
+    expect(0, "report x");
+    size_t size;
+    char *html = read_file("x/report.html", &size);
+    expect_page(html);
+    expect_part(html, "No trial has a result yet.");
+    free(html);
+    write_text("x/sweep.json", "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": "
+                               "\"<lr>\", \"values\": [\"1\"]}]}, \"results\": [{\"trial\": 0, "
+                               "\"epochs\": 1, \"value\": 0.5, \"best_epoch\": 1, \"options\": "
+                               "{\"<lr>\": \"1\"}}]}");
+    expect(0, "report x");
+    html = read_file("x/report.html", &size);
+    expect_page(html);
+    expect_part(html, "Too few trials: 1 with a result after epoch 1; expected 12 or more.");
+    free(html);
     end_folder();
 }
 END_TEST
@@ -409,7 +540,8 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE(
-        "sweep", a_grid_has_all_combinations, interruptions_and_parallel_trials_change_nothing,
+        "sweep", a_grid_has_all_combinations, a_sweep_has_a_report, a_report_by_the_first_rung,
+        reports_of_damaged_sweeps, interruptions_and_parallel_trials_change_nothing,
         a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
         a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
         a_failed_trial_is_ranked_last, equal_trials_train_once, a_damaged_sweep_is_an_error,

@@ -122,6 +122,26 @@ START_TEST(values_that_cannot_be_drawn_are_gaps)
 }
 END_TEST
 
+/* Lines of shades have their own look, and a dot only where a line has one point. */
+START_TEST(shades)
+{
+    const double x[] = { 10, 20 }, y[] = { 1, 2 };
+    const ls__chart_line lines[] = {
+        { .n = 0 },
+        { .n = 1, .x = x, .y = y, .stroke = { LS__SHADE_WORST, LS__DASHED } },
+        { .n = 2, .x = x, .y = y, .stroke = { LS__SHADE_BEST, LS__SOLID } },
+    };
+    begin();
+    const char *text =
+        format_panel(&(ls__chart_panel){ .y_label = "y", .n_lines = 3, .lines = lines });
+    ck_assert_int_eq(count(text, "<circle"), 1);
+    ck_assert_int_eq(count(text, "stroke-dasharray=\"7 4\""), 1);
+    ck_assert_int_eq(count(text, "stroke-width=\"4.0\""), 1);
+    ck_assert_ptr_nonnull(strstr(text, ">20</text>"));
+    end();
+}
+END_TEST
+
 START_TEST(ticks)
 {
     const double y[] = { 0.02, 30 }, flat[] = { 2.5, 2.5 }, x[] = { 1, 8 };
@@ -294,7 +314,7 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("chart", texts_are_escaped, values_that_cannot_be_drawn_are_gaps, ticks,
-                     logarithmic_x, extreme_values, many_points, rows, rounding_changes_nothing,
-                     curves_of_a_run, no_curves);
+    return RUN_SUITE("chart", texts_are_escaped, values_that_cannot_be_drawn_are_gaps, shades,
+                     ticks, logarithmic_x, extreme_values, many_points, rows,
+                     rounding_changes_nothing, curves_of_a_run, no_curves);
 }

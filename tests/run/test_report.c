@@ -1,6 +1,7 @@
 /* test_report.c: reports of run folders: texts are escaped, the page is well formed and refers to
  * nothing outside of it, damaged files are errors, and what is missing or out of range is left
  * out. */
+#include "html_check.h"
 #include "own_folder.h"
 #include <lockstep/report.h>
 #include <string.h>
@@ -55,39 +56,6 @@ static char *read_text(const char *name)
     return read_file(name, &size);
 }
 
-static int count(const char *text, const char *part)
-{
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, part)); at++) n++;
-    return n;
-}
-
-/* Each element is closed by its own end tag. */
-static void expect_balanced(const char *html)
-{
-    enum { MOST = 64, NAME = 16 };
-    char open[MOST][NAME];
-    int n = 0;
-    for (const char *at = strstr(html, "<html"); at && (at = strchr(at, '<')); at++) {
-        char name[NAME];
-        const char *end = strchr(at, '>');
-        ck_assert_ptr_nonnull(end);
-        if (at[1] == '/') {
-            ck_assert_int_eq(sscanf(at, "</%15[a-z0-9]>", name), 1);
-            ck_assert_msg(n > 0 && strcmp(open[n - 1], name) == 0, "</%s> in <%s>: %.80s", name,
-                          n > 0 ? open[n - 1] : "", at);
-            n--;
-            continue;
-        }
-        ck_assert_int_eq(sscanf(at, "<%15[a-z0-9]", name), 1);
-        const bool is_void = strcmp(name, "meta") == 0 || strcmp(name, "img") == 0 ||
-                             strcmp(name, "br") == 0 || end[-1] == '/';
-        ck_assert_int_lt(n, MOST);
-        if (!is_void) strcpy(open[n++], name);
-    }
-    ck_assert_int_eq(n, 0);
-}
-
 static void expect_part(const char *html, const char *part)
 {
     ck_assert_msg(strstr(html, part) != NULL, "missing: %s", part);
@@ -99,7 +67,7 @@ START_TEST(a_page_of_one_run)
     const char *run = make_run("a&b", "0.1");
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("a&b/report.html"));
-    expect_balanced(html);
+    expect_page(html);
     expect_part(html, "a&amp;b</h1>");
     expect_part(html, "<th scope=\"row\">" ESCAPED "</th>");
     expect_part(html, "a/" ESCAPED ".jpg</p>");
@@ -111,10 +79,8 @@ START_TEST(a_page_of_one_run)
     expect_part(html, "best top-1</span> <b>0.7500</b>");
     expect_part(html, "time</span> <b>1:05</b>");
     ck_assert_ptr_null(strstr(html, "<b>&\""));
-    ck_assert_ptr_null(strstr(html, "<script"));
-    ck_assert_int_eq(count(html, "http"), count(html, "http://www.w3.org/2000/svg"));
-    ck_assert_int_eq(count(html, "<img"), count(html, "<img alt=\"") + 1); /* the first batch */
-    ck_assert_int_eq(count(html, "<table"), count(html, "<caption"));
+    ck_assert_int_eq(count_parts(html, "<img"),
+                     count_parts(html, "<img alt=\"") + 1); /* the first batch */
     /* the same again */
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, path("other.html")), LS_OK);
     char *again = read_text(path("other.html"));
@@ -135,7 +101,7 @@ START_TEST(a_page_of_several_runs)
     ck_assert_int_eq(remove(path("two/evaluation.json")), 0);
     ck_assert_int_eq(ls_report_write(ctx, 2, runs, path("both.html")), LS_OK);
     char *html = read_text(path("both.html"));
-    expect_balanced(html);
+    expect_page(html);
     expect_part(html, "<h1>2 runs</h1>");
     const char *differing = strstr(html, "<caption>Settings that differ");
     const char *shared = strstr(html, "<caption>Settings that all runs share");
@@ -143,7 +109,7 @@ START_TEST(a_page_of_several_runs)
     const char *lr = strstr(differing, "<th scope=\"row\">lr</th><td>0.1</td><td>0.2</td>");
     ck_assert(lr && lr < shared);
     ck_assert_ptr_nonnull(strstr(shared, "<th scope=\"row\">exif</th><td>no</td>"));
-    ck_assert_int_eq(count(html, "<h2>Validation of"), 1);
+    ck_assert_int_eq(count_parts(html, "<h2>Validation of"), 1);
     free(html);
     end();
 }
@@ -156,7 +122,7 @@ START_TEST(metrics_alone_are_enough)
     write_text(path("metrics.jsonl"), "{\"epoch\": 1, \"train_loss\": 2.5}\n");
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("report.html"));
-    expect_balanced(html);
+    expect_page(html);
     ck_assert_ptr_null(strstr(html, "nan"));
     free(html);
     end();
