@@ -65,14 +65,15 @@ static void make_options(cli_option out[MAX_OPTIONS + 1])
     out[n] = (cli_option){ .kind = OPTION_END };
 }
 
-/* ---- The arguments of the child processes: each option that was given ---- */
+/* ---- The arguments of the child processes, and the command: each option that was given ---- */
 
-static bool make_arguments(const cli_parsed *parsed, char *out[MAX_OPTIONS + 1])
+/* Of the options from the first-th on. The name of the folder is left out. */
+static bool make_arguments(const cli_parsed *parsed, int first, char *out[MAX_OPTIONS + 1])
 {
     int n = 0;
-    for (int i = N_OWN; parsed->options[i].kind != OPTION_END; i++) {
+    for (int i = first; parsed->options[i].kind != OPTION_END; i++) {
         const char *value = parsed->given[i];
-        if (!value) continue;
+        if (!value || strcmp(parsed->options[i].name, "out") == 0) continue;
         if (asprintf(&out[n], "--%s%s%s", parsed->options[i].name, *value ? "=" : "", value) < 0) {
             out[n] = NULL;
             return false;
@@ -178,12 +179,13 @@ static void plan_runs(const repro_values *v, const axes *a, repro *r)
 /* ---- Checks ---- */
 
 /* Prints why and returns the answer when the recipe cannot be run so. */
-static int check_data(const repro *r, const recipe *train)
+static int check_data(repro *r, const recipe *train)
 {
     ls_dataset *data, *val = NULL;
     const int answer = cli_run_open_train_data(r->ctx, train, &data, &val);
     if (answer != EXIT_DONE) return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
     const int64_t per_epoch = ls_dataset_sample_count(data) / train->batch;
+    r->steps_per_epoch = per_epoch;
     ls_dataset_close(&data);
     ls_dataset_close(&val);
     if (per_epoch == 0 || per_epoch * train->epochs >= r->steps) return EXIT_DONE;
@@ -233,6 +235,7 @@ static int experiment(repro *r)
     }
     if (answer == EXIT_DONE) answer = repro_write_csv(r);
     if (answer == EXIT_DONE) answer = repro_plot(r);
+    if (answer == EXIT_DONE) answer = repro_write_report(r);
     if (answer != EXIT_DONE) return answer;
     repro_print_verdict(r);
     if (fflush(stdout) != 0 || ferror(stdout)) return EXIT_NO_VERDICT;
@@ -252,6 +255,7 @@ static bool add_algorithm_cache(const recipe *train, const char *out, char **arg
 static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axes *a)
 {
     char dir[RUN_DIR_SIZE], *arguments[MAX_OPTIONS + 2] = { NULL };
+    char repro_word[] = "repro", *command_words[MAX_OPTIONS + 2] = { repro_word };
     if (!choose_folder(v->recipe.out, dir)) return EXIT_USAGE;
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
@@ -261,12 +265,14 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
                 .steps = v->recipe.steps,
                 .batch = v->recipe.batch,
                 .arguments = arguments,
+                .command = command_words,
                 .program = program,
                 .has_ranks = a->ranks.n > 1 || a->ranks.values[0] > 1 };
     int answer = EXIT_DONE;
     const size_t most = (size_t)(2 * count_combinations(a));
     r.runs = calloc(most, sizeof(*r.runs));
-    if (!r.runs || !make_arguments(parsed, arguments) ||
+    if (!r.runs || !make_arguments(parsed, 0, command_words + 1) ||
+        !make_arguments(parsed, N_OWN, arguments) ||
         !add_algorithm_cache(&v->recipe, dir, arguments))
         answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE && r.has_ranks && ls__ranks_find_launcher(r.ctx) != LS_OK)
@@ -284,6 +290,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
         free(r.runs[i].spans);
     }
     for (int i = 0; arguments[i]; i++) free(arguments[i]);
+    for (int i = 1; command_words[i]; i++) free(command_words[i]);
     free(r.runs);
     ls_context_close(&r.ctx);
     return answer;
@@ -330,8 +337,8 @@ const cli_command command_repro = {
     .arguments = "",
     .details = "The other options of 'lockstep train' apply to all runs; --resume, --stop-at, "
                "--patience, --force and --inject-fault are not accepted. DIR (--out) contains "
-               "repro.csv (a line per run), losses.csv (a line per step), repro.svg, and a folder "
-               "and a log per run.\n"
+               "report.html, repro.csv (a line per run), losses.csv (a line per step), repro.svg, "
+               "and a folder and a log per run.\n"
                "Exit status: 0 all runs are bit-identical, 1 they differ, anything else: no "
                "verdict (2 wrong command line, 3 unreadable images or an unusable data folder, 4 "
                "the loss is not finite, 5 another failure, 128+n stopped by signal n).",

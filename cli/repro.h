@@ -5,6 +5,7 @@
 
 #include "run.h"
 #include "run/chart.h"
+#include "run/html.h"
 
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
 enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
@@ -38,8 +39,9 @@ typedef struct repro_run {
 typedef struct repro {
     ls_context *ctx; /* reads run logs; trains nothing */
     const char *out; /* the experiment's folder */
-    int64_t steps, batch;
+    int64_t steps, batch, steps_per_epoch;
     char **arguments; /* of `lockstep train`, without those of each run; ends with NULL */
+    char **command;   /* words that repeat the experiment; ends with NULL */
     bool has_ranks;   /* numbers of ranks are compared */
     char *program;    /* path of this program */
     int n_runs, n_results;
@@ -58,6 +60,10 @@ int repro_train(const repro *r, const repro_run *run);
 const repro_run *repro_first_of(const repro *r, int result);
 int repro_count(const repro *r, int result);
 
+/* What differs at the step of its divergence: "batch, loss". */
+enum { REPRO_DIFFERENCES_SIZE = 64 };
+void repro_differences(const repro_run *run, const char *between, char out[REPRO_DIFFERENCES_SIZE]);
+
 /* Reads the results of run i, and finds an earlier run with the same run log. */
 int repro_read(repro *r, int i);
 void repro_print_head(const repro *r);
@@ -68,7 +74,18 @@ int repro_write_csv(const repro *r);
 
 /* ---- repro_chart.c ---- */
 
+/* "A", "B", ..., "Z", "AA", ...: the name of a result. */
+enum { REPRO_LETTERS_SIZE = 8 };
+const char *repro_letters(int result, char out[REPRO_LETTERS_SIZE]);
+
 /* OUT/repro.svg: a row per run with a colour per result, above the losses of each result. */
 int repro_plot(const repro *r);
+/* The same into a page, which has the legend: the rows have the letters of their results. */
+int repro_put_plot(const repro *r, ls__html *html, const char *class, int width);
+
+/* ---- repro_report.c ---- */
+
+/* OUT/report.html: the verdict, which runs agree, where the others diverge, and the environment. */
+int repro_write_report(const repro *r);
 
 #endif

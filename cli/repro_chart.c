@@ -1,5 +1,6 @@
 /* repro_chart.c: which runs agree in each step, and the losses; see repro.h. */
 #include "repro.h"
+#include "run/page.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,17 +33,34 @@ static void make_texts(const repro *r, int n_shown, texts *t)
         snprintf(t->note + at, NAME_SIZE - (size_t)at, "Gaps: interrupted and resumed.");
 }
 
-int repro_plot(const repro *r)
+const char *repro_letters(int result, char out[REPRO_LETTERS_SIZE])
 {
-    char path[REPRO_PATH_SIZE + 16];
-    texts t = { .note = "" };
+    int at = REPRO_LETTERS_SIZE - 1;
+    out[at] = '\0';
+    for (int k = result + 1; k > 0 && at > 0; k = (k - 1) / 26)
+        out[--at] = (char)('A' + (k - 1) % 26);
+    return out + at;
+}
+
+typedef struct row_name {
+    char text[sizeof(((repro_run *)NULL)->name) + REPRO_LETTERS_SIZE + 1];
+} row_name;
+
+/* Writes OUT/repro.svg with these texts, or with `html` puts the chart into a page. */
+static int plot(const repro *r, const texts *t, ls__html *html, const char *class, int width)
+{
+    char path[REPRO_PATH_SIZE + 16], *svg;
+    size_t size;
     const int n_shown = r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS;
     ls__chart_row *rows = calloc((size_t)r->n_runs, sizeof(*rows));
+    row_name *names = calloc((size_t)r->n_runs, sizeof(*names));
     ls__chart_line lines[LS__CHART_COLOURS];
-    if (!rows) return print_error(NULL, EXIT_NO_VERDICT);
-    for (int i = 0; i < r->n_runs; i++) {
+    for (int i = 0; rows && names && i < r->n_runs; i++) {
+        char letters[REPRO_LETTERS_SIZE];
         const repro_run *run = &r->runs[i], *first = repro_first_of(r, run->result);
-        rows[i] = (ls__chart_row){ .name = run->name,
+        snprintf(names[i].text, sizeof(names[i].text), "%s %s", repro_letters(run->result, letters),
+                 run->name);
+        rows[i] = (ls__chart_row){ .name = t ? run->name : names[i].text,
                                    .n_spans = first->n_spans,
                                    .spans = first->spans,
                                    .n_marks = run->n_legs - 1,
@@ -50,21 +68,41 @@ int repro_plot(const repro *r)
     }
     for (int k = 0; k < n_shown; k++)
         lines[k] = (ls__chart_line){ .n = r->steps, .y = repro_first_of(r, k)->losses };
-    make_texts(r, n_shown, &t);
     const ls__chart_panel panels[] = {
         { .y_label = "run",
-          .note = t.note,
-          .n_names = n_shown,
-          .names = t.names,
+          .note = t ? t->note : NULL,
+          .n_names = t ? n_shown : 0,
+          .names = t ? t->names : NULL,
           .n_rows = r->n_runs,
           .rows = rows },
         { .y_label = "loss", .may_coincide = true, .n_lines = n_shown, .lines = lines },
     };
-    const ls__chart chart = {
-        .title = t.title, .x_label = "step", .n_panels = 2, .panels = panels
-    };
+    const ls__chart chart = { .title = t ? t->title : NULL,
+                              .x_label = "step",
+                              .width = width,
+                              .n_panels = 2,
+                              .panels = panels };
+    ls_status status = LS_ERR_MEMORY;
     snprintf(path, sizeof(path), "%s/repro.svg", r->out);
-    const bool good = ls__chart_save(r->ctx, path, &chart) == LS_OK;
+    const bool has_memory = rows && names;
+    if (has_memory)
+        status = html ? ls__chart_format(r->ctx, &chart, &svg, &size)
+                      : ls__chart_save(r->ctx, path, &chart);
+    if (html && status == LS_OK)
+        ls__page_put_svg(html, class, "The result of each run by step, and the losses", svg, size);
     free(rows);
-    return good ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
+    free(names);
+    return status == LS_OK ? EXIT_DONE : print_error(has_memory ? r->ctx : NULL, EXIT_NO_VERDICT);
+}
+
+int repro_put_plot(const repro *r, ls__html *html, const char *class, int width)
+{
+    return plot(r, NULL, html, class, width);
+}
+
+int repro_plot(const repro *r)
+{
+    texts t = { .note = "" };
+    make_texts(r, r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS, &t);
+    return plot(r, &t, NULL, "", 0);
 }

@@ -109,14 +109,15 @@ int repro_count(const repro *r, int result)
     return n;
 }
 
-static void differing_text(const ls_run_log_difference *d, const char *between, char out[64])
+void repro_differences(const repro_run *run, const char *between, char out[REPRO_DIFFERENCES_SIZE])
 {
     const char *names[N_DIGESTS];
-    const int n = differing_digests(d, names);
+    const int n = differing_digests(&run->divergence, names);
     int at = 0;
     out[0] = '\0';
     for (int i = 0; i < n; i++)
-        at += snprintf(out + at, (size_t)(64 - at), "%s%s", i ? between : "", names[i]);
+        at += snprintf(out + at, (size_t)(REPRO_DIFFERENCES_SIZE - at), "%s%s", i ? between : "",
+                       names[i]);
 }
 
 static const char *legs_title(const repro *r)
@@ -193,8 +194,8 @@ static void print_result(const repro *r, int result)
             print_text(stdout, "%s %s", listed++ ? "," : "", r->runs[i].legs_text);
     if (n > MAX_LISTED) print_text(stdout, ", +%d", n - MAX_LISTED);
     if (result > 0) {
-        char fields[64];
-        differing_text(&first->divergence, ", ", fields);
+        char fields[REPRO_DIFFERENCES_SIZE];
+        repro_differences(first, ", ", fields);
         print_text(stdout, "; differ%s from %s from step %lld on: %s", n == 1 ? "s" : "",
                    r->runs[0].legs_text, (long long)first->divergence.step, fields);
     }
@@ -212,7 +213,8 @@ void repro_print_verdict(const repro *r)
     }
     print_text(
         stdout,
-        "%s/repro.csv, losses.csv and repro.svg contain the results; each run has a folder there\n",
+        "%s/report.html, repro.csv, losses.csv and repro.svg contain the results; each run has a "
+        "folder there\n",
         r->out);
 }
 
@@ -242,10 +244,10 @@ static int write_runs(const repro *r)
     fprintf(file, "result,first_different_step,differs_in\n");
     for (int i = 0; i < r->n_runs; i++) {
         const repro_run *run = &r->runs[i];
-        char digest[LS_DIGEST_TEXT_SIZE], fields[64] = "", step[24] = "";
+        char digest[LS_DIGEST_TEXT_SIZE], fields[REPRO_DIFFERENCES_SIZE] = "", step[24] = "";
         if (run->divergence.step >= 0) {
             snprintf(step, sizeof(step), "%lld", (long long)run->divergence.step);
-            differing_text(&run->divergence, " ", fields);
+            repro_differences(run, " ", fields);
         }
         const repro_leg *leg = &run->legs[0];
         fprintf(file, "%s,%d,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name, leg->workers,

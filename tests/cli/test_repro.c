@@ -1,5 +1,6 @@
 /* test_repro.c: the experiment with workers, threads and restarts: its verdict, what it leaves, and
  * what happens when a run fails or is interrupted. */
+#include "../run/html_check.h"
 #include "command.h"
 
 #include "../suite.h"
@@ -29,6 +30,15 @@ static void expect_in_file(const char *path, const char *text)
     free(all);
 }
 
+/* The caller frees it. */
+static char *read_page(const char *path)
+{
+    size_t size;
+    char *html = read_file(path, &size);
+    expect_page(html);
+    return html;
+}
+
 static int count_lines(const char *path)
 {
     size_t size;
@@ -55,6 +65,14 @@ START_TEST(one_result)
     expect_in_file("a/b/repro.svg", ">8 runs of 22 steps: 1 result</text>");
     expect_in_file("a/b/repro.svg", ">8 runs: same result as w0-t2</text>");
     expect_in_file("a/b/repro.svg", ">Gaps: interrupted and resumed.</text>");
+    char *html = read_page("a/b/report.html");
+    ck_assert_ptr_nonnull(strstr(html, "<b>One result: all 8 runs are bit-identical in all 22 "));
+    ck_assert_ptr_nonnull(strstr(html, "<caption>Interrupted 2 times and resumed</caption>"));
+    ck_assert_int_eq(count_parts(html, "<td class=\"result-0\"><b>A</b>"), 8);
+    ck_assert_int_eq(count_parts(html, "<b>B</b>"), 0);
+    ck_assert_ptr_nonnull(strstr(html, " repro</code> <code>--workers=0,3</code>"));
+    ck_assert_ptr_null(strstr(html, "--out"));
+    free(html);
     ck_assert(same_files("a/b/w0-t2/run_log.txt", "a/b/w3-t1-r2/run_log.txt"));
     expect_in_file("a/b/w3-t1-r2.log", "run     a/b/w3-t1-r2, resumed at epoch ");
     end_folder();
@@ -75,6 +93,16 @@ START_TEST(different_results)
     expect_in_file("repro/repro.csv", ",w2-t1,1,batch loss gradients weights\n");
     expect_in_file("repro/repro.svg", ">8 runs of 6 steps: 2 results</text>");
     expect_in_file("repro/repro.svg", ">4 runs: same result as w2-t1; diverges at step 1</text>");
+    char *html = read_page("repro/report.html");
+    ck_assert_ptr_nonnull(
+        strstr(html, "<b>2 results: the runs differ</b>, first in step 1 (step 2 of epoch 1): "
+                     "batch, loss, gradients, weights. Runs with the same number of workers have "
+                     "the same result.</p>"));
+    ck_assert_int_eq(count_parts(html, "<td class=\"result-0\"><b>A</b>"), 4);
+    ck_assert_int_eq(count_parts(html, "<td class=\"result-1\"><b>B</b>"), 4);
+    ck_assert_ptr_nonnull(strstr(html, " compare repro/w1-t1 repro/w2-t1</code>"));
+    ck_assert_ptr_nonnull(strstr(html, "<th scope=\"row\">processor</th>"));
+    free(html);
     end_folder();
 }
 END_TEST
