@@ -404,8 +404,8 @@ static ls_status op_set_items(ls__pickle *p)
 
 static ls_status op_global(ls__pickle *p)
 {
-    const char *module, *name;
-    size_t n_module, n_name;
+    const char *module = NULL, *name = NULL;
+    size_t n_module = 0, n_name = 0;
     LS_TRY(take_line(p, &module, &n_module));
     LS_TRY(take_line(p, &name, &n_name));
     for (size_t i = 0; i < p->n_globals; i++) {
