@@ -130,12 +130,20 @@ static int print_result(cli_run *t, const cli_parsed *parsed, ls_lr_curve *curve
     const ls_lr_suggestion s = ls_lr_curve_suggestion(curve);
     print_points(curve);
     print_reason(curve, t->recipe->steps);
-    if (ls_lr_curve_end(curve) == LS_LR_FIND_INTERRUPTED) return EXIT_SIGNAL + caught_signal;
+    const bool interrupted = ls_lr_curve_end(curve) == LS_LR_FIND_INTERRUPTED;
+    if (interrupted && ls_lr_curve_point_count(curve) == 0) return EXIT_SIGNAL + caught_signal;
     if (ls_lr_curve_save(curve, dir) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     print_text(stdout, "files   %s/lr_find.csv, %s/lr_find.svg\n", dir, dir);
-    if (s.steepest == 0)
+    if (interrupted) return EXIT_SIGNAL + caught_signal;
+    if (s.fall == 0)
         return fail_with(EXIT_RUNTIME, "no suggestion, because the loss did not fall; try other "
                                        "values of --start-lr and --end-lr, or more --steps");
+    if (s.steepest == 0)
+        return fail_with(EXIT_RUNTIME,
+                         "no suggestion, because the fall of the loss is within its noise: %.1f "
+                         "standard errors, expected at least %d; use a larger --batch-size, more "
+                         "--steps, or more images",
+                         s.fall, (int)LS_LR_FIND_MIN_FALL);
     print_text(stdout, "steepest descent of the loss at lr %.3g\n", s.steepest);
     print_text(stdout, "minimum of the loss / 10 at lr %.3g\n", s.tenth_of_min);
     print_train_command(parsed, s.steepest);

@@ -56,13 +56,22 @@ LS_API int64_t ls_lr_curve_point_count(const ls_lr_curve *curve);
 LS_API ls_lr_point ls_lr_curve_point_at(const ls_lr_curve *curve, int64_t i); /* 0 out of range */
 LS_API ls_lr_find_end ls_lr_curve_end(const ls_lr_curve *curve);
 
-/* Two learning rates to train with; 0 where the loss does not fall. */
+/* Two learning rates to train with; 0 where the loss does not fall by more than its noise. */
 typedef struct ls_lr_suggestion {
     double steepest;     /* where the smoothed loss falls fastest over the logarithm of the learning
-                            rate, by central differences, at or before its minimum */
+                            rate, by central differences, at or before its minimum, among the points
+                            at which the loss falls by LS_LR_FIND_MIN_FALL standard errors */
     double tenth_of_min; /* a tenth of the learning rate of the minimum */
+    double fall;         /* the largest fall of the loss up to the minimum, in standard errors; 0
+                            without a fall. At a point: the mean loss of the tenth of the points
+                            that ends there, below that of the tenth before it */
 } ls_lr_suggestion;
-/* The first tenth of the points is not considered, because few losses are averaged there. */
+/* In standard errors. The loss of random steps, which has no trend, falls by so much in fewer than
+ * 1 of 100 tests of 100 steps. */
+enum { LS_LR_FIND_MIN_FALL = 4 };
+/* The first tenth of the points is not considered, because few losses are averaged there. The
+ * standard error is that of independent losses, whose variance is a sixth of the mean square of the
+ * second differences of `loss`, to which a steady trend does not contribute. */
 LS_API ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n);
 LS_API ls_lr_suggestion ls_lr_curve_suggestion(const ls_lr_curve *curve);
 

@@ -27,16 +27,49 @@ bool ls__lr_curve_add(ls_lr_curve *c, double lr, double loss, double smoothing)
     return c->end == LS_LR_FIND_DIVERGED;
 }
 
+/* The standard deviation of the losses of points 0 to n - 1 about their trend. */
+static double noise(const ls_lr_point *points, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 1; i + 1 < n; i++) {
+        const double d = points[i + 1].loss - 2 * points[i].loss + points[i - 1].loss;
+        sum += d * d;
+    }
+    return n > 2 ? sqrt(sum / (6 * (double)(n - 2))) : 0;
+}
+
+static double mean_loss(const ls_lr_point *points, int64_t begin, int64_t end)
+{
+    double sum = 0;
+    for (int64_t i = begin; i < end; i++) sum += points[i].loss;
+    return sum / (double)(end - begin);
+}
+
+/* The fall of the mean loss from the `width` points before the ones that end at i, fewer at the
+ * beginning, in standard errors of the difference. i >= width. */
+static double fall_at(const ls_lr_point *points, int64_t i, int64_t width, double sigma)
+{
+    const int64_t middle = i + 1 - width, begin = middle > width ? middle - width : 0;
+    const double fall = mean_loss(points, begin, middle) - mean_loss(points, middle, i + 1);
+    const double error = sigma * sqrt(1.0 / (double)(middle - begin) + 1.0 / (double)width);
+    return fall > 0 ? fall / error : 0;
+}
+
 ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n)
 {
     LS__DEFAULT_FLOATS;
     ls_lr_suggestion out = { 0 };
-    const int64_t first = points ? n / 10 : n;
+    if (!points) n = 0;
+    const int64_t first = n / 10, width = first > 0 ? first : 1;
     int64_t least = first;
     for (int64_t i = first; i < n; i++)
         if (points[i].smoothed_loss < points[least].smoothed_loss) least = i;
+    const double sigma = noise(points, least + 1);
     double steepest = 0;
-    for (int64_t i = first > 0 ? first : 1; i <= least && i + 1 < n; i++) {
+    for (int64_t i = width; i <= least && i + 1 < n; i++) {
+        const double fall = fall_at(points, i, width, sigma);
+        out.fall = fmax(out.fall, fall);
+        if (fall < LS_LR_FIND_MIN_FALL) continue;
         const double slope = (points[i + 1].smoothed_loss - points[i - 1].smoothed_loss) /
                              (log(points[i + 1].lr) - log(points[i - 1].lr));
         if (!(slope < steepest)) continue;

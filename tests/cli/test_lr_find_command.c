@@ -2,23 +2,26 @@
  * workers, and prints a command that trains. */
 #include "../suite.h"
 #include "command.h"
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #define FIND "lr-find --data-dir data --image-size 8 -b 8 --flip 0.25 --end-lr 1 --steps 12 "
+/* The loss falls by more than its noise. */
+#define FIND_FALL "lr-find --data-dir data --image-size 16 -b 40 --model mlp "
 
 START_TEST(same_files_for_any_number_of_threads_and_workers)
 {
     begin_folder();
     expect(0, "demo-data data --train 8 --val 2");
-    expect(0, FIND "-j 0 --threads 1 --out a");
-    expect_out("\nfiles   a/lr_find.csv, a/lr_find.svg\nsteepest descent of the loss at lr ");
+    expect(1, FIND "-j 0 --threads 1 --out a");
+    expect_out("\nfiles   a/lr_find.csv, a/lr_find.svg\n");
     expect_out("        lr        loss  smoothed loss\n     1e-06  ");
     expect_out("ended after 12 of 12 steps: all are done\n");
     static const char *const others[] = { "-j 2 --threads 1", "-j 0 --threads 2",
                                           "-j 2 --threads 2" };
     for (int i = 0; i < 3; i++) {
-        expect(0, FIND "%s --out b", others[i]);
+        expect(1, FIND "%s --out b", others[i]);
         ck_assert(same_files("a/lr_find.csv", "b/lr_find.csv"));
         ck_assert(same_files("a/lr_find.svg", "b/lr_find.svg"));
     }
@@ -33,8 +36,9 @@ START_TEST(the_command_that_it_prints_trains)
 {
     begin_folder();
     expect(0, "demo-data data --train 8 --val 2");
-    expect(0, FIND "--recipe small --model mlp --nesterov --accumulate 2 --smoothing 0 "
-                   "--out found");
+    expect(0, FIND_FALL "--recipe small --nesterov --accumulate 2 --smoothing 0.8 --out found");
+    expect_out(
+        "\nfiles   found/lr_find.csv, found/lr_find.svg\nsteepest descent of the loss at lr ");
     const char *begin = strstr(said_out, " train --recipe small ");
     ck_assert_ptr_nonnull(begin);
     char line[512];
@@ -46,11 +50,9 @@ START_TEST(the_command_that_it_prints_trains)
     expect(0, "%s --stop-at 2 --out run", line);
     /* Training images alone, in class folders, or split. */
     remove_folder(strdup("data/val"));
-    expect(0, FIND "--model mlp --opt adam --out found");
-    expect(
-        0,
-        "lr-find --data-dir data/train --val-split 0.5 --model mlp --image-size 8 -b 8 --steps 10 "
-        "--out split");
+    expect(0, FIND_FALL "--flip 0 --out found");
+    expect(0, "lr-find --data-dir data/train --val-split 0.5 --model mlp --image-size 16 -b 40 "
+              "--out split");
     expect_out(" train --data-dir data/train --val-split 0.5 ");
     end_folder();
 }
@@ -65,6 +67,27 @@ START_TEST(ends_of_a_test)
     expect_out(": the smoothed loss exceeded 4 times its minimum\n");
     expect_err("no suggestion, because the loss did not fall; try other values of --start-lr");
     ck_assert(exists("lr-find/lr_find.csv") && exists("lr-find/lr_find.svg"));
+    expect(1, "lr-find --data-dir data --model mlp --image-size 8 -b 8 --end-lr 1 --out noise");
+    expect_err("no suggestion, because the fall of the loss is within its noise: ");
+    expect_err(" standard errors, expected at least 4; use a larger --batch-size, more --steps");
+    ck_assert(!strstr(said_out, "steepest") && !strstr(said_out, " --lr "));
+    end_folder();
+}
+END_TEST
+
+/* The points before the signal are written. */
+START_TEST(an_interrupted_test_saves_its_curve)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    const pid_t pid = start_command(0, FIND_FALL "--steps 1000000 --end-lr 1e-3 --out found");
+    while (!exists("found")) sleep_ms(2);
+    sleep_ms(300); /* some steps */
+    kill(pid, SIGINT);
+    ck_assert_int_eq(wait_command(pid), 128 + SIGINT);
+    expect_out(" of 1000000 steps: interrupted\nfiles   found/lr_find.csv, found/lr_find.svg\n");
+    ck_assert(exists("found/lr_find.csv") && exists("found/lr_find.svg"));
+    ck_assert(!strstr(said_out, "steepest"));
     end_folder();
 }
 END_TEST
@@ -114,5 +137,6 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("lr-find command", same_files_for_any_number_of_threads_and_workers,
-                     the_command_that_it_prints_trains, ends_of_a_test, misuse);
+                     the_command_that_it_prints_trains, ends_of_a_test,
+                     an_interrupted_test_saves_its_curve, misuse);
 }

@@ -61,7 +61,7 @@ static void fill_known(ls_lr_point points[N_KNOWN], double (*loss)(double expone
 {
     for (int i = 0; i < N_KNOWN; i++) {
         const double exponent = -6 + i / 10.0;
-        points[i] = (ls_lr_point){ pow(10, exponent), NAN, loss(exponent) };
+        points[i] = (ls_lr_point){ pow(10, exponent), loss(exponent), loss(exponent) };
     }
 }
 
@@ -99,6 +99,28 @@ START_TEST(suggestions_on_known_curves)
     fill_known(points, usual_loss);
     for (int64_t n = 0; n < 3; n++) expect_suggestion(points, n, 0, 0);
     expect_suggestion(NULL, 10, 0, 0);
+}
+END_TEST
+
+/* Losses without a trend, and the same with a fall that is larger than their noise. */
+START_TEST(no_suggestion_within_the_noise)
+{
+    ls_lr_point points[N_KNOWN];
+    ls_lr_suggestion s;
+    for (int with_fall = 0; with_fall <= 1; with_fall++) {
+        ls_lr_curve c = { .points = points };
+        uint32_t random = 1;
+        for (int i = 0; i < N_KNOWN; i++) {
+            random = random * 1664525 + 1013904223;
+            const double noise = (double)(random >> 8) / (1 << 24);
+            ls__lr_curve_add(&c, pow(10, -6 + i / 10.0), 5 + noise - (with_fall && i > 50), 0.9);
+        }
+        s = ls_lr_suggest(points, N_KNOWN);
+        if (!with_fall) ck_assert(s.fall > 0 && s.fall < LS_LR_FIND_MIN_FALL);
+        if (!with_fall) ck_assert(s.steepest == 0 && s.tenth_of_min == 0);
+    }
+    ck_assert_double_ge(s.fall, LS_LR_FIND_MIN_FALL);
+    ck_assert(s.steepest >= points[50].lr && s.steepest <= points[60].lr);
 }
 END_TEST
 
@@ -222,8 +244,6 @@ START_TEST(ends_of_a_test)
     expect_ok(o.ctx);
     ck_assert_int_eq(ls_lr_curve_end(curve), LS_LR_FIND_DIVERGED);
     ck_assert_int_lt(ls_lr_curve_point_count(curve), 50);
-    const ls_lr_suggestion s = ls_lr_curve_suggestion(curve);
-    ck_assert(s.steepest >= 1e-3 && s.steepest < 1e3 && s.tenth_of_min < 1e3);
     ls_context_close(&o.ctx);
 
     o = open_objects(1, 0, 1);
@@ -244,6 +264,8 @@ START_TEST(files)
     char *dir = new_folder(), row[128];
     objects o = open_objects(1, 0, 1);
     ls_lr_curve *curve = ls_lr_find(o.net, o.optimizer, o.loader, &usual);
+    for (int i = 0; i < STEPS; i++) /* so that there is a suggestion */
+        curve->points[i].loss = curve->points[i].smoothed_loss = 3 - i * 0.1;
     for (int i = 0; i < 2; i++) /* replaces them */
         ck_assert_int_eq(ls_lr_curve_save(curve, path_in(dir, "a/b")), LS_OK);
     size_t n;
@@ -298,7 +320,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("lr_find", suggestions_on_known_curves, losses_are_smoothed_without_bias,
+    return RUN_SUITE("lr_find", suggestions_on_known_curves, no_suggestion_within_the_noise,
+                     losses_are_smoothed_without_bias,
                      same_bits_for_any_number_of_threads_and_workers, events_and_stop,
                      ends_of_a_test, files, misuse);
 }
