@@ -35,10 +35,20 @@ static bool read_run(const cli_command *command, const char *path, void *values,
 
 /* ---- Lines ---- */
 
-static bool read_line(config_lines *lines, void *values, cli_parsed *parsed)
+/* Whether another command that reads the same files has the option. */
+static bool is_ignored(const cli_command *command, const cli_parsed *parsed, const char *key)
+{
+    const size_t n = strlen(key);
+    return command->run_options && option_find(parsed->options, key, n) < 0 &&
+           option_find(command->run_options, key, n) >= 0;
+}
+
+static bool read_line(const cli_command *command, config_lines *lines, void *values,
+                      cli_parsed *parsed)
 {
     if (!lines->key) return config_fail(lines, "expected 'key = value'");
     const char *text = config_one_value(lines, lines->value);
+    if (text && is_ignored(command, parsed, lines->key)) return true;
     json_t *copy = text ? json_string(text) : NULL;
     return text && keep(copy) && config_set_option(lines, json_string_value(copy), values, parsed);
 }
@@ -52,7 +62,7 @@ bool config_file_read(const cli_command *command, const char *path, void *values
     if (lines.rest && lines.rest[n_space] == '{')
         good = read_run(command, path, values, parsed);
     else
-        while (good && config_lines_next(&lines)) good = read_line(&lines, values, parsed);
+        while (good && config_lines_next(&lines)) good = read_line(command, &lines, values, parsed);
     good = good && !lines.failed;
     config_lines_close(&lines);
     return good;

@@ -177,6 +177,7 @@ bool config_set_option(config_lines *c, const char *text, void *values, cli_pars
     const cli_option *option = &parsed->options[i];
     if (!config_set_value(c, option, text, values)) return false;
     const char **given = &parsed->given[i];
+    parsed->in_file[i] = !*given;
     if (*given)
         option_set(option, *given, values, expected);
     else

@@ -16,7 +16,7 @@ typedef struct lr_find_values {
 static const cli_option own_options[] = {
     { OPTION_HEADING, .help = "Test:" },
     { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "number of updates of the weights", "N", 10,
-      1e6, .fallback = "100", .usual = true },
+      1e6, .fallback = "100", .session = true, .usual = true },
     { OPTION_NUMBER, 0, "start-lr", AT(start_lr), "learning rate of the first update", "X", 1e-12,
       1e3, .fallback = "1e-6", .usual = true },
     { OPTION_NUMBER, 0, "end-lr", AT(end_lr), "learning rate of the last update", "X", 1e-12, 1e3,
@@ -26,48 +26,13 @@ static const cli_option own_options[] = {
       .fallback = "0.9", .usual = true },
     { OPTION_TEXT, 0, "out", AT(recipe.out),
       "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR", .fallback = "lr-find",
-      .usual = true },
+      .session = true, .usual = true },
     { .kind = OPTION_END },
 };
 
-/* Options of whole runs, of their schedules and their folders have no effect on the test. */
 static bool acts_here(const cli_option *option)
 {
-    static const char *const others[] = { "no-val",
-                                          "digest-contents",
-                                          "epochs",
-                                          "lr",
-                                          "lr-per-256",
-                                          "model-ema",
-                                          "patience",
-                                          "lr-scheduler",
-                                          "lr-warmup-epochs",
-                                          "lr-min",
-                                          "lr-step-size",
-                                          "lr-milestones",
-                                          "lr-restart-epochs",
-                                          "lr-restart-mult",
-                                          "lr-gamma",
-                                          "plateau-metric",
-                                          "lr-power",
-                                          "rank-timeout",
-                                          "partition-optimizer",
-                                          "audit-every",
-                                          "no-report",
-                                          "nvtx",
-                                          "steps",
-                                          "stop-at",
-                                          "inject-fault",
-                                          "out",
-                                          "checkpoint-every",
-                                          "keep-checkpoints",
-                                          "tensorboard",
-                                          "log-every",
-                                          "resume",
-                                          "force" };
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (strcmp(option->name, others[i]) == 0) return false;
-    return true;
+    return !option->whole_run;
 }
 
 static void make_options(cli_option out[MAX_OPTIONS + 1])
@@ -104,13 +69,19 @@ static void print_reason(const ls_lr_curve *curve, int64_t steps)
 /* The command that trains with this learning rate and the options that were given. */
 static void print_train_command(const cli_parsed *parsed, double lr)
 {
-    enum { MAX_WORDS = 2 * MAX_OPTIONS + 4, NAME_SIZE = 40 };
+    enum { MAX_WORDS = 2 * MAX_OPTIONS + 6, NAME_SIZE = 40 };
     char names[MAX_OPTIONS][NAME_SIZE], number[32];
     const char *words[MAX_WORDS] = { "train" };
     int n = 1;
+    if (parsed->config) {
+        words[n++] = "--config";
+        words[n++] = parsed->config;
+    }
     for (int i = 0; parsed->options[i].kind != OPTION_END; i++) {
         const cli_option *o = &parsed->options[i];
-        if (!parsed->given[i] || option_find(own_options, o->name, strlen(o->name)) >= 0) continue;
+        if (!parsed->given[i] || parsed->in_file[i] ||
+            option_find(own_options, o->name, strlen(o->name)) >= 0)
+            continue;
         const bool is_switch = o->kind == OPTION_SWITCH,
                    off = strcmp(parsed->given[i], "false") == 0;
         snprintf(names[i], NAME_SIZE, "--%s%s", o->name, is_switch && off ? "=false" : "");
@@ -213,5 +184,6 @@ const cli_command command_lr_find = {
         "of threads and workers. The weights are not saved.",
     .options = own_options,
     .make_options = make_options,
+    .run_options = recipe_options,
     .run = run,
 };

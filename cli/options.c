@@ -104,6 +104,7 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     common_values common = { .config = NULL };
     const int ended = parse_words(command, argc, argv, values, &common, parsed);
     set_print_quiet(common.quiet);
+    parsed->config = common.config;
     if (ended >= 0 || !common.config) return ended;
     return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
 }

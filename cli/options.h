@@ -46,6 +46,8 @@ typedef struct cli_option {
     bool images;      /* the images of a batch depend on it: an option of `lockstep augment`, too */
     bool optional;    /* may be missing in a stored run of an older version: the default */
     bool session;     /* of one session: its stored value is neither resumed nor used again */
+    bool whole_run;   /* does not change a step with a given learning rate: not an option of
+                         `lockstep lr-find` */
     bool usual;       /* in --help, which omits the others unless a table marks none */
 } cli_option;
 
@@ -59,8 +61,9 @@ typedef struct cli_command {
     const cli_option *options; /* at most MAX_OPTIONS, then OPTION_END */
     void (*make_options)(cli_option out[MAX_OPTIONS + 1]); /* for a table that is not constant: then
                                                               `options` is its beginning */
-    const cli_option *run_options;     /* those that a run's config.json has, for --config; NULL =
-                                          the command does not read config.json */
+    const cli_option *run_options;     /* those that a run's config.json has, for --config, which
+                                          ignores those that the command does not have; NULL = the
+                                          command does not read config.json */
     bool hidden;                       /* not in the list of commands */
     int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
 } cli_command;
@@ -86,8 +89,10 @@ typedef struct cli_parsed {
     const cli_option *options;      /* of the command; borrowed */
     const char *given[MAX_OPTIONS]; /* the value as typed, on the command line or in a file of
                                        `key = value` lines; "" for a switch; NULL = not given */
+    bool in_file[MAX_OPTIONS];      /* given in the lines of a file, not on the command line */
     bool preset[MAX_OPTIONS];       /* set by options_preset, or from the config.json of a run */
     bool from_run;                  /* --config names the config.json of a run */
+    const char *config;             /* the file of --config; NULL = none */
     int n_arguments;
     char **arguments; /* borrowed from argv, which is put in order */
 } cli_parsed;

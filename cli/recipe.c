@@ -168,8 +168,21 @@ double recipe_default_lr(const recipe *r)
                                                    : 0.001);
 }
 
+/* --lr and --lr-per-256 exclude each other; that of the command line replaces that of a file. */
+static void replace_lr_of_file(cli_parsed *parsed, recipe *r)
+{
+    const int lr = option_find(parsed->options, "lr", strlen("lr"));
+    const int per_256 = option_find(parsed->options, "lr-per-256", strlen("lr-per-256"));
+    if (lr < 0 || per_256 < 0 || !parsed->given[lr] || !parsed->given[per_256]) return;
+    if (parsed->in_file[lr] && !parsed->in_file[per_256]) parsed->given[lr] = NULL;
+    if (parsed->in_file[lr] || !parsed->in_file[per_256]) return;
+    parsed->given[per_256] = NULL;
+    r->lr_per_256 = 0;
+}
+
 bool recipe_resolve(cli_parsed *parsed, recipe *r)
 {
+    replace_lr_of_file(parsed, r);
     recipe_apply_preset(parsed, r);
     const ls_model *model = find_model(r->model);
     if (!model) return false;

@@ -83,8 +83,14 @@ START_TEST(precedence)
     ck_assert(json_is_true(json_object_get(options, "nesterov")));
     ck_assert_str_eq(json_string_value(json_object_get(options, "model")), "lenet5");
     json_decref(options);
-    expect(2, "train --config recipe.conf --lr 0.1 --data-dir data");
+    expect(2, "train --config recipe.conf --lr 0.1 --lr-per-256 0.1 --data-dir data");
     expect_err("--lr and --lr-per-256 exclude each other");
+    expect(0, "train --config recipe.conf " SMALL_WORDS
+              "--image-size 32 --lr 0.1 --stop-at 1 --out b");
+    options = options_of("b/config.json");
+    ck_assert_double_eq(json_number_value(json_object_get(options, "lr")), 0.1);
+    ck_assert_double_eq(json_number_value(json_object_get(options, "lr-per-256")), 0);
+    json_decref(options);
     write_text("tiny.conf", "batch-size = 2\nimage-size = 8\n");
     expect(0, "describe --config tiny.conf");
     expect_out("[2,8,8,");

@@ -75,6 +75,35 @@ START_TEST(ends_of_a_test)
 }
 END_TEST
 
+/* A file for 'lockstep train', and a run's config.json: options that the test does not have are
+ * ignored, and the command that it prints has them all. */
+START_TEST(shares_config_files_with_train)
+{
+    static const char *const files[] = { "train.conf", "run/config.json" };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    write_text("train.conf", "data-dir = data\nmodel = mlp\nimage-size = 16\nbatch-size = 40\n"
+                             "epochs = 3\nlr-scheduler = constant\nlr-per-256 = 0.1\nflip = 0.5\n");
+    expect(0, "train --config train.conf --out run");
+    for (int i = 0; i < 2; i++) {
+        expect(0, "lr-find --config %s --flip 0 --out found", files[i]);
+        const char *begin = strstr(said_out, " train --config ");
+        ck_assert_ptr_nonnull(begin);
+        char line[512];
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(begin + 1, "\n"), begin + 1);
+        ck_assert(strstr(line, files[i]) && strstr(line, " --flip 0 --lr "));
+        ck_assert(!strstr(line, "--model"));
+        expect(0, "%s --stop-at 1 --out again%d", line, i);
+        expect(0, "train --resume again%d --stop-at 2 --lr-scheduler constant --epochs 3", i);
+    }
+    ck_assert(same_files("again0/run_log.txt", "again1/run_log.txt"));
+    write_text("train.conf", "data-dir = data\nepoch = 3\n");
+    expect(2, "lr-find --config train.conf");
+    expect_err("train.conf:2: unknown option 'epoch'");
+    end_folder();
+}
+END_TEST
+
 /* The points before the signal are written. */
 START_TEST(an_interrupted_test_saves_its_curve)
 {
@@ -84,7 +113,8 @@ START_TEST(an_interrupted_test_saves_its_curve)
     while (!exists("found")) sleep_ms(2);
     sleep_ms(300); /* some steps */
     kill(pid, SIGINT);
-    ck_assert_int_eq(wait_command(pid), 128 + SIGINT);
+    const int status = wait_command(pid);
+    ck_assert_msg(status == 128 + SIGINT, "status %d: %s%s", status, said_out, said_err);
     expect_out(" of 1000000 steps: interrupted\nfiles   found/lr_find.csv, found/lr_find.svg\n");
     ck_assert(exists("found/lr_find.csv") && exists("found/lr_find.svg"));
     ck_assert(!strstr(said_out, "steepest"));
@@ -138,5 +168,5 @@ int main(void)
 {
     return RUN_SUITE("lr-find command", same_files_for_any_number_of_threads_and_workers,
                      the_command_that_it_prints_trains, ends_of_a_test,
-                     an_interrupted_test_saves_its_curve, misuse);
+                     shares_config_files_with_train, an_interrupted_test_saves_its_curve, misuse);
 }
