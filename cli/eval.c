@@ -5,6 +5,7 @@
 #include "model_file.h"
 #include "report.h"
 #include "run.h"
+#include "run/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -236,6 +237,8 @@ static int run(int argc, char **argv)
                          v.file.path ? "data-dir DIR" : "checkpoint FILE");
     if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
     if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
+    if (v.csv && ls__run_folder_names_file(v.csv))
+        return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });

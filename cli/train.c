@@ -407,6 +407,10 @@ static const char *keep_device(json_t *stored, recipe *r)
 
 static int fail_no_run(const char *dir)
 {
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/config.json", dir);
+    if (!file_exists(path) && errno != ENOENT && errno != ENOTDIR)
+        return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));
     const char *what = is_folder(dir) ? "/config.json: no such file" : ": no such folder";
     if (!ranks_is_first())
         return fail_with(EXIT_RUNTIME, "%s%s; all ranks read the run's folder", dir, what);

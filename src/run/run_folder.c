@@ -45,6 +45,16 @@ static bool is_of_run(const char *name)
     return (end > 0 && name[end] == '\0') || ls__atomic_file_is_temporary(name);
 }
 
+bool ls__run_folder_names_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[4096];
+    const int length =
+        snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return length > 0 && (size_t)length < sizeof(dir) && ls__run_folder_holds_run(dir) &&
+           is_of_run(slash ? slash + 1 : path);
+}
+
 bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
 {
     DIR *folder = opendir(dir);

@@ -12,6 +12,9 @@ void ls__run_folder_remove(const char *dir);
 
 bool ls__run_folder_holds_run(const char *dir);
 
+/* Whether the path is that of a file that a run writes, in the folder of a run. */
+bool ls__run_folder_names_file(const char *path);
+
 /* Locks the folder until the process ends or *lock, which may be NULL, or its context is closed;
  * another process gets LS_ERR_INVALID. The lock is flock's on DIR/.lock, an empty file that
  * remains; does nothing on file systems without locks, or if the context already holds the lock.

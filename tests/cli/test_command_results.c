@@ -190,6 +190,8 @@ START_TEST(evaluation_of_classes)
     expect_err("--csv none/classes.csv: No such file or directory");
     expect(2, "eval --checkpoint run/best.safetensors --data-dir data --csv run/best.safetensors");
     expect_err("expected a name that ends in .csv");
+    expect(2, "eval --checkpoint run/best.safetensors --data-dir data --csv run/metrics.csv");
+    expect_err("--csv run/metrics.csv: a file of the run; expected another file");
     end_folder();
 }
 END_TEST

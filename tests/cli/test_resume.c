@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+#include <sys/stat.h>
 
 #define TRAIN "train --data-dir data --image-size 8 -b 8 --crop-padding 2 --seed 7 --threads 1 "
 
@@ -161,6 +163,23 @@ END_TEST
 
 /* Where earlier learning rates do not depend on the number of epochs, a lengthened run has the bits
  * of one that was begun with as many. */
+/* Reasons other than a missing folder, such as a permission, are not "no such folder". */
+START_TEST(a_folder_that_cannot_be_read)
+{
+    begin_folder();
+    ck_assert_int_eq(symlink("loop", "loop"), 0);
+    expect(1, "train --resume loop");
+    expect_err("loop/config.json: Too many levels of symbolic links");
+    if (geteuid() != 0) {
+        make_folder("closed");
+        chmod("closed", 0);
+        expect(1, "train --resume closed");
+        expect_err("closed/config.json: Permission denied");
+    }
+    end_folder();
+}
+END_TEST
+
 START_TEST(a_finished_run_is_lengthened)
 {
     static const char *const schedules[] = { "constant",
@@ -271,7 +290,7 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
-                     folders_with_other_files_are_refused, a_finished_run_is_lengthened,
-                     a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume,
-                     a_moved_list);
+                     folders_with_other_files_are_refused, a_folder_that_cannot_be_read,
+                     a_finished_run_is_lengthened, a_schedule_over_all_epochs_is_not_lengthened,
+                     optimizer_options_resume, a_moved_list);
 }
