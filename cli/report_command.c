@@ -39,9 +39,9 @@ static int run(int argc, char **argv)
     else if (!is_sweep && ls_report_write(ctx, parsed.n_arguments,
                                           (const char *const *)parsed.arguments, v.out) != LS_OK)
         answer = print_error(ctx, EXIT_RUNTIME);
-    else if (v.out)
+    else if (v.out && is_file(v.out))
         print_text(stdout, "%s\n", v.out);
-    else
+    else if (!v.out)
         print_text(stdout, "%s/report.html\n", parsed.arguments[0]);
     ls_context_close(&ctx);
     return answer;

@@ -155,14 +155,14 @@ static ls_status open_place(ls__atomic_file *f, const char *name, bool replaces_
 {
     struct stat there;
     /* a link that is replaced may have any target */
-    const bool found = (replaces_link ? lstat : stat)(f->target, &there) == 0;
+    const bool found = replaces_link ? lstat(f->target, &there) == 0 : stat(f->path, &there) == 0;
     const bool exists = found && !S_ISLNK(there.st_mode);
     if (exists && S_ISDIR(there.st_mode)) return fail_writing(f, EISDIR);
     if (exists && !S_ISREG(there.st_mode) && replaces_link)
         return ls__fail(f->ctx, LS_ERR_IO, "writing '%s': " NOT_REGULAR, f->path);
     if (exists && !S_ISREG(there.st_mode)) {
-        f->direct = true;
-        f->fd = open(f->target, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+        f->direct = true; /* by its path: the target of /dev/stdout may be "pipe:[123]" */
+        f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
         if (f->fd < 0 || fcntl(f->fd, F_SETFL, O_WRONLY) != 0) return fail_writing(f, errno);
         return LS_OK;
     }

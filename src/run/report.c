@@ -34,7 +34,7 @@ static bool is_better(double value, double best, bool larger)
 
 static summary summarize(const ls__report_run *run)
 {
-    summary s = { .best_top1 = NAN, .best_loss = NAN };
+    summary s = { .best_top1 = NAN, .best_loss = NAN, .images_per_second = NAN };
     const json_t *row;
     size_t i;
     json_array_foreach(run->metrics, i, row)
@@ -52,7 +52,7 @@ static summary summarize(const ls__report_run *run)
         s.images_per_second = cell(row, "images_per_second");
     }
     s.n_epochs = (long long)json_array_size(run->metrics);
-    s.wait /= (double)s.n_epochs;
+    s.wait = s.n_epochs > 0 ? s.wait / (double)s.n_epochs : 0;
     return s;
 }
 
@@ -82,13 +82,14 @@ static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
                  (long long)json_integer_value(epochs));
     else
         snprintf(out[0], FACT_SIZE, "%lld", s.n_epochs);
+    if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%lld", n_parameters);
+    if (s.n_epochs == 0) return;
     if (!isnan(s.best_top1)) snprintf(out[1], FACT_SIZE, "%.4f", s.best_top1);
     snprintf(out[2], FACT_SIZE, "%lld", s.best_epoch);
     if (!isnan(s.best_loss)) snprintf(out[3], FACT_SIZE, "%.4f", s.best_loss);
     format_time(s.seconds, out[4], FACT_SIZE);
     if (!isnan(s.images_per_second)) snprintf(out[5], FACT_SIZE, "%.0f", s.images_per_second);
     snprintf(out[6], FACT_SIZE, "%.1f %%", 100 * s.wait);
-    if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%lld", n_parameters);
 }
 
 static void put_model(ls__html *html, const ls__report_run *run)
@@ -129,6 +130,14 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
 }
 
 /* ---- The page ---- */
+
+void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
+                             ls__report_part part)
+{
+    for (int i = 0; i < n; i++)
+        if (runs[i].problems[part])
+            ls__html_wrap(html, "<p>Left out: ", runs[i].problems[part], ".</p>\n");
+}
 
 static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
 {

@@ -112,7 +112,9 @@ ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *run
     double *room = ls__alloc(ctx, 4 * n_rows * sizeof *room);
     ls__chart_line *lines = ls__alloc(ctx, (size_t)n * sizeof *lines);
     const char **names = ls__alloc(ctx, (size_t)n * sizeof *names);
-    ls__html_put(html, "<section>\n<h2>Curves</h2>\n<div class=\"grid\">\n");
+    ls__html_put(html, "<section>\n<h2>Curves</h2>\n");
+    ls__report_put_problems(html, n, runs, LS__REPORT_METRICS);
+    ls__html_put(html, "<div class=\"grid\">\n");
     ls_status status;
     if (!room || !lines || !names)
         status = ls__fail_memory(ctx, "report", 4 * n_rows * sizeof *room);

@@ -309,6 +309,11 @@ void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
 {
     const json_t *e = run->evaluation;
     const size_t n = json_array_size(json_object_get(e, "classes"));
+    if (run->problems[LS__REPORT_EVALUATION]) {
+        ls__html_wrap(html, "<section>\n<h2>Validation of ", run->dir, "</h2>\n");
+        ls__report_put_problems(html, 1, run, LS__REPORT_EVALUATION);
+        ls__html_put(html, "</section>\n");
+    }
     if (n == 0) return;
     ls__html_wrap(html, "<section>\n<h2>Validation of ", run->dir, "");
     ls__html_put(html, ", epoch %lld</h2>\n", ls__json_get_integer(e, "epoch"));
@@ -329,8 +334,13 @@ void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
 
 void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)
 {
-    if (!run->first_batch) return;
+    if (!run->first_batch && !run->problems[LS__REPORT_FIRST_BATCH]) return;
     ls__html_wrap(html, "<section>\n<h2>First batch of ", run->dir, "</h2>\n");
+    ls__report_put_problems(html, 1, run, LS__REPORT_FIRST_BATCH);
+    if (!run->first_batch) {
+        ls__html_put(html, "</section>\n");
+        return;
+    }
     ls__html_put(html, "<p>Training images as the model received them, before normalization, at "
                        "most 96 pixels wide.</p>\n");
     ls__html_wrap(html, "<img class=\"batch\" alt=\"The first training images of the run\" src=\"",

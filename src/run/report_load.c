@@ -7,6 +7,7 @@
 #include "io/data_uri.h"
 #include "run/json.h"
 #include "run/metrics.h"
+#include <stdio.h>
 
 enum { MAX_FILE_BYTES = 256 << 20 };
 
@@ -25,19 +26,23 @@ static ls_status read_bytes(ls_context *ctx, const char *dir, const char *name,
     return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
 }
 
-/* Not by ls__json_read: jansson calls read for each byte of a file, and an evaluation has many. */
+/* A file of the run folder; NULL for a missing one. */
 static ls_status read_object(ls_context *ctx, const char *dir, const char *name, json_t **out)
 {
-    unsigned char *bytes;
-    size_t size;
-    json_error_t error;
-    LS_TRY(read_bytes(ctx, dir, name, &bytes, &size));
-    if (!bytes) return LS_OK;
-    *out = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &error);
-    ls__free(ctx, bytes);
-    if (json_is_object(*out)) return LS_OK;
-    return ls__fail(ctx, LS_ERR_DATA, "%s/%s: line %d: %s", dir, name, *out ? 1 : error.line,
-                    *out ? "not a JSON object" : error.text);
+    char reason[LS__JSON_REASON_SIZE];
+    char *path = ls__format(ctx, "%s/%s", dir, name);
+    if (!path) return ls__fail_memory(ctx, dir, 0);
+    ls_status status = ls__json_read(path, out, reason);
+    if (status == LS_OK && !json_is_object(*out)) {
+        snprintf(reason, sizeof(reason), "not a JSON object");
+        json_decref(*out);
+        *out = NULL;
+        status = LS_ERR_FORMAT;
+    }
+    if (status == LS_ERR_NOT_FOUND) status = LS_OK;
+    if (status != LS_OK) ls__fail(ctx, status, "%s: %s", path, reason);
+    ls__free(ctx, path);
+    return status;
 }
 
 static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
@@ -64,25 +69,57 @@ static bool restore_texts(ls_context *ctx, json_t *list, const char *key)
     return true;
 }
 
+static ls_status read_evaluation(ls_context *ctx, const char *dir, json_t **out)
+{
+    LS_TRY(read_object(ctx, dir, "evaluation.json", out));
+    const bool restored = restore_texts(ctx, json_object_get(*out, "classes"), "class") &&
+                          restore_texts(ctx, json_object_get(*out, "mistakes"), "path");
+    return restored ? LS_OK : ls__fail_memory(ctx, dir, 0);
+}
+
+static ls_status read_metrics(ls_context *ctx, const char *dir, json_t **out)
+{
+    LS_TRY(ls__metrics_read(ctx, dir, out));
+    if (json_array_size(*out) > 0) return LS_OK;
+    return ls__fail(ctx, LS_ERR_DATA,
+                    "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
+}
+
+static ls_status read_part(ls_context *ctx, ls__report_part part, ls__report_run *out)
+{
+    switch (part) {
+    case LS__REPORT_METRICS: return read_metrics(ctx, out->dir, &out->metrics);
+    case LS__REPORT_CONFIG: return read_object(ctx, out->dir, "config.json", &out->config);
+    case LS__REPORT_MANIFEST: return read_object(ctx, out->dir, "manifest.json", &out->manifest);
+    case LS__REPORT_EVALUATION: return read_evaluation(ctx, out->dir, &out->evaluation);
+    case LS__REPORT_FIRST_BATCH: return read_first_batch(ctx, out->dir, &out->first_batch);
+    }
+    return LS_OK;
+}
+
 ls_status ls__report_load(ls_context *ctx, const char *dir, ls__report_run *out)
 {
     *out = (ls__report_run){ .dir = dir };
-    LS_TRY(ls__metrics_read(ctx, dir, &out->metrics));
-    if (json_array_size(out->metrics) == 0)
-        return ls__fail(ctx, LS_ERR_DATA,
-                        "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
-    LS_TRY(read_object(ctx, dir, "config.json", &out->config));
-    LS_TRY(read_object(ctx, dir, "manifest.json", &out->manifest));
-    LS_TRY(read_object(ctx, dir, "evaluation.json", &out->evaluation));
-    LS_TRY(read_first_batch(ctx, dir, &out->first_batch));
-    const bool restored =
-        restore_texts(ctx, json_object_get(out->evaluation, "classes"), "class") &&
-        restore_texts(ctx, json_object_get(out->evaluation, "mistakes"), "path");
-    return restored ? LS_OK : ls__fail_memory(ctx, dir, 0);
+    for (int part = 0; part < LS__REPORT_PART_COUNT; part++) {
+        const ls_status status = read_part(ctx, (ls__report_part)part, out);
+        if (status == LS_ERR_MEMORY) return status;
+        if (status == LS_OK) continue;
+        out->problems[part] = ls__strdup(ctx, ls_context_message(ctx));
+        if (!out->problems[part]) return status;
+        ls_context_clear_error(ctx);
+    }
+    const bool is_damaged = out->problems[LS__REPORT_CONFIG] != NULL;
+    if (json_array_size(out->metrics) == 0 && !out->config && !is_damaged)
+        return ls__fail(ctx, LS_ERR_DATA, "%s: contains no run: config.json is missing, and %s",
+                        dir, out->problems[LS__REPORT_METRICS]);
+    for (int part = 0; part < LS__REPORT_PART_COUNT; part++)
+        if (out->problems[part]) ls__warn(ctx, LS_LOG_RUN, "%s", out->problems[part]);
+    return LS_OK;
 }
 
 void ls__report_free(const ls_context *ctx, ls__report_run *run)
 {
+    for (int part = 0; part < LS__REPORT_PART_COUNT; part++) ls__free(ctx, run->problems[part]);
     json_decref(run->metrics);
     json_decref(run->config);
     json_decref(run->manifest);

@@ -82,8 +82,13 @@ static int put_options(ls__html *html, int n, const ls__report_run *runs, bool d
 
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs)
 {
-    if (!runs[0].config) return;
+    if (!runs[0].config && !runs[0].problems[LS__REPORT_CONFIG]) return;
     ls__html_put(html, "<section>\n<h2>Settings</h2>\n");
+    ls__report_put_problems(html, n, runs, LS__REPORT_CONFIG);
+    if (!runs[0].config) {
+        ls__html_put(html, "</section>\n");
+        return;
+    }
     if (n > 1) {
         begin_table(html, "Settings that differ between the runs", "option", n, runs);
         if (put_options(html, n, runs, true) == 0)
@@ -146,6 +151,7 @@ void ls__report_put_environment(ls__html *html, int n, const ls__report_run *run
                                               "host",     "system", "driver",   "begun" };
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
     ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
+    ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);
     for (int first = 0; first < n; first += MOST_RUNS_IN_TABLE) {
         const int m = n - first < MOST_RUNS_IN_TABLE ? n - first : MOST_RUNS_IN_TABLE;
         const ls__report_run *some = runs + first;

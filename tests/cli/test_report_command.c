@@ -50,6 +50,11 @@ START_TEST(a_run_with_and_without_a_report)
     free(html);
     expect(0, "report run plain --out both.html");
     ck_assert_str_eq(said_out, "both.html\n");
+    ck_assert_int_eq(
+        system(LOCKSTEP_COMMAND " report run --out /dev/stdout | cmp - run/report.html"), 0);
+    write_text("plain/metrics.jsonl", "damaged\n");
+    expect(0, "report run plain --out both.html");
+    expect_err("warning: plain/metrics.jsonl: line 1 is damaged");
     expect(2, "report");
     expect_err("no run folder given");
     expect(2, "report run plain");

@@ -129,18 +129,36 @@ START_TEST(metrics_alone_are_enough)
 }
 END_TEST
 
+/* The page of a run with a damaged file says why a part is left out. */
+static void expect_left_out(const char *name, const char *text, const char *reason)
+{
+    const char *run = dir;
+    write_text(path(name), text);
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path("report.html"));
+    expect_balanced(html);
+    const char *said = strstr(html, reason);
+    ck_assert_msg(said != NULL, "%s: %s", name, reason);
+    ck_assert_ptr_nonnull(strstr(html, "<p>Left out: "));
+    ck_assert_ptr_null(strstr(html, "nan"));
+    free(html);
+}
+
 START_TEST(damaged_folders)
 {
     begin();
     const char *run = dir;
     expect_failure(ls_report_write(ctx, 0, NULL, NULL), ctx, LS_ERR_INVALID, "no run folder");
     expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA,
-                   "/metrics.jsonl: no epoch is complete");
+                   ": contains no run: config.json is missing, and ");
     write_text(path("metrics.jsonl"), metrics);
-    write_text(path("evaluation.json"), "{\"classes\": [");
-    expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA, "/evaluation.json: ");
-    write_text(path("evaluation.json"), "[]");
-    expect_failure(ls_report_write(ctx, 1, &run, NULL), ctx, LS_ERR_DATA, "not a JSON object");
+    expect_left_out("evaluation.json", "{\"classes\": [", "/evaluation.json: line 1: ");
+    expect_left_out("evaluation.json", "[]", "/evaluation.json: not a JSON object.");
+    expect_left_out("config.json", "{", "/config.json: line ");
+    expect_left_out("manifest.json", "{", "/manifest.json: line ");
+    expect_left_out("metrics.jsonl", "{}\n{\n", "/metrics.jsonl: line 2 is damaged.");
+    expect_left_out("metrics.jsonl", "", "/metrics.jsonl: no epoch is complete");
+    write_text(path("metrics.jsonl"), metrics);
     write_text(path("evaluation.json"),
                "{\"classes\": [1, {\"class\": 2}], \"confusion\": 3, \"calibration\": [4], "
                "\"mistakes\": [5, {}]}");
