@@ -21,6 +21,13 @@ typedef struct path_list {
     char **paths;
 } path_list;
 
+/* The arguments that are not read yet; "-" is standard input. */
+typedef struct path_source {
+    int n;
+    char *const *arguments;
+    int64_t n_read; /* paths */
+} path_source;
+
 #define AT(member) offsetof(predict_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
@@ -111,29 +118,33 @@ static ls_status predict_batches(predictor *p, float *values)
     return ls_loader_status(p->loader);
 }
 
-static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model *model,
-                       const path_list *paths)
+/* Builds the net at the first images. Returns false if the command ends. */
+static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model *model,
+                          const path_list *paths)
 {
-    predictor p = { .ctx = ctx, .v = v, .info = ls_saved_model_info(model) };
-    p.images = ls_image_files_open(ctx, paths->n, (const char *const *)paths->paths);
-    if (!p.images) return print_error(ctx, EXIT_DATA);
-    const int64_t n = ls_dataset_sample_count(p.images);
-    if (v->batch > n) v->batch = n;
-    ls_loader_config config = ls_model_info_loader_config(&p.info, v->batch);
+    const int64_t n_classes = p->info.options.n_classes;
+    p->images = ls_image_files_open(p->ctx, paths->n, (const char *const *)paths->paths);
+    if (!p->images) {
+        p->answer = print_error(p->ctx, EXIT_DATA);
+        return false;
+    }
+    const int64_t n = ls_dataset_sample_count(p->images);
+    if (!p->net && v->batch > n) v->batch = n;
+    ls_loader_config config = ls_model_info_loader_config(&p->info, v->batch);
     config.max_pixels = v->max_pixels;
     config.on_bad_image = LS_BAD_IMAGE_BLANK;
     config.workers = (int)(v->workers < n ? v->workers : n == 1 ? 0 : n);
-    p.loader = ls_loader_open(p.images, &config);
-    p.net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, false);
-    float *values = malloc((size_t)(v->batch * p.info.options.n_classes) * sizeof(*values));
-    p.printer = (prediction_printer){ ctx, &p.info, v->top, v->json, v->csv };
-    if (v->csv) prediction_print_header(&p.printer);
-    if (!values)
-        p.answer = print_error(NULL, EXIT_RUNTIME);
-    else if (!p.net || !p.loader || predict_batches(&p, values) != LS_OK)
-        p.answer = print_error(ctx, EXIT_RUNTIME);
+    p->loader = ls_loader_open(p->images, &config);
+    p->n_bad = 0;
+    if (!p->net && v->csv) prediction_print_header(&p->printer);
+    if (!p->net) p->net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, false);
+    float *values = malloc((size_t)(v->batch * n_classes) * sizeof(*values));
+    const bool good = values && p->net && p->loader && predict_batches(p, values) == LS_OK;
+    if (!good) p->answer = print_error(values ? p->ctx : NULL, EXIT_RUNTIME);
     free(values);
-    return p.answer;
+    ls_loader_close(&p->loader);
+    ls_dataset_close(&p->images);
+    return good;
 }
 
 /* ---- Paths ---- */
@@ -147,14 +158,23 @@ static bool add_path(path_list *list, const char *path)
     return paths[list->n++] != NULL;
 }
 
-/* A path per line, which ends with LF or CR LF. Prints the reason of a failure. */
-static bool add_lines(path_list *list, FILE *file)
+static void free_paths(path_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++) free(list->paths[i]);
+    free(list->paths);
+    *list = (path_list){ 0 };
+}
+
+/* At most `most` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
+ * Prints the reason of a failure. */
+static bool add_lines(path_list *list, FILE *file, int64_t most, bool *ended)
 {
     char *line = NULL;
     size_t size = 0;
     bool good = true;
+    ssize_t n = 0;
     errno = 0;
-    for (ssize_t n; good && (n = getline(&line, &size, file)) >= 0;) {
+    while (good && list->n < most && (n = getline(&line, &size, file)) >= 0) {
         if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
         if (n > 0 && line[n - 1] == '\r') line[--n] = '\0';
         if (memchr(line, '\0', (size_t)n))
@@ -164,28 +184,50 @@ static bool add_lines(path_list *list, FILE *file)
         else if (n > 0 && !add_path(list, line))
             good = print_error(NULL, false);
     }
+    *ended = n < 0;
     /* getline's errors, such as ENOMEM, need not be those of the file */
-    if (good && (ferror(file) || !feof(file)))
+    if (good && *ended && (ferror(file) || !feof(file)))
         good = fail_with(false, "standard input: %s", strerror(errno));
     free(line);
     return good;
 }
 
-static void free_paths(path_list *list)
+/* The next paths, at most `most`; none at the end. Prints the reason of a failure. */
+static bool read_paths(path_source *from, int64_t most, path_list *list)
 {
-    for (int64_t i = 0; i < list->n; i++) free(list->paths[i]);
-    free(list->paths);
+    while (from->n > 0 && list->n < most) {
+        bool ended = true;
+        if (strcmp(*from->arguments, "-") != 0) {
+            if (!add_path(list, *from->arguments)) return print_error(NULL, false);
+        } else if (!add_lines(list, stdin, most, &ended)) {
+            return false;
+        }
+        from->n -= ended;
+        from->arguments += ended;
+    }
+    from->n_read += list->n;
+    return from->n_read > 0 || fail_with(false, "standard input has no paths");
 }
 
-/* "-" is standard input. Prints the reason of a failure. */
-static bool read_paths(int n, char *const *arguments, path_list *list)
+/* Some batches at a time, so that results are printed while standard input is read. */
+static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model *model,
+                       path_source *from)
 {
-    for (int i = 0; i < n; i++) {
-        const bool is_stdin = strcmp(arguments[i], "-") == 0;
-        if (is_stdin && !add_lines(list, stdin)) return false;
-        if (!is_stdin && !add_path(list, arguments[i])) return print_error(NULL, false);
-    }
-    return list->n > 0 || fail_with(false, "standard input has no paths");
+    enum { BATCHES = 8 }; /* so that workers load images while others are predicted */
+    predictor p = { .ctx = ctx, .v = v, .info = ls_saved_model_info(model) };
+    p.printer = (prediction_printer){ ctx, &p.info, v->top, v->json, v->csv };
+    const int64_t most = BATCHES * v->batch;
+    path_list paths = { 0 };
+    bool good = true;
+    do {
+        good = read_paths(from, most, &paths);
+        if (!good) p.answer = EXIT_USAGE;
+        if (paths.n == 0) break;
+        good = good && predict_paths(&p, v, model, &paths);
+        free_paths(&paths);
+    } while (good);
+    free_paths(&paths);
+    return p.answer;
 }
 
 /* ---- The classes of a model that does not store them ---- */
@@ -260,11 +302,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
     if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
-    path_list paths = { 0 };
-    if (!read_paths(parsed.n_arguments, parsed.arguments, &paths)) {
-        free_paths(&paths);
-        return EXIT_USAGE;
-    }
+    path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const ls_saved_model *model =
@@ -275,7 +313,6 @@ static int run(int argc, char **argv)
     else if (model)
         answer = predict_all(ctx, &v, model, &paths);
     ls_context_close(&ctx);
-    free_paths(&paths);
     return answer;
 }
 
@@ -286,8 +323,9 @@ const cli_command command_predict = {
     .details =
         "A path is an image, or a folder, which stands for the images below it at any depth, in "
         "the order of their paths; - "
-        "reads paths from standard input, one per line. Images that can't be read are reported, "
-        "and the others are predicted.\n"
+        "reads paths from standard input, one per line, and predicts them while it reads. Images "
+        "and "
+        "folders that can't be read are reported, and the others are predicted.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
         "not finite.",
     .options = options,

@@ -46,7 +46,9 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 
 /* Files for prediction, without labels: each path is an image file, or a folder, which stands for
  * the images below it at any depth, sorted by path (extensions and links as in
- * ls_image_folder_open). The strings are copied. LS_ERR_DATA names a folder without images. */
+ * ls_image_folder_open). The strings are copied. A folder that can't be read, such as a link that
+ * leads back, is a warning, and a sample of its path that the loader can't read. LS_ERR_DATA names
+ * a folder without images. */
 LS_API ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *paths);
 
 /* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. The

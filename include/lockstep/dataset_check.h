@@ -22,7 +22,7 @@ LS_BEGIN_DECLARATIONS
     X(NO_VALIDATION, "no-validation", "classes without validation images")                         \
     X(NO_TRAINING, "no-training", "classes without training images")                               \
     X(NESTED, "nested", "folders in class folders, whose images are of that class")                \
-    X(UNREADABLE, "unreadable", "unreadable images")                                               \
+    X(UNREADABLE, "unreadable", "unreadable images and folders")                                   \
     X(LEAK, "leak", "images that are in several splits")                                           \
     X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
     X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
@@ -68,7 +68,8 @@ typedef struct ls_dataset_report ls_dataset_report;
  * The report belongs to the context. It lists everything in byte order and depends on the files and
  * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
  * member; LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA for a folder that can't be read, as
- * ls_image_folder_open; LS_ERR_MEMORY. An image that can't be read is a finding, not an error. */
+ * ls_image_folder_open; LS_ERR_MEMORY. An image or a folder below `dir` that can't be read is a
+ * finding, not an error. */
 LS_API ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
                                            const ls_dataset_check_config *config);
 LS_API void ls_dataset_report_close(ls_dataset_report **report);

@@ -6,6 +6,7 @@
 #include "command.h"
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *said_before(void)
 {
@@ -55,7 +56,7 @@ START_TEST(planted_faults_in_text_and_json)
     char *text = said_before();
     expect_out("train\n  cat         10 images, 2 unreadable\n");
     expect_out("\nclass folders without images: 1\n  train/empty: no images");
-    expect_out("\nunreadable images: 7\n  train/cat/cut.jpg: damaged JPEG: ");
+    expect_out("\nunreadable images and folders: 7\n  train/cat/cut.jpg: damaged JPEG: ");
     expect_out("\nimages that are in several splits: 3\n"
                "  val/cat/copy.jpg: the same file as train/cat/3.jpg\n");
     expect_out("\n35 findings\n");
@@ -154,6 +155,20 @@ START_TEST(trees_of_wrong_folders)
 }
 END_TEST
 
+/* A link that leads back is a finding, and the rest is checked. */
+START_TEST(unreadable_folders_are_findings)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 2 --val 2");
+    ck_assert_int_eq(symlink(".", "data/train/star/loop"), 0);
+    expect(1, "check data");
+    expect_out("unreadable images and folders: 1\n"
+               "  train/star/loop: a link that leads back to a folder above it\n");
+    expect_out("40 images, 40 readable\n");
+    end_folder();
+}
+END_TEST
+
 START_TEST(misuse)
 {
     begin_folder();
@@ -195,5 +210,5 @@ END_TEST
 int main(void)
 {
     return RUN_SUITE("check command", a_clean_folder, planted_faults_in_text_and_json,
-                     trees_of_wrong_folders, misuse);
+                     trees_of_wrong_folders, unreadable_folders_are_findings, misuse);
 }

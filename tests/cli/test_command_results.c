@@ -325,6 +325,32 @@ START_TEST(predictions_of_many_images)
 }
 END_TEST
 
+/* A folder that can't be read is an error for its path, and the others are predicted; results are
+ * printed while standard input is open. */
+START_TEST(predictions_go_on)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN);
+    ck_assert_int_eq(system("mkdir in && cp $(ls data/val/star/* | head -1) in/a.png && "
+                            "cp in/a.png in/z.png && ln -s . in/loop"),
+                     0);
+    expect(3, PREDICT "in");
+    expect_out("in/a.png\n");
+    expect_out("in/z.png\n");
+    expect_err("image folder 'in/loop': a link that leads back to a folder above it");
+    expect_err("in/loop: ");
+    ck_assert_int_eq(
+        system("mkfifo paths; (" LOCKSTEP_COMMAND " " PREDICT "-b 1 - <paths >out 2>err; "
+               "echo $? >status) & exec 3>paths; for i in 1 2 3 4 5 6 7 8; do echo in/a.png >&3; "
+               "done; for i in $(seq 1000); do test $(grep -c a.png out) = 8 && break; sleep "
+               "0.05; done; test $(grep -c a.png out) = 8 || exit 1; echo in/z.png >&3; exec 3>&-; "
+               "wait; grep -q z.png out && test $(cat status) = 0"),
+        0);
+    end_folder();
+}
+END_TEST
+
 /* What was printed has no control character but newlines, and no line that a name has forged. */
 static void expect_clean(void)
 {
@@ -418,5 +444,6 @@ int main(void)
     return RUN_SUITE("command_results", per_class_of_many_classes,
                      losses_name_their_label_smoothing, lines_fit_the_terminal, curves,
                      checkpoints_from_elsewhere, classes_are_aligned, evaluation_of_classes,
-                     evaluation_with_flips, predictions, predictions_of_many_images, hostile_names);
+                     evaluation_with_flips, predictions, predictions_of_many_images,
+                     predictions_go_on, hostile_names);
 }

@@ -242,8 +242,13 @@ START_TEST(misuse)
         ck_assert_int_eq(last, 3);
     }
     ck_assert_int_eq(symlink("..", path_in(folder, "train/cat/loop")), 0);
-    ck_assert_ptr_null(ls_dataset_check(ctx, folder, NULL));
-    expect_error(ctx, LS_ERR_DATA, "a link that leads back");
+    const ls_dataset_report *report = ls_dataset_check(ctx, folder, NULL);
+    const int64_t n_findings = ls_dataset_report_finding_count(report);
+    int n_links = 0;
+    for (int64_t i = 0; i < n_findings; i++)
+        n_links += strstr(ls_dataset_report_finding_at(report, i).reason,
+                          "a link that leads back") != NULL;
+    ck_assert_int_eq(n_links, 1);
     ck_assert_ptr_null(ls_dataset_check(NULL, folder, NULL));
     ls_dataset_report_close(NULL);
     ck_assert_int_eq(ls_dataset_report_finding_count(NULL), 0);

@@ -44,7 +44,7 @@ struct ls_dataset_report {
     char *dir;              /* without slashes at the end */
     size_t root_length;     /* bytes of each path before the part that is reported */
     ls__folder_files found; /* images of all groups; its other lists are those below */
-    ls__text_list ignored, hidden;
+    ls__text_list ignored, hidden, unreadable; /* unreadable: folders, as in ls__folder_files */
     const char *
         *paths; /* of images, group by group, then of ignored and hidden files; each sorted */
     const char *splits[LS__MOST_SPLITS]; /* those that were found; "" alone: the folder itself */

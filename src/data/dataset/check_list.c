@@ -33,11 +33,13 @@ static ls_status add_loose(ls_dataset_report *r, const char *split, const ls__te
 static ls_status add_class(ls_dataset_report *r, const char *split, const char *dir,
                            const char *name)
 {
-    const int64_t begin = r->found.images.n;
+    const int64_t begin = r->found.images.n, n_unreadable = r->unreadable.n;
     char *path = ls__format(r->owned.ctx, "%s/%s", dir, name);
     if (!path) return ls__fail_memory(r->owned.ctx, name, strlen(dir));
     const ls_status status = ls__folder_read(r->owned.ctx, path, true, &r->found);
     ls__free(r->owned.ctx, path);
+    const bool is_unreadable = r->unreadable.n > n_unreadable && r->found.images.n == begin;
+    if (is_unreadable) return status; /* it is a finding, and may have images */
     return status == LS_OK ? add_group(r, split, name, begin) : status;
 }
 
@@ -55,7 +57,10 @@ static const char **sorted_folders(ls_dataset_report *r, const ls__folder_files 
 static ls_status read_top(ls_dataset_report *r, const char *path, ls__folder_files *top)
 {
     const ls_context *ctx = r->owned.ctx;
-    *top = (ls__folder_files){ .images.ctx = ctx, .folders.ctx = ctx, .hidden = &r->hidden };
+    *top = (ls__folder_files){ .images.ctx = ctx,
+                               .folders.ctx = ctx,
+                               .hidden = &r->hidden,
+                               .unreadable = path == r->dir ? NULL : &r->unreadable };
     return ls__folder_read(r->owned.ctx, path, false, top);
 }
 
@@ -131,12 +136,26 @@ static ls_status take_paths(ls_dataset_report *r)
     return LS_OK;
 }
 
+static ls_status report_unreadable(ls_dataset_report *r)
+{
+    const char *at = r->unreadable.text;
+    for (int64_t i = 0; i < r->unreadable.n; i += 2) {
+        const char *reason = at + strlen(at) + 1;
+        LS_TRY(ls__check_add(r, LS_FINDING_UNREADABLE,
+                             ls__strdup(r->owned.ctx, ls__check_name(r, at)), "",
+                             ls__strdup(r->owned.ctx, reason)));
+        at = reason + strlen(reason) + 1;
+    }
+    return LS_OK;
+}
+
 ls_status ls__check_list(ls_dataset_report *r)
 {
     ls__folder_files top;
     ls_status status = read_top(r, r->dir, &top);
     if (status == LS_OK) status = list_splits(r, &top);
     ls__folder_files_free(&top);
+    if (status == LS_OK) status = report_unreadable(r);
     return status == LS_OK ? take_paths(r) : status;
 }
 

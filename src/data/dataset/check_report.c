@@ -91,6 +91,7 @@ static void close_report(ls__owned *self)
     ls__text_list_free(&r->folder_names);
     ls__text_list_free(&r->ignored);
     ls__text_list_free(&r->hidden);
+    ls__text_list_free(&r->unreadable);
     ls__folder_files_free(&r->found);
     ls__free(ctx, r);
 }
@@ -100,10 +101,12 @@ ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir)
     ls_dataset_report *r = ls__zalloc(ctx, sizeof(*r));
     if (!r) return ls__fail_memory(ctx, what, sizeof(*r)), NULL;
     ls__own(ctx, &r->owned, close_report);
-    r->ignored.ctx = r->hidden.ctx = r->folder_names.ctx = ctx;
-    r->found = (ls__folder_files){
-        .images.ctx = ctx, .folders.ctx = ctx, .ignored = &r->ignored, .hidden = &r->hidden
-    };
+    r->ignored.ctx = r->hidden.ctx = r->unreadable.ctx = r->folder_names.ctx = ctx;
+    r->found = (ls__folder_files){ .images.ctx = ctx,
+                                   .folders.ctx = ctx,
+                                   .ignored = &r->ignored,
+                                   .hidden = &r->hidden,
+                                   .unreadable = &r->unreadable };
     r->dir = ls__strdup(ctx, dir);
     if (!r->dir) {
         ls__fail_memory(ctx, dir, strlen(dir));

@@ -116,6 +116,24 @@ static bool is_this_or_above(const char *name)
 }
 
 static ls_status read_level(ls_context *ctx, const char *path, bool below, const level *above,
+                            ls__folder_files *out);
+
+/* read_level, where a failure other than of memory may be listed. */
+static ls_status try_level(ls_context *ctx, const char *path, bool below, const level *above,
+                           ls__folder_files *out)
+{
+    const ls_status status = read_level(ctx, path, below, above, out);
+    if (status == LS_OK || status == LS_ERR_MEMORY || !out->unreadable) return status;
+    const size_t n = strlen(path) + strlen("': ");
+    const char *message = ls_context_message(ctx), *at = strstr(message, path);
+    ls__text_list *list = out->unreadable;
+    const bool added = ls__text_list_add(list, path) &&
+                       ls__text_list_add(list, at && strlen(at) > n ? at + n : message);
+    ls_context_clear_error(ctx);
+    return added ? LS_OK : ls__fail_memory(ctx, path, list->n_bytes);
+}
+
+static ls_status read_level(ls_context *ctx, const char *path, bool below, const level *above,
                             ls__folder_files *out)
 {
     DIR *folder = opendir(path);
@@ -136,7 +154,7 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
         else if (is_hidden)
             status = add_text(ctx, out->hidden, file);
         else if (type == S_IFDIR)
-            status = below ? read_level(ctx, file, below, &here, out)
+            status = below ? try_level(ctx, file, below, &here, out)
                            : add_text(ctx, &out->folders, item->d_name);
         else if (type == S_IFREG && is_image_name(file))
             status = add_text(ctx, &out->images, file);
@@ -150,7 +168,7 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
 
 ls_status ls__folder_read(ls_context *ctx, const char *path, bool below, ls__folder_files *out)
 {
-    return read_level(ctx, path, below, NULL, out);
+    return try_level(ctx, path, below, NULL, out);
 }
 
 void ls__folder_files_free(ls__folder_files *files)

@@ -29,6 +29,9 @@ typedef struct ls__folder_files {
     /* Where whole paths are added: of the files that are no images, and of the names that begin
      * with a dot. NULL = nowhere. */
     ls__text_list *ignored, *hidden;
+    /* Where the path and then the reason of each folder that can't be read are added; NULL = it is
+     * an error. */
+    ls__text_list *unreadable;
 } ls__folder_files;
 
 /* Adds what lies in a folder to `out`, which begins with all zero but the lists' ctx: with

@@ -58,6 +58,14 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
                             ls__text_list *list)
 {
     LS_TRY(ls__folder_read(ctx, path, true, files));
+    const char *at = files->unreadable->text;
+    for (int64_t i = 0; i < files->unreadable->n; i += 2) {
+        const char *reason = at + strlen(at) + 1;
+        ls__warn(ctx, LS_LOG_DATA, "image folder '%s': %s", at, reason);
+        if (!ls__text_list_add(&files->images, at))
+            return ls__fail_memory(ctx, path, files->images.n_bytes);
+        at = reason + strlen(reason) + 1;
+    }
     const size_t n = (size_t)files->images.n, bytes = n * sizeof(char *);
     if (n == 0)
         return ls__fail(ctx, LS_ERR_DATA,
@@ -76,12 +84,14 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
 
 static ls_status add_folder(ls_context *ctx, const char *path, ls__text_list *list)
 {
-    ls__folder_files files = { .images.ctx = ctx, .folders.ctx = ctx };
+    ls__text_list unreadable = { .ctx = ctx };
+    ls__folder_files files = { .images.ctx = ctx, .folders.ctx = ctx, .unreadable = &unreadable };
     char *plain = ls__strdup(ctx, path);
     if (!plain) return ls__fail_memory(ctx, path, strlen(path));
     for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--) plain[n - 1] = '\0';
     const ls_status status = add_images(ctx, &files, plain, list);
     ls__folder_files_free(&files);
+    ls__text_list_free(&unreadable);
     ls__free(ctx, plain);
     return status;
 }
