@@ -30,7 +30,8 @@ static bool read_run(const cli_command *command, const char *path, void *values,
     if (!keep(json)) return false;
     if (!json_is_object(options))
         return fail_with(false, "%s: expected the config.json of a run, with 'options'", path);
-    return options_from_run(command, options, path, values, parsed);
+    return options_from_run(command, options, json_object_get(json, "computed"), path, values,
+                            parsed);
 }
 
 /* ---- Lines ---- */

@@ -119,6 +119,10 @@ void options_preset(cli_parsed *parsed, const char *name, const char *text, void
 /* Whether the option was given or preset. */
 bool options_is_set(const cli_parsed *parsed, const char *name);
 
+/* The names of the options whose values a default has computed from others: they have no default in
+ * the table, can change a result, and are neither given nor preset. NULL without memory. */
+json_t *options_computed(const cli_parsed *parsed);
+
 /* All values by name; NULL without memory. */
 json_t *options_to_json(const cli_option *options, const void *values);
 
@@ -136,10 +140,10 @@ json_t *options_changed(const cli_option *options, const json_t *stored, const v
  * values are checked. On failure prints file, line and reason, and returns false. */
 bool config_file_read(const cli_command *command, const char *path, void *values,
                       cli_parsed *parsed);
-/* For config_file_read: values from the "options" of a run's config.json. Texts are borrowed from
- * `stored`. */
-bool options_from_run(const cli_command *command, const json_t *stored, const char *source,
-                      void *values, cli_parsed *parsed);
+/* For config_file_read: values from the "options" of a run's config.json, without those in
+ * `computed`, a list of names. Texts are borrowed from `stored`. */
+bool options_from_run(const cli_command *command, const json_t *stored, const json_t *computed,
+                      const char *source, void *values, cli_parsed *parsed);
 
 /* Rounds to the 15 digits that config.json stores, so that the stored number is the number in
  * use. */

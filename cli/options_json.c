@@ -48,6 +48,29 @@ json_t *options_to_json(const cli_option *options, const void *values)
     return object;
 }
 
+json_t *options_computed(const cli_parsed *parsed)
+{
+    json_t *names = json_array();
+    for (int i = 0; names && parsed->options[i].kind != OPTION_END; i++) {
+        const cli_option *o = &parsed->options[i];
+        const bool is_set = parsed->given[i] || parsed->preset[i];
+        if (is_set || !o->note || o->fallback || o->execution) continue;
+        if (json_array_append_new(names, json_string(o->name)) == 0) continue;
+        json_decref(names);
+        names = NULL;
+    }
+    return names;
+}
+
+static bool is_in(const json_t *names, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *other = json_string_value(json_array_get(names, i));
+        if (other && strcmp(other, name) == 0) return true;
+    }
+    return false;
+}
+
 /* Whether the stored value marks an option that was not given and has no default in the table. */
 static bool is_unset(const cli_option *option, const json_t *stored)
 {
@@ -149,14 +172,15 @@ static bool check_names(const cli_option *options, const json_t *stored, const c
     return true;
 }
 
-bool options_from_run(const cli_command *command, const json_t *stored, const char *source,
-                      void *values, cli_parsed *parsed)
+bool options_from_run(const cli_command *command, const json_t *stored, const json_t *computed,
+                      const char *source, void *values, cli_parsed *parsed)
 {
     if (!check_names(command->run_options, stored, source)) return false;
     for (int i = 0; parsed->options[i].kind != OPTION_END; i++) {
         const cli_option *option = &parsed->options[i];
         const json_t *json = option->name ? json_object_get(stored, option->name) : NULL;
         if (!json || option->session || parsed->given[i]) continue;
+        if (is_in(computed, option->name)) continue;
         if (!value_from_json(option, json, values)) return fail_unusable(option, json, source);
         parsed->preset[i] = true;
     }

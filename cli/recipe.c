@@ -214,6 +214,9 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     DEFAULT("lr-gamma", gamma, r->schedule == LS_SCHEDULE_EXPONENTIAL ? 0.95 : 0.1);
     DEFAULT("lr-power", power, 1);
 #undef DEFAULT
+    /* Of a run with images of another size. */
+    if (!small && !options_given(parsed, "crop-padding")) r->crop_padding = 0;
+    if (small && !options_given(parsed, "scale-min")) r->scale_min = 0;
     if (r->warmup_epochs >= r->epochs)
         return fail_with(false, "--lr-warmup-epochs %lld: expected less than --epochs %lld",
                          (long long)r->warmup_epochs, (long long)r->epochs);

@@ -26,6 +26,7 @@ typedef struct cli_run {
 
     json_t *manifest, *forced;   /* of run_files.h; forced: the differences that --force allowed */
     json_t *changed;             /* what options_changed gives for a resumed run; else NULL */
+    const json_t *computed;      /* what options_computed gives for a new run */
     bool writes_algorithm_cache; /* to the file of --algorithm-cache */
     ls_trainer *trainer;         /* of `lockstep train` */
     bool ends_together;          /* with the other ranks, which have the same exit status */

@@ -51,9 +51,9 @@ static ls_status write_config(const cli_run *t, const json_t *config)
 ls_status run_config_write(const cli_run *t)
 {
     if (ls_context_rank(t->ctx) > 0) return LS_OK;
-    json_t *config = json_pack("{s:s, s:o, s:o, s:s, s:I}", "lockstep", ls_version(), "options",
-                               describe_options(t), "data", describe_data(t), "device",
-                               ls_context_device(t->ctx), "parameters",
+    json_t *config = json_pack("{s:s, s:o, s:O, s:o, s:s, s:I}", "lockstep", ls_version(),
+                               "options", describe_options(t), "computed", t->computed, "data",
+                               describe_data(t), "device", ls_context_device(t->ctx), "parameters",
                                (json_int_t)ls_net_parameter_element_count(t->net));
     const ls_status status = write_config(t, config);
     json_decref(config);

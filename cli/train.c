@@ -417,8 +417,10 @@ static int fail_no_run(const char *dir)
     return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir, what, dir);
 }
 
-/* The options' values and the folder; with --resume also what the run stored. */
-static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE], json_t **stored)
+/* The options' values and the folder; with --resume also what the run stored, else what
+ * options_computed gives. */
+static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE], json_t **stored,
+                        json_t **computed)
 {
     cli_parsed parsed;
     const int ended = options_parse(&command_train, argc, argv, r, &parsed);
@@ -461,10 +463,16 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
     if (ranks_is_first() && !may_take(dir)) return EXIT_USAGE;
-    return recipe_resolve(&parsed, r) &&
-                   ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER)
-               ? EXIT_DONE
-               : EXIT_USAGE;
+    if (!recipe_resolve(&parsed, r)) {
+        if (parsed.from_run)
+            print_message("options that the command line does not have are those of %s",
+                          parsed.config);
+        return EXIT_USAGE;
+    }
+    *computed = options_computed(&parsed);
+    if (!*computed) return print_error(NULL, EXIT_RUNTIME);
+    return ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER) ? EXIT_DONE
+                                                                              : EXIT_USAGE;
 }
 
 static int run(int argc, char **argv)
@@ -472,12 +480,13 @@ static int run(int argc, char **argv)
     recipe r = { 0 };
     char dir[RUN_DIR_SIZE];
     ranks_begin();
-    json_t *stored = NULL;
-    int answer = read_options(argc, argv, &r, dir, &stored);
+    json_t *stored = NULL, *computed = NULL;
+    int answer = read_options(argc, argv, &r, dir, &stored, &computed);
     if (answer == EXIT_DONE) {
-        cli_run t = { .recipe = &r, .dir = dir, .has_ranks = true };
+        cli_run t = { .recipe = &r, .dir = dir, .has_ranks = true, .computed = computed };
         answer = train(&t, stored);
     }
+    json_decref(computed);
     json_decref(stored);
     return answer < 0 ? EXIT_DONE : answer;
 }

@@ -179,6 +179,18 @@ START_TEST(a_run_starts_again)
     json_decref(options);
     ck_assert_int_eq(count_steps("e"), 10);
 
+    /* Values that a default has computed are computed again. */
+    expect(0, "train --config a/config.json --batch-size 4 --stop-at 1 --out f");
+    options = options_of("f/config.json");
+    ck_assert(number(options, "lr") == 0.00625 && number(options, "lr-per-256") == 0.4);
+    json_decref(options);
+    expect(0, "train --config f/config.json --image-size 64 --lr 0.1 --stop-at 1 --out g");
+    options = options_of("g/config.json");
+    ck_assert(number(options, "scale-min") == 0.35 && number(options, "crop-padding") == 0);
+    json_decref(options);
+    expect(2, "train --config a/config.json --epochs 1 --lr-warmup-epochs 1");
+    expect_err("options that the command line does not have are those of a/config.json\n");
+
     expect(0, "augment --config a/config.json --grid grid.png");
     expect_out("grid.png: 8 images of 8 x 8 pixels\n");
     expect(2, "train --config a/config.json --recipe cifar");
