@@ -41,7 +41,7 @@ static json_t *classes_json(ls_context *ctx, const ls_dataset_report *report)
 {
     ls__json_builder list = { json_array(), false };
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
-        const ls_class_count c = ls_dataset_report_class_at(report, i);
+        const ls_class_summary c = ls_dataset_report_class_at(report, i);
         ls__json_builder item = { json_object(), false };
         ls__json_put_text(&item, "split", c.split);
         ls__json_put(&item, "class", c.name ? ls__json_text(ctx, c.name) : json_null());
@@ -56,7 +56,7 @@ static json_t *folders_json(ls_context *ctx, const ls_dataset_report *report)
 {
     ls__json_builder list = { json_array(), false };
     for (int64_t i = 0; i < ls_dataset_report_folder_count(report); i++) {
-        const ls_folder_count f = ls_dataset_report_folder_at(report, i);
+        const ls_folder_summary f = ls_dataset_report_folder_at(report, i);
         ls__json_builder item = { json_object(), false };
         ls__json_put(&item, "path", ls__json_text(ctx, f.path));
         ls__json_put(&item, "images", json_integer(f.n_images));
@@ -125,7 +125,7 @@ static void print_classes(const ls_dataset_report *report)
     const int columns = name_columns(report);
     const char *split = "";
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
-        const ls_class_count c = ls_dataset_report_class_at(report, i);
+        const ls_class_summary c = ls_dataset_report_class_at(report, i);
         if (strcmp(split, c.split) != 0) print_text(stdout, "%s\n", c.split);
         split = c.split;
         if (!c.name) continue;

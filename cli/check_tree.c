@@ -36,7 +36,7 @@ static void add_folders(tree *t, const ls_dataset_report *report, int64_t begin,
 {
     int64_t n = 0;
     for (int64_t i = begin, next; i < end && depth < MOST_DEPTH; i = next) {
-        const ls_folder_count folder = ls_dataset_report_folder_at(report, i);
+        const ls_folder_summary folder = ls_dataset_report_folder_at(report, i);
         const char *name = folder.path + length;
         const size_t n_name = strcspn(name, "/");
         for (next = i + 1; next < end; next++) {
@@ -56,7 +56,7 @@ static void add_folders(tree *t, const ls_dataset_report *report, int64_t begin,
 
 static void add_found(tree *t, const char *dir, const ls_dataset_report *report)
 {
-    const ls_folder_count first = ls_dataset_report_folder_at(report, 0);
+    const ls_folder_summary first = ls_dataset_report_folder_at(report, 0);
     const bool is_top = first.path && *first.path == '\0'; /* images in DIR itself */
     add_line(t, 0, "%s/", dir);
     add_images(t, 1, is_top ? first.n_images : 0);

@@ -3,7 +3,7 @@
 #include "eval_targets.h"
 #include "folders.h"
 #include "model_file.h"
-#include "report.h"
+#include "events.h"
 #include "run.h"
 #include "run/run_folder.h"
 #include <stdio.h>

@@ -12,7 +12,7 @@ static int name_width(const ls_evaluation *e)
 {
     int width = LEAST_WIDTH;
     for (int i = 0; i < ls_evaluation_class_count(e); i++) {
-        const int columns = text_columns(ls_evaluation_class(e, i).name);
+        const int columns = text_columns(ls_evaluation_class_at(e, i).name);
         if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
     }
     return width;
@@ -35,7 +35,7 @@ static ls_confusion most_frequent(const ls_evaluation *e, int label, int64_t *at
 {
     ls_confusion most = { 0 };
     for (; *at < ls_evaluation_confusion_count(e); ++*at) {
-        const ls_confusion c = ls_evaluation_confusion(e, *at);
+        const ls_confusion c = ls_evaluation_confusion_at(e, *at);
         if (c.label != label) break;
         if (c.predicted != label && c.n_images > most.n_images) most = c;
     }
@@ -49,7 +49,7 @@ static void print_table(const ls_evaluation *e, int width)
     print_text(stdout, "  %-*s  %8s  recall  precision  F1      most confused with\n", width,
                "class", "images");
     for (int i = 0; i < ls_evaluation_class_count(e); i++) {
-        const ls_class_result c = ls_evaluation_class(e, i);
+        const ls_class_result c = ls_evaluation_class_at(e, i);
         const ls_confusion wrong = most_frequent(e, i, &at);
         print_name(c.name, width);
         print_text(stdout, "  %8lld  ", (long long)c.n_images);
@@ -63,7 +63,7 @@ static void print_table(const ls_evaluation *e, int width)
             print_text(stdout, "  %6s   ", "-");
         print_text(stdout, "  %.4f", c.scores.f1);
         if (wrong.n_images > 0)
-            print_text(stdout, "  %s (%lld)", ls_evaluation_class(e, wrong.predicted).name,
+            print_text(stdout, "  %s (%lld)", ls_evaluation_class_at(e, wrong.predicted).name,
                        (long long)wrong.n_images);
         print_text(stdout, "\n");
     }
@@ -87,7 +87,7 @@ static void print_matrix(const ls_evaluation *e, int width)
     int64_t counts[MATRIX_CLASSES][MATRIX_CLASSES] = { 0 };
     int number = digits(n - 1);
     for (int64_t i = 0; i < ls_evaluation_confusion_count(e); i++) {
-        const ls_confusion c = ls_evaluation_confusion(e, i);
+        const ls_confusion c = ls_evaluation_confusion_at(e, i);
         counts[c.label][c.predicted] = c.n_images;
         if (digits(c.n_images) > number) number = digits(c.n_images);
     }
@@ -97,7 +97,7 @@ static void print_matrix(const ls_evaluation *e, int width)
     for (int k = 0; k < n; k++) print_text(stdout, "  %*d", number, k);
     print_text(stdout, "\n");
     for (int i = 0; i < n; i++) {
-        print_name(ls_evaluation_class(e, i).name, width);
+        print_name(ls_evaluation_class_at(e, i).name, width);
         print_text(stdout, "  %2d", i);
         for (int k = 0; k < n; k++) {
             if (counts[i][k] > 0)
@@ -114,10 +114,11 @@ static void print_pairs(const ls_evaluation *e)
     print_text(stdout, "\n");
     print_text(stdout, "  most confused: images, class, predicted class\n");
     for (int i = 0; i < MOST_PAIRS; i++) {
-        const ls_confusion c = ls_evaluation_most_confused(e, i);
+        const ls_confusion c = ls_evaluation_most_confused_at(e, i);
         if (c.n_images == 0) break;
         print_text(stdout, "  %8lld  %s  ->  %s\n", (long long)c.n_images,
-                   ls_evaluation_class(e, c.label).name, ls_evaluation_class(e, c.predicted).name);
+                   ls_evaluation_class_at(e, c.label).name,
+                   ls_evaluation_class_at(e, c.predicted).name);
     }
 }
 
@@ -156,7 +157,7 @@ bool eval_write_csv(const ls_evaluation *e, const char *path)
     if (!file) return fail_with(false, "--csv %s: %s", path, strerror(errno));
     print_text(file, "class,images,predicted,correct,recall,precision,f1\n");
     for (int i = 0; i < ls_evaluation_class_count(e); i++) {
-        const ls_class_result c = ls_evaluation_class(e, i);
+        const ls_class_result c = ls_evaluation_class_at(e, i);
         print_csv(file, c.name);
         print_text(file, ",%lld,%lld,%lld,%.17g,%.17g,%.17g\n", (long long)c.n_images,
                    (long long)c.n_predicted, (long long)c.n_correct, c.scores.recall,

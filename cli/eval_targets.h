@@ -3,7 +3,7 @@
 #ifndef LS_CLI_EVAL_TARGETS_H
 #define LS_CLI_EVAL_TARGETS_H
 
-#include "report.h"
+#include "events.h"
 
 /* Of one target, over all images. */
 typedef struct target_sums {

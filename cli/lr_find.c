@@ -1,5 +1,5 @@
 /* lr_find.c: 'lockstep lr-find': a learning rate range test, before a run. */
-#include "report.h"
+#include "events.h"
 #include "run.h"
 #include "run/run_folder.h"
 #include <string.h>

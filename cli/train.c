@@ -1,6 +1,6 @@
 /* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
 #include "ranks.h"
-#include "report.h"
+#include "events.h"
 #include "run/json.h"
 #include "run/ranks.h"
 #include "run/run_folder.h"

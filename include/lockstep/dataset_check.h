@@ -85,23 +85,23 @@ typedef struct ls_finding {
 LS_API int64_t ls_dataset_report_finding_count(const ls_dataset_report *report);
 LS_API ls_finding ls_dataset_report_finding_at(const ls_dataset_report *report, int64_t i);
 
-typedef struct ls_class_count {
+typedef struct ls_class_summary {
     const char *split; /* "train"; "" = the folder itself */
     const char *name;  /* of the class; NULL: images outside of class folders */
     int64_t n_images, n_readable;
-} ls_class_count;
+} ls_class_summary;
 /* In the order of LS_SPLIT_NAMES, then of names. */
 LS_API int64_t ls_dataset_report_class_count(const ls_dataset_report *report);
-LS_API ls_class_count ls_dataset_report_class_at(const ls_dataset_report *report, int64_t i);
+LS_API ls_class_summary ls_dataset_report_class_at(const ls_dataset_report *report, int64_t i);
 
 /* A folder that holds images, or a class folder. */
-typedef struct ls_folder_count {
+typedef struct ls_folder_summary {
     const char *path;
     int64_t n_images; /* in the folder itself, not in those below it */
-} ls_folder_count;
+} ls_folder_summary;
 /* In byte order with '/' as the first character: a folder is followed by those in it. */
 LS_API int64_t ls_dataset_report_folder_count(const ls_dataset_report *report);
-LS_API ls_folder_count ls_dataset_report_folder_at(const ls_dataset_report *report, int64_t i);
+LS_API ls_folder_summary ls_dataset_report_folder_at(const ls_dataset_report *report, int64_t i);
 
 typedef struct ls_size_range {
     int64_t min, median, max; /* of an even number of images the lower of both medians */

@@ -51,7 +51,7 @@ typedef struct ls_class_result {
     int64_t n_images, n_predicted, n_correct; /* of this class; predicted as it; both */
     ls_scores scores;
 } ls_class_result;
-LS_API ls_class_result ls_evaluation_class(const ls_evaluation *evaluation, int label);
+LS_API ls_class_result ls_evaluation_class_at(const ls_evaluation *evaluation, int label);
 LS_API int ls_evaluation_class_count(const ls_evaluation *evaluation);
 
 typedef struct ls_evaluation_result {
@@ -73,7 +73,7 @@ typedef struct ls_calibration_bin {
     int64_t n_images;
     double confidence, accuracy; /* means */
 } ls_calibration_bin;
-LS_API ls_calibration_bin ls_evaluation_bin(const ls_evaluation *evaluation, int i);
+LS_API ls_calibration_bin ls_evaluation_bin_at(const ls_evaluation *evaluation, int i);
 
 /* The confusion matrix: n_images of the class `label` were predicted as `predicted`. Elements that
  * are not 0, by label, then by predicted class. */
@@ -82,7 +82,7 @@ typedef struct ls_confusion {
     int64_t n_images;
 } ls_confusion;
 LS_API int64_t ls_evaluation_confusion_count(const ls_evaluation *evaluation);
-LS_API ls_confusion ls_evaluation_confusion(const ls_evaluation *evaluation, int64_t i);
+LS_API ls_confusion ls_evaluation_confusion_at(const ls_evaluation *evaluation, int64_t i);
 
 /* The images that were predicted wrongly, the largest confidence first, then by sample number. */
 typedef struct ls_mistake {
@@ -91,11 +91,11 @@ typedef struct ls_mistake {
     float confidence; /* the probability of the predicted class */
 } ls_mistake;
 LS_API int64_t ls_evaluation_mistake_count(const ls_evaluation *evaluation);
-LS_API ls_mistake ls_evaluation_mistake(const ls_evaluation *evaluation, int64_t i);
+LS_API ls_mistake ls_evaluation_mistake_at(const ls_evaluation *evaluation, int64_t i);
 
 /* The most confused classes: i = 0 is the pair of different classes with the most images, then by
  * label and predicted class. All 0 after the last pair. */
-LS_API ls_confusion ls_evaluation_most_confused(const ls_evaluation *evaluation, int64_t i);
+LS_API ls_confusion ls_evaluation_most_confused_at(const ls_evaluation *evaluation, int64_t i);
 
 /* All of it, with the first 24 mistakes, as a JSON object; borrowed until the next call. NULL with
  * LS_ERR_MEMORY. */

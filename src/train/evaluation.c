@@ -341,7 +341,7 @@ int ls_evaluation_class_count(const ls_evaluation *e)
     return e ? e->n_classes : 0;
 }
 
-ls_class_result ls_evaluation_class(const ls_evaluation *e, int label)
+ls_class_result ls_evaluation_class_at(const ls_evaluation *e, int label)
 {
     const bool is_there = e && e->results && label >= 0 && label < e->n_classes;
     return is_there ? e->results[label] : (ls_class_result){ 0 };
@@ -352,7 +352,7 @@ ls_evaluation_result ls_evaluation_scores(const ls_evaluation *e)
     return e ? e->result : (ls_evaluation_result){ 0 };
 }
 
-ls_calibration_bin ls_evaluation_bin(const ls_evaluation *e, int i)
+ls_calibration_bin ls_evaluation_bin_at(const ls_evaluation *e, int i)
 {
     return e && i >= 0 && i < LS_CALIBRATION_BINS ? e->bins[i] : (ls_calibration_bin){ 0 };
 }
@@ -362,12 +362,12 @@ int64_t ls_evaluation_confusion_count(const ls_evaluation *e)
     return e ? e->n_confusion : 0;
 }
 
-ls_confusion ls_evaluation_confusion(const ls_evaluation *e, int64_t i)
+ls_confusion ls_evaluation_confusion_at(const ls_evaluation *e, int64_t i)
 {
     return e && i >= 0 && i < e->n_confusion ? e->confusion[i] : (ls_confusion){ 0 };
 }
 
-ls_confusion ls_evaluation_most_confused(const ls_evaluation *e, int64_t i)
+ls_confusion ls_evaluation_most_confused_at(const ls_evaluation *e, int64_t i)
 {
     return e && i >= 0 && i < e->n_confused ? e->confused[i] : (ls_confusion){ 0 };
 }
@@ -377,7 +377,7 @@ int64_t ls_evaluation_mistake_count(const ls_evaluation *e)
     return e ? e->n_mistakes : 0;
 }
 
-ls_mistake ls_evaluation_mistake(const ls_evaluation *e, int64_t i)
+ls_mistake ls_evaluation_mistake_at(const ls_evaluation *e, int64_t i)
 {
     return e && i >= 0 && i < e->n_mistakes ? e->mistakes[i] : (ls_mistake){ 0 };
 }

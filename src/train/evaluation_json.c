@@ -36,7 +36,7 @@ static json_t *describe_classes(const ls_evaluation *e)
 {
     ls__json_builder out = { json_array(), false };
     for (int i = 0; i < e->n_classes; i++) {
-        const ls_class_result c = ls_evaluation_class(e, i);
+        const ls_class_result c = ls_evaluation_class_at(e, i);
         ls__json_builder one = { json_object(), false };
         ls__json_put(&one, "class", ls__json_text(e->owned.ctx, e->classes[i]));
         ls__json_put(&one, "images", json_integer(c.n_images));

@@ -47,7 +47,7 @@ START_TEST(nothing_is_found_in_a_clean_folder)
         ck_assert(s.width.min == 32 && s.width.median == 32 && s.width.max == 32);
         ck_assert(s.height.min == 24 && s.height.median == 24 && s.height.max == 24);
         ck_assert_int_eq(ls_dataset_report_class_count(report), 6);
-        const ls_class_count c = ls_dataset_report_class_at(report, 4);
+        const ls_class_summary c = ls_dataset_report_class_at(report, 4);
         ck_assert_str_eq(c.split, "val");
         ck_assert_str_eq(c.name, "dog");
         ck_assert(c.n_images == 4 && c.n_readable == 4);
@@ -190,7 +190,7 @@ START_TEST(folders_are_listed_as_a_tree)
     ls_dataset_report *report = check(folder, 0);
     const int64_t n = ls_dataset_report_folder_count(report);
     for (int64_t i = 0; i < n; i++) {
-        const ls_folder_count f = ls_dataset_report_folder_at(report, i);
+        const ls_folder_summary f = ls_dataset_report_folder_at(report, i);
         ck_assert_str_eq(f.path, expected[i].path);
         ck_assert_int_eq(f.n_images, expected[i].n_images);
     }

@@ -76,14 +76,14 @@ START_TEST(measures_are_those_of_scikit_learn_and_torchmetrics)
     const ls_evaluation_result r = ls_evaluation_scores(e);
     double confusion[CLASSES * CLASSES] = { 0 }, scores[3 * CLASSES];
     for (int64_t i = 0; i < ls_evaluation_confusion_count(e); i++) {
-        const ls_confusion c = ls_evaluation_confusion(e, i);
+        const ls_confusion c = ls_evaluation_confusion_at(e, i);
         confusion[c.label * CLASSES + c.predicted] = (double)c.n_images;
     }
     expect_numbers(test, "confusion", CLASSES * CLASSES, confusion, tolerance);
     expect_numbers(test, "top", 2, (double[]){ r.top1, r.top5 }, tolerance);
     expect_numbers(test, "ece", 1, &r.calibration_error, f32_tolerance);
     for (int k = 0; k < CLASSES; k++) {
-        const ls_scores s = ls_evaluation_class(e, k).scores;
+        const ls_scores s = ls_evaluation_class_at(e, k).scores;
         scores[k] = s.precision;
         scores[CLASSES + k] = s.recall;
         scores[2 * CLASSES + k] = s.f1;

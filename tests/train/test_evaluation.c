@@ -35,7 +35,7 @@ START_TEST(values_by_hand)
     ck_assert_int_eq(r.n_images, N);
     ck_assert_double_eq(r.top1, 3 / 6.0);
     ck_assert_double_eq(r.top5, 0);
-    const ls_class_result cat = ls_evaluation_class(e, 0);
+    const ls_class_result cat = ls_evaluation_class_at(e, 0);
     ck_assert_str_eq(cat.name, "cat");
     ck_assert_int_eq(cat.n_images, 3);
     ck_assert_int_eq(cat.n_predicted, 4);
@@ -46,19 +46,20 @@ START_TEST(values_by_hand)
     ck_assert_double_eq(r.macro.recall, (2 / 3.0 + 0 + 1) / 3);
     ck_assert_double_eq(r.weighted.recall, 0.5);
     ck_assert_int_eq(ls_evaluation_confusion_count(e), 4);
-    ck_assert_int_eq(ls_evaluation_confusion(e, 2).n_images, 2); /* (1, 0), of a tie, too */
-    const ls_confusion most = ls_evaluation_most_confused(e, 0);
+    ck_assert_int_eq(ls_evaluation_confusion_at(e, 2).n_images, 2); /* (1, 0), of a tie, too */
+    const ls_confusion most = ls_evaluation_most_confused_at(e, 0);
     ck_assert(most.label == 1 && most.predicted == 0 && most.n_images == 2);
-    ck_assert_int_eq(ls_evaluation_most_confused(e, 2).n_images, 0);
+    ck_assert_int_eq(ls_evaluation_most_confused_at(e, 2).n_images, 0);
     /* the largest confidence first, then by sample */
     static const int64_t mistakes[] = { 1, 2, 4 };
     ck_assert_int_eq(ls_evaluation_mistake_count(e), 3);
-    for (int i = 0; i < 3; i++) ck_assert_int_eq(ls_evaluation_mistake(e, i).sample, mistakes[i]);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(ls_evaluation_mistake_at(e, i).sample, mistakes[i]);
     /* bins: 0.5, 0.5 wrong; 0.6 right, on the boundary 9/15; 0.75, 0.75 right; 1 wrong */
-    ck_assert_int_eq(ls_evaluation_bin(e, 7).n_images, 2);
-    ck_assert_int_eq(ls_evaluation_bin(e, 9).n_images, 1);
-    ck_assert_double_eq(ls_evaluation_bin(e, 11).confidence, 0.75);
-    ck_assert_double_eq(ls_evaluation_bin(e, 14).confidence, 1);
+    ck_assert_int_eq(ls_evaluation_bin_at(e, 7).n_images, 2);
+    ck_assert_int_eq(ls_evaluation_bin_at(e, 9).n_images, 1);
+    ck_assert_double_eq(ls_evaluation_bin_at(e, 11).confidence, 0.75);
+    ck_assert_double_eq(ls_evaluation_bin_at(e, 14).confidence, 1);
     ck_assert_double_eq_tol(r.calibration_error, (2 * 0.5 + (1 - (double)0.6f) + 2 * 0.25 + 1) / 6,
                             1e-15);
     ls_context_close(&ctx);
@@ -112,7 +113,7 @@ START_TEST(misuse)
         ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = 2, .zero_division = 0.5 }));
     expect_error(ctx, LS_ERR_INVALID, "zero_division is 0.5, expected 0, 1 or NaN");
     ls_evaluation *e = ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = CLASSES });
-    ck_assert_ptr_null(ls_evaluation_class(e, 0).name);
+    ck_assert_ptr_null(ls_evaluation_class_at(e, 0).name);
     ck_assert_str_eq(ls_evaluation_json(e), "{}");
     const int32_t wrong[] = { 0, 3 };
     expect_failure(ls_evaluation_add(e, 2, wrong, probabilities[0], NULL), ctx, LS_ERR_INVALID,

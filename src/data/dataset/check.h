@@ -21,7 +21,7 @@ typedef struct ls__checked_file {
 
 /* The images of a class folder, or those of a split that lie outside of class folders. */
 typedef struct ls__check_group {
-    ls_class_count count;
+    ls_class_summary count;
     char *name;         /* count.name, owned */
     int64_t begin, end; /* in the report's files */
 } ls__check_group;
@@ -53,7 +53,7 @@ struct ls_dataset_report {
     ls__checked_file *files; /* images, then ignored files */
     int64_t n_images, n_files;
     ls__text_list folder_names;
-    ls_folder_count *folders;
+    ls_folder_summary *folders;
     int64_t n_folders;
     ls_dataset_summary summary;
 };

@@ -113,8 +113,8 @@ static int compare_pixels(const void *a, const void *b)
 static ls_status add_duplicate(ls_dataset_report *r, const ls__checked_file *original,
                                const ls__checked_file *f)
 {
-    const ls_class_count *a = &ls__check_group_at(r, original->group)->count;
-    const ls_class_count *b = &ls__check_group_at(r, f->group)->count;
+    const ls_class_summary *a = &ls__check_group_at(r, original->group)->count;
+    const ls_class_summary *b = &ls__check_group_at(r, f->group)->count;
     const char *name_a = a->name ? a->name : "", *name_b = b->name ? b->name : "";
     const bool same_file = compare_digests(&original->file, &f->file) == 0;
     const char *other = ls__check_name(r, original->path);
@@ -196,7 +196,7 @@ static ls_size_range range_of(int64_t *sides, int64_t n)
     return (ls_size_range){ sides[0], sides[(n - 1) / 2], sides[n - 1] };
 }
 
-static ls_status summarise(ls_dataset_report *r)
+static ls_status summarize(ls_dataset_report *r)
 {
     ls_context *ctx = r->owned.ctx;
     const size_t bytes = 2 * (size_t)r->n_images * sizeof(int64_t);
@@ -221,5 +221,5 @@ ls_status ls__check_files(ls_dataset_report *r, int64_t min_side)
         LS_TRY(add_file(r, LS_FINDING_HIDDEN, r->paths[r->n_files + i],
                         ls__strdup(r->owned.ctx, "its name begins with a dot")));
     LS_TRY(find_duplicates(r));
-    return summarise(r);
+    return summarize(r);
 }

@@ -144,7 +144,7 @@ static ls_status check_nested(ls_dataset_report *r, const ls__check_group *g)
 /* A class of split `there` without a folder in split `here`. One without images is an empty class
  * only. */
 static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const split *here,
-                             const ls_class_count *there)
+                             const ls_class_summary *there)
 {
     if (there->n_images == 0) return LS_OK;
     return ls__check_add(r, kind, join(r, here->name, there->name), "",
@@ -157,8 +157,8 @@ static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const s
 static ls_status compare_classes(ls_dataset_report *r, const split *train, const split *other)
 {
     for (int64_t i = train->begin, k = other->begin; i < train->end || k < other->end;) {
-        const ls_class_count *a = &ls__check_group_at(r, i)->count;
-        const ls_class_count *b = &ls__check_group_at(r, k)->count;
+        const ls_class_summary *a = &ls__check_group_at(r, i)->count;
+        const ls_class_summary *b = &ls__check_group_at(r, k)->count;
         const int order = i == train->end ? 1 : k == other->end ? -1 : strcmp(a->name, b->name);
         if (order < 0) LS_TRY(add_missing(r, LS_FINDING_NO_VALIDATION, other, a));
         if (order > 0) LS_TRY(add_missing(r, LS_FINDING_NO_TRAINING, train, b));

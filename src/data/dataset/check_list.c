@@ -14,7 +14,7 @@ static ls_status add_group(ls_dataset_report *r, const char *split, const char *
     group->end = r->found.images.n;
     if (name && !(group->name = ls__strdup(r->owned.ctx, name)))
         return ls__fail_memory(r->owned.ctx, name, strlen(name));
-    group->count = (ls_class_count){ split, group->name, group->end - begin, 0 };
+    group->count = (ls_class_summary){ split, group->name, group->end - begin, 0 };
     return LS_OK;
 }
 
@@ -204,7 +204,7 @@ static ls_status count_images(ls_dataset_report *r, const char **paths)
 /* A slash comes before all other characters, so that a folder is followed by those in it. */
 static int compare_counts(const void *a, const void *b)
 {
-    const char *x = ((const ls_folder_count *)a)->path, *y = ((const ls_folder_count *)b)->path;
+    const char *x = ((const ls_folder_summary *)a)->path, *y = ((const ls_folder_summary *)b)->path;
     for (; *x && *x == *y; x++) y++;
     if (*x == *y || !*x || !*y) return (*x != '\0') - (*y != '\0');
     if (*x == '/' || *y == '/') return *x == '/' ? -1 : 1;
@@ -221,7 +221,7 @@ ls_status ls__check_count_folders(ls_dataset_report *r)
                            ? count_images(r, paths)
                            : ls__fail_memory(ctx, r->dir, (size_t)most * sizeof(*r->folders));
     for (int64_t i = 0; i < r->groups.n && status == LS_OK; i++) {
-        const ls_class_count *c = &ls__check_group_at(r, i)->count;
+        const ls_class_summary *c = &ls__check_group_at(r, i)->count;
         if (c->n_images > 0) continue;
         char *name = ls__format(ctx, "%s%s%s", c->split, *c->split ? "/" : "", c->name);
         status = name ? add_folder(r, name, 0) : ls__fail_memory(ctx, c->name, strlen(c->name));

@@ -141,9 +141,9 @@ int64_t ls_dataset_report_class_count(const ls_dataset_report *r)
     return r ? r->groups.n : 0;
 }
 
-ls_class_count ls_dataset_report_class_at(const ls_dataset_report *r, int64_t i)
+ls_class_summary ls_dataset_report_class_at(const ls_dataset_report *r, int64_t i)
 {
-    if (!r || i < 0 || i >= r->groups.n) return (ls_class_count){ 0 };
+    if (!r || i < 0 || i >= r->groups.n) return (ls_class_summary){ 0 };
     return ls__check_group_at(r, i)->count;
 }
 
@@ -152,9 +152,9 @@ int64_t ls_dataset_report_folder_count(const ls_dataset_report *r)
     return r ? r->n_folders : 0;
 }
 
-ls_folder_count ls_dataset_report_folder_at(const ls_dataset_report *r, int64_t i)
+ls_folder_summary ls_dataset_report_folder_at(const ls_dataset_report *r, int64_t i)
 {
-    if (!r || i < 0 || i >= r->n_folders) return (ls_folder_count){ 0 };
+    if (!r || i < 0 || i >= r->n_folders) return (ls_folder_summary){ 0 };
     return r->folders[i];
 }
 

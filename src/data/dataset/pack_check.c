@@ -78,7 +78,7 @@ static ls_status check_data(checking *c, const ls_pack_config *config)
     return status == LS_OK ? LS_OK : ls__fail(c->ctx, status, "pack '%s': %s", c->path, reason);
 }
 
-static ls_pack_summary summarise(const ls__pack *pack)
+static ls_pack_summary summarize(const ls__pack *pack)
 {
     ls_pack_summary out = { .n_splits = (int)pack->n_splits,
                             .n_samples = pack->n_samples,
@@ -101,7 +101,7 @@ ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_config 
     ls_status status = ls__pack_open(ctx, path, &c.pack, reason);
     if (status != LS_OK) return ls__fail(ctx, status, "pack '%s': %s", path, reason);
     status = check_data(&c, config);
-    if (status == LS_OK && out) *out = summarise(&c.pack);
+    if (status == LS_OK && out) *out = summarize(&c.pack);
     ls__buffer_free(ctx, &c.buffer);
     ls__pack_close(&c.pack);
     return status;

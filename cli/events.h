@@ -1,6 +1,6 @@
-/* report.h: prints the events of a run or an evaluation. */
-#ifndef LS_CLI_REPORT_H
-#define LS_CLI_REPORT_H
+/* events.h: prints the events of a run or an evaluation. */
+#ifndef LS_CLI_EVENTS_H
+#define LS_CLI_EVENTS_H
 
 #include "cli.h"
 #include "progress.h"

@@ -1,5 +1,5 @@
-/* report.c: see report.h. */
-#include "report.h"
+/* events.c: see events.h. */
+#include "events.h"
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
