@@ -8,6 +8,15 @@
 
 /* ---- Text ---- */
 
+/* Before a word that begins with a dot. */
+static const char no_request[] = "\\&";
+
+static const char *escape(char c, char out[8])
+{
+    snprintf(out, 8, "%s%c", c == '-' ? "\\" : "", c);
+    return c == '\\' ? "\\e" : c == '\'' ? "\\(aq" : out;
+}
+
 /* Words in lines of at most 80 columns, escaped: no hyphen that a formatter may replace or break
  * at, no line that begins like a request. A newline in the text begins a paragraph. */
 static void put_words(FILE *file, const char *text)
@@ -15,21 +24,16 @@ static void put_words(FILE *file, const char *text)
     enum { COLUMNS = 80 };
     int at = 0;
     while (*text) {
-        char word[256];
-        int n = 0;
-        if (*text == '.') n = snprintf(word, sizeof(word), "\\&");
-        for (; *text && *text != ' ' && *text != '\n' && n < (int)sizeof(word) - 8; text++) {
-            const char *escaped = *text == '-'    ? "\\-"
-                                  : *text == '\\' ? "\\e"
-                                  : *text == '\'' ? "\\(aq"
-                                                  : (char[]){ *text, '\0' };
-            n += snprintf(word + n, sizeof(word) - (size_t)n, "%s", escaped);
-        }
+        char escaped[8];
+        int n = *text == '.' ? (int)strlen(no_request) : 0;
+        for (const char *c = text; *c && *c != ' ' && *c != '\n'; c++)
+            n += (int)strlen(escape(*c, escaped));
         const bool fits = at + 1 + n <= COLUMNS;
         if (at > 0) fputc(fits ? ' ' : '\n', file);
-        fputs(word, file);
+        if (*text == '.') fputs(no_request, file);
+        for (; *text && *text != ' ' && *text != '\n'; text++) fputs(escape(*text, escaped), file);
         at = (at > 0 && fits ? at + 1 : 0) + n;
-        if (*text == '\n') {
+        if (*text == '\n' && at > 0) {
             fputs("\n.PP\n", file);
             at = 0;
         }

@@ -13,7 +13,12 @@ void recipe_select_options(const cli_option *own, bool (*selects)(const cli_opti
     const cli_option *heading = NULL; /* of the section, until it has an option here */
     int n = 0;
     for (; own->kind != OPTION_END; own++) out[n++] = *own;
-    for (const cli_option *o = recipe_options; o->kind != OPTION_END && n < MAX_OPTIONS - 1; o++) {
+    for (const cli_option *o = recipe_options; o->kind != OPTION_END; o++) {
+        if (n >= MAX_OPTIONS - 1) {
+            print_warning("options from --%s on are left out: MAX_OPTIONS is %d",
+                          o->name ? o->name : o[1].name, (int)MAX_OPTIONS);
+            break;
+        }
         if (o->kind == OPTION_HEADING) heading = o;
         if (o->kind == OPTION_HEADING || !selects(o)) continue;
         if (heading) out[n++] = *heading;

@@ -116,6 +116,8 @@ START_TEST(scripts_and_pages_have_all_options)
         snprintf(path, sizeof(path), "man/lockstep-%s.1", commands[c]);
         char *page = read_file(path, &size);
         expect_in(page, " 1 2001-02-03 \"Lockstep 0.", path);
+        /* paragraphs with an empty line between them */
+        ck_assert_msg(!strstr(page, "\n\n") && !strstr(page, "points.points"), "%s", path);
         int n = 0;
         for (const char *at = help; next_option(&at, name); n++) {
             snprintf(part, sizeof(part), " -l %s ", name);
