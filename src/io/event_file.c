@@ -289,6 +289,7 @@ ls_status ls__event_file_create(ls_context *ctx, const char *path, double wall_t
         put_bytes(&f->event, EVENT_FILE_VERSION, version, strlen(version));
         status = write_record(f);
     }
+    if (status != LS_OK && f->fd >= 0) unlink(path);
     if (status == LS_OK)
         *out = f;
     else

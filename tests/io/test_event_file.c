@@ -201,6 +201,12 @@ START_TEST(full_disk)
     struct rlimit before, few;
     getrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, SIG_IGN);
+    few = (struct rlimit){ 10, before.rlim_max };
+    setrlimit(RLIMIT_FSIZE, &few);
+    ck_assert_int_eq(ls__event_file_create(ctx, path, 1, &file), LS_ERR_IO);
+    setrlimit(RLIMIT_FSIZE, &before);
+    expect_error(ctx, LS_ERR_IO, "File too large");
+    ck_assert_int_ne(access(path, F_OK), 0); /* no empty file remains */
     ck_assert_int_eq(ls__event_file_create(ctx, path, 1, &file), LS_OK);
     few = (struct rlimit){ 60, before.rlim_max };
     setrlimit(RLIMIT_FSIZE, &few);
