@@ -5,6 +5,7 @@
 #include "base/floats.h"
 #include "data/decode/jpeg_write.h"
 #include "data/transform/resize.h"
+#include <stdio.h>
 
 /* The decoded image, resized if it is larger. */
 static bool write_small(const ls_context *ctx, const ls__source *source, int64_t side,
@@ -51,9 +52,16 @@ ls_status ls__dataset_thumbnail(const ls_dataset *dataset, int64_t sample, int64
         status = ls__dataset_decode(dataset, sample, &whole, &decoder);
     }
     const bool is_bad = ls__is_bad_image(status);
-    if (status == LS_OK && !write_small(ctx, &decoder.source, side, out, size))
+    if (status == LS_OK && !write_small(ctx, &decoder.source, side, out, size)) {
+        snprintf(decoder.reason, sizeof(decoder.reason),
+                 "out of memory, expected room for a JPEG file of at most %lldx%lld pixels",
+                 (long long)side, (long long)side);
         status = LS_ERR_MEMORY;
-    if (status != LS_OK && !is_bad) ls__fail_memory(ctx, "thumbnail", 0);
+    }
+    const char *path = ls_dataset_sample_path(dataset, sample);
+    if (status != LS_OK && !is_bad)
+        ls__fail(ctx, status, "thumbnail of sample %lld, '%s': %s", (long long)sample,
+                 path ? path : "in memory", decoder.reason);
     ls__decoder_free(&decoder);
     return is_bad ? LS_OK : status;
 }
