@@ -1,5 +1,6 @@
 /* log.c: which messages of the library and the command are printed; see cli.h. */
 #include "cli.h"
+#include "progress.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
     const bool is_warning = level == LS_LOG_WARNING;
     if (print_is_quiet() || print_is_muted(stderr)) return;
     if (levels[category] < (is_warning ? LEVEL_WARN : LEVEL_INFO)) return;
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr); /* removes the progress bar */
+    if (isatty(STDERR_FILENO)) progress_erase();
     /* as an argument, because the level of the command's own warnings does not apply */
     print_message("%s: %s", is_warning ? "warning" : category_names[category],
                   plain_message(message));

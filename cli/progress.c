@@ -218,5 +218,10 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
 
 void progress_clear(const progress *p)
 {
-    if (p->terminal) fputs("\r\033[K", stderr);
+    if (p->terminal) progress_erase();
+}
+
+void progress_erase(void)
+{
+    fputs("\r\033[K", stderr);
 }

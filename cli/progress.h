@@ -46,6 +46,8 @@ bool progress_is_due(progress *p, double *now);
 void progress_show(const progress *p, const char *line);
 /* Removes the bar from the terminal: at the end of a pass, and before other output. */
 void progress_clear(const progress *p);
+/* The same for any line of a terminal that stderr is. */
+void progress_erase(void);
 
 /* ---- The line itself: numbers and a width in, text out ---- */
 

@@ -284,6 +284,11 @@ ls_status ls__file_replace(ls_context *ctx, const char *path, const void *bytes,
     return status;
 }
 
+void ls__path_trim(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = '\0';
+}
+
 bool ls__atomic_file_is_temporary(const char *name)
 {
     long process;

@@ -59,4 +59,7 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);
 
+/* Removes the slashes at the end of a path, other than that of "/". */
+void ls__path_trim(char *path);
+
 #endif

@@ -2,6 +2,7 @@
 #include "data/dataset/check.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include <string.h>
 
 static const char what[] = "ls_dataset_check";
@@ -113,7 +114,7 @@ ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir)
         ls_dataset_report_close(&r);
         return NULL;
     }
-    for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/'; n--) r->dir[n - 1] = '\0';
+    ls__path_trim(r->dir);
     r->root_length = strlen(r->dir) + 1;
     return r;
 }

@@ -3,6 +3,7 @@
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +175,7 @@ static ls_status begin(reading *r, ls_context *ctx, const char *dir)
     if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_image_folder_open: no folder given");
     r->dir = ls__strdup(ctx, dir);
     if (!r->dir) return ls__fail_memory(ctx, dir, strlen(dir));
-    for (size_t n = strlen(r->dir); n > 1 && r->dir[n - 1] == '/'; n--) r->dir[n - 1] = '\0';
+    ls__path_trim(r->dir);
 
     LS_TRY(list(r));
     const int64_t n = r->top.folders.n, n_images = r->top.images.n;

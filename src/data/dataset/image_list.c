@@ -2,6 +2,7 @@
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,7 +89,7 @@ static ls_status add_folder(ls_context *ctx, const char *path, ls__text_list *li
     ls__folder_files files = { .images.ctx = ctx, .folders.ctx = ctx, .unreadable = &unreadable };
     char *plain = ls__strdup(ctx, path);
     if (!plain) return ls__fail_memory(ctx, path, strlen(path));
-    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--) plain[n - 1] = '\0';
+    ls__path_trim(plain);
     const ls_status status = add_images(ctx, &files, plain, list);
     ls__folder_files_free(&files);
     ls__text_list_free(&unreadable);
