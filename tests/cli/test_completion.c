@@ -95,10 +95,10 @@ static void expect_in(const char *text, const char *part, const char *where)
 
 START_TEST(scripts_and_pages_have_all_options)
 {
-    static const char *const commands[] = { "train",   "eval",      "predict", "describe",
-                                            "compare", "repro",     "plot",    "pack",
-                                            "export",  "demo-data", "augment", "completion",
-                                            "check",   "lr-find",   "report" };
+    static const char *const commands[] = { "train",      "sweep",   "eval",      "predict",
+                                            "describe",   "compare", "repro",     "plot",
+                                            "pack",       "export",  "demo-data", "augment",
+                                            "completion", "check",   "lr-find",   "report" };
     static const char *const shells[] = { "bash", "zsh", "fish" };
     char *scripts[3], name[64], part[256], path[64];
     static char help[sizeof(said_out)];
