@@ -1,5 +1,4 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
-#include "base/file.h"
 #include "check_tree.h"
 #include "folders.h"
 #include "progress.h"
@@ -221,7 +220,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "expected one folder, got %d argument%s", parsed.n_arguments,
                          plural(parsed.n_arguments));
     char *dir = parsed.arguments[0];
-    ls__path_trim(dir);
+    for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
     if (is_file(dir))
