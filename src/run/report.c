@@ -131,14 +131,6 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
 
 /* ---- The page ---- */
 
-void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
-                             ls__report_part part)
-{
-    for (int i = 0; i < n; i++)
-        if (runs[i].problems[part])
-            ls__html_wrap(html, "<p>Left out: ", runs[i].problems[part], ".</p>\n");
-}
-
 static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
 {
     char title[64];

@@ -117,6 +117,14 @@ ls_status ls__report_load(ls_context *ctx, const char *dir, ls__report_run *out)
     return LS_OK;
 }
 
+void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
+                             ls__report_part part)
+{
+    for (int i = 0; i < n; i++)
+        if (runs[i].problems[part])
+            ls__html_wrap(html, "<p>Left out: ", runs[i].problems[part], ".</p>\n");
+}
+
 void ls__report_free(const ls_context *ctx, ls__report_run *run)
 {
     for (int part = 0; part < LS__REPORT_PART_COUNT; part++) ls__free(ctx, run->problems[part]);
