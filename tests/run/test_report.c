@@ -136,7 +136,7 @@ static void expect_left_out(const char *name, const char *text, const char *reas
     write_text(path(name), text);
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("report.html"));
-    expect_balanced(html);
+    expect_page(html);
     const char *said = strstr(html, reason);
     ck_assert_msg(said != NULL, "%s: %s", name, reason);
     ck_assert_ptr_nonnull(strstr(html, "<p>Left out: "));
