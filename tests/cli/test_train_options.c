@@ -72,7 +72,7 @@ START_TEST(dropout_is_stored)
     /* The default is that of the model; a run of a version without the option has it. */
     expect(0, TRAIN "--steps 1 --out b");
     ck_assert_int_eq(system("sed -i '/\"dropout\": 0.2/d' b/config.json && "
-                            "! grep dropout b/config.json"),
+                            "! grep '\"dropout\":' b/config.json"),
                      0);
     expect(0, "train --resume b --steps 2");
     expect(0, TRAIN "--dropout 0.2 --steps 2 --out c");
