@@ -143,7 +143,7 @@ static int search(sweep *s)
         if (answer != EXIT_DONE) return answer;
         for (int64_t i = 0; i < n; i++) {
             const sweep_result *r = sweep_find(s, jobs[i].trial, jobs[i].epochs);
-            if (ls_search_report(s->search, r->trial, r->has_diverged ? NAN : r->value) != LS_OK)
+            if (ls_search_report(s->search, r->trial, r->has_failed ? NAN : r->value) != LS_OK)
                 return print_error(s->ctx, EXIT_RUNTIME);
         }
     }
@@ -182,7 +182,7 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
             print_message("signal %d: stopped; the same command continues the sweep",
                           child_signal());
     }
-    if (answer == EXIT_DONE) answer = sweep_report(&s);
+    if (answer == EXIT_DONE) answer = sweep_print_results(&s);
     json_decref(s.definition);
     json_decref(s.images);
     json_decref(s.forced);

@@ -45,9 +45,9 @@ typedef struct sweep_file {
 /* The result of a job. */
 typedef struct sweep_result {
     int64_t trial, epochs;
-    bool has_diverged; /* it has no `value` and `best_epoch`: the loss was not finite, or `error` */
-    char *error;       /* why it could not train; owned; else NULL */
-    double value;      /* the best one up to `epochs` */
+    bool has_failed; /* no `value` and `best_epoch`: the loss was not finite, or see `error` */
+    char *error;     /* why the trial could not train; owned. NULL: the loss, or no failure */
+    double value;    /* the best value of the metric up to `epochs` */
     int64_t best_epoch;
 } sweep_result;
 
@@ -74,32 +74,37 @@ typedef struct sweep {
 bool sweep_file_read(const char *path, cli_parsed *parsed, sweep_values *values, sweep_file *file);
 void sweep_file_close(sweep_file *file);
 
-/* The text of a value: of a list the one with this index. */
+/* Parses a range, "log(0.001, 1)" or in a grid "log(0.001, 1, 5)": sets kind, low, high and count
+ * (0 = not given). On failure the kind is LS_SEARCH_LIST, unless the text begins as a range. */
+bool sweep_parse_range(const char *text, ls_search_parameter *out);
+
+/* The text of a parameter's value. The value of a list is an index. "" for NaN. */
 const char *sweep_value_text(const sweep_parameter *p, double value, char out[SWEEP_VALUE_SIZE]);
 
-/* Of the file, for config_fail, at the line of an option; of no line if the file does not have it.
- */
+/* The file's lines for config_fail, at the line of an option; at no line if the file does not have
+ * the option. */
 config_lines *sweep_file_at(sweep_file *file, const char *name);
 
-/* The value in [train] of an option; NULL if it has none. */
+/* The text of an option of [train]; NULL if the file does not have the option. */
 const char *sweep_fixed_text(const sweep_file *file, const char *name);
 
 /* ---- sweep_words.c ---- */
 
 /* The options of a trial as words "--NAME=VALUE", which end with NULL and which the caller frees
- * with sweep_free_words; NULL without memory. */
+ * with sweep_free_words. Without memory prints so and returns NULL. */
 char **sweep_trial_words(const sweep *s, int64_t trial);
 void sweep_free_words(char **words);
-/* The same of a combination of the lists' values and the ranges' ends. Number 0 has the first value
- * of each list and the lower end of each range. */
+/* The same for a combination of the lists' values and the ranges' ends. Combination 0 has the first
+ * value of each list and the lower end of each range. */
 char **sweep_combination_words(const sweep *s, int64_t combination);
 int64_t sweep_combination_count(const sweep *s); /* at most SWEEP_MAX_COMBINATIONS */
-/* Those that cannot change a result, which a resumed run may have, too. */
+/* The same for the options that cannot change a result, which a resumed run accepts, too. */
 char **sweep_resume_words(const sweep *s);
-/* Sets *r, whose texts are borrowed from the words; prints why they are no command line of
- * `lockstep train`. */
+/* Parses the words into *r, whose texts are borrowed from them. False after printing why `lockstep
+ * train` rejects them. */
 bool sweep_parse_words(char **words, recipe *r);
-/* Also whether a trial can have them; else prints why not, and the trial. */
+/* The same, and checks that a trial of the sweep can have these options. On failure prints the
+ * reason and the words. False also for words == NULL. */
 bool sweep_check_words(const sweep *s, char **words, recipe *r);
 
 /* ---- sweep_train.c ---- */
@@ -109,11 +114,17 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
 
 /* ---- sweep_results.c ---- */
 
-/* Makes the definition and reads OUT/sweep.json, if there is one, which must be of this sweep and
- * of these images. Returns the exit status. */
+/* Whether the metric a is better than b. */
+bool sweep_is_better(const sweep *s, double a, double b);
+
+/* Makes the definition and reads OUT/sweep.json, if there is one. It must have the same definition
+ * and images. Returns the exit status. */
 int sweep_read_results(sweep *s);
+/* The result of a job; NULL if there is none. */
 const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs);
-/* Takes over the error; false without memory. */
+/* The result of a trial with the most epochs; NULL if there is none. */
+const sweep_result *sweep_last(const sweep *s, int64_t trial);
+/* Copies the result, and takes over its `error`. False without memory. */
 bool sweep_add(sweep *s, const sweep_result *result);
 /* Writes OUT/sweep.json and OUT/report.html. A report that cannot be written does not stop the
  * sweep. Returns the exit status. */
@@ -121,7 +132,11 @@ int sweep_save(const sweep *s);
 void sweep_free_results(sweep *s);
 /* Reads the metric of a job from the trial's folder. Returns the exit status. */
 int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result);
-/* The table on stdout, OUT/sweep.csv, and the command of the best trial. */
-int sweep_report(const sweep *s);
+
+/* ---- sweep_table.c ---- */
+
+/* Prints the table of trials and the command of the best one, and writes OUT/sweep.csv. Returns the
+ * exit status. */
+int sweep_print_results(const sweep *s);
 
 #endif

@@ -77,7 +77,7 @@ void sweep_put_legend(ls__html *html, const sweep_history *h)
 /* The better end is the high one. */
 static ls__parallel_axis metric_axis(const sweep_history *h)
 {
-    ls__parallel_axis a = { .name = sweep_history_metric(h), .low = 0, .high = 1 };
+    ls__parallel_axis a = { .name = sweep_metric_key(h->by_loss), .low = 0, .high = 1 };
     for (int64_t i = h->n_trials - 1; i >= 0; i--) {
         const double value = h->ranked[i]->metric;
         if (isnan(value)) {
@@ -168,13 +168,13 @@ static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__ch
 {
     char dir[RUN_PATH_SIZE];
     json_t *rows;
-    snprintf(dir, sizeof(dir), "%s/trial-%03lld", h->dir, (long long)t->trial);
+    sweep_trial_dir(h->dir, t->trial, dir);
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
     if (status != LS_OK) return status;
     const int64_t n = (int64_t)json_array_size(rows);
     double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
     if (room && ls__metrics_column(rows, "epoch", room) &&
-        ls__metrics_column(rows, sweep_history_metric(h), room + n))
+        ls__metrics_column(rows, sweep_metric_key(h->by_loss), room + n))
         line->n = n;
     line->x = room;
     line->y = room ? room + n : NULL;
@@ -211,7 +211,7 @@ ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
         any = any || lines[k].n > 0;
     }
     if (status == LS_OK && any) {
-        const ls__chart_panel panel = { .y_label = sweep_history_metric(h),
+        const ls__chart_panel panel = { .y_label = sweep_metric_key(h->by_loss),
                                         .log_y = needs_log(h, lines),
                                         .n_lines = (int)h->n_trials,
                                         .lines = lines };
@@ -223,7 +223,7 @@ ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
         ls__html_put(html,
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
-                     sweep_history_metric(h));
+                     sweep_metric_key(h->by_loss));
         status =
             put_both(html, "", "The metric of each trial by epoch", format_curves, &wide, &narrow);
         sweep_put_legend(html, h);

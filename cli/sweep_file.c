@@ -33,17 +33,34 @@ static bool is_among(const char *name, int n, const char *const *names)
     return false;
 }
 
-/* "log(0.001, 1)", "integer(1, 5, 3)". */
-static bool read_range(reader *r, sweep_parameter *p, ls_search_kind kind, const char *arguments)
+bool sweep_parse_range(const char *text, ls_search_parameter *out)
+{
+    static const struct {
+        const char *name;
+        ls_search_kind kind;
+    } kinds[] = { { "linear(", LS_SEARCH_LINEAR },
+                  { "log(", LS_SEARCH_LOG },
+                  { "integer(", LS_SEARCH_INTEGER } };
+    enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+    int i = 0, n = 0;
+    while (i < N_KINDS && strncmp(text, kinds[i].name, strlen(kinds[i].name)) != 0) i++;
+    out->kind = i < N_KINDS ? kinds[i].kind : LS_SEARCH_LIST;
+    if (i == N_KINDS) return false;
+    long long count = 0;
+    text += strlen(kinds[i].name);
+    const int n_read = sscanf(text, "%lf , %lf %n, %lld %n", &out->low, &out->high, &n, &count, &n);
+    out->count = count;
+    return n_read >= 2 && strcmp(text + n, ")") == 0;
+}
+
+/* is_parsed: the result of sweep_parse_range. */
+static bool check_range(reader *r, const sweep_parameter *p, bool is_parsed)
 {
     config_lines *lines = &r->file->lines;
     const cli_option *o = p->option;
-    const bool is_integer = kind == LS_SEARCH_INTEGER;
-    double low, high;
-    long long count = 0;
-    int n = 0;
-    const int n_read = sscanf(arguments, "%lf , %lf %n, %lld %n", &low, &high, &n, &count, &n);
-    if (n_read < 2 || strcmp(arguments + n, ")") != 0)
+    const bool is_integer = p->search.kind == LS_SEARCH_INTEGER;
+    const double low = p->search.low, high = p->search.high;
+    if (!is_parsed)
         return config_fail(
             lines, "%s: expected KIND(LOW, HIGH) or, in a grid, KIND(LOW, HIGH, POINTS); got '%s'",
             o->name, p->text);
@@ -54,18 +71,14 @@ static bool read_range(reader *r, sweep_parameter *p, ls_search_kind kind, const
         return config_fail(lines, "%s: expected %s", o->name,
                            is_integer ? "linear(LOW, HIGH) or log(LOW, HIGH)"
                                       : "integer(LOW, HIGH)");
-    if (low < o->min || high > o->max || low > high) {
+    if (!(low >= o->min && high <= o->max && low <= high)) { /* also if one is NaN */
         char expected[256];
         option_describe_expected(o, expected, sizeof(expected));
         return config_fail(lines, "%s: expected two ends, the lower one first, each %s; got '%s'",
                            o->name, expected, p->text);
     }
-    if (kind == LS_SEARCH_LOG && low <= 0)
-        return config_fail(lines, "%s: a logarithmic range begins above 0", o->name);
-    p->search = (ls_search_parameter){
-        .name = o->name, .kind = kind, .low = low, .high = high, .count = count
-    };
-    return true;
+    return p->search.kind != LS_SEARCH_LOG || low > 0 ||
+           config_fail(lines, "%s: a logarithmic range begins above 0", o->name);
 }
 
 static bool read_list(reader *r, sweep_parameter *p, char *text)
@@ -84,24 +97,15 @@ static bool read_list(reader *r, sweep_parameter *p, char *text)
             return config_fail(lines, "%s: the value '%s' occurs twice", p->option->name, value);
         p->values[n] = value;
     }
-    p->search =
-        (ls_search_parameter){ .name = p->option->name, .kind = LS_SEARCH_LIST, .count = n };
+    p->search.count = n;
     return true;
 }
 
 static bool read_searched(reader *r, sweep_parameter *p, char *text)
 {
-    static const struct {
-        const char *name;
-        ls_search_kind kind;
-    } kinds[] = { { "linear(", LS_SEARCH_LINEAR },
-                  { "log(", LS_SEARCH_LOG },
-                  { "integer(", LS_SEARCH_INTEGER } };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        const size_t n = strlen(kinds[i].name);
-        if (strncmp(text, kinds[i].name, n) == 0) return read_range(r, p, kinds[i].kind, text + n);
-    }
-    return read_list(r, p, text);
+    p->search.name = p->option->name;
+    const bool is_parsed = sweep_parse_range(text, &p->search);
+    return p->search.kind == LS_SEARCH_LIST ? read_list(r, p, text) : check_range(r, p, is_parsed);
 }
 
 /* ---- Lines ---- */

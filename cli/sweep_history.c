@@ -6,27 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *sweep_history_metric(const sweep_history *h)
+const char *sweep_metric_key(bool by_loss)
 {
-    return h->by_loss ? "val_loss" : "val_top1";
+    return by_loss ? "val_loss" : "val_top1";
+}
+
+void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE])
+{
+    snprintf(dir, RUN_PATH_SIZE, "%s/trial-%03lld", sweep_dir, (long long)trial);
 }
 
 /* ---- The definition ---- */
-
-/* "log(0.001, 1)" */
-static bool read_range(const char *text, ls_search_parameter *p)
-{
-    static const char *const kinds[] = {
-        [LS_SEARCH_LINEAR] = "linear", [LS_SEARCH_LOG] = "log", [LS_SEARCH_INTEGER] = "integer"
-    };
-    char kind[16];
-    if (!text || sscanf(text, "%15[a-z](%lf ,%lf", kind, &p->low, &p->high) != 3) return false;
-    int i = LS_SEARCH_LINEAR;
-    while (i <= LS_SEARCH_INTEGER && strcmp(kind, kinds[i]) != 0) i++;
-    p->kind = (ls_search_kind)i;
-    return i <= LS_SEARCH_INTEGER && p->low <= p->high && isfinite(p->high - p->low) &&
-           (i != LS_SEARCH_LOG || p->low > 0);
-}
 
 static bool read_axis(const json_t *parameter, sweep_axis *axis)
 {
@@ -35,7 +25,12 @@ static bool read_axis(const json_t *parameter, sweep_axis *axis)
     size_t i;
     p->name = ls__json_get_string(parameter, "option");
     if (!p->name) return false;
-    if (json_is_string(values)) return read_range(json_string_value(values), p);
+    if (json_is_string(values)) {
+        const bool is_range = sweep_parse_range(json_string_value(values), p);
+        p->count = 0; /* the points of a grid are not listed */
+        return is_range && p->low <= p->high && isfinite(p->high - p->low) &&
+               (p->kind != LS_SEARCH_LOG || p->low > 0);
+    }
     p->kind = LS_SEARCH_LIST;
     axis->names = calloc(json_array_size(values) + 1, sizeof(*axis->names));
     json_array_foreach((json_t *)values, i, value)
@@ -79,9 +74,10 @@ static double value_of(const sweep_axis *axis, const json_t *row)
 /* Of the run of a trial, which has the epochs of all trials. 0 for a trial that has not begun. */
 static int64_t read_epochs(const sweep_history *h, int64_t trial)
 {
-    char path[RUN_PATH_SIZE + 32], reason[LS__JSON_REASON_SIZE];
+    char dir[RUN_PATH_SIZE], path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
     json_t *config;
-    snprintf(path, sizeof(path), "%s/trial-%03lld/config.json", h->dir, (long long)trial);
+    sweep_trial_dir(h->dir, trial, dir);
+    snprintf(path, sizeof(path), "%s/config.json", dir);
     ls__json_read(path, &config, reason);
     const int64_t epochs = ls__json_get_integer(json_object_get(config, "options"), "epochs");
     json_decref(config);

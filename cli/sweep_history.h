@@ -31,13 +31,16 @@ typedef struct sweep_history {
     const sweep_trial **ranked; /* from the best to the worst; failed ones last */
 } sweep_history;
 
+/* "val_top1": the key of the metric in metrics.jsonl. */
+const char *sweep_metric_key(bool by_loss);
+/* DIR/trial-007: the folder of a trial's run. */
+void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE]);
+
 /* Reads DIR/sweep.json, and the number of epochs from a trial's config.json. On failure prints the
  * reason. The caller must call sweep_history_close in any case. */
 bool sweep_history_read(ls_context *ctx, const char *dir, sweep_history *out);
 void sweep_history_close(sweep_history *h);
 
-/* "val_top1": the key of the metric in metrics.jsonl. */
-const char *sweep_history_metric(const sweep_history *h);
 /* The text of axis i's value, or a dash. */
 const char *sweep_history_text(const sweep_history *h, const sweep_trial *trial, int i,
                                char out[SWEEP_VALUE_SIZE]);

@@ -157,7 +157,7 @@ static void put_row(ls__html *html, const sweep_history *h, int64_t rank)
 
 static void put_trials(ls__html *html, const sweep_history *h)
 {
-    const char *const heads[] = { "epochs", sweep_history_metric(h), "best epoch" };
+    const char *const heads[] = { "epochs", sweep_metric_key(h->by_loss), "best epoch" };
     ls__html_put(html, "<section>\n<h2>Table of trials</h2>\n");
     ls__page_begin_table(html, "Trials, from the best to the worst");
     ls__html_put(html, "<th scope=\"col\" class=\"number\">trial</th>");

@@ -1,21 +1,14 @@
-/* sweep_results.c: the results of a sweep: OUT/sweep.json, the table; see sweep.h. */
-#include "csv.h"
+/* sweep_results.c: the results of a sweep and OUT/sweep.json; see sweep.h. */
 #include "run/identity.h"
 #include "run/json.h"
 #include "run/metrics.h"
 #include "sweep_report.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *metric_key(const sweep *s)
-{
-    return s->values->by_loss ? "val_loss" : "val_top1";
-}
-
-static bool is_better(const sweep *s, double a, double b)
+bool sweep_is_better(const sweep *s, double a, double b)
 {
     return s->values->by_loss ? a < b : a > b;
 }
@@ -122,6 +115,16 @@ const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs)
                                        sizeof(*s->results), compare_results);
 }
 
+const sweep_result *sweep_last(const sweep *s, int64_t trial)
+{
+    const sweep_result wanted = { .trial = trial };
+    const sweep_result *r = s->n_results == 0 ? NULL
+                                              : bsearch(&wanted, s->results, (size_t)s->n_results,
+                                                        sizeof(*r), compare_trials);
+    while (r && r + 1 < s->results + s->n_results && r[1].trial == trial) r++;
+    return r;
+}
+
 bool sweep_add(sweep *s, const sweep_result *result)
 {
     if (s->n_results == s->capacity) {
@@ -157,8 +160,8 @@ static json_t *result_to_json(const sweep *s, const sweep_result *r)
     ls__json_put(&row, "trial", json_integer(r->trial));
     ls__json_put(&row, "epochs", json_integer(r->epochs));
     ls__json_put(&row, "options", values_to_json(s, r->trial));
-    ls__json_put(&row, "value", r->has_diverged ? json_null() : json_real(r->value));
-    ls__json_put(&row, "best_epoch", r->has_diverged ? json_null() : json_integer(r->best_epoch));
+    ls__json_put(&row, "value", r->has_failed ? json_null() : json_real(r->value));
+    ls__json_put(&row, "best_epoch", r->has_failed ? json_null() : json_integer(r->best_epoch));
     if (r->error) ls__json_put_text(&row, "error", r->error);
     return ls__json_finish(&row);
 }
@@ -194,14 +197,14 @@ static bool read_row(const sweep *s, const json_t *row, sweep_result *out)
     const char *error = ls__json_get_string(row, "error");
     *out = (sweep_result){ .trial = json_integer_value(trial),
                            .epochs = ls__json_get_integer(row, "epochs"),
-                           .has_diverged = json_is_null(value),
+                           .has_failed = json_is_null(value),
                            .value = json_number_value(value),
                            .best_epoch = ls__json_get_integer(row, "best_epoch") };
     const bool has_value =
         json_is_number(value) && out->best_epoch >= 1 && out->best_epoch <= out->epochs;
     const bool is_known = can_extend(s) || out->trial < ls_search_trial_count(s->search);
     const bool good = json_is_integer(trial) && out->trial >= 0 && is_known && out->epochs >= 1 &&
-                      out->epochs <= s->epochs && (has_value || out->has_diverged) &&
+                      out->epochs <= s->epochs && (has_value || out->has_failed) &&
                       !sweep_find(s, out->trial, out->epochs);
     if (good && error) out->error = strdup(error);
     return good && (!error || out->error);
@@ -260,11 +263,11 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
     if (ls__metrics_read(s->ctx, dir, &rows) != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
     json_array_foreach(rows, i, row)
     {
-        const json_t *value = json_object_get(row, metric_key(s));
+        const json_t *value = json_object_get(row, sweep_metric_key(s->values->by_loss));
         const int64_t epoch = ls__json_get_integer(row, "epoch");
         const double x = json_number_value(value);
         if (!json_is_number(value) || epoch > result->epochs ||
-            (result->best_epoch > 0 && !is_better(s, x, result->value)))
+            (result->best_epoch > 0 && !sweep_is_better(s, x, result->value)))
             continue;
         result->value = x;
         result->best_epoch = epoch;
@@ -272,138 +275,6 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
     json_decref(rows);
     if (result->best_epoch > 0) return EXIT_DONE;
     return fail_with(EXIT_DATA, "%s/metrics.jsonl has no %s; expected a run with validation%s", dir,
-                     metric_key(s), s->values->by_loss ? "" : ", or metric = val-loss");
-}
-
-/* ---- The table ---- */
-
-/* The last result of a trial; NULL without one. */
-static const sweep_result *last_of(const sweep *s, int64_t trial)
-{
-    const sweep_result wanted = { .trial = trial };
-    const sweep_result *r = s->n_results == 0 ? NULL
-                                              : bsearch(&wanted, s->results, (size_t)s->n_results,
-                                                        sizeof(*r), compare_trials);
-    while (r && r + 1 < s->results + s->n_results && r[1].trial == trial) r++;
-    return r;
-}
-
-static const sweep_result *find_best(const sweep *s)
-{
-    const sweep_result *best = NULL;
-    for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
-        const sweep_result *r = last_of(s, i);
-        if (r && !r->has_diverged && (!best || is_better(s, r->value, best->value))) best = r;
-    }
-    return best;
-}
-
-/* Column 0 is the trial, then the options, the epochs, the metric, its epoch and the error, which
- * the printed table has at the end of the line. Row -1 is the head. */
-enum { CELL_SIZE = 256 };
-static const char *cell(const sweep *s, int64_t trial, int column, bool exact, char out[CELL_SIZE])
-{
-    const int n = s->file->n_searched;
-    const sweep_result *r = trial < 0 ? NULL : last_of(s, trial);
-    const char *const heads[] = { "epochs", metric_key(s), "best_epoch", "error" };
-    if (column > 0 && column <= n) {
-        const sweep_parameter *p = &s->file->searched[column - 1];
-        char text[SWEEP_VALUE_SIZE];
-        snprintf(out, CELL_SIZE, "%s",
-                 r ? sweep_value_text(p, ls_search_value(s->search, trial, column - 1), text)
-                   : p->option->name);
-        return out;
-    }
-    if (!r)
-        snprintf(out, CELL_SIZE, "%s", column == 0 ? "trial" : heads[column - n - 1]);
-    else if (column == 0)
-        snprintf(out, CELL_SIZE, "%lld", (long long)trial);
-    else if (column == n + 1)
-        snprintf(out, CELL_SIZE, "%lld", (long long)r->epochs);
-    else if (column == n + 4)
-        snprintf(out, CELL_SIZE, "%s", r->error ? r->error : "");
-    else if (r->has_diverged)
-        snprintf(out, CELL_SIZE, "%s", exact ? "" : "-");
-    else if (column == n + 2)
-        snprintf(out, CELL_SIZE, exact ? "%.15g" : "%.4f", r->value);
-    else
-        snprintf(out, CELL_SIZE, "%lld", (long long)r->best_epoch);
-    return out;
-}
-
-static void print_table(const sweep *s, const sweep_result *best)
-{
-    const int n_columns = s->file->n_searched + 4;
-    int widths[SWEEP_MAX_PARAMETERS + 4] = { 0 };
-    char text[CELL_SIZE];
-    const int64_t n = ls_search_trial_count(s->search);
-    for (int64_t i = -1; i < n; i++)
-        for (int k = 0; k < n_columns; k++) {
-            const int width = text_columns(cell(s, i, k, false, text));
-            if (width > widths[k]) widths[k] = width;
-        }
-    for (int64_t i = -1; i < n; i++) {
-        for (int k = 0; k < n_columns; k++) {
-            cell(s, i, k, false, text);
-            print_text(stdout, "%*s%s", widths[k] - text_columns(text) + (k > 0 ? 2 : 0), "", text);
-        }
-        const sweep_result *r = i < 0 ? NULL : last_of(s, i);
-        print_text(stdout, "%s%s\n",
-                   !r          ? ""
-                   : r == best ? "  best"
-                   : r->error  ? "  failed: "
-                               : "",
-                   r && r->error ? r->error : "");
-    }
-}
-
-static int write_csv(const sweep *s)
-{
-    const int n_columns = s->file->n_searched + 5;
-    char path[RUN_PATH_SIZE], text[CELL_SIZE], *bytes = NULL;
-    size_t size = 0;
-    snprintf(path, sizeof(path), "%s/sweep.csv", s->out);
-    FILE *file = open_memstream(&bytes, &size);
-    if (!file) return print_error(NULL, EXIT_RUNTIME);
-    for (int64_t i = -1; i < ls_search_trial_count(s->search); i++)
-        for (int k = 0; k < n_columns; k++) {
-            print_csv(file, cell(s, i, k, true, text));
-            fputc(k + 1 < n_columns ? ',' : '\n', file);
-        }
-    const bool good = fclose(file) == 0;
-    const ls_status status = good ? ls__file_replace(s->ctx, path, bytes, size) : LS_ERR_MEMORY;
-    free(bytes);
-    return status == LS_OK ? EXIT_DONE : print_error(good ? s->ctx : NULL, EXIT_RUNTIME);
-}
-
-static int print_best(const sweep *s, const sweep_result *best)
-{
-    const char *list[MAX_OPTIONS + 4] = { "train" };
-    char dir[RUN_PATH_SIZE];
-    snprintf(dir, sizeof(dir), "%s/trial-%03lld", s->out, (long long)best->trial);
-    char **words = sweep_trial_words(s, best->trial);
-    if (!words) return EXIT_RUNTIME;
-    for (int i = 0; words[i]; i++) list[i + 1] = words[i];
-    print_text(stdout,
-               "\nbest: trial %lld, %s %.4f (epoch %lld), in %s; the table is in %s/sweep.csv\n",
-               (long long)best->trial, metric_key(s), best->value, (long long)best->best_epoch, dir,
-               s->out);
-    print_command_words(stdout, "the same run", list);
-    if (best->epochs < s->epochs)
-        print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
-    sweep_free_words(words);
-    return EXIT_DONE;
-}
-
-int sweep_report(const sweep *s)
-{
-    const sweep_result *best = find_best(s);
-    print_table(s, best);
-    const int answer = write_csv(s);
-    if (answer != EXIT_DONE) return answer;
-    return best
-               ? print_best(s, best)
-               : fail_with(EXIT_NONFINITE,
-                           "no trial has a result: each one failed, or its loss became infinite or "
-                           "not a number");
+                     sweep_metric_key(s->values->by_loss),
+                     s->values->by_loss ? "" : ", or metric = val-loss");
 }

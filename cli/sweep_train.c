@@ -2,7 +2,7 @@
 #include "child.h"
 #include "run/json.h"
 #include "run/run_folder.h"
-#include "sweep.h"
+#include "sweep_history.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,11 +32,12 @@ typedef struct job_process {
     int64_t log_begin; /* bytes that the log had before */
 } job_process;
 
+enum { LOG_PATH_SIZE = RUN_PATH_SIZE + 8 };
 static void make_paths(const sweep *s, int64_t trial, char dir[RUN_PATH_SIZE],
-                       char log[RUN_PATH_SIZE])
+                       char log[LOG_PATH_SIZE])
 {
-    snprintf(dir, RUN_PATH_SIZE, "%s/trial-%03lld", s->out, (long long)trial);
-    snprintf(log, RUN_PATH_SIZE, "%s/trial-%03lld.log", s->out, (long long)trial);
+    sweep_trial_dir(s->out, trial, dir);
+    snprintf(log, LOG_PATH_SIZE, "%s.log", dir);
 }
 
 /* Waits while the process of a killed sweep still saves the run, or until a signal. */
@@ -74,7 +75,7 @@ static bool has_other_images(const sweep *s, const char *dir)
 static int start(const sweep *s, const ls_search_job *job, job_process *out)
 {
     static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
-    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE];
+    char dir[RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     char threads[NUMBER_OPTION_SIZE], stop[NUMBER_OPTION_SIZE];
     char *argv[MAX_OPTIONS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
@@ -134,7 +135,7 @@ static int fail_trial(sweep *s, const job_process *process, const char *log, int
         return answer;
     }
     child_read_error(log, process->log_begin, error);
-    result->has_diverged = true;
+    result->has_failed = true;
     result->error = strdup(*error ? error : "see the log");
     return result->error ? add(s, result) : print_error(NULL, EXIT_RUNTIME);
 }
@@ -143,13 +144,13 @@ static int fail_trial(sweep *s, const job_process *process, const char *log, int
  * and so this process, too. Returns the exit status. */
 static int finish(sweep *s, const job_process *process, int status, bool is_stopping)
 {
-    char dir[RUN_PATH_SIZE], log[RUN_PATH_SIZE];
+    char dir[RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     make_paths(s, process->job.trial, dir, log);
     sweep_result result = { .trial = process->job.trial, .epochs = process->job.epochs };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.has_diverged = exit_status == EXIT_NONFINITE;
-    if (exit_status == EXIT_DONE || result.has_diverged) {
-        const int answer = result.has_diverged ? EXIT_DONE : sweep_read_metric(s, dir, &result);
+    result.has_failed = exit_status == EXIT_NONFINITE;
+    if (exit_status == EXIT_DONE || result.has_failed) {
+        const int answer = result.has_failed ? EXIT_DONE : sweep_read_metric(s, dir, &result);
         return answer == EXIT_DONE ? add(s, &result) : answer;
     }
     if (child_signal()) return EXIT_SIGNAL + child_signal();

@@ -493,6 +493,7 @@ START_TEST(errors_of_the_file)
         { "[search]\nlr = log(1)\n", "x.sweep:2: lr: expected KIND(LOW, HIGH)" },
         { "[search]\nlr = log(1, 1e9)\n",
           "lr: expected two ends, the lower one first, each a number from 1e-12 to 1000" },
+        { "[search]\nlr = log(nan, 1)\n", "lr: expected two ends, the lower one first" },
         { "trials = 2\n", "x.sweep: expected a section [search]" },
         { "[search]\nlr = 1, 2\n", "x.sweep: method random requires 'trials = N'" },
         { "seed = 1\nmethod = tpe\n[search]\nlr = 1, 2\n",
