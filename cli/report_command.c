@@ -23,7 +23,8 @@ static int run(int argc, char **argv)
     if (parsed.n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
     for (int i = 0; i < parsed.n_arguments; i++)
         if (!is_folder(parsed.arguments[i]))
-            return fail_with(EXIT_RUNTIME, "%s: not a folder; expected the folder of a run",
+            return fail_with(EXIT_RUNTIME,
+                             "%s: not a folder; expected the folder of a run or a sweep",
                              parsed.arguments[i]);
     if (parsed.n_arguments > 1 && !v.out)
         return fail_with(EXIT_USAGE, "--out FILE is required with several runs");

@@ -332,8 +332,7 @@ static int run(int argc, char **argv)
 const cli_command command_repro = {
     .name = "repro",
     .summary = "train with different numbers of workers, threads and ranks, and compare the "
-               "results bit by "
-               "bit",
+               "results bit by bit",
     .arguments = "",
     .details = "The other options of 'lockstep train' apply to all runs; --resume, --stop-at, "
                "--patience, --force and --inject-fault are not accepted. DIR (--out) contains "

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE = 1000, NARROW = 360, MOST_COMPARED = 8 };
+enum { MOST_COMPARED = 8 }; /* results with a command that compares them */
 
 /* ---- The axes ---- */
 
 typedef enum repro_axis { WORKERS, THREADS, RANKS, INTERRUPTIONS, N_AXES } repro_axis;
 
-/* The number of a run on an axis: at its begin. */
+/* The number of a run on an axis, at the beginning of the run. */
 static int number_of(const repro_run *run, repro_axis axis)
 {
     const repro_leg *first = &run->legs[0];
@@ -217,8 +217,8 @@ static int put_chart(const repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Steps</h2>\n<figure>\n<figcaption>The result of each run by "
                        "step, and the losses</figcaption>\n");
-    int answer = repro_put_plot(r, html, "wide", WIDE);
-    if (answer == EXIT_DONE) answer = repro_put_plot(r, html, "narrow", NARROW);
+    int answer = repro_put_plot(r, html, "wide", LS__PAGE_WIDE);
+    if (answer == EXIT_DONE) answer = repro_put_plot(r, html, "narrow", LS__PAGE_NARROW);
     if (r->runs[r->n_runs - 1].n_legs > 1)
         ls__html_put(html, "<p class=\"note\">Gaps: interrupted and resumed.</p>\n");
     ls__html_put(html, "</figure>\n</section>\n");

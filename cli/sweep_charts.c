@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDE = 1000, NARROW = 360, MOST_UPRIGHT_AXES = 12 };
+enum { MOST_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
 
 /* Losses that differ by more have a logarithmic axis. */
 #define LOG_RATIO 20
@@ -24,22 +24,6 @@ static ls__svg_stroke stroke_of(const sweep_history *h, int64_t rank)
     const int shade = LS__SHADE_GOOD - (int)(rank * n_shades / n);
     return (ls__svg_stroke){ rank == 0 ? LS__SHADE_BEST : (ls__shade)shade,
                              t->epochs < h->epochs ? LS__DASHED : LS__SOLID };
-}
-
-static ls_status put_both(ls__html *html, const char *class, const char *label,
-                          ls_status format(ls_context *ctx, const void *chart, char **out,
-                                           size_t *size),
-                          const void *wide, const void *narrow)
-{
-    char *svg, classes[32];
-    size_t size;
-    for (int k = 0; k < 2; k++) {
-        const ls_status status = format(html->ctx, k == 0 ? wide : narrow, &svg, &size);
-        if (status != LS_OK) return status;
-        snprintf(classes, sizeof(classes), "%s%s", k == 0 ? "wide" : "narrow", class);
-        ls__page_put_svg(html, classes, label, svg, size);
-    }
-    return LS_OK;
 }
 
 void sweep_put_legend(ls__html *html, const sweep_history *h)
@@ -132,28 +116,30 @@ static void fill(const sweep_history *h, coordinates *c, ls__parallel *chart)
     }
 }
 
-static ls_status format_parallel(ls_context *ctx, const void *chart, char **out, size_t *size)
+static ls_status put_parallel(ls__html *html, ls__parallel *chart, const char *class, int width)
 {
-    return ls__parallel_format(ctx, chart, out, size);
+    char *svg;
+    size_t size;
+    chart->width = width;
+    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MOST_UPRIGHT_AXES;
+    LS_TRY(ls__parallel_format(html->ctx, chart, &svg, &size));
+    ls__page_put_svg(html, class, "The trials as parallel coordinates", svg, size);
+    return LS_OK;
 }
 
 ls_status sweep_put_parallel(ls__html *html, const sweep_history *h)
 {
     const size_t n = (size_t)h->n_trials + 1;
-    ls__parallel wide, narrow;
+    ls__parallel chart;
     coordinates c = { .lines = calloc(n, sizeof(*c.lines)),
                       .values = calloc(n * (size_t)(h->n_axes + 1), sizeof(*c.values)),
                       .titles = calloc(n, sizeof(*c.titles)) };
     ls_status status = LS_ERR_MEMORY;
     if (c.lines && c.values && c.titles) {
-        fill(h, &c, &wide);
-        wide.width = WIDE;
-        wide.is_stacked = wide.n_axes > MOST_UPRIGHT_AXES;
-        narrow = wide;
-        narrow.width = NARROW;
-        narrow.is_stacked = true;
-        status = put_both(html, " parallel", "The trials as parallel coordinates", format_parallel,
-                          &wide, &narrow);
+        fill(h, &c, &chart);
+        status = put_parallel(html, &chart, "wide parallel", LS__PAGE_WIDE);
+        if (status == LS_OK)
+            status = put_parallel(html, &chart, "narrow parallel", LS__PAGE_NARROW);
     }
     free(c.lines);
     free(c.values);
@@ -194,9 +180,15 @@ static bool needs_log(const sweep_history *h, const ls__chart_line *lines)
     return h->by_loss && low > 0 && high > LOG_RATIO * low;
 }
 
-static ls_status format_curves(ls_context *ctx, const void *chart, char **out, size_t *size)
+static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,
+                            int width)
 {
-    return ls__chart_format(ctx, chart, out, size);
+    char *svg;
+    size_t size;
+    const ls__chart chart = { .x_label = "epoch", .width = width, .n_panels = 1, .panels = panel };
+    LS_TRY(ls__chart_format(html->ctx, &chart, &svg, &size));
+    ls__page_put_svg(html, class, "The metric of each trial by epoch", svg, size);
+    return LS_OK;
 }
 
 ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
@@ -215,17 +207,12 @@ ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
                                         .log_y = needs_log(h, lines),
                                         .n_lines = (int)h->n_trials,
                                         .lines = lines };
-        const ls__chart wide = {
-            .x_label = "epoch", .width = WIDE, .n_panels = 1, .panels = &panel
-        };
-        ls__chart narrow = wide;
-        narrow.width = NARROW;
         ls__html_put(html,
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
                      sweep_metric_key(h->by_loss));
-        status =
-            put_both(html, "", "The metric of each trial by epoch", format_curves, &wide, &narrow);
+        status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
+        if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
         sweep_put_legend(html, h);
         ls__html_put(html, "</figure>\n</section>\n");
     }

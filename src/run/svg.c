@@ -8,7 +8,7 @@
 #include "run/xml_text.h"
 #include <math.h>
 
-/* From grey through blue, which get darker, to orange: the lightness differs, too. */
+/* Grey, then blues that get darker, then orange: the lightness differs, too. */
 static const char *const shades[] = { "",        "#8b8680", "#bcc7d2", "#93b5d1",
                                       "#5f9ac6", "#2f78ad", "#0b4f86", "#e06c00" };
 static const char *const dashes[] = { "", " stroke-dasharray=\"7 4\"",

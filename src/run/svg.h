@@ -1,5 +1,5 @@
-/* svg.h: elements of charts as SVG text, and colours that reports give other shades in dark mode.
- */
+/* svg.h: elements of charts as SVG text. report_style.c replaces their colours in dark mode, so it
+ * must have each of them. */
 #ifndef LS_RUN_SVG_H
 #define LS_RUN_SVG_H
 
@@ -26,23 +26,27 @@ typedef struct ls__svg_stroke {
 
 /* The colour of a line; `otherwise`: for LS__SHADE_NONE. */
 const char *ls__svg_colour(const ls__svg_stroke *stroke, const char *otherwise);
-/* A path from its begin to that of its points: the caller puts the points and ends the element. */
+/* Begins a path element up to the quote of its points: the caller puts the points, and ends the
+ * attribute and the element. */
 void ls__svg_begin_path(ls__text *out, const ls__svg_stroke *stroke, const char *otherwise,
                         double width);
 
-/* anchor: "start", "middle" or "end" of the text is at x. more: other attributes, or "". */
+/* Puts an escaped text. anchor: whether its "start", "middle" or "end" is at x. more: other
+ * attributes, each after a space, or "". */
 void ls__svg_text(ls__text *out, double x, double y, const char *anchor, const char *more,
                   const char *text);
 void ls__svg_number(ls__text *out, double x, double y, const char *anchor, double value);
 void ls__svg_rectangle(ls__text *out, double x, double y, double width, double height,
                        const char *fill);
+/* Puts a text without an element, escaped. */
 void ls__svg_escaped(ls__text *out, const char *text);
 
 /* 1, 2 or 5 times a power of ten, such that the range has about n ticks. */
 double ls__svg_tick_distance(double range, double n);
 
-/* Draws a chart's elements and returns the height. The SVG's first line contains the height, so
- * ls__svg_make draws twice, and a third time to measure the text. */
+/* Draws a chart's elements and returns the height of the chart. ls__svg_make calls it three times:
+ * for the height, which the first line of the SVG contains, for the size of the text, and for the
+ * text. */
 typedef double ls__svg_draw(ls__text *out, const void *chart);
 /* *size bytes of SVG, and a 0 byte, from the context's allocator. */
 ls_status ls__svg_make(ls_context *ctx, ls__svg_draw *draw, const void *chart, double width,
