@@ -84,11 +84,11 @@ typedef struct ls_context_config {
                                  parameters alone, and sends the updated part to the others (ZeRO
                                  stage 1). Less memory, more bytes between ranks, the same results
                                  and checkpoints. With one rank: no effect */
-    int64_t audit_every; /* with several ranks: in every N-th step of an epoch each rank computes
-                            one shard of another rank again, and different bits are LS_ERR_MISMATCH,
-                            which names both ranks. Detects faulty processors and memory at the
-                            price of a shard more in such a step. 0 = never.
-                            LS_ERR_UNSUPPORTED with sync_batch_norm */
+    int64_t audit_every; /* with several ranks: in steps 0, N, 2 N, ... of each epoch each rank also
+                            computes one shard of another rank. Different bits are LS_ERR_MISMATCH
+                            in all ranks, whose message names the two. Detects faulty processors and
+                            memory. Such a step takes the time of one more shard. 0 = never.
+                            LS_ERR_UNSUPPORTED with sync_batch_norm. One rank: no effect */
     size_t memory_limit_bytes; /* limit of device memory; 0 = none */
     bool nvtx; /* CUDA: steps run op by op instead of as one CUDA graph, each op in an NVTX range
                   with its name, for NVIDIA's profilers. Bit-identical, but slower.

@@ -101,15 +101,17 @@ enum { LS_SEARCH_IMPORTANCE_TRIALS = 12 }; /* fewer trials give no importance */
  *   share = max(0, (H - k + 1) / (n - k))     for n trials in k groups
  *
  * (Tomczak and Tomczak 2014, "The need to report effect size estimates revisited", eta squared by
- * H). A list has a group per value. A range has at most 5 groups of about equally many trials, at
- * least 4, in the order of the values. chance puts the 0.95 quantile of the chi-squared
- * distribution, which H has approximately without an effect, in place of H. Interactions are not
- * included: a parameter whose best value depends on another parameter can have the share 0.
+ * H). A list has a group per value. A range has at most 5 groups in the order of the values, of
+ * about equally many trials, at least 4; equal values are in one group, so groups can be smaller.
+ * chance is the same formula with the 0.95 quantile of the chi-squared distribution, which H has
+ * approximately without an effect, in place of H. Interactions are not included: a parameter whose
+ * best value depends on another parameter can have the share 0.
  *
- * values and metrics: (n), of trials that have trained for equally many epochs. A metric that is
- * not finite is worse than all others. Both results are NaN if there are too few trials, fewer than
- * two per value, a single value, or equal metrics. All results are the same on any machine.
- * LS_ERR_INVALID: a value is not finite. */
+ * Only the name and the kind of *parameter are read. values: (n), as of ls_search_value; metrics:
+ * (n), of trials that have trained for equally many epochs. A metric that is not finite is worse
+ * than all others. Both results are NaN for fewer than LS_SEARCH_IMPORTANCE_TRIALS trials, fewer
+ * than two trials per group on average, a single group, or equal metrics. All results are the same
+ * on any machine. LS_ERR_INVALID: a value is not finite, with the name and the trial. */
 LS_API ls_status ls_search_importance(ls_context *ctx, const ls_search_parameter *parameter,
                                       int64_t n, const double *values, const double *metrics,
                                       bool maximize, ls_search_effect *out);

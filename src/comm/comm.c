@@ -225,7 +225,7 @@ ls_status ls__comm_fail_wait(ls__comm *comm, const char *what)
                     what, comm->rank, comm->n_ranks, comm->timeout_seconds);
 }
 
-/* ctx->comm knows whether ranks are lost, also for the communicator of a device. */
+/* Lost ranks are marked in ctx->comm alone, also for the communicator of a device. */
 ls_status ls__comm_start(ls__comm *comm, ls__exchange *exchange, const char *what)
 {
     if (comm->ctx->comm->is_lost) return fail_lost(comm, what);

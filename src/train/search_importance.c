@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Ranges have at most 5 groups, of at least 4 trials each. */
+/* Ranges have at most 5 groups, of at least 4 trials each if no values are equal. */
 enum { MOST_GROUPS = 5, GROUP_TRIALS = 4 };
 _Static_assert(3 * GROUP_TRIALS == LS_SEARCH_IMPORTANCE_TRIALS, "three groups at least");
 

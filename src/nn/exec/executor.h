@@ -79,7 +79,7 @@ typedef struct ls__executor {
     ls__rank_sums sums;     /* those that run beside later calls */
     int fault_at;           /* position after which the fault is injected; -1 = none in this step */
     ls__injected_fault fault; /* op -1: none */
-    bool call_by_call;        /* for a trace: no graph is captured or replayed */
+    bool call_by_call;        /* traces and audits: no graph is captured or replayed */
     bool profiled;
     ls__step step;
     ls__event *events[LS__STEPS_QUEUED]; /* at the end of each of the last steps */
