@@ -1,6 +1,7 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. Each combination is trained by processes of its own, one after the other. */
 #include "child.h"
+#include "progress.h"
 #include "repro.h"
 #include "run/ranks.h"
 #include "run/run_folder.h"
@@ -214,7 +215,7 @@ static bool choose_folder(const char *given, char out[RUN_DIR_SIZE])
 static void print_running(const repro *r, int i)
 {
     if (print_is_quiet() || !isatty(STDERR_FILENO)) return;
-    fputs("\r\033[K", stderr);
+    progress_erase();
     print_text(stderr, "run %d of %d: %s", i + 1, r->n_runs, r->runs[i].legs_text);
     fflush(stderr);
 }
@@ -226,7 +227,7 @@ static int experiment(repro *r)
     for (int i = 0; i < r->n_runs && answer == EXIT_DONE; i++) {
         print_running(r, i);
         answer = repro_train(r, &r->runs[i]);
-        if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+        if (isatty(STDERR_FILENO)) progress_erase();
         if (answer == EXIT_SIGNAL + child_signal() && child_signal())
             print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
                           child_signal(), i + 1, r->n_runs, r->out);

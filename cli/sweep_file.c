@@ -116,7 +116,7 @@ static const char *why_not(const cli_option *option, section in)
     static const char *const set[] = {
         "out", "resume", "steps", "stop-at", "force", "inject-fault"
     };
-    static const char *const data[] = { "no-val", "val-split", "val-split-seed", "epochs",
+    static const char *const data[] = { "val-split", "val-split-seed", "epochs",
                                         "digest-contents" };
     if (is_among(option->name, sizeof(set) / sizeof(set[0]), set))
         return "the sweep sets it, or it has no use in a sweep";

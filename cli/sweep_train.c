@@ -1,5 +1,6 @@
 /* sweep_train.c: the runs of a sweep's trials; see sweep.h. */
 #include "child.h"
+#include "progress.h"
 #include "run/json.h"
 #include "run/run_folder.h"
 #include "sweep_history.h"
@@ -164,7 +165,7 @@ static void print_progress(const sweep *s, int64_t n, const ls_search_job *jobs)
     int64_t n_done = 0;
     if (print_is_quiet() || !isatty(STDERR_FILENO)) return;
     for (int64_t i = 0; i < n; i++) n_done += sweep_find(s, jobs[i].trial, jobs[i].epochs) != NULL;
-    fputs("\r\033[K", stderr);
+    progress_erase();
     if (n_done < n)
         print_text(stderr, "trials %lld to %lld of %lld: %lld of %lld have trained",
                    (long long)jobs[0].trial, (long long)jobs[n - 1].trial,

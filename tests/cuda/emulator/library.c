@@ -158,7 +158,7 @@ static ls_status make_kernel(ls__cuda *cuda, const ls__op *op, const char *name,
 
 static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
-    library_kernel *k;
+    library_kernel *k = NULL;
     if (has_fault(ls__op_name(op->kind), "open"))
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",
                         ls__op_name(op->kind), fused_name);
@@ -173,7 +173,7 @@ static ls_status fused_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 
 static ls_status own_open(ls__cuda *cuda, const ls__op *op, const char *name, library_kernel **out)
 {
-    library_kernel *k;
+    library_kernel *k = NULL;
     LS_TRY(make_kernel(cuda, op, name, &k));
     const ls_status status =
         ls__cuda_our_kernels.kernel_open(cuda, NULL, op, "own direct", &k->inner);
@@ -188,7 +188,7 @@ static ls_status own_open(ls__cuda *cuda, const ls__op *op, const char *name, li
 
 static ls_status narrow_open(ls__cuda *cuda, const ls__op *op, ls__kernel **out)
 {
-    library_kernel *k;
+    library_kernel *k = NULL;
     LS_TRY(own_open(cuda, op, narrow_name, &k));
     k->narrow = true;
     k->kernel.error_bound = ls__cuda_rounding(op->operands[0].dtype);
@@ -247,7 +247,7 @@ static ls_status kernel_open(ls__cuda *cuda, void *state, const ls__op *op, cons
     if (!is_for(op) || number == UNMADE)
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED, "%s: '%s' can't be made",
                         ls__op_name(op->kind), name);
-    library_kernel *k;
+    library_kernel *k = NULL;
     LS_TRY(own_open(cuda, op, name, &k));
     k->kernel.nondeterministic = number == UNREPEATED;
     *out = &k->kernel;
