@@ -2,6 +2,7 @@
 #include "events.h"
 #include "run.h"
 #include "run/run_folder.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct lr_find_values {
@@ -114,7 +115,7 @@ static int print_result(cli_run *t, const cli_parsed *parsed, ls_lr_curve *curve
                          "no suggestion, because the fall of the loss is within its noise: %.1f "
                          "standard errors, expected at least %d; use a larger --batch-size, more "
                          "--steps, or more images",
-                         s.fall, (int)LS_LR_FIND_MIN_FALL);
+                         floor(s.fall * 10) / 10, (int)LS_LR_FIND_MIN_FALL);
     print_text(stdout, "steepest descent of the loss at lr %.3g\n", s.steepest);
     print_text(stdout, "minimum of the loss / 10 at lr %.3g\n", s.tenth_of_min);
     print_train_command(parsed, s.steepest);

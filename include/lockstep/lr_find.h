@@ -62,9 +62,10 @@ typedef struct ls_lr_suggestion {
                             rate, by central differences, at or before its minimum, among the points
                             at which the loss falls by LS_LR_FIND_MIN_FALL standard errors */
     double tenth_of_min; /* a tenth of the learning rate of the minimum */
-    double fall;         /* the largest fall of the loss up to the minimum, in standard errors; 0
-                            without a fall. At a point: the mean loss of the tenth of the points
-                            that ends there, below that of the tenth before it */
+    double fall; /* the largest fall of the loss up to the minimum, in standard errors, among
+                    the points at which the smoothed loss falls; 0 without a fall. At a
+                    point: the mean loss of the tenth of the points that ends there, below
+                    that of the tenth before it */
 } ls_lr_suggestion;
 /* In standard errors. The loss of random steps, which has no trend, falls by so much in fewer than
  * 1 of 100 tests of 100 steps. */

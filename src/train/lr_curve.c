@@ -67,12 +67,12 @@ ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n)
     const double sigma = noise(points, least + 1);
     double steepest = 0;
     for (int64_t i = width; i <= least && i + 1 < n; i++) {
-        const double fall = fall_at(points, i, width, sigma);
-        out.fall = fmax(out.fall, fall);
-        if (fall < LS_LR_FIND_MIN_FALL) continue;
         const double slope = (points[i + 1].smoothed_loss - points[i - 1].smoothed_loss) /
                              (log(points[i + 1].lr) - log(points[i - 1].lr));
-        if (!(slope < steepest)) continue;
+        if (!(slope < 0)) continue;
+        const double fall = fall_at(points, i, width, sigma);
+        out.fall = fmax(out.fall, fall);
+        if (fall < LS_LR_FIND_MIN_FALL || slope >= steepest) continue;
         steepest = slope;
         out.steepest = points[i].lr;
     }

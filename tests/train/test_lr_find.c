@@ -102,6 +102,20 @@ START_TEST(suggestions_on_known_curves)
 }
 END_TEST
 
+/* The loss falls at one point, which is the minimum, and the smoothed loss rises right after it. */
+START_TEST(no_suggestion_without_a_falling_slope)
+{
+    ls_lr_point points[N_KNOWN];
+    for (int i = 0; i < N_KNOWN; i++) {
+        const double loss = i == 60 ? 1 : 5;
+        points[i] = (ls_lr_point){ pow(10, -6 + i / 10.0), loss, i == 60 ? 4.9 : 5 - i / 1000.0 };
+        if (i > 60) points[i].smoothed_loss = 5;
+    }
+    const ls_lr_suggestion s = ls_lr_suggest(points, N_KNOWN);
+    ck_assert(s.steepest == 0 && s.tenth_of_min == 0 && s.fall < LS_LR_FIND_MIN_FALL);
+}
+END_TEST
+
 /* Losses without a trend, and the same with a fall that is larger than their noise. */
 START_TEST(no_suggestion_within_the_noise)
 {
@@ -320,8 +334,8 @@ END_TEST
 
 int main(void)
 {
-    return RUN_SUITE("lr_find", suggestions_on_known_curves, no_suggestion_within_the_noise,
-                     losses_are_smoothed_without_bias,
+    return RUN_SUITE("lr_find", suggestions_on_known_curves, no_suggestion_without_a_falling_slope,
+                     no_suggestion_within_the_noise, losses_are_smoothed_without_bias,
                      same_bits_for_any_number_of_threads_and_workers, events_and_stop,
                      ends_of_a_test, files, misuse);
 }
