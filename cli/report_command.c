@@ -10,7 +10,7 @@ typedef struct report_values {
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
-      .note = "report.html in the run's folder" },
+      .note = "report.html in the run's folder; required with several runs" },
     { .kind = OPTION_END },
 };
 
@@ -26,13 +26,14 @@ static int run(int argc, char **argv)
             return fail_with(EXIT_RUNTIME,
                              "%s: not a folder; expected the folder of a run or a sweep",
                              parsed.arguments[i]);
+    const bool is_sweep = sweep_report_is_sweep(parsed.arguments[0]);
+    for (int i = 0; i < parsed.n_arguments && parsed.n_arguments > 1; i++)
+        if (sweep_report_is_sweep(parsed.arguments[i]))
+            return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
+                             parsed.arguments[i]);
     if (parsed.n_arguments > 1 && !v.out)
         return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
     if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
-    const bool is_sweep = sweep_report_is_sweep(parsed.arguments[0]);
-    if (is_sweep && parsed.n_arguments > 1)
-        return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
-                         parsed.arguments[0]);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
     if (is_sweep && !sweep_report_write(ctx, parsed.arguments[0], v.out))

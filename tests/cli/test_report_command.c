@@ -58,6 +58,7 @@ START_TEST(a_run_with_and_without_a_report)
     expect(2, "report");
     expect_err("no run folder given");
     expect(2, "report run plain");
+    expect_err("--out FILE is required with several runs");
     expect(2, "report run --out run/last.safetensors");
     expect_err("expected a name that ends in .html");
     expect(1, "report none");
