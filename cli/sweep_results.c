@@ -61,10 +61,33 @@ static json_t *print_differences(const char *where, const json_t *stored, const 
     return all;
 }
 
+/* The definition with the values of [search] by option, so that a difference names its option, and
+ * with their order. */
+static json_t *search_by_option(const json_t *definition)
+{
+    ls__json_builder all = { json_copy((json_t *)definition), false },
+                     search = { json_object(), false }, order = { json_array(), false };
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(definition, "search"), i, one)
+    {
+        json_t *name = json_object_get(one, "option");
+        const char *key = json_is_string(name) ? json_string_value(name) : "";
+        ls__json_put(&search, key, json_incref(json_object_get(one, "values")));
+        ls__json_append(&order, json_incref(name));
+    }
+    ls__json_put(&all, "search", ls__json_finish(&search));
+    ls__json_put(&all, "order of [search]", ls__json_finish(&order));
+    return ls__json_finish(&all);
+}
+
 /* Returns the exit status. */
 static int check_definition(const sweep *s, const char *path, const json_t *stored)
 {
-    json_t *all = print_differences(path, stored, s->definition);
+    json_t *there = search_by_option(stored), *here = search_by_option(s->definition),
+           *all = there && here ? print_differences(path, there, here) : NULL;
+    json_decref(there);
+    json_decref(here);
     int answer = all ? EXIT_DONE : print_error(NULL, EXIT_RUNTIME);
     if (json_array_size(all) > 0)
         answer = fail_with(EXIT_USAGE,

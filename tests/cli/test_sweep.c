@@ -248,6 +248,12 @@ START_TEST(a_signal_stops_and_more_trials_extend)
                "trials = 4\n" TRAIN "epochs = 2\nflip = 0\n[search]\nlr = log(0.001, 0.1)\n");
     expect(2, "sweep random.sweep --out short");
     expect_err("short/sweep.json: train.flip is missing in the sweep, \"0\" now");
+    write_text("random.sweep", "trials = 4\n" TRAIN "epochs = 2\n[search]\nflip = 0, 1\n"
+                               "lr = log(0.001, 0.2)\n");
+    expect(2, "sweep random.sweep --out short");
+    expect_err("search.flip is missing in the sweep, [\"0\", \"1\"] now");
+    expect_err("search.lr is \"log(0.001, 0.1)\" in the sweep, \"log(0.001, 0.2)\" now");
+    expect_err("order of [search] is [\"lr\"] in the sweep, [\"flip\", \"lr\"] now");
     end_folder();
 }
 END_TEST
