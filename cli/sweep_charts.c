@@ -32,7 +32,7 @@ void sweep_put_legend(ls__html *html, const sweep_history *h)
         ls__svg_stroke stroke;
         double width;
         const char *text;
-        bool always; /* else if there are trials with these dashes */
+        bool always; /* else if there are trials with these dashes and with others */
     } looks[] = { { { LS__SHADE_BEST, LS__SOLID }, 4, "best", true },
                   { { LS__SHADE_GOOD, LS__SOLID }, 3, "best fifth", true },
                   { { LS__SHADE_WORST + 2, LS__SOLID }, 3, "middle fifth", true },
@@ -45,7 +45,8 @@ void sweep_put_legend(ls__html *html, const sweep_history *h)
     ls__html_put(html, "<ul class=\"legend chart\">\n");
     for (size_t k = 0; k < sizeof(looks) / sizeof(looks[0]); k++) {
         char text[128];
-        if (!looks[k].always && counts[looks[k].stroke.dash] == 0) continue;
+        const int64_t count = counts[looks[k].stroke.dash];
+        if (!looks[k].always && (count == 0 || count == h->n_trials)) continue;
         ls__svg_begin_path(&(ls__text){ text, sizeof(text), 0 }, &looks[k].stroke, "",
                            looks[k].width);
         ls__html_put(html,
