@@ -75,6 +75,9 @@ int repro_write_csv(const repro *r);
 /* ---- repro_chart.c ---- */
 
 /* "A", "B", ..., "Z", "AA", ...: the name of a result. */
+/* "2 workers, 1 thread, 4 ranks"; returns out. */
+enum { REPRO_LEG_SIZE = 80 };
+const char *repro_leg_text(const repro *r, const repro_leg *leg, char out[REPRO_LEG_SIZE]);
 enum { REPRO_LETTERS_SIZE = 8 };
 const char *repro_letters(int result, char out[REPRO_LETTERS_SIZE]);
 

@@ -94,14 +94,20 @@ static void put_letters(ls__html *html, const char *element, int result)
                  repro_letters(result, letters));
 }
 
+/* Leg i > 0 as "@20 4x3" */
+static void put_leg(const repro *r, ls__html *html, const repro_run *run, int i)
+{
+    const repro_leg *leg = &run->legs[i];
+    ls__html_put(html, "@%lld %dx%d", (long long)run->stops[i - 1], leg->workers, leg->threads);
+    if (r->has_ranks) ls__html_put(html, "x%d", leg->ranks);
+}
+
 static void put_cell(const repro *r, ls__html *html, const repro_run *run)
 {
     put_letters(html, "td", run->result);
     for (int i = 1; i < run->n_legs; i++) {
-        const repro_leg *leg = &run->legs[i];
-        ls__html_put(html, "<span>@%lld %dx%d", (long long)run->stops[i - 1], leg->workers,
-                     leg->threads);
-        if (r->has_ranks) ls__html_put(html, "x%d", leg->ranks);
+        ls__html_put(html, "<span>");
+        put_leg(r, html, run, i);
         ls__html_put(html, "</span>");
     }
     if (run->divergence.step >= 0)
@@ -157,11 +163,15 @@ static void put_grids(const repro *r, ls__html *html)
         }
     ls__html_put(html, "</div>\n<p class=\"note\">Steps of a run are counted from 0, as in "
                        "run_log.txt, and steps of an epoch from 1.</p>\n");
-    if (n_interruptions > 1)
-        ls__html_put(html,
-                     "<p class=\"note\">@20 4x3%s: interrupted after 20 steps, resumed with 4 "
-                     "workers, 3 threads%s.</p>\n",
-                     r->has_ranks ? "x2" : "", r->has_ranks ? " and 2 ranks" : "");
+    const repro_run *last = &r->runs[r->n_runs - 1]; /* has interruptions if any run has */
+    if (n_interruptions > 1 && last->n_legs > 1) {
+        char leg[REPRO_LEG_SIZE];
+        ls__html_put(html, "<p class=\"note\">");
+        put_leg(r, html, last, 1);
+        ls__html_put(html, ": interrupted after %lld step%s, resumed with %s.</p>\n",
+                     (long long)last->stops[0], plural(last->stops[0]),
+                     repro_leg_text(r, &last->legs[1], leg));
+    }
     ls__html_put(html, "</section>\n");
 }
 

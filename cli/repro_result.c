@@ -133,12 +133,14 @@ static int legs_width(const repro *r)
     return (int)width;
 }
 
-/* "2x1x4": 2 workers, 1 thread, 4 ranks */
-static void print_leg(const repro *r, const repro_leg *leg)
+const char *repro_leg_text(const repro *r, const repro_leg *leg, char out[REPRO_LEG_SIZE])
 {
-    print_text(stdout, "%d worker%s, %d thread%s", leg->workers, plural(leg->workers), leg->threads,
-               plural(leg->threads));
-    if (r->has_ranks) print_text(stdout, ", %d rank%s", leg->ranks, plural(leg->ranks));
+    const int n = snprintf(out, REPRO_LEG_SIZE, "%d worker%s, %d thread%s", leg->workers,
+                           plural(leg->workers), leg->threads, plural(leg->threads));
+    if (r->has_ranks)
+        snprintf(out + n, (size_t)(REPRO_LEG_SIZE - n), ", %d rank%s", leg->ranks,
+                 plural(leg->ranks));
+    return out;
 }
 
 /* Explains the notation by the last run, which has restarts if any run has. */
@@ -146,14 +148,14 @@ static void print_example(const repro *r)
 {
     const repro_run *run = &r->runs[r->n_runs - 1];
     const int first = (int)strcspn(run->legs_text, " ");
-    print_text(stdout, "'%.*s': ", first, run->legs_text);
-    print_leg(r, &run->legs[0]);
+    char leg[REPRO_LEG_SIZE];
+    print_text(stdout, "'%.*s': %s", first, run->legs_text, repro_leg_text(r, &run->legs[0], leg));
     if (run->n_legs > 1) {
         const char *stop = run->legs_text + first + 1, *next = strchr(stop, ' ');
         const int length = (int)(next + 1 - stop) + (int)strcspn(next + 1, " ");
-        print_text(stdout, "; '%.*s': interrupted after step %lld, resumed with ", length, stop,
-                   (long long)run->stops[0]);
-        print_leg(r, &run->legs[1]);
+        print_text(stdout, "; '%.*s': interrupted after %lld step%s, resumed with %s", length, stop,
+                   (long long)run->stops[0], plural(run->stops[0]),
+                   repro_leg_text(r, &run->legs[1], leg));
     }
     print_text(stdout, "\n\n");
 }

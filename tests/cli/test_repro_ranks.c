@@ -19,7 +19,7 @@ START_TEST(ranks_have_one_result)
     expect_out("One result: all 8 runs are bit-identical in all 21 steps.");
     expect_out("workers x threads x ranks ");
     expect_out("'1x1x3': 1 worker, 1 thread, 3 ranks; '@");
-    expect_out(" 0x1x1': interrupted after step ");
+    expect_out(" 0x1x1': interrupted after ");
     expect_out(", resumed with 0 workers, 1 thread, 1 rank\n");
     size_t size;
     char *csv = read_file("repro/repro.csv", &size);
