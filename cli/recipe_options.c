@@ -223,12 +223,11 @@ const cli_option recipe_options[] = {
       "several",
       "S", 0.1, 1e6, .fallback = "600", .execution = true, .optional = true, .whole_run = true },
     { OPTION_SWITCH, 0, "partition-optimizer", AT(partition_optimizer),
-      "each of several ranks holds the optimizer's states of its part of the parameters alone: "
-      "less "
-      "memory, more bytes between ranks",
+      "with several ranks: each holds the optimizer's states of its part of the parameters only: "
+      "less memory, more bytes between ranks",
       .execution = true, .optional = true, .whole_run = true },
     { OPTION_INTEGER, 0, "audit-every", AT(audit_every),
-      "in every N-th step of an epoch each of several ranks computes a shard of another one again, "
+      "with several ranks: in every N-th step of an epoch each recomputes a shard of another rank, "
       "and stops if a bit differs: finds faulty processors and memory; 0 = never",
       "N", 0, 1e9, .fallback = "0", .execution = true, .optional = true, .whole_run = true },
     { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
