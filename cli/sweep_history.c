@@ -102,7 +102,9 @@ static bool read_trials(sweep_history *h, const char *path)
         const json_t *number = json_object_get(row, "trial");
         sweep_trial *last = h->n_trials > 0 ? &h->trials[h->n_trials - 1] : NULL;
         const int64_t trial = json_integer_value(number);
-        if (!json_is_integer(number) || trial < 0 || (last && trial < last->trial))
+        const int64_t epochs = ls__json_get_integer(row, "epochs");
+        if (!json_is_integer(number) || trial < 0 || (last && trial < last->trial) ||
+            (last && trial == last->trial && epochs <= last->epochs))
             return fail_with(false, "%s: result %zu is malformed", path, i + 1);
         if (!last || trial > last->trial) {
             last = &h->trials[h->n_trials++];
@@ -110,7 +112,7 @@ static bool read_trials(sweep_history *h, const char *path)
             for (int k = 0; k < h->n_axes; k++) last->values[k] = value_of(&h->axes[k], row);
             if (h->epochs == 0) h->epochs = read_epochs(h, trial);
         }
-        last->epochs = ls__json_get_integer(row, "epochs");
+        last->epochs = epochs;
         last->best_epoch = ls__json_get_integer(row, "best_epoch");
         last->metric = metric_of(row);
         last->error = ls__json_get_string(row, "error");

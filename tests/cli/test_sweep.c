@@ -142,6 +142,10 @@ START_TEST(reports_of_damaged_sweeps)
         { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
           "\"values\": \"log(1, 2)\"}]}, \"results\": [{\"trial\": 1}, {\"trial\": 0}]}",
           "x/sweep.json: result 2 is malformed" },
+        { "{\"sweep\": {\"metric\": \"val-loss\", \"search\": [{\"option\": \"lr\", "
+          "\"values\": \"log(1, 2)\"}]}, \"results\": [{\"trial\": 0, \"epochs\": 1}, "
+          "{\"trial\": 0, \"epochs\": 1}]}",
+          "x/sweep.json: result 2 is malformed" },
     };
     begin_folder();
     make_folder("x");
