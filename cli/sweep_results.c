@@ -3,6 +3,7 @@
 #include "run/json.h"
 #include "run/metrics.h"
 #include "sweep_report.h"
+#include "train/search.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,10 +226,11 @@ static bool read_row(const sweep *s, const json_t *row, sweep_result *out)
                            .best_epoch = ls__json_get_integer(row, "best_epoch") };
     const bool has_value =
         json_is_number(value) && out->best_epoch >= 1 && out->best_epoch <= out->epochs;
-    const bool is_known = can_extend(s) || out->trial < ls_search_trial_count(s->search);
-    const bool good = json_is_integer(trial) && out->trial >= 0 && is_known && out->epochs >= 1 &&
-                      out->epochs <= s->epochs && (has_value || out->has_failed) &&
-                      !sweep_find(s, out->trial, out->epochs);
+    const int64_t n_trials =
+        can_extend(s) ? LS__SEARCH_MAX_TRIALS : ls_search_trial_count(s->search);
+    const bool good = json_is_integer(trial) && out->trial >= 0 && out->trial < n_trials &&
+                      out->epochs >= 1 && out->epochs <= s->epochs &&
+                      (has_value || out->has_failed) && !sweep_find(s, out->trial, out->epochs);
     if (good && error) out->error = strdup(error);
     return good && (!error || out->error);
 }

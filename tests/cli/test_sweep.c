@@ -460,6 +460,11 @@ START_TEST(a_damaged_sweep_is_an_error)
         expect_err("lockstep sweep: s/sweep.json: result 1 is malformed\n");
         json_decref(damaged);
     }
+    json_object_set_new(json_array_get(json_object_get(json, "results"), 0), "trial",
+                        json_integer(INT64_MAX));
+    ck_assert_int_eq(json_dump_file(json, "s/sweep.json", 0), 0);
+    expect(1, "sweep random.sweep --out s");
+    expect_err("lockstep sweep: s/sweep.json: result 1 is malformed\n");
     json_decref(json);
     end_folder();
 }
