@@ -272,14 +272,15 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out,
     status = *out ? LS_OK : LS_ERR_MEMORY;
     for (; status == LS_OK && (end = strchr(line, '\n')); line = end + 1) {
         json_t *row = json_loadb(line, (size_t)(end - line), 0, NULL);
-        if (json_is_object(row) && json_array_append(*out, row) == 0) {
+        const int64_t epoch = (int64_t)json_array_size(*out) + 1;
+        const bool is_next = ls__json_get_integer(row, "epoch") == epoch;
+        if (is_next && json_array_append(*out, row) == 0) {
             json_decref(row);
             continue;
         }
         json_decref(row);
         status = LS_ERR_DATA;
-        snprintf(message, 512, "%.400s/metrics.jsonl: line %zu is damaged", dir,
-                 json_array_size(*out) + 1);
+        snprintf(message, 512, "%.400s/metrics.jsonl: line %" PRId64 " is damaged", dir, epoch);
     }
     ls__free(ctx, bytes);
     if (status != LS_OK) {

@@ -156,7 +156,9 @@ START_TEST(damaged_folders)
     expect_left_out("evaluation.json", "[]", "/evaluation.json: not a JSON object.");
     expect_left_out("config.json", "{", "/config.json: line ");
     expect_left_out("manifest.json", "{", "/manifest.json: line ");
-    expect_left_out("metrics.jsonl", "{}\n{\n", "/metrics.jsonl: line 2 is damaged.");
+    expect_left_out("metrics.jsonl", "{\"epoch\": 1}\n{\n", "/metrics.jsonl: line 2 is damaged.");
+    expect_left_out("metrics.jsonl", "{\"epoch\": 1}\n{\"epoch\": [], \"train_loss\": 2}\n",
+                    "/metrics.jsonl: line 2 is damaged.");
     expect_left_out("metrics.jsonl", "", "/metrics.jsonl: no epoch is complete");
     write_text(path("metrics.jsonl"), metrics);
     write_text(path("evaluation.json"),
