@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include <pthread.h>
-#include <signal.h>
 
 typedef struct worker {
     ls__queue *queue;
@@ -92,9 +92,8 @@ static void *run_worker(void *arg)
 /* Starts the workers with all signals blocked, so that handlers run in the program's threads. */
 static ls_status start_workers(ls__queue *queue)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    ls__block_signals(&before);
     int error = 0;
     while (queue->n_started < queue->n_workers && error == 0) {
         worker *w = &queue->workers[queue->n_started];
@@ -102,7 +101,7 @@ static ls_status start_workers(ls__queue *queue)
         error = pthread_create(&w->handle, NULL, run_worker, w);
         queue->n_started += error == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ls__restore_signals(&before);
     if (error == 0) return LS_OK;
     char text[LS__ERRNO_TEXT_SIZE];
     return ls__fail(queue->ctx, LS_ERR_DEVICE, "%s: cannot start worker %d of %d: %s", queue->what,

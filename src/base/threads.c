@@ -10,8 +10,8 @@
 #include "base/available.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 /* A thread without work polls for this time before it sleeps. Waking a thread takes about 50
@@ -193,16 +193,15 @@ void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *a
  * for them, so that a failed allocation in `start` is reported here. */
 static ls_status start_workers(ls__threads *pool)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    ls__block_signals(&before);
     int error = 0;
     for (int i = 0; i < pool->n_threads - 1 && !error; i++) {
         pool->workers[i] = (worker){ .pool = pool, .index = i + 1 };
         error = pthread_create(&pool->workers[i].handle, NULL, worker_main, &pool->workers[i]);
         if (!error) pool->n_started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    ls__restore_signals(&before);
     pthread_mutex_lock(&pool->mutex);
     while (pool->n_ready < pool->n_started) pthread_cond_wait(&pool->done, &pool->mutex);
     pthread_mutex_unlock(&pool->mutex);

@@ -1,15 +1,18 @@
 /* The provider of oneDNN's kernels: its lists, its errors, every allocation failing in turn, and
  * OpenMP's number of threads, which belongs to the caller. Values and bits are in test_op_*.c. */
 #include "cpu/emulated.h"
+#include "cpu/onednn/primitive.h"
 #include "op_case.h"
 #include "../suite.h"
 #include <dlfcn.h>
 #include <omp.h>
+#include <signal.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* Fails allocation number `fail_at`; counts from 0. */
@@ -499,6 +502,35 @@ static void add_limited(TCase *tcase)
 
 #endif
 
+static volatile sig_atomic_t n_signals;
+
+static void count_signal(int number)
+{
+    n_signals += number == SIGALRM;
+}
+
+/* Kernels of oneDNN 2.6 keep data below the stack pointer, where a handler would write. */
+START_TEST(handlers_of_signals_change_no_product)
+{
+    enum { M = 40, N = 64, K = 768, N_SIGNALS = 3000 };
+    static float a[M * K], b[N * K], expected[M * N], got[M * N];
+    for (int i = 0; i < M * K; i++) a[i] = (float)(i % 101) / 50 - 1;
+    for (int i = 0; i < N * K; i++) b[i] = (float)(i % 97) / 48 - 1;
+    (void)ls__dnn_one_thread();
+    ck_assert(ls__dnn_sgemm(false, true, M, N, K, a, K, b, K, 0, expected, N));
+    const struct sigaction action = { .sa_handler = count_signal, .sa_flags = SA_RESTART };
+    const struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { { 0, 0 }, { 0, 0 } };
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &often, NULL), 0);
+    bool same = true;
+    while (same && n_signals < N_SIGNALS)
+        same = ls__dnn_sgemm(false, true, M, N, K, a, K, b, K, 0, got, N) &&
+               memcmp(got, expected, sizeof(got)) == 0;
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+    ck_assert(same);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("oneDNN");
@@ -513,6 +545,7 @@ int main(void)
     tcase_add_loop_test(tcase, threaded_kernels, 0, all_cases()->n);
     tcase_add_test(tcase, threaded_weights_depend_on_threads);
     tcase_add_test(tcase, threaded_kernels_need_their_threads);
+    tcase_add_test(tcase, handlers_of_signals_change_no_product);
     add_limited(tcase);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

@@ -1,5 +1,6 @@
 /* library.c: oneDNN's version, its threads, its matrix product. */
 #include "base/error.h"
+#include "base/signals.h"
 #include "cpu/onednn/api.h"
 #include "cpu/onednn/primitive.h"
 #include <omp.h>
@@ -75,6 +76,10 @@ bool ls__dnn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                    int64_t ldc)
 {
-    return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
-                      ldb, beta, c, ldc) == dnnl_success;
+    sigset_t before;
+    ls__block_signals(&before); /* see ls__dnn_run */
+    const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n,
+                                            k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+    ls__restore_signals(&before);
+    return status == dnnl_success;
 }

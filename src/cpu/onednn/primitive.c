@@ -2,6 +2,7 @@
 #include "cpu/onednn/primitive.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include "cpu/onednn/api.h"
 #include <stdio.h>
 #include <string.h>
@@ -345,6 +346,12 @@ bool ls__dnn_run(const ls__dnn_primitive *primitive, int thread,
         if (memories[i])
             arguments[n++] =
                 (dnnl_exec_arg_t){ operands[primitive->conv.direction][i].argument, memories[i] };
-    return dnnl_primitive_execute(primitive->primitive, primitive->dnn->streams[thread], n,
-                                  arguments) == dnnl_success;
+    /* Kernels for matrix products keep data below the stack pointer, where a handler would write.
+     */
+    sigset_t before;
+    ls__block_signals(&before);
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive->primitive, primitive->dnn->streams[thread], n, arguments);
+    ls__restore_signals(&before);
+    return status == dnnl_success;
 }
