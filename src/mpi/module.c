@@ -17,23 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Errors ---- */
-
-static ls_status check(ls_context *ctx, int rank, int code, const char *what)
-{
-    if (code == MPI_SUCCESS) return LS_OK;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
-        snprintf(text, sizeof(text), "error %d", code);
-    return ls__fail(ctx, LS_ERR_IO, "communicator 'mpi': rank %d: %s: %s", rank, what, text);
-}
-
-ls_status ls__mpi_check(ls__mpi_comm *mpi, int code, const char *what)
-{
-    return check(mpi->comm.ctx, mpi->comm.rank, code, what);
-}
-
 /* "Open MPI v4.1.4". */
 static void name_library(char *out, size_t size)
 {
@@ -70,20 +53,21 @@ static void make_global(void)
 static ls_status start(ls_context *ctx)
 {
     int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
-    LS_TRY(check(ctx, 0, MPI_Finalized(&finalized), "MPI_Finalized"));
+    LS_TRY(ls__mpi_check_alone(ctx, 0, MPI_Finalized(&finalized), "MPI_Finalized"));
     if (finalized)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "communicator 'mpi': the program has called MPI_Finalize");
-    LS_TRY(check(ctx, 0, MPI_Initialized(&initialized), "MPI_Initialized"));
+    LS_TRY(ls__mpi_check_alone(ctx, 0, MPI_Initialized(&initialized), "MPI_Initialized"));
     if (initialized) {
-        LS_TRY(check(ctx, 0, MPI_Query_thread(&level), "MPI_Query_thread"));
+        LS_TRY(ls__mpi_check_alone(ctx, 0, MPI_Query_thread(&level), "MPI_Query_thread"));
     } else {
         make_global();
-        LS_TRY(check(ctx, 0, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
-                     "MPI_Init_thread"));
+        LS_TRY(ls__mpi_check_alone(
+            ctx, 0, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread"));
         (void)on_exit(finalize, NULL);
-        LS_TRY(check(ctx, 0, MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
-                     "MPI_Comm_set_errhandler"));
+        LS_TRY(ls__mpi_check_alone(ctx, 0,
+                                   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                                   "MPI_Comm_set_errhandler"));
     }
     if (level < MPI_THREAD_FUNNELED)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
