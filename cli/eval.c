@@ -79,11 +79,12 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
     return answer;
 }
 
-static int print_result(const eval_values *v, const ls_model_info *info, const ls_averages *result,
-                        ls_evaluation *evaluation)
+static int print_result(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset,
+                        const ls_averages *result, ls_evaluation *evaluation)
 {
     if (v->csv && !eval_write_csv(evaluation, v->csv)) return EXIT_RUNTIME;
-    if (v->json) return eval_print_json(evaluation, result->loss) ? EXIT_DONE : EXIT_RUNTIME;
+    if (v->json)
+        return eval_print_json(evaluation, dataset, result->loss) ? EXIT_DONE : EXIT_RUNTIME;
     print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
                info->model->name, (long long)result->n_images, plural(result->n_images),
                result->loss, result->top1);
@@ -106,7 +107,7 @@ static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_in
                                         .test_time_flip = v->test_time_flip,
                                         .evaluation = evaluation };
     const ls_status status = ls_evaluate(net, loader, &config, &result);
-    return status == LS_OK ? print_result(v, info, &result, evaluation)
+    return status == LS_OK ? print_result(v, info, report->val_data, &result, evaluation)
                            : print_failure(ctx, v, loader, status);
 }
 

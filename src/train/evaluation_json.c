@@ -69,14 +69,11 @@ static json_t *describe_bins(const ls_evaluation *e)
     return ls__json_finish(&out);
 }
 
-static void put_image(const ls_evaluation *e, const ls_dataset *dataset, int64_t sample,
+static void put_image(ls_context *ctx, const ls_dataset *dataset, int64_t sample,
                       ls__json_builder *out)
 {
-    ls_context *ctx = e->owned.ctx;
     uint8_t *jpeg;
     size_t size;
-    if (ls_dataset_sample_path(dataset, sample))
-        ls__json_put(out, "path", ls__json_text(ctx, ls__dataset_name(dataset, sample)));
     if (ls__dataset_thumbnail(dataset, sample, THUMBNAIL_SIDE, &jpeg, &size) != LS_OK)
         out->failed = true;
     if (!jpeg) return;
@@ -86,8 +83,10 @@ static void put_image(const ls_evaluation *e, const ls_dataset *dataset, int64_t
     ls__free(ctx, jpeg);
 }
 
-static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *dataset)
+static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *dataset,
+                                 bool with_images)
 {
+    ls_context *ctx = e->owned.ctx;
     ls__json_builder out = { json_array(), false };
     for (int64_t i = 0; i < e->n_mistakes && i < MOST_MISTAKES; i++) {
         const ls_mistake *m = &e->mistakes[i];
@@ -96,13 +95,15 @@ static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *datas
         ls__json_put(&one, "label", json_integer(m->label));
         ls__json_put(&one, "predicted", json_integer(m->predicted));
         ls__json_put(&one, "confidence", json_real((double)m->confidence));
-        if (dataset) put_image(e, dataset, m->sample, &one);
+        if (dataset && ls_dataset_sample_path(dataset, m->sample))
+            ls__json_put(&one, "path", ls__json_text(ctx, ls__dataset_name(dataset, m->sample)));
+        if (dataset && with_images) put_image(ctx, dataset, m->sample, &one);
         ls__json_append(&out, ls__json_finish(&one));
     }
     return ls__json_finish(&out);
 }
 
-json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *dataset)
+json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *dataset, bool with_images)
 {
     const ls_evaluation_result *r = &e->result;
     ls__json_builder out = { json_object(), false };
@@ -115,7 +116,7 @@ json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *datase
     ls__json_put(&out, "classes", describe_classes(e));
     ls__json_put(&out, "confusion", describe_confusion(e));
     ls__json_put(&out, "calibration", describe_bins(e));
-    ls__json_put(&out, "mistakes", describe_mistakes(e, dataset));
+    ls__json_put(&out, "mistakes", describe_mistakes(e, dataset, with_images));
     return ls__json_finish(&out);
 }
 
@@ -126,7 +127,7 @@ const char *ls_evaluation_json(ls_evaluation *e)
     LS__ENTER_NULL(ctx);
     ls__free(ctx, e->json);
     e->json = NULL;
-    json_t *json = e->results ? ls__evaluation_describe(e, NULL) : json_object();
+    json_t *json = e->results ? ls__evaluation_describe(e, NULL, false) : json_object();
     char *text;
     size_t size;
     if (ls__json_dump(ctx, json, ls__json_exact(json), &text, &size)) {

@@ -113,7 +113,7 @@ ls_status ls__trainer_report_batch(ls_trainer *t, const ls_batch *batch)
 static ls_status save_evaluation(ls_trainer *t, const char *path)
 {
     ls_context *ctx = t->owned.ctx;
-    json_t *json = ls__evaluation_describe(t->evaluation, t->config.validation->dataset);
+    json_t *json = ls__evaluation_describe(t->evaluation, t->config.validation->dataset, true);
     char *text = NULL;
     size_t size;
     ls_status status;

@@ -185,6 +185,11 @@ START_TEST(evaluation_of_classes)
     }
     ck_assert_int_eq(sum, 20);
     ck_assert_int_eq(predicted, 20 - own);
+    char path[512];
+    snprintf(path, sizeof(path), "data/val/%s",
+             json_string_value(
+                 json_object_get(json_array_get(json_object_get(json, "mistakes"), 0), "path")));
+    ck_assert_msg(exists(path), "%s", path);
     json_decref(json);
     expect(1, "eval --checkpoint run/best.safetensors --data-dir data --csv none/classes.csv");
     expect_err("--csv none/classes.csv: No such file or directory");
