@@ -56,13 +56,36 @@ static void wait_for_lock(const char *dir)
     close(fd);
 }
 
+/* NULL if it can't be read, which the trial reports. */
+static json_t *read_json(const char *dir, const char *name)
+{
+    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
+    json_t *json = NULL;
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return ls__json_read(path, &json, reason) == LS_OK ? json : NULL;
+}
+
+/* Whether 'lockstep train --resume' has changed --on-bad-image, and so the images of later steps.
+ */
+static bool has_other_bad_images(const char *dir, char *const *words)
+{
+    static const char name[] = "--on-bad-image=";
+    const char *wanted = "fail";
+    for (int i = 0; words[i]; i++)
+        if (strncmp(words[i], name, sizeof(name) - 1) == 0) wanted = words[i] + sizeof(name) - 1;
+    json_t *config = read_json(dir, "config.json");
+    const char *had =
+        json_string_value(json_object_get(json_object_get(config, "options"), "on-bad-image"));
+    const bool same = !had || strcmp(had, wanted) == 0;
+    json_decref(config);
+    return !same;
+}
+
 /* Whether the run was begun with other images, which --force allowed to change. */
 static bool has_other_images(const sweep *s, const char *dir)
 {
-    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
-    json_t *manifest;
-    snprintf(path, sizeof(path), "%s/manifest.json", dir);
-    if (ls__json_read(path, &manifest, reason) != LS_OK) return false; /* the trial reports it */
+    json_t *manifest = read_json(dir, "manifest.json");
+    if (!manifest) return false;
     const json_t *identity = json_object_get(manifest, "identity");
     const json_t *validation = json_object_get(identity, "validation");
     const bool same =
@@ -81,13 +104,18 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     char *argv[MAX_OPTIONS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
     wait_for_lock(dir);
+    char **words = sweep_trial_words(s, job->trial);
     bool resumes = ls__run_folder_holds_run(dir);
-    if (resumes && has_other_images(s, dir)) {
-        print_note("trial %lld begins again, on the changed images", (long long)job->trial);
+    if (resumes && words && (has_other_images(s, dir) || has_other_bad_images(dir, words))) {
+        print_note("trial %lld begins again, because its run has other images",
+                   (long long)job->trial);
         ls__run_folder_remove(dir);
         resumes = false;
     }
-    char **words = resumes ? sweep_resume_words(s) : sweep_trial_words(s, job->trial);
+    if (resumes) {
+        sweep_free_words(words);
+        words = sweep_resume_words(s);
+    }
     const int64_t steps = steps_per_epoch(s, job->trial), parallel = s->values->parallel;
     if (!words || steps < 0) return sweep_free_words(words), EXIT_USAGE;
     int n = 2;

@@ -26,7 +26,7 @@ LS_BEGIN_DECLARATIONS
     X(LEAK, "leak", "images that are in several splits")                                           \
     X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
     X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
-    X(IGNORED, "ignored", "files that are not read, because of their names' extensions")           \
+    X(IGNORED, "ignored", "files that are not read")                                               \
     X(HIDDEN, "hidden", "names that begin with a dot, which are skipped")                          \
     X(ROTATED, "rotated", "images that are stored turned, with an EXIF orientation")               \
     X(CMYK, "cmyk", "JPEG files in CMYK, whose colours are converted without a profile")           \

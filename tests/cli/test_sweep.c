@@ -318,6 +318,9 @@ START_TEST(a_sweep_continues_after_an_image_was_repaired)
     expect_err("if images are repaired, the same command with --force continues the sweep");
     expect(3, "sweep grid.sweep --out s"); /* not repaired yet */
     expect_err("trial 1 failed with status 3");
+    expect(0, "train --resume s/trial-001 --on-bad-image skip"); /* as the log suggests */
+    expect(3, "sweep grid.sweep --out s");
+    expect_err("note: trial 1 begins again, because its run has other images");
     copy_file("data/train/star/000000.png", "data/train/star/bad.png");
     expect(3, "sweep grid.sweep --out s");
     expect_err("repaired, --force continues");

@@ -136,8 +136,8 @@ void plant_faults(const char *folder)
 const planted_fault planted[N_PLANTED] = {
     { LS_FINDING_LAYOUT, "train", "1 image outside of class folders" },
     { LS_FINDING_EMPTY_CLASS, "train/empty", "no images" },
-    { LS_FINDING_NO_VALIDATION, "val/fox", "no such folder; train/fox has 12 images" },
-    { LS_FINDING_NO_TRAINING, "train/cow", "no such folder; val/cow has 1 image" },
+    { LS_FINDING_NO_VALIDATION, "val/fox", "no readable folder; train/fox has 12 images" },
+    { LS_FINDING_NO_TRAINING, "train/cow", "no readable folder; val/cow has 1 image" },
     { LS_FINDING_NESTED, "train/fox/arctic", "2 images of class 'fox'" },
     { LS_FINDING_NESTED, "train/fox/arctic2", "1 image of class 'fox'" },
     { LS_FINDING_UNREADABLE, "train/cat/cut.jpg", "damaged JPEG" },

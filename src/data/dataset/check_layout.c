@@ -148,7 +148,7 @@ static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const s
 {
     if (there->n_images == 0) return LS_OK;
     return ls__check_add(r, kind, join(r, here->name, there->name), "",
-                         ls__format(r->owned.ctx, "no such folder; %s/%s has %lld image%s",
+                         ls__format(r->owned.ctx, "no readable folder; %s/%s has %lld image%s",
                                     there->split, there->name, (long long)there->n_images,
                                     plural(there->n_images)));
 }
