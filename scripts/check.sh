@@ -42,9 +42,9 @@ build_in build/asan "${sanitizer_build[@]}" -DLOCKSTEP_SANITIZE=address,undefine
 # Left to scripts/test.sh is what takes minutes here and runs no code of ours that other tests do not: what starts or kills
 # hundreds of processes, oneDNN's kernels for lesser processors, ours at large shapes, the parity of large nets, the emulated
 # GPU's op cases (whose memory has guards, and is closed to all but kernels, in every build) and the script that runs them,
-# fusions and failing calls a second time, on the libraries' stand-ins.
+# nets, fusions and failing calls a second time, on the libraries' stand-ins.
 ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|conv_errors|cuda_ops|cuda_(ops|fuse|capture)_libraries|gpu_check|parity_(resnet18|models))$'
+  --exclude-regex '^(crash|crash_train|matrix|op_bits_.+|conv_errors|cuda_ops|cuda_(ops|net|fuse|capture|overlap)_libraries|gpu_check|parity_(resnet18|models))$'
 
 # libgomp, inside oneDNN, does not support the thread sanitizer, so only tests without oneDNN kernels run here.
 title "thread sanitizer, thread pool and loader"

@@ -17,9 +17,9 @@ compare() {
   done
 }
 
-compare cuda 2:late 3:8 4:now -- --epochs 2 --clip-grad-norm 1
+compare cuda 2:late 3:8 -- --epochs 2 --clip-grad-norm 1
 # Ranks with different numbers of shards, and steps without an update.
-compare accumulated 2:late 4:now -- --batch-size 10 --shards 5 --epochs 1 --accumulate 2 --audit-every 2
+compare accumulated 4:now -- --batch-size 10 --shards 5 --epochs 1 --accumulate 2 --audit-every 2
 compare f16 3:9 -- --precision f16 --shards 5 --batch-size 10 --epochs 1
 
 # A run that ends in 3 ranks and resumes in 2. The device is that of the checkpoint.
