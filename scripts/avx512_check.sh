@@ -35,9 +35,7 @@ for file in /usr/share/bochs/BIOS-bochs-latest /usr/share/bochs/VGABIOS-lgpl-lat
 done
 help=$("$bochs" --help cpu 2>&1; "$bochs" --help 2>&1) || true
 grep -qx "$model" <<<"$help" || fail "$bochs does not support the processor $model"
-for test in $tests; do
-  [ "$test" = train ] || [ -x "$build/tests/cpu/test_$test" ] || fail "no $build/tests/cpu/test_$test: build it first"
-done
+[ "$tests" = train ] || [ -x "$build/tests/cpu/test_cpu" ] || fail "no $build/tests/cpu/test_cpu: build it first"
 [ -x "$build/lockstep" ] || fail "no $build/lockstep: build it first"
 
 # A kernel, a shell and a boot loader, unpacked and not installed.
@@ -63,7 +61,7 @@ add() {
   strip -o "$root/bin/$(basename "$1")" "$1"
   for library in $(ldd "$1" | grep -o '/[^ ]*'); do install -D "$library" "$root$library"; done
 }
-for test in $tests; do [ "$test" = train ] || add "$build/tests/cpu/test_$test"; done
+[ "$tests" = train ] || add "$build/tests/cpu/test_cpu"
 add "$build/lockstep"
 "$build/lockstep" demo-data --train 8 --val 2 "$root/data" >/dev/null
 
@@ -86,7 +84,7 @@ grep -m1 'model name' /proc/cpuinfo
 grep -q avx512bw /proc/cpuinfo && echo avx512bw
 $(declare -f train)
 for test in $tests; do
-  if [ \$test = train ]; then train /data /tmp/run; else /bin/test_\$test; fi && echo "passed \$test" || echo "failed \$test"
+  if [ \$test = train ]; then train /data /tmp/run; else /bin/test_cpu \$test; fi && echo "passed \$test" || echo "failed \$test"
   cut -d ' ' -f 1 /proc/uptime
 done
 echo finished

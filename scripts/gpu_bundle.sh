@@ -4,7 +4,7 @@
 # (and its PTX), benchmarks, CUDA tests, the emulated CUDA module, scripts/gpu_check.sh, and every shared library except those of
 # glibc, of the C++ compiler and of CUDA, which that machine must have (scripts/cuda_libraries.sh).
 #
-# Builds in build/bundle. --build packs an existing build folder, made with cmake -C cmake/bundle.cmake for that architecture. XZ_OPT sets the compression [-T0 -6].
+# Builds in build/bundle. --build packs an existing build folder, made for that architecture. XZ_OPT sets the compression [-T0 -6].
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/packages.sh
@@ -35,9 +35,10 @@ done
 [[ $out = *.tar.xz ]] || fail "expected the name of an archive, OUT.tar.xz, not '$out'"
 [[ $arch =~ ^[0-9]+$ ]] || fail "--arch requires a number such as 90, not '$arch'"
 
+need_packages "${bundle_packages[@]}"
 if [ -z "$build" ]; then
   build=build/bundle
-  build_in "$build" -C cmake/bundle.cmake -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON -DLOCKSTEP_CUDA_ARCHITECTURES="$arch" \
+  build_in "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON -DLOCKSTEP_CUDA_ARCHITECTURES="$arch" \
     -- lockstep_product lockstep_product_cuda bench/all tests/cuda/all
 fi
 
@@ -47,9 +48,6 @@ fi
 [ -e "$build/tests/cuda/modules/liblockstep_cuda.so" ] || fail "$build has no emulated CUDA module: was a C++ compiler found?"
 built_for=$(sed -n 's/^LOCKSTEP_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt")
 [ "$built_for" = "$arch" ] || fail "$build is for the architectures '$built_for', expected '$arch'"
-# shellcheck disable=SC2016 # the loader expands $ORIGIN
-grep -qF 'RPATH                $ORIGIN/../lib' <<<"$(objdump -p "$build/lockstep")" ||
-  fail "the programs of $build do not look for libraries in ../lib: expected a build with cmake -C cmake/bundle.cmake"
 
 # ---- Packing ----
 
@@ -60,7 +58,7 @@ root=$work/$name
 mkdir -p "$root"/{bin,lib/emulated,bench,scripts,share}
 # Only the tests that run on a GPU or on the emulated device.
 mapfile -t programs < <(find "$build/lockstep" "$build/bench" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' | sort)
-for name_of_test in device_json philox_curand test_cuda_{device,memory,input,ops,net,fuse,capture,plan}; do
+for name_of_test in device_json philox_curand test_cuda; do
   [ ! -x "$build/tests/cuda/$name_of_test" ] || programs+=("$build/tests/cuda/$name_of_test")
 done
 cp "${programs[@]}" "$root/bin"
@@ -75,6 +73,10 @@ done < <(find "$root/bin" "$root/lib" -type f -exec ldd {} + 2>/dev/null |
 # Open MPI consists of many files, and must be installed.
 [ ! -e "$build/liblockstep_mpi.so" ] || cp "$build/liblockstep_mpi.so" "$root/lib"
 find "$root/bin" "$root/lib" -type f -exec strip --strip-unneeded {} +
+# A program in bin/ finds its shared libraries, and those that they need, in lib/. DT_RPATH is required: DT_RUNPATH does not serve the
+# libraries of libraries.
+# shellcheck disable=SC2016 # the loader expands $ORIGIN
+find "$root/bin" "$root/lib" -type f -exec patchelf --force-rpath --set-rpath '$ORIGIN/../lib' {} +
 
 cp -r scripts/gpu_check.sh scripts/gpu_check scripts/cuda_libraries.sh "$root/scripts"
 cp bench/versus_pytorch.py bench/torch_side.py "$root/bench"
@@ -89,7 +91,7 @@ For Linux on x86-64 with glibc $glibc or later; the GPU needs NVIDIA's driver, c
     scripts/gpu_check.sh smoke              what works here, in 3 minutes; --help lists the other stages
     scripts/cuda_libraries.sh --list        which cuDNN, cuBLASLt and NVRTC are used
     scripts/cuda_libraries.sh bin/lockstep train --device cuda --data-dir DIR
-    LOCKSTEP_MODULES=\$PWD/lib/emulated bin/test_cuda_net     a test on the emulated device, without a GPU
+    LOCKSTEP_MODULES=\$PWD/lib/emulated bin/test_cuda cuda_net     tests on the emulated device, without a GPU
 END
 
 # ---- Checks of the bundle ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gpu_bundle_check.sh BUILD: packs the bundle of a build folder (cmake -C cmake/bundle.cmake) and runs it without our packages'
+# gpu_bundle_check.sh BUILD: packs the bundle of a build folder and runs it without our packages'
 # libraries: in a chroot with glibc, libstdc++, libgcc_s and a shell's programs. If chroot is not allowed, it runs with an empty environment
 # and checks which libraries the loader finds. Exit status 77: skipped, with the reason printed.
 set -euo pipefail
@@ -33,7 +33,7 @@ bin/lockstep train --data-dir images --batch-size 16 --steps 5 --model resnet20 
 test "$(wc -l <run/metrics.jsonl)" -ge 1
 echo "-- CUDA tests on the emulated device"
 for test in cuda_device cuda_memory cuda_input cuda_ops cuda_net cuda_fuse cuda_capture cuda_plan; do
-  CK_DEFAULT_TIMEOUT=300 LOCKSTEP_CASES_STEP=40 LOCKSTEP_MODULES=$PWD/lib/emulated bin/test_$test
+  CK_DEFAULT_TIMEOUT=300 LOCKSTEP_CASES_STEP=40 LOCKSTEP_MODULES=$PWD/lib/emulated bin/test_cuda $test
 done
 echo "-- gpu_check.sh smoke"
 status=0

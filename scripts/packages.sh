@@ -4,6 +4,9 @@
 # To build and run the tests.
 build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev
   libxxhash-dev libjansson-dev libzip-dev check xz-utils libopenmpi-dev openmpi-bin)
+# To pack a bundle for a machine with a GPU.
+# shellcheck disable=SC2034
+bundle_packages=("${build_packages[@]}" patchelf)
 # For fuzzing.
 # shellcheck disable=SC2034
 fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)

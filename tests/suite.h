@@ -1,5 +1,5 @@
-/* suite.h: what the test programs share: their main in one line, skipped tests, errors of a
- * context, folders and files. */
+/* suite.h: what all tests share: programs of a runner, skipped tests, errors of a context, folders
+ * and files. */
 #ifndef LS_TESTS_SUITE_H
 #define LS_TESTS_SUITE_H
 
@@ -8,6 +8,12 @@
 #include <stdlib.h>
 
 /* ---- Running ---- */
+
+/* Begins the function that runs the tests of test_NAME.c, which runner.c calls. It returns the
+ * exit status. */
+#define TEST_PROGRAM(name)                                                                         \
+    int test_##name(void);                                                                         \
+    int test_##name(void)
 
 /* The program's exit status, which ctest reads as "skipped" (SKIP_RETURN_CODE). */
 enum { SKIPPED = 77 };

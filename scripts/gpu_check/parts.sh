@@ -86,11 +86,11 @@ kernels() {
   fi
 }
 
-# sanitize SANITIZER TOOL KERNELS PROGRAM: NVIDIA's checkers on ten steps of a small net. Only findings in our own kernels count (KERNELS:
+# sanitize SANITIZER TOOL KERNELS COMMAND...: NVIDIA's checkers on ten steps of a small net. Only findings in our own kernels count (KERNELS:
 # a file of their names), because the tools also report harmless accesses in kernels of cuDNN and cuBLASLt.
 sanitize() {
   local kernels=$3 status=0 log ours
-  log=$(CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "$4" 2>&1) || status=$?
+  log=$(CK_FORK=no CK_RUN_CASE=same_bits_again "$1" --tool "$2" --error-exitcode 99 "${@:4}" 2>&1) || status=$?
   printf '%s\n' "$log"
   # "at void NAME<...>(...)+0x10 in FILE" or, in older versions, "at 0x10 in FILE:LINE:NAME(...)"; other kernels have namespaces.
   ours=$(grep -cE "^=========.* at (.*[0-9]:|.* )?($(paste -sd '|' "$kernels"))[<(]" <<<"$log" || true)

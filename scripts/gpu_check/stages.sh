@@ -74,7 +74,7 @@ stage_smoke() {
   built device_json && measure device_json 30 "${words[@]}"
   open_device
   for precision in f32 bf16 f16; do step check "resnet20_$precision" 40 --precision "$precision" "${resnet20[@]}"; done
-  gpu test_cuda_net && check net 60 env "${cases[@]}" "${words[@]}"
+  gpu test_cuda cuda_net && check net 60 env "${cases[@]}" "${words[@]}"
   check net_own_kernels 60 env LOCKSTEP_CUDA_LIBRARIES=none "${cases[@]}" "${words[@]}"
   tuned resnet50_f16 100 f16 "${resnet50[@]}" --steps "$smoke_steps"
 }
@@ -90,10 +90,10 @@ stage_checks() {
   local tool same
   warm_files
   open_device
-  gpu test_cuda_ops && check ops 200 env "${op_cases[@]}" "${words[@]}"
-  gpu test_cuda_net && check net 60 env "${cases[@]}" "${words[@]}"
-  gpu test_cuda_fuse && check fuse 60 env "${cases[@]}" "${words[@]}"
-  gpu test_cuda_device && check tensors 40 env CK_RUN_CASE=tensors "${words[@]}"
+  gpu test_cuda cuda_ops && check ops 200 env "${op_cases[@]}" "${words[@]}"
+  gpu test_cuda cuda_net && check net 60 env "${cases[@]}" "${words[@]}"
+  gpu test_cuda cuda_fuse && check fuse 60 env "${cases[@]}" "${words[@]}"
+  gpu test_cuda cuda_device && check tensors 40 env CK_RUN_CASE=tensors "${words[@]}"
   gpu philox_curand "${philox[@]}"
   built philox_curand && check philox_curand 40 "${words[@]}"
   gpu lockstep demo-data "${demo[@]}" "$work/demo" && check demo_data 30 "${words[@]}"
@@ -101,14 +101,14 @@ stage_checks() {
   same=$result
   reproduce repro_f16 100 --precision f16 "${repro[@]}"
   [ "$same" != passed ] || same=$result
-  gpu test_cuda_net
+  gpu test_cuda cuda_net
   for tool in memcheck racecheck initcheck; do
     if [ -z "$sanitizer" ]; then
       skip "$tool" "no compute-sanitizer"
       continue
     fi
     check "$tool" 150 env "LD_LIBRARY_PATH=$cuda_path" "$here/gpu_check/parts.sh" sanitize "$sanitizer" "$tool" "$kernels" \
-      "${words[-1]}"
+      "${words[@]:2}"
   done
   reproduce repro_tuned 80 --precision tf32 --benchmark "${repro_tuned[@]}"
   say ""

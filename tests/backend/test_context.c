@@ -243,7 +243,7 @@ START_TEST(every_allocation_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(context)
 {
     return RUN_SUITE("context", defaults, every_field_acts_or_is_rejected,
                      the_configuration_need_not_outlive_the_call, a_kept_error_refuses_everything,

@@ -47,7 +47,7 @@ START_TEST(launchers)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(launcher)
 {
     return RUN_SUITE("launcher", launchers);
 }

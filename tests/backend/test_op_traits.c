@@ -202,7 +202,7 @@ START_TEST(work)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(op_traits)
 {
     return RUN_SUITE("op traits", names, operands, lists, in_place, flags, texts, work);
 }

@@ -370,7 +370,7 @@ START_TEST(no_memory_for_the_records)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pool)
 {
     return RUN_SUITE("pool", sizes_waste_little, released_blocks_are_reused_best_fit_first,
                      neighbours_become_one, small_blocks_share_segments_of_their_own,

@@ -197,7 +197,7 @@ START_TEST(no_limit_but_the_device)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pool_soak)
 {
     return RUN_SUITE("pool soak", blocks_of_their_own, shared_segments, no_limit_but_the_device);
 }

@@ -108,7 +108,7 @@ START_TEST(arrays_of_a_bump_grow)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(alloc)
 {
     return RUN_SUITE("alloc", memory_is_aligned_and_zeroed, realloc_keeps_the_old_contents, texts,
                      sizes_do_not_overflow, arrays_of_a_bump_grow);

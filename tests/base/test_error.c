@@ -176,7 +176,7 @@ START_TEST(owned_objects_form_a_list)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(error)
 {
     return RUN_SUITE("error", every_status_has_a_text, first_error_is_kept_until_it_is_cleared,
                      without_a_context, an_unusable_context_keeps_its_error, a_long_message_is_cut,

@@ -404,7 +404,7 @@ START_TEST(every_allocation_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(file)
 {
     return RUN_SUITE("file", a_file_appears_when_it_is_committed, an_abandoned_file_leaves_nothing,
                      a_killed_process_leaves_nothing, a_failing_write_leaves_the_old_file,

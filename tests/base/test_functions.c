@@ -35,7 +35,7 @@ START_TEST(bits_are_fixed)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(functions)
 {
     return RUN_SUITE("functions", cosine_and_powers_are_right, bits_are_fixed);
 }

@@ -162,7 +162,7 @@ START_TEST(hash_is_xxh3)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(hash)
 {
     return RUN_SUITE("hash", parts_add_up_in_any_order, any_split_has_the_same_digest,
                      every_bit_counts, order_and_pairs_of_changes_count, all_swaps_count,

@@ -153,7 +153,7 @@ START_TEST(shares)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(processors)
 {
     return RUN_SUITE("processors", shares, memory, version_2, version_1, nothing_there);
 }

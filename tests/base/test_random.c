@@ -349,7 +349,7 @@ START_TEST(normal_draws_by_the_batch_have_the_same_bits)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(random)
 {
     return RUN_SUITE("random", philox_published_vectors, every_field_of_a_draw_has_bits_of_its_own,
                      no_two_of_ten_million_draws_agree, uniform_and_below_stay_in_range,

@@ -161,7 +161,7 @@ START_TEST(halves_keep_nan_and_sign)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(shape)
 {
     return RUN_SUITE("shape", data_types, counts, equality, texts, halves_round_to_nearest_even,
                      next_halves, halves_keep_nan_and_sign);

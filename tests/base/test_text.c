@@ -34,7 +34,7 @@ START_TEST(exact_numbers_are_those_of_printf)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(text)
 {
     return RUN_SUITE("text", exact_numbers_are_those_of_printf);
 }

@@ -171,7 +171,7 @@ START_TEST(misuse_and_failure)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(threads)
 {
     return RUN_SUITE("threads", every_task_runs_once, many_short_runs_with_and_without_sleep,
                      threads_work_at_the_same_time, start_runs_once_in_each_new_thread,

@@ -169,7 +169,7 @@ START_TEST(few_images_without_validation)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(augment_command)
 {
     return RUN_SUITE("augment command", the_grid_holds_what_training_loads, misuse,
                      few_images_without_validation);

@@ -88,7 +88,7 @@ START_TEST(sampler)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(balance)
 {
     return RUN_SUITE("balance", class_weights, sampler);
 }

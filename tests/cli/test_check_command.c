@@ -207,7 +207,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(check_command)
 {
     return RUN_SUITE("check command", a_clean_folder, planted_faults_in_text_and_json,
                      trees_of_wrong_folders, unreadable_folders_are_findings, misuse);

@@ -328,7 +328,7 @@ START_TEST(demo_data)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(command)
 {
     return RUN_SUITE("command", help_and_version, help_of_each_command,
                      mistakes_on_the_command_line, full_standard_output, closed_standard_files,

@@ -253,7 +253,7 @@ START_TEST(images_beyond_max_pixels)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(command_data)
 {
     return RUN_SUITE("command_data", unusable_folders, data_folders_of_the_wrong_kind,
                      warnings_before_training, rotated_images, one_warning_of_small_batches,

@@ -444,7 +444,7 @@ START_TEST(per_class_of_many_classes)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(command_results)
 {
     return RUN_SUITE("command_results", per_class_of_many_classes,
                      losses_name_their_label_smoothing, lines_fit_the_terminal, curves,

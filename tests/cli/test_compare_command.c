@@ -369,7 +369,7 @@ START_TEST(special_files_in_a_run_folder)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(compare_command)
 {
     return RUN_SUITE("compare_command", identical_runs, full_standard_output,
                      runs_of_other_identities, options_are_named, digests_of_contents_in_one_run,

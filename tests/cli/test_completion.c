@@ -181,7 +181,7 @@ START_TEST(mistakes)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(completion)
 {
     return RUN_SUITE("completion", bash_completes, scripts_and_pages_have_all_options,
                      other_programs_accept_them, mistakes);

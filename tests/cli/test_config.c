@@ -135,7 +135,7 @@ START_TEST(checkpoints_of_other_libraries)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(config)
 {
     return RUN_SUITE("config", unusable_values_are_named_with_usable_ones,
                      unknown_options_are_errors, runs_stay_on_the_device_that_auto_took,

@@ -207,7 +207,7 @@ START_TEST(a_run_starts_again)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(config_file)
 {
     return RUN_SUITE("config_file", lines_are_options, precedence, wrong_lines, a_run_starts_again);
 }

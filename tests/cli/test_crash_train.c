@@ -301,7 +301,7 @@ START_TEST(killed_again_before_any_call_of_a_resume)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(crash_train)
 {
     return RUN_SUITE("crash_train", file_calls_match_the_list, killed_before_any_call,
                      power_fails_in_any_call, killed_again_before_any_call_of_a_resume);

@@ -41,7 +41,7 @@ START_TEST(out_of_memory_is_not_a_data_error)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(folders)
 {
     return RUN_SUITE("folders", out_of_memory_is_not_a_data_error);
 }

@@ -138,7 +138,7 @@ START_TEST(wrong_files)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(idx_command)
 {
     return RUN_SUITE("idx_command", training_and_evaluation, grey_and_colour, wrong_files);
 }

@@ -164,7 +164,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(lr_find_command)
 {
     return RUN_SUITE("lr-find command", same_files_for_any_number_of_threads_and_workers,
                      the_command_that_it_prints_trains, ends_of_a_test,

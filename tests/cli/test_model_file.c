@@ -128,7 +128,7 @@ START_TEST(export_errors)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(model_file)
 {
     return RUN_SUITE("model_file", weights_go_out_and_back, files_without_a_model, grey_models,
                      export_errors);

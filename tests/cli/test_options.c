@@ -254,7 +254,7 @@ START_TEST(numbers_are_rounded_as_in_the_file)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(options)
 {
     return RUN_SUITE("options", defaults, spellings, mistakes, closest_words, unexpected_arguments,
                      json_and_back, stored_texts_with_a_default_are_texts,

@@ -251,7 +251,7 @@ START_TEST(packs_appear_whole_or_not_at_all)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pack_command)
 {
     return RUN_SUITE("pack_command", packs_train_to_the_same_bits, resized_packs_are_other_data,
                      a_folder_of_classes, bad_images, unreadable_files, no_usable_image,

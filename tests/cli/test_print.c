@@ -134,7 +134,7 @@ START_TEST(utf8_is_recognised)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(print)
 {
     Suite *suite = suite_create("print");
     TCase *one = tcase_create("print");

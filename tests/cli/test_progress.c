@@ -93,7 +93,7 @@ START_TEST(progress_goes_to_stderr)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(progress)
 {
     return RUN_SUITE("progress", no_estimate_before_the_first_step, validation_time_is_estimated,
                      validation_before_training, other_work_gives_no_estimate,

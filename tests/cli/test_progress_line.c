@@ -115,7 +115,7 @@ START_TEST(durations)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(progress_line)
 {
     return RUN_SUITE("progress_line", widths, fits_every_width, log_lines_have_all_fields,
                      durations);

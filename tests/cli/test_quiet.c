@@ -106,7 +106,7 @@ START_TEST(unknown_levels)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(quiet)
 {
     return RUN_SUITE("quiet", quiet_runs, levels, unknown_levels);
 }

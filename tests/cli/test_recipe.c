@@ -65,7 +65,7 @@ START_TEST(finetune)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(recipe)
 {
     return RUN_SUITE("recipe", values_as_options, other_options, finetune);
 }

@@ -101,7 +101,7 @@ START_TEST(runs_without_an_evaluation)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(report_command)
 {
     return RUN_SUITE("report_command", a_run_with_and_without_a_report, a_resumed_run,
                      runs_without_an_evaluation);

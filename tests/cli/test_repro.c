@@ -281,7 +281,7 @@ START_TEST(killed)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(repro)
 {
     return RUN_SUITE("repro", one_result, different_results, training_options_apply,
                      one_combination_is_an_error, misuse, a_failed_run_is_reported, interrupted,

@@ -67,7 +67,7 @@ START_TEST(ranks_require_mpirun)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(repro_ranks)
 {
     /* As root, with fewer processors than ranks, and without ptrace. */
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);

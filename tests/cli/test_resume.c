@@ -287,7 +287,7 @@ START_TEST(a_moved_list)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(resume)
 {
     return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
                      folders_with_other_files_are_refused, a_folder_that_cannot_be_read,

@@ -236,7 +236,7 @@ START_TEST(files_that_are_too_large)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(signals)
 {
     return RUN_SUITE("signals", a_signal_that_comes_twice_saves,
                      a_signal_after_one_second_ends_the_process, an_ignored_hangup_stays_ignored,

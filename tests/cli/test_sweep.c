@@ -556,7 +556,7 @@ START_TEST(errors_of_the_file)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(sweep)
 {
     return RUN_SUITE(
         "sweep", a_grid_has_all_combinations, a_sweep_has_a_report, a_report_by_the_first_rung,

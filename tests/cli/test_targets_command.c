@@ -164,7 +164,7 @@ START_TEST(flips_and_top)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(targets_command)
 {
     return RUN_SUITE("targets command", several_labels, numbers, misuse, flips_and_top);
 }

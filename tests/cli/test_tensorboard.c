@@ -172,7 +172,7 @@ START_TEST(killed_runs)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(tensorboard)
 {
     return RUN_SUITE("tensorboard", scalars, images_and_histograms, resumed_runs_continue,
                      killed_runs);

@@ -323,7 +323,7 @@ START_TEST(nonfinite_loss)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train)
 {
     return RUN_SUITE("train", a_run_writes_its_files, threads_and_workers_change_nothing,
                      augmentation, mixup_and_cutmix, sixteen_bits, a_run_ends_after_max_steps,

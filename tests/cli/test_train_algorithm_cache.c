@@ -123,7 +123,7 @@ START_TEST(unusable_algorithm_caches)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train_algorithm_cache)
 {
     return RUN_SUITE("train_algorithm_cache", unusable_algorithm_caches,
                      a_run_resumes_without_its_algorithm_cache,

@@ -105,7 +105,7 @@ START_TEST(a_group_that_is_never_complete)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train_options)
 {
     return RUN_SUITE("train options", misuse, dropout_is_stored, a_group_that_is_never_complete);
 }

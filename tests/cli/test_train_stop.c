@@ -386,7 +386,7 @@ START_TEST(seeding_by_worker_keeps_the_worker_count)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train_stop)
 {
     return RUN_SUITE(
         "train_stop", stopped_and_resumed_is_the_same, accumulated_gradients_are_resumed,

@@ -125,7 +125,7 @@ START_TEST(wrong_turns)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train_weights)
 {
     return RUN_SUITE("train_weights", a_run_resumes_without_the_file,
                      compare_reads_the_weights_again, other_classes_need_a_new_head, wrong_turns);

@@ -147,7 +147,7 @@ START_TEST(wrong_folders)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(val_split)
 {
     return RUN_SUITE("val_split", eval_and_resume_use_the_same_images, csv_files, wrong_folders);
 }

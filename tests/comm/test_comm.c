@@ -519,7 +519,7 @@ START_TEST(allocation_failures)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(comm)
 {
     return RUN_SUITE("comm", sums_of_ranks, gathered_bytes, a_late_rank,
                      a_rank_that_does_not_arrive, a_rank_in_another_call,

@@ -408,7 +408,7 @@ START_TEST(allocation_failures)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(sum_plan)
 {
     return RUN_SUITE("sum_plan", all_numbers_of_shards_and_ranks, known_traffic,
                      sums_depend_on_their_order, invalid_configs, large_counts,

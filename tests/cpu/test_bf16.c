@@ -172,7 +172,7 @@ START_TEST(every_direction_has_one)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(bf16)
 {
     Suite *suite = suite_create("bf16 by oneDNN");
     TCase *tcase = tcase_create("bf16");

@@ -69,7 +69,7 @@ START_TEST(errors)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(conv_errors)
 {
     if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
     return run_loop("convolutions' errors", errors, N_LAYERS * N_DIRECTIONS);

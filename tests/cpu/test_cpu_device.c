@@ -288,7 +288,7 @@ START_TEST(convolutions_without_memory)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cpu_device)
 {
     Suite *suite = suite_create("cpu device");
     TCase *tcase = tcase_create("device");

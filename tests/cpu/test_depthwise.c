@@ -1,10 +1,11 @@
 /* The depthwise convolutions, of both vector widths (vector_widths.h). */
+#include "../suite.h"
 #include "cpu/conv/depthwise/depthwise.h"
 #include "vector_widths.h"
 
 extern const ls__depthwise_microkernels ls__depthwise_pairs; /* 16 wide, of AVX2 */
 
-int main(void)
+TEST_PROGRAM(depthwise)
 {
     static const width_tables tables = {
         "depthwise",

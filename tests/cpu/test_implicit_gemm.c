@@ -1,10 +1,11 @@
 /* The convolutions as implicit GEMM, of both vector widths (vector_widths.h). */
+#include "../suite.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
 #include "vector_widths.h"
 
 extern const ls__microkernels ls__microkernels_pairs; /* 16 wide, of AVX2 */
 
-int main(void)
+TEST_PROGRAM(implicit_gemm)
 {
     static const width_tables tables = {
         "implicit gemm",

@@ -14,7 +14,7 @@ START_TEST(large_logits_lose_no_accuracy)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(loss_accuracy)
 {
     note_missing_isa("large_logits_lose_no_accuracy");
     return RUN_SUITE("loss accuracy", large_logits_lose_no_accuracy);

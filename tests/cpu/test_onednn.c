@@ -531,7 +531,7 @@ START_TEST(handlers_of_signals_change_no_product)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(onednn)
 {
     Suite *suite = suite_create("oneDNN");
     TCase *tcase = tcase_create("provider");

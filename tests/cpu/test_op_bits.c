@@ -211,7 +211,7 @@ START_TEST(norms_again)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(op_bits)
 {
     Suite *suite = suite_create("op bits");
     TCase *tcase = tcase_create("bits");

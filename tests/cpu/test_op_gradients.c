@@ -145,7 +145,7 @@ START_TEST(gradients)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(op_gradients)
 {
     return run_loop("op gradients", gradients, all_cases()->n);
 }

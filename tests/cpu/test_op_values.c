@@ -36,7 +36,7 @@ START_TEST(values)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(op_values)
 {
     return run_loop("op values", values, all_cases()->n);
 }

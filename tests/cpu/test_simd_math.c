@@ -107,7 +107,7 @@ START_TEST(log_is_exact_to_1e15)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(simd_math)
 {
     Suite *suite = suite_create("simd math");
     TCase *tcase = tcase_create("math");

@@ -1,11 +1,12 @@
 /* Winograd's kernels of both vector widths, in f32 and bf16 (vector_widths.h). */
+#include "../suite.h"
 #include "cpu/conv/winograd/winograd.h"
 #include "vector_widths.h"
 
 extern const ls__winograd_transforms ls__winograd_pairs,
     ls__winograd_bf16_pairs; /* 16 wide, of AVX2 */
 
-int main(void)
+TEST_PROGRAM(winograd)
 {
     static const width_tables tables = {
         "winograd 4x4",

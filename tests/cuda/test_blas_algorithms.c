@@ -198,7 +198,7 @@ START_TEST(algorithms_that_settings_do_not_build)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(blas_algorithms)
 {
     return RUN_SUITE("blas algorithms", algorithms_that_settings_do_not_build);
 }

@@ -59,7 +59,7 @@ START_TEST(others_are_refused)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(blas_name)
 {
     return RUN_SUITE("blas name", written_and_read, others_are_refused);
 }

@@ -459,7 +459,7 @@ END_TEST
 
 /* With libraries only those tests that neither count calls nor take all kernels' bits for the same.
  */
-int main(void)
+TEST_PROGRAM(cuda_capture)
 {
     if (getenv("LOCKSTEP_TEST_LIBRARIES"))
         return RUN_SUITE("cuda capture, libraries", bits_of_plain_steps, bits_with_few_plans,

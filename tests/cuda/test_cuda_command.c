@@ -85,7 +85,7 @@ START_TEST(libraries_whose_kernels_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_command)
 {
     if (getenv("LOCKSTEP_TEST_LIBRARIES"))
         return RUN_SUITE("cuda command, libraries", libraries_whose_kernels_fail);

@@ -250,7 +250,7 @@ START_TEST(every_call_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_device)
 {
     return RUN_SUITE("cuda device", reasons_for_not_opening, module_that_is_not_there,
                      auto_is_the_best_there_is, second_device, what_bits_depend_on, tensors,

@@ -381,7 +381,7 @@ START_TEST(statistics_in_bf16)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_fuse)
 {
     return RUN_SUITE("cuda fuse", as_on_the_cpu, failing_fusions_are_left_out, statistics_alone,
                      refused_fusions, same_bits_again, only_16_bits, the_faster_side_is_taken,

@@ -432,7 +432,7 @@ START_TEST(every_call_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_input)
 {
     Suite *suite = suite_create("cuda input");
     TCase *all = tcase_create("all");

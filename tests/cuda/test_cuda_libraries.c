@@ -238,7 +238,7 @@ START_TEST(precisions_have_bits_of_their_own)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_libraries)
 {
     return RUN_SUITE("cuda libraries", listed_engines, refused_engines_are_passed_over,
                      failing_engines_are_passed_over, algorithms_come_back_by_name,

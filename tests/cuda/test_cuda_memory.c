@@ -163,7 +163,7 @@ START_TEST(every_call_of_a_net_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_memory)
 {
     return RUN_SUITE("cuda memory", the_device_is_too_small, the_limit_is_too_small,
                      nothing_is_free, every_call_of_a_net_fails_in_turn);

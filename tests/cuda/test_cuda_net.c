@@ -366,7 +366,7 @@ START_TEST(labels_must_be_classes)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_net)
 {
     return RUN_SUITE("cuda net", sgd_as_on_the_cpu, frozen_norms_as_on_the_cpu,
                      shards_as_on_the_cpu, synchronised_shards_as_on_the_cpu, adamw_as_on_the_cpu,

@@ -343,7 +343,7 @@ static bool has_emulated_library(void)
     return has;
 }
 
-int main(void)
+TEST_PROGRAM(cuda_ops)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
     int failed = run_loop("cuda ops", values, all_cases()->n);

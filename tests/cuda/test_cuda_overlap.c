@@ -562,7 +562,7 @@ START_TEST(profiles_run_in_order)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_overlap)
 {
     if (getenv("LOCKSTEP_TEST_LIBRARIES"))
         return RUN_SUITE("cuda overlap, libraries", bits_of_recorded_steps, bits_of_plain_steps,

@@ -462,7 +462,7 @@ START_TEST(second_device)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_plan)
 {
     return RUN_SUITE("cuda plan", own_kernels_alone, second_device, failing_kernels_are_passed_over,
                      a_cached_kernel_that_fails, a_timed_kernel_that_fails,

@@ -307,7 +307,7 @@ START_TEST(description)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cuda_stem)
 {
     return RUN_SUITE("cuda stem", images_of_16_bits_get_8_channels, other_nets_stay_as_they_are,
                      zeros_change_no_bit, recomputation_keeps_the_bits, frozen_stem, description);

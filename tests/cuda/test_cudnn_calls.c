@@ -256,7 +256,7 @@ START_TEST(dropped_engines_are_counted)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cudnn_calls)
 {
     return RUN_SUITE("cudnn_calls", handle_or_description, transforms_have_a_bound,
                      dropped_engines_are_counted);

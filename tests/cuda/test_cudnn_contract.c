@@ -283,7 +283,7 @@ START_TEST(one_wrong_attribute)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cudnn_contract)
 {
     return run_loop("cudnn contract", one_wrong_attribute, sizeof rows / sizeof *rows);
 }

@@ -541,7 +541,7 @@ START_TEST(failing_allocations_are_errors)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(cudnn_plans)
 {
     return RUN_SUITE("cudnn_plans", every_convolution_has_its_plans, biases_groups_and_dilations,
                      fusions_have_their_plans, padded_images_need_no_copy,

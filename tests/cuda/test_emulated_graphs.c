@@ -213,7 +213,7 @@ START_TEST(clock_of_a_graph)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(emulated_graphs)
 {
     return RUN_SUITE("emulated graphs", late_and_at_once, late_without_a_capture, orders_by_chance,
                      work_that_nobody_waits_for, events_of_a_capture, clock_of_a_graph);

@@ -439,7 +439,7 @@ START_TEST(algorithms_of_a_product)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(library_calls)
 {
     return RUN_SUITE("library calls", pointers_of_a_plan, handles_of_a_plan,
                      plans_end_before_their_work, kernels_of_a_plan,

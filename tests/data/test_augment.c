@@ -232,7 +232,7 @@ START_TEST(blocks_have_fixed_numbers)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(augment)
 {
     return RUN_SUITE("augmentation", flips_are_independent, vertical_flip_reverses_the_rows,
                      jitter_has_torchvisions_distribution,

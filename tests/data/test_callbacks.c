@@ -254,7 +254,7 @@ START_TEST(the_digest_covers_large_images)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(callbacks)
 {
     return RUN_SUITE("callbacks", the_digest_covers_large_images, same_batches_as_from_memory,
                      failing_callbacks, digest_of_pixels_or_by_callback, mistakes,

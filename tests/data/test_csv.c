@@ -270,7 +270,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(csv)
 {
     return RUN_SUITE("csv", rows, refused_rows, a_list_in_use, absolute_paths, cut_and_replaced,
                      every_allocation_may_fail);

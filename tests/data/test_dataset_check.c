@@ -281,7 +281,7 @@ START_TEST(short_memory_is_an_error)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(dataset_check)
 {
     return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
                      wrong_arrangements, empty_class_folders, folders_are_listed_as_a_tree, misuse,

@@ -116,7 +116,7 @@ START_TEST(mistakes)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(dataset_digest)
 {
     return RUN_SUITE("dataset_digest", paths_sizes_and_contents_count, missing_files_count,
                      memory_counts_by_pixels, mistakes);

@@ -225,7 +225,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(dataset_split)
 {
     return RUN_SUITE("dataset_split", counts_of_each_class, only_seed_and_path_choose,
                      parts_of_packs, parts_of_parts_and_of_memory, mistakes,

@@ -245,7 +245,7 @@ START_TEST(files_that_cannot_be_read_say_why)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(decode)
 {
     return RUN_SUITE("decode", bmp_variants_give_the_image, bmp_headers_of_any_content_do_no_harm,
                      pnm_variants_give_the_image, other_kinds_are_named,

@@ -406,7 +406,7 @@ START_TEST(exif_samples_are_all_alike_upright)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(decode_jpeg)
 {
     return RUN_SUITE(
         "decode_jpeg", jpeg_variants_give_the_image, jpeg_black_darkens_cmyk,

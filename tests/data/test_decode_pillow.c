@@ -101,7 +101,7 @@ START_TEST(pixels_are_pillows)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(decode_pillow)
 {
     return RUN_SUITE("decode_pillow", pixels_are_pillows);
 }

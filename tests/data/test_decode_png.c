@@ -368,7 +368,7 @@ START_TEST(png_suite_decodes_and_its_corrupt_files_do_not)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(decode_png)
 {
     return RUN_SUITE("decode_png", png_depths_and_colours_give_the_image,
                      png_cut_or_damaged_anywhere_is_refused, png_bombs_and_oddities_are_refused,

@@ -320,7 +320,7 @@ START_TEST(a_probe_sets_the_upright_size_and_may_stand_alone)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(decode_region)
 {
     return run_loop("decode_region", regions_have_the_pixels_of_the_whole, N_VARIANTS) |
            RUN_SUITE("decode_region", regions_of_turned_images_are_turned,

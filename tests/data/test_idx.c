@@ -248,7 +248,7 @@ START_TEST(erased_grey_batches)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(idx)
 {
     return RUN_SUITE("idx", plain_and_compressed, damaged_files, cut_and_flipped,
                      every_allocation_may_fail, grey_batches, erased_grey_batches);

@@ -396,7 +396,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(image_folder)
 {
     return RUN_SUITE(
         "image_folder", classes_and_samples_are_sorted_by_bytes, names_may_hold_any_bytes,

@@ -205,7 +205,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(image_list)
 {
     return RUN_SUITE("image_list", a_list_keeps_its_own_copy, a_list_feeds_a_loader,
                      sizes_and_orientations, folders_stand_for_their_images,

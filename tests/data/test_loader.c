@@ -665,7 +665,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(loader)
 {
     return RUN_SUITE(
         "loader", the_first_bad_image_of_a_batch_is_reported_by_any_number_of_workers,

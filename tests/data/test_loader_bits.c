@@ -238,7 +238,7 @@ START_TEST(workers_change_no_bit)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(loader_bits)
 {
     return RUN_SUITE("loader's bits", workers_change_no_bit);
 }

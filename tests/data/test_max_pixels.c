@@ -146,7 +146,7 @@ START_TEST(only_another_limit_than_the_default_is_in_the_identity)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(max_pixels)
 {
     return RUN_SUITE("max_pixels", larger_images_are_bad,
                      limits_out_of_range_or_without_effect_are_refused,

@@ -219,7 +219,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(mix)
 {
     return RUN_SUITE("mixup and cutmix", beta, beta_bits, batches_are_mixed, misuse);
 }

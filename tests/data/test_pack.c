@@ -449,7 +449,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pack)
 {
     return RUN_SUITE("pack", packs_read_as_the_folder, bad_images_stay_bad,
                      bad_images_end_the_packing, packs_need_no_folder,

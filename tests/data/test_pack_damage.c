@@ -357,7 +357,7 @@ START_TEST(cut_while_an_image_is_read)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pack_damage)
 {
     const TTest *const tests[] = { flipped_bits_are_found,     cut_and_grown_files_are_refused,
                                    hostile_indices_do_no_harm, files_may_be_large,

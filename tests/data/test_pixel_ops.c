@@ -220,7 +220,7 @@ START_TEST(automatic_augmentation_equals_torchvision)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(pixel_ops)
 {
     return RUN_SUITE("pixel operations", enhancements_equal_pillow,
                      hues_of_many_colours_equal_pillow, automatic_augmentation_equals_torchvision);

@@ -237,7 +237,7 @@ START_TEST(white_stays_white_and_sizes_have_limits)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(resize)
 {
     return RUN_SUITE("resize", resize_equals_pillow, all_kernels_follow_the_definition,
                      a_window_is_a_part_of_the_whole, one_channel_is_resized_as_each_of_three,

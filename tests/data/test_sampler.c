@@ -245,7 +245,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(sampler)
 {
     return RUN_SUITE("sampler", classes_and_samples_are_drawn_equally_often,
                      each_draw_has_its_own_transforms, workers_and_restarts_change_nothing,

@@ -211,7 +211,7 @@ START_TEST(seeding_is_one_of_two)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(seeding)
 {
     return RUN_SUITE("seeding", by_sample_workers_change_nothing_for_odd_sizes_and_partial_batches,
                      by_sample_workers_change_nothing_when_bad_images_are_skipped,

@@ -334,7 +334,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(targets)
 {
     return RUN_SUITE("targets", lists, refused_lists, too_many_targets, given_names, digests,
                      batches, misuse, every_allocation_may_fail);

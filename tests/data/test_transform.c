@@ -521,7 +521,7 @@ START_TEST(images_that_do_not_fit_are_refused)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(transform)
 {
     return RUN_SUITE(
         "transform", own_logarithm_and_power_are_accurate,

@@ -291,7 +291,7 @@ START_TEST(eval)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(faults)
 {
     return RUN_SUITE("faults", train, pack, eval);
 }

@@ -257,7 +257,7 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(event_file)
 {
     return RUN_SUITE("event_file", the_first_record, scalars_and_sessions, images_are_png,
                      histograms, files_that_exist_stay, full_disk, failing_allocations);

@@ -578,7 +578,7 @@ START_TEST(every_allocation_of_json_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(safetensors)
 {
     return RUN_SUITE("safetensors", round_trip, larger_than_one_piece, layout_is_the_formats,
                      headers_are_padded, nothing_can_be_saved_too, saving_misuse,

@@ -426,7 +426,7 @@ START_TEST(damaged_files_are_refused)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(torch_file)
 {
     Suite *suite = suite_create("torch_file");
     TCase *tc = tcase_create("all");

@@ -219,7 +219,7 @@ START_TEST(a_restart_that_loses_something_is_seen)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(matrix)
 {
     return RUN_SUITE("matrix", one_result_for_workers_threads_and_restarts, another_recipe,
                      an_order_of_sums_that_follows_the_threads_is_seen,

@@ -322,7 +322,7 @@ START_TEST(vgg_needs_multiples_of_224)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(models)
 {
     return RUN_SUITE("models", parameter_counts, model_digests, options_that_a_model_lacks,
                      torchvision_names, multiply_adds, descriptions_fit,

@@ -154,7 +154,7 @@ START_TEST(evaluation_computes_the_same)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(concat)
 {
     return RUN_SUITE("concat", only_wanted_gradients_are_computed, one_memory_takes_all_inputs,
                      evaluation_computes_the_same);

@@ -231,7 +231,7 @@ START_TEST(another_batch)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(custom)
 {
     return RUN_SUITE("custom", losses_add_up, shared_parameter_gradient,
                      callback_failure_ends_the_step, another_batch);

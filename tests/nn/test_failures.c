@@ -56,7 +56,7 @@ START_TEST(every_allocation_fails_once)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(failures)
 {
     return run_loop("failures", every_allocation_fails_once, 4);
 }

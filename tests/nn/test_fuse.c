@@ -148,7 +148,7 @@ START_TEST(norms_have_their_shift_where_y_follows_from_x)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(fuse)
 {
     return RUN_SUITE("fuse", relu_joins_its_linear_layer, relu6_joins_its_batch_norm,
                      norms_have_their_shift_where_y_follows_from_x);

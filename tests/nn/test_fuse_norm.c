@@ -482,7 +482,7 @@ START_TEST(no_memory_decides_nothing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(fuse_norm)
 {
     return RUN_SUITE("fuse norm", bottlenecks_stay_the_same, bottlenecks_of_16_bits,
                      obstacles_are_seen, frozen_parameters, fusions_need_all_of_their_ops,

@@ -312,7 +312,7 @@ START_TEST(normalised_net)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(gradients)
 {
     Suite *suite = suite_create("gradients");
     TCase *c = tcase_create("finite differences");

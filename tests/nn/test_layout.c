@@ -129,7 +129,7 @@ START_TEST(layouts_change_no_result)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(layout)
 {
     return RUN_SUITE("layout", layouts_change_no_result);
 }

@@ -214,7 +214,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(losses)
 {
     return RUN_SUITE("losses", targets_of_labels_are_one_hot,
                      the_loss_of_mixed_targets_is_the_mixed_loss, a_batch_brings_targets, misuse);

@@ -241,7 +241,7 @@ START_TEST(a_null_net_is_mentioned)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(misuse)
 {
     return RUN_SUITE("misuse", labels_must_be_classes, a_batch_is_as_long_as_its_tensors,
                      wrong_names_name_the_nearest, an_op_is_named_once, a_custom_op_has_a_kind,

@@ -541,7 +541,7 @@ START_TEST(values_share_memory)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(net)
 {
     Suite *suite = suite_create("net");
     TCase *c = tcase_create("net");

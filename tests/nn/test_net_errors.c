@@ -278,7 +278,7 @@ START_TEST(few_values_are_warned_of)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(net_errors)
 {
     Suite *suite = suite_create("net errors");
     TCase *c = tcase_create("net errors");

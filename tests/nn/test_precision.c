@@ -386,7 +386,7 @@ START_TEST(described_with_its_products)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(precision)
 {
     static const TTest *const *const tests[] = {
         &steps_beside_f32,           &gradients_beside_f32, &writes_to_parameters_are_seen,

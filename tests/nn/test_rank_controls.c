@@ -243,7 +243,7 @@ START_TEST(a_wrong_rule_changes_the_weights)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(rank_controls)
 {
     const int controls = run_loop("ranks: wrong rules", a_wrong_rule_changes_the_weights, N_WRONG);
     return both(controls, RUN_SUITE("ranks: rules", right_rules_have_the_weights_of_lockstep));

@@ -213,7 +213,7 @@ START_TEST(audits_find_a_fault)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(ranks)
 {
     const int loops = run_loop("ranks: bits", ranks_have_the_bits_of_one, N_SETTINGS * N_LAYOUTS);
     const int audits = run_loop("ranks: audits", audits_find_a_fault, 2);

@@ -376,7 +376,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(recompute)
 {
     const int kinds = run_loop("recompute in each precision", bits_stay, N_PRECISIONS);
     return both(kinds, RUN_SUITE("recompute", what_is_computed_again, auto_keeps_what_fits,

@@ -351,7 +351,7 @@ START_TEST(what_cannot_be_cut_is_refused)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(shards)
 {
     const int loops = run_loop("shards: separate passes", a_step_is_the_sum_of_separate_passes,
                                FIRST_SYNCED * N_COUNTS);

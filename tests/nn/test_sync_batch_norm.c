@@ -108,7 +108,7 @@ START_TEST(recomputation_changes_nothing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(sync_batch_norm)
 {
     const int whole = run_loop("synchronised batch norms", a_step_is_that_of_the_whole_batch,
                                N_SYNCED * N_COUNTS);

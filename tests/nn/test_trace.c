@@ -313,7 +313,7 @@ START_TEST(a_fault_belongs_to_one_step)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(trace)
 {
     const int faults = run_loop("faults", a_fault_hits_one_element, 3);
     return both(faults, RUN_SUITE("trace", op_by_op_is_the_step, a_walk_may_be_left,

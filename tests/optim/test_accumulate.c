@@ -241,7 +241,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(accumulate)
 {
     int failed = run_loop("large batches", batches_are_as_one_large_batch, 3);
     failed |= RUN_SUITE("gradient accumulation", updates_take_the_mean,

@@ -332,7 +332,7 @@ START_TEST(nets_without_a_scale)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(loss_scale)
 {
     const int skips = run_loop("skipped updates", skipped_updates_leave_no_trace, 2 * N_KINDS);
     return both(skips, RUN_SUITE("loss scale", later_optimizers_begin_anew,

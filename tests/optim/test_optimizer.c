@@ -450,7 +450,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(optimizer)
 {
     return RUN_SUITE("optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
                      frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,

@@ -390,7 +390,7 @@ START_TEST(settings_must_be_finite)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(schedule)
 {
     return RUN_SUITE("schedules", warm_up_rises_step_by_step, any_time_has_a_rate,
                      milestones_are_copied, state_travels, wrong_configs_are_refused,

@@ -97,7 +97,7 @@ START_TEST(measures_are_those_of_scikit_learn_and_torchmetrics)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_evaluation)
 {
     return run_loop("parity_evaluation", measures_are_those_of_scikit_learn_and_torchmetrics, 6);
 }

@@ -101,7 +101,7 @@ START_TEST(the_logits_are_pytorchs)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_lenet5)
 {
     return RUN_SUITE("lenet5 against PyTorch", the_logits_are_pytorchs);
 }

@@ -323,7 +323,7 @@ MODEL(mlp)
 MODEL(lenet5)
 MODEL(resnet18)
 
-int main(void)
+TEST_PROGRAM(parity_models)
 {
     return RUN_SUITE("models against torchvision", mobilenet_v2_sgd, mobilenet_v2_adamw,
                      wide_resnet50_2_sgd, wide_resnet50_2_adamw, resnext50_32x4d_sgd,

@@ -406,7 +406,7 @@ START_TEST(op_matches_pytorch)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_ops)
 {
     return run_loop("ops against PyTorch", op_matches_pytorch, N_KINDS);
 }

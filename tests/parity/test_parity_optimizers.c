@@ -303,7 +303,7 @@ START_TEST(accumulation_matches_pytorch)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_optimizers)
 {
     int failed = run_loop("optimizers against PyTorch", trajectory_matches_pytorch, N_TRAJECTORIES);
     failed |= run_loop("parameter groups against PyTorch", groups_match_pytorch, 4);

@@ -168,7 +168,7 @@ START_TEST(losses_of_ten_steps_match_pytorch)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_resnet18)
 {
     return RUN_SUITE("resnet18 against PyTorch", gradients_match_pytorch,
                      losses_of_ten_steps_match_pytorch);

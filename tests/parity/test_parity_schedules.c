@@ -237,7 +237,7 @@ START_TEST(plateau_listens_to_the_same_metrics)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parity_schedules)
 {
     return RUN_SUITE("schedules against PyTorch", schedules_by_epoch, schedules_by_step,
                      schedules_with_warm_up, plateau_listens_to_the_same_metrics);

@@ -252,7 +252,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(algorithm_cache_file)
 {
     return RUN_SUITE("algorithm cache files", ops_in_the_file_stay,
                      heuristic_selections_are_not_saved, a_full_file_keeps_ours,

@@ -312,7 +312,7 @@ START_TEST(no_curves)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(chart)
 {
     return RUN_SUITE("chart", texts_are_escaped, values_that_cannot_be_drawn_are_gaps, shades,
                      ticks, logarithmic_x, extreme_values, many_points, rows,

@@ -563,7 +563,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(checkpoint)
 {
     begin_runs();
     const int answer = RUN_SUITE(

@@ -92,7 +92,7 @@ START_TEST(a_checkpoint_replaces_loaded_kernels)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(checkpoint_algorithms)
 {
     begin_runs();
     const int answer = RUN_SUITE("checkpoints' algorithms", a_run_keeps_kernels_of_later_ops,

@@ -113,7 +113,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(checkpoint_export)
 {
     begin_runs();
     return end_runs(RUN_SUITE("checkpoint_export", formats_give_the_same_file, errors_keep_the_file,

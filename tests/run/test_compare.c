@@ -490,7 +490,7 @@ START_TEST(no_memory_is_an_error)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(compare)
 {
     return RUN_SUITE(
         "compare", every_injection_that_shows_is_named, a_fault_in_the_momentum_is_traced_back,

@@ -293,7 +293,7 @@ START_TEST(power_fails_in_any_call_but_names_stay)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(crash)
 {
     return RUN_SUITE("crash", renames_are_of_flushed_files, killed_before_any_call,
                      killed_in_any_call, killed_twice, power_fails_in_any_call,

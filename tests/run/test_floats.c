@@ -193,7 +193,7 @@ START_TEST(the_callers_environment_changes_no_bit)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(floats)
 {
     begin_runs();
     const int failed = run_loop("floats", the_callers_environment_changes_no_bit, N_MODES);

@@ -336,7 +336,7 @@ START_TEST(settings_without_a_number_in_json)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(identity)
 {
     return RUN_SUITE("identity", the_c_library_counts, variables_that_change_kernels_count,
                      execution_settings_do_not_count, epochs_of_schedules, all_that_decides_counts,

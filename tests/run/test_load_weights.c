@@ -353,7 +353,7 @@ START_TEST(models_that_are_not_described)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(load_weights)
 {
     begin_runs();
     return end_runs(RUN_SUITE(

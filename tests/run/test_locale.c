@@ -83,7 +83,7 @@ START_TEST(charts_have_decimal_points)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(locale)
 {
     begin_runs();
     if (!make_locales()) return end_runs(skip_program("localedef can't make the locales here"));

@@ -112,7 +112,7 @@ START_TEST(ends_that_are_equal_or_far_away)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(parallel)
 {
     return RUN_SUITE("parallel", upright_axes, stacked_axes, ends_that_are_equal_or_far_away);
 }

@@ -324,7 +324,7 @@ START_TEST(allocations_of_a_step_may_fail)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(record)
 {
     return RUN_SUITE("record", lines_come_back, going_on_cuts_what_came_after,
                      the_first_difference_is_found, wrong_records_are_refused,

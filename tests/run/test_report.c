@@ -187,7 +187,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(report)
 {
     return RUN_SUITE("report", a_page_of_one_run, a_page_of_several_runs, metrics_alone_are_enough,
                      damaged_folders, every_allocation_failing);

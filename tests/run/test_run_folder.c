@@ -403,7 +403,7 @@ START_TEST(leftovers_are_removed_by_who_holds_the_folder)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(run_folder)
 {
     return RUN_SUITE("run_folder", json_is_readable, numbers_come_back_exactly, json_failures,
                      metrics_grow_row_by_row, resumed_metrics_keep_what_is_behind,

@@ -492,7 +492,7 @@ START_TEST(every_allocation_fails_in_turn)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(tensor)
 {
     return RUN_SUITE("tensor", open_and_transfer, misuse, fill, copy_and_cast, random_numbers,
                      random_numbers_depend_on_the_seed_only, compare, digest, format,

@@ -143,7 +143,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(evaluation)
 {
     begin_runs();
     return end_runs(RUN_SUITE("evaluation", values_by_hand,

@@ -332,7 +332,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(lr_find)
 {
     return RUN_SUITE("lr_find", suggestions_on_known_curves, no_suggestion_without_a_falling_slope,
                      no_suggestion_within_the_noise, losses_are_smoothed_without_bias,

@@ -165,7 +165,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(predict)
 {
     return RUN_SUITE("predict", probabilities_are_the_softmax_and_its_mean_over_both_images,
                      evaluation_with_flips_averages_the_probabilities, misuse);

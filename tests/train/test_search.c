@@ -281,7 +281,7 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(search)
 {
     return RUN_SUITE("search", random_values, values_depend_on_seed_trial_and_name, grid,
                      hyperband_has_the_rungs_of_the_paper, halving_promotes_the_best,

@@ -89,7 +89,7 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(search_importance)
 {
     return RUN_SUITE("importance", shares_are_those_of_scipy, where_it_has_no_meaning,
                      every_allocation_failing);

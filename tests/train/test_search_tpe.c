@@ -167,7 +167,7 @@ START_TEST(ranges_of_one_value)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(search_tpe)
 {
     return RUN_SUITE("search_tpe", scores_are_those_of_optuna,
                      suggestions_depend_on_completed_rounds,

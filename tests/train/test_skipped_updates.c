@@ -39,7 +39,7 @@ START_TEST(rare_checks)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(skipped_updates)
 {
     return RUN_SUITE("skipped_updates", reported_once_per_sequence, rare_checks);
 }

@@ -296,7 +296,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(train_targets)
 {
     int answer = run_loop("the loss", the_loss_is_that_of_the_targets, 2);
     answer =

@@ -498,7 +498,7 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(trainer)
 {
     begin_runs();
     int answer = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 3);

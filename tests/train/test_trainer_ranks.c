@@ -287,7 +287,7 @@ START_TEST(all_ranks_end_alike)
 }
 END_TEST
 
-int main(void)
+TEST_PROGRAM(trainer_ranks)
 {
     const int same = run_loop("trainer in ranks: results", ranks_have_the_results_of_one, 2);
     return both(same, run_loop("trainer in ranks: ends", all_ranks_end_alike, N_TROUBLES));
