@@ -48,6 +48,16 @@ static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand 
     return c;
 }
 
+/* Tensors of more elements are there for the division into tasks, which depends on the shape alone.
+ * One case of each kind is enough for that; small tensors have all combinations of activation,
+ * operands and shared memory. */
+enum { MAX_COMBINED_ELEMENTS = 60000 };
+
+static bool is_combined(int64_t rows, int64_t channels)
+{
+    return rows * channels <= MAX_COMBINED_ELEMENTS;
+}
+
 enum { SHARDS = 3 };
 
 /* The step of the second of three shards. */
@@ -77,14 +87,15 @@ static void add_shares(case_list *list, ls__operand x, int64_t channels, int64_t
 }
 
 /* dz is absent where it would be dy1. */
-static void add_products(case_list *list, ls__operand x, int64_t channels,
+static void add_products(case_list *list, ls__operand x, int64_t channels, int64_t rows,
                          ls__activation activation, bool dy2)
 {
     const ls__operand v = dense(LS_F32, LS_SHAPE(channels)), none = absent(),
                       sums = dense(LS_F32, LS_SHAPE(SHARDS, 4, channels));
     const bool dz = activation || dy2;
     for (int masked = 0; masked < (activation ? 2 : 1); masked++)
-        for (int in_place = 0; in_place < 1 + dz + dy2; in_place++) {
+        for (int in_place = 0; in_place < 1 + is_combined(rows, channels) * (dz + dy2);
+             in_place++) {
             op_case *c =
                 of_shard(add(list, LS__OP_NORM_BACKWARD_PRODUCTS, 12,
                              (ls__operand[]){ x, activation ? x : none, x, dy2 ? x : none, v, v, v,
@@ -119,7 +130,7 @@ static void add_variants(case_list *list, ls__operand x, int64_t channels, int64
     c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation,
             adds ? " dy2 dadd, dx in place" : ", dx in place");
     c->shares[8] = 1 + 2;
-    if (!adds) return;
+    if (!adds || !is_combined(rows, channels)) return;
     c = add(list, LS__OP_BATCH_NORM_BACKWARD, 12, backward, activation, " dy2, dadd in place");
     c->shares[11] = 1 + 2;
     for (int dx = 2; dx < 4; dx++) {
@@ -150,8 +161,10 @@ static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t 
 {
     for (int activation = 0; activation <= LS__ACTIVATION_RELU6; activation++)
         for (int adds = 0; adds < 2; adds++) {
+            if (!is_combined(rows, channels) && adds != (activation == LS__ACTIVATION_RELU))
+                continue;
             add_variants(list, x, channels, rows, (ls__activation)activation, adds);
-            add_products(list, x, channels, (ls__activation)activation, adds);
+            add_products(list, x, channels, rows, (ls__activation)activation, adds);
         }
     add_shares(list, x, channels, rows);
 }

@@ -1,9 +1,9 @@
 #include "op_case.h"
+#include "../suite.h"
 #include "base/half.h"
 #include "base/hash.h"
 #include "cpu/emulated.h"
 #include "cpu/onednn/onednn.h"
-#include <check.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,6 +65,25 @@ const case_list *all_cases(void)
         add_half_cases(&list);
     }
     return &list;
+}
+
+int first_case(int test)
+{
+    return test * cases_step();
+}
+
+int case_stride(void)
+{
+    return CASE_TESTS * cases_step();
+}
+
+int run_cases(const char *name, const TTest *test)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(test->name);
+    tcase_add_loop_test(tcase, test, 0, CASE_TESTS);
+    suite_add_tcase(suite, tcase);
+    return run_and_free(suite);
 }
 
 ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block)
@@ -274,7 +293,8 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
     const int64_t plane = x->shape.n_dims == 4 ? d[1] * d[2] * block : block;
     const float *vectors[LS__MAX_OPERANDS];
     for (int i = SCALE; i <= SHIFT; i++) vectors[i] = b->memory[i];
-    for (int64_t i = 0; i < ls_shape_element_count(&x->shape); i++) {
+    const int64_t count = ls_shape_element_count(&x->shape);
+    for (int64_t i = 0; i < count; i++) {
         const int64_t at = i / plane % (channels / block) * block + i % block;
         const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
         const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];

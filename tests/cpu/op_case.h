@@ -1,7 +1,7 @@
 /* op_case.h: the table of op cases that drives the tests of kernels. One case is one op with its
  * operands laid out in one way; the checks are:
  *   values      every kernel against the reference kernel (test_op_values.c)
- *   bits        every kernel for 1, 2, 3, 5, 16 threads and for each ISA (test_op_bits.c)
+ *   bits        every kernel for 1, 2, 3, 16 threads and for each ISA (test_op_bits.c)
  *   gradients   the reference's backward ops against finite differences (test_op_gradients.c)
  * and a case needs no code of its own: contents follow from the operands' names in LS__OP_LIST. */
 #ifndef LS_TEST_OP_CASE_H
@@ -9,6 +9,7 @@
 
 #include "base/context.h"
 #include "cpu/cpu.h"
+#include <check.h>
 
 /* A case of centered RMSprop with this epsilon has variances that are clamped at 0. */
 #define RMSPROP_CLAMPED_EPSILON 0.25f
@@ -60,6 +61,14 @@ bool is_conv_or_linear(ls__op_kind kind);
 
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
+
+/* A loop over all cases is CASE_TESTS tests, because contexts take longer to open than most cases
+ * to run. Test i runs the cases first_case(i), first_case(i) + case_stride(), ... */
+enum { CASE_TESTS = 16 };
+int first_case(int test);
+int case_stride(void);
+/* Runs the loop test CASE_TESTS times. Returns the program's exit status. */
+int run_cases(const char *name, const TTest *test);
 
 /* For the families' files. An activation [n,h,w,c]; block 0 = c. */
 ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block);

@@ -51,11 +51,9 @@ static bool is_onednn(const char *name)
     return strncmp(name, "onednn ", 7) == 0;
 }
 
-START_TEST(lists)
+static void check_lists(ls_context *ctx, ls_context *other, const op_case *c)
 {
-    const op_case *c = &all_cases()->cases[_i];
     ls__candidate one[LS__MAX_CANDIDATES], many[LS__MAX_CANDIDATES];
-    ls_context *ctx = open_cpu(1, -1), *other = open_cpu(3, -1);
     const int n = list_kernels(ctx, c, false, one), m = list_kernels(other, c, false, many);
     ck_assert_int_eq(n, m);
     for (int i = 0; i < n; i++) {
@@ -69,6 +67,13 @@ START_TEST(lists)
         for (int j = 0; j < i; j++) ck_assert_str_ne(one[i].name, one[j].name);
         if (i > 0 && is_onednn(one[i - 1].name)) ck_assert(one[i - 1].cost_ms <= one[i].cost_ms);
     }
+}
+
+START_TEST(lists)
+{
+    ls_context *ctx = open_cpu(1, -1), *other = open_cpu(3, -1);
+    for (int i = first_case(_i); i < all_cases()->n; i += case_stride())
+        check_lists(ctx, other, &all_cases()->cases[i]);
     ls_context_close(&ctx);
     ls_context_close(&other);
 }
@@ -252,11 +257,8 @@ static bool is_threaded(const char *name)
 }
 
 /* Each beside a deterministic one, which is preferred. Their values are in test_op_values.c. */
-START_TEST(threaded_kernels)
+static void check_threaded(ls_context *ctx, const op_case *c)
 {
-    const op_case *c = &all_cases()->cases[_i];
-    if (!is_conv(c->op.kind) || ls__needs_emulation(&c->op)) return;
-    ls_context *ctx = open_any_kernel(3);
     ls__candidate found[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, false, found);
     for (int i = 0; i < n; i++) {
@@ -268,6 +270,15 @@ START_TEST(threaded_kernels)
                       strcmp(found[j].name + 7, found[i].name + strlen(THREADED)) == 0 &&
                       found[j].cost_ms < found[i].cost_ms;
         ck_assert_msg(beside, "%s: %s alone, or first", c->name, found[i].name);
+    }
+}
+
+START_TEST(threaded_kernels)
+{
+    ls_context *ctx = open_any_kernel(3);
+    for (int i = first_case(_i); i < all_cases()->n; i += case_stride()) {
+        const op_case *c = &all_cases()->cases[i];
+        if (is_conv(c->op.kind) && !ls__needs_emulation(&c->op)) check_threaded(ctx, c);
     }
     ls_context_close(&ctx);
 }
@@ -535,14 +546,14 @@ TEST_PROGRAM(onednn)
 {
     Suite *suite = suite_create("oneDNN");
     TCase *tcase = tcase_create("provider");
-    tcase_add_loop_test(tcase, lists, 0, all_cases()->n);
+    tcase_add_loop_test(tcase, lists, 0, CASE_TESTS);
     tcase_add_test(tcase, unknown_names);
     tcase_add_loop_test(tcase, other_libraries, 0, 6);
     tcase_add_test(tcase, foreign_layout);
     tcase_add_test(tcase, allocation_failures);
     tcase_add_test(tcase, allocation_failures_of_device);
     tcase_add_test(tcase, callers_threads_come_back);
-    tcase_add_loop_test(tcase, threaded_kernels, 0, all_cases()->n);
+    tcase_add_loop_test(tcase, threaded_kernels, 0, CASE_TESTS);
     tcase_add_test(tcase, threaded_weights_depend_on_threads);
     tcase_add_test(tcase, threaded_kernels_need_their_threads);
     tcase_add_test(tcase, handlers_of_signals_change_no_product);

@@ -39,10 +39,12 @@ static void compare_widths(ls_context *ctx, const op_case *c)
 
 START_TEST(widths)
 {
-    const op_case *c = &all_cases()->cases[_i];
-    if (!ls__op_is_convolution(c->op.kind)) return;
     ls_context *ctx = open_cpu(2, -1);
-    if (is_offered(ctx, c, tested->kernel)) compare_widths(ctx, c);
+    for (int i = first_case(_i); i < all_cases()->n; i += case_stride()) {
+        const op_case *c = &all_cases()->cases[i];
+        if (ls__op_is_convolution(c->op.kind) && is_offered(ctx, c, tested->kernel))
+            compare_widths(ctx, c);
+    }
     ls_context_close(&ctx);
 }
 END_TEST
@@ -60,5 +62,5 @@ int run_width_tests(const width_tables *tables)
     tested = tables;
     snprintf(loop, sizeof(loop), "%s: widths", tables->kernel);
     note_missing_isa("widths");
-    return both(run_suite(tables->kernel, 1, &offered), run_loop(loop, widths, all_cases()->n));
+    return both(run_suite(tables->kernel, 1, &offered), run_cases(loop, widths));
 }
