@@ -1,11 +1,11 @@
 /* The provider of oneDNN's kernels: its lists, its errors, every allocation failing in turn, and
  * OpenMP's number of threads, which belongs to the caller. Values and bits are in test_op_*.c. */
 #include "cpu/emulated.h"
+#include "cpu/onednn/openmp.h"
 #include "cpu/onednn/primitive.h"
 #include "op_case.h"
 #include "../suite.h"
 #include <dlfcn.h>
-#include <omp.h>
 #include <signal.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "base/signals.h"
 #include "cpu/onednn/api.h"
+#include "cpu/onednn/openmp.h"
 #include "cpu/onednn/primitive.h"
-#include <omp.h>
 #include <stdio.h>
 
 int ls__dnn_one_thread(void)
