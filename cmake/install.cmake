@@ -7,10 +7,14 @@ install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
-# As in the source's folder, so that the pages' links to each other and to the examples lead somewhere.
+# As in the source's folder, so that the pages' links to each other and to the examples lead somewhere; other links are mended.
 install(FILES README.md CHANGELOG.md LICENSE SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt")
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.c" PATTERN "*.h" PATTERN "CMakeLists.txt")
+file(RELATIVE_PATH headers ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_INCLUDEDIR}/lockstep)
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_DOCDIR BASE_DIRECTORY "\${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE doc_folder)
+install(CODE "set(PAGES \"\$ENV{DESTDIR}${doc_folder}\")\nset(HEADERS \"${headers}\")")
+install(SCRIPT cmake/installed_pages.cmake)
 
 if(TARGET lockstep_pages)
   set(pages ${PROJECT_BINARY_DIR}/pages)

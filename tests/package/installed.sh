@@ -10,9 +10,17 @@ rm -rf "$stage"
 cmake --install "$build" --prefix "$stage/prefix" >/dev/null
 
 docs=$stage/prefix/share/doc/lockstep
-for file in README.md CHANGELOG.md LICENSE SECURITY.md examples/CMakeLists.txt examples/02_train.c docs/cplusplus.md docs/architecture.svg; do
+for file in README.md CHANGELOG.md LICENSE SECURITY.md examples/CMakeLists.txt examples/02_train.c docs/cplusplus.md docs/architecture.svg docs/report.png; do
   [ -s "$docs/$file" ] || { echo "$file is not installed in $docs"; exit 1; }
 done
+
+# Links of the pages do not dangle, and those to headers remain.
+grep -rnoE '\]\([^)#]+' --include='*.md' "$docs" | sed -E 's/:[0-9]+:\]\(/:/' |
+  while IFS=: read -r file link; do
+    case $link in http*) continue ;; esac
+    [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link is not installed"; exit 1; }
+  done
+grep -qF '[trainer.h](../../../include/lockstep/trainer.h)' "$docs/README.md" || { echo "README.md: trainer.h has no link"; exit 1; }
 
 for file in man/man1/lockstep.1 man/man1/lockstep-train.1 bash-completion/completions/lockstep zsh/site-functions/_lockstep \
   fish/vendor_completions.d/lockstep.fish; do

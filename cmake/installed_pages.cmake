@@ -1,0 +1,28 @@
+# Run by 'cmake --install' after the pages were copied. PAGES: the folder of the installed documentation. HEADERS: that of the
+# public headers, relative to it. Links to headers lead to the installed ones. Of a link to a file that is not installed, such
+# as a source, only its text remains.
+file(GLOB pages RELATIVE ${PAGES} ${PAGES}/*.md ${PAGES}/docs/*.md)
+string(ASCII 1 mark) # instead of "](", because brackets are special in lists
+foreach(page ${pages})
+  file(READ ${PAGES}/${page} before)
+  string(REPLACE "](" "${mark}" text "${before}")
+  string(REGEX MATCHALL "${mark}[^)#]+" links "${text}")
+  list(REMOVE_DUPLICATES links)
+  foreach(link ${links})
+    string(SUBSTRING ${link} 1 -1 target)
+    cmake_path(SET path NORMALIZE ${PAGES}/${page}/../${target})
+    if(target MATCHES "^[a-z]+:" OR EXISTS ${path})
+      continue()
+    endif()
+    string(REGEX REPLACE "([.+])" "\\\\\\1" pattern ${link})
+    if(target MATCHES "^((\\.\\./)?)include/lockstep(.*)$" AND EXISTS ${PAGES}/${HEADERS}${CMAKE_MATCH_3})
+      string(REGEX REPLACE "${pattern}([)#])" "${mark}${CMAKE_MATCH_1}${HEADERS}${CMAKE_MATCH_3}\\1" text "${text}")
+    else()
+      string(REGEX REPLACE "!?\\[([^[${mark}]*)${pattern}(#[^)]*)?\\)" "\\1" text "${text}")
+    endif()
+  endforeach()
+  string(REPLACE "${mark}" "](" text "${text}")
+  if(NOT text STREQUAL before)
+    file(WRITE ${PAGES}/${page} "${text}")
+  endif()
+endforeach()
