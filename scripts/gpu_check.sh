@@ -70,10 +70,11 @@ if [ -z "$build" ]; then
 fi
 # build_for_this_gpu: builds for the GPU's architecture only, if nvidia-smi reports it.
 build_for_this_gpu() {
-  local architecture
+  local architecture generator=()
+  [ -e "$build/CMakeCache.txt" ] || ! command -v ninja >/dev/null || generator=(-G Ninja)
   architecture=$(timeout 20 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
   echo "building in $build"
-  cmake -S "$root" -B "$build" -DLOCKSTEP_CUDA=ON ${architecture:+"-DLOCKSTEP_CUDA_ARCHITECTURES=$architecture"} >/dev/null
+  cmake -S "$root" -B "$build" "${generator[@]}" -DLOCKSTEP_CUDA=ON ${architecture:+"-DLOCKSTEP_CUDA_ARCHITECTURES=$architecture"} >/dev/null
   cmake --build "$build" --parallel >"$build/gpu_check_build.log" 2>&1 || {
     tail -n 40 "$build/gpu_check_build.log" >&2
     fail "the build failed: $build/gpu_check_build.log"

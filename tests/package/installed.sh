@@ -43,6 +43,8 @@ readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { ec
 
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
 export PKG_CONFIG_PATH
+flags=()
+eval "flags=($(pkg-config --cflags --libs lockstep))" # pkg-config quotes spaces
 
 # Programs find the module of MPI, where it was built.
 if [ -e "$build/liblockstep_mpi.so" ]; then
@@ -58,18 +60,15 @@ int main(void)
     return failed;
 }
 EOF
-  # shellcheck disable=SC2046
-  "$cc" -std=c11 "$stage/ranks.c" -o "$stage/ranks" $(pkg-config --cflags --libs lockstep)
+  "$cc" -std=c11 "$stage/ranks.c" -o "$stage/ranks" "${flags[@]}"
   env -u LOCKSTEP_MODULES LD_LIBRARY_PATH="$(dirname "$library")" "$stage/ranks"
 fi
-# shellcheck disable=SC2046
-"$cc" -std=c11 "$docs/examples/01_tensor.c" -o "$stage/by_pkg_config" $(pkg-config --cflags --libs lockstep) -lm
+"$cc" -std=c11 "$docs/examples/01_tensor.c" -o "$stage/by_pkg_config" "${flags[@]}" -lm
 (cd "$stage" && LD_LIBRARY_PATH=$(dirname "$library") ./by_pkg_config >/dev/null)
 if [ -n "$cxx" ]; then
   awk '$0 == "```cpp" { inside = 1; next } /^```/ { inside = 0 } inside' "$docs/docs/cplusplus.md" >"$stage/train.cpp"
   [ -s "$stage/train.cpp" ] || { echo "docs/cplusplus.md has no program"; exit 1; }
-  # shellcheck disable=SC2046
-  "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror "$stage/train.cpp" -o "$stage/cplusplus" $(pkg-config --cflags --libs lockstep)
+  "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror "$stage/train.cpp" -o "$stage/cplusplus" "${flags[@]}"
   LD_LIBRARY_PATH=$(dirname "$library") "$stage/cplusplus"
 fi
 echo "examples run against the installed library"

@@ -2,7 +2,7 @@
 # commands.sh: runs the commands of README.md's sh blocks in their order, in a folder that has what the README speaks of:
 # the build, a folder of images, a photo, and the C program of its c block. Epochs are cut to 1, and
 # data sets to a few images.
-# scripts/ and cmake --preset are checked to be there; .ci/run runs them.
+# scripts/ and cmake --preset are checked to be there; .ci/run runs them. Every page's cmake commands name Ninja.
 # usage: commands.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
 source=$1 build=$2
@@ -12,6 +12,13 @@ mkdir -p "$work"
 cd "$work"
 ln -s "$build" build
 ln -s "$source/scripts" scripts
+ln -s "$source/examples" examples
+# As where scripts/packages.sh has installed Ninja, and there is no make.
+mkdir bin
+printf '#!/bin/sh\necho "the commands of README.md require no make" >&2\nexit 1\n' >bin/make
+chmod +x bin/make
+ln -s make bin/gmake
+export PATH=$PWD/bin:$PATH
 build/lockstep demo-data photos --train 16 --val 2 >/dev/null
 ln -s photos/train unsplit
 build/lockstep train --data-dir photos --model resnet18 --image-size 64 -b 8 --steps 1 --out pretrained >/dev/null 2>&1
@@ -35,6 +42,11 @@ while IFS= read -r command; do
   n=$((n + 1))
 done < <(block sh | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta') # joins continued lines
 [ "$n" -ge 10 ] || { echo "only $n commands found in README.md"; exit 1; }
+
+if grep -nE '^[^`]*cmake -S ' "$source"/*.md "$source"/docs/*.md "$source"/examples/CMakeLists.txt | grep -v -e '-G Ninja'; then
+  echo "without -G Ninja, this requires make"
+  exit 1
+fi
 
 # Links to files must not dangle.
 grep -oE '\]\([^)#]+\)' "$source"/*.md "$source"/docs/*.md | sed -E 's/\]\((.*)\)/\1/' |
