@@ -26,3 +26,4 @@ elseif(EXISTS ${PROJECT_SOURCE_DIR}/.git)
 elseif(archived MATCHES "^[0-9a-f]+$")
   set(LOCKSTEP_BUILT_COMMIT ${archived})
 endif()
+file(WRITE ${PROJECT_BINARY_DIR}/COMMIT "${LOCKSTEP_BUILT_COMMIT}\n") # for scripts/gpu_bundle.sh and gpu_check.sh

@@ -82,8 +82,8 @@ cp -r scripts/gpu_check.sh scripts/gpu_check scripts/cuda_libraries.sh "$root/sc
 cp bench/versus_pytorch.py bench/torch_side.py "$root/bench"
 cp tests/cuda/h200.json "$root/share"
 scripts/gpu_check/parts.sh kernels . >"$root/share/kernels.txt"
-commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
-echo "$commit" >"$root/COMMIT"
+commit=$(cat "$build/COMMIT")
+cp "$build/COMMIT" "$root"
 cat >"$root/README" <<END
 Lockstep $("$build/lockstep" --version | sed 's/^lockstep //'), commit $commit, CUDA module for sm_$arch.
 For Linux on x86-64 with glibc $glibc or later; the GPU needs NVIDIA's driver, cuDNN 9 and cuBLASLt.

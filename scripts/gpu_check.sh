@@ -152,7 +152,7 @@ $(quote "$commit"), \"size\": \"$size\", \"budget\": $budget, \"cores\": $cores,
   say "$stage: $((failed - failed_before)) checks failed, $((n_cut - cut_before)) parts had no time; $((SECONDS - start)) s"
 }
 
-commit=$(cat "$root/COMMIT" 2>/dev/null || git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
+commit=$(cat "$build/COMMIT" 2>/dev/null || echo unknown) # a bundle is its own build folder
 driver=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
 set_sizes
 set +e # from here on nothing that fails ends the script

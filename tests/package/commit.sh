@@ -10,7 +10,8 @@ archived=0123456789abcdef0123456789abcdef01234567
 # expect COMMIT FOLDER [cmake argument...]
 expect() {
   local found
-  found=$(cmake -S "$2" -B "$2/build" -G Ninja "${@:3}" | sed -n 's/^-- commit //p')
+  cmake -S "$2" -B "$2/build" -G Ninja "${@:3}" >/dev/null
+  found=$(cat "$2/build/COMMIT")
   [ "$found" = "$1" ] || { echo "${2##*/}${3:+ $3}: found commit '$found', expected '$1'"; exit 1; }
 }
 
@@ -24,7 +25,6 @@ project() {
 cmake_minimum_required(VERSION 3.25)
 project(commit LANGUAGES NONE)
 include(cmake/commit.cmake)
-message(STATUS "commit ${LOCKSTEP_BUILT_COMMIT}")
 END
 }
 
@@ -68,8 +68,8 @@ git -C "$work/files" archive HEAD | tar -x -C "$work/tar"
 expect "$(git -C "$work/files" rev-parse HEAD)" "$work/tar"
 
 # CMake runs again after a commit.
-cmake --build "$work/files/build" >/dev/null
 commit "$work/files"
-found=$(cmake --build "$work/files/build" | sed -n 's/^-- commit //p')
+cmake --build "$work/files/build" >/dev/null
+found=$(cat "$work/files/build/COMMIT")
 [ "$found" = "$(git -C "$work/files" rev-parse HEAD)" ] || { echo "after a commit: '$found'"; exit 1; }
 echo "commits of clones, archives and options are found"
