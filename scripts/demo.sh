@@ -8,16 +8,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 demo=$PWD/build/demo
 lockstep=$PWD/build/lockstep
 wanted=0.90
-here=()
+options=() targets=(lockstep_product)
 
-need_packages "${build_packages[@]}"
-# What cmake --install takes, without tests and benchmarks; for the GPUs that are here, if any.
+# The CUDA module is configured where the toolkit is, and nvcc needs a C++ compiler.
+! PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v nvcc >/dev/null || demo_packages+=(g++)
+need_packages "${demo_packages[@]}"
+# What cmake --install takes, without tests, whose packages may be missing, and benchmarks; for the GPUs that are here, if any.
+[ -f build/CMakeCache.txt ] || options+=(-DLOCKSTEP_BUILD_TESTS=OFF)
 if nvidia-smi -L >/dev/null 2>&1; then
-  [ -f build/CMakeCache.txt ] || here=(-DLOCKSTEP_CUDA_ARCHITECTURES=native)
-  build_in build "${here[@]}" -- lockstep_product lockstep_product_cuda
-else
-  build_in build -- lockstep_product
+  [ -f build/CMakeCache.txt ] || options+=(-DLOCKSTEP_CUDA_ARCHITECTURES=native)
+  targets+=(lockstep_product_cuda)
 fi
+build_in build "${options[@]}" -- "${targets[@]}"
 
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }
 rm -rf "$demo/run"
@@ -45,6 +47,6 @@ training curve:      $demo/run/curves.svg
 trained network:     $demo/run/best.safetensors
 
 With images of your own, in YOUR_FOLDER/train/CLASS/ and YOUR_FOLDER/val/CLASS/:
-  $lockstep train --data-dir YOUR_FOLDER --model resnet20 --image-size 32
+  $(printf %q "$lockstep") train --data-dir YOUR_FOLDER --model resnet20 --image-size 32
 TEXT
 awk -v a="$accuracy" -v w="$wanted" 'BEGIN { exit !(a >= w) }'

@@ -1,19 +1,54 @@
 # packages.sh: sourced by the scripts beside it: the Debian packages that each of them needs.
 # shellcheck shell=bash
 
-# To build and run the tests.
-build_packages=(gcc g++ libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev
-  libxxhash-dev libjansson-dev libzip-dev check xz-utils libopenmpi-dev openmpi-bin)
+# Bash has a default where the environment has none; CMake, which would not find its own files, does not.
+export PATH
+
+# To build what is installed, and run it.
+demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
+  libjansson-dev libzip-dev)
+# To build all, and run the tests.
+build_packages=("${demo_packages[@]}" g++ check xz-utils libopenmpi-dev openmpi-bin)
+
+# The clang of this release of Debian; elsewhere the newest that is installed.
+# shellcheck disable=SC1091
+case $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") in
+  'debian 12') clang_version=14 ;;
+  'debian 13') clang_version=19 ;;
+  *) clang_version=$(compgen -c clang- | grep -xE 'clang-[0-9]+' | sed 's/clang-//' | sort -n | tail -1) ;;
+esac
+clang_version=${clang_version:-19}
+# The version whose formatting is the project's: others differ. Debian 13 does not have it.
+clang_format_version=14
 # To pack a bundle for a machine with a GPU.
 # shellcheck disable=SC2034
 bundle_packages=("${build_packages[@]}" patchelf)
 # For fuzzing.
 # shellcheck disable=SC2034
-fuzz_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev)
+fuzz_packages=("${build_packages[@]}" "clang-$clang_version" "libclang-rt-$clang_version-dev")
 # For the stricter checks.
 # shellcheck disable=SC2034
-check_packages=("${build_packages[@]}" clang-14 libclang-rt-14-dev clang-format-14 shellcheck git
-  locales)
+check_packages=("${fuzz_packages[@]}" patchelf shellcheck git locales)
+[ "$clang_version" -ne "$clang_format_version" ] || check_packages+=("clang-format-$clang_format_version")
+
+# apt_get AS-ROOT... -- ARGUMENT...: while another program, such as an automatic upgrade, holds a lock of apt or dpkg, again
+# every 5 seconds, for 5 minutes. Its output is printed if it fails.
+apt_get() {
+  local as_root=() output status n
+  while [ "$1" != -- ]; do
+    as_root+=("$1")
+    shift
+  done
+  for ((n = 0; n < 60; n++)); do
+    output=$("${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq "${@:2}" 2>&1) && return
+    status=$?
+    grep -qE 'Could not get lock|Unable to (acquire the dpkg frontend lock|lock )' <<<"$output" || break
+    [ $n -gt 0 ] || echo "waiting, for at most 5 minutes: another program installs packages$(sed -n 's/.*It is held by/:/p' <<<"$output" | head -n 1)"
+    sleep 5
+  done
+  printf '%s\n' "$output" >&2
+  return "$status"
+}
 
 # need_packages NAME...: installs those that are missing. Nothing is touched when all are there.
 need_packages() {
@@ -37,9 +72,8 @@ need_packages() {
     as_root=(sudo)
   fi
   echo "installing: ${missing[*]}"
-  if ! { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      "${missing[@]}" >/dev/null; }; then
+  if ! { apt_get "${as_root[@]}" -- update &&
+    apt_get "${as_root[@]}" -- install -y --no-install-recommends "${missing[@]}"; }; then
     echo "Could not install packages. As root:" >&2
     echo "  apt-get install ${missing[*]}" >&2
     return 1
@@ -57,7 +91,11 @@ build_in() {
   done
   [ $# -lt 2 ] || targets=(--target "${@:2}")
   [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
-  mkdir -p "$folder"
+  if ! mkdir -p "$folder" 2>/dev/null || [ ! -w "$folder" ]; then
+    echo "$PWD/$folder can't be written, but these scripts build there. To build in another folder:" >&2
+    echo "  cmake -S '$PWD' -B FOLDER -G Ninja && cmake --build FOLDER" >&2
+    return 1
+  fi
   echo "configuring $folder"
   if ! cmake -S . -B "$folder" "${generator[@]}" "${arguments[@]}" >"$folder/configure.log" 2>&1; then
     cat "$folder/configure.log" >&2
