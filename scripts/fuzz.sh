@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fuzz.sh [--seconds N] [--jobs J] [TARGET...]: fuzzes the targets of tests/fuzz (all, without names) for N seconds in
-# total [600], J processes at a time [one per processor]. Needs clang 14; builds into build/fuzz. Each target begins with
+# total [600], J processes at a time [one per processor]. Needs clang; builds into build/fuzz. Each target begins with
 # tests/fuzz/corpus/TARGET and keeps what it finds in build/fuzz/corpus/TARGET. Prints a line per target. The exit status
 # is the verdict: an input that breaks a target stays in build/fuzz/findings, and the command that replays it is printed.
 set -euo pipefail
@@ -30,7 +30,7 @@ done
 [ "${#targets[@]}" -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
 
 need_packages "${fuzz_packages[@]}"
-build_in build/fuzz -DCMAKE_C_COMPILER=clang-14 -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON \
+build_in build/fuzz -DCMAKE_C_COMPILER="clang-$clang_version" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON \
   -DLOCKSTEP_CUDA=OFF -- "${targets[@]/#/fuzz_}"
 
 # Files that targets make go away with this folder, however they end.
