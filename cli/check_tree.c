@@ -1,6 +1,7 @@
 /* check_tree.c: see check_tree.h. */
 #include "check_tree.h"
 #include "cli.h"
+#include "run/utf8.h"
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ __attribute__((format(printf, 3, 4))) static void add_line(tree *t, int depth, c
     const int indent = snprintf(line, LINE_SIZE, "%*s", 2 * depth, "");
     va_list args;
     va_start(args, format);
-    vsnprintf(line + indent, (size_t)(LINE_SIZE - indent), format, args);
+    ls__vsnprintf(line + indent, (size_t)(LINE_SIZE - indent), format, args);
     va_end(args);
 }
 

@@ -1,6 +1,7 @@
 /* config_lines.c: see config_lines.h. */
 #include "config_lines.h"
 #include "print.h"
+#include "run/utf8.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ bool config_fail(config_lines *c, const char *format, ...)
     char message[1024], at[16] = "";
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    ls__vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     c->failed = true;
     if (c->line > 0) snprintf(at, sizeof(at), ":%d", c->line);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/available.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "comm/plan.h"
 #include "backend/launcher.h"
@@ -134,9 +135,9 @@ ls_status ls__communicator_open(ls_context *ctx)
         if (!launch.variable || launch.n_ranks == 1) return LS_OK;
     } else if (strcmp(name, "mpi") != 0) {
         return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                        "ls_context_open: there is no communicator '%.100s', there are mpi and "
+                        "ls_context_open: there is no communicator '%.*s', there are mpi and "
                         "auto",
-                        name);
+                        LS__CUT(name, 100));
     }
     const ls__module *module;
     LS_TRY(ls__module_load(ctx, "communicator", "mpi", &module));

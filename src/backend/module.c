@@ -2,6 +2,7 @@
 #include "backend/module.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -50,7 +51,7 @@ static void *open_file(const char *folder, const char *file, char *reason, size_
     if (folder && access(path, F_OK) != 0) return NULL;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const char *text = handle ? NULL : dlerror();
-    if (text && !reason[0]) snprintf(reason, size, "%s", text);
+    if (text && !reason[0]) ls__snprintf(reason, size, "%s", text);
     return handle;
 }
 
@@ -59,7 +60,8 @@ static void *open_module(const char *file, char *reason, size_t size)
     const char *set = secure_getenv("LOCKSTEP_MODULES");
     if (set && set[0]) {
         void *handle = open_file(set, file, reason, size);
-        if (!handle && !reason[0]) snprintf(reason, size, "there is no %s in %.200s", file, set);
+        if (!handle && !reason[0])
+            ls__snprintf(reason, size, "there is no %s in %.*s", file, LS__CUT(set, 200));
         return handle;
     }
     char own[PATH_MAX], libraries[PATH_MAX + sizeof("/../" LS__LIBRARY_FOLDER)];
@@ -91,10 +93,10 @@ ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
     const ls__module *module = open(&host);
     if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS__VERSION) != 0)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "%s '%s': %s belongs to Lockstep %.40s (module version %d), this is "
+                        "%s '%s': %s belongs to Lockstep %.*s (module version %d), this is "
                         "%s (%d)",
-                        kind, name, file, module->lockstep, module->version, LS__VERSION,
-                        LS__MODULE_VERSION);
+                        kind, name, file, LS__CUT(module->lockstep, 40), module->version,
+                        LS__VERSION, LS__MODULE_VERSION);
     *out = module;
     return LS_OK;
 }

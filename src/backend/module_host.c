@@ -4,6 +4,7 @@
 #include "backend/module_host.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include <stdio.h>
 
@@ -41,7 +42,7 @@ static void log_text(void (*log)(ls_context *ctx, ls_log_category category, cons
                      ls_context *ctx, ls_log_category category, const char *format, va_list args)
 {
     char text[LOG_TEXT_SIZE];
-    vsnprintf(text, sizeof(text), format, args);
+    ls__vsnprintf(text, sizeof(text), format, args);
     log(ctx, category, "%s", text);
 }
 

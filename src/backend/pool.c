@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,7 +411,7 @@ ls_status ls__pool_fail(const ls__pool *pool, size_t bytes, const char *format, 
     char what[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
+    ls__vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     const size_t cached = pool->stats.cached_bytes;
     if (pool->source == LS__POOL_HOST)

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/agree.h"
 #include "backend/module.h"
 #include <limits.h>
@@ -23,9 +24,9 @@ static ls_status load_cuda(ls_context *ctx, int index, ls__device **out, bool *h
     const ls__module *cuda;
     if (ctx->comm && strchr(ctx->config.device, ':'))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                        "device '%.100s' can't be used by %d ranks, expected 'cuda' or 'auto': "
+                        "device '%.*s' can't be used by %d ranks, expected 'cuda' or 'auto': "
                         "each rank of a machine has its own GPU",
-                        ctx->config.device, ctx->comm->n_ranks);
+                        LS__CUT(ctx->config.device, 100), ctx->comm->n_ranks);
     LS_TRY(ls__module_load(ctx, "device", "cuda", &cuda));
     *has_module = true;
     return cuda->backend->open(ctx, index, out);
@@ -97,7 +98,7 @@ ls_status ls__registry_open(ls_context *ctx, ls__device **out)
             return backends[i].open(ctx, index, out);
     }
     return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                    "ls_context_open: there is no device '%.100s', there are cpu, cuda, cuda:1 and "
+                    "ls_context_open: there is no device '%.*s', there are cpu, cuda, cuda:1 and "
                     "so on, and auto",
-                    name);
+                    LS__CUT(name, 100));
 }

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/context.h"
+#include "base/text.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *ls_status_text(ls_status status)
@@ -27,7 +27,7 @@ ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_l
 {
     if (ctx && ctx->error == LS_OK) {
         ctx->error = status;
-        vsnprintf(ctx->message, sizeof(ctx->message), format, args);
+        ls__vsnprintf(ctx->message, sizeof(ctx->message), format, args);
     }
     return status;
 }
@@ -52,7 +52,7 @@ ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...)
     char text[LS__MESSAGE_SIZE], reason[LS__ERRNO_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    ls__vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     return ls__fail(ctx, error == ENOENT ? LS_ERR_NOT_FOUND : LS_ERR_IO, "%s: %s", text,
                     ls__errno_text(error, reason, sizeof(reason)));
@@ -65,10 +65,10 @@ void ls__error_in(ls_context *ctx, const char *format, ...)
     if (ctx->error == LS_OK) return;
     memcpy(message, ctx->message, sizeof(message));
     va_start(args, format);
-    vsnprintf(ctx->message, sizeof(ctx->message), format, args);
+    ls__vsnprintf(ctx->message, sizeof(ctx->message), format, args);
     va_end(args);
     const size_t length = strlen(ctx->message);
-    snprintf(ctx->message + length, sizeof(ctx->message) - length, ": %s", message);
+    ls__snprintf(ctx->message + length, sizeof(ctx->message) - length, ": %s", message);
 }
 
 static void keep_warning(ls_context *ctx, const char *message)
@@ -82,7 +82,7 @@ static void log_message(ls_context *ctx, ls_log_level level, ls_log_category cat
 {
     char message[LS__MESSAGE_SIZE];
     if (!ctx) return;
-    vsnprintf(message, sizeof(message), format, args);
+    ls__vsnprintf(message, sizeof(message), format, args);
     if (level == LS_LOG_WARNING) keep_warning(ctx, message);
     if (ctx->config.log) ctx->config.log(ctx->config.log_user, level, category, message);
 }

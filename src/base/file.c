@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -401,7 +402,7 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
     }
     if (fd >= 0) close(fd);
     if (status != LS_OK) {
-        snprintf(message, message_size, "reading '%s': %s", path, reason);
+        ls__snprintf(message, message_size, "reading '%s': %s", path, reason);
         ls__free(ctx, bytes);
         return status;
     }

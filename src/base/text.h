@@ -1,12 +1,23 @@
-/* text.h: appends text to a caller's buffer. As with snprintf, the text is truncated to the buffer,
- * but its length is counted in full. */
+/* text.h: texts in fixed buffers. As with snprintf, a text is truncated to its buffer, but its
+ * length is counted in full. A truncated text ends with a whole character: the bytes of an
+ * incomplete UTF-8 sequence are removed, because JSON cannot hold them. Texts that are not UTF-8,
+ * such as names of files, may be cut anywhere. */
 #ifndef LS_BASE_TEXT_H
 #define LS_BASE_TEXT_H
 
 #include <lockstep/export.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+int ls__snprintf(char *buffer, size_t size, const char *format, ...) LS_PRINTF(3, 4);
+int ls__vsnprintf(char *buffer, size_t size, const char *format, va_list args);
+
+/* Two arguments for "%.*s": at most the first `max` bytes of a text. */
+#define LS__CUT(text, max) ls__cut_length(text, max), text
+int ls__cut_length(const char *text, int max);
+
+/* Appends to a caller's buffer. */
 typedef struct ls__text {
     char *buffer; /* terminated if size > 0 */
     size_t size;

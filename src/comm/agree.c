@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/merges.h"
 #include <string.h>
 
@@ -22,8 +23,8 @@ static ls_status share_error(ls_context *ctx, const vote *votes)
     const ls_status status =
         ls__comm_gather(comm, ctx->message, LS__MESSAGE_SIZE, messages, "an error of a rank");
     if (status == LS_OK)
-        ls__fail(ctx, (ls_status)votes[failed].status, "rank %d: %.900s", failed,
-                 messages + (size_t)failed * LS__MESSAGE_SIZE);
+        ls__fail(ctx, (ls_status)votes[failed].status, "rank %d: %.*s", failed,
+                 LS__CUT(messages + (size_t)failed * LS__MESSAGE_SIZE, 900));
     ls__free(ctx, messages);
     return status == LS_OK ? (ls_status)votes[failed].status : status;
 }

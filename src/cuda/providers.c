@@ -2,6 +2,7 @@
 #include "cuda/providers.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cuda/provider.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@ static ls_status load_libraries(ls__cuda *cuda)
     const char *set = getenv(variable);
     const bool excluded = set && strcmp(set, "none") == 0;
     if (set && set[0] && !excluded)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s is '%.100s', expected 'none' or nothing", variable,
-                        set);
+        return ls__fail(ctx, LS_ERR_INVALID, "%s is '%.*s', expected 'none' or nothing", variable,
+                        LS__CUT(set, 100));
     for (int i = 0; ls__cuda_providers[i]; i++) {
         const ls__cuda_provider *provider = ls__cuda_providers[i];
         char text[512];
@@ -44,9 +45,9 @@ static ls_status add_advice(ls__cuda *cuda, const ls__cuda_provider *provider, l
     memcpy(reason, ctx->message, sizeof(reason));
     ctx->error = LS_OK;
     return ls__fail(ctx, status,
-                    "device 'cuda': %.700s (%s; LOCKSTEP_CUDA_LIBRARIES=none computes without %s, "
+                    "device 'cuda': %.*s (%s; LOCKSTEP_CUDA_LIBRARIES=none computes without %s, "
                     "slowly)",
-                    reason, cuda->driver_text, provider->title);
+                    LS__CUT(reason, 700), cuda->driver_text, provider->title);
 }
 
 ls_status ls__cuda_providers_open(ls__cuda *cuda)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/safetensors.h"
 #include "io/tensor_file.h"
 #include <inttypes.h>
@@ -67,7 +68,7 @@ static ls_status check_metadata(ls_tensor_file *file)
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))
-            return ls__tensor_file_fail(file, "metadata '%.100s' is no text", key);
+            return ls__tensor_file_fail(file, "metadata '%.*s' is no text", LS__CUT(key, 100));
     }
     s->metadata = metadata;
     return LS_OK;
@@ -90,11 +91,13 @@ static ls_status parse_shape(const ls_tensor_file *file, ls__tensor_header *t, c
     for (size_t i = 0; i < n_dims; i++) {
         int64_t n;
         if (!get_count(json_array_get(dims, i), &n))
-            return ls__tensor_file_fail(
-                file, "tensor '%.100s': dimension %zu is no number of elements", t->name, i);
+            return ls__tensor_file_fail(file,
+                                        "tensor '%.*s': dimension %zu is no number of elements",
+                                        LS__CUT(t->name, 100), i);
         empty = empty || n == 0;
         if (n > 0 && !ls__mul_size(*count, (size_t)n, count))
-            return ls__tensor_file_fail(file, "tensor '%.100s': more than 2^64 elements", t->name);
+            return ls__tensor_file_fail(file, "tensor '%.*s': more than 2^64 elements",
+                                        LS__CUT(t->name, 100));
         if (i < LS_MAX_DIMS) t->spec.shape.dims[i] = n;
     }
     if (empty) *count = 0;
@@ -118,23 +121,23 @@ static ls_status parse_tensor(const ls_tensor_file *file, ls__tensor_header *t, 
         json_object_size(value) != 3)
         return ls__tensor_file_fail(
             file,
-            "tensor '%.100s': expected a dtype, a shape, two data_offsets and "
+            "tensor '%.*s': expected a dtype, a shape, two data_offsets and "
             "nothing else",
-            name);
+            LS__CUT(name, 100));
     const int64_t data_bytes = file->file_bytes - s->data_start;
     if (!get_count(json_array_get(offsets, 0), &begin) ||
         !get_count(json_array_get(offsets, 1), &end) || begin > end || end > data_bytes)
         return ls__tensor_file_fail(
-            file, "tensor '%.100s': expected data_offsets 0 <= begin <= end <= %" PRId64, name,
-            data_bytes);
+            file, "tensor '%.*s': expected data_offsets 0 <= begin <= end <= %" PRId64,
+            LS__CUT(name, 100), data_bytes);
     size_t count = 0, bytes = 0;
     ls__tensor_header_set_type(t);
     LS_TRY(parse_shape(file, t, dims, &count));
     const size_t data_size = (size_t)(end - begin);
     if (t->element_bytes > 0 &&
         (!ls__mul_size(count, t->element_bytes, &bytes) || bytes != data_size))
-        return ls__tensor_file_fail(file, "tensor '%.100s': %zu elements of %.20s in %zu bytes",
-                                    name, count, t->dtype, data_size);
+        return ls__tensor_file_fail(file, "tensor '%.*s': %zu elements of %.*s in %zu bytes",
+                                    LS__CUT(name, 100), count, LS__CUT(t->dtype, 20), data_size);
     t->begin = s->data_start + begin;
     t->end = s->data_start + end;
     return LS_OK;
@@ -170,8 +173,8 @@ static ls_status parse_tensors(ls_tensor_file *file)
         const ls__tensor_header *t = &file->tensors[i];
         if (t->begin != place)
             return ls__tensor_file_fail(
-                file, "tensor '%.100s' begins at byte %" PRId64 ", expected %" PRId64, t->name,
-                t->begin, place);
+                file, "tensor '%.*s' begins at byte %" PRId64 ", expected %" PRId64,
+                LS__CUT(t->name, 100), t->begin, place);
         place = t->end;
     }
     if (place != file->file_bytes)

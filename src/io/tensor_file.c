@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/half.h"
+#include "base/text.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"
 #include <errno.h>
@@ -111,8 +112,8 @@ static const ls__tensor_header *find_loadable(const ls_tensor_file *file, const 
     const ls__tensor_header *t = ls__tensor_file_get(file, name);
     if (t && !t->obstacle) return t;
     if (t)
-        ls__fail(ctx, LS_ERR_UNSUPPORTED, "'%s': tensor '%s' (%.20s) has an unsupported %s",
-                 file->path, name, t->dtype, t->obstacle);
+        ls__fail(ctx, LS_ERR_UNSUPPORTED, "'%s': tensor '%s' (%.*s) has an unsupported %s",
+                 file->path, name, LS__CUT(t->dtype, 20), t->obstacle);
     else
         ls__fail(ctx, LS_ERR_NOT_FOUND, "'%s' has no tensor '%s'", file->path, name ? name : "");
     return NULL;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "io/tensor_file.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,8 +34,8 @@ static ls_status read_file(ls_tensor_file *file, const char *path)
           ls__tensor_header_compare);
     for (int64_t i = 1; i < file->n_tensors; i++)
         if (ls__tensor_header_compare(&file->tensors[i - 1], &file->tensors[i]) == 0)
-            return ls__tensor_file_fail(file, "two tensors have the name '%.100s'",
-                                        file->tensors[i].name);
+            return ls__tensor_file_fail(file, "two tensors have the name '%.*s'",
+                                        LS__CUT(file->tensors[i].name, 100));
     return LS_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/bump.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/tensor_file.h"
 #include "io/torch_pickle.h"
 #include <inttypes.h>
@@ -51,11 +52,11 @@ static ls_status check_entries(const ls_tensor_file *file)
         if (stat.comp_method != ZIP_CM_STORE || stat.encryption_method != ZIP_EM_NONE ||
             stat.comp_size != stat.size)
             return ls__tensor_file_fail(
-                file, "zip entry '%.100s' is compressed or encrypted; torch.save stores entries",
-                stat.name);
+                file, "zip entry '%.*s' is compressed or encrypted; torch.save stores entries",
+                LS__CUT(stat.name, 100));
         if (stat.size > rest)
-            return ls__tensor_file_fail(file, "the zip entries up to '%.100s' exceed the file",
-                                        stat.name);
+            return ls__tensor_file_fail(file, "the zip entries up to '%.*s' exceed the file",
+                                        LS__CUT(stat.name, 100));
         rest -= stat.size;
     }
     return LS_OK;
@@ -126,8 +127,8 @@ static ls_status read_entry(const ls_tensor_file *file, zip_int64_t i, void *out
     for (size_t done = 0; done < bytes && n >= 0; done += (size_t)n) {
         n = zip_fread(torch->entry, (char *)out + done, bytes - done);
         if (n == 0)
-            return ls__tensor_file_fail(file, "zip entry '%.100s' ends after %zu of %zu bytes",
-                                        stat.name, done, bytes);
+            return ls__tensor_file_fail(file, "zip entry '%.*s' ends after %zu of %zu bytes",
+                                        LS__CUT(stat.name, 100), done, bytes);
     }
     if (n >= 0 && zip_ftell(torch->entry) == (zip_int64_t)stat.size)
         n = zip_fread(torch->entry, &end, 1);
@@ -171,7 +172,7 @@ static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header 
 
 static ls_status fail_tensor(const ls_tensor_file *file, const char *name, const char *what)
 {
-    return ls__tensor_file_fail(file, "tensor '%.100s': %s", name, what);
+    return ls__tensor_file_fail(file, "tensor '%.*s': %s", LS__CUT(name, 100), what);
 }
 
 /* Sets shape, strides and the bytes in the storage, which must contain all elements. A tensor with
@@ -217,13 +218,12 @@ static ls_status make_header(const ls_tensor_file *file, const torch_file *torch
     ls__tensor_header_set_type(h);
     h->storage = find_entry(torch, "data/", t->storage->key, &bytes);
     if (h->storage < 0)
-        return ls__tensor_file_fail(file,
-                                    "tensor '%.100s': the zip archive has no storage '%.100s'",
-                                    h->name, t->storage->key);
+        return ls__tensor_file_fail(file, "tensor '%.*s': the zip archive has no storage '%.*s'",
+                                    LS__CUT(h->name, 100), LS__CUT(t->storage->key, 100));
     if (!ls__mul_size((size_t)t->storage->count, h->element_bytes, &expected) || bytes != expected)
         return ls__tensor_file_fail(
-            file, "tensor '%.100s': its storage has %" PRIu64 " bytes, expected %" PRId64 " x %zu",
-            h->name, bytes, t->storage->count, h->element_bytes);
+            file, "tensor '%.*s': its storage has %" PRIu64 " bytes, expected %" PRId64 " x %zu",
+            LS__CUT(h->name, 100), bytes, t->storage->count, h->element_bytes);
     return set_place(file, h, t);
 }
 
@@ -256,9 +256,9 @@ static ls_status add_to_total(const ls_tensor_file *file, const ls__tensor_heade
     *total += h->obstacle || read > elements ? read : elements;
     if (*total <= PER_BYTE * file->file_bytes) return LS_OK;
     return ls__tensor_file_fail(file,
-                                "the tensors up to '%.100s' have more than %d times the bytes of "
+                                "the tensors up to '%.*s' have more than %d times the bytes of "
                                 "the file, because they share storages",
-                                h->name, (int)PER_BYTE);
+                                LS__CUT(h->name, 100), (int)PER_BYTE);
 }
 
 static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *bump)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "backend/pool.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "nn/compile/compile.h"
 #include "nn/exec/run_call.h"
 #include "nn/net_state.h"
@@ -185,8 +186,8 @@ ls_status ls__autotune_overlap(ls_net *net, ls__program **program)
     ls_status status = time_overlap(net, p, &side, &main_ms, &side_ms);
     const bool forgiven = status != LS_OK && ls__forgive_failed_run(net->owned.ctx);
     if (forgiven)
-        ls__inform(net->owned.ctx, LS_LOG_NET, "net: gradients of weights can't be timed: %.500s",
-                   net->owned.ctx->message);
+        ls__inform(net->owned.ctx, LS_LOG_NET, "net: gradients of weights can't be timed: %.*s",
+                   LS__CUT(net->owned.ctx->message, 500));
     if (forgiven) status = LS_OK;
     const bool timed = status == LS_OK && side_ms >= 0;
     const bool faster = timed && side_ms < LS__CLEARLY_FASTER * main_ms;

@@ -15,8 +15,8 @@ static const char common_reason[] = "heuristic"; /* printed once, not with each 
 /* "layer1.0.bn2 + add + relu" */
 static void fused_name(const ls__fused_op *fused, char *out, size_t size)
 {
-    snprintf(out, size, "%s%s%s%s", fused->head->name, fused->addend ? " + add" : "",
-             fused->activation ? " + " : "", fused->activation ? fused->tail->layer->name : "");
+    ls__snprintf(out, size, "%s%s%s%s", fused->head->name, fused->addend ? " + add" : "",
+                 fused->activation ? " + " : "", fused->activation ? fused->tail->layer->name : "");
 }
 
 static int64_t count_parameters(const ls_graph *graph, const ls__fused_op *fused)

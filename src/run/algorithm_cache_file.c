@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "run/json.h"
 #include <lockstep/algorithm_cache.h>
 
@@ -84,13 +85,15 @@ static ls_status check_fields(const reading *r, const json_t *json)
     for (int i = 0; i < N_FIELDS; i++) {
         const char *there = json_string_value(json_object_get(json, fields[i].key));
         if (!there || (i == 0 && strcmp(there, FORMAT) != 0))
-            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is %.100s, expected \"%s\"", r->path,
-                            fields[i].key, there ? there : "missing", i == 0 ? FORMAT : "a text");
+            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s is %.*s, expected \"%s\"", r->path,
+                            fields[i].key, LS__CUT(there ? there : "missing", 100),
+                            i == 0 ? FORMAT : "a text");
         if (strcmp(there, fields[i].value) != 0)
             return ls__fail(r->ctx, LS_ERR_MISMATCH,
                             "'%s' holds the kernels of another machine or version: %s is "
-                            "'%.200s' there, '%.200s' here",
-                            r->path, fields[i].key, there, fields[i].value);
+                            "'%.*s' there, '%.*s' here",
+                            r->path, fields[i].key, LS__CUT(there, 200),
+                            LS__CUT(fields[i].value, 200));
     }
     return LS_OK;
 }
@@ -123,15 +126,14 @@ static ls_status check_list(const reading *r, const char *key, json_t *all)
     {
         const char *name = json_string_value(kernel);
         if (!is_op(op) || !name || !*name || strlen(name) >= LS__KERNEL_NAME_SIZE)
-            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s: '%.300s' has %s%.100s", r->path, key,
-                            op, is_op(op) ? "an unusable kernel: " : "no known op",
-                            is_op(op) ? (name ? name : "not a text") : "");
+            return ls__fail(r->ctx, LS_ERR_FORMAT, "'%s': %s: '%.*s' has %s%.*s", r->path, key,
+                            LS__CUT(op, 300), is_op(op) ? "an unusable kernel: " : "no known op",
+                            LS__CUT(is_op(op) ? (name ? name : "not a text") : "", 100));
         if (ls__is_weight_gradients(op) && strcmp(name, LS__SIDE) != 0 &&
             strcmp(name, LS__MAIN) != 0)
             return ls__fail(r->ctx, LS_ERR_FORMAT,
-                            "'%s': %s: '%.300s' is '%.100s', expected '" LS__SIDE "' or '" LS__MAIN
-                            "'",
-                            r->path, key, op, name);
+                            "'%s': %s: '%.*s' is '%.*s', expected '" LS__SIDE "' or '" LS__MAIN "'",
+                            r->path, key, LS__CUT(op, 300), LS__CUT(name, 100));
     }
     return LS_OK;
 }

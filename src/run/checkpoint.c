@@ -3,6 +3,7 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/loader/loader.h"
 #include "io/safetensors.h"
 #include "nn/net.h"
@@ -65,6 +66,6 @@ ls_status ls__checkpoint_check_digest(ls_context *ctx, const char *path, const l
     if (strcmp(ls_digest_text(digest, text), wrote) == 0) return LS_OK;
     return ls__fail(ctx, LS_ERR_FORMAT,
                     "'%s' is damaged, or was changed: the digest of its contents is %s, expected "
-                    "%.40s",
-                    path, text, wrote);
+                    "%.*s",
+                    path, text, LS__CUT(wrote, 40));
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "io/safetensors.h"
 #include "io/tensor_file.h"
 #include "run/json.h"
@@ -58,8 +59,8 @@ static ls_status read_flattened(exporting *e)
                t->spec.shape.n_dims == 2 && t->spec.shape.dims[1] % n == 0;
     }
     if (good) return LS_OK;
-    return ls__fail(e->ctx, LS_ERR_FORMAT, "'%s': unusable '%s' in its metadata: %.100s", e->path,
-                    LS__CHECKPOINT_FLATTENED, text);
+    return ls__fail(e->ctx, LS_ERR_FORMAT, "'%s': unusable '%s' in its metadata: %.*s", e->path,
+                    LS__CHECKPOINT_FLATTENED, LS__CUT(text, 100));
 }
 
 /* Lists all tensors but the optimizer's. F64, which is the only obstacle here, becomes F32. */

@@ -21,6 +21,7 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
@@ -231,8 +232,9 @@ typedef struct checking {
 static ls_status fail_metadata(const checking *c, const char *key, const char *text)
 {
     return ls__fail(c->ctx, LS_ERR_FORMAT,
-                    "'%s' is no checkpoint of a run: its metadata %s '%s'%s%.100s", c->path,
-                    text ? "has an unusable" : "has no", key, text ? ": " : "", text ? text : "");
+                    "'%s' is no checkpoint of a run: its metadata %s '%s'%s%.*s", c->path,
+                    text ? "has an unusable" : "has no", key, text ? ": " : "",
+                    LS__CUT(text ? text : "", 100));
 }
 
 bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *out)
@@ -295,10 +297,11 @@ static ls_status compare_identities(const checking *c, const json_t *there, json
     const size_t n = json_array_size(differences);
     if (n > 0 && !force) ls__identity_fail(c->ctx, c->path, differences);
     for (size_t i = 0; i < n && force; i++) {
-        char text[LS__MESSAGE_SIZE];
-        const json_t *difference = json_array_get(differences, i);
-        ls__warn(c->ctx, LS_LOG_RUN, "'%s': resuming as another run: %.800s", c->path,
-                 ls__identity_text(difference, "there", "here", text, sizeof(text)));
+        char buffer[LS__MESSAGE_SIZE];
+        const char *text = ls__identity_text(json_array_get(differences, i), "there", "here",
+                                             buffer, sizeof(buffer));
+        ls__warn(c->ctx, LS_LOG_RUN, "'%s': resuming as another run: %.*s", c->path,
+                 LS__CUT(text, 800));
     }
     json_decref(differences);
     return c->ctx->error;

@@ -147,9 +147,10 @@ static void put_names(const loading *l, ls_weight_state state, const char *what,
     if (n == 0) return;
     ls__text_put(out, "%s%" PRId64 " tensor%s %s (", out->length > 0 ? "; " : "", n,
                  n == 1 ? "" : "s", what);
-    for (int64_t i = 0; i < n && i < MAX_NAMES; i++)
-        ls__text_put(out, "%s'%.100s'", i > 0 ? ", " : "",
-                     ls_weight_report_at(l->report, state, i).name);
+    for (int64_t i = 0; i < n && i < MAX_NAMES; i++) {
+        const char *name = ls_weight_report_at(l->report, state, i).name;
+        ls__text_put(out, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(name, 100));
+    }
     ls__text_put(out, n > MAX_NAMES ? ", ...)" : ")");
 }
 
@@ -162,11 +163,11 @@ static ls_status fail_tensors(const loading *l)
     const ls_weight_info first = ls_weight_report_at(l->report, LS_WEIGHT_MISMATCHED, 0);
     const bool other_type = n > 0 && ls_shape_equal(&first.file_shape, &first.net_shape);
     if (n > 0 && l->mismatched->obstacle && !ls__tensor_header_is_float(l->mismatched))
-        ls__text_put(&text, "'%.100s' (%s) has an unsupported %s there", first.name, first.dtype,
-                     l->mismatched->obstacle);
+        ls__text_put(&text, "'%.*s' (%s) has an unsupported %s there", LS__CUT(first.name, 100),
+                     first.dtype, l->mismatched->obstacle);
     else if (n > 0)
-        ls__text_put(&text, "'%.100s' is %s %s there, F32 %s here", first.name, first.dtype,
-                     ls_shape_text(&first.file_shape, shapes[0], sizeof(shapes[0])),
+        ls__text_put(&text, "'%.*s' is %s %s there, F32 %s here", LS__CUT(first.name, 100),
+                     first.dtype, ls_shape_text(&first.file_shape, shapes[0], sizeof(shapes[0])),
                      ls_shape_text(&first.net_shape, shapes[1], sizeof(shapes[1])));
     if (n > 1) ls__text_put(&text, ", and %" PRId64 " more differ", n - 1);
     if (!l->config.partial) {

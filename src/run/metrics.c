@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "io/bytes.h"
 #include "io/json_text.h"
 #include "run/json.h"
@@ -280,7 +281,8 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out,
         }
         json_decref(row);
         status = LS_ERR_DATA;
-        snprintf(message, 512, "%.400s/metrics.jsonl: line %" PRId64 " is damaged", dir, epoch);
+        snprintf(message, 512, "%.*s/metrics.jsonl: line %" PRId64 " is damaged", LS__CUT(dir, 400),
+                 epoch);
     }
     ls__free(ctx, bytes);
     if (status != LS_OK) {

@@ -1,7 +1,8 @@
-/* utf8.h: the characters of texts that may hold any bytes. */
+/* utf8.h: the characters of texts that may hold any bytes. base/text.h truncates such texts. */
 #ifndef LS_RUN_UTF8_H
 #define LS_RUN_UTF8_H
 
+#include "base/text.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/agree.h"
 #include "comm/merges.h"
 #include "run/identity.h"
@@ -42,12 +43,13 @@ static ls_status compare(ls_context *ctx, const json_t *first, const json_t *own
     if (!first && ctx->error == LS_OK)
         return ls__fail(ctx, LS_ERR_DATA, "the identity of rank 0 can't be read");
     if (!differences) return ls__fail_memory(ctx, "identities of ranks", 0);
-    char text[LS__MESSAGE_SIZE], here[32];
+    char buffer[LS__MESSAGE_SIZE], here[32];
     snprintf(here, sizeof here, "in rank %d", ctx->comm->rank);
-    if (json_array_size(differences) > 0)
-        ls__fail(ctx, LS_ERR_MISMATCH, "the ranks are not of one run: %.800s",
-                 ls__identity_text(json_array_get(differences, 0), "in rank 0", here, text,
-                                   sizeof text));
+    if (json_array_size(differences) > 0) {
+        const char *text = ls__identity_text(json_array_get(differences, 0), "in rank 0", here,
+                                             buffer, sizeof buffer);
+        ls__fail(ctx, LS_ERR_MISMATCH, "the ranks are not of one run: %.*s", LS__CUT(text, 800));
+    }
     json_decref(differences);
     return ctx->error;
 }

@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "comm/agree.h"
 #include "data/loader/loader.h"
 #include "nn/net.h"
@@ -49,8 +50,8 @@ static ls_status fail_nonfinite(const ls__tally *t, const ls__batch_sums *b, int
     char first[LS__SAMPLE_TEXT_SIZE + 64] = "";
     if (n_known > 0) {
         const char *path = ls_dataset_sample_path(t->loader->dataset, samples[0]);
-        snprintf(first, sizeof first, "; the batch's first image is sample %" PRId64 "%s%s",
-                 samples[0], path ? ", " : "", path ? path : "");
+        ls__snprintf(first, sizeof first, "; the batch's first image is sample %" PRId64 "%s%s",
+                     samples[0], path ? ", " : "", path ? path : "");
     }
     (void)ls__call_listener(&t->listener, &(ls_event){ .kind = LS_EVENT_NONFINITE,
                                                        .validation = t->validation,

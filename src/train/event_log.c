@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/event_file.h"
 #include "nn/net.h"
 #include <inttypes.h>
@@ -82,7 +83,7 @@ ls_status ls__event_log_step(ls__event_log *log, int64_t steps_done, const ls_re
     LS_TRY(begin(log, steps_done));
     ls__event_add_scalar(log->file, "step/loss", r->loss);
     for (int i = 0; i < r->n_metrics; i++) {
-        snprintf(tag, sizeof(tag), "step/%s", r->metrics[i].name);
+        ls__snprintf(tag, sizeof(tag), "step/%s", r->metrics[i].name);
         ls__event_add_scalar(log->file, tag, r->metrics[i].value);
     }
     ls__event_add_scalar(log->file, "step/lr", lr);
@@ -125,7 +126,7 @@ static ls_status add_histogram(ls__event_log *log, const char *kind, const char 
     float *values = ls__alloc(log->ctx, bytes);
     if (!values) return ls__fail_memory(log->ctx, name, bytes);
     const ls_status status = ls_tensor_read(tensor, values, bytes);
-    snprintf(tag, sizeof(tag), "%s/%s", kind, name);
+    ls__snprintf(tag, sizeof(tag), "%s/%s", kind, name);
     if (status == LS_OK)
         ls__event_add_histogram(log->file, tag, ls_tensor_element_count(tensor), values);
     ls__free(log->ctx, values);
@@ -154,7 +155,7 @@ ls_status ls__event_log_epoch(ls__event_log *log, int64_t steps_done, const json
     json_object_foreach((json_t *)row, key, value)
     {
         if (!json_is_number(value) || strcmp(key, "epoch") == 0) continue;
-        snprintf(tag, sizeof(tag), "epoch/%s", key);
+        ls__snprintf(tag, sizeof(tag), "epoch/%s", key);
         ls__event_add_scalar(log->file, tag, json_number_value(value));
     }
     log->begun = 0; /* validation and checkpoints are not part of a step's time */

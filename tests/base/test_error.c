@@ -82,6 +82,38 @@ START_TEST(a_long_message_is_cut)
 }
 END_TEST
 
+static void copy_message(void *user, ls_log_level level, ls_log_category category,
+                         const char *message)
+{
+    (void)level, (void)category;
+    strcpy(user, message);
+}
+
+/* With characters of two bytes, a message has all of its bytes or one less. */
+START_TEST(a_long_message_ends_with_a_whole_character)
+{
+    char text[2 * LS__MESSAGE_SIZE + 2] = "x", logged[LS__MESSAGE_SIZE];
+    for (int i = 0; i < LS__MESSAGE_SIZE; i++) memcpy(text + 1 + 2 * i, "\xc3\xa9", 3);
+    for (int odd = 0; odd < 2; odd++) {
+        const char *const all = odd ? text : text + 1;
+        const size_t wanted = LS__MESSAGE_SIZE - 1 - !odd;
+        ls_context ctx = { .allocator = ls__default_allocator,
+                           .config = { .log = copy_message, .log_user = logged } };
+        ls__fail(&ctx, LS_ERR_IO, "%s", all);
+        ck_assert_uint_eq(strlen(ls_context_message(&ctx)), wanted);
+        ls__error_in(&ctx, "%s", all); /* ends with a ":" if there is room */
+        ck_assert_uint_eq(strlen(ls_context_message(&ctx)), LS__MESSAGE_SIZE - 1);
+        ls_context_clear_error(&ctx);
+        ls__fail(&ctx, LS_ERR_IO, "%s", text + 1);
+        ls__error_in(&ctx, "%s", odd ? "a" : "in"); /* "a: " before the message */
+        ck_assert_uint_eq(strlen(ls_context_message(&ctx)), wanted);
+        ls__warn(&ctx, LS_LOG_DATA, "%s", all);
+        ck_assert_uint_eq(strlen(logged), wanted);
+        ls__forget_warnings(&ctx);
+    }
+}
+END_TEST
+
 static void log_to_buffer(void *user, ls_log_level level, ls_log_category category,
                           const char *message)
 {
@@ -180,6 +212,6 @@ TEST_PROGRAM(error)
 {
     return RUN_SUITE("error", every_status_has_a_text, first_error_is_kept_until_it_is_cleared,
                      without_a_context, an_unusable_context_keeps_its_error, a_long_message_is_cut,
-                     warnings_go_to_the_log, warnings_are_kept, errno_has_a_reason,
-                     owned_objects_form_a_list);
+                     a_long_message_ends_with_a_whole_character, warnings_go_to_the_log,
+                     warnings_are_kept, errno_has_a_reason, owned_objects_form_a_list);
 }

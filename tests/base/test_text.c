@@ -1,4 +1,4 @@
-/* Text: exact numbers read as printf's %a in the "C" locale does them. */
+/* test_text.c: exact numbers as printf's %a writes them in the "C" locale, and truncated texts. */
 #include "../suite.h"
 #include "base/text.h"
 #include <math.h>
@@ -34,7 +34,63 @@ START_TEST(exact_numbers_are_those_of_printf)
 }
 END_TEST
 
+/* Characters of 1, 2, 3 and 4 bytes, and where they end. */
+static const char characters[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+static const size_t ends[] = { 0, 1, 3, 6, 10, 11 };
+
+/* The largest end up to n. */
+static size_t end_before(size_t n)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends[i] <= n) end = ends[i];
+    return end;
+}
+
+START_TEST(truncated_texts_end_with_a_whole_character)
+{
+    const size_t whole = sizeof characters - 1;
+    for (size_t size = 1; size <= whole + 2; size++) {
+        const size_t wanted = end_before(size - 1);
+        char buffer[2][sizeof characters + 2];
+        memset(buffer, 'x', sizeof buffer);
+        ck_assert_int_eq(ls__snprintf(buffer[0], size, "%s", characters), whole);
+        ls__text text = { buffer[1], size, 0 };
+        for (size_t i = 0; i + 1 < sizeof ends / sizeof *ends; i++)
+            ls__text_put(&text, "%.*s", (int)(ends[i + 1] - ends[i]), characters + ends[i]);
+        ck_assert_uint_eq(text.length, whole);
+        for (int i = 0; i < 2; i++) {
+            ck_assert_uint_eq(strlen(buffer[i]), wanted);
+            ck_assert_int_eq(memcmp(buffer[i], characters, wanted), 0);
+            ck_assert_int_eq(buffer[i][size], 'x');
+        }
+        ck_assert_int_eq(ls__cut_length(characters, (int)size - 1), wanted);
+    }
+    ck_assert_int_eq(ls__snprintf(NULL, 0, "%s", characters), whole);
+}
+END_TEST
+
+/* Nothing but the beginning of a sequence at the end is removed. */
+START_TEST(other_bytes_may_be_cut_anywhere)
+{
+    static const struct {
+        const char *text;
+        int max, wanted;
+    } cases[] = { { "\x80\x80\x80\x80\x80\x80", 5, 5 },
+                  { "\xe9 \xe9 \xe9", 4, 4 },
+                  { "\xe9 \xe9 \xe9", 3, 2 },
+                  { "ab\xc3\xa9", 3, 2 },
+                  { "ab\xc3\xa9", 4, 4 },
+                  { "", 0, 0 },
+                  { "\xc3\xa9", 1, 0 },
+                  { "\xc3", 1, 1 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_int_eq(ls__cut_length(cases[i].text, cases[i].max), cases[i].wanted);
+}
+END_TEST
+
 TEST_PROGRAM(text)
 {
-    return RUN_SUITE("text", exact_numbers_are_those_of_printf);
+    return RUN_SUITE("text", exact_numbers_are_those_of_printf,
+                     truncated_texts_end_with_a_whole_character, other_bytes_may_be_cut_anywhere);
 }

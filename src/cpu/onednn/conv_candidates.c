@@ -1,5 +1,6 @@
 /* conv_candidates.c: oneDNN's convolution kernels for an op, and their estimated costs. */
 #include "base/context.h"
+#include "base/text.h"
 #include "cpu/onednn/plan.h"
 #include <stdio.h>
 #include <string.h>
@@ -114,8 +115,8 @@ static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candi
         const int n_names = list_names(cpu, &plan, names);
         for (int i = 0; i < n_names && n < max; i++) {
             ls__candidate *c = &out[n++];
-            snprintf(c->name, sizeof c->name, "onednn %s%s%.37s", threaded ? "threaded " : "",
-                     bf16 ? "bf16 " : (winograd ? "winograd " : ""), names[i]);
+            snprintf(c->name, sizeof c->name, "onednn %s%s%.*s", threaded ? "threaded " : "",
+                     bf16 ? "bf16 " : (winograd ? "winograd " : ""), LS__CUT(names[i], 37));
             c->deterministic = !threaded;
             c->cost_ms = cost_ms(cpu, op, &plan, c->name);
         }

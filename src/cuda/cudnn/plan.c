@@ -248,8 +248,8 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__op *op, const cha
     const char *plan = t != NULL ? after(t + name_length, plan_begin) : NULL;
     const size_t plan_length = plan != NULL ? strlen(plan) : 0;
     if (plan_length < 2 || plan[plan_length - 1] != '}' || name_length >= sizeof name)
-        return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.60s...' is no plan of this op",
-                        problem.text, text);
+        return ls__fail(cudnn->ctx, LS_ERR_MISMATCH, "%s: '%.*s...' is no plan of this op",
+                        problem.text, LS__CUT(text, 60));
     memcpy(name, t, name_length);
     name[name_length] = '\0';
 

@@ -1,6 +1,7 @@
 /* driver.c: the table of CUDA's functions. The runtime is linked statically. It loads the driver at
  * the first call, which fails without a driver. */
 #include "cuda/device/driver.h"
+#include "base/text.h"
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static int properties(int device, ls__cuda_properties *out)
                                   .multiprocessors = p.multiProcessorCount,
                                   .memory_bytes = p.totalGlobalMem,
                                   .second_level_cache_bytes = (size_t)p.l2CacheSize };
-    snprintf(out->name, sizeof(out->name), "%.255s", p.name);
+    snprintf(out->name, sizeof(out->name), "%.*s", LS__CUT(p.name, 255));
     memcpy(out->uuid, p.uuid.bytes, sizeof(out->uuid));
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/pause.h"
+#include "base/text.h"
 #include "cuda/nccl/library.h"
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +51,9 @@ static ls_status fail(ls__nccl_comm *ranks, int result, const char *what)
     ls_context *ctx = ranks->comm.ctx;
     const char *last = ranks->nccl->get_last_error(ranks->handle);
     const bool has_last = last && last[0];
-    ls__fail(ctx, LS_ERR_IO, "NCCL: rank %d of %d: %s: %s%s%.300s", ranks->comm.rank,
+    ls__fail(ctx, LS_ERR_IO, "NCCL: rank %d of %d: %s: %s%s%.*s", ranks->comm.rank,
              ranks->comm.n_ranks, what, ranks->nccl->get_error_string(result), has_last ? ": " : "",
-             has_last ? last : "");
+             LS__CUT(has_last ? last : "", 300));
     abort_exchanges(ranks);
     ctx->comm->is_lost = true;
     return LS_ERR_IO;

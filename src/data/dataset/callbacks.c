@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -33,7 +34,7 @@ void ls_image_writer_reason(ls_image_writer *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(out->decoder->reason, LS__REASON_SIZE, format, args);
+    ls__vsnprintf(out->decoder->reason, LS__REASON_SIZE, format, args);
     va_end(args);
     out->has_reason = true;
 }

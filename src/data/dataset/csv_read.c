@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,9 +228,9 @@ static ls_status add_numbers(ls__csv *c)
         const char *text = c->fields[c->target_columns[i]];
         if (read_number(text, &to[before + i])) continue;
         return ls__fail(c->ctx, LS_ERR_DATA,
-                        "csv file '%s', line %lld: the target '%.40s' is no finite number of type "
+                        "csv file '%s', line %lld: the target '%.*s' is no finite number of type "
                         "f32, such as -1.5",
-                        c->path, (long long)c->line, text);
+                        c->path, (long long)c->line, LS__CUT(text, 40));
     }
     return LS_OK;
 }

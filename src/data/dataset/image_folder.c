@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,11 @@ static int64_t find_name(const char *const *names, int64_t n, const char *name)
 enum { SHOWN_NAMES = 4 };
 static const char *some_names(const char *const *names, int64_t n, char *buffer, size_t size)
 {
-    size_t used = 0;
+    ls__text text = { buffer, size, 0 };
     buffer[0] = '\0';
-    for (int64_t i = 0; i < n && i < SHOWN_NAMES && used < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s'%.40s'", i ? ", " : "", names[i]);
-    if (n > SHOWN_NAMES && used < size)
-        snprintf(buffer + used, size - used, ", ... (%lld in all)", (long long)n);
+    for (int64_t i = 0; i < n && i < SHOWN_NAMES; i++)
+        ls__text_put(&text, "%s'%.*s'", i ? ", " : "", LS__CUT(names[i], 40));
+    if (n > SHOWN_NAMES) ls__text_put(&text, ", ... (%lld in all)", (long long)n);
     return buffer;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static ls_status refuse(char reason[LS__REASON_SIZE], const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(reason, LS__REASON_SIZE, format, args);
+    ls__vsnprintf(reason, LS__REASON_SIZE, format, args);
     va_end(args);
     return LS_ERR_FORMAT;
 }
@@ -174,21 +175,22 @@ static ls_status check_class(const ls__pack *pack, const ls__pack_group *class,
     const char *name = ls__pack_text(pack, class->name), *before = NULL;
     const size_t length = strlen(name);
     if (length == 0 || strchr(name, '/'))
-        return refuse(reason, "damaged pack: index row of class '%.80s': its name", name);
+        return refuse(reason, "damaged pack: index row of class '%.*s': its name",
+                      LS__CUT(name, 80));
     for (uint64_t i = class->first; i < class->first + class->n; i++) {
         const ls__pack_sample *s = &pack->samples[i];
         const char *text = s->name < pack->index->text_bytes ? ls__pack_text(pack, s->name) : "";
         if (strncmp(text, name, length) != 0 || text[length] != '/' ||
             (before && strcmp(before, text) >= 0))
             return refuse(reason,
-                          "damaged pack: index row of image %llu, '%.80s': its name, in class "
-                          "'%.80s'",
-                          (unsigned long long)i, text, name);
+                          "damaged pack: index row of image %llu, '%.*s': its name, in class "
+                          "'%.*s'",
+                          (unsigned long long)i, LS__CUT(text, 80), LS__CUT(name, 80));
         if (!check_sample(pack, s))
             return refuse(reason,
-                          "damaged pack: index row of image '%.80s': state %u, %llu bytes at "
+                          "damaged pack: index row of image '%.*s': state %u, %llu bytes at "
                           "offset %llu, %u x %u pixels; the data end at %llu",
-                          text, s->state, (unsigned long long)s->bytes,
+                          LS__CUT(text, 80), s->state, (unsigned long long)s->bytes,
                           (unsigned long long)s->offset, s->width, s->height,
                           (unsigned long long)pack->data_end);
         before = text;
@@ -212,8 +214,8 @@ static ls_status check_groups(const ls__pack *pack, char reason[LS__REASON_SIZE]
             LS_TRY(check_class(pack, class, reason));
             const char *name = ls__pack_text(pack, class->name);
             if (before && strcmp(before, name) >= 0)
-                return refuse(reason, "damaged pack: class '%.80s' comes after '%.80s'", name,
-                              before);
+                return refuse(reason, "damaged pack: class '%.*s' comes after '%.*s'",
+                              LS__CUT(name, 80), LS__CUT(before, 80));
             before = name;
         }
     }

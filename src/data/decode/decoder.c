@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *fo
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
+    ls__vsnprintf(decoder->reason, sizeof(decoder->reason), format, args);
     va_end(args);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "data/loader/loader.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ const char *ls__sample_text(const ls_dataset *dataset, int64_t sample,
 {
     const char *path = ls_dataset_sample_path(dataset, sample);
     if (path)
-        snprintf(buffer, LS__SAMPLE_TEXT_SIZE, "image '%s'", path);
+        ls__snprintf(buffer, LS__SAMPLE_TEXT_SIZE, "image '%s'", path);
     else
         snprintf(buffer, LS__SAMPLE_TEXT_SIZE, "sample %lld", (long long)sample);
     return buffer;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "backend/pool.h"
 #include <string.h>
 
@@ -239,10 +240,10 @@ static ls_status fail_item(ls_loader *loader, const ls__item_result *result)
         return ls__fail(ctx, result->status, "loader: epoch %lld, step %lld: %s: %s",
                         (long long)loader->epoch, (long long)loader->step, text[0], first->reason);
     return ls__fail(ctx, result->status,
-                    "loader: epoch %lld, step %lld: %lld replacements for %.200s failed too, the "
-                    "last of them %.200s: %s",
+                    "loader: epoch %lld, step %lld: %lld replacements for %.*s failed too, the "
+                    "last of them %.*s: %s",
                     (long long)loader->epoch, (long long)loader->step, (long long)n_tried - 1,
-                    text[0], text[1], last->reason);
+                    LS__CUT(text[0], 200), LS__CUT(text[1], 200), last->reason);
 }
 
 /* Lists the bad samples in the batch's order up to the first image that could not be filled, so

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdio.h>
 
@@ -79,7 +80,8 @@ static ls_status queue(ls_context *ctx, ls__call *call, const ls__step *step,
 enum { NAME_SIZE = 128 };
 static const char *name_of(const ls__call *call, char buffer[NAME_SIZE])
 {
-    snprintf(buffer, NAME_SIZE, "%s '%s'", call->feeds_input ? "input" : call->kind, call->name);
+    ls__snprintf(buffer, NAME_SIZE, "%s '%s'", call->feeds_input ? "input" : call->kind,
+                 call->name);
     return buffer;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ ls_status ls__node_fail(const ls_node *node, ls_status status, const char *forma
     char text[LS__MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    ls__vsnprintf(text, sizeof text, format, args);
     va_end(args);
     return ls__fail(node->graph->ctx, status, "%s '%s': %s", node->layer->name, node->name, text);
 }

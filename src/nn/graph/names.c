@@ -63,7 +63,7 @@ static const char *put(const search *s, const char *what, char buffer[LS__NAMES_
     ls__text_put(&text, "it has %d %s%s", s->n_seen, what,
                  s->n_seen > MOST_NAMES ? ", the nearest:" : ":");
     for (int i = 0; i < s->n; i++)
-        ls__text_put(&text, "%s '%.120s'", i > 0 ? "," : "", s->names[i]);
+        ls__text_put(&text, "%s '%.*s'", i > 0 ? "," : "", LS__CUT(s->names[i], 120));
     return buffer;
 }
 

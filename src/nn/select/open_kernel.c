@@ -70,12 +70,11 @@ static ls_status fail_selected(ls_context *ctx, const ls__op *op, const char *wh
     if (index_of(all, n, selection->kernel) >= 0)
         return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
                         "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
-                        "it: %.400s",
-                        who, selection->kernel, from, selection->op);
+                        "it: %.*s",
+                        who, selection->kernel, from, LS__CUT(selection->op, 400));
     for (int i = 0; i < n; i++) ls__text_put(&list, "%s'%s'", i ? ", " : "", all[i].name);
-    return ls__fail(ctx, LS_ERR_NOT_FOUND,
-                    "%s: there is no kernel '%s', %s; there are %s for %.400s", who,
-                    selection->kernel, from, names, selection->op);
+    return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: there is no kernel '%s', %s; there are %s for %.*s",
+                    who, selection->kernel, from, names, LS__CUT(selection->op, 400));
 }
 
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status)
@@ -196,8 +195,8 @@ static ls_status note_fallback(ls__selector *s, const ls__op *op, const char *fa
     if (find_tried(s, op)) return LS_OK;
     const ls_status status = put_tried(s, op, *kernel);
     if (s->n_fallbacks++ == 0)
-        snprintf(s->fallback, sizeof s->fallback, "slow '%s' runs instead: %.300s", (*kernel)->name,
-                 failure);
+        ls__snprintf(s->fallback, sizeof s->fallback, "slow '%s' runs instead: %.*s",
+                     (*kernel)->name, LS__CUT(failure, 300));
     if (status == LS_OK) return LS_OK;
     (*kernel)->close(*kernel);
     *kernel = NULL;
@@ -226,9 +225,9 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
         if (status == LS_OK && failed[0] && !(*kernel)->unproven)
             return note_fallback(s, op, failed, kernel);
         if (status == LS_OK || *n == 1 || !ls__forgive_missing_kernel(ctx, status)) return status;
-        if (made) snprintf(failed, sizeof failed, "%.500s", ctx->message);
-        ls__inform(ctx, LS_LOG_NET, "%s: %s %s, another is used: %.500s", who,
-                   candidates[best].name, failure, ctx->message);
+        if (made) snprintf(failed, sizeof failed, "%.*s", LS__CUT(ctx->message, 500));
+        ls__inform(ctx, LS_LOG_NET, "%s: %s %s, another is used: %.*s", who, candidates[best].name,
+                   failure, LS__CUT(ctx->message, 500));
         --*n;
         memmove(&candidates[best], &candidates[best + 1], (size_t)(*n - best) * sizeof *candidates);
     }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/select/autotune.h"
 #include "nn/select/select_fusion.h"
 #include "nn/select/selector.h"
@@ -25,7 +26,8 @@ static bool can_be_made(const ls__program *p, const ls__instruction *in)
     if (status == LS_OK)
         kernel->close(kernel);
     else if (ls__forgive_missing_kernel(p->ctx, status))
-        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.500s", p->ctx->message);
+        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.*s",
+                   LS__CUT(p->ctx->message, 500));
     return status == LS_OK;
 }
 
@@ -120,7 +122,8 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
     const bool taken = result == TIMED ? fused_ms <= apart_ms : is_better(p, f);
     if (result == NO_MEMORY) return taken;
     if (result == TIMED && isinf(fused_ms)) {
-        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.500s", p->ctx->message);
+        ls__inform(p->ctx, LS_LOG_NET, "batch norm stays unfused: %.*s",
+                   LS__CUT(p->ctx->message, 500));
         snprintf(reason, sizeof reason, "the fused kernels failed");
     } else if (result == TIMED) {
         snprintf(reason, sizeof reason, "timed %.3g ms against %.3g ms",

@@ -2,6 +2,7 @@
 #include "nn/select/selector.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,10 +141,9 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
         }
         const ls__selection *there = ls__selections_find(*table, here->op);
         if (there && strcmp(there->kernel, here->kernel) != 0)
-            return ls__fail(
-                ctx, LS_ERR_MISMATCH,
-                "'%s' was saved by another run: kernels.%.400s is '%s' there, '%s' here", path,
-                here->op, there->kernel, here->kernel);
+            return ls__fail(ctx, LS_ERR_MISMATCH,
+                            "'%s' was saved by another run: kernels.%.*s is '%s' there, '%s' here",
+                            path, LS__CUT(here->op, 400), there->kernel, here->kernel);
     }
     LS_TRY(ls__selections_open(ctx, &joined));
     const ls_status status = join(s, *table, joined);

@@ -12,6 +12,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/strict_math.h"
+#include "base/text.h"
 #include "nn/select/selector.h"
 
 #include <math.h>
@@ -41,8 +42,8 @@ int ls__timing_runs(const ls_context *ctx)
 static ls_status forgive(ls_context *ctx, ls_status status, const ls__op *op, const char *what)
 {
     if (status != LS_OK && ls__forgive_failed_run(ctx))
-        ls__inform(ctx, LS_LOG_NET, "%s: %s can't be timed: %.500s", ls__op_name(op->kind), what,
-                   ctx->message);
+        ls__inform(ctx, LS_LOG_NET, "%s: %s can't be timed: %.*s", ls__op_name(op->kind), what,
+                   LS__CUT(ctx->message, 500));
     return status;
 }
 
