@@ -275,7 +275,7 @@ static void add_difference(ls__json_builder *out, const char *field, json_t *the
 static void compare(ls__json_builder *out, const char *prefix, const json_t *there,
                     const json_t *here, bool whole)
 {
-    enum { FIELD_SIZE = 2048 }; /* the text of an op is shorter */
+    enum { FIELD_SIZE = 2048 }; /* the text of an op is shorter; a file may hold longer keys */
     char field[FIELD_SIZE];
     const char *key;
     json_t *value;
@@ -283,12 +283,12 @@ static void compare(ls__json_builder *out, const char *prefix, const json_t *the
     json_object_foreach((json_t *)here, key, value)
     {
         json_t *other = json_object_get(there, key);
-        snprintf(field, sizeof(field), "%s%s", prefix, key);
+        ls__snprintf(field, sizeof(field), "%s%s", prefix, key);
         if (kernels && !other) continue;
         /* Earlier versions stored no environment. */
         if (!other && json_is_object(value) && json_object_size(value) == 0) continue;
         if (json_is_object(value) && json_is_object(other)) {
-            snprintf(field, sizeof(field), "%s%s.", prefix, key);
+            ls__snprintf(field, sizeof(field), "%s%s.", prefix, key);
             compare(out, field, other, value, true);
         } else if (!json_equal(other, value)) {
             add_difference(out, field, other, value);
@@ -297,7 +297,7 @@ static void compare(ls__json_builder *out, const char *prefix, const json_t *the
     if (!whole || kernels) return;
     json_object_foreach((json_t *)there, key, value)
     {
-        snprintf(field, sizeof(field), "%s%s", prefix, key);
+        ls__snprintf(field, sizeof(field), "%s%s", prefix, key);
         if (!json_object_get(here, key)) add_difference(out, field, value, NULL);
     }
 }
@@ -309,18 +309,27 @@ json_t *ls__identity_differences(const json_t *there, const json_t *here, bool w
     return ls__json_finish(&out);
 }
 
-/* A value as JSON text, cut to the buffer. */
+static int put_json(const char *bytes, size_t n, void *text)
+{
+    ls__text_put(text, "%.*s", (int)n, bytes);
+    return 0;
+}
+
+/* A value as JSON text, truncated. json_dumpb would write nothing of a piece that does not fit,
+ * such as a name, and leave the rest of its buffer uninitialized. */
 static void put_value(ls__text *text, const json_t *value)
 {
     enum { VALUE_SIZE = 128 };
-    char json[VALUE_SIZE];
-    LS__IN_C_LOCALE;
-    const size_t n = json_dumpb(value, json, VALUE_SIZE, ls__json_exact(value));
-    if (json_is_null(value))
+    char buffer[VALUE_SIZE] = "";
+    ls__text json = { buffer, VALUE_SIZE, 0 };
+    if (!value || json_is_null(value)) {
         ls__text_put(text, "missing");
-    else
-        ls__text_put(text, "%.*s%s", (int)(n < VALUE_SIZE ? n : VALUE_SIZE), json,
-                     n > VALUE_SIZE ? "..." : "");
+        return;
+    }
+    LS__IN_C_LOCALE;
+    const bool whole =
+        json_dump_callback(value, put_json, &json, ls__json_exact(value)) == 0; /* else no memory */
+    ls__text_put(text, "%s%s", buffer, whole && json.length < VALUE_SIZE ? "" : "...");
 }
 
 const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
@@ -337,11 +346,11 @@ const char *ls__identity_text(const json_t *difference, const char *there, const
 
 ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *differences)
 {
-    char first[LS__MESSAGE_SIZE], more[64] = "";
+    char text[LS__MESSAGE_SIZE], more[64] = "";
     const size_t n = json_array_size(differences);
+    const char *first =
+        ls__identity_text(json_array_get(differences, 0), "there", "here", text, sizeof(text));
     if (n > 1) snprintf(more, sizeof(more), ", and %zu more differ", n - 1);
-    return ls__fail(
-        ctx, LS_ERR_MISMATCH, "'%s' was saved by another run: %.800s%s", what,
-        ls__identity_text(json_array_get(differences, 0), "there", "here", first, sizeof(first)),
-        more);
+    return ls__fail(ctx, LS_ERR_MISMATCH, "'%s' was saved by another run: %.*s%s", what,
+                    LS__CUT(first, 800), more);
 }

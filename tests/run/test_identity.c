@@ -3,6 +3,7 @@
 
 #include "../suite.h"
 #include "optim/schedule.h"
+#include "run/utf8.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
 #include <gnu/libc-version.h>
@@ -315,6 +316,74 @@ START_TEST(differences_are_listed)
 }
 END_TEST
 
+static bool is_utf8(const char *text)
+{
+    int32_t code = 0;
+    while (*text && code >= 0) text += ls__utf8_next(text, &code);
+    return code >= 0;
+}
+
+/* A value of more than 127 bytes is truncated where it is, at a whole character; so is the text in
+ * a buffer that is too small for it. */
+START_TEST(long_values_are_truncated)
+{
+    static const char *const names[] = {
+        "a class whose name has 35 bytes: 1.", /* the third one is cut */
+        "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f: \xe2\x82\xac \xf0\x9f\x98\x80 ", "x"
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        json_t *there = json_object(), *here = json_object(), *list = json_array();
+        for (int i = 0; i < 60; i++) json_array_append_new(list, json_string(names[k]));
+        json_object_set_new(there, "classes", list);
+        json_object_set_new(here, "classes", json_pack("[s]", names[k]));
+        json_t *differences = ls__identity_differences(there, here, true);
+        ck_assert_int_eq(json_array_size(differences), 1);
+        const json_t *difference = json_array_get(differences, 0);
+        char *json = json_dumps(list, 0), wanted[512], got[512];
+        int n = 127;
+        while (((unsigned char)json[n] & 0xC0) == 0x80) n--;
+        snprintf(wanted, sizeof wanted, "classes is %.*s... there, [\"%s\"] here", n, json,
+                 names[k]);
+        const size_t length = strlen(wanted);
+        for (size_t size = 1; size <= length + 1; size++) {
+            ls__identity_text(difference, "there", "here", got, size);
+            ck_assert_uint_lt(strlen(got), size);
+            ck_assert_uint_ge(strlen(got) + 4, size); /* a character has up to 4 bytes */
+            ck_assert_msg(strncmp(got, wanted, strlen(got)) == 0 && is_utf8(got), "%s", got);
+        }
+        ck_assert_str_eq(got, wanted);
+        free(json);
+        json_decref(differences);
+        json_decref(there);
+        json_decref(here);
+    }
+}
+END_TEST
+
+/* A damaged file may have keys of any length. */
+START_TEST(long_keys_are_truncated)
+{
+    enum { LENGTH = 5000 };
+    static const char *const sections[] = { "data", "split" }; /* lengths modulo 2 */
+    static char key[2 * LENGTH + 1];
+    for (int i = 0; i < LENGTH; i++) memcpy(key + 2 * i, "\xc3\xa9", 3);
+    for (int k = 0; k < 2; k++) {
+        json_t *there = json_pack("{s: {s: i}}", sections[k], key, 1);
+        json_t *here = json_pack("{s: {s: i}}", sections[k], key, 2);
+        json_t *differences = ls__identity_differences(there, here, true);
+        ck_assert_int_eq(json_array_size(differences), 1);
+        const char *field =
+            json_string_value(json_object_get(json_array_get(differences, 0), "field"));
+        const size_t length = strlen(sections[k]);
+        ck_assert(strncmp(field, sections[k], length) == 0 && field[length] == '.');
+        ck_assert(strncmp(field + length + 1, key, strlen(field) - length - 1) == 0);
+        json_decref(differences);
+        json_decref(there);
+        json_decref(here);
+    }
+}
+END_TEST
+
 /* Those who open schedules refuse such settings; should one come through, it is no reason to report
  * that there is no memory. */
 START_TEST(settings_without_a_number_in_json)
@@ -340,5 +409,6 @@ TEST_PROGRAM(identity)
 {
     return RUN_SUITE("identity", the_c_library_counts, variables_that_change_kernels_count,
                      execution_settings_do_not_count, epochs_of_schedules, all_that_decides_counts,
-                     differences_are_listed, settings_without_a_number_in_json);
+                     differences_are_listed, long_values_are_truncated, long_keys_are_truncated,
+                     settings_without_a_number_in_json);
 }
