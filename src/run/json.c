@@ -114,7 +114,7 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback)
     return ls__json_finish(&out);
 }
 
-json_t *ls__json_text(ls_context *ctx, const char *text)
+json_t *ls__json_text(const ls_context *ctx, const char *text)
 {
     json_t *out = strstr(text, "\\x") ? NULL : json_string(text);
     if (out) return out;

@@ -59,7 +59,7 @@ json_t *ls__json_floats(const float *values, int64_t n, float fallback);
 /* Escapes file names, because JSON is UTF-8 and they may hold any bytes. In a text that is not
  * UTF-8, bytes above 0x7F become \xE9 and so on. In such texts, and in texts that contain \x, each
  * backslash becomes \x5C. NULL if memory is short. */
-json_t *ls__json_text(ls_context *ctx, const char *text);
+json_t *ls__json_text(const ls_context *ctx, const char *text);
 /* The inverse: afterwards json_string_value gives the original bytes. False if memory is short. */
 bool ls__json_restore(ls_context *ctx, json_t *text);
 /* The class names, or without classes those of the targets, escaped like that. */

@@ -3,6 +3,7 @@
 
 #include "../suite.h"
 #include "optim/schedule.h"
+#include "run/provenance.h"
 #include "run/utf8.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
@@ -11,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 /* What a run may vary. */
 typedef struct variant {
@@ -405,10 +409,39 @@ START_TEST(settings_without_a_number_in_json)
 }
 END_TEST
 
+/* Stands before the C library's, so that a test can pretend to be on another host. */
+static const char *pretended_host;
+
+int uname(struct utsname *out)
+{
+    const long status = syscall(SYS_uname, out);
+    if (pretended_host) snprintf(out->nodename, sizeof out->nodename, "%s", pretended_host);
+    return (int)status;
+}
+
+/* Its bytes are those that sethostname was given. */
+START_TEST(hosts_may_have_any_name)
+{
+    static const char *const hosts[][2] = { { "host", "host" },
+                                            { "b\xc3\xbcro", "b\xc3\xbcro" },
+                                            { "b\xfcro", "b\\xFCro" } };
+    ls_context *ctx = ls_context_open(NULL);
+    for (int i = 0; i < 3; i++) {
+        pretended_host = hosts[i][0];
+        json_t *provenance = ls__provenance_make(ctx);
+        pretended_host = NULL;
+        ck_assert_ptr_nonnull(provenance);
+        ck_assert_str_eq(json_string_value(json_object_get(provenance, "host")), hosts[i][1]);
+        json_decref(provenance);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 TEST_PROGRAM(identity)
 {
     return RUN_SUITE("identity", the_c_library_counts, variables_that_change_kernels_count,
                      execution_settings_do_not_count, epochs_of_schedules, all_that_decides_counts,
                      differences_are_listed, long_values_are_truncated, long_keys_are_truncated,
-                     settings_without_a_number_in_json);
+                     settings_without_a_number_in_json, hosts_may_have_any_name);
 }
