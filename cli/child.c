@@ -1,6 +1,7 @@
 /* child.c: child processes that train; see child.h. */
 #include "child.h"
 #include "cli.h"
+#include "run/utf8.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -179,7 +180,7 @@ void child_read_error(const char *log, int64_t from, char out[CHILD_ERROR_SIZE])
         if (strncmp(line, name, sizeof(name) - 1) != 0 || strncmp(message, "warning: ", 9) == 0 ||
             strncmp(message, "note: ", 6) == 0)
             continue;
-        snprintf(out, CHILD_ERROR_SIZE, "%.*s", (int)strcspn(message, "\n"), message);
+        ls__snprintf(out, CHILD_ERROR_SIZE, "%.*s", (int)strcspn(message, "\n"), message);
     }
     free(line);
     fclose(file);

@@ -115,7 +115,10 @@ static bool read_trials(sweep_history *h, const char *path)
         last->epochs = epochs;
         last->best_epoch = ls__json_get_integer(row, "best_epoch");
         last->metric = metric_of(row);
-        last->error = ls__json_get_string(row, "error");
+        json_t *error = json_object_get(row, "error");
+        if (json_is_string(error) && !ls__json_restore(h->ctx, error))
+            return print_error(NULL, false);
+        last->error = json_string_value(error);
     }
     return true;
 }

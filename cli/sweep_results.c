@@ -186,7 +186,7 @@ static json_t *result_to_json(const sweep *s, const sweep_result *r)
     ls__json_put(&row, "options", values_to_json(s, r->trial));
     ls__json_put(&row, "value", r->has_failed ? json_null() : json_real(r->value));
     ls__json_put(&row, "best_epoch", r->has_failed ? json_null() : json_integer(r->best_epoch));
-    if (r->error) ls__json_put_text(&row, "error", r->error);
+    if (r->error) ls__json_put(&row, "error", ls__json_text(s->ctx, r->error));
     return ls__json_finish(&row);
 }
 
@@ -215,10 +215,10 @@ void sweep_free_results(sweep *s)
     free(s->results);
 }
 
-static bool read_row(const sweep *s, const json_t *row, sweep_result *out)
+static bool read_row(const sweep *s, json_t *row, sweep_result *out)
 {
+    json_t *error = json_object_get(row, "error");
     const json_t *trial = json_object_get(row, "trial"), *value = json_object_get(row, "value");
-    const char *error = ls__json_get_string(row, "error");
     *out = (sweep_result){ .trial = json_integer_value(trial),
                            .epochs = ls__json_get_integer(row, "epochs"),
                            .has_failed = json_is_null(value),
@@ -231,8 +231,9 @@ static bool read_row(const sweep *s, const json_t *row, sweep_result *out)
     const bool good = json_is_integer(trial) && out->trial >= 0 && out->trial < n_trials &&
                       out->epochs >= 1 && out->epochs <= s->epochs &&
                       (has_value || out->has_failed) && !sweep_find(s, out->trial, out->epochs);
-    if (good && error) out->error = strdup(error);
-    return good && (!error || out->error);
+    if (!good || !json_is_string(error)) return good;
+    out->error = ls__json_restore(s->ctx, error) ? strdup(json_string_value(error)) : NULL;
+    return out->error != NULL;
 }
 
 static int read_rows(sweep *s, const char *path, const json_t *rows)

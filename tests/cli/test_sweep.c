@@ -375,6 +375,43 @@ START_TEST(a_failed_trial_is_ranked_last)
 }
 END_TEST
 
+/* Names of files hold any bytes, and long ones are truncated; sweep.json is UTF-8. */
+START_TEST(errors_of_trials_hold_any_bytes)
+{
+    char names[3][256] = { "caf\xe9.png", "",
+                           "x" }; /* one of the long ones is cut in a character */
+    for (int k = 1; k < 3; k++) {
+        for (int i = 0; i < 120; i++) strcat(names[k], "\xc3\xa9");
+        strcat(names[k], ".png");
+    }
+    for (int k = 0; k < 3; k++) {
+        begin();
+        write_text("grid.sweep",
+                   "method = grid\n[train]\ndata-dir = data\nimage-size = 8\nworkers = 0\n"
+                   "threads = 1\nepochs = 1\nseed = 4\n[search]\nbatch-size = 21, 8\n");
+        const char *image = path_in("data/train/star", "%s", names[k]);
+        write_text(image, "no image");
+        for (int i = 0; i < 2; i++) { /* also from sweep.json */
+            expect(0, "sweep grid.sweep --out s --on-failed-trial skip");
+            expect_out("  failed: ");
+            expect_out("data/train/star/");
+            ck_assert_int_eq(strstr(said_out, names[k]) != NULL, k == 0);
+        }
+        json_error_t error;
+        json_t *json = json_load_file("s/sweep.json", 0, &error);
+        ck_assert_msg(json != NULL, "%s", error.text);
+        json_decref(json);
+        size_t size;
+        char *text = read_file("s/sweep.json", &size);
+        ck_assert_int_eq(strstr(text, "caf\\\\xE9") != NULL,
+                         k == 0); /* as ls__json_text writes it */
+        ck_assert_int_eq(strstr(text, "\\\\xC3") != NULL, false);
+        free(text);
+        end_folder();
+    }
+}
+END_TEST
+
 /* Suggestions of a round come from completed rounds, and from the stored results of a sweep that is
  * extended. */
 START_TEST(suggestions_are_the_same_in_parallel_and_extended)
@@ -563,7 +600,7 @@ TEST_PROGRAM(sweep)
         reports_of_damaged_sweeps, interruptions_and_parallel_trials_change_nothing,
         a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
         a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
-        a_failed_trial_is_ranked_last, equal_trials_train_once, a_damaged_sweep_is_an_error,
-        suggestions_are_the_same_in_parallel_and_extended,
+        a_failed_trial_is_ranked_last, errors_of_trials_hold_any_bytes, equal_trials_train_once,
+        a_damaged_sweep_is_an_error, suggestions_are_the_same_in_parallel_and_extended,
         a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }
