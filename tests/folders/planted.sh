@@ -31,6 +31,7 @@ expect "private header in a model" models/resnet.c '#include "base/hash.h"' "pub
 expect "vendor header outside of its folder" src/nn/net_run.c '#include <cudnn.h>' "belong to src/cuda"
 expect "MPI outside of its folder" src/backend/communicator.c '#include <mpi.h>' "belongs to src/mpi"
 expect "the MPI module above the registry" src/mpi/module.c '#include "backend/registry.h"' "src/mpi may include"
+expect "text cut within a character" src/run/metrics.c 'int f(char *s, char *t) { return sprintf(t, "%.9s", s); }' "with LS__CUT"
 expect "printing past print.c" cli/main.c 'void f(void) { puts("x"); }' "escapes control characters"
 
 printf 'void b(void);\nvoid a(void) { b(); }\n' >"$work/a.c"

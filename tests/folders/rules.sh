@@ -85,6 +85,11 @@ while IFS= read -r hit; do
 done < <(grep -nE '(^|[^a-z_])(printf|puts|putchar|perror|fprintf|vfprintf) *\(' cli/*.c |
   grep -vE '^cli/(print|progress)\.c:|fprintf\(file, ')
 
+# Texts are truncated at a whole character of UTF-8, because JSON and messages hold them.
+while IFS= read -r hit; do
+  report "$hit (%.*s with LS__CUT of base/text.h truncates at a whole character)"
+done < <(grep -rnE '%\.[0-9]+s' --include='*.[ch]*' src models cli)
+
 # Vendor headers stay in their backend's folder.
 while IFS= read -r hit; do
   report "$hit (oneDNN and libgomp belong to src/cpu)"
