@@ -29,13 +29,13 @@ static int compare_tensors(const void *a, const void *b)
 }
 
 /* Names and specs as a sorted list in new memory. */
-static ls_status sort_tensors(ls_context *ctx, int64_t n, const char *const *names,
-                              const ls_spec *specs, tensor_header **out)
+static ls_status sort_tensors(ls_context *ctx, const char *path, int64_t n,
+                              const char *const *names, const ls_spec *specs, tensor_header **out)
 {
     size_t bytes;
     if (!ls__mul_size((size_t)n, sizeof(tensor_header), &bytes)) bytes = SIZE_MAX;
     tensor_header *tensors = *out = ls__alloc(ctx, bytes);
-    if (!tensors) return ls__fail_memory(ctx, "ls_tensors_save", bytes);
+    if (!tensors) return ls__fail_memory(ctx, path, bytes);
     for (int64_t i = 0; i < n; i++) tensors[i] = (tensor_header){ names[i], specs[i], i };
     qsort(tensors, (size_t)n, sizeof(*tensors), compare_tensors);
     return LS_OK;
@@ -43,41 +43,44 @@ static ls_status sort_tensors(ls_context *ctx, int64_t n, const char *const *nam
 
 /* Adds a value to an object; a duplicate key and one that is not UTF-8 are errors. Takes over the
  * reference to value; NULL = LS_ERR_MEMORY. */
-static ls_status add_member(ls_context *ctx, json_t *object, const char *what, const char *key,
-                            json_t *value)
+static ls_status add_member(ls_context *ctx, const char *path, json_t *object, const char *what,
+                            const char *key, json_t *value)
 {
     if (json_object_get(object, key)) {
         json_decref(value);
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: there are two %s '%s'", what, key);
+        return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': there are two %s '%s'", path, what,
+                        key);
     }
-    if (!value) return ls__fail_memory(ctx, "ls_tensors_save", 0);
+    if (!value) return ls__fail_memory(ctx, path, 0);
     if (json_object_set_new(object, key, value) != 0)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_tensors_save: %s '%s': the name is not UTF-8, or out of memory", what,
-                        key);
+                        "writing '%s': %s '%s': the name is not UTF-8, or out of memory", path,
+                        what, key);
     return LS_OK;
 }
 
-static ls_status add_metadata(ls_context *ctx, json_t *root, const char *const *metadata)
+static ls_status add_metadata(ls_context *ctx, const char *path, json_t *root,
+                              const char *const *metadata)
 {
     json_t *map = json_object();
-    LS_TRY(add_member(ctx, root, "tensors", LS__SAFETENSORS_METADATA, map));
+    LS_TRY(add_member(ctx, path, root, "tensors", LS__SAFETENSORS_METADATA, map));
     for (; *metadata; metadata += 2) {
         if (!metadata[1])
-            return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: metadata '%s' has no value",
+            return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': metadata '%s' has no value", path,
                             metadata[0]);
         json_t *value = json_string(metadata[1]);
         if (!value)
             return ls__fail(ctx, LS_ERR_INVALID,
-                            "ls_tensors_save: metadata '%s': the value is not UTF-8, or out of "
+                            "writing '%s': metadata '%s': the value is not UTF-8, or out of "
                             "memory",
-                            metadata[0]);
-        LS_TRY(add_member(ctx, map, "metadata", metadata[0], value));
+                            path, metadata[0]);
+        LS_TRY(add_member(ctx, path, map, "metadata", metadata[0], value));
     }
     return LS_OK;
 }
 
-static ls_status add_tensor(ls_context *ctx, json_t *root, const tensor_header *t, size_t *offset)
+static ls_status add_tensor(ls_context *ctx, const char *path, json_t *root, const tensor_header *t,
+                            size_t *offset)
 {
     const ls_shape *shape = &t->spec.shape;
     const size_t begin = *offset;
@@ -85,38 +88,40 @@ static ls_status add_tensor(ls_context *ctx, json_t *root, const tensor_header *
     size_t bytes;
     if (!ls__mul_size(count, ls_dtype_bytes(t->spec.dtype), &bytes) ||
         !ls__add_size(begin, bytes, offset) || *offset > INT64_MAX)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_tensors_save: more than 2^63 bytes");
+        return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': more than 2^63 bytes", path);
     json_t *dims = json_array();
     bool complete = dims != NULL;
     for (int i = 0; i < shape->n_dims && complete; i++)
         complete = json_array_append_new(dims, json_integer(shape->dims[i])) == 0;
     if (!complete) {
         json_decref(dims);
-        return ls__fail_memory(ctx, "ls_tensors_save", 0);
+        return ls__fail_memory(ctx, path, 0);
     }
     json_t *value =
         json_pack("{s:s, s:o, s:[I, I]}", "dtype", ls_dtype_name(t->spec.dtype), "shape", dims,
                   "data_offsets", (json_int_t)begin, (json_int_t)*offset);
-    return add_member(ctx, root, "tensors", t->name, value);
+    return add_member(ctx, path, root, "tensors", t->name, value);
 }
 
-static ls_status make_header(ls_context *ctx, int64_t n, const tensor_header *tensors,
-                             const char *const *metadata, json_t **root)
+static ls_status make_header(ls_context *ctx, const char *path, int64_t n,
+                             const tensor_header *tensors, const char *const *metadata,
+                             json_t **root)
 {
     *root = json_object();
-    if (!*root) return ls__fail_memory(ctx, "ls_tensors_save", 0);
-    if (metadata) LS_TRY(add_metadata(ctx, *root, metadata));
+    if (!*root) return ls__fail_memory(ctx, path, 0);
+    if (metadata) LS_TRY(add_metadata(ctx, path, *root, metadata));
     size_t offset = 0;
     for (int64_t i = 0; i < n; i++) {
         if (strcmp(tensors[i].name, LS__SAFETENSORS_METADATA) == 0)
-            return ls__fail(ctx, LS_ERR_INVALID,
-                            "ls_tensors_save: no tensor can have the name '%s'", tensors[i].name);
-        LS_TRY(add_tensor(ctx, *root, &tensors[i], &offset));
+            return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': no tensor can have the name '%s'",
+                            path, tensors[i].name);
+        LS_TRY(add_tensor(ctx, path, *root, &tensors[i], &offset));
     }
     return LS_OK;
 }
 
-static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json_t *root)
+static ls_status write_header(ls_context *ctx, const char *path, ls__atomic_file *file,
+                              const json_t *root)
 {
     /* The object's end, then spaces up to a multiple of 8 bytes. The number of writes is the same
      * for every length, because tests interrupt a run at each of its calls. */
@@ -124,14 +129,14 @@ static ls_status write_header(ls_context *ctx, ls__atomic_file *file, const json
     char *text;
     size_t length;
     if (!ls__json_dump(ctx, root, JSON_COMPACT, &text, &length))
-        return ls__fail_memory(ctx, "ls_tensors_save", length);
+        return ls__fail_memory(ctx, path, length);
     const uint64_t padded = ls__round_up(length, 8);
     ls_status status = LS_OK;
     if (padded > LS__SAFETENSORS_MAX_HEADER)
         status = ls__fail(ctx, LS_ERR_INVALID,
-                          "ls_tensors_save: names and metadata take %zu bytes, at most %d are "
+                          "writing '%s': names and metadata take %zu bytes, at most %d are "
                           "allowed",
-                          length, LS__SAFETENSORS_MAX_HEADER);
+                          path, length, LS__SAFETENSORS_MAX_HEADER);
     if (status == LS_OK) status = ls__atomic_file_write(file, &padded, sizeof(padded));
     if (status == LS_OK) status = ls__atomic_file_write(file, text, length - 1);
     if (status == LS_OK) status = ls__atomic_file_write(file, end, padded - length + 1);
@@ -146,10 +151,10 @@ ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn 
     tensor_header *tensors = NULL;
     json_t *root = NULL;
     ls__atomic_file *file = NULL;
-    ls_status status = sort_tensors(ctx, n, names, specs, &tensors);
-    if (status == LS_OK) status = make_header(ctx, n, tensors, metadata, &root);
+    ls_status status = sort_tensors(ctx, path, n, names, specs, &tensors);
+    if (status == LS_OK) status = make_header(ctx, path, n, tensors, metadata, &root);
     if (status == LS_OK) status = open(ctx, path, &file);
-    if (status == LS_OK) status = write_header(ctx, file, root);
+    if (status == LS_OK) status = write_header(ctx, path, file, root);
     for (int64_t i = 0; i < n && status == LS_OK; i++) status = put(user, tensors[i].index, file);
     if (status == LS_OK)
         status = ls__atomic_file_commit(&file);

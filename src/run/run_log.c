@@ -227,7 +227,7 @@ ls_status ls_run_log_step(ls_run_log *log, ls_net *net, const ls_batch *batch)
     if (ls_net_context(net) != ctx)
         return ls__fail(ctx, LS_ERR_MISMATCH,
                         "ls_run_log_step: the net belongs to another context than the run log");
-    LS_TRY(ls__step_digest_begin(&log->digests[log->n_begun % 2], net, batch));
+    LS_TRY(ls__step_digest_begin(&log->digests[log->n_begun % 2], "ls_run_log_step", net, batch));
     log->n_begun++;
     return append_finished(log, ls__readback_lag(ctx->device));
 }

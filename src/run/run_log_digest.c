@@ -25,20 +25,20 @@ static int64_t block_elements(const ls__net_blocks *blocks)
     return end;
 }
 
-static ls_status open_digest(ls__step_digest *digest, ls_net *net)
+static ls_status open_digest(ls__step_digest *digest, const char *call, ls_net *net)
 {
     ls_context *ctx = ls_net_context(net);
     const int n = ls__net_losses(net, NULL, NULL, 0);
     const size_t bytes = sizeof(device_digests) + (size_t)n * sizeof(float);
     if (digest->readback.ctx == ctx && digest->n_losses == n) return LS_OK;
     ls__step_digest_close(digest);
-    LS_TRY(ls__readback_open(&digest->readback, ctx, "ls_net_digest", bytes));
+    LS_TRY(ls__readback_open(&digest->readback, ctx, call, bytes));
     digest->n_losses = n;
     digest->weights = ls__alloc(ctx, (size_t)n * sizeof(*digest->weights));
     digest->losses = ls__alloc(ctx, (size_t)n * sizeof(*digest->losses));
     if (digest->weights && digest->losses) return LS_OK;
     ls__step_digest_close(digest); /* so that the next step opens it again */
-    return ls__fail_memory(ctx, "ls_net_digest", (size_t)n * sizeof(double));
+    return ls__fail_memory(ctx, call, (size_t)n * sizeof(double));
 }
 
 void ls__step_digest_close(ls__step_digest *digest)
@@ -78,26 +78,27 @@ static ls_status queue_tensors(ls__step_digest *digest, const ls_context *ctx)
     return LS_OK;
 }
 
-static ls_status check(ls_net *net, const ls_batch *batch)
+static ls_status check(const char *call, ls_net *net, const ls_batch *batch)
 {
     ls_context *ctx = ls_net_context(net);
     LS__ENTER(ctx);
     if (!batch || !batch->images)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_net_digest: the batch is NULL");
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: the batch is NULL", call);
     if (!ls__net_get_blocks(net).gradients)
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "ls_net_digest: the net was built for inference");
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
     const ls_tensor *labels = batch->labels, *targets = batch->targets;
     if (batch->images->owned.ctx != ctx || (labels && labels->owned.ctx != ctx) ||
         (targets && targets->owned.ctx != ctx))
         return ls__fail(ctx, LS_ERR_MISMATCH,
-                        "ls_net_digest: the batch belongs to another context than the net");
-    return ls__net_expect_results(net, "ls_net_digest");
+                        "%s: the batch belongs to another context than the net", call);
+    return ls__net_expect_results(net, call);
 }
 
-ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_batch *batch)
+ls_status ls__step_digest_begin(ls__step_digest *digest, const char *call, ls_net *net,
+                                const ls_batch *batch)
 {
-    LS_TRY(check(net, batch));
-    LS_TRY(open_digest(digest, net));
+    LS_TRY(check(call, net, batch));
+    LS_TRY(open_digest(digest, call, net));
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     ls__device *device = ls_net_context(net)->device;
     device_digests *computed = digest->readback.memory;
@@ -164,7 +165,7 @@ ls_status ls_net_digest(ls_net *net, const ls_batch *batch, ls_step_digest *out)
     LS__ENTER(ctx);
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_net_digest: out is NULL");
     ls__step_digest digest = { 0 };
-    ls_status status = ls__step_digest_begin(&digest, net, batch);
+    ls_status status = ls__step_digest_begin(&digest, "ls_net_digest", net, batch);
     if (status == LS_OK) status = ls__step_digest_end(&digest, out);
     ls__step_digest_close(&digest);
     return status;

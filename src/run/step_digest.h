@@ -20,7 +20,8 @@ typedef struct ls__step_digest {
 } ls__step_digest;
 
 /* Queues the computation and the readback of the digests. */
-ls_status ls__step_digest_begin(ls__step_digest *digest, ls_net *net, const ls_batch *batch);
+ls_status ls__step_digest_begin(ls__step_digest *digest, const char *call, ls_net *net,
+                                const ls_batch *batch);
 /* Waits for the readback. */
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out);
 void ls__step_digest_close(ls__step_digest *digest);

@@ -167,8 +167,8 @@ static ls_status add_predictions(ls_evaluation *e, ls__prediction *p, const ls_b
     if (!p->test_time_flip) LS_TRY(ls__prediction_read(p, "ls_evaluate"));
     if (p->n_classes != e->n_classes)
         return ls__fail(ls_net_context(p->net), LS_ERR_INVALID,
-                        "ls_evaluate: the evaluation has %d classes, the net %" PRId64,
-                        e->n_classes, p->n_classes);
+                        "evaluation: it has %d classes, the net %" PRId64, e->n_classes,
+                        p->n_classes);
     LS_TRY(ls__prediction_read_labels(p, batch));
     return ls_evaluation_add(e, p->n, p->labels, p->probabilities, batch->samples);
 }

@@ -210,7 +210,7 @@ ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch)
         ls__free(ctx, p->labels);
         p->labels = ls__alloc(ctx, n_bytes);
         p->label_room = p->labels ? p->n : 0;
-        if (!p->labels) return ls__fail_memory(ctx, "ls_evaluate", n_bytes);
+        if (!p->labels) return ls__fail_memory(ctx, "labels of a batch", n_bytes);
     }
     return ls_tensor_read(batch->labels, p->labels, n_bytes);
 }
@@ -224,7 +224,7 @@ ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_re
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < p->n && status == LS_OK; i++) {
         if (labels[i] < 0 || labels[i] >= p->n_classes) {
-            status = ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: label %d, expected 0 to %lld",
+            status = ls__fail(ctx, LS_ERR_INVALID, "evaluation: label %d, expected 0 to %lld",
                               (int)labels[i], (long long)p->n_classes - 1);
             break;
         }

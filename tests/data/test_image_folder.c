@@ -238,6 +238,10 @@ START_TEST(known_classes_keep_their_numbers)
     const char *const hole[] = { "dog", NULL };
     ck_assert_ptr_null(ls_image_folder_open_classes(ctx, folder, 2, hole));
     expect_error(ctx, LS_ERR_INVALID, "NULL");
+    ck_assert_ptr_null(ls_image_folder_open_classes(ctx, NULL, 4, classes));
+    expect_error(ctx, LS_ERR_INVALID, "ls_image_folder_open_classes: no folder given");
+    ck_assert_ptr_null(ls_image_folder_open(ctx, NULL));
+    expect_error(ctx, LS_ERR_INVALID, "ls_image_folder_open: no folder given");
     ls_context_close(&ctx);
     remove_folder(folder);
 }

@@ -508,7 +508,12 @@ START_TEST(wrong_calls_are_refused)
     static const int64_t wrong[][2] = { { -1, 0 }, { 1 << 20, 0 }, { 0, -1 }, { 0, 3 } };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(ls_loader_start_at(loader, wrong[i][0], wrong[i][1]), LS_ERR_INVALID);
-        expect_error(ctx, LS_ERR_INVALID, wrong[i][1] ? "step is" : "epoch is", "expected 0 to");
+        expect_error(ctx, LS_ERR_INVALID,
+                     wrong[i][1] ? "ls_loader_start_at: step is" : "ls_loader_start_at: epoch is",
+                     "expected 0 to");
+        if (wrong[i][1]) continue;
+        ck_assert_int_eq(ls_loader_start(loader, wrong[i][0]), LS_ERR_INVALID);
+        expect_error(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is", "expected 0 to");
     }
     ck_assert_int_eq(ls_loader_start_at(loader, (1 << 20) - 1, 2), LS_OK);
     ck_assert(!ls_loader_next(loader, &b));

@@ -267,11 +267,16 @@ START_TEST(digests_refuse_what_they_cannot_see)
     ls_step_digest digest;
     ls_batch batch;
     ck_assert_int_eq(ls_net_digest(t.net, NULL, &digest), LS_ERR_INVALID);
-    expect_error(ctx, LS_ERR_INVALID, "the batch is NULL");
+    expect_error(ctx, LS_ERR_INVALID, "ls_net_digest: the batch is NULL");
+    ls_run_log *record = ls_run_log_open(ctx, path("a"), 0);
+    ck_assert_int_eq(ls_run_log_step(record, t.net, NULL), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "ls_run_log_step: the batch is NULL");
     ck_assert_int_eq(ls_loader_start(t.loader, 0), LS_OK);
     ck_assert(ls_loader_next(t.loader, &batch));
     ck_assert_int_eq(ls_net_digest(t.net, &batch, &digest), LS_ERR_INVALID);
-    expect_error(ctx, LS_ERR_INVALID, "has not been run");
+    expect_error(ctx, LS_ERR_INVALID, "ls_net_digest: ", "has not been run");
+    ck_assert_int_eq(ls_run_log_step(record, t.net, &batch), LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "ls_run_log_step: ", "has not been run");
     ck_assert_int_eq(ls_net_digest(NULL, &batch, &digest), LS_ERR_EARLIER);
     end();
 }

@@ -99,7 +99,7 @@ START_TEST(a_pass_fills_it)
     ls_averages averages;
     expect_failure(ls_evaluate(r.state.net, r.state.loader,
                                &(ls_evaluate_config){ .evaluation = other }, &averages),
-                   r.ctx, LS_ERR_INVALID, "the evaluation has 5 classes, the net 4");
+                   r.ctx, LS_ERR_INVALID, "evaluation: it has 5 classes, the net 4");
     ls_context_close(&r.ctx);
 }
 END_TEST

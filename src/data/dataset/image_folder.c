@@ -168,11 +168,11 @@ static ls_status take_samples(reading *r)
     return LS_OK;
 }
 
-static ls_status begin(reading *r, ls_context *ctx, const char *dir)
+static ls_status begin(reading *r, ls_context *ctx, const char *call, const char *dir)
 {
     const ls__folder_files none = { .images.ctx = ctx, .folders.ctx = ctx };
     *r = (reading){ .ctx = ctx, .top = none, .files = none };
-    if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_image_folder_open: no folder given");
+    if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: no folder given", call);
     r->dir = ls__strdup(ctx, dir);
     if (!r->dir) return ls__fail_memory(ctx, dir, strlen(dir));
     ls__path_trim(r->dir);
@@ -247,7 +247,7 @@ ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir)
 {
     LS__ENTER_NULL(ctx);
     reading r;
-    ls_status status = begin(&r, ctx, dir);
+    ls_status status = begin(&r, ctx, "ls_image_folder_open", dir);
     if (status == LS_OK) status = read_classes(&r, (int)r.top.folders.n, r.found);
     if (status == LS_OK) status = take_samples(&r);
     if (status == LS_OK) warn(&r);
@@ -291,7 +291,7 @@ ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n
         return NULL;
     }
     reading r;
-    ls_status status = begin(&r, ctx, dir);
+    ls_status status = begin(&r, ctx, "ls_image_folder_open_classes", dir);
     if (status == LS_OK) status = check_classes(&r, n_classes, classes);
     if (status == LS_OK) status = read_classes(&r, n_classes, classes);
     if (status == LS_OK) status = take_samples(&r);

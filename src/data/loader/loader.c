@@ -136,16 +136,17 @@ int64_t ls_loader_step_count(const ls_loader *loader)
 
 /* ---- An epoch. ---- */
 
-static ls_status start(ls_loader *loader, int64_t epoch, int64_t step, bool by_batch)
+static ls_status start(ls_loader *loader, const char *call, int64_t epoch, int64_t step,
+                       bool by_batch)
 {
     if (!loader) return LS_ERR_EARLIER;
     ls_context *ctx = loader->owned.ctx;
     LS__ENTER(ctx);
     if (epoch < 0 || epoch >= MAX_EPOCHS)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start: epoch is %lld, expected 0 to %d",
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: epoch is %lld, expected 0 to %d", call,
                         (long long)epoch, MAX_EPOCHS - 1);
     if (step < 0 || step > loader->n_steps)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_start_at: step is %lld, expected 0 to %lld",
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: step is %lld, expected 0 to %lld", call,
                         (long long)step, (long long)loader->n_steps);
     ls__queue_stop(loader->queue);
     clear_results(loader);
@@ -164,17 +165,17 @@ static ls_status start(ls_loader *loader, int64_t epoch, int64_t step, bool by_b
 
 ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
 {
-    return start(loader, epoch, step, false);
+    return start(loader, "ls_loader_start_at", epoch, step, false);
 }
 
 ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
 {
-    return start(loader, epoch, 0, false);
+    return start(loader, "ls_loader_start", epoch, 0, false);
 }
 
 ls_status ls__loader_start_turns(ls_loader *loader)
 {
-    return start(loader, 0, 0, true);
+    return start(loader, "ls__loader_start_turns", 0, 0, true);
 }
 
 /* The index of this sample in the list of bad ones, or where it belongs. */
@@ -201,12 +202,12 @@ ls_status ls__loader_add_bad(ls_loader *loader, int64_t sample, const char *why)
         const size_t bytes = (size_t)capacity * sizeof(ls__known_bad);
         void *memory =
             ls__realloc(ctx, loader->bads, (size_t)loader->n_bads * sizeof(ls__known_bad), bytes);
-        if (!memory) return ls__fail_memory(ctx, "ls_loader_next", bytes);
+        if (!memory) return ls__fail_memory(ctx, "list of unreadable images", bytes);
         loader->bads = memory;
         loader->bad_capacity = capacity;
     }
     char *reason = ls__strdup(ctx, why);
-    if (!reason) return ls__fail_memory(ctx, "ls_loader_next", strlen(why));
+    if (!reason) return ls__fail_memory(ctx, "list of unreadable images", strlen(why));
     memmove(loader->bads + at + 1, loader->bads + at,
             (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
     loader->bads[at] = (ls__known_bad){ sample, reason, false };
