@@ -150,6 +150,36 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
     return text.length;
 }
 
+static bool are_operands_equal(const ls__operand *a, const ls__operand *b)
+{
+    if (ls__is_absent(a) || ls__is_absent(b)) return ls__is_absent(a) && ls__is_absent(b);
+    return a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape) && a->block == b->block;
+}
+
+static bool are_settings_equal(ls__op_kind kind, const ls__op_settings *a, const ls__op_settings *b)
+{
+    switch (ls__op_traits_of(kind)->config) {
+    case LS__CONFIG_CONV: return memcmp(&a->conv, &b->conv, sizeof a->conv) == 0; /* no padding */
+    case LS__CONFIG_POOL: return memcmp(&a->pool, &b->pool, sizeof a->pool) == 0;
+    case LS__CONFIG_NORM:
+        return a->norm.activation == b->norm.activation && a->norm.count == b->norm.count;
+    case LS__CONFIG_ADD: return a->add.relu == b->add.relu;
+    case LS__CONFIG_LINEAR: return a->linear.relu == b->linear.relu;
+    case LS__CONFIG_CONCAT: return a->concat.offset == b->concat.offset;
+    case LS__CONFIG_TOP_K: return a->top_k.k == b->top_k.k;
+    case LS__CONFIG_NONE: break;
+    }
+    return true;
+}
+
+bool ls__op_equal(const ls__op *a, const ls__op *b)
+{
+    if (a->kind != b->kind || a->n_operands != b->n_operands || a->tf32 != b->tf32) return false;
+    for (int i = 0; i < a->n_operands; i++)
+        if (!are_operands_equal(&a->operands[i], &b->operands[i])) return false;
+    return are_settings_equal(a->kind, &a->u, &b->u);
+}
+
 /* The operand whose gradient has this name ("dy"), or else the gradient itself. */
 static const ls__operand *find_operand(const ls__op *op, const char *gradient)
 {

@@ -445,6 +445,10 @@ static inline int64_t ls__dropout_first_unit(const ls__op *op, int64_t first_sam
 enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 
+/* True if the ops have equal kinds, operands, tf32 and settings of ls__op_config: no kernel
+ * selection and no estimated cost tells them apart. */
+bool ls__op_equal(const ls__op *a, const ls__op *b);
+
 /* The floating-point operations of a convolution or a linear layer, whatever its kernel: two per
  * product, padded pixels included, padding_channels excluded; 0 for other ops. And the bytes of all
  * operands. */

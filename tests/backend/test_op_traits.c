@@ -168,6 +168,79 @@ START_TEST(texts)
 }
 END_TEST
 
+/* The op among bytes that are all `garbage`: padding, and what the kind does not use. */
+static ls__op op_among(int garbage, ls__op_kind kind)
+{
+    ls__op op;
+    memset(&op, garbage, sizeof op);
+    op.kind = kind;
+    op.n_operands = 3;
+    op.tf32 = true;
+    for (int i = 0; i < 3; i++) {
+        op.operands[i].dtype = LS_BF16;
+        op.operands[i].shape.n_dims = i < 2 ? 4 : -1; /* the last one is absent */
+        for (int d = 0; i < 2 && d < 4; d++) op.operands[i].shape.dims[d] = d + 2;
+        if (i < 2) op.operands[i].block = 8;
+    }
+    switch (ls__op_traits_of(kind)->config) {
+    case LS__CONFIG_CONV: memset(&op.u.conv, 1, sizeof op.u.conv); break;
+    case LS__CONFIG_POOL: memset(&op.u.pool, 1, sizeof op.u.pool); break;
+    case LS__CONFIG_NORM:
+        op.u.norm.activation = LS__ACTIVATION_RELU;
+        op.u.norm.count = 9;
+        break;
+    case LS__CONFIG_ADD:
+    case LS__CONFIG_LINEAR: op.u.add.relu = true; break;
+    case LS__CONFIG_CONCAT: op.u.concat.offset = 4; break;
+    case LS__CONFIG_TOP_K: op.u.top_k.k = 5; break;
+    case LS__CONFIG_NONE: break;
+    }
+    return op;
+}
+
+START_TEST(equal_ops)
+{
+    for (int kind = 0; kind < LS__N_OPS; kind++) {
+        const ls__op a = op_among(0x55, (ls__op_kind)kind), b = op_among(0xAA, (ls__op_kind)kind);
+        ck_assert_msg(ls__op_equal(&a, &b), "%s", row(kind)->name);
+        ls__op others[14];
+        for (int i = 0; i < 14; i++) others[i] = b;
+        others[0].kind = (ls__op_kind)(kind + 1);
+        others[1].n_operands = 2;
+        others[2].tf32 = false;
+        others[3].operands[1].dtype = LS_F32;
+        others[4].operands[1].shape.n_dims = 3;
+        others[5].operands[1].shape.dims[3]++;
+        others[6].operands[0].block = 16;
+        others[7].operands[0].shape.n_dims = -1;
+        others[8].operands[2] = others[8].operands[0];
+        int n = 9;
+        switch (row(kind)->config) {
+        case LS__CONFIG_CONV:
+            others[n++].u.conv.kernel[0]++;
+            others[n++].u.conv.dilation[1]++;
+            others[n++].u.conv.groups++;
+            others[n++].u.conv.padding_channels++;
+            break;
+        case LS__CONFIG_POOL: others[n++].u.pool.padding[1]++; break;
+        case LS__CONFIG_NORM:
+            others[n++].u.norm.activation = LS__ACTIVATION_RELU6;
+            others[n++].u.norm.count++;
+            break;
+        case LS__CONFIG_ADD:
+        case LS__CONFIG_LINEAR: others[n++].u.add.relu = false; break;
+        case LS__CONFIG_CONCAT: others[n++].u.concat.offset++; break;
+        case LS__CONFIG_TOP_K: others[n++].u.top_k.k++; break;
+        case LS__CONFIG_NONE: break;
+        }
+        for (int i = 0; i < n; i++) {
+            ck_assert_msg(!ls__op_equal(&a, &others[i]), "%s: %d", row(kind)->name, i);
+            ck_assert_msg(!ls__op_equal(&others[i], &a), "%s: %d", row(kind)->name, i);
+        }
+    }
+}
+END_TEST
+
 /* A convolution and its gradients take the same products, and read and write the same operands. */
 START_TEST(work)
 {
@@ -204,5 +277,5 @@ END_TEST
 
 TEST_PROGRAM(op_traits)
 {
-    return RUN_SUITE("op traits", names, operands, lists, in_place, flags, texts, work);
+    return RUN_SUITE("op traits", names, operands, lists, in_place, flags, texts, equal_ops, work);
 }

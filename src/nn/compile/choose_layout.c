@@ -55,14 +55,13 @@ static int root_of(const ls__program *p, int v)
 static double op_cost(search *s, const ls__op *op)
 {
     for (int i = 0; i < s->n_cached; i++)
-        if (memcmp(&s->cache[i].op, op, sizeof *op) == 0) return s->cache[i].ms;
+        if (ls__op_equal(&s->cache[i].op, op)) return s->cache[i].ms;
     const double ms = ls__cheapest_ms(s->p->ctx, op);
     cached_cost *cache =
         ls__bump_room(&s->p->bump, s->cache, (size_t)s->n_cached, 1, &s->cache_room, sizeof *cache);
     if (!cache) return ms; /* the cache is only an optimisation */
     s->cache = cache;
-    s->cache[s->n_cached].ms = ms;
-    memcpy(&s->cache[s->n_cached++].op, op, sizeof *op);
+    s->cache[s->n_cached++] = (cached_cost){ *op, ms };
     return ms;
 }
 

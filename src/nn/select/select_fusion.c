@@ -137,7 +137,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
 static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
 {
     for (int i = 0; i < p->n_fusions; i++)
-        if (memcmp(&p->fusions[i].op, op, sizeof *op) == 0) return &p->fusions[i];
+        if (ls__op_equal(&p->fusions[i].op, op)) return &p->fusions[i];
     return NULL;
 }
 
@@ -167,7 +167,7 @@ bool ls__select_fusion(ls__program *p, ls__fusion_sides *f)
         if (!is_offered(p, &f->fused.list[i])) return false;
     if (earlier) return earlier->taken;
     ls__fusion *fusion = &p->fusions[p->n_fusions++];
-    memcpy(&fusion->op, op, sizeof *op);
+    fusion->op = *op;
     fusion->taken = selected ? !refused : p->timed ? is_faster(p, f) : is_better(p, f);
     return fusion->taken;
 }

@@ -367,14 +367,23 @@ cudnnStatus_t cudnn_finalize_operation(cudnn_body *body)
 
 /* ---- Graphs ---- */
 
+static bool are_equal(const cudnn_tensor *a, const cudnn_tensor *b)
+{
+    return a->id == b->id && a->alignment == b->alignment && a->type == b->type &&
+           a->is_virtual == b->is_virtual && a->by_value == b->by_value &&
+           memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+           memcmp(a->strides, b->strides, sizeof a->strides) == 0 && a->memory == b->memory &&
+           a->value.i == b->value.i;
+}
+
 /* The place of a tensor in the program, where it is put when it is new. -1 when there is another
  * tensor of its id, or no room. */
 static int place_tensor(cudnn_program *p, const cudnn_tensor *t)
 {
     for (int i = 0; i < p->n_tensors; i++)
-        if (p->tensors[i].id == t->id) return memcmp(&p->tensors[i], t, sizeof *t) == 0 ? i : -1;
+        if (p->tensors[i].id == t->id) return are_equal(&p->tensors[i], t) ? i : -1;
     if (p->n_tensors == CUDNN_MOST_TENSORS) return -1;
-    memcpy(&p->tensors[p->n_tensors], t, sizeof *t);
+    p->tensors[p->n_tensors] = *t;
     return p->n_tensors++;
 }
 
