@@ -2,7 +2,6 @@
 #include "eval_classes.h"
 #include "csv.h"
 #include "run/json.h"
-#include "train/evaluation.h"
 #include <errno.h>
 #include <string.h>
 
@@ -141,9 +140,10 @@ void eval_print_classes(const ls_evaluation *e, bool all)
 
 /* ---- JSON and CSV ---- */
 
-bool eval_print_json(const ls_evaluation *e, const ls_dataset *dataset, double loss)
+bool eval_print_json(ls_evaluation *e, const ls_dataset *dataset, double loss)
 {
-    json_t *json = ls__evaluation_describe(e, dataset, false);
+    const char *text = ls_evaluation_json(e, dataset);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     const bool good = json && json_object_set_new(json, "loss", json_real(loss)) == 0 &&
                       json_dump_callback(json, print_json, stdout, ls__json_exact(json)) == 0;
     json_decref(json);

@@ -9,7 +9,7 @@
 void eval_print_classes(const ls_evaluation *evaluation, bool all);
 
 /* One JSON object. On failure, also of the next one, prints the reason and returns false. */
-bool eval_print_json(const ls_evaluation *evaluation, const ls_dataset *dataset, double loss);
+bool eval_print_json(ls_evaluation *evaluation, const ls_dataset *dataset, double loss);
 /* The table of the classes. */
 bool eval_write_csv(const ls_evaluation *evaluation, const char *path);
 

@@ -3,7 +3,6 @@
 #include "run/json.h"
 #include "run/metrics.h"
 #include "sweep_report.h"
-#include "train/search.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,7 +226,7 @@ static bool read_row(const sweep *s, json_t *row, sweep_result *out)
     const bool has_value =
         json_is_number(value) && out->best_epoch >= 1 && out->best_epoch <= out->epochs;
     const int64_t n_trials =
-        can_extend(s) ? LS__SEARCH_MAX_TRIALS : ls_search_trial_count(s->search);
+        can_extend(s) ? LS_SEARCH_MAX_TRIALS : ls_search_trial_count(s->search);
     const bool good = json_is_integer(trial) && out->trial >= 0 && out->trial < n_trials &&
                       out->epochs >= 1 && out->epochs <= s->epochs &&
                       (has_value || out->has_failed) && !sweep_find(s, out->trial, out->epochs);

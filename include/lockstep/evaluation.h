@@ -97,9 +97,10 @@ LS_API ls_mistake ls_evaluation_mistake_at(const ls_evaluation *evaluation, int6
  * label and predicted class. All 0 after the last pair. */
 LS_API ls_confusion ls_evaluation_most_confused_at(const ls_evaluation *evaluation, int64_t i);
 
-/* All of it, with the first 24 mistakes, as a JSON object; borrowed until the next call. NULL with
- * LS_ERR_MEMORY. */
-LS_API const char *ls_evaluation_json(ls_evaluation *evaluation);
+/* All of it, with the first 24 mistakes, as a JSON object; borrowed until the next call. With the
+ * dataset of the samples, which may be NULL, each mistake has the "path" of its image below the
+ * dataset's folder, if the dataset has one. NULL with LS_ERR_MEMORY. */
+LS_API const char *ls_evaluation_json(ls_evaluation *evaluation, const ls_dataset *dataset);
 
 LS_END_DECLARATIONS
 

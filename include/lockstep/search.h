@@ -41,13 +41,15 @@ typedef struct ls_search_parameter {
                          0 for integers = each integer. Other methods ignore it for ranges */
 } ls_search_parameter;
 
+enum { LS_SEARCH_MAX_TRIALS = 10000 };
+
 /* 0 = default. */
 typedef struct ls_search_config {
     ls_search_method method;
     const ls_search_parameter *parameters; /* at least one, with different names; copied */
     int64_t parameter_count;
-    int64_t trials;     /* random, halving, TPE: required, at most 10000. Grid and Hyperband compute
-                           it, and require 0 */
+    int64_t trials;     /* random, halving, TPE: required, at most LS_SEARCH_MAX_TRIALS. Grid and
+                           Hyperband compute it, and require 0 */
     int64_t max_epochs; /* of a trial; required */
     int64_t min_epochs; /* halving, Hyperband: of the first rung, about: max_epochs divided by
                            powers of eta [1] */

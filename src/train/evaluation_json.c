@@ -120,14 +120,14 @@ json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *datase
     return ls__json_finish(&out);
 }
 
-const char *ls_evaluation_json(ls_evaluation *e)
+const char *ls_evaluation_json(ls_evaluation *e, const ls_dataset *dataset)
 {
     if (!e) return NULL;
     ls_context *ctx = e->owned.ctx;
     LS__ENTER_NULL(ctx);
     ls__free(ctx, e->json);
     e->json = NULL;
-    json_t *json = e->results ? ls__evaluation_describe(e, NULL, false) : json_object();
+    json_t *json = e->results ? ls__evaluation_describe(e, dataset, false) : json_object();
     char *text;
     size_t size;
     if (ls__json_dump(ctx, json, ls__json_exact(json), &text, &size)) {

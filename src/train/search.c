@@ -63,7 +63,7 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
     const struct {
         const char *name;
         int64_t value, least, most;
-    } counts[] = { { "trials", c->trials, 0, LS__SEARCH_MAX_TRIALS },
+    } counts[] = { { "trials", c->trials, 0, LS_SEARCH_MAX_TRIALS },
                    { "max_epochs", c->max_epochs, 1, INT32_MAX },
                    { "min_epochs", c->min_epochs, 0, c->max_epochs },
                    { "eta", c->eta, 0, INT32_MAX },
@@ -114,7 +114,7 @@ static int64_t count_trials(const ls_search_config *c)
     if (c->method == LS_SEARCH_GRID) return ls__search_grid_size(c);
     if (c->method != LS_SEARCH_HYPERBAND) return c->trials;
     int64_t n = 0;
-    for (int64_t s = last_bracket(c); s >= 0 && n <= LS__SEARCH_MAX_TRIALS; s--)
+    for (int64_t s = last_bracket(c); s >= 0 && n <= LS_SEARCH_MAX_TRIALS; s--)
         n += bracket_size(c, s);
     return n;
 }
@@ -279,9 +279,9 @@ ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
     if (c.startup == 0) c.startup = 10;
     if (c.batch == 0) c.batch = 1;
     const int64_t n_trials = count_trials(&c);
-    if (n_trials > LS__SEARCH_MAX_TRIALS) {
+    if (n_trials > LS_SEARCH_MAX_TRIALS) {
         ls__fail(ctx, LS_ERR_INVALID, "%s: the search has more than %d trials", CALL,
-                 LS__SEARCH_MAX_TRIALS);
+                 LS_SEARCH_MAX_TRIALS);
         return NULL;
     }
     ls_search *s = ls__zalloc(ctx, sizeof(*s));

@@ -6,8 +6,6 @@
 #include "base/context.h"
 #include <lockstep/search.h>
 
-enum { LS__SEARCH_MAX_TRIALS = 10000 };
-
 /* A kernel of a TPE density: normal, or for a list a distribution with its peak at `mean`. */
 typedef struct ls__search_kernel {
     int64_t trial;
@@ -35,7 +33,7 @@ struct ls_search {
 void ls__search_uniform(const ls_search *s, int64_t trial, int64_t parameter, uint32_t block,
                         double out[2]);
 
-/* Number of combinations in a grid; above LS__SEARCH_MAX_TRIALS if there are more. */
+/* Number of combinations in a grid; above LS_SEARCH_MAX_TRIALS if there are more. */
 int64_t ls__search_grid_size(const ls_search_config *c);
 double ls__search_grid_value(const ls_search *s, int64_t trial, int64_t parameter);
 double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parameter);

@@ -71,9 +71,9 @@ static int64_t grid_points(const ls_search_parameter *p)
 int64_t ls__search_grid_size(const ls_search_config *c)
 {
     int64_t size = 1;
-    for (int64_t i = 0; i < c->parameter_count && size <= LS__SEARCH_MAX_TRIALS; i++) {
+    for (int64_t i = 0; i < c->parameter_count && size <= LS_SEARCH_MAX_TRIALS; i++) {
         const int64_t n = grid_points(&c->parameters[i]);
-        size = n > LS__SEARCH_MAX_TRIALS ? n : size * n;
+        size = n > LS_SEARCH_MAX_TRIALS ? n : size * n;
     }
     return size;
 }

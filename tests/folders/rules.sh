@@ -64,6 +64,9 @@ public io "$core|tensor"
 public data "$core|tensor|data|dataset_check|pack"
 public nn "$core|tensor|data|nn|net"
 public optim "$core|tensor|data|nn|net|optim"
+below_train="$core|tensor|data|nn|net|optim|algorithm_cache|checkpoint|run_log|report"
+public run "$below_train"
+public train "$below_train|models|evaluation|trainer|lr_find|search"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
 public mpi "$core"
@@ -77,7 +80,7 @@ for folder in models examples; do
 done
 while IFS= read -r hit; do
   report "$hit (cli: public headers and src/run only)"
-done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|comm|backend|tensor|io|data|nn|optim|cpu|cuda|mpi)/')
+done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -E '"(base|comm|backend|tensor|io|data|nn|optim|train|cpu|cuda|mpi)/')
 
 # What the command prints is escaped: print_text and print_field of cli/print.h. Files that it writes are named `file`.
 while IFS= read -r hit; do

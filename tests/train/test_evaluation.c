@@ -69,11 +69,16 @@ END_TEST
 START_TEST(the_order_of_predictions_has_no_influence)
 {
     ls_context *ctx = ls_context_open(NULL);
-    const char *first = ls_evaluation_json(evaluate(ctx, 0));
+    const char *first = ls_evaluation_json(evaluate(ctx, 0), NULL);
     ck_assert_ptr_nonnull(strstr(first, "\"class\": \"<b>&\\\"\""));
     ck_assert_ptr_nonnull(strstr(first, "\"class\": \"\\\\xFF\""));
     ck_assert_ptr_nonnull(strstr(first, "\"confusion\": [[0, 0, 2], [0, 1, 1], [1, 0, 2], "));
-    for (int i = 1; i < N; i++) ck_assert_str_eq(ls_evaluation_json(evaluate(ctx, i)), first);
+    const uint8_t pixels[N * 3] = { 0 }; /* images in memory have no paths */
+    const int32_t zeros[N] = { 0 };
+    const ls_dataset *data =
+        ls_dataset_from_memory(ctx, pixels, LS_SHAPE(N, 1, 1, 3), zeros, CLASSES);
+    ck_assert_str_eq(ls_evaluation_json(evaluate(ctx, 0), data), first);
+    for (int i = 1; i < N; i++) ck_assert_str_eq(ls_evaluation_json(evaluate(ctx, i), NULL), first);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -114,7 +119,7 @@ START_TEST(misuse)
     expect_error(ctx, LS_ERR_INVALID, "zero_division is 0.5, expected 0, 1 or NaN");
     ls_evaluation *e = ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = CLASSES });
     ck_assert_ptr_null(ls_evaluation_class_at(e, 0).name);
-    ck_assert_str_eq(ls_evaluation_json(e), "{}");
+    ck_assert_str_eq(ls_evaluation_json(e, NULL), "{}");
     const int32_t wrong[] = { 0, 3 };
     expect_failure(ls_evaluation_add(e, 2, wrong, probabilities[0], NULL), ctx, LS_ERR_INVALID,
                    "label 3, expected -1 to 2");
@@ -124,7 +129,7 @@ START_TEST(misuse)
     ck_assert_int_eq(ls_evaluation_finish(e), LS_OK);
     ck_assert_int_eq(ls_evaluation_scores(e).n_images, 0);
     ck_assert_int_eq(ls_evaluation_finish(NULL), LS_ERR_EARLIER);
-    ck_assert_ptr_null(ls_evaluation_json(NULL));
+    ck_assert_ptr_null(ls_evaluation_json(NULL, NULL));
     ls_evaluation_close(&e);
     ls_evaluation_close(&e);
     ls_context_close(&ctx);
@@ -134,7 +139,7 @@ END_TEST
 static bool work(ls_context *ctx, void *unused)
 {
     (void)unused;
-    return ls_evaluation_json(evaluate(ctx, 0)) != NULL;
+    return ls_evaluation_json(evaluate(ctx, 0), NULL) != NULL;
 }
 
 START_TEST(every_allocation_failing)
