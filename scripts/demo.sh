@@ -15,10 +15,7 @@ options=() targets=(lockstep_product)
 need_packages "${demo_packages[@]}"
 # What cmake --install takes, without tests, whose packages may be missing, and benchmarks; for the GPUs that are here, if any.
 [ -f build/CMakeCache.txt ] || options+=(-DLOCKSTEP_BUILD_TESTS=OFF)
-if nvidia-smi -L >/dev/null 2>&1; then
-  [ -f build/CMakeCache.txt ] || options+=(-DLOCKSTEP_CUDA_ARCHITECTURES=native)
-  targets+=(lockstep_product_cuda)
-fi
+! nvidia-smi -L >/dev/null 2>&1 || targets+=(lockstep_product_cuda)
 build_in build "${options[@]}" -- "${targets[@]}"
 
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }

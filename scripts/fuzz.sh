@@ -30,8 +30,7 @@ done
 [ "${#targets[@]}" -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
 
 need_packages "${fuzz_packages[@]}"
-build_in build/fuzz -DCMAKE_C_COMPILER="clang-$clang_version" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON \
-  -DLOCKSTEP_CUDA=OFF -- "${targets[@]/#/fuzz_}"
+build_with_sanitizers "${targets[@]/#/fuzz_}"
 
 # Files that targets make go away with this folder, however they end.
 TMPDIR=$(mktemp -d -p "$(if [ -w /dev/shm ]; then echo /dev/shm; else echo "${TMPDIR:-/tmp}"; fi)" lockstep-fuzz-XXXXXX)

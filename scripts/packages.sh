@@ -80,8 +80,15 @@ need_packages() {
   fi
 }
 
-# build_in FOLDER [cmake argument...] [-- target...]: configures (with Ninja when the folder is new) and builds these, or
-# all.
+# cuda_architecture: that of this machine's GPU, or 90.
+cuda_architecture() {
+  local here
+  here=$(timeout 20 nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ' || true)
+  echo "${here:-90}"
+}
+
+# build_in FOLDER [cmake argument...] [-- target...]: configures and builds these, or all. A new folder uses Ninja, and its CUDA module
+# has code for one architecture.
 build_in() {
   local folder=$1 arguments=() generator=() targets=()
   shift
@@ -90,7 +97,7 @@ build_in() {
     shift
   done
   [ $# -lt 2 ] || targets=(--target "${@:2}")
-  [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
+  [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja "-DLOCKSTEP_CUDA_ARCHITECTURES=$(cuda_architecture)")
   if ! mkdir -p "$folder" 2>/dev/null || [ ! -w "$folder" ]; then
     echo "$PWD/$folder can't be written, but these scripts build there. To build in another folder:" >&2
     echo "  cmake -S '$PWD' -B FOLDER -G Ninja && cmake --build FOLDER" >&2
@@ -102,4 +109,12 @@ build_in() {
     return 1
   fi
   cmake --build "$folder" --parallel "${targets[@]}"
+}
+
+# build_with_sanitizers [target...]: clang's warnings as errors, address and undefined-behaviour sanitizers, assertions, and libFuzzer, in
+# build/fuzz. The kernels of CUDA, which nvcc compiles, are there for the emulated device only.
+build_with_sanitizers() {
+  build_in build/fuzz -DCMAKE_C_COMPILER="clang-$clang_version" -DCMAKE_CXX_COMPILER="clang++-$clang_version" \
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON \
+    -- "${@:-all}"
 }
