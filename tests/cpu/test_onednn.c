@@ -302,13 +302,13 @@ static bool same_with_threads(const op_case *c, const char *kernel, int threads)
     return same;
 }
 
-/* What would be seen in test_op_bits.c if tasks were cut by the number of threads: some of oneDNN's
- * kernels for weights give other bits, ours never. Shapes of a first and of an inner layer. */
-START_TEST(threaded_weights_depend_on_threads)
+/* At the shapes of a first and of an inner layer, whose products are large enough for oneDNN's own
+ * threads to divide sums. Only kernels that are listed as deterministic must give equal bits. */
+START_TEST(deterministic_weights_do_not_depend_on_threads)
 {
     static const int counts[] = { 2, 3, 4, 8 };
     static const int64_t shapes[][4] = { { 8, 16, 3, 16 }, { 16, 8, 64, 64 } };
-    int n_threaded = 0, n_differ = 0;
+    int n_compared = 0;
     for (int s = 0; s < 2; s++) {
         const int64_t n_images = shapes[s][0], size = shapes[s][1], in = shapes[s][2],
                       out = shapes[s][3];
@@ -327,16 +327,13 @@ START_TEST(threaded_weights_depend_on_threads)
         const int n = list_kernels(ctx, &c, false, found);
         ls_context_close(&ctx);
         for (int i = 0; i < n; i++)
-            for (int t = 0; t < 4; t++) {
-                const bool same = same_with_threads(&c, found[i].name, counts[t]);
-                if (found[i].deterministic)
-                    ck_assert_msg(same, "%s: %d threads", found[i].name, counts[t]);
-                n_threaded += !found[i].deterministic;
-                n_differ += !same;
+            for (int t = 0; t < 4 && found[i].deterministic; t++) {
+                ck_assert_msg(same_with_threads(&c, found[i].name, counts[t]), "%s: %d threads",
+                              found[i].name, counts[t]);
+                n_compared++;
             }
     }
-    ck_assert_int_gt(n_threaded, 0);
-    ck_assert_int_gt(n_differ, 0);
+    ck_assert_int_gt(n_compared, 0);
 }
 END_TEST
 
@@ -509,6 +506,7 @@ static void add_limited(TCase *tcase)
 static void add_limited(TCase *tcase)
 {
     (void)tcase;
+    note_left_out("address space that runs out", "sanitizers map far more than a limit allows");
 }
 
 #endif
@@ -554,7 +552,7 @@ TEST_PROGRAM(onednn)
     tcase_add_test(tcase, allocation_failures_of_device);
     tcase_add_test(tcase, callers_threads_come_back);
     tcase_add_loop_test(tcase, threaded_kernels, 0, CASE_TESTS);
-    tcase_add_test(tcase, threaded_weights_depend_on_threads);
+    tcase_add_test(tcase, deterministic_weights_do_not_depend_on_threads);
     tcase_add_test(tcase, threaded_kernels_need_their_threads);
     tcase_add_test(tcase, handlers_of_signals_change_no_product);
     add_limited(tcase);
