@@ -26,6 +26,10 @@ int run_and_free(Suite *suite)
     srunner_free(runner);
     const bool all_skipped = n_run > 0 && *n_skipped == n_run;
     munmap(n_skipped, sizeof(*n_skipped));
+    if (n_run == 0 && !getenv("CK_RUN_CASE")) {
+        puts("failed: there are no tests");
+        return EXIT_FAILURE;
+    }
     return n_failed ? EXIT_FAILURE : all_skipped ? SKIPPED : EXIT_SUCCESS;
 }
 

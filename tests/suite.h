@@ -18,8 +18,9 @@
 /* The program's exit status, which ctest reads as "skipped" (SKIP_RETURN_CODE). */
 enum { SKIPPED = 77 };
 
-/* Runs the suite. Returns the program's exit status: 0 when tests passed, SKIPPED when all of them
- * were skipped, 1 when one failed. */
+/* Runs the suite. Returns the program's exit status: 0 if all tests passed or were skipped, SKIPPED
+ * if all were skipped, 1 if one failed or there was none. Each skipped test, and each skipped part
+ * of a test, prints a line "skipped: WHAT: WHY", which scripts/skipped.sh lists. */
 int run_and_free(Suite *suite);
 int run_suite(const char *name, int n, const TTest *const *tests);
 #define RUN_SUITE(name, ...)                                                                       \
@@ -32,7 +33,7 @@ int cases_step(void);
 /* One test that runs n times, with _i from 0 on, less those that cases_step leaves out. */
 int run_loop(const char *name, const TTest *test, int n);
 
-/* The exit status of a program with two suites. */
+/* The exit status of a program with two suites. Not a | b, which is SKIPPED for SKIPPED and 1. */
 int both(int a, int b);
 
 /* Ends the test that calls it, as one that can't run here. */
@@ -44,7 +45,7 @@ int both(int a, int b);
 void note_skipped(const char *test, const char *reason);
 /* The exit status of a program none of whose tests can run here. */
 int skip_program(const char *reason);
-/* Prints that a test leaves out a part that can't run here. The test itself counts. */
+/* Prints that a part of a test can't run here. The test itself counts as run. */
 void note_left_out(const char *part, const char *reason);
 
 /* ---- Errors ---- */

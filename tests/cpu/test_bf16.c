@@ -137,6 +137,7 @@ static void check_kernel(ls_context *const contexts[2], const op_case *c,
 
 START_TEST(values_and_bits)
 {
+    if (!has_avx512()) SKIP("the processor has no AVX-512");
     const op_case half = half_case(&all_cases()->cases[_i], LS_BF16), *const c = &half;
     ls_context *contexts[] = { open_any_kernel(1), open_any_kernel(2) };
     ls__candidate found[LS__MAX_CANDIDATES];
@@ -155,8 +156,10 @@ START_TEST(values_and_bits)
 }
 END_TEST
 
+/* Whether oneDNN has some for other processors depends on its version. */
 START_TEST(every_direction_has_one)
 {
+    if (!has_avx512()) SKIP("the processor has no AVX-512");
     ls_context *ctx = open_cpu(1, -1);
     int n_kernels[LS__N_OPS] = { 0 };
     for (int i = 0; i < all_cases()->n; i++) {
@@ -167,7 +170,7 @@ START_TEST(every_direction_has_one)
         for (int k = 0; k < n; k++) n_kernels[half.op.kind] += is_bf16(found[k].name);
     }
     for (int kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++)
-        ck_assert_int_eq(n_kernels[kind] > 0, has_avx512());
+        ck_assert_int_gt(n_kernels[kind], 0);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -180,9 +183,9 @@ TEST_PROGRAM(bf16)
     tcase_add_test(tcase, not_offered_elsewhere);
     tcase_add_test(tcase, other_types_names);
     tcase_add_test(tcase, every_direction_has_one);
-    if (!has_avx512()) note_left_out("values_and_bits", "the processor has no AVX-512");
-    for (int i = 0, n = 0; has_avx512() && i < all_cases()->n; i++)
-        if (is_full_product(&all_cases()->cases[i]) && n++ % cases_step() == 0)
+    const int n_cases = has_avx512() ? all_cases()->n : 1; /* the one reports that it is skipped */
+    for (int i = 0, n = 0; i < n_cases; i++)
+        if (!has_avx512() || (is_full_product(&all_cases()->cases[i]) && n++ % cases_step() == 0))
             tcase_add_loop_test(tcase, values_and_bits, i, i + 1);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

@@ -352,13 +352,15 @@ static bool has_emulated_library(void)
 TEST_PROGRAM(cuda_ops)
 {
     setenv("LOCKSTEP_EMULATED_LIBRARY", "fused", 1);
-    int failed = run_cases("cuda ops", values);
-    failed |= run_cases("cuda ops' masks", masks_from_x_are_those_from_y);
-    if (cases_step() > 1) failed |= RUN_SUITE("cuda ops' fusions", values_of_fusions);
-    failed |= RUN_SUITE("cuda ops' types, bits and losses", mixed_types_have_no_kernel,
-                        shared_arithmetic_has_the_cpus_bits, large_logits_lose_no_accuracy);
-    if (has_emulated_library()) failed |= RUN_SUITE("cuda ops' rounding", narrowed_weights);
+    int status = run_cases("cuda ops", values);
+    status = both(status, run_cases("cuda ops' masks", masks_from_x_are_those_from_y));
+    if (cases_step() > 1) status = both(status, RUN_SUITE("cuda ops' fusions", values_of_fusions));
+    status =
+        both(status, RUN_SUITE("cuda ops' types, bits and losses", mixed_types_have_no_kernel,
+                               shared_arithmetic_has_the_cpus_bits, large_logits_lose_no_accuracy));
+    if (has_emulated_library())
+        status = both(status, RUN_SUITE("cuda ops' rounding", narrowed_weights));
     ls_context_close(&shared_cuda);
     ls_context_close(&shared_cpu);
-    return failed;
+    return status;
 }

@@ -322,10 +322,10 @@ END_TEST
 
 TEST_PROGRAM(decode_region)
 {
-    return run_loop("decode_region", regions_have_the_pixels_of_the_whole, N_VARIANTS) |
-           RUN_SUITE("decode_region", regions_of_turned_images_are_turned,
-                     damage_anywhere_is_found_for_every_region,
-                     a_file_known_to_be_whole_is_read_no_further_than_needed,
-                     only_the_region_takes_memory, a_reduced_image_shows_the_same,
-                     a_probe_sets_the_upright_size_and_may_stand_alone);
+    return both(run_loop("decode_region", regions_have_the_pixels_of_the_whole, N_VARIANTS),
+                RUN_SUITE("decode_region", regions_of_turned_images_are_turned,
+                          damage_anywhere_is_found_for_every_region,
+                          a_file_known_to_be_whole_is_read_no_further_than_needed,
+                          only_the_region_takes_memory, a_reduced_image_shows_the_same,
+                          a_probe_sets_the_upright_size_and_may_stand_alone));
 }

@@ -243,8 +243,7 @@ END_TEST
 
 TEST_PROGRAM(accumulate)
 {
-    int failed = run_loop("large batches", batches_are_as_one_large_batch, 3);
-    failed |= RUN_SUITE("gradient accumulation", updates_take_the_mean,
-                        an_overflow_skips_the_update, frozen_parameters_stay, misuse);
-    return failed;
+    return both(run_loop("large batches", batches_are_as_one_large_batch, 3),
+                RUN_SUITE("gradient accumulation", updates_take_the_mean,
+                          an_overflow_skips_the_update, frozen_parameters_stay, misuse));
 }

@@ -305,9 +305,10 @@ END_TEST
 
 TEST_PROGRAM(parity_optimizers)
 {
-    int failed = run_loop("optimizers against PyTorch", trajectory_matches_pytorch, N_TRAJECTORIES);
-    failed |= run_loop("parameter groups against PyTorch", groups_match_pytorch, 4);
-    failed |= RUN_SUITE("moving averages against torchvision", averages_match_torchvision);
-    failed |= run_loop("gradient accumulation against PyTorch", accumulation_matches_pytorch, 8);
-    return failed;
+    int status = run_loop("optimizers against PyTorch", trajectory_matches_pytorch, N_TRAJECTORIES);
+    status = both(status, run_loop("parameter groups against PyTorch", groups_match_pytorch, 4));
+    status =
+        both(status, RUN_SUITE("moving averages against torchvision", averages_match_torchvision));
+    return both(status,
+                run_loop("gradient accumulation against PyTorch", accumulation_matches_pytorch, 8));
 }

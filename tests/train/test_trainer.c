@@ -501,12 +501,12 @@ END_TEST
 TEST_PROGRAM(trainer)
 {
     begin_runs();
-    int answer = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 3);
-    answer |= RUN_SUITE("trainer", without_a_folder_the_bits_are_the_same,
-                        a_schedule_counts_updates, checkpoints_are_kept, the_best_weights_are_kept,
-                        evaluation_averages_over_images, a_loss_that_is_not_finite_ends_the_run,
-                        an_unreadable_image_ends_the_run_after_a_save,
-                        a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
-                        a_model_is_rebuilt_from_its_checkpoint);
-    return end_runs(answer);
+    const int resumed = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 3);
+    const int others = RUN_SUITE(
+        "trainer", without_a_folder_the_bits_are_the_same, a_schedule_counts_updates,
+        checkpoints_are_kept, the_best_weights_are_kept, evaluation_averages_over_images,
+        a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
+        a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
+        a_model_is_rebuilt_from_its_checkpoint);
+    return end_runs(both(resumed, others));
 }
