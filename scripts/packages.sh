@@ -118,3 +118,12 @@ build_with_sanitizers() {
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON \
     -- "${@:-all}"
 }
+
+# run_tests FOLDER [ctest argument...]: runs the tests of a build, then lists what was skipped. More run at a time than there are
+# processors, because some wait for disks or for other processes.
+run_tests() {
+  local status=0
+  ctest --test-dir "$1" --output-on-failure --no-tests=error --parallel $(($(nproc) + 2)) "${@:2}" || status=$?
+  scripts/skipped.sh "$1"
+  return "$status"
+}

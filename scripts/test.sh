@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh [--all] [CMAKE_OPTION ...]: installs what is missing, builds into build/, and runs the tests that show whether the build
-# can be trusted; with --all all tests, which take three times as long. The exit status is the verdict.
+# can be trusted; with --all all tests, which take three times as long. Then lists what was skipped. The exit status is the verdict.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/packages.sh
@@ -13,5 +13,4 @@ fi
 need_packages "${build_packages[@]}"
 # scripts/demo.sh turns tests off in a new folder.
 build_in build -DLOCKSTEP_BUILD_TESTS=ON "$@"
-# More at a time than there are processors, because some wait for disks or for other processes.
-ctest --test-dir build --output-on-failure --no-tests=error --parallel $(($(nproc) + 2)) --label-exclude "^$left_out\$"
+run_tests build --label-exclude "^$left_out\$"
