@@ -41,8 +41,7 @@ title "address and undefined-behaviour sanitizers"
 # A test program's cases run in one process (CK_FORK): the leak check at the end of each of thousands took most of the time.
 # Those of tests/cuda, which load modules, keep a process each, without that check.
 # A failed allocation returns NULL, as without the sanitizer, because tests allocate too much on purpose.
-ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no ctest --test-dir build/fuzz --output-on-failure --no-tests=error \
-  --parallel "$(nproc)" --label-regex '^(unit|emulated|sample)$' --label-exclude '^slow$'
+ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no run_tests build/fuzz --label-regex '^(unit|emulated|sample)$' --label-exclude '^slow$'
 title "fuzzing, for a short time"
 scripts/fuzz.sh --seconds 20
 
