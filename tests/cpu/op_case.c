@@ -1,4 +1,5 @@
 #include "op_case.h"
+#include "../sanitizers.h"
 #include "../suite.h"
 #include "base/half.h"
 #include "base/hash.h"
@@ -12,17 +13,8 @@
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5 };
 
-/* GCC says so by a macro, clang by a feature. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZER 1
-#endif
-#endif
-
 /* With the address sanitizer nobody may read the guards beside a block of so many bytes either. */
-#if defined(ADDRESS_SANITIZER)
+#if ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 static void close_guards(unsigned char *block, size_t bytes)
 {

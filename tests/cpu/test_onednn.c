@@ -4,6 +4,7 @@
 #include "cpu/onednn/openmp.h"
 #include "cpu/onednn/primitive.h"
 #include "op_case.h"
+#include "../sanitizers.h"
 #include "../suite.h"
 #include <dlfcn.h>
 #include <signal.h>
@@ -373,7 +374,7 @@ END_TEST
 /* ---- Address space that runs out. ---- */
 
 /* Sanitizers map far more than a limit allows. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !ADDRESS_SANITIZER && !THREAD_SANITIZER
 
 static struct rlimit limit_address_space(rlim_t bytes)
 {

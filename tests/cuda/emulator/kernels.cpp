@@ -1,4 +1,5 @@
 /* kernels.cpp: the emulator's blocks and threads. */
+#include "../../sanitizers.h"
 #include "driver.h"
 #include "emulator.h"
 #include "graphs.h"
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -37,7 +38,7 @@ void *body_arg;
 /* Tell AddressSanitizer on which stack we are. */
 void before_switch(void **fake_stack, const void *bottom, size_t size)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if ADDRESS_SANITIZER
     __sanitizer_start_switch_fiber(fake_stack, bottom, size);
 #else
     (void)fake_stack;
@@ -52,7 +53,7 @@ void *scheduler_fake;
 
 void after_switch(void *fake_stack, const void **bottom, size_t *size)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if ADDRESS_SANITIZER
     __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
 #else
     (void)fake_stack;
