@@ -378,6 +378,7 @@ START_TEST(ranks)
                            "export LOCKSTEP_MODULES=$PWD/modules CUDA_HOME=$PWD/none\n"
                            "export LD_LIBRARY_PATH=$build/tests/cuda/nccl\n"
                            "export OMPI_MCA_btl_vader_single_copy_mechanism=none\n"
+                           "export OMPI_MCA_smsc=^cma\n"
                            "GPU_CHECK=small check --build $build ranks");
     if (status != 77) {
         ck_assert_int_eq(status, 0);

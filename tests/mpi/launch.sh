@@ -5,13 +5,13 @@ set -u
 ranks=$(dirname "$0")/ranks.sh program=$1 own=$2
 failed=0
 
-# expect STATUS COMMAND...: within 30 seconds (the ends take about 2 on an idle machine).
+# expect STATUS COMMAND...: which may be a pattern; within 30 seconds (the ends take about 2 on an idle machine).
 expect() {
   local output status
-  output=$(timeout -k 5 30 "${@:2}" 2>&1)
+  output=$(timeout -k 5 30 "${@:2}" 2>&1 | tr -d '\0'; exit "${PIPESTATUS[0]}") # Open MPI 5 prints zero bytes
   status=$?
   [ "$status" -eq 77 ] && { echo "$output"; exit 77; }
-  [ "$status" -eq "$1" ] && return
+  [[ $status =~ ^($1)$ ]] && return
   printf '%s: exit status %d, expected %d\n%s\n' "${*:2}" "$status" "$1" "$output"
   failed=1
 }
@@ -29,7 +29,10 @@ expect 0 "$ranks" 2 shm "$own"
 expect 0 "$ranks" 2 shm "$own" single
 
 expect 137 "$ranks" 2 shm "$program" end kill
-expect 137 "$ranks" 2 tcp "$program" end kill
+# Over TCP the other rank of Open MPI 5 may abort first, because the connection is closed.
+killed_over_tcp=137
+[ "$("$ranks" version)" -lt 5 ] || killed_over_tcp='137|14'
+expect "$killed_over_tcp" "$ranks" 2 tcp "$program" end kill
 expect 7 "$ranks" 2 shm "$program" end exit
 expect 74 "$ranks" 2 shm "$program" end abort
 expect 9 "$ranks" 2 shm "$program" end close

@@ -6,6 +6,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) lockstep=$1
 failed=0 # read by the tests
 export failed
 "$here/ranks.sh" 1 shm true || exit # 77 without mpirun
+# The status after a rank was killed over TCP. Other ranks of Open MPI 5 may abort first, because the connection is closed.
+killed_over_tcp=137
+[ "$("$here/ranks.sh" version)" -lt 5 ] || killed_over_tcp='137|14'
+export killed_over_tcp # read by the tests
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -27,9 +31,10 @@ launch() {
   timeout -k 5 60 "${start[@]}" "$here/rank.sh" "${changes[@]}" -- "$lockstep" train "${@:2}" >out.txt 2>err.txt
 }
 
-# messages: what ranks print to stderr, except that they have more threads than processors.
+# messages: what ranks print to stderr, except that they have more threads than processors. A message may continue in indented
+# lines; mpirun's own notices begin with a line of hyphens. Open MPI 5's contain zero bytes.
 messages() {
-  grep -E '^(lockstep|to continue)|^  ' err.txt | grep -vE 'warning: .* threads on a machine|^  Process name|^  Exit code'
+  tr -d '\0' <err.txt | awk '!/^  / { ours = /^(lockstep|to continue)/ } ours && !/warning: .* threads on a machine/'
 }
 
 # expect STATUS MESSAGES ARGUMENT-OF-LAUNCH...: no other messages, and each of them once.
@@ -117,9 +122,9 @@ all_ended() {
   done
 }
 
-# ended RUN STATUS EXPECTED: and no process is left after 5 seconds.
+# ended RUN STATUS EXPECTED: and no process is left after 5 seconds. EXPECTED may be a pattern.
 ended() {
-  [ "$2" -eq "$3" ] || fail "$1: exit status $2, expected $3" err.txt
+  [[ $2 =~ ^($3)$ ]] || fail "$1: exit status $2, expected $3" err.txt
   all_ended "$1" 5 pid.*
 }
 

@@ -72,11 +72,14 @@ memory or a library of one of them is faulty" 3 shm 2:--inject-fault=1:10:0 -- "
 
 # ---- Images ----
 
+quoted=$lockstep # as the command prints itself
+[[ $lockstep != *' '* ]] || quoted="'$lockstep'"
+
 options_bad=("${options[@]}" --data-dir bad --seed 3) # the image is in the last of three ranks
 launch 1 - -- "${options_bad[@]}" --on-bad-image skip --out skipped || fail "skipped" err.txt
 expect 3 "lockstep train: rank 2: epoch 1, step 6: image 'bad/train/heart/000003.jpg': not a JPEG, PNG, BMP or PNM file
 lockstep train: saved at epoch 1, step 5
-to continue without unreadable images: mpirun -n 3 $lockstep train --resume resumed --on-bad-image skip" \
+to continue without unreadable images: mpirun -n 3 $quoted train --resume resumed --on-bad-image skip" \
   3 shm -- "${options_bad[@]}" --out resumed
 expect 0 "lockstep train: warning: unreadable image replaced: $PWD/bad/train/heart/000003.jpg: not a JPEG, PNG, BMP or PNM \
 file" 2 shm -- --resume resumed --on-bad-image skip

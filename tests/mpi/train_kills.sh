@@ -12,7 +12,7 @@ signalled kill-1-of-2 5 to KILL 1 -- 2 shm --
 ended kill-1-of-2 $? 137
 resumed kill-1-of-2 3 --partition-optimizer
 signalled kill-0-of-4 14 to KILL 0 -- 4 tcp --
-ended kill-0-of-4 $? 137
+ended kill-0-of-4 $? "$killed_over_tcp"
 resumed kill-0-of-4 1
 signalled kill-alone 7 to KILL 0 -- 1 - --
 ended kill-alone $? 137
