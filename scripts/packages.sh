@@ -4,7 +4,7 @@
 # Bash has a default where the environment has none; CMake, which would not find its own files, does not.
 export PATH
 # Open MPI 5 requires it, too.
-export HOME="${HOME:-/}"
+export HOME=~
 
 # To build what is installed, and run it.
 demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
