@@ -35,7 +35,7 @@ title "bundle for a machine with a GPU, where our packages are not installed"
 scripts/gpu_bundle_check.sh build || [ $? -eq 77 ]
 
 title "warnings as errors: clang"
-build_with_sanitizers
+build_with_sanitizers all
 # The tests in one process; scripts/fuzz.sh runs the functions of the command that read files.
 title "address and undefined-behaviour sanitizers"
 # A test program's cases run in one process (CK_FORK): the leak check at the end of each of thousands took most of the time.

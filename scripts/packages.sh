@@ -113,12 +113,12 @@ build_in() {
   cmake --build "$folder" --parallel "${targets[@]}"
 }
 
-# build_with_sanitizers [target...]: clang's warnings as errors, address and undefined-behaviour sanitizers, assertions, and libFuzzer, in
+# build_with_sanitizers TARGET...: clang's warnings as errors, address and undefined-behaviour sanitizers, assertions, and libFuzzer, in
 # build/fuzz. The kernels of CUDA, which nvcc compiles, are there for the emulated device only.
 build_with_sanitizers() {
   build_in build/fuzz -DCMAKE_C_COMPILER="clang-$clang_version" -DCMAKE_CXX_COMPILER="clang++-$clang_version" \
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_FUZZ=ON -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON \
-    -- "${@:-all}"
+    -- "$@"
 }
 
 # run_tests FOLDER [ctest argument...]: runs the tests of a build, then lists what was skipped. More run at a time than there are
