@@ -52,7 +52,7 @@ MULTIPLY(multiply_avx512, "avx512f", __m512, 16, _mm512, _mm512_cvtss_f32)
 
 typedef double (*multiply_fn)(void);
 static const multiply_fn multiplies[] = {
-    [LS__ISA_BASE] = multiply_plain,
+    [LS__ISA_PLAIN] = multiply_plain,
 #if defined(__x86_64__)
     [LS__ISA_AVX2] = multiply_avx2,
     [LS__ISA_AVX512] = multiply_avx512,

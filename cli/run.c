@@ -194,22 +194,43 @@ static int save_kernels(cli_run *t)
     return good ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
 }
 
+/* "7", the number of an op, or "KIND@NAME#N": the number N, 0 if it is left out, among the ops of
+ * this kind and name. */
+static bool read_op(char *text, ls__injected_fault *out)
+{
+    char *number = text, *end;
+    if (strchr(text, '@')) {
+        number = strchr(text, '#');
+        if (number) *number++ = '\0';
+        snprintf(out->among, sizeof(out->among), "%s", text);
+        if (!number) return true;
+    }
+    out->op = strtoll(number, &end, 10);
+    return end > number && *end == '\0' && out->op >= 0;
+}
+
 /* Steps are counted over the whole run, from 0, as in the run log. */
 static bool set_fault(cli_run *t)
 {
-    long long step, op, element;
+    long long step, element;
     int length = 0;
+    char op[LS__CALL_TEXT_SIZE];
+    ls__injected_fault fault = { 0 };
     const char *text = t->recipe->fault;
-    if (sscanf(text, "%lld:%lld:%lld%n", &step, &op, &element, &length) != 3 || text[length] ||
-        step < 0 || op < 0 || element < 0)
-        return fail_with(false, "--inject-fault '%s': expected STEP:OP:ELEMENT, such as 40:7:0",
+    if (sscanf(text, "%lld:%191[^:]:%lld%n", &step, op, &element, &length) != 3 || text[length] ||
+        step < 0 || element < 0 || !read_op(op, &fault))
+        return fail_with(false,
+                         "--inject-fault '%s': expected STEP:OP:ELEMENT, such as 40:7:0 or "
+                         "40:linear@fc:0",
                          text);
     const int64_t steps = ls_loader_step_count(t->train);
     if (step / steps >= t->recipe->epochs)
         return fail_with(false, "--inject-fault '%s': the run has steps 0 to %lld", text,
                          (long long)(steps * t->recipe->epochs - 1));
-    ls__net_set_injected_fault(t->net,
-                               &(ls__injected_fault){ step / steps, step % steps, op, element });
+    fault.epoch = step / steps;
+    fault.step = step % steps;
+    fault.element = element;
+    ls__net_set_injected_fault(t->net, &fault);
     return true;
 }
 

@@ -85,11 +85,11 @@ int main(int argc, char **argv)
     const bool own = argc == 4;
     const char *train_dir = own ? argv[1] : "04_resnet_train",
                *val_dir = own ? argv[2] : "04_resnet_val";
-    if (!own && (!stripes_folder(train_dir, 0, 64) || !stripes_folder(val_dir, 1000, 16))) return 1;
+    if (!own && (!stripes_folder(train_dir, 0, 96) || !stripes_folder(val_dir, 1000, 16))) return 1;
 
     ls_context *ctx = ls_context_open(NULL);
     double best = 0;
-    const ls_status status = train(ctx, train_dir, val_dir, own ? atoi(argv[3]) : 6, &best);
+    const ls_status status = train(ctx, train_dir, val_dir, own ? atoi(argv[3]) : 8, &best);
     if (status != LS_OK)
         fprintf(stderr, "%s: %s\n", ls_status_text(status), ls_context_message(ctx));
     ls_context_close(&ctx);

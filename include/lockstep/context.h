@@ -107,7 +107,10 @@ typedef struct ls_context_config {
 
 /* Opens a context. config NULL = all defaults. Returns NULL only when there is no memory for the
  * context itself; any other failure (unknown device, ...) is kept in the context, and
- * ls_context_status returns it. Such an error can't be cleared; the context can only be closed. */
+ * ls_context_status returns it. Such an error can't be cleared; the context can only be closed.
+ *
+ * The environment variable LOCKSTEP_MAX_ISA (plain, avx2 or avx512) limits the vector instructions
+ * of kernels on the CPU; another value is LS_ERR_INVALID. See docs/reproducibility.md. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
 
 /* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/isa.h"
 #include "comm/comm.h"
 #include "backend/algorithm_cache.h"
 #include "backend/communicator.h"
@@ -65,6 +66,7 @@ ls_context *ls_context_open(const ls_context_config *config)
 
     ls_status status = check_config(ctx, config);
     if (status == LS_OK) status = ls__communicator_open(ctx);
+    if (status == LS_OK) status = ls__isa_check(ctx);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
     if (!ctx->device_comm) ctx->device_comm = ctx->comm;
     if (status == LS_OK && config->nvtx && !ctx->device->backend->range_push)

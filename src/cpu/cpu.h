@@ -12,13 +12,12 @@
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
 
+#include "base/isa.h"
 #include "base/threads.h"
 #include "backend/backend.h"
 #include <fenv.h>
 
 typedef struct ls__onednn ls__onednn; /* onednn.h */
-
-typedef enum ls__isa { LS__ISA_BASE, LS__ISA_AVX2, LS__ISA_AVX512 } ls__isa;
 
 typedef struct ls__cpu {
     ls__device device; /* first */
@@ -33,9 +32,6 @@ typedef struct ls__cpu {
     char libraries[48], processor[128], description[160];
 } ls__cpu;
 
-/* The best instruction set of this machine that our own kernels are compiled for. */
-ls__isa ls__isa_detect(void);
-const char *ls__isa_name(ls__isa isa); /* "AVX2" */
 /* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". The order of
  * libraries' sums may depend on them. */
 void ls__cache_text(char *text, size_t size);

@@ -63,10 +63,12 @@ static void describe(ls__cpu *cpu)
     ls__dnn_version(version, sizeof version);
     ls__dnn_isa(isa, sizeof isa);
     ls__cache_text(caches, sizeof caches);
+    /* A processor without AVX2 has no such C library; one that LOCKSTEP_MAX_ISA limits may. */
+    const bool has_fma = cpu->isa == LS__ISA_PLAIN && ls__libc_has_fma();
     snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d", version,
              LS__OWN_KERNELS);
-    snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
-             isa, caches);
+    snprintf(cpu->processor, sizeof cpu->processor, "%s%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
+             has_fma ? ", libc with FMA" : "", isa, caches);
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", cpu->n_threads,
              cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), cpu->libraries);
 }
@@ -82,9 +84,10 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
+    ls_status status = ls__dnn_limit_isa(ctx);
+    if (status != LS_OK) goto fail;
     describe(cpu);
 
-    ls_status status = LS_OK;
     const size_t list_bytes = (size_t)cpu->n_threads * sizeof *cpu->scratch;
     cpu->scratch = ls__zalloc(ctx, list_bytes);
     if (!cpu->scratch) {

@@ -1,4 +1,5 @@
-/* A program with rights that its caller lacks loads no code from a folder that the caller names. */
+/* A program with rights that its caller lacks loads no code from a folder that the caller names,
+ * and its results do not depend on the caller's LOCKSTEP_MAX_ISA. */
 #include "../suite.h"
 #include <lockstep/lockstep.h>
 #include <stdio.h>
@@ -42,6 +43,17 @@ START_TEST(a_setuid_program_ignores_the_folder)
 }
 END_TEST
 
+START_TEST(a_setuid_program_ignores_the_instruction_set)
+{
+    char text[2048];
+    ck_assert_int_eq(setenv("LOCKSTEP_MAX_ISA", "abacus", 1), 0);
+    run(self, text, sizeof text);
+    ck_assert_msg(strstr(text, "LOCKSTEP_MAX_ISA is 'abacus'"), "%s", text);
+    run(copy, text, sizeof text);
+    ck_assert_msg(strncmp(text, "secure", 6) == 0 && !strstr(text, "LOCKSTEP_MAX_ISA"), "%s", text);
+}
+END_TEST
+
 /* False where this is not possible: not root, or a file system without setuid. */
 static bool make_setuid_copy(char *folder)
 {
@@ -65,7 +77,8 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/lockstep-setuid-XXXXXX", command[64];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     const bool possible = length > 0 && make_setuid_copy(folder);
-    const int failed = possible ? RUN_SUITE("secure modules", a_setuid_program_ignores_the_folder)
+    const int failed = possible ? RUN_SUITE("secure modules", a_setuid_program_ignores_the_folder,
+                                            a_setuid_program_ignores_the_instruction_set)
                                 : skip_program("no setuid program can be made here");
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) == 0 ? failed : EXIT_FAILURE;

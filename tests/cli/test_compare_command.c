@@ -130,7 +130,7 @@ START_TEST(digests_of_contents_in_one_run)
     draw_data();
     expect(0, TRAIN "--out a --steps 3");
     expect(0, TRAIN "--out b --steps 3 --digest-contents");
-    expect(0, TRAIN "--out c --steps 3 --inject-fault 1:4:3 --digest-contents");
+    expect(0, TRAIN "--out c --steps 3 --inject-fault 1:sgd@optimizer:3 --digest-contents");
     expect(0, TRAIN "--out d --steps 3 --digest-contents --seed 1");
     static const char *const sides[][2] = { { "a", "b" }, { "b", "a" } };
     for (int i = 0; i < 2; i++) {
@@ -149,6 +149,68 @@ START_TEST(digests_of_contents_in_one_run)
 }
 END_TEST
 
+START_TEST(ops_of_a_fault_are_listed)
+{
+    begin_folder();
+    draw_data();
+    setenv("LOCKSTEP_LOG", "net=info", 1);
+    expect(0, TRAIN "--shards 2 --steps 1 --out a --inject-fault 0:linear@fc:0");
+    unsetenv("LOCKSTEP_LOG");
+    expect_err("net: op 0: copy@input, 768 elements\n"); /* as bytes of images */
+    expect_err("net: op 1: copy@label, 0 elements\n");
+    expect_err(": copy@input#1, 768 elements\n");
+    expect_err(": linear@fc, 40 elements\n");
+    expect_err(": linear@fc#1, 40 elements\n");
+    end_folder();
+}
+END_TEST
+
+static void expect_processor(const char *dir, const char *name)
+{
+    char path[64], start[32];
+    snprintf(path, sizeof(path), "%s/manifest.json", dir);
+    snprintf(start, sizeof(start), "%s,", name);
+    json_t *manifest = json_load_file(path, 0, NULL);
+    const char *processor =
+        json_string_value(json_object_get(json_object_get(manifest, "identity"), "processor"));
+    ck_assert_msg(processor && strncmp(processor, start, strlen(start)) == 0, "%s", processor);
+    json_decref(manifest);
+}
+
+/* A run belongs to the instruction set of its kernels. */
+START_TEST(runs_of_other_instruction_sets)
+{
+    const char *before = getenv("LOCKSTEP_MAX_ISA");
+    char *usual = before ? strdup(before) : NULL;
+    begin_folder();
+    draw_data();
+    setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
+    expect(0, "describe --model mlp");
+    const bool has_avx2 = strstr(said_out, ", AVX2,") != NULL;
+    if (has_avx2) {
+        expect(0, TRAIN "--out a --stop-at 3");
+        expect_processor("a", "AVX2");
+        setenv("LOCKSTEP_MAX_ISA", "plain", 1);
+        expect(0, TRAIN "--out b --stop-at 3");
+        expect_processor("b", "plain");
+        expect(2, "compare a b");
+        expect_out("processor is \"AVX2, ");
+        expect(1, "train --resume a");
+        expect_err("processor is 'AVX2, ");
+        setenv("LOCKSTEP_MAX_ISA", "AVX2", 1);
+        expect(1, "train --resume a");
+        expect_err("LOCKSTEP_MAX_ISA is 'AVX2', expected plain, avx2 or avx512\n");
+        setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
+        expect(0, "train --resume a --stop-at 5");
+    }
+    unsetenv("LOCKSTEP_MAX_ISA");
+    if (usual) setenv("LOCKSTEP_MAX_ISA", usual, 1);
+    free(usual);
+    end_folder();
+    if (!has_avx2) SKIP("the processor has no AVX2");
+}
+END_TEST
+
 /* In the sum of gradients, which the digests of the step do not contain. That element's gradients
  * are 0.7 and -0.4, so that the ulp is not lost in their sum. */
 START_TEST(a_fault_in_accumulated_gradients_is_located)
@@ -156,10 +218,11 @@ START_TEST(a_fault_in_accumulated_gradients_is_located)
     begin_folder();
     draw_data();
     expect(0, TRAIN "--accumulate 2 --stop-at 3 --out a");
-    expect(0, TRAIN "--accumulate 2 --stop-at 3 --out b --inject-fault 0:122:26");
+    expect(0, TRAIN "--accumulate 2 --stop-at 3 --out b --inject-fault "
+                    "0:gradient_sum@optimizer:26");
     expect(1, "compare a b");
     expect_out("the first step that differs is 1, in: gradients");
-    expect_out("A: op 122, gradient_sum of 'optimizer'");
+    expect_out(", gradient_sum of 'optimizer'");
     expect_out("sum ('conv1.weight')");
     end_folder();
 }
@@ -172,13 +235,14 @@ START_TEST(a_fault_in_a_shard_is_located)
     begin_folder();
     draw_data();
     expect(0, TRAIN "--shards 2 --stop-at 1 --out a");
-    expect(0, TRAIN "--shards 2 --stop-at 1 --out b --inject-fault 0:259:272506");
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out b --inject-fault "
+                    "0:shard_sum@gradients#1:272506");
     expect(1, "compare a b");
-    expect_out("A: op 259, shard_sum of 'gradients'");
+    expect_out(", shard_sum of 'gradients'");
     expect_out("y ('conv1.weight')");
-    expect(0, TRAIN "--shards 2 --stop-at 1 --out c --inject-fault 0:130:3");
+    expect(0, TRAIN "--shards 2 --stop-at 1 --out c --inject-fault 0:copy@input#1:3");
     expect(1, "compare a c");
-    expect_out("A: op 130, copy of 'input'");
+    expect_out(", copy of 'input'");
     expect_out("copy U8 [4,8,8,3], element [0, 0, 1, 0]");
     end_folder();
 }
@@ -194,14 +258,16 @@ START_TEST(an_injected_fault_is_located)
     draw_data();
     for (int i = 0; i < 3; i++) {
         expect(0, TRAIN "--lr-scheduler plateau --out a%d -j 0 %s", i, keep[i]);
-        expect(0, TRAIN "--lr-scheduler plateau --out b%d --threads 1 --inject-fault 33:40:3 %s", i,
-               keep[i]);
+        expect(0,
+               TRAIN "--lr-scheduler plateau --out b%d --threads 1 --inject-fault "
+                     "33:linear_backward_weights@fc:3 %s",
+               i, keep[i]);
     }
     for (int i = 0; i < 3; i++) {
         expect(1, "compare a%d b%d", i, 2 - i);
         expect_out("the first step that differs is 33, in:");
         expect_out("step 33 (epoch 2, step 14): the first op whose output differs");
-        expect_out("A: op 40, ");
+        expect_out(", linear_backward_weights, backward of 'fc'");
         expect_out("1 ulp apart; 1 of ");
     }
     expect(1, "compare a0 b0 --json");
@@ -325,6 +391,15 @@ START_TEST(mistakes)
     expect(2, TRAIN "--out b --inject-fault 99999999999999999999:0:0");
     expect_err("the run has steps 0 to ");
     expect(1, TRAIN "--out c --inject-fault 0:100000:0");
+    expect_err("injected fault: op 100000; the step has ");
+    expect(1, TRAIN "--out c --inject-fault 0:linear@fc#1:0");
+    expect_err(" ops, 1 of them linear@fc\n");
+    static const char *const ops[] = { "linear", "linear@fc#", "linear@fc#x", "linear@fc#-1",
+                                       "-1" };
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        expect(2, TRAIN "--out d --inject-fault 0:%s:0", ops[i]);
+        expect_err("expected STEP:OP:ELEMENT");
+    }
     ck_assert_int_eq(system("cp -r a d && printf 'no record' >d/run_log.txt"), 0);
     expect(2, "compare a d");
     expect_out("A has 2 steps, B has 0");
@@ -372,7 +447,8 @@ END_TEST
 TEST_PROGRAM(compare_command)
 {
     return RUN_SUITE("compare_command", identical_runs, full_standard_output,
-                     runs_of_other_identities, options_are_named, digests_of_contents_in_one_run,
+                     runs_of_other_identities, runs_of_other_instruction_sets, options_are_named,
+                     ops_of_a_fault_are_listed, digests_of_contents_in_one_run,
                      an_injected_fault_is_located, a_fault_in_accumulated_gradients_is_located,
                      a_fault_in_a_shard_is_located, names_that_are_not_utf8,
                      control_characters_in_json, a_replaced_image_is_located, mistakes,

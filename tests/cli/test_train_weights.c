@@ -48,10 +48,11 @@ START_TEST(compare_reads_the_weights_again)
     draw_data();
     expect(0, TRAIN "--out base --steps 3");
     expect(0, TRAIN "--weights base/last.safetensors --out a --steps 3");
-    expect(0, TRAIN "--weights base/last.safetensors --out b --steps 3 --inject-fault 1:4:3");
+    expect(0, TRAIN "--weights base/last.safetensors --out b --steps 3 --inject-fault "
+                    "1:sgd@optimizer:3");
     expect(1, "compare a b");
     expect_out("step 1 (epoch 1, step 2): the first op whose output differs");
-    expect_out("A: op 4, ");
+    expect_out(", sgd of 'optimizer'");
     ck_assert_int_eq(system("mv base moved"), 0);
     run_command("compare a b");
     expect_err("base/last.safetensors");

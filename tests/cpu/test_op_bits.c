@@ -95,7 +95,7 @@ static void compare_isas(ls_context *const *contexts, const op_case *c)
 START_TEST(instruction_sets)
 {
     ls_context *contexts[N_ISAS] = { NULL };
-    for (int isa = LS__ISA_BASE; isa <= (int)ls__isa_detect(); isa++)
+    for (int isa = LS__ISA_PLAIN; isa <= (int)ls__isa_detect(); isa++)
         contexts[isa] = open_cpu(1, isa);
     for (int i = first_case(_i); i < all_cases()->n; i += case_stride())
         compare_isas(contexts, &all_cases()->cases[i]);
@@ -195,7 +195,7 @@ static void apply_again(ls_context *norm_ctx, ls_context *apply_ctx, const op_ca
 
 START_TEST(norms_again)
 {
-    ls_context *one = open_cpu(1, -1), *three = open_cpu(3, LS__ISA_BASE);
+    ls_context *one = open_cpu(1, -1), *three = open_cpu(3, LS__ISA_PLAIN);
     int n_norms = 0;
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];

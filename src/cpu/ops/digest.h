@@ -10,7 +10,7 @@ void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t 
                     uint64_t offset);
 
 /* One per instruction set. */
-void ls__ops_digest_base(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+void ls__ops_digest_plain(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 void ls__ops_digest_avx2(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 void ls__ops_digest_avx512(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #if defined(__x86_64__)
-#define FAMILY(name) { ls__ops_##name##_base, ls__ops_##name##_avx2, ls__ops_##name##_avx512 },
+#define FAMILY(name) { ls__ops_##name##_plain, ls__ops_##name##_avx2, ls__ops_##name##_avx512 },
 #else
-#define FAMILY(name) { ls__ops_##name##_base },
+#define FAMILY(name) { ls__ops_##name##_plain },
 #endif
 static const ls__ops_prepare *const families[][LS__ISA_AVX512 + 1] = { LS__OPS_FAMILIES(FAMILY) };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
@@ -17,7 +17,7 @@ void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t 
                     uint64_t offset)
 {
     static void (*const digests[])(ls__digest_sum *, const void *, size_t, uint64_t) = {
-        ls__ops_digest_base,
+        ls__ops_digest_plain,
 #if defined(__x86_64__)
         ls__ops_digest_avx2,
         ls__ops_digest_avx512,

@@ -66,7 +66,7 @@ typedef bool (*ls__ops_prepare)(ls__ops_kernel *k);
 
 /* One list per family and instruction set, indexed by op kind. */
 #define LS__OPS_FAMILY(family)                                                                     \
-    extern const ls__ops_prepare ls__ops_##family##_base[LS__N_OPS];                               \
+    extern const ls__ops_prepare ls__ops_##family##_plain[LS__N_OPS];                              \
     extern const ls__ops_prepare ls__ops_##family##_avx2[LS__N_OPS];                               \
     extern const ls__ops_prepare ls__ops_##family##_avx512[LS__N_OPS];
 LS__OPS_FAMILIES(LS__OPS_FAMILY)

@@ -3,7 +3,7 @@
 #ifndef LS_CPU_SIMD_COMPILER_H
 #define LS_CPU_SIMD_COMPILER_H
 
-/* The build defines LS__ISA_SUFFIX (_base, _avx2, _avx512) for each variant of a source file. */
+/* The build defines LS__ISA_SUFFIX (_plain, _avx2, _avx512) for each variant of a source file. */
 #define LS__PASTE_(a, b)   a##b
 #define LS__PASTE(a, b)    LS__PASTE_(a, b)
 #define LS__ISA_NAME(name) LS__PASTE(name, LS__ISA_SUFFIX)

@@ -4,6 +4,7 @@
  * those of Image.resize, BILINEAR, of Pillow 9.4 to 12.2. */
 #include "data/transform/resize.h"
 
+#include "base/isa.h"
 #include "data/transform/resize_kernels.h"
 
 #include <math.h>
@@ -140,7 +141,7 @@ static const ls__resize_kernels plain = { "plain C", false, plain_rgb_rows, plai
 const ls__resize_kernels *ls__resize_kernels_at(int i)
 {
 #if defined(__x86_64__)
-    const bool has_avx2 = __builtin_cpu_supports("avx2");
+    const bool has_avx2 = ls__isa_detect() >= LS__ISA_AVX2;
     if (has_avx2 && i == 0) return &ls__resize_avx2;
     i -= has_avx2;
 #endif

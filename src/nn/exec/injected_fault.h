@@ -4,13 +4,18 @@
 
 #include "nn/exec/call_values.h"
 
-/* After op `op` of step `step` of the epoch, one element of its outputs is replaced by the next
+/* The text of an op's kind and name: "conv2d@layer1.0.conv1". */
+enum { LS__CALL_TEXT_SIZE = 192 };
+
+/* After one op of step `step` of the epoch, one element of its outputs is replaced by the next
  * larger number; of an image's byte the last bit is flipped. Elements are counted over the op's
- * outputs of floats and images, in logical order. op -1: no fault. The step fails with
- * LS_ERR_INVALID if it has no such op or element. */
+ * outputs of floats and images, in logical order. The step fails with LS_ERR_INVALID if it has no
+ * such op or element, and logs its ops. */
 typedef struct ls__injected_fault {
     int64_t epoch, step;
-    int64_t op, element;
+    char among[LS__CALL_TEXT_SIZE]; /* "" = all ops */
+    int64_t op;                     /* number among the ops of this text; -1: no fault */
+    int64_t element;
 } ls__injected_fault;
 
 /* True if a call has a number: it is not skipped and recomputes no value, because recomputation

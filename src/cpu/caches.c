@@ -1,37 +1,10 @@
-/* isa.c: the processor's instruction set, of those that our kernels are compiled for, and its
- * caches. */
+/* caches.c: the processor's caches. */
 #include "base/text.h"
 #include "cpu/cpu.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-
-/* clang 14's __builtin_cpu_supports does not support the name. */
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
 #endif
-
-ls__isa ls__isa_detect(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return LS__ISA_AVX512;
-    if (avx2) return LS__ISA_AVX2;
-#endif
-    return LS__ISA_BASE;
-}
-
-const char *ls__isa_name(ls__isa isa)
-{
-    static const char *const names[] = { "baseline", "AVX2", "AVX-512" };
-    return names[isa];
-}
 
 /* Bytes of the i-th cache in CPUID's order, 0 for an instruction cache; -1 at the end. Intel's leaf
  * 4 and AMD's 0x8000001d have the same format ("Deterministic Cache Parameters", Intel SDM

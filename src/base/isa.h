@@ -1,0 +1,28 @@
+/* isa.h: the instruction sets that our own kernels are compiled for. */
+#ifndef LS_BASE_ISA_H
+#define LS_BASE_ISA_H
+
+#include <lockstep/context.h>
+#include <stdbool.h>
+
+typedef enum ls__isa {
+    LS__ISA_PLAIN,  /* what every processor of the architecture has */
+    LS__ISA_AVX2,   /* with FMA and F16C */
+    LS__ISA_AVX512, /* F, BW, DQ and VL */
+} ls__isa;
+
+/* The best one that this processor has and that the environment variable LOCKSTEP_MAX_ISA allows:
+ * plain, avx2 or avx512. The variable is read once, and not by a program with rights that its
+ * caller lacks. */
+ls__isa ls__isa_detect(void);
+const char *ls__isa_name(ls__isa isa); /* "AVX2" */
+
+/* Whether LOCKSTEP_MAX_ISA is set; *out is its value. */
+bool ls__isa_limit(ls__isa *out);
+/* LS_ERR_INVALID if it is set to anything else. */
+ls_status ls__isa_check(ls_context *ctx);
+
+/* Whether the C library computes exp, log and pow with FMA. It decides by the processor alone. */
+bool ls__libc_has_fma(void);
+
+#endif

@@ -1,0 +1,157 @@
+/* LOCKSTEP_MAX_ISA, which a process reads once: in processes of their own. */
+#include "../suite.h"
+#include <lockstep/status.h>
+#include <stdio.h>
+#include <string.h>
+
+static char said[4096];
+
+/* Runs max_isa_report with the variables, "NAME=VALUE ...", and the argument. */
+static void report(const char *variables, const char *argument)
+{
+    char command[1024];
+    snprintf(command, sizeof command,
+             "env -u LOCKSTEP_MAX_ISA -u ONEDNN_MAX_CPU_ISA -u DNNL_MAX_CPU_ISA %s '%s' %s",
+             variables, MAX_ISA_REPORT, argument);
+    FILE *pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
+    ck_assert_int_eq(pclose(pipe), 0);
+}
+
+static void expect_said(const char *text)
+{
+    ck_assert_msg(strstr(said, text), "'%s' is not in:\n%s", text, said);
+}
+
+static void expect_not_said(const char *text)
+{
+    ck_assert_msg(!strstr(said, text), "'%s' is in:\n%s", text, said);
+}
+
+static const struct {
+    const char *value, *name, *onednn;
+} isas[] = { { "plain", "plain", "SSE4.1" },
+             { "avx2", "AVX2", "AVX2" },
+             { "avx512", "AVX-512", "AVX-512" } };
+enum { PLAIN, AVX2, AVX512, N_ISAS };
+
+/* The processor's best. */
+static int find_best(void)
+{
+    report("", "");
+    for (int i = 0; i < N_ISAS; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "processor %s,", isas[i].name);
+        if (strstr(said, text)) return i;
+    }
+    ck_abort_msg("%s", said);
+}
+
+START_TEST(limits_all_kernels)
+{
+    const int best = find_best();
+    char unlimited[sizeof said], variable[64], text[64];
+    strcpy(unlimited, said);
+    for (int i = 0; i < N_ISAS; i++) {
+        const int isa = i < best ? i : best;
+        snprintf(variable, sizeof variable, "LOCKSTEP_MAX_ISA=%s", isas[i].value);
+        report(variable, "");
+        expect_said("status 0\n");
+        snprintf(text, sizeof text, "device cpu, 1 thread, %s,", isas[isa].name);
+        expect_said(text);
+        snprintf(text, sizeof text, "processor %s,", isas[isa].name);
+        expect_said(text);
+        expect_said("resize plain C\n");
+        if (isa == PLAIN)
+            expect_not_said("resize AVX2");
+        else
+            expect_said("resize AVX2\n");
+        if (isa < i) continue; /* the processor has less: oneDNN's may be any */
+        snprintf(text, sizeof text, ", oneDNN %s,", isas[i].onednn);
+        expect_said(text);
+    }
+}
+END_TEST
+
+/* Its reference kernels have the bits of the C library's FMA on such a processor alone. */
+START_TEST(plain_is_not_a_processor_without_fma)
+{
+    if (find_best() == PLAIN) SKIP("the processor has no AVX2");
+    expect_not_said("libc with FMA");
+    report("LOCKSTEP_MAX_ISA=plain", "");
+    expect_said("processor plain, libc with FMA, oneDNN SSE4.1,");
+    report("LOCKSTEP_MAX_ISA=avx2", "");
+    expect_not_said("libc with FMA");
+}
+END_TEST
+
+START_TEST(onednn_stays_below_its_own_limit)
+{
+    static const struct {
+        const char *variables, *onednn;
+    } cases[] = {
+        { "LOCKSTEP_MAX_ISA=plain ONEDNN_MAX_CPU_ISA=AVX2", "SSE4.1" },
+        { "LOCKSTEP_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=SSE41", "SSE4.1" },
+        { "LOCKSTEP_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=avx", "AVX" },
+        { "LOCKSTEP_MAX_ISA=avx2 DNNL_MAX_CPU_ISA=SSE41", "SSE4.1" },
+        { "LOCKSTEP_MAX_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI", "AVX2" },
+        { "LOCKSTEP_MAX_ISA=avx512 ONEDNN_MAX_CPU_ISA=AVX2", "AVX2" },
+        { "LOCKSTEP_MAX_ISA=avx512 ONEDNN_MAX_CPU_ISA=AVX2_VNNI", "AVX2" },
+    };
+    if (find_best() == PLAIN) SKIP("the processor has no AVX2");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64];
+        report(cases[i].variables, "");
+        snprintf(text, sizeof text, ", oneDNN %s,", cases[i].onednn);
+        expect_said(text);
+    }
+}
+END_TEST
+
+START_TEST(unknown_values_are_errors)
+{
+    static const char *const values[] = { "sse", "AVX2", "avx2,avx512", "0" };
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "LOCKSTEP_MAX_ISA=%s", values[i]);
+        report(text, "");
+        snprintf(text, sizeof text, "status %d\n", LS_ERR_INVALID);
+        expect_said(text);
+        snprintf(text, sizeof text, "LOCKSTEP_MAX_ISA is '%s', expected plain, avx2 or avx512\n",
+                 values[i]);
+        expect_said(text);
+    }
+}
+END_TEST
+
+START_TEST(an_empty_value_is_none)
+{
+    char unlimited[sizeof said];
+    report("", "");
+    strcpy(unlimited, said);
+    report("LOCKSTEP_MAX_ISA=", "");
+    ck_assert_str_eq(said, unlimited);
+}
+END_TEST
+
+/* It does not limit itself any more. */
+START_TEST(onednn_was_used_before)
+{
+    if (find_best() == PLAIN) SKIP("the processor has no AVX2");
+    char text[64];
+    report("LOCKSTEP_MAX_ISA=plain", "used");
+    snprintf(text, sizeof text, "status %d\n", LS_ERR_UNSUPPORTED);
+    expect_said(text);
+    expect_said("ONEDNN_MAX_CPU_ISA");
+    report("LOCKSTEP_MAX_ISA=plain ONEDNN_MAX_CPU_ISA=SSE41", "used");
+    expect_said("status 0\n");
+}
+END_TEST
+
+TEST_PROGRAM(max_isa)
+{
+    return RUN_SUITE("max isa", limits_all_kernels, plain_is_not_a_processor_without_fma,
+                     onednn_stays_below_its_own_limit, unknown_values_are_errors,
+                     an_empty_value_is_none, onednn_was_used_before);
+}
