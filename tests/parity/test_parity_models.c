@@ -265,7 +265,7 @@ static const subject_config mobilenet_v2 = { .name = "mobilenet_v2",
                                              .side = 64,
                                              .batch = 8,
                                              .sgd = { 1e-3, 0.1f },
-                                             .adamw = { 1e-4, 2 },
+                                             .adamw = { 1.2e-4, 2 },
                                              .norm_end = ".1",
                                              .norm_weight = 2,
                                              .norm_bias = 3 };

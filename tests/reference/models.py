@@ -2,7 +2,7 @@
 steps of SGD and of AdamW, in float64.
 
 Writes model_NAME.safetensors for each name on the command line (default: all), and prints how far PyTorch's own f32 is
-from it. Weights and inputs are hashed from their names. Three things keep rounding errors from growing to 1e-4:
+from it. Weights and inputs are hashed from their names. Four things keep rounding errors from growing to 1e-4:
 
 - Alternating batch norm and ReLU amplify small differences from layer to layer, in wide_resnet50_2 from 1e-6 to 2e-4. A
   residual branch that ends in a norm of small weight, and an activation that is linear for most values, amplify less
@@ -11,6 +11,9 @@ from it. Weights and inputs are hashed from their names. Three things keep round
   could fall on the other side. The fixture holds these shifts, no weights.
 - For the same reason the largest two values of each window of VGG's max pools are kept apart: the input channels of each
   filter of the convolution before a pool are rotated. The fixture holds by how many channels.
+- Later steps put activations of narrow layers at kinks, too, where processors whose kernels round differently part: with
+  AdamW's learning rate of 1e-4, mobilenet_v2 did in 2 of 16 runs whose weights were moved by an ulp. With the learning
+  rates below no run of MOVED does.
 """
 import copy
 import math
@@ -23,10 +26,11 @@ import torchvision
 from common import hashed, save, to_nchw, to_nhwc
 
 N_CLASSES, N_STEPS, PROJECTIONS, ROLLS = 10, 5, 8, 32
+MOVED, MAX_DISTANCE = 24, 5e-5  # runs with moved weights; half of the tolerance of test_parity_models.c
 # name: side of the images, batch size, and for SGD and AdamW the learning rate and the weight decay. Larger learning rates
 # put other activations at kinks in later steps. Weight decay is large enough that losses or weights show a wrong one.
 MODELS = {
-    "mobilenet_v2": (64, 8, (1e-3, 0.1), (1e-4, 2)),
+    "mobilenet_v2": (64, 8, (1e-3, 0.1), (1.2e-4, 2)),
     "wide_resnet50_2": (64, 8, (5e-4, 0.2), (5e-6, 40)),
     "resnext50_32x4d": (64, 8, (5e-4, 0.2), (1e-5, 20)),
     "vgg16_bn": (224, 1, (1e-3, 0.1), (1e-5, 20)),  # large: 138 million parameters
@@ -266,6 +270,15 @@ def distances(results, wanted, buffers):
     return far
 
 
+def moved_by_an_ulp(net, generator):
+    """A copy of a net in f32 with each parameter replaced by one of its neighbours."""
+    net = copy.deepcopy(net)
+    for p in net.parameters():
+        up = torch.rand(p.shape, generator=generator) < 0.5
+        p.data = torch.nextafter(p.data, torch.where(up, math.inf, -math.inf).float())
+    return net
+
+
 def write(name):
     side, batch = MODELS[name][:2]
     net = model(name)
@@ -288,8 +301,13 @@ def write(name):
         moves = np.sqrt(3 * ((results[kind] - before)[:, 1:] ** 2).mean(1)) / before[:, 0].clip(1e-30)
         print(kind, "losses", results[kind + "_losses"], "weights move by %.1e to %.1e of their norm" %
               (moves[~buffers].min(), moves[~buffers].max()))
-    far = distances(compute(name, single, x.float(), labels), results, buffers)
-    print("PyTorch's f32:", ", ".join("%s %.1e" % item for item in far.items()), flush=True)
+    generator = torch.Generator().manual_seed(0)
+    runs = [single] + [moved_by_an_ulp(single, generator) for _ in range(MOVED)]
+    far = [distances(compute(name, run, x.float(), labels), results, buffers) for run in runs]
+    print("PyTorch's f32:", ", ".join("%s %.1e" % item for item in far[0].items()))
+    largest = {key: max(run[key] for run in far) for key in far[0]}
+    print("with weights moved by an ulp, at most:", ", ".join("%s %.1e" % item for item in largest.items()), flush=True)
+    assert max(largest.values()) < MAX_DISTANCE
 
 
 for wanted in sys.argv[1:] or MODELS:
