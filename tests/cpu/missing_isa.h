@@ -5,11 +5,13 @@
 #include "../suite.h"
 #include "cpu/cpu.h"
 
+#define NO_AVX2   "the processor has no AVX2, or LOCKSTEP_MAX_ISA excludes it"
+#define NO_AVX512 "the processor has no AVX-512, or LOCKSTEP_MAX_ISA excludes it"
+
 static inline void note_missing_isa(const char *test)
 {
     for (int isa = ls__isa_detect() + 1; isa <= LS__ISA_AVX512; isa++)
-        note_left_out(test, isa == LS__ISA_AVX2 ? "the processor has no AVX2"
-                                                : "the processor has no AVX-512");
+        note_left_out(test, isa == LS__ISA_AVX2 ? NO_AVX2 : NO_AVX512);
 }
 
 #endif

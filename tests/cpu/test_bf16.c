@@ -3,6 +3,7 @@
  * such kernels: on any AVX-512, where tests have them offered (open_cpu). */
 #include "../suite.h"
 #include "cpu/onednn/onednn.h"
+#include "missing_isa.h"
 #include "op_case.h"
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -141,7 +142,7 @@ static void check_kernel(ls_context *const contexts[2], const op_case *c,
 
 START_TEST(values_and_bits)
 {
-    if (!has_avx512()) SKIP("the processor has no AVX-512");
+    if (!has_avx512()) SKIP(NO_AVX512);
     const op_case half = half_case(&all_cases()->cases[_i], LS_BF16), *const c = &half;
     ls_context *contexts[] = { open_any_kernel(1), open_any_kernel(2) };
     ls__candidate found[LS__MAX_CANDIDATES];
@@ -163,7 +164,7 @@ END_TEST
 /* Whether oneDNN has some for other processors depends on its version. */
 START_TEST(every_direction_has_one)
 {
-    if (!has_avx512()) SKIP("the processor has no AVX-512");
+    if (!has_avx512()) SKIP(NO_AVX512);
     ls_context *ctx = open_cpu(1, -1);
     int n_kernels[LS__N_OPS] = { 0 };
     for (int i = 0; i < all_cases()->n; i++) {

@@ -261,7 +261,7 @@ START_TEST(convolutions_without_memory)
                    { "winograd 4x4", 4, 512, 512 },
                    { "implicit gemm", 8, 64, 64 },
                    { "direct", 8, 3, 16 } };
-    if (ls__isa_detect() < LS__ISA_AVX2) SKIP("the processor has no AVX2");
+    if (ls__isa_detect() < LS__ISA_AVX2) SKIP(NO_AVX2);
     const int layer = _i / 3;
     const char *name = layers[layer].name;
     const ls__op op = conv_op((ls__op_kind)(LS__OP_CONV2D + _i % 3), layers[layer].size,

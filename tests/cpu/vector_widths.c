@@ -58,7 +58,7 @@ END_TEST
 int run_width_tests(const width_tables *tables)
 {
     char loop[64];
-    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program("the processor has no AVX2");
+    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program(NO_AVX2);
     tested = tables;
     snprintf(loop, sizeof(loop), "%s: widths", tables->kernel);
     note_missing_isa("widths");
