@@ -20,16 +20,17 @@ fail() {
 }
 releases=() users=() scripts=() folder='' resume='' mirror=''
 while [ $# -gt 0 ]; do
+  [ "$1" = --resume ] || [ -n "${2:-}" ] || fail "unknown option $1, or without a value; the first lines of this file list them"
   case $1 in
+    --release) releases+=("$2") ;;
+    --user) users+=("$2") ;;
+    --script) scripts+=("$2") ;;
+    --keep) folder=$2 ;;
+    --mirror) mirror=$2 ;;
     --resume) resume=1 ;;
-    --release) releases+=("${2:-}") ;;
-    --user) users+=("${2:-}") ;;
-    --script) scripts+=("${2:-}") ;;
-    --keep) folder=${2:-} ;;
-    --mirror) mirror=${2:-} ;;
     *) fail "unknown option $1; the first lines of this file list them" ;;
   esac
-  [ "$1" = --resume ] || [ $# -eq 1 ] || shift
+  [ "$1" = --resume ] || shift
   shift
 done
 [ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie)
