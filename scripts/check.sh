@@ -31,6 +31,12 @@ done
 
 title "warnings as errors: the system's compiler"
 build_in build -DLOCKSTEP_BUILD_TESTS=ON -DLOCKSTEP_WERROR=ON
+# What the instruction set can change: kernels, their selection, and what is computed with them.
+title "a lower instruction set"
+lower=plain
+! grep -qw avx512bw /proc/cpuinfo || lower=avx2
+LOCKSTEP_MAX_ISA=$lower run_tests build --tests-regex \
+  '^(op_(values|bits)_sample|op_gradients|cpu_device|onednn|simd_math|loss_accuracy|winograd|implicit_gemm|depthwise|parity_.*|gradients|net|fuse|fuse_norm|layout|precision|trace|compare_command)$'
 title "bundle for a machine with a GPU, where our packages are not installed"
 scripts/gpu_bundle_check.sh build || [ $? -eq 77 ]
 
