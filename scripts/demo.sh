@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 demo=$PWD/build/demo
 lockstep=$PWD/build/lockstep
-wanted=0.90
+wanted=0.95
 options=() targets=(lockstep_product)
 
 # The CUDA module is configured where the toolkit is, and nvcc needs a C++ compiler.
@@ -21,7 +21,9 @@ build_in build "${options[@]}" -- "${targets[@]}"
 [ -d "$demo/data/val" ] || { rm -rf "$demo/data" && mkdir -p "$demo" && "$lockstep" demo-data "$demo/data" >/dev/null; }
 rm -rf "$demo/run"
 echo "training resnet20 on $demo/data"
-"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 8 -b 32 --out "$demo/run"
+# The shapes lie anywhere already: flips and crops only make them harder to learn in eight epochs.
+"$lockstep" train --data-dir "$demo/data" --model resnet20 --image-size 32 --epochs 8 -b 32 --lr 0.1 --flip 0 --crop-padding 0 \
+  --out "$demo/run"
 
 # best VALUE of the column NAME of metrics.csv
 best() {
