@@ -32,11 +32,6 @@ static char *format(const ls__parallel *chart)
     return page;
 }
 
-static void expect_part(const char *text, const char *part)
-{
-    ck_assert_msg(strstr(text, part) != NULL, "missing: %s\n%s", part, text);
-}
-
 static const double low[] = { 0, 0.001, 0, 8 }, high[] = { 4, 10, 1, 2 },
                     failed[] = { 2, 0.1, 1, NAN };
 static const ls__parallel_line lines[] = {

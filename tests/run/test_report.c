@@ -5,9 +5,9 @@
 #include "own_folder.h"
 #include <lockstep/report.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HOSTILE "<b>&\\\"\\u0001"
-#define ESCAPED "&lt;b&gt;&amp;&quot;&#xFFFD;"
 
 static const char metrics[] =
     "{\"epoch\": 1, \"lr\": 0.1, \"train_loss\": 2.5, \"train_top1\": 0.2, \"val_loss\": 2.25, "
@@ -35,7 +35,7 @@ static const char manifest[] =
     "{\"identity\": {\"device\": \"cpu\", \"seed\": \"0\"}, \"sessions\": [{\"execution\": "
     "{\"threads\": 3}, \"provenance\": {\"host\": \"" HOSTILE "\"}}]}";
 
-/* The folder of a run below `dir`, which is its name. */
+/* The folder of a run below `dir`. */
 static const char *make_run(const char *name, const char *lr)
 {
     char text[1024];
@@ -56,62 +56,52 @@ static char *read_text(const char *name)
     return read_file(name, &size);
 }
 
-static void expect_part(const char *html, const char *part)
+/* In the folder of the runs, whose names are then the same wherever it is. */
+static void enter(void)
 {
-    ck_assert_msg(strstr(html, part) != NULL, "missing: %s", part);
+    begin();
+    ck_assert_int_eq(chdir(dir), 0);
+}
+
+static void leave(void)
+{
+    ck_assert_int_eq(chdir("/"), 0);
+    end();
 }
 
 START_TEST(a_page_of_one_run)
 {
-    begin();
-    const char *run = make_run("a&b", "0.1");
+    enter();
+    const char *run = "a&b";
+    make_run(run, "0.1");
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("a&b/report.html"));
-    expect_page(html);
-    expect_part(html, "a&amp;b</h1>");
-    expect_part(html, "<th scope=\"row\">" ESCAPED "</th>");
-    expect_part(html, "a/" ESCAPED ".jpg</p>");
-    expect_part(html, "alt=\"" ESCAPED ", predicted as &#xFFFD;dog\"");
-    expect_part(html, "<th scope=\"row\">lr</th><td>0.1</td>");
-    expect_part(html, "<th scope=\"row\">host</th><td>" ESCAPED "</td>");
-    expect_part(html, "src=\"data:image/jpeg;base64,YWJjZA==\"");
-    expect_part(html, "title=\"" ESCAPED " predicted as &#xFFFD;dog: 1 of 2\">1</td>");
-    expect_part(html, "best top-1</span> <b>0.7500</b>");
-    expect_part(html, "time</span> <b>1:05</b>");
-    ck_assert_ptr_null(strstr(html, "<b>&\""));
-    ck_assert_int_eq(count_parts(html, "<img"),
-                     count_parts(html, "<img alt=\"") + 1); /* the first batch */
+    expect_page_text(html, NULL, "report_of_a_run.txt");
+    ck_assert_int_eq(count_parts(html, "<img"), 2); /* not the one of another server */
+    ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,AAAA\""));
+    ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,YWJjZA==\""));
     /* the same again */
-    ck_assert_int_eq(ls_report_write(ctx, 1, &run, path("other.html")), LS_OK);
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, "other.html"), LS_OK);
     char *again = read_text(path("other.html"));
     ck_assert_str_eq(html, again);
     free(html);
     free(again);
-    end();
+    leave();
 }
 END_TEST
 
 START_TEST(a_page_of_several_runs)
 {
-    begin();
-    char first[4096], second[4096];
-    snprintf(first, sizeof first, "%s", make_run("one", "0.1"));
-    snprintf(second, sizeof second, "%s", make_run("two", "0.2"));
-    const char *const runs[] = { first, second };
-    ck_assert_int_eq(remove(path("two/evaluation.json")), 0);
-    ck_assert_int_eq(ls_report_write(ctx, 2, runs, path("both.html")), LS_OK);
+    enter();
+    const char *const runs[] = { "one", "two" };
+    make_run("one", "0.1");
+    make_run("two", "0.2");
+    ck_assert_int_eq(remove("two/evaluation.json"), 0);
+    ck_assert_int_eq(ls_report_write(ctx, 2, runs, "both.html"), LS_OK);
     char *html = read_text(path("both.html"));
-    expect_page(html);
-    expect_part(html, "<h1>2 runs</h1>");
-    const char *differing = strstr(html, "<caption>Settings that differ");
-    const char *shared = strstr(html, "<caption>Settings that all runs share");
-    ck_assert(differing && shared && differing < shared);
-    const char *lr = strstr(differing, "<th scope=\"row\">lr</th><td>0.1</td><td>0.2</td>");
-    ck_assert(lr && lr < shared);
-    ck_assert_ptr_nonnull(strstr(shared, "<th scope=\"row\">exif</th><td>no</td>"));
-    ck_assert_int_eq(count_parts(html, "<h2>Validation of"), 1);
+    expect_page_text(html, NULL, "report_of_runs.txt");
     free(html);
-    end();
+    leave();
 }
 END_TEST
 
