@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh: the stricter checks, after scripts/test.sh: formatting, warnings as errors with gcc and clang, sanitizers,
+# check.sh: the stricter checks, after scripts/test.sh: formatting, warnings as errors with gcc and clang, sanitizers, valgrind,
 # headers on their own, folder rules, shell scripts. Builds go into build/ and below it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -37,6 +37,8 @@ lower=plain
 ! grep -qw avx512bw /proc/cpuinfo || lower=avx2
 LOCKSTEP_MAX_ISA=$lower run_tests build --tests-regex \
   '^(op_(values|bits)_sample|op_gradients|cpu_device|onednn|simd_math|loss_accuracy|winograd|implicit_gemm|depthwise|parity_.*|gradients|net|fuse|fuse_norm|layout|precision|trace|compare_command)$'
+title "uninitialized bytes, by valgrind"
+scripts/memcheck.sh build
 title "bundle for a machine with a GPU, where our packages are not installed"
 scripts/gpu_bundle_check.sh build || [ $? -eq 77 ]
 
