@@ -34,7 +34,7 @@ void end_folder(void)
 static void become_command(char *line, size_t file_limit)
 {
     enum { MAX_WORDS = 64 };
-    static char command[] = LOCKSTEP_COMMAND;
+    static char command[] = LOCKSTEP_PROGRAM;
     char *words[MAX_WORDS] = { command };
     int n = 1;
     for (char *word = strtok(line, " "); word && n < MAX_WORDS - 1; word = strtok(NULL, " "))

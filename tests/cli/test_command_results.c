@@ -39,8 +39,8 @@ START_TEST(lines_fit_the_terminal)
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         char line[1024];
         snprintf(line, sizeof(line),
-                 "script -qec 'stty cols %d; exec " LOCKSTEP_COMMAND " " TRAIN
-                 " --out run%d 2>/dev/null' /dev/null </dev/null >said",
+                 "script -qec \"stty cols %d; exec " LOCKSTEP_COMMAND " " TRAIN
+                 " --out run%d 2>/dev/null\" /dev/null </dev/null >said",
                  widths[i], widths[i]);
         ck_assert_int_eq(system(line), 0);
         size_t size;
@@ -286,11 +286,11 @@ START_TEST(predictions_of_many_images)
                          "lockstep predict: in/m.jpg: not a JPEG, PNG, BMP or PNM file\n");
     }
     ck_assert_int_eq(system("printf 'in/z.png\\r\\n\\nin/m.jpg\\nin' | " LOCKSTEP_COMMAND
-                            " " PREDICT "--json - >json 2>err; test $? = 3 &&" LOCKSTEP_COMMAND
+                            " " PREDICT "--json - >json 2>err; test $? = 3 && " LOCKSTEP_COMMAND
                             " " PREDICT "--csv in >csv 2>err; test $? = 3"),
                      0);
     ck_assert_int_eq(system("printf 'in/z.png\\0in/m.jpg' | " LOCKSTEP_COMMAND " " PREDICT
-                            "- 2>err; test $? = 2 && grep -q 'zero byte' err &&" LOCKSTEP_COMMAND
+                            "- 2>err; test $? = 2 && grep -q 'zero byte' err && " LOCKSTEP_COMMAND
                             " " PREDICT "- <in 2>err; test $? = 2 && grep -q 'directory' err"),
                      0);
     size_t size;

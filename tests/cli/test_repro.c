@@ -40,8 +40,7 @@ static int count_lines(const char *path)
     return n;
 }
 
-/* Of the runs in the grids of a page, so many have the results A and B. Cuts the text after them.
- */
+/* Counts the runs with the results A and B in a page's grids. Cuts the text after the grids. */
 static void expect_grid_results(char *seen, int n_a, int n_b)
 {
     char *end = strstr(seen, "\nResults\n");

@@ -25,7 +25,8 @@ static int run(const char *format, ...)
         "cd %s || exit 99; export TMPDIR=$PWD; exec >>printed 2>&1; mkdir -p path fake/bin\n"
         "program() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >fake/bin/$1; chmod +x fake/bin/$1; }\n"
         "tool() { printf '#!/bin/sh\\n%%s\\n' \"$2\" >path/$1; chmod +x path/$1; }\n"
-        "scripts=%s/scripts build=%s PATH=$PWD/path:$PATH\n"
+        "ln -sfn '%s' source; ln -sfn '%s' build\n"
+        "scripts=$PWD/source/scripts build=$PWD/build PATH=$PWD/path:$PATH\n"
         "[ -e path/nvidia-smi ] || tool nvidia-smi 'echo emulated GPU, 1.0'\n"
         "[ -e path/python3 ] || tool python3 'exit 1'\n"
         "check() { GPU_CHECK_PYTHON=python3 $scripts/gpu_check.sh --out out \"$@\"; }\n",
@@ -372,7 +373,7 @@ START_TEST(ranks)
     check_part(lines, "ranks", "ranks", "skipped", "fewer than two GPUs");
     json_decref(lines);
     const int status = run("command -v mpirun && [ -e $build/liblockstep_mpi.so ] || exit 77\n"
-                           "mkdir modules && ln -s $LOCKSTEP_MODULES/liblockstep_cuda.so "
+                           "mkdir modules && ln -s \"$LOCKSTEP_MODULES/liblockstep_cuda.so\" "
                            "$build/liblockstep_mpi.so modules && rm -r out\n"
                            "tool nvidia-smi 'echo GPU 0; echo GPU 1'\n"
                            "export LOCKSTEP_MODULES=$PWD/modules CUDA_HOME=$PWD/none\n"

@@ -4,10 +4,10 @@
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-xargs nm -A --defined-only <"$1" | awk '$2 ~ /^[TDBRVW]$/ { sub(/:[^:]*$/, "", $1); print $3, $1 }' |
+xargs -d '\n' nm -A --defined-only <"$1" | awk '$2 ~ /^[TDBRVW]$/ { sub(/:[^:]*$/, "", $1); print $3, $1 }' |
   LC_ALL=C sort -u -k1,1 >"$work/defined"
 [ -s "$work/defined" ] || { echo "no symbols in the objects of $1"; exit 2; }
-xargs nm -A -u <"$1" | awk '{ sub(/:.*/, "", $1); print $NF, $1 }' | LC_ALL=C sort -u >"$work/used"
+xargs -d '\n' nm -A -u <"$1" | awk '{ sub(/:.*/, "", $1); print $NF, $1 }' | LC_ALL=C sort -u >"$work/used"
 LC_ALL=C join "$work/used" "$work/defined" | awk '$2 != $3 { print $2, $3 }' | sort -u >"$work/edges"
 if ! tsort "$work/edges" >/dev/null 2>"$work/loops"; then
   echo "files that call each other:"

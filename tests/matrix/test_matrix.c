@@ -184,8 +184,8 @@ START_TEST(an_order_of_sums_that_follows_the_threads_is_seen)
 }
 END_TEST
 
-/* The same algorithm cache on both sides: kernels that oneDNN cuts by the number of threads. Which
- * of them then have other bits depends on its version and on the processor. */
+/* Both sides have the same algorithm cache, with kernels that oneDNN divides by the number of
+ * threads. Which of them have different bits depends on oneDNN's version and on the processor. */
 START_TEST(kernels_threaded_by_the_library_are_seen)
 {
     char what[WHAT_SIZE];

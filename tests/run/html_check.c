@@ -186,12 +186,11 @@ void expect_seen(const char *path, const char *part)
     free(text);
 }
 
-/* A path with spaces is in quotes. */
 static void name_program(char *text, const char *program)
 {
-    char *at = strstr(text, program), *end = at ? at + strlen(program) : NULL;
+    char *at = strstr(text, program);
     if (!at) return;
-    if (at > text && at[-1] == '\'' && *end == '\'') at--, end++;
+    const char *end = at + strlen(program);
     memmove(at + strlen("lockstep"), end, strlen(end) + 1);
     memcpy(at, "lockstep", strlen("lockstep"));
 }

@@ -10,17 +10,17 @@ void expect_page(const char *html);
 /* The file of such a page. The caller frees it. */
 char *read_page(const char *path);
 
-/* What a reader sees of a page, without its style: a line for each block and row, cells between
- * " | ", tips in braces, and "[chart: LABEL]" or "[image: TEXT]" for pictures. The caller frees it.
- */
+/* Returns the text of a page as its readers see it, without its style: one line for each block and
+ * row, cells between " | ", tips in braces, and "[chart: LABEL]" or "[image: TEXT]" for charts and
+ * images. The caller frees it. */
 char *page_text(const char *html);
 
-/* The test fails unless what a reader sees of the page in this file has the part. */
+/* Fails the test unless the text of the page in this file has the part. */
 void expect_seen(const char *path, const char *part);
 void expect_part(const char *text, const char *part);
 
-/* page_text, with "lockstep" for the path `program` if there is one, is the contents of `file` in
- * tests/fixtures. With LOCKSTEP_WRITE_FIXTURES set, it is written there. */
+/* Fails the test unless the page's text equals `file` in tests/fixtures, after `program`, if not
+ * NULL, is replaced by "lockstep". LOCKSTEP_WRITE_FIXTURES=1 writes the file first. */
 void expect_page_text(const char *html, const char *program, const char *file);
 
 #endif
