@@ -111,9 +111,9 @@ static const struct {
     { "LOCKSTEP_LOG",
       "levels of the messages that are printed, error, warn or info, for all categories or for "
       "context, data, net, run or command, such as warn,net=info [warn]" },
-    { "LOCKSTEP_MAX_ISA", "limit of the vector instructions of kernels on the CPU: plain, avx2 or "
-                          "avx512; a run belongs "
-                          "to the instructions that it used [all that the processor has]" },
+    { "LOCKSTEP_MAX_ISA", "limit of the vector instructions of kernels on the CPU: plain, avx2 "
+                          "or avx512; the identity of a run contains the instructions in use "
+                          "[all that the processor has]" },
     { "LOCKSTEP_MODULES", "folder of the modules for CUDA and MPI" },
     { "NO_COLOR", "no colours, if it is not empty" },
 };

@@ -251,9 +251,8 @@ const cli_option recipe_options[] = {
       "save and interrupt the run after N steps, as a signal would; --resume RUN continues it", "N",
       1, 1e12, .note = "none", .execution = true, .session = true, .whole_run = true },
     { OPTION_TEXT, 0, "inject-fault", AT(fault),
-      "add one ulp to one element of one op's output in one step, to test 'lockstep compare'; OP "
-      "is "
-      "KIND@NAME, such as linear@fc, or a number",
+      "add one ulp to one element of one op's output in one step, to test 'lockstep compare'; "
+      "OP is KIND@NAME, such as linear@fc, or a number",
       "STEP:OP:ELEMENT", .note = "none", .execution = true, .session = true, .whole_run = true },
 
     { OPTION_HEADING, .help = "Output and checkpoints:" },

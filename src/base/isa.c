@@ -19,7 +19,7 @@ static const struct {
     const char *name, *value;
 } isas[N_ISAS] = { { "plain", "plain" }, { "AVX2", "avx2" }, { "AVX-512", "avx512" } };
 
-/* What is read once. */
+/* Read once per process. */
 static struct {
     ls__isa isa, limit;
     bool has_limit;
