@@ -6,13 +6,16 @@
 set -eu
 nvcc=$1 src=$2
 shift 2
-includes=
-for folder in "$src" "$src/../include" "$@"; do includes="$includes -I$folder"; done
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+includes='' n=0
+for folder in "$src" "$src/../include" "$@"; do
+    ln -s "$folder" "$out/$n" # nvcc does not read paths with spaces
+    includes="$includes -I$out/$n" n=$((n + 1))
+done
 for name in norm pool depthwise elementwise optimizer memory; do
-    # shellcheck disable=SC2086 # paths of the build, without spaces
-    "$nvcc" -ptx -arch=sm_90 --std=c++17 --fmad=false -DLS_STATIC $includes -o "$out/$name.ptx" "$src/cuda/kernels/$name.cu"
+    # shellcheck disable=SC2086 # several words
+    "$nvcc" -ptx -arch=sm_90 --std=c++17 --fmad=false -DLS_STATIC $includes -o "$out/$name.ptx" "$out/0/cuda/kernels/$name.cu"
 done
 awk '
 function fail(what) {
