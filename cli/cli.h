@@ -41,6 +41,8 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
 #define STEM_HELP                                                                                  \
     "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "    \
     "model and image size"
+#define WEIGHTS_KEY_HELP                                                                           \
+    "where the file has the weights: a key, such as model_ema, or a prefix of the names"
 #define THREADS_HELP "number of compute threads"
 
 /* A message of the library without the name of the call that it may begin with, "ls_net_build:

@@ -4,7 +4,8 @@
 
 bool model_file_check(const cli_parsed *parsed, const model_file *file, const char *more)
 {
-    const char *const names[] = { "image-size", "stem", "parameter-free-shortcuts", "grey", more };
+    const char *const names[] = { "weights-key", "image-size", "stem", "parameter-free-shortcuts",
+                                  "grey",        more };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !file->model; i++)
         if (names[i] && options_given(parsed, names[i]))
             return fail_with(false, "--%s has no effect here: it requires --model", names[i]);
@@ -48,6 +49,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
     ls_model_info info = recipe_model(&r);
     info.options.n_classes = n_classes;
     info.classes = classes;
+    info.weights_key = file->key;
     if (file->grey) { /* as a loader's */
         info.channels = 1;
         info.mean[0] = 0.449f;

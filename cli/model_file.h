@@ -7,6 +7,7 @@
 
 typedef struct model_file {
     const char *path, *model; /* model: NULL = stored in the file */
+    const char *key;          /* of the weights in the file, or NULL */
     int64_t image_size;       /* 0 = the model's */
     int stem;                 /* ls_stem */
     bool parameter_free_shortcuts, grey;
@@ -29,6 +30,13 @@ typedef struct model_file {
           "model of a file that does not store it: " MODEL_NAMES,                                  \
           "NAME",                                                                                  \
           .note = "stored in checkpoints" },                                                       \
+        { OPTION_TEXT,                                                                             \
+          0,                                                                                       \
+          "weights-key",                                                                           \
+          offsetof(values, file.key),                                                              \
+          "with --model: " WEIGHTS_KEY_HELP,                                                       \
+          "KEY",                                                                                   \
+          .note = "found" },                                                                       \
         { OPTION_INTEGER,                                                                          \
           0,                                                                                       \
           "image-size",                                                                            \

@@ -136,6 +136,7 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
         { "crop-padding", small, "images under 64 pixels" },
         { "scale-min", !small, "images of 64 pixels or more" },
         { "new-head", r->weights != NULL, "--weights" },
+        { "weights-key", r->weights != NULL, "--weights" },
         { "momentum", sgd || r->optimizer == OPT_RMSPROP, "--opt sgd or rmsprop" },
         { "nesterov", sgd && r->momentum > 0, "--opt sgd and a momentum" },
         { "lr-warmup-epochs", r->schedule != LS_SCHEDULE_ONE_CYCLE,

@@ -31,8 +31,8 @@ typedef struct recipe {
     const char *model;
     int stem; /* ls_stem */
     bool parameter_free_shortcuts, zero_init_residual;
-    double dropout;      /* 0 for models without the option */
-    const char *weights; /* file, or NULL */
+    double dropout;                    /* 0 for models without the option */
+    const char *weights, *weights_key; /* file and the key in it, or NULL */
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */
     /* training */

@@ -108,9 +108,10 @@ const cli_option recipe_options[] = {
       0.9999, .note = "mobilenet_v2: 0.2; vgg16_bn: 0.5; wide_resnet28_10: 0", .optional = true },
     { OPTION_TEXT, 0, "weights", AT(weights),
       "begin with these weights: a checkpoint, a safetensors file or a PyTorch file (.pt, .pth) "
-      "with "
-      "torchvision's or timm's names",
+      "with torchvision's or timm's names",
       "FILE", .note = "random", .optional = true, .usual = true },
+    { OPTION_TEXT, 0, "weights-key", AT(weights_key), "with --weights: " WEIGHTS_KEY_HELP, "KEY",
+      .note = "found", .optional = true },
     { OPTION_SWITCH, 0, "new-head", AT(new_head),
       "with --weights: begin with a random last layer, for other classes than those of the file",
       .optional = true, .usual = true },

@@ -274,16 +274,19 @@ static void warn_frozen_head(const cli_run *t, const ls_weight_report *report)
 int cli_run_load_weights(cli_run *t)
 {
     const recipe *r = t->recipe;
-    ls_weight_report *report = NULL;
-    const ls_load_weights_config config = { .new_head = r->new_head };
-    if (ls_net_load_weights(t->net, r->weights, &config, &report) == LS_OK) {
-        if (r->freeze) warn_frozen_head(t, report);
-        ls_weight_report_close(&report);
+    const ls_load_weights_config config = { .new_head = r->new_head,
+                                            .key = r->weights_key,
+                                            .classes = t->info.classes,
+                                            .n_classes = t->info.options.n_classes };
+    const ls_status status = ls_net_load_weights(t->net, r->weights, &config, &t->weights);
+    if (status == LS_OK) {
+        if (r->freeze) warn_frozen_head(t, t->weights);
         return EXIT_DONE;
     }
     print_error(t->ctx, EXIT_RUNTIME);
-    if (report) print_weights_hint(report, "--new-head");
-    ls_weight_report_close(&report);
+    if (t->weights) print_weights_hint(t->weights, "--new-head");
+    if (status == LS_ERR_INVALID || status == LS_ERR_NOT_FOUND)
+        print_message("--weights-key KEY names the weights in a file");
     return EXIT_RUNTIME;
 }
 
@@ -428,6 +431,7 @@ void cli_run_close(cli_run *t)
     json_decref(t->manifest);
     json_decref(t->forced);
     json_decref(t->changed);
+    ls_weight_report_close(&t->weights);
     ls_context_close(&t->ctx);
     free(t->classes);
     t->classes = NULL;

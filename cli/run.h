@@ -23,6 +23,7 @@ typedef struct cli_run {
     ls_schedule *schedule;
     const char **classes; /* info.classes */
     ls_model_info info;
+    ls_weight_report *weights; /* of --weights in a new run, else NULL */
 
     json_t *manifest, *forced;   /* of run_files.h; forced: the differences that --force allowed */
     json_t *changed;             /* what options_changed gives for a resumed run; else NULL */
@@ -36,7 +37,7 @@ typedef struct cli_run {
  * kernel selections of DIR/last.safetensors. On failure prints the reason. Returns the exit status.
  * The caller must call cli_run_close in any case. */
 int cli_run_open(cli_run *t, bool resumed);
-/* Loads the weights of --weights; cli_run_open does so for a new run. */
+/* Loads the weights of --weights and sets t->weights; cli_run_open does so for a new run. */
 int cli_run_load_weights(cli_run *t);
 void cli_run_close(cli_run *t);
 

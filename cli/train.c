@@ -132,6 +132,21 @@ static void print_loss(const cli_run *t)
     end_fields(&loss);
 }
 
+/* The file of --weights, and what was read and left out there. */
+static void print_weights(const cli_run *t)
+{
+    field_line line = begin_fields(stdout);
+    print_field(&line, "weights %s", t->recipe->weights);
+    const char *key = ls_weight_report_key(t->weights);
+    const char *prefix = ls_weight_report_prefix(t->weights);
+    if (*key) print_field(&line, "key '%s'", key);
+    if (*prefix) print_field(&line, "without the prefix '%s' of the names", prefix);
+    if (ls_weight_report_classes_moved(t->weights))
+        print_field(&line, "last layer in the order of these classes");
+    if (t->recipe->new_head) print_field(&line, "new last layer");
+    end_fields(&line);
+}
+
 static void print_begin(const cli_run *t)
 {
     if (print_is_quiet()) return;
@@ -179,8 +194,7 @@ static void print_begin(const cli_run *t)
         print_field(&mixing, "train top-1 counts the class with the larger share of an image");
         end_fields(&mixing);
     }
-    if (r->weights)
-        print_text(stdout, "weights %s%s\n", r->weights, r->new_head ? ", new last layer" : "");
+    if (r->weights) print_weights(t);
     if (r->freeze)
         print_text(stdout, "frozen  %lld of the parameters\n", (long long)count_frozen(t->net));
     print_text(stdout, "device  %s\n", ls_context_device(t->ctx));

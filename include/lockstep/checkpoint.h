@@ -77,6 +77,12 @@ typedef struct ls_load_weights_config {
                       for it; for a new set of classes. LS_ERR_INVALID if there is no such layer */
     bool partial;  /* missing and unexpected tensors are not errors, as with PyTorch's strict=False;
                       at least one tensor must be loaded */
+    const char *key; /* where the file has the weights; NULL = found, see ls_net_load_weights */
+    /* The classes of the data, in the order of the head's outputs, or NULL. If the file is a
+     * checkpoint of this library, the head's rows are loaded by the names of the classes, and a
+     * class that the checkpoint does not have is LS_ERR_MISMATCH, unless new_head is set. */
+    const char *const *classes;
+    int64_t n_classes;
 } ls_load_weights_config;
 
 /* The result for a tensor of the net or of the file. */
@@ -86,7 +92,8 @@ typedef enum ls_weight_state {
     LS_WEIGHT_UNEXPECTED, /* in the file, but not in the net */
     LS_WEIGHT_MISMATCHED, /* in both, with different shapes, or in a type that is not floating */
     LS_WEIGHT_NEW_HEAD,   /* of the head, which kept its values because of new_head */
-    LS_WEIGHT_IGNORED     /* in the file: optimizer state of a checkpoint, num_batches_tracked */
+    LS_WEIGHT_IGNORED     /* in the file: optimizer state of a checkpoint, num_batches_tracked, and
+                             tensors without the prefix */
 } ls_weight_state;
 
 typedef struct ls_weight_info {
@@ -104,6 +111,12 @@ LS_API int64_t ls_weight_report_count(const ls_weight_report *report, ls_weight_
  * long as the report. */
 LS_API ls_weight_info ls_weight_report_at(const ls_weight_report *report, ls_weight_state state,
                                           int64_t i);
+/* The key of the dict in a PyTorch file that was read, such as "model_ema", or ""; and the prefix
+ * of the names that was left out, such as "module.", or "". */
+LS_API const char *ls_weight_report_key(const ls_weight_report *report);
+LS_API const char *ls_weight_report_prefix(const ls_weight_report *report);
+/* True if the file has the classes of ls_load_weights_config in another order. */
+LS_API bool ls_weight_report_classes_moved(const ls_weight_report *report);
 LS_API void ls_weight_report_close(ls_weight_report **report);
 
 /* Loads weights and buffers by name. Call it before training: a digest of what was loaded becomes
@@ -111,7 +124,13 @@ LS_API void ls_weight_report_close(ls_weight_report **report);
  *
  * The file is a checkpoint of this library, a safetensors file, or a PyTorch file (ls_tensor_file)
  * with torchvision's or timm's names, in F64, F32, F16 or BF16; values are rounded to nearest even.
- * A prefix "module." (DataParallel) that all names have is ignored.
+ *
+ * A PyTorch file may be a state dict, or hold it among other values, which are skipped. With the
+ * key "a.b" it is the item "b" of the dict "a". Without a key it is the dict of a usual key,
+ * averaged weights first ("model_ema", "ema", ..., "state_dict", "model", ...), else the only dict
+ * of tensors apart from an optimizer's state. A prefix of the names that leads to most of the net's
+ * tensors is left out, such as "module." (DataParallel) or "model." (a module that holds the net);
+ * what lies beside it is ignored. A key that names no dict is the prefix. The report names both.
  *
  * The weight of a linear layer that reads a flattened [N,H,W,C], with functions of each element
  * (ls_relu, ls_dropout) between, has its columns in the order H,W,C here and in checkpoints, and in
@@ -120,8 +139,10 @@ LS_API void ls_weight_report_close(ls_weight_report **report);
  * config NULL = all defaults: a tensor that is missing, unexpected or mismatched is an error that
  * names it, and the net is unchanged: LS_ERR_SHAPE or LS_ERR_TYPE if one is mismatched, else
  * LS_ERR_MISMATCH. Other errors: those of ls_tensor_file_open; LS_ERR_FORMAT if the file has a
- * Lockstep digest that does not match its contents. report may be NULL; else *report is the report,
- * also after an error about tensors, and NULL after other errors. */
+ * Lockstep digest that does not match its contents; LS_ERR_NONFINITE for a value that is infinite
+ * or not a number; LS_ERR_INVALID, LS_ERR_NOT_FOUND for a key that is required or not there. report
+ * may be NULL; else *report is the report, also after an error about tensors, and NULL after other
+ * errors. */
 LS_API ls_status ls_net_load_weights(ls_net *net, const char *path,
                                      const ls_load_weights_config *config,
                                      ls_weight_report **report);

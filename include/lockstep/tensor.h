@@ -130,11 +130,12 @@ LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n,
                                  const char *const *names, const ls_tensor *const *tensors,
                                  const char *const *metadata);
 
-/* A safetensors file, or a PyTorch file: a state dict that torch.save wrote (.pt, .pth; PyTorch 1.6
- * or later), or a dict that has it as "state_dict" or "model". Opening checks a safetensors file as
- * a whole: header, types, contiguous offsets, file size. For a PyTorch file it checks the zip
- * archive and the pickle, of which nothing is executed: LS_ERR_FORMAT names an opcode or global
- * that a state dict does not need. Tensors that are not contiguous are read in the order of their
+/* A safetensors file, or a PyTorch file (.pt, .pth): a state dict that torch.save wrote, or a value
+ * that has one, which is found as ls_net_load_weights does without a key. Opening checks a
+ * safetensors file as a whole: header, types, contiguous offsets, file size. For a PyTorch file it
+ * checks the zip archive and the pickle, of which nothing is executed: LS_ERR_FORMAT names the byte
+ * and the opcode that is malformed, LS_ERR_UNSUPPORTED the class of an object in place of a state
+ * dict, and LS_ERR_INVALID several keys with tensors. Tensors that are not contiguous are read in the order of their
  * indices. Tensors may share storages (tied weights), but if all of them together have more than 16
  * times the bytes of the file, that is LS_ERR_FORMAT, too. PyTorch files have no metadata. */
 typedef struct ls_tensor_file ls_tensor_file;

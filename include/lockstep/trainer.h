@@ -135,6 +135,7 @@ typedef struct ls_model_info {
                                    these */
     int channels;      /* of the net's input: 0 = 3; 1 = grey images, with mean[0] and std[0] */
     ls_loss_kind loss; /* 0 = LS_LOSS_CROSS_ENTROPY */
+    const char *weights_key; /* of ls_saved_model_from_weights: ls_load_weights_config.key */
 } ls_model_info;
 
 /* A checkpoint whose model can be rebuilt. */

@@ -33,13 +33,18 @@ struct ls_tensor_file {
     int64_t file_bytes;
     const ls__tensor_format *format;
     void *data;                 /* the format's */
+    char *key;                  /* of the dict of these tensors in a PyTorch file, or NULL */
     ls__tensor_header *tensors; /* by name */
     int64_t n_tensors;
 };
 
-/* Set file->format, file->data and the tensors in any order, in memory of ls__alloc. */
+/* Opens the file; with `key`, which may be NULL, the dict there (torch_pickle.h). */
+ls_tensor_file *ls__tensor_file_open(ls_context *ctx, const char *path, const char *key);
+
+/* Set file->format, file->data, the key and the tensors in any order, in memory of ls__alloc. */
 ls_status ls__safetensors_parse(ls_tensor_file *file);
-ls_status ls__torch_file_parse(ls_tensor_file *file);
+ls_status ls__torch_zip_parse(ls_tensor_file *file, const char *key);
+ls_status ls__torch_legacy_parse(ls_tensor_file *file, const char *key);
 
 /* Errors about a malformed file begin with "'PATH' is no FORMAT: ". */
 ls_status ls__tensor_file_fail(const ls_tensor_file *file, const char *format, ...) LS_PRINTF(2, 3);

@@ -9,27 +9,28 @@
 #include <string.h>
 #include <unistd.h>
 
-static ls_status read_file(ls_tensor_file *file, const char *path)
+static ls_status parse(ls_tensor_file *file, const char *key)
 {
     static const unsigned char zip[] = { 'P', 'K', 3, 4 };
     /* a pickle of protocol 2 that begins with a number of 10 bytes */
     static const unsigned char pickle[] = { 0x80, 2, 0x8a, 0x0a };
     unsigned char begin[sizeof(zip)] = { 0 };
+    if (file->file_bytes >= (int64_t)sizeof(begin))
+        LS_TRY(ls__tensor_file_read_at(file, begin, sizeof(begin), 0));
+    if (memcmp(begin, pickle, sizeof(begin)) == 0) return ls__torch_legacy_parse(file, key);
+    if (memcmp(begin, zip, sizeof(begin)) == 0) return ls__torch_zip_parse(file, key);
+    return ls__safetensors_parse(file);
+}
+
+static ls_status read_file(ls_tensor_file *file, const char *path, const char *key)
+{
     char reason[LS__ERRNO_TEXT_SIZE];
     file->fd = -1;
     file->path = ls__strdup(file->owned.ctx, path);
     if (!file->path) return ls__fail_memory(file->owned.ctx, path, strlen(path) + 1);
     const ls_status status = ls__open_regular(path, O_RDONLY, &file->fd, &file->file_bytes, reason);
     if (status != LS_OK) return ls__tensor_file_fail_read(file, status, reason);
-    if (file->file_bytes >= (int64_t)sizeof(begin))
-        LS_TRY(ls__tensor_file_read_at(file, begin, sizeof(begin), 0));
-    if (memcmp(begin, pickle, sizeof(begin)) == 0)
-        return ls__fail(file->owned.ctx, LS_ERR_UNSUPPORTED,
-                        "'%s' has the format of PyTorch before 1.6; load it with torch.load, and "
-                        "save it with torch.save of PyTorch 1.6 or later",
-                        path);
-    const bool is_zip = memcmp(begin, zip, sizeof(begin)) == 0;
-    LS_TRY(is_zip ? ls__torch_file_parse(file) : ls__safetensors_parse(file));
+    LS_TRY(parse(file, key));
     qsort(file->tensors, (size_t)file->n_tensors, sizeof(*file->tensors),
           ls__tensor_header_compare);
     for (int64_t i = 1; i < file->n_tensors; i++)
@@ -45,11 +46,17 @@ static void close_owned(ls__owned *self)
     if (file->format) file->format->close(file);
     if (file->fd >= 0) close(file->fd);
     ls__free(self->ctx, file->tensors);
+    ls__free(self->ctx, file->key);
     ls__free(self->ctx, file->path);
     ls__free(self->ctx, file);
 }
 
 ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path)
+{
+    return ls__tensor_file_open(ctx, path, NULL);
+}
+
+ls_tensor_file *ls__tensor_file_open(ls_context *ctx, const char *path, const char *key)
 {
     LS__ENTER_NULL(ctx);
     if (!path) {
@@ -62,7 +69,7 @@ ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path)
         return NULL;
     }
     ls__own(ctx, &file->owned, close_owned);
-    if (read_file(file, path) != LS_OK) ls_tensor_file_close(&file);
+    if (read_file(file, path, key) != LS_OK) ls_tensor_file_close(&file);
     return file;
 }
 

@@ -1,25 +1,28 @@
-/* torch_pickle.c: see torch_pickle.h. */
+/* torch_pickle.c: PyTorch's tensors and storages in a pickle; see torch_pickle.h. */
 #include "io/torch_pickle.h"
 
 #include "base/error.h"
 #include "io/pickle.h"
+#include "io/torch_search.h"
 
 #include <string.h>
 
-/* Types of objects. */
-enum { STORAGE, TENSOR };
+/* ---- Copies ---- */
 
-/* ---- Tensors ---- */
-
-/* Memory for a copy of values. A pickle refers to a value any number of times by a few bytes, so
- * all copies together have a limit, far above what a state dict needs. */
-static ls_status allocate(ls__pickle *p, size_t bytes, void **out)
+/* Counts memory for copies of values. A pickle refers to a value any number of times by a few
+ * bytes, so all copies together have a limit, far above what a state dict needs. */
+static ls_status count_copied(ls__pickle *p, size_t bytes)
 {
     enum { PER_BYTE = 16, ALWAYS = 1 << 16 };
     p->n_copied += bytes;
-    if (p->n_copied > PER_BYTE * p->size + ALWAYS)
-        return ls__pickle_fail(p, "names and shapes of tensors take more than %zu bytes",
-                               PER_BYTE * p->size + ALWAYS);
+    if (p->n_copied <= PER_BYTE * p->size + ALWAYS) return LS_OK;
+    return ls__pickle_fail(p, "names and shapes of tensors take more than %zu bytes",
+                           PER_BYTE * p->size + ALWAYS);
+}
+
+static ls_status allocate(ls__pickle *p, size_t bytes, void **out)
+{
+    LS_TRY(count_copied(p, bytes));
     *out = ls__bump_alloc(p->bump, bytes);
     return *out ? LS_OK : ls__pickle_fail_memory(p);
 }
@@ -38,6 +41,8 @@ static ls_status copy_text(ls__pickle *p, const ls__pickle_value *v, const char 
     return LS_OK;
 }
 
+/* ---- Tensors ---- */
+
 /* A tuple of n integers >= 0. */
 static ls_status get_counts(ls__pickle *p, const ls__pickle_value *v, size_t n, int64_t **out)
 {
@@ -53,14 +58,16 @@ static ls_status get_counts(ls__pickle *p, const ls__pickle_value *v, size_t n, 
     return good ? LS_OK : ls__pickle_fail(p, "malformed sizes or strides of a tensor");
 }
 
-/* (storage, offset, sizes, strides, requires_grad, backward_hooks[, metadata]) */
+/* (storage, offset, sizes, strides, requires_grad, backward_hooks[, metadata]); the first four in
+ * the files of PyTorch 0.3 and earlier. */
 static ls_status rebuild_tensor(ls__pickle *p, const ls__pickle_value *args)
 {
     enum { MAX_DIMS = 64 };
     const ls__pickle_value *const *a = args->u.tuple.items;
     const size_t n = args->u.tuple.n;
-    if (n < 6 || n > 7 || !ls__pickle_object(a[0], STORAGE) || a[1]->kind != LS__PICKLE_INTEGER ||
-        a[1]->u.integer < 0 || a[2]->kind != LS__PICKLE_TUPLE || a[2]->u.tuple.n > MAX_DIMS)
+    if ((n != 4 && n != 6 && n != 7) || !ls__pickle_object(a[0], LS__TORCH_STORAGE) ||
+        a[1]->kind != LS__PICKLE_INTEGER || a[1]->u.integer < 0 || a[2]->kind != LS__PICKLE_TUPLE ||
+        a[2]->u.tuple.n > MAX_DIMS)
         return ls__pickle_fail(p, "malformed arguments of _rebuild_tensor_v2");
     int64_t *sizes, *strides;
     const size_t n_dims = a[2]->u.tuple.n;
@@ -69,32 +76,76 @@ static ls_status rebuild_tensor(ls__pickle *p, const ls__pickle_value *args)
     LS_TRY(get_counts(p, a[3], n_dims, &strides));
     LS_TRY(allocate(p, sizeof(ls__torch_tensor), &memory));
     ls__torch_tensor *tensor = memory;
-    *tensor = (ls__torch_tensor){ .storage = ls__pickle_object(a[0], STORAGE),
+    *tensor = (ls__torch_tensor){ .storage = ls__pickle_object(a[0], LS__TORCH_STORAGE),
                                   .offset = a[1]->u.integer,
                                   .n_dims = (int)n_dims,
                                   .sizes = sizes,
                                   .strides = strides };
-    return ls__pickle_push_object(p, TENSOR, tensor);
+    return ls__pickle_push_object(p, LS__TORCH_TENSOR, tensor);
 }
 
-/* (data, requires_grad, backward_hooks) */
+/* (data, requires_grad, backward_hooks[, state]) */
 static ls_status rebuild_parameter(ls__pickle *p, const ls__pickle_value *args)
 {
-    if (args->u.tuple.n != 3 || !ls__pickle_object(args->u.tuple.items[0], TENSOR))
+    const size_t n = args->u.tuple.n;
+    if (n < 3 || n > 4 || !ls__pickle_object(args->u.tuple.items[0], LS__TORCH_TENSOR))
         return ls__pickle_fail(p, "malformed arguments of _rebuild_parameter");
     return ls__pickle_push(p, args->u.tuple.items[0]);
 }
 
-static ls_status make_dict(ls__pickle *p, const ls__pickle_value *args)
+/* (function, type, arguments, state): a tensor of a subclass, or with attributes. */
+static ls_status rebuild_from_type(ls__pickle *p, const ls__pickle_value *args)
 {
-    return args->u.tuple.n == 0 ? ls__pickle_push_dict(p)
-                                : ls__pickle_fail(p, "an OrderedDict with arguments");
+    const ls__pickle_value *const *a = args->u.tuple.items;
+    if (args->u.tuple.n != 4 || a[2]->kind != LS__PICKLE_TUPLE)
+        return ls__pickle_fail(p, "malformed arguments of _rebuild_from_type_v2");
+    if (a[0]->kind != LS__PICKLE_GLOBAL || !a[0]->u.global->call ||
+        a[0]->u.global->call == rebuild_from_type)
+        return ls__pickle_push_opaque(p, NULL);
+    return a[0]->u.global->call(p, a[2]);
+}
+
+/* ---- Containers ---- */
+
+/* An OrderedDict's argument is a list of pairs, in the files of Python 2. */
+static ls_status make_ordered_dict(ls__pickle *p, const ls__pickle_value *args)
+{
+    LS_TRY(ls__pickle_push_items(p, LS__PICKLE_DICT));
+    if (args->u.tuple.n == 0) return LS_OK;
+    const ls__pickle_value *dict = p->stack[p->n_stack - 1], *list = args->u.tuple.items[0];
+    const ls__pickle_item *pair = list->kind == LS__PICKLE_LIST ? list->u.items->first : NULL;
+    bool good = args->u.tuple.n == 1 && list->kind == LS__PICKLE_LIST;
+    for (; pair && good; pair = pair->next) {
+        const ls__pickle_value *of = pair->value, *key = NULL, *value = NULL;
+        if (of->kind == LS__PICKLE_LIST && of->u.items->first && of->u.items->first->next) {
+            key = of->u.items->first->value;
+            value = of->u.items->first->next->value;
+        } else if (of->kind == LS__PICKLE_TUPLE && of->u.tuple.n == 2) {
+            key = of->u.tuple.items[0];
+            value = of->u.tuple.items[1];
+        }
+        good = key != NULL;
+        if (good) LS_TRY(count_copied(p, sizeof(ls__pickle_item)));
+        if (good) LS_TRY(ls__pickle_add_item(p, dict, key, value));
+    }
+    return good ? LS_OK : ls__pickle_fail(p, "malformed arguments of OrderedDict");
+}
+
+/* The argument is the function for missing keys. */
+static ls_status make_default_dict(ls__pickle *p, const ls__pickle_value *args)
+{
+    (void)args;
+    return ls__pickle_push_items(p, LS__PICKLE_DICT);
 }
 
 static const ls__pickle_global globals[] = {
-    { "collections", "OrderedDict", make_dict, NULL },
+    { "collections", "OrderedDict", make_ordered_dict, NULL },
+    { "collections", "defaultdict", make_default_dict, NULL },
+    { "torch._utils", "_rebuild_tensor", rebuild_tensor, NULL },
     { "torch._utils", "_rebuild_tensor_v2", rebuild_tensor, NULL },
     { "torch._utils", "_rebuild_parameter", rebuild_parameter, NULL },
+    { "torch._utils", "_rebuild_parameter_with_state", rebuild_parameter, NULL },
+    { "torch._tensor", "_rebuild_from_type_v2", rebuild_from_type, NULL },
     { "torch", "FloatStorage", NULL, "F32" },
     { "torch", "HalfStorage", NULL, "F16" },
     { "torch", "BFloat16Storage", NULL, "BF16" },
@@ -110,69 +161,81 @@ static const ls__pickle_global globals[] = {
     { "torch.storage", "UntypedStorage", NULL, "U8" },
 };
 
-/* A storage: ("storage", class, key, location, number of elements). */
+/* ---- Storages ---- */
+
+/* A storage: ("storage", class, key, location, number of elements[, view]), or an object of a class
+ * that a file of PyTorch before 1.6 has with its source: ("module", class, file, source). */
 static ls_status find_storage(ls__pickle *p, const ls__pickle_value *id)
 {
     const ls__pickle_value *const *a = id->u.tuple.items;
-    if (id->kind != LS__PICKLE_TUPLE || id->u.tuple.n != 5 ||
-        !ls__pickle_is_text(a[0], "storage") || a[1]->kind != LS__PICKLE_GLOBAL ||
+    const size_t n = id->kind == LS__PICKLE_TUPLE ? id->u.tuple.n : 0;
+    if (n == 4 && ls__pickle_is_text(a[0], "module")) return ls__pickle_push(p, a[1]);
+    if (n < 5 || n > 6 || !ls__pickle_is_text(a[0], "storage") || a[1]->kind != LS__PICKLE_GLOBAL ||
         !a[1]->u.global->text || a[2]->kind != LS__PICKLE_TEXT ||
-        a[4]->kind != LS__PICKLE_INTEGER || a[4]->u.integer < 0)
+        a[4]->kind != LS__PICKLE_INTEGER || a[4]->u.integer < 0 ||
+        (n == 6 && a[5]->kind != LS__PICKLE_NONE))
         return ls__pickle_fail(p, "malformed persistent id of a storage");
+    ls__torch_pickle *t = (ls__torch_pickle *)p;
     void *memory;
     LS_TRY(allocate(p, sizeof(ls__torch_storage), &memory));
     ls__torch_storage *storage = memory;
     LS_TRY(copy_text(p, a[2], &storage->key));
     storage->dtype = a[1]->u.global->text;
     storage->count = a[4]->u.integer;
-    return ls__pickle_push_object(p, STORAGE, storage);
+    storage->next = t->storages;
+    t->storages = storage;
+    return ls__pickle_push_object(p, LS__TORCH_STORAGE, storage);
+}
+
+void ls__torch_pickle_open(ls__torch_pickle *t, ls_context *ctx, ls__bump *bump, const char *path,
+                           const void *bytes, size_t size)
+{
+    *t = (ls__torch_pickle){ .path = path,
+                             .p = { .ctx = ctx,
+                                    .bump = bump,
+                                    .bytes = bytes,
+                                    .size = size,
+                                    .globals = globals,
+                                    .n_globals = sizeof(globals) / sizeof(globals[0]),
+                                    .find = find_storage } };
 }
 
 /* ---- The state dict ---- */
 
-static const ls__pickle_value *find_dict(const ls__pickle_value *v, const char *key)
+/* NULL if the item is no tensor with a name. */
+static const ls__torch_tensor *named_tensor(const ls__pickle_item *item)
 {
-    const ls__pickle_value *found = NULL;
-    for (const ls__pickle_pair *pair = v->u.dict->first; pair; pair = pair->next)
-        if (ls__pickle_is_text(pair->key, key)) found = pair->item; /* as in Python, the last one */
-    return found && found->kind == LS__PICKLE_DICT ? found : NULL;
+    return item->key->kind == LS__PICKLE_TEXT ? ls__pickle_object(item->value, LS__TORCH_TENSOR)
+                                              : NULL;
 }
 
-static ls_status read_state_dict(ls__pickle *p, const ls__pickle_value *v,
-                                 ls__torch_state_dict *out)
+static ls_status read_state_dict(ls__torch_pickle *t, const char *key, ls__torch_state_dict *out)
 {
-    int64_t n = 0;
-    const ls__pickle_pair *const first = v->u.dict->first, *pair;
-    for (pair = first; pair; pair = pair->next) n += ls__pickle_object(pair->item, TENSOR) != NULL;
-    if (n == 0) return ls__pickle_fail(p, "the pickle has no state dict: it names no tensor");
-    out->tensors = ls__bump_alloc(p->bump, (size_t)n * sizeof(*out->tensors));
+    ls__pickle *p = &t->p;
+    const ls__pickle_value *root, *dict;
+    LS_TRY(ls__pickle_run(p, &root));
+    LS_TRY(ls__torch_search(p, t->path, root, key, &dict, &out->key));
+    size_t n = 0;
+    const ls__pickle_item *item;
+    for (item = dict->u.items->first; item; item = item->next) n += named_tensor(item) != NULL;
+    out->tensors = ls__bump_alloc(p->bump, n * sizeof(*out->tensors));
     if (!out->tensors) return ls__pickle_fail_memory(p);
-    for (pair = first; pair; pair = pair->next) {
-        const ls__torch_tensor *tensor = ls__pickle_object(pair->item, TENSOR);
+    for (item = dict->u.items->first; item; item = item->next) {
+        const ls__torch_tensor *tensor = named_tensor(item);
         if (!tensor) continue;
         out->tensors[out->n] = *tensor;
-        LS_TRY(copy_text(p, pair->key, &out->tensors[out->n++].name));
+        LS_TRY(copy_text(p, item->key, &out->tensors[out->n++].name));
     }
     return LS_OK;
 }
 
-ls_status ls__torch_unpickle(ls_context *ctx, ls__bump *bump, const void *bytes, size_t size,
-                             ls__torch_state_dict *out)
+ls_status ls__torch_read_state_dict(ls__torch_pickle *t, const char *key, ls__torch_state_dict *out)
 {
-    ls__pickle p = { .ctx = ctx,
-                     .bump = bump,
-                     .bytes = bytes,
-                     .size = size,
-                     .globals = globals,
-                     .n_globals = sizeof(globals) / sizeof(globals[0]),
-                     .find = find_storage };
-    const ls__pickle_value *root;
     *out = (ls__torch_state_dict){ 0 };
-    LS_TRY(ls__pickle_run(&p, &root));
-    if (root->kind != LS__PICKLE_DICT)
-        return ls__pickle_fail(&p, "the pickle is a %s, expected a state dict",
-                               ls__pickle_kind_names[root->kind]);
-    const ls__pickle_value *inner = find_dict(root, "state_dict");
-    if (!inner) inner = find_dict(root, "model");
-    return read_state_dict(&p, inner ? inner : root, out);
+    const ls_status status = read_state_dict(t, key, out);
+    if (status == LS_ERR_FORMAT)
+        ls__error_in(t->p.ctx, "'%s' is no readable PyTorch state dict", t->path);
+    else if (status != LS_OK && status != LS_ERR_MEMORY)
+        ls__error_in(t->p.ctx, "'%s'", t->path);
+    return status;
 }

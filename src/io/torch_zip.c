@@ -1,12 +1,11 @@
-/* torch_file.c: a PyTorch file (.pt, .pth), as torch.save writes it since version 1.6: a zip
+/* torch_zip.c: a PyTorch file (.pt, .pth), as torch.save writes it since version 1.6: a zip
  * archive of stored entries. "NAME/data.pkl" is a pickle (torch_pickle.h), "NAME/data/KEY" a
  * storage, "NAME/byteorder" is "little" or "big". Storages are read when a tensor needs them. */
 #include "base/alloc.h"
 #include "base/bump.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "io/tensor_file.h"
-#include "io/torch_pickle.h"
+#include "io/torch_tensors.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static ls_status open_zip(const ls_tensor_file *file, torch_file *torch)
     const int fd = dup(file->fd); /* libzip closes it, unless it fails */
     if (fd < 0) return ls__tensor_file_fail_read(file, LS_ERR_DEVICE, "no file handle");
     torch->zip = zip_fdopen(fd, 0, &code);
-    if (torch->zip) return check_entries(file);
+    if (torch->zip) return LS_OK;
     zip_error_t error;
     zip_error_init_with_code(&error, code);
     const ls_status status = fail_zip(file, "zip archive", &error);
@@ -157,79 +156,33 @@ static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header 
                             size_t bytes, int64_t offset)
 {
     const torch_file *torch = file->data;
-    const size_t size = t->element_bytes;
     LS_TRY(read_entry(file, t->storage, out, bytes, t->begin + offset));
-    for (char *element = out; torch->big_endian && bytes > 0; element += size, bytes -= size)
-        for (size_t i = 0; i < size / 2; i++) {
-            const char byte = element[i];
-            element[i] = element[size - 1 - i];
-            element[size - 1 - i] = byte;
-        }
+    if (torch->big_endian) ls__torch_swap_bytes(out, t->element_bytes, bytes);
     return LS_OK;
 }
 
-/* ---- Tensors ---- */
-
-static ls_status fail_tensor(const ls_tensor_file *file, const char *name, const char *what)
+static void find_storage(const void *format, const ls__torch_storage *storage, int64_t *index,
+                         uint64_t *bytes)
 {
-    return ls__tensor_file_fail(file, "tensor '%.*s': %s", LS__CUT(name, 100), what);
+    *index = find_entry(format, "data/", storage->key, bytes);
 }
 
-/* Sets shape, strides and the bytes in the storage, which must contain all elements. A tensor with
- * more elements than its storage (expanded) is not supported, so that no tensor is larger than the
- * file. */
-static ls_status set_place(const ls_tensor_file *file, ls__tensor_header *h,
-                           const ls__torch_tensor *t)
-{
-    static const char large[] = "its sizes, strides and offset exceed its storage";
-    size_t count = 1, last = (size_t)t->offset, contiguous = 1;
-    for (int i = 0; i < t->n_dims; i++)
-        if (!ls__mul_size(count, (size_t)t->sizes[i], &count))
-            return fail_tensor(file, h->name, large);
-    for (int i = t->n_dims - 1; i >= 0; i--) {
-        size_t span;
-        if (count > 0 && (!ls__mul_size((size_t)t->sizes[i] - 1, (size_t)t->strides[i], &span) ||
-                          !ls__add_size(last, span, &last)))
-            return fail_tensor(file, h->name, large);
-        if (t->sizes[i] > 1 && (size_t)t->strides[i] != contiguous) h->strided = true;
-        contiguous *= (size_t)t->sizes[i];
-        if (t->n_dims > LS_MAX_DIMS) continue;
-        h->spec.shape.dims[i] = t->sizes[i];
-        h->strides[i] = t->strides[i];
-    }
-    if (count > 0 && last >= (size_t)t->storage->count) return fail_tensor(file, h->name, large);
-    h->begin = count > 0 ? t->offset * (int64_t)h->element_bytes : 0;
-    h->end = count > 0 ? (int64_t)(last + 1) * (int64_t)h->element_bytes : 0;
-    h->strided = h->strided && count > 0;
-    h->spec.shape.n_dims = t->n_dims > LS_MAX_DIMS ? 0 : t->n_dims;
-    if (t->n_dims > LS_MAX_DIMS)
-        h->obstacle = "number of dimensions";
-    else if (count > (size_t)t->storage->count)
-        h->obstacle = "stride: it is an expanded tensor";
-    return LS_OK;
-}
-
-static ls_status make_header(const ls_tensor_file *file, const torch_file *torch,
-                             const ls__torch_tensor *t, ls__tensor_header *h)
+/* TorchScript's archives hold pickles of modules, and their code, which may be compressed. */
+static ls_status refuse_script(const ls_tensor_file *file, const torch_file *torch)
 {
     uint64_t bytes;
-    size_t expected;
-    *h = (ls__tensor_header){ .name = t->name, .dtype = t->storage->dtype };
-    ls__tensor_header_set_type(h);
-    h->storage = find_entry(torch, "data/", t->storage->key, &bytes);
-    if (h->storage < 0)
-        return ls__tensor_file_fail(file, "tensor '%.*s': the zip archive has no storage '%.*s'",
-                                    LS__CUT(h->name, 100), LS__CUT(t->storage->key, 100));
-    if (!ls__mul_size((size_t)t->storage->count, h->element_bytes, &expected) || bytes != expected)
-        return ls__tensor_file_fail(
-            file, "tensor '%.*s': its storage has %" PRIu64 " bytes, expected %" PRId64 " x %zu",
-            LS__CUT(h->name, 100), bytes, t->storage->count, h->element_bytes);
-    return set_place(file, h, t);
+    if (find_entry(torch, "", "constants.pkl", &bytes) < 0) return LS_OK;
+    return ls__fail(file->owned.ctx, LS_ERR_UNSUPPORTED,
+                    "'%s' is a TorchScript archive, expected a state dict; to convert it: python3 "
+                    "-c \"import torch; torch.save(torch.jit.load('%.*s', map_location='cpu')"
+                    ".state_dict(), 'state_dict.pt')\"",
+                    file->path, LS__CUT(file->path, 300));
 }
 
 static ls_status read_state_dict(const ls_tensor_file *file, const torch_file *torch,
-                                 ls__bump *bump, ls__torch_state_dict *out)
+                                 ls__bump *bump, const char *key, ls__torch_state_dict *out)
 {
+    ls__torch_pickle reader;
     uint64_t bytes = 0;
     const zip_int64_t i = find_entry(torch, "", "data.pkl", &bytes);
     if (i < 0 || bytes > LS__PICKLE_MAX_BYTES)
@@ -238,48 +191,20 @@ static ls_status read_state_dict(const ls_tensor_file *file, const torch_file *t
     void *pickle = ls__bump_alloc(bump, (size_t)bytes);
     if (!pickle) return ls__fail_memory(file->owned.ctx, file->path, (size_t)bytes);
     LS_TRY(read_entry(file, i, pickle, (size_t)bytes, 0));
-    const ls_status status = ls__torch_unpickle(file->owned.ctx, bump, pickle, (size_t)bytes, out);
-    if (status != LS_OK)
-        ls__error_in(file->owned.ctx, "'%s' is no readable PyTorch state dict", file->path);
-    return status;
+    ls__torch_pickle_open(&reader, file->owned.ctx, bump, file->path, pickle, (size_t)bytes);
+    return ls__torch_read_state_dict(&reader, key, out);
 }
 
-/* Several names may share a storage (tied weights). A pickle can name one any number of times by a
- * few bytes each, so all tensors together have a limit, far above what a state dict needs.
- * *total: bytes of the tensors so far. */
-static ls_status add_to_total(const ls_tensor_file *file, const ls__tensor_header *h,
-                              int64_t *total)
-{
-    enum { PER_BYTE = 16 };
-    const int64_t read = h->end - h->begin;
-    const int64_t elements = ls_shape_element_count(&h->spec.shape) * (int64_t)h->element_bytes;
-    *total += h->obstacle || read > elements ? read : elements;
-    if (*total <= PER_BYTE * file->file_bytes) return LS_OK;
-    return ls__tensor_file_fail(file,
-                                "the tensors up to '%.*s' have more than %d times the bytes of "
-                                "the file, because they share storages",
-                                LS__CUT(h->name, 100), (int)PER_BYTE);
-}
-
-static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *bump)
+static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *bump, const char *key)
 {
     ls__torch_state_dict dict;
     LS_TRY(open_zip(file, torch));
     LS_TRY(find_prefix(file, torch));
+    LS_TRY(refuse_script(file, torch));
+    LS_TRY(check_entries(file));
     LS_TRY(read_byte_order(file, torch));
-    LS_TRY(read_state_dict(file, torch, bump, &dict));
-    const size_t size = (size_t)dict.n * sizeof(*file->tensors);
-    file->tensors = ls__alloc(file->owned.ctx, size);
-    if (!file->tensors) return ls__fail_memory(file->owned.ctx, file->path, size);
-    int64_t total = 0;
-    for (int64_t i = 0; i < dict.n; i++) {
-        ls__tensor_header *h = &file->tensors[file->n_tensors++];
-        LS_TRY(make_header(file, torch, &dict.tensors[i], h));
-        LS_TRY(add_to_total(file, h, &total));
-        h->name = ls__bump_strdup(&torch->bump, h->name);
-        if (!h->name) return ls__fail_memory(file->owned.ctx, file->path, 0);
-    }
-    return LS_OK;
+    LS_TRY(read_state_dict(file, torch, bump, key, &dict));
+    return ls__torch_set_tensors(file, &dict, find_storage, torch, &torch->bump);
 }
 
 static void close_format(ls_tensor_file *file)
@@ -292,19 +217,18 @@ static void close_format(ls_tensor_file *file)
     ls__free(file->owned.ctx, torch);
 }
 
-static const ls__tensor_format torch_format = { .name = "PyTorch file",
-                                                .read = read_range,
-                                                .close = close_format };
-
-ls_status ls__torch_file_parse(ls_tensor_file *file)
+ls_status ls__torch_zip_parse(ls_tensor_file *file, const char *key)
 {
-    file->format = &torch_format;
+    static const ls__tensor_format format = { .name = "PyTorch file",
+                                              .read = read_range,
+                                              .close = close_format };
+    file->format = &format;
     torch_file *torch = file->data = ls__zalloc(file->owned.ctx, sizeof(*torch));
     if (!torch) return ls__fail_memory(file->owned.ctx, file->path, sizeof(*torch));
     ls__bump_open(&torch->bump, file->owned.ctx);
     ls__bump bump; /* the pickle and its values */
     ls__bump_open(&bump, file->owned.ctx);
-    const ls_status status = parse(file, torch, &bump);
+    const ls_status status = parse(file, torch, &bump, key);
     ls__bump_close(&bump);
     return status;
 }

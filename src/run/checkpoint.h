@@ -46,8 +46,6 @@ void ls__transpose(float *out, const float *in, int64_t n, int64_t rows, int64_t
 /* Names of tensors that loading a net ignores. */
 bool ls__is_optimizer_name(const char *name);
 bool ls__is_torch_counter(const char *name);
-/* "module." (DataParallel) if all names of the file begin with it, else "". */
-const char *ls__data_parallel_prefix(const ls_tensor_file *file);
 
 /* ---- Metadata ---- */
 

@@ -1,11 +1,10 @@
 /* checkpoint_export.c: writes the weights of a checkpoint, or of another file, for PyTorch. */
-#include "run/checkpoint.h"
+#include "run/weight_names.h"
 
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
 #include "io/safetensors.h"
-#include "io/tensor_file.h"
 #include "run/json.h"
 
 #include <string.h>
@@ -67,7 +66,8 @@ static ls_status read_flattened(exporting *e)
 static ls_status list(exporting *e)
 {
     const size_t most = (size_t)ls_tensor_file_tensor_count(e->file);
-    const char *prefix = ls__data_parallel_prefix(e->file);
+    const char *prefix = ls__wrapper_prefix(&e->bump, e->file);
+    if (!prefix) return ls__fail_memory(e->ctx, call, 0);
     size_t largest = 0;
     e->names = ls__bump_alloc(&e->bump, most * sizeof(*e->names));
     e->specs = ls__bump_alloc(&e->bump, most * sizeof(*e->specs));

@@ -29,15 +29,6 @@ bool ls__is_torch_counter(const char *name)
     return ends_with(name, COUNTER);
 }
 
-const char *ls__data_parallel_prefix(const ls_tensor_file *file)
-{
-    static const char prefix[] = "module.";
-    const int64_t n = ls_tensor_file_tensor_count(file);
-    for (int64_t i = 0; i < n; i++)
-        if (strncmp(ls_tensor_file_name(file, i), prefix, strlen(prefix)) != 0) return "";
-    return n > 0 ? prefix : "";
-}
-
 static ls_status add(ls_context *ctx, ls__saved_tensors *all, ls__saved_tensor tensor)
 {
     if (!tensor.name) return ls__fail_memory(ctx, "checkpoint", 0);

@@ -1,15 +1,15 @@
 /* load_weights.c: loads a file's weights into a net, and reports what became of each tensor. */
-#include "run/checkpoint.h"
+#include "run/weight_names.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
 #include "io/safetensors.h"
-#include "io/tensor_file.h"
 #include "nn/net.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static const char call[] = "ls_net_load_weights";
@@ -19,6 +19,8 @@ struct ls_weight_report {
     ls__bump bump;
     ls_weight_info *items;
     int64_t n;
+    const char *key, *prefix;
+    bool classes_moved;
 };
 
 typedef struct loading {
@@ -27,7 +29,8 @@ typedef struct loading {
     const char *path;
     ls_load_weights_config config;
     ls_tensor_file *file;
-    const char *prefix; /* of all names in the file, or "" */
+    const char *prefix; /* of the file's names, or "" */
+    const int64_t *class_order;
     ls__bump bump;
     ls__saved_tensors all, loaded;       /* of the net; those to load have the file's names */
     const char **loaded_names;           /* the net's */
@@ -67,6 +70,21 @@ ls_weight_info ls_weight_report_at(const ls_weight_report *report, ls_weight_sta
     return (ls_weight_info){ 0 };
 }
 
+const char *ls_weight_report_key(const ls_weight_report *report)
+{
+    return report ? report->key : "";
+}
+
+const char *ls_weight_report_prefix(const ls_weight_report *report)
+{
+    return report ? report->prefix : "";
+}
+
+bool ls_weight_report_classes_moved(const ls_weight_report *report)
+{
+    return report && report->classes_moved;
+}
+
 static ls_status open_report(loading *l)
 {
     ls_context *ctx = l->ctx;
@@ -76,7 +94,10 @@ static ls_status open_report(loading *l)
     ls__own(ctx, &report->owned, close_report);
     ls__bump_open(&report->bump, ctx);
     report->items = ls__bump_alloc(&report->bump, n * sizeof(*report->items));
-    return report->items ? LS_OK : ls__fail_memory(ctx, call, n * sizeof(*report->items));
+    report->key = ls__bump_strdup(&report->bump, l->file->key ? l->file->key : "");
+    report->prefix = ls__bump_strdup(&report->bump, l->prefix);
+    if (report->items && report->key && report->prefix) return LS_OK;
+    return ls__fail_memory(ctx, call, n * sizeof(*report->items));
 }
 
 /* t: the file's; net_shape NULL: not in the net. */
@@ -129,8 +150,11 @@ static ls_status match_file(loading *l)
 {
     for (int64_t i = 0; i < ls_tensor_file_tensor_count(l->file); i++) {
         const ls__tensor_header *t = &l->file->tensors[i];
-        const char *name = t->name + strlen(l->prefix);
-        const bool ignored = ls__is_optimizer_name(name) || ls__is_torch_counter(name);
+        const size_t n = strlen(l->prefix);
+        /* What lies beside the prefix belongs to other parts of a module that holds the net. */
+        const bool beside = strncmp(t->name, l->prefix, n) != 0;
+        const bool ignored =
+            beside || ls__is_optimizer_name(t->name + n) || ls__is_torch_counter(t->name + n);
         if (ignored || !l->in_net[i])
             LS_TRY(add(l, t->name, ignored ? LS_WEIGHT_IGNORED : LS_WEIGHT_UNEXPECTED, t, NULL));
     }
@@ -175,10 +199,49 @@ static ls_status fail_tensors(const loading *l)
         put_names(l, LS_WEIGHT_UNEXPECTED, "not in the net", &text);
     }
     const ls_status status = other_type ? LS_ERR_TYPE : n > 0 ? LS_ERR_SHAPE : LS_ERR_MISMATCH;
-    return ls__fail(l->ctx, status, "'%s': %s", l->path, buffer);
+    const char *key = l->file->key ? l->file->key : "";
+    return ls__fail(l->ctx, status, "'%s'%s%.*s%s%s%.*s%s: %s", l->path, *key ? ", key '" : "",
+                    LS__CUT(key, 100), *key ? "'" : "", *l->prefix ? ", prefix '" : "",
+                    LS__CUT(l->prefix, 100), *l->prefix ? "'" : "", buffer);
+}
+
+static ls_status fail_nonfinite(const loading *l, int64_t i, int64_t n_bad)
+{
+    return ls__fail(l->ctx, LS_ERR_NONFINITE,
+                    "'%s': %" PRId64 " of %" PRId64 " values of '%.*s' are not finite", l->path,
+                    n_bad, l->loaded.items[i].count, LS__CUT(l->loaded_names[i], 100));
 }
 
 /* ---- Loading ---- */
+
+static ls_status check_values(const loading *l, const float *values)
+{
+    for (int64_t i = 0; i < l->loaded.n; i++) {
+        int64_t n_bad = 0;
+        for (int64_t k = 0; k < l->loaded.items[i].count; k++) n_bad += !isfinite(*values++);
+        if (n_bad > 0) return fail_nonfinite(l, i, n_bad);
+    }
+    return LS_OK;
+}
+
+/* Puts the rows of the head's weight and bias into the order of the data's classes. */
+static ls_status order_classes(loading *l, float *values)
+{
+    for (int64_t i = 0; i < l->loaded.n; values += l->loaded.items[i++].count) {
+        const ls__saved_tensor *tensor = &l->loaded.items[i];
+        const int64_t rows = l->config.n_classes;
+        if (!ls__net_is_head(l->net, l->loaded_names[i]) || tensor->spec.shape.dims[0] != rows)
+            continue;
+        const size_t count = (size_t)tensor->count, row = count / (size_t)rows;
+        float *copy = ls__bump_alloc(&l->bump, count * sizeof(*copy));
+        if (!copy) return ls__fail_memory(l->ctx, call, count * sizeof(*copy));
+        memcpy(copy, values, count * sizeof(*copy));
+        for (int64_t k = 0; k < rows; k++)
+            memcpy(values + (size_t)k * row, copy + (size_t)l->class_order[k] * row,
+                   row * sizeof(*copy));
+    }
+    return LS_OK;
+}
 
 /* Adds the tensors to the digest of those that were loaded before. */
 static void set_digest(loading *l, const float *values)
@@ -208,14 +271,14 @@ static ls_status check_config(const loading *l)
 static ls_status load(loading *l)
 {
     float *values;
-    l->file = ls_tensor_file_open(l->ctx, l->path);
+    l->file = ls__tensor_file_open(l->ctx, l->path, l->config.key);
     if (!l->file) return l->ctx->error;
     LS_TRY(ls__checkpoint_check_digest(l->ctx, l->path, l->file, false));
     const bool torch = !ls_tensor_file_metadata(l->file, LS__CHECKPOINT_DIGEST);
     LS_TRY(ls__saved_tensors_list(&l->bump, l->ctx, l->net, NULL, torch, &l->all));
     LS_TRY(check_config(l));
     const size_t n = (size_t)l->all.n;
-    l->prefix = ls__data_parallel_prefix(l->file);
+    LS_TRY(ls__weight_prefix(&l->bump, l->file, &l->all, l->config.key, &l->prefix));
     l->loaded.items = ls__bump_alloc(&l->bump, n * sizeof(*l->loaded.items));
     l->loaded_names = ls__bump_alloc(&l->bump, n * sizeof(*l->loaded_names));
     l->in_net = ls__bump_alloc(&l->bump, (size_t)ls_tensor_file_tensor_count(l->file));
@@ -230,7 +293,13 @@ static ls_status load(loading *l)
         return fail_tensors(l);
     if (l->loaded.n == 0)
         return ls__fail(l->ctx, LS_ERR_MISMATCH, "'%s' has no tensor of the net", l->path);
+    if (!l->config.new_head)
+        LS_TRY(ls__weight_class_order(&l->bump, l->file, l->config.n_classes, l->config.classes,
+                                      &l->class_order));
+    l->report->classes_moved = l->class_order != NULL;
     LS_TRY(ls__saved_tensors_read(&l->bump, l->ctx, l->file, &l->loaded, &values));
+    LS_TRY(check_values(l, values));
+    if (l->class_order) LS_TRY(order_classes(l, values));
     LS_TRY(ls__saved_tensors_write(l->ctx, &l->loaded, values));
     ls__net_use_gradients(l->net); /* the old gradients belong to other weights */
     set_digest(l, values);

@@ -251,6 +251,10 @@ static ls_status copy_model(ls_context *ctx, const char *call, const ls_model_in
     const char **classes = ls__zalloc(ctx, (size_t)n * sizeof(*classes));
     out->info.classes = classes;
     if (!classes) return ls__fail_memory(ctx, call, (size_t)n * sizeof(*classes));
+    if (info->weights_key) {
+        out->info.weights_key = ls__bump_strdup(&out->names, info->weights_key);
+        if (!out->info.weights_key) return ls__fail_memory(ctx, call, 0);
+    }
     for (int64_t i = 0; i < n; i++) {
         classes[i] = ls__bump_strdup(&out->names, info->classes[i]);
         if (!classes[i]) return ls__fail_memory(ctx, call, 0);
@@ -351,7 +355,8 @@ ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_prec
     memcpy(config.input.mean, info->mean, sizeof(info->mean));
     memcpy(config.input.std, info->std, sizeof(info->std));
     ls_net *net = ls_net_build(ctx, info->model->function, &info->options, &config);
-    if (net && ls_net_load_weights(net, model->path, NULL, NULL) != LS_OK) ls_net_close(&net);
+    const ls_load_weights_config weights = { .key = info->weights_key };
+    if (net && ls_net_load_weights(net, model->path, &weights, NULL) != LS_OK) ls_net_close(&net);
     return net;
 }
 

@@ -68,7 +68,15 @@ START_TEST(files_without_a_model)
     ck_assert_int_eq(system("head -c -64 out.safetensors >nan.safetensors && "
                             "head -c 64 /dev/zero | tr '\\0' '\\377' >>nan.safetensors"),
                      0);
-    expect(4, "predict --checkpoint nan.safetensors --model resnet20 --image-size 8 --classes "
+    expect(1, "predict --checkpoint nan.safetensors --model resnet20 --image-size 8 --classes "
+              "names.txt image");
+    expect_err("nan.safetensors': 16 of ");
+    expect_err("values of 'layer3.2.conv2.weight' are not finite");
+    ck_assert_int_eq(
+        system("(head -c -64 out.safetensors; for i in 1 2 3 4 5 6 7 8 9 a b c d e f g; do "
+               "printf '\\377\\377\\177\\177'; done) >large.safetensors"),
+        0);
+    expect(4, "predict --checkpoint large.safetensors --model resnet20 --image-size 8 --classes "
               "names.txt image");
     expect_err("image: the model's output is not finite");
 

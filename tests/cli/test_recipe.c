@@ -59,7 +59,7 @@ START_TEST(finetune)
     expect(0, "train --recipe finetune --weights first/last.safetensors --model resnet20 " SMALL_RUN
               "--steps 1 --out second");
     expect_out("recipe  finetune  --new-head  --opt sgd  --lr-per-256 0.04  ");
-    expect_out("weights first/last.safetensors, new last layer\n");
+    expect_out("weights first/last.safetensors  new last layer\n");
     expect(0, "augment --recipe finetune --data-dir data --image-size 8 -b 4 --grid grid.png");
     end_folder();
 }

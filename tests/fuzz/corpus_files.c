@@ -198,15 +198,18 @@ static unsigned char *read_entry(zip_t *zip, const char *name, size_t *size)
     return bytes;
 }
 
-/* An archive, and the pickles of several. */
+/* An archive, a file of PyTorch before 1.6, and the pickles of several archives. */
 void make_torch_files(void)
 {
-    static const char *const names[] = { "layouts", "module", "nested", "types" };
+    static const char *const names[] = { "layouts", "module", "nested", "types", "checkpoint" };
     char path[512], name[64];
     size_t size;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         snprintf(path, sizeof(path), LOCKSTEP_SOURCE_DIR "/tests/fixtures/torch/%s.pt", names[i]);
         if (i == 0) take(path, "torch_file", "archive");
+        if (i == 0)
+            take(LOCKSTEP_SOURCE_DIR "/tests/fixtures/torch/before_1.6.pt", "torch_file",
+                 "before_1.6");
         int code;
         zip_t *zip = zip_open(path, ZIP_RDONLY, &code);
         snprintf(path, sizeof(path), "%s/data.pkl", names[i]);

@@ -1,5 +1,5 @@
 /* fuzz_torch_file.c: PyTorch files. The input is the pickle of an archive with two storages, or the
- * whole archive if it begins as one. */
+ * whole file if it begins as an archive or as a file of PyTorch before 1.6. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ static const char *write_archive(const uint8_t *pickle, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const bool whole = size > 4 && memcmp(data, "PK\3\4", 4) == 0;
+    const bool whole =
+        size > 4 && (memcmp(data, "PK\3\4", 4) == 0 || memcmp(data, "\x80\2\x8a\x0a", 4) == 0);
     const char *path = whole ? fuzz_file(NAME, data, size) : write_archive(data, size);
     ls_context *ctx = fuzz_context();
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);

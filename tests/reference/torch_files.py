@@ -4,10 +4,14 @@ tensor is i / 4 - 3, which all element types hold exactly. An argument writes th
     /usr/bin/python3 tests/reference/torch_files.py
     python3 tests/reference/torch_files.py torch2      # with PyTorch 2.1 or later
 """
+import argparse
 import collections
+import datetime
 import os
+import pathlib
 import sys
 
+import numpy
 import torch
 
 from common import FIXTURES
@@ -65,6 +69,29 @@ def types():
     return d
 
 
+def prefixed(prefix):
+    return {prefix + name: value for name, value in state_dict().items()}
+
+
+def optimizer():
+    """The state after a step: tensors by number."""
+    parameter = torch.nn.Parameter(numbers(4))
+    parameter.grad = numbers(4)
+    optimizer = torch.optim.Adam([parameter])
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+def values():
+    """What training scripts save beside the weights."""
+    per_class = collections.defaultdict(list)
+    per_class["cat"].append(0.5)
+    return {"args": argparse.Namespace(lr=0.1, model="small"), "accuracy": numpy.float64(0.5), "mean": numpy.zeros(3),
+            "size": torch.Size([3, 224, 224]), "device": torch.device("cpu"), "dtype": torch.float16, "classes": {"cat", "dog"},
+            "bytes": b"abc", "begun": datetime.datetime(2026, 1, 1), "folder": pathlib.PurePosixPath("data"),
+            "per_class": per_class, "seed": 1 << 80, "rng": torch.get_rng_state()[:16], "norm": {"std": numbers(3)}}
+
+
 def save(name, value):
     torch.save(value, os.path.join(FOLDER, name))
 
@@ -77,13 +104,23 @@ save("state_dict.pt", state_dict())
 save("f64.pt", state_dict(torch.float64))
 save("bf16.pt", state_dict(torch.bfloat16))
 save("five_classes.pt", state_dict(n_classes=5))
-parallel = {"module." + name: value for name, value in state_dict().items()}
-save("nested.pt", {"epoch": 3, "best": 0.5, "arch": "small", "state_dict": parallel,
+save("nested.pt", {"epoch": 3, "best": 0.5, "arch": "small", "state_dict": prefixed("module."),
                    "optimizer": {"state": {}, "param_groups": [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0, 1]}]}})
 save("model.pt", {"model": state_dict(), "none": None, "flag": True})
 save("module.pt", module())
 save("layouts.pt", layouts())
 save("types.pt", types())
 save("whole_model.pt", torch.nn.Linear(2, 2))
+save("model_object.pt", {"model": torch.nn.Linear(2, 2), "epoch": 3})
+torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), os.path.join(FOLDER, "script.pt"))
+averaged = {"n_averaged": torch.tensor(5), **prefixed("module.")}
+other = {name: value + 1 for name, value in state_dict().items()}
+save("checkpoint.pt", {"model": other, "model_ema": averaged, "optimizer": optimizer(), **values()})
+save("unusual_key.pt", {"weights of the small net": state_dict(), **values()})
+save("lightning.pt", {"state_dict": {**prefixed("model."), "criterion.weight": numbers(4)}, "hyper_parameters": values()})
+save("two_nets.pt", {"student": other, "teacher": state_dict()})
+save("two_prefixes.pt", {**prefixed("teacher."), **{"student." + name: value for name, value in other.items()}})
 save("no_tensor.pt", {"epoch": 3})
 torch.save(state_dict(), os.path.join(FOLDER, "before_1.6.pt"), _use_new_zipfile_serialization=False)
+torch.save({"model": prefixed("_orig_mod."), "optimizer": optimizer(), **values()},
+           os.path.join(FOLDER, "checkpoint_before_1.6.pt"), _use_new_zipfile_serialization=False)

@@ -3,6 +3,7 @@
 #include "../failing_allocator.h"
 #include "checkpoint_support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,33 +50,145 @@ static void read_digest(run *r, char out[LS_DIGEST_TEXT_SIZE])
 
 START_TEST(formats_give_the_same_weights)
 {
-    static const char *const files[] = { "state_dict.pt", "torch2.pt", "nested.pt",
-                                         "model.pt",      "f64.pt",    "bf16.pt" };
+    static const struct {
+        const char *file, *key;         /* to read */
+        const char *found_key, *prefix; /* in the report */
+        int ignored;                    /* tensors */
+    } files[] = {
+        { "state_dict.pt", NULL, "", "", 1 },
+        { "torch2.pt", NULL, "", "", 1 },
+        { "before_1.6.pt", NULL, "", "", 1 },
+        { "nested.pt", NULL, "state_dict", "module.", 1 },
+        { "nested.pt", "state_dict", "state_dict", "module.", 1 },
+        { "model.pt", NULL, "model", "", 1 },
+        { "checkpoint.pt", NULL, "model_ema", "module.", 2 },
+        { "unusual_key.pt", NULL, "weights of the small net", "", 1 },
+        { "checkpoint_before_1.6.pt", NULL, "model", "_orig_mod.", 1 },
+        { "lightning.pt", NULL, "state_dict", "model.", 2 },
+        { "two_nets.pt", "teacher", "teacher", "", 1 },
+        { "two_prefixes.pt", "teacher", "", "teacher.", 11 },
+        { "two_prefixes.pt", "teacher.", "", "teacher.", 11 },
+        { "f64.pt", NULL, "", "", 1 },
+        { "bf16.pt", NULL, "", "", 1 }, /* the last one: rounds the large numbers of conv2.weight */
+    };
+    enum { N_FILES = sizeof files / sizeof *files };
     char first[LS_DIGEST_TEXT_SIZE] = "", digest[LS_DIGEST_TEXT_SIZE];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    for (size_t i = 0; i < N_FILES; i++) {
         run r = open_good_run(&usual);
         read_digest(&r, digest);
         ck_assert_str_eq(digest, "");
         char path[512];
-        snprintf(path, sizeof path, TORCH "%s", files[i]);
+        snprintf(path, sizeof path, TORCH "%s", files[i].file);
+        const ls_load_weights_config config = { .key = files[i].key };
         ls_weight_report *report;
-        ck_assert_int_eq(ls_net_load_weights(r.state.net, path, NULL, &report), LS_OK);
+        ls_net_load_weights(r.state.net, path, &config, &report);
+        expect_ok(r.ctx);
         ck_assert_int_eq(count(report, LS_WEIGHT_LOADED), N_NAMES);
-        ck_assert_int_eq(count(report, LS_WEIGHT_IGNORED), 1);
+        ck_assert_int_eq(count(report, LS_WEIGHT_IGNORED), files[i].ignored);
+        ck_assert_str_eq(ls_weight_report_key(report), files[i].found_key);
+        ck_assert_str_eq(ls_weight_report_prefix(report), files[i].prefix);
         const ls_weight_info loaded = ls_weight_report_at(report, LS_WEIGHT_LOADED, 0);
         ck_assert_str_eq(loaded.name, names[0]);
         ck_assert(ls_shape_equal(&loaded.file_shape, &LS_SHAPE(8, 3, 3, 3)));
         ls_weight_report_close(&report);
         for (int k = 0; k < N_NAMES; k++)
-            if (i < 5 || strcmp(names[k], "conv2.weight") != 0) /* bf16 rounds its large numbers */
+            if (i < N_FILES - 1 || strcmp(names[k], "conv2.weight") != 0)
                 expect_numbers(r.state.net, names[k]);
         read_digest(&r, digest);
         ck_assert_int_eq(strlen(digest), LS_DIGEST_TEXT_SIZE - 1);
         if (i == 0) memcpy(first, digest, sizeof first);
-        if (i < 5) ck_assert_str_eq(digest, first);
+        if (i < N_FILES - 1) ck_assert_str_eq(digest, first);
         expect_ok(r.ctx);
         ls_context_close(&r.ctx);
     }
+}
+END_TEST
+
+START_TEST(ambiguous_and_missing_keys)
+{
+    static const struct {
+        const char *file, *key;
+        ls_status status;
+        const char *part;
+    } cases[] = {
+        { "two_nets.pt", NULL, LS_ERR_INVALID, "'student' (10 tensors), 'teacher' (10 tensors)" },
+        { "two_nets.pt", "net", LS_ERR_NOT_FOUND,
+          "no tensors at the key 'net'; it has tensors at" },
+        { "two_prefixes.pt", NULL, LS_ERR_INVALID, "prefixes 'student.' and 'teacher.'" },
+        { "two_prefixes.pt", "net", LS_ERR_NOT_FOUND, "no tensors at the key 'net'" },
+        { "state_dict.pt", "model", LS_ERR_NOT_FOUND, "no tensors at the key 'model'" },
+        { "nested.pt", "optimizer", LS_ERR_NOT_FOUND, "'state_dict' (10 tensors)" },
+    };
+    run r = open_good_run(&usual);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[512];
+        snprintf(path, sizeof path, TORCH "%s", cases[i].file);
+        const ls_load_weights_config config = { .key = cases[i].key };
+        expect_failure(ls_net_load_weights(r.state.net, path, &config, NULL), r.ctx,
+                       cases[i].status, cases[i].file, cases[i].part);
+    }
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+/* The head's rows go to the classes of their names, in a net whose classes have another order. */
+START_TEST(classes_are_matched_by_name)
+{
+    static const char *const order[] = { "3", "1", "0", "2" };
+    static const char *const other[] = { "3", "1", "0", "bird" };
+    static const int from[] = { 3, 1, 0, 2 };
+    run r = open_good_run(&usual);
+    train(&r, 2);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("classes")), LS_OK);
+    float weight[4][6], bias[4];
+    ls_tensor *tensors[] = { ls_net_parameter(r.state.net, "fc.weight"),
+                             ls_net_parameter(r.state.net, "fc.bias") };
+    ls_tensor_read(tensors[0], weight, sizeof weight);
+    ls_tensor_read(tensors[1], bias, sizeof bias);
+    const char *path = path_of("classes.safetensors");
+    ls_load_weights_config config = { .classes = order, .n_classes = 4 };
+    ls_weight_report *report;
+    ls_net_load_weights(r.state.net, path, &config, &report);
+    expect_ok(r.ctx);
+    ck_assert(ls_weight_report_classes_moved(report));
+    ls_weight_report_close(&report);
+    for (int i = 0; i < 4; i++) {
+        const float *row = (const float *)ls_tensor_data_const(tensors[0]) + 6 * i;
+        ck_assert_mem_eq(row, weight[from[i]], sizeof weight[0]);
+        ck_assert(((const float *)ls_tensor_data_const(tensors[1]))[i] == bias[from[i]]);
+    }
+    config.classes = other;
+    expect_failure(ls_net_load_weights(r.state.net, path, &config, &report), r.ctx, LS_ERR_MISMATCH,
+                   "no outputs for the class 'bird'", "its classes are '0', '1', '2', ...");
+    ls_weight_report_close(&report);
+    config.new_head = true;
+    ck_assert_int_eq(ls_net_load_weights(r.state.net, path, &config, &report), LS_OK);
+    ck_assert(!ls_weight_report_classes_moved(report));
+    ls_weight_report_close(&report);
+    config = (ls_load_weights_config){ .classes = other, .n_classes = 4 }; /* no names there */
+    ck_assert_int_eq(ls_net_load_weights(r.state.net, TORCH "state_dict.pt", &config, NULL), LS_OK);
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
+START_TEST(values_that_are_not_finite)
+{
+    run r = open_good_run(&usual);
+    static char before[PORTRAIT], after[PORTRAIT];
+    static const char *const name[] = { "fc.weight" };
+    ls_tensor *weight = ls_tensor_open(r.ctx, LS_F32, LS_SHAPE(4, 6));
+    float *values = ls_tensor_data(weight);
+    for (int i = 0; i < 24; i++) values[i] = i == 3 ? NAN : i == 20 ? -INFINITY : 1;
+    const ls_tensor *tensors[] = { weight };
+    const char *path = path_of("nan.safetensors");
+    ck_assert_int_eq(ls_tensors_save(r.ctx, path, 1, name, tensors, NULL), LS_OK);
+    portray(&r, before);
+    const ls_load_weights_config partial = { .partial = true };
+    expect_failure(ls_net_load_weights(r.state.net, path, &partial, NULL), r.ctx, LS_ERR_NONFINITE,
+                   "nan.safetensors': 2 of 24 values of 'fc.weight' are not finite");
+    portray(&r, after);
+    ck_assert_str_eq(before, after);
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -357,7 +470,8 @@ TEST_PROGRAM(load_weights)
 {
     begin_runs();
     return end_runs(RUN_SUITE(
-        "load_weights", formats_give_the_same_weights, mismatches_change_nothing,
+        "load_weights", formats_give_the_same_weights, ambiguous_and_missing_keys,
+        classes_are_matched_by_name, values_that_are_not_finite, mismatches_change_nothing,
         new_head_keeps_its_values, partial_files_and_nets_without_a_head, columns_after_flatten,
         checkpoints_name_the_columns, unsupported_tensors_are_named, identity_names_the_weights,
         every_allocation_failing, models_that_are_not_described));

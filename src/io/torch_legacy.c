@@ -1,0 +1,204 @@
+/* torch_legacy.c: a PyTorch file as torch.save wrote it before version 1.6: five pickles (a magic
+ * number, the version of the format, facts about the machine, the saved value, the keys of the
+ * storages), then each storage: its number of elements as 64 bits, and the elements. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "io/pickle.h"
+#include "io/torch_tensors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct place {
+    const char *key;
+    int64_t begin, bytes; /* in the file */
+} place;
+
+/* file->data. */
+typedef struct legacy_file {
+    ls__bump bump;
+    place *places; /* by key */
+    size_t n;
+    bool big_endian;
+} legacy_file;
+
+static int compare_places(const void *a, const void *b)
+{
+    return strcmp(((const place *)a)->key, ((const place *)b)->key);
+}
+
+static int compare_storages(const void *a, const void *b)
+{
+    return strcmp((*(const ls__torch_storage *const *)a)->key,
+                  (*(const ls__torch_storage *const *)b)->key);
+}
+
+/* ---- Pickles ---- */
+
+/* The magic number is known from the file's first bytes. */
+static ls_status read_header(const ls_tensor_file *file, ls__pickle *p, bool *big_endian)
+{
+    enum { VERSION = 1001 };
+    const ls__pickle_value *magic, *version, *system;
+    LS_TRY(ls__pickle_run(p, &magic));
+    LS_TRY(ls__pickle_run(p, &version));
+    LS_TRY(ls__pickle_run(p, &system));
+    const bool is_dict = system->kind == LS__PICKLE_DICT;
+    const ls__pickle_value *little = is_dict ? ls__pickle_get(system, "little_endian") : NULL;
+    if (version->kind != LS__PICKLE_INTEGER || version->u.integer != VERSION)
+        return ls__tensor_file_fail(file, "the version of the format is not %d", (int)VERSION);
+    if (!little || little->kind != LS__PICKLE_BOOL)
+        return ls__tensor_file_fail(file, "no byte order");
+    *big_endian = !little->u.integer;
+    return LS_OK;
+}
+
+/* Every storage once, by key. */
+static ls_status sort_storages(const ls_tensor_file *file, ls__bump *bump,
+                               const ls__torch_storage *first, const ls__torch_storage ***out,
+                               size_t *n)
+{
+    size_t unique = 0, all = 0;
+    for (const ls__torch_storage *s = first; s; s = s->next) all++;
+    const ls__torch_storage **storages = ls__bump_alloc(bump, (all + 1) * sizeof(*storages));
+    if (!storages) return ls__fail_memory(file->owned.ctx, file->path, 0);
+    for (const ls__torch_storage *s = first; s; s = s->next) storages[unique++] = s;
+    qsort(storages, all, sizeof(*storages), compare_storages);
+    unique = 0;
+    for (size_t i = 0; i < all; i++)
+        if (i == 0 || strcmp(storages[i]->key, storages[i - 1]->key) != 0)
+            storages[unique++] = storages[i];
+    *out = storages;
+    *n = unique;
+    return LS_OK;
+}
+
+/* ---- Storages ---- */
+
+/* Reads the number of elements at byte `at`, and sets the place of a storage. */
+static ls_status set_place(const ls_tensor_file *file, const ls__torch_storage *storage, int64_t at,
+                           bool big_endian, place *out)
+{
+    ls__tensor_header type = { .dtype = storage->dtype };
+    int64_t count;
+    size_t bytes;
+    if (at > file->file_bytes - (int64_t)sizeof(count))
+        return ls__tensor_file_fail(file, "the file ends before storage '%.*s'",
+                                    LS__CUT(storage->key, 100));
+    LS_TRY(ls__tensor_file_read_at(file, &count, sizeof(count), at));
+    if (big_endian) ls__torch_swap_bytes(&count, sizeof(count), sizeof(count));
+    if (count != storage->count)
+        return ls__tensor_file_fail(file,
+                                    "storage '%.*s' has %" PRId64 " elements, expected %" PRId64,
+                                    LS__CUT(storage->key, 100), count, storage->count);
+    ls__tensor_header_set_type(&type);
+    at += (int64_t)sizeof(count);
+    if (!ls__mul_size((size_t)count, type.element_bytes, &bytes) ||
+        bytes > (size_t)(file->file_bytes - at))
+        return ls__tensor_file_fail(file, "the file ends within storage '%.*s'",
+                                    LS__CUT(storage->key, 100));
+    out->begin = at;
+    out->bytes = (int64_t)bytes;
+    return LS_OK;
+}
+
+/* `at`: the byte after the pickles. */
+static ls_status set_places(const ls_tensor_file *file, legacy_file *legacy, ls__bump *bump,
+                            const ls__torch_storage *storages, const ls__pickle_value *keys,
+                            int64_t at)
+{
+    const ls__torch_storage **sorted = NULL;
+    size_t n_sorted = 0, n_keys = 0;
+    if (keys->kind != LS__PICKLE_LIST)
+        return ls__tensor_file_fail(file, "the keys of the storages are no list");
+    LS_TRY(sort_storages(file, bump, storages, &sorted, &n_sorted));
+    for (const ls__pickle_item *item = keys->u.items->first; item; item = item->next) n_keys++;
+    legacy->places = ls__bump_alloc(&legacy->bump, (n_keys + 1) * sizeof(*legacy->places));
+    if (!legacy->places) return ls__fail_memory(file->owned.ctx, file->path, 0);
+    for (const ls__pickle_item *item = keys->u.items->first; item; item = item->next) {
+        char text[64];
+        const ls__pickle_text key =
+            item->value->kind == LS__PICKLE_TEXT ? item->value->u.text : (ls__pickle_text){ "", 0 };
+        ls__snprintf(text, sizeof(text), "%.*s", (int)(key.n < sizeof(text) ? key.n : sizeof(text)),
+                     key.bytes);
+        const ls__torch_storage sought = { .key = text }, *pointer = &sought;
+        const ls__torch_storage **found =
+            bsearch(&pointer, sorted, n_sorted, sizeof(*sorted), compare_storages);
+        if (!found) return ls__tensor_file_fail(file, "no tensor has the storage '%s'", text);
+        place *to = &legacy->places[legacy->n++];
+        to->key = ls__bump_strdup(&legacy->bump, text);
+        if (!to->key) return ls__fail_memory(file->owned.ctx, file->path, 0);
+        LS_TRY(set_place(file, *found, at, legacy->big_endian, to));
+        at = to->begin + to->bytes;
+    }
+    qsort(legacy->places, legacy->n, sizeof(*legacy->places), compare_places);
+    return LS_OK;
+}
+
+static void find_storage(const void *format, const ls__torch_storage *storage, int64_t *index,
+                         uint64_t *bytes)
+{
+    const legacy_file *legacy = format;
+    const place sought = { .key = storage->key };
+    const place *found =
+        bsearch(&sought, legacy->places, legacy->n, sizeof(*legacy->places), compare_places);
+    *index = found ? found - legacy->places : -1;
+    *bytes = found ? (uint64_t)found->bytes : 0;
+}
+
+/* ---- The format ---- */
+
+/* The range begins and ends with an element. */
+static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header *t, void *out,
+                            size_t bytes, int64_t offset)
+{
+    const legacy_file *legacy = file->data;
+    LS_TRY(ls__tensor_file_read_at(file, out, bytes,
+                                   legacy->places[t->storage].begin + t->begin + offset));
+    if (legacy->big_endian) ls__torch_swap_bytes(out, t->element_bytes, bytes);
+    return LS_OK;
+}
+
+static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump, const char *key)
+{
+    const size_t size =
+        file->file_bytes < LS__PICKLE_MAX_BYTES ? (size_t)file->file_bytes : LS__PICKLE_MAX_BYTES;
+    ls__torch_pickle pickle;
+    ls__torch_state_dict dict;
+    const ls__pickle_value *keys;
+    void *bytes = ls__bump_alloc(bump, size);
+    if (!bytes) return ls__fail_memory(file->owned.ctx, file->path, size);
+    LS_TRY(ls__tensor_file_read_at(file, bytes, size, 0));
+    ls__torch_pickle_open(&pickle, file->owned.ctx, bump, file->path, bytes, size);
+    LS_TRY(read_header(file, &pickle.p, &legacy->big_endian));
+    LS_TRY(ls__torch_read_state_dict(&pickle, key, &dict));
+    LS_TRY(ls__pickle_run(&pickle.p, &keys));
+    LS_TRY(set_places(file, legacy, bump, pickle.storages, keys, (int64_t)pickle.p.at));
+    return ls__torch_set_tensors(file, &dict, find_storage, legacy, &legacy->bump);
+}
+
+static void close_format(ls_tensor_file *file)
+{
+    legacy_file *legacy = file->data;
+    if (!legacy) return;
+    ls__bump_close(&legacy->bump);
+    ls__free(file->owned.ctx, legacy);
+}
+
+ls_status ls__torch_legacy_parse(ls_tensor_file *file, const char *key)
+{
+    static const ls__tensor_format format = { .name = "PyTorch file",
+                                              .read = read_range,
+                                              .close = close_format };
+    file->format = &format;
+    legacy_file *legacy = file->data = ls__zalloc(file->owned.ctx, sizeof(*legacy));
+    if (!legacy) return ls__fail_memory(file->owned.ctx, file->path, sizeof(*legacy));
+    ls__bump_open(&legacy->bump, file->owned.ctx);
+    ls__bump bump; /* the pickles and their values */
+    ls__bump_open(&bump, file->owned.ctx);
+    const ls_status status = parse(file, legacy, &bump, key);
+    ls__bump_close(&bump);
+    return status;
+}

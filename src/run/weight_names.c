@@ -1,0 +1,207 @@
+/* weight_names.c: see weight_names.h. */
+#include "run/weight_names.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Prefixes ---- */
+
+/* A prefix of names, with the number of the net's tensors that have it in the file. */
+typedef struct candidate {
+    const char *name; /* that begins with it */
+    size_t length;
+    int64_t n_found;
+} candidate;
+
+typedef struct prefixes {
+    const char **net; /* sorted */
+    size_t n_net;
+    candidate items[256];
+    size_t n;
+} prefixes;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool has_length(const candidate *c, const char *name, size_t length)
+{
+    return c->length == length && strncmp(c->name, name, length) == 0;
+}
+
+static void count(prefixes *p, const char *name, size_t length)
+{
+    size_t i = 0;
+    while (i < p->n && !has_length(&p->items[i], name, length)) i++;
+    if (i == sizeof(p->items) / sizeof(p->items[0])) return;
+    if (i == p->n) p->items[p->n++] = (candidate){ name, length, 0 };
+    p->items[i].n_found++;
+}
+
+/* Counts the prefixes before each of the net's names that `name` ends with. */
+static void count_prefixes(prefixes *p, const char *name)
+{
+    for (const char *rest = name; rest; rest = strchr(rest, '.')) {
+        if (rest > name) rest++;
+        if (bsearch(&rest, p->net, p->n_net, sizeof(*p->net), compare_names))
+            count(p, name, (size_t)(rest - name));
+    }
+}
+
+static ls_status select_prefix(ls__bump *bump, const ls_tensor_file *file, const prefixes *p,
+                               const char **prefix)
+{
+    const candidate *best = NULL, *other = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const candidate *c = &p->items[i];
+        const bool same = best && c->n_found == best->n_found;
+        if (!best || c->n_found > best->n_found || (same && c->length == 0))
+            best = c, other = NULL;
+        else if (same && best->length > 0)
+            other = c;
+    }
+    *prefix = "";
+    if (!best) return LS_OK;
+    if (other)
+        return ls__fail(file->owned.ctx, LS_ERR_INVALID,
+                        "'%s' has tensors of the net with the prefixes '%.*s' and '%.*s', one of "
+                        "which is required as the key",
+                        file->path, (int)best->length, best->name, (int)other->length, other->name);
+    *prefix = ls__bump_format(bump, "%.*s", (int)best->length, best->name);
+    return *prefix ? LS_OK : ls__fail_memory(file->owned.ctx, file->path, 0);
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* True if the key names the dict in the file. */
+static bool is_key_of_dict(const ls_tensor_file *file, const char *key)
+{
+    const size_t n = strlen(key);
+    return file->key && begins_with(file->key, key) &&
+           (file->key[n] == '\0' || file->key[n] == '.');
+}
+
+static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char *key,
+                         const char **prefix)
+{
+    const size_t n = strlen(key);
+    *prefix = ls__bump_format(bump, "%s%s", key, n > 0 && key[n - 1] == '.' ? "" : ".");
+    if (!*prefix) return ls__fail_memory(file->owned.ctx, file->path, n);
+    for (int64_t i = 0; i < file->n_tensors; i++)
+        if (begins_with(file->tensors[i].name, *prefix)) return LS_OK;
+    return ls__fail(file->owned.ctx, LS_ERR_NOT_FOUND, "'%s' has no tensors at the key '%.*s'",
+                    file->path, LS__CUT(key, 100));
+}
+
+ls_status ls__weight_prefix(ls__bump *bump, const ls_tensor_file *file,
+                            const ls__saved_tensors *net, const char *key, const char **prefix)
+{
+    if (key && !is_key_of_dict(file, key)) return use_key(bump, file, key, prefix);
+    prefixes p = { .net = ls__bump_alloc(bump, ((size_t)net->n + 1) * sizeof(*p.net)) };
+    if (!p.net) return ls__fail_memory(file->owned.ctx, file->path, 0);
+    for (int64_t i = 0; i < net->n; i++)
+        if (net->items[i].memory) p.net[p.n_net++] = net->items[i].name;
+    qsort(p.net, p.n_net, sizeof(*p.net), compare_names);
+    for (int64_t i = 0; i < file->n_tensors; i++)
+        if (!ls__is_optimizer_name(file->tensors[i].name))
+            count_prefixes(&p, file->tensors[i].name);
+    return select_prefix(bump, file, &p, prefix);
+}
+
+const char *ls__wrapper_prefix(ls__bump *bump, const ls_tensor_file *file)
+{
+    static const char *const wrappers[] = { "module.", "_orig_mod." };
+    const char *first = file->n_tensors > 0 ? file->tensors[0].name : "";
+    size_t length = 0;
+    for (bool found = true; found;) {
+        found = false;
+        for (int i = 0; i < 2 && !found; i++) {
+            const size_t n = strlen(wrappers[i]);
+            found = begins_with(first + length, wrappers[i]);
+            for (int64_t k = 1; k < file->n_tensors && found; k++)
+                found = strncmp(file->tensors[k].name, first, length + n) == 0;
+            if (found) length += n;
+        }
+    }
+    return ls__bump_format(bump, "%.*s", (int)length, first);
+}
+
+/* ---- Classes ---- */
+
+static const char *name_at(const json_t *names, int64_t i)
+{
+    return json_string_value(json_array_get(names, (size_t)i));
+}
+
+/* -1: the file does not have the class. */
+static int64_t find_class(const json_t *names, const char *name)
+{
+    for (int64_t i = 0; i < (int64_t)json_array_size(names); i++)
+        if (strcmp(name_at(names, i), name) == 0) return i;
+    return -1;
+}
+
+static bool restore(ls_context *ctx, json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        json_t *name = json_array_get(names, i);
+        if (!json_is_string(name) || !ls__json_restore(ctx, name)) return false;
+    }
+    return true;
+}
+
+/* " ('cat', 'dog', ...)" with the first names. */
+static void put_classes(ls__text *text, const json_t *names)
+{
+    enum { MAX_NAMES = 3 };
+    const int64_t n = (int64_t)json_array_size(names);
+    for (int64_t i = 0; i < n && i < MAX_NAMES; i++)
+        ls__text_put(text, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(name_at(names, i), 60));
+    if (n > MAX_NAMES) ls__text_put(text, ", ...");
+}
+
+static ls_status set_order(ls__bump *bump, const ls_tensor_file *file, const json_t *names,
+                           int64_t n, const char *const *classes, const int64_t **out)
+{
+    ls_context *ctx = file->owned.ctx;
+    int64_t *order = ls__bump_alloc(bump, (size_t)n * sizeof(*order)), n_moved = 0;
+    if (!order) return ls__fail_memory(ctx, file->path, 0);
+    for (int64_t i = 0; i < n; i++) {
+        const bool same = strcmp(name_at(names, i), classes[i]) == 0;
+        order[i] = same ? i : find_class(names, classes[i]);
+        n_moved += order[i] != i;
+        if (order[i] >= 0) continue;
+        char buffer[256];
+        ls__text text = { buffer, sizeof(buffer), 0 };
+        put_classes(&text, names);
+        return ls__fail(ctx, LS_ERR_MISMATCH,
+                        "'%s' has no outputs for the class '%.*s': its classes are %s; new_head "
+                        "begins with a new last layer",
+                        file->path, LS__CUT(classes[i], 60), buffer);
+    }
+    if (n_moved > 0) *out = order;
+    return LS_OK;
+}
+
+ls_status ls__weight_class_order(ls__bump *bump, const ls_tensor_file *file, int64_t n_classes,
+                                 const char *const *classes, const int64_t **order)
+{
+    *order = NULL;
+    const char *text = ls_tensor_file_metadata(file, "classes");
+    json_t *names = text && classes ? json_loads(text, 0, NULL) : NULL;
+    ls_status status = LS_OK;
+    /* A different number of classes is a different shape. */
+    if ((int64_t)json_array_size(names) == n_classes && restore(file->owned.ctx, names))
+        status = set_order(bump, file, names, n_classes, classes, order);
+    json_decref(names);
+    return status;
+}
