@@ -8,25 +8,41 @@ enum { MAX_EXAMINED = 15 }; /* images */
 
 /* ---- The folder ---- */
 
-/* Detects a folder one level too high: its class folders are the train/ and val/ of a dataset. The
- * library warns about the classes; this message gives the correct --data-dir. */
+/* The slash after the class folder in the path of an image, or NULL. */
+static const char *find_class(const char *path, const char *class)
+{
+    const size_t length = strlen(class);
+    const char *found = NULL;
+    for (const char *at = path; (at = strchr(at, '/')); at++)
+        if (strncmp(at + 1, class, length) == 0 && at[length + 1] == '/') found = at + length + 1;
+    return found;
+}
+
+/* Detects class folders that hold only folders, which may be the classes. The library warns about
+ * them; this message gives the options that train them. */
 static void advise_folder(const cli_run *t)
 {
-    const char *dir = t->recipe->data_dir;
-    const int n = ls_dataset_class_count(t->train_data);
-    int n_splits = 0;
-    bool has_train = false;
-    for (int i = 0; i < n * N_SPLITS; i++) {
-        const int split = i % N_SPLITS;
-        if (strcmp(t->classes[i / N_SPLITS], split_names[split]) != 0) continue;
-        has_train |= split == 0;
-        n_splits++;
+    const char *first = NULL;
+    const int64_t n = ls_dataset_sample_count(t->train_data);
+    size_t n_first = 0; /* bytes of its path that are the folder to open */
+    bool has_splits = false;
+    if (folders_has_csv(t->recipe->data_dir)) return;
+    for (int64_t i = 0; i < n; i++) {
+        const int label = ls_dataset_label(t->train_data, i);
+        const char *path = ls_dataset_sample_path(t->train_data, i);
+        const char *at = label >= 0 && path ? find_class(path, t->classes[label]) : NULL;
+        if (!at || !strchr(at + 1, '/')) return; /* an image in the class folder itself */
+        if (!first) {
+            has_splits = ls_split_of_name(t->classes[label], NULL);
+            n_first = (size_t)(at - path) - (has_splits ? strlen(t->classes[label]) + 1 : 0);
+            first = path;
+        }
     }
-    if (n == 0 || (!has_train && n_splits < n))
-        return; /* classes "valid" and "invalid" are possible */
-    print_message("the classes of %s/train are named like a dataset's folders; did you mean "
-                  "--data-dir %s/train?",
-                  dir, dir);
+    if (first && has_splits)
+        print_message("did you mean --data-dir %.*s?", (int)n_first, first);
+    else if (first)
+        print_message("--data-dir %.*s --val-split 0.2 trains the folders in it as classes",
+                      (int)n_first, first);
 }
 
 /* ---- The batch ---- */

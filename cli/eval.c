@@ -22,7 +22,7 @@ static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     MODEL_FILE_OPTIONS(eval_values),
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "dataset: a pack, a folder with val/ (or validation/, valid/, test/), a folder of class "
+      "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
       "class folders, in the order of their names",
       "DIR", .note = "required" },

@@ -9,8 +9,6 @@
 
 enum { PATH_SIZE = 4096 };
 
-const char *const split_names[N_SPLITS] = { LS_SPLIT_NAMES };
-
 /* "photos.pack/train" */
 static bool is_split(const char *path)
 {
@@ -22,28 +20,41 @@ static bool is_split(const char *path)
     return is_file(pack) && ls_pack_holds(pack, 1, &(const char *){ slash + 1 }, &found);
 }
 
-static bool has_folder(const char *dir, const char *name)
-{
-    char path[PATH_SIZE];
-    const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return length > 0 && length < PATH_SIZE && is_folder(path);
-}
-
 bool folders_is_csv(const char *path)
 {
     const char *dot = strrchr(path, '.');
     return dot && strcasecmp(dot, ".csv") == 0 && is_file(path);
 }
 
-int folders_find(const char *dir, int n, const char *const *names, const char *found[N_SPLITS])
+/* The path of the images of a split in a pack. */
+static bool find_in_pack(const char *pack, ls_split split, char path[PATH_SIZE])
 {
-    bool in_pack[N_SPLITS] = { false };
-    int n_found = 0;
-    if (folders_is_csv(dir)) return 0;
-    if (is_file(dir)) ls_pack_holds(dir, n, names, in_pack);
-    for (int i = 0; i < n; i++)
-        if (is_file(dir) ? in_pack[i] : has_folder(dir, names[i])) found[n_found++] = names[i];
-    return n_found;
+    static const char *const names[LS_N_SPLITS][3] = {
+        [LS_SPLIT_TRAIN] = { "train", "train", "train" },
+        [LS_SPLIT_VALIDATION] = { "val", "validation", "valid" },
+        [LS_SPLIT_TEST] = { "test", "test", "test" },
+    };
+    bool found[3] = { false };
+    ls_pack_holds(pack, 3, names[split], found);
+    for (int i = 0; i < 3; i++)
+        if (found[i]) return snprintf(path, PATH_SIZE, "%s/%s", pack, names[split][i]) < PATH_SIZE;
+    return false;
+}
+
+/* The path of the images of a split in DIR: a folder, or a CSV file. */
+static bool find_split(const char *dir, ls_split split, char path[PATH_SIZE])
+{
+    char name[FOLDER_NAME_SIZE];
+    if (folders_is_csv(dir)) return false;
+    if (is_file(dir)) return find_in_pack(dir, split, path);
+    return ls_find_split(dir, split, 0, name, sizeof(name)) &&
+           snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+}
+
+/* The images for validation: those of a test split where there are no others. */
+static bool find_val(const char *dir, char path[PATH_SIZE])
+{
+    return find_split(dir, LS_SPLIT_VALIDATION, path) || find_split(dir, LS_SPLIT_TEST, path);
 }
 
 /* Whether `dir` itself can be opened: a folder, a pack without splits, or a split of a pack. */
@@ -93,19 +104,6 @@ static int open_idx(ls_context *ctx, const char *images, const char *labels, int
     return EXIT_DONE;
 }
 
-/* The first of the names that is a folder in `dir`, else the first with a file NAME.csv, as a path;
- * false when there is none. */
-static bool find_folder(const char *dir, int n, const char *const *names, char path[PATH_SIZE])
-{
-    const char *found[N_SPLITS];
-    if (folders_find(dir, n, names, found) > 0)
-        return snprintf(path, PATH_SIZE, "%s/%s", dir, found[0]) < PATH_SIZE;
-    for (int i = 0; i < n; i++)
-        if (snprintf(path, PATH_SIZE, "%s/%s.csv", dir, names[i]) < PATH_SIZE && is_file(path))
-            return true;
-    return false;
-}
-
 /* A folder, a pack or a CSV file. classes NULL: its own. */
 static ls_dataset *open_images(ls_context *ctx, const char *path, int n_classes,
                                const char *const *classes)
@@ -119,7 +117,7 @@ bool folders_has_csv(const char *dir)
 {
     char path[PATH_SIZE];
     return folders_is_csv(dir) ||
-           (is_folder(dir) && find_folder(dir, 1, split_names, path) && folders_is_csv(path));
+           (is_folder(dir) && find_split(dir, LS_SPLIT_TRAIN, path) && folders_is_csv(path));
 }
 
 /* The message for a folder or pack without the folder that was searched for. */
@@ -199,14 +197,16 @@ static int open_found(ls_context *ctx, const char *dir, const char *path, int n_
     return EXIT_DONE;
 }
 
-/* A folder in DIR that has a folder 'train': DIR is one level too high. */
+/* A folder in DIR that has training images: DIR is one level too high. */
 static bool find_nested(const char *dir, char path[PATH_SIZE])
 {
     bool found = false;
     DIR *folder = opendir(dir);
     for (const struct dirent *e; folder && !found && (e = readdir(folder));) {
+        char train[PATH_SIZE];
         const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, e->d_name);
-        found = e->d_name[0] != '.' && length < PATH_SIZE && has_folder(path, split_names[0]);
+        found = e->d_name[0] != '.' && length < PATH_SIZE && is_folder(path) &&
+                find_split(path, LS_SPLIT_TRAIN, train);
     }
     if (folder) closedir(folder);
     return found;
@@ -216,29 +216,31 @@ static bool find_nested(const char *dir, char path[PATH_SIZE])
 static bool find_above(const char *dir, char path[PATH_SIZE])
 {
     char copy[PATH_SIZE];
-    if (strlen(dir) >= PATH_SIZE || strcmp(basename(strcpy(copy, dir)), split_names[0]) != 0)
+    ls_split split;
+    if (strlen(dir) >= PATH_SIZE || !ls_split_of_name(basename(strcpy(copy, dir)), &split) ||
+        split != LS_SPLIT_TRAIN)
         return false;
     snprintf(path, PATH_SIZE, "%s", dirname(strcpy(copy, dir)));
     return true;
 }
 
+/* The path below DIR. */
+static bool copy_name(const char *dir, const char *path, char name[FOLDER_NAME_SIZE])
+{
+    return snprintf(name, FOLDER_NAME_SIZE, "%s", path + strlen(dir) + 1) < FOLDER_NAME_SIZE;
+}
+
 bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE])
 {
     char path[PATH_SIZE];
-    enum { N_VAL_NAMES = 3 }; /* val, validation, valid */
-    if (!find_folder(dir, N_VAL_NAMES, split_names + 1, path)) return false;
-    snprintf(name, FOLDER_NAME_SIZE, "%s", strrchr(path, '/') + 1);
-    return true;
+    return find_split(dir, LS_SPLIT_VALIDATION, path) && copy_name(dir, path, name);
 }
 
 bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE])
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
-    if (!find_folder(dir, 1, split_names + N_SPLITS - 1, path) &&
-        !find_idx(dir, "t10k", path, labels))
-        return false;
-    snprintf(name, FOLDER_NAME_SIZE, "%s", strrchr(path, '/') + 1);
-    return true;
+    return (find_split(dir, LS_SPLIT_TEST, path) || find_idx(dir, "t10k", path, labels)) &&
+           copy_name(dir, path, name);
 }
 
 /* Of the training images: DIR/train, or with dir_itself DIR. Else prints why not. */
@@ -246,7 +248,7 @@ static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
 {
     char other[PATH_SIZE];
     if (!folders_check(dir)) return false;
-    if (find_folder(dir, 1, split_names, path)) return true;
+    if (find_split(dir, LS_SPLIT_TRAIN, path)) return true;
     const bool nested = find_nested(dir, other);
     snprintf(path, PATH_SIZE, "%s", dir);
     if (folders_is_csv(dir)) return true;
@@ -300,7 +302,7 @@ int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_cl
     if (!folders_check(dir)) return EXIT_DATA;
     if (find_idx(dir, "t10k", path, labels))
         return open_idx(ctx, path, labels, n_classes, classes, out);
-    if (!find_folder(dir, N_SPLITS - 1, split_names + 1, path)) {
+    if (!find_val(dir, path)) {
         if (!dir_itself || !is_whole(dir))
             return fail_with(EXIT_DATA, "%s: %s%s", dir,
                              lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
@@ -325,8 +327,8 @@ bool folders_check_kinds(const char *dir, const ls_dataset *train, const ls_data
 {
     char train_path[PATH_SIZE], val_path[PATH_SIZE];
     const char *expected = kind_of(train), *got = kind_of(val);
-    if (strcmp(expected, got) == 0 || !find_folder(dir, 1, split_names, train_path) ||
-        !find_folder(dir, N_SPLITS - 1, split_names + 1, val_path))
+    if (strcmp(expected, got) == 0 || !find_split(dir, LS_SPLIT_TRAIN, train_path) ||
+        !find_val(dir, val_path))
         return true;
     return fail_with(false, "%s has %s for each image, %s has %s: expected the same columns",
                      train_path, expected, val_path, got);

@@ -4,17 +4,8 @@
 
 #include "cli.h"
 
-/* Names of folders in a data folder, the training data's first, then validation's in the order in
- * which they are looked for. */
-enum { N_SPLITS = 5 };
-extern const char *const split_names[N_SPLITS];
-
 /* DIR may be a pack in all of these. Where images are opened, DIR may be a CSV file, which holds
- * training images, and in place of a folder train, val, ... it may have a file train.csv, val.csv,
- * ... */
-
-/* Writes those of the n <= N_SPLITS names that are folders in DIR, and returns how many. */
-int folders_find(const char *dir, int n, const char *const *names, const char *found[N_SPLITS]);
+ * training images. Its folders and CSV files are those of ls_find_split. */
 
 /* Whether DIR is a folder or a file, which may be a pack; else prints what it is. */
 bool folders_check(const char *dir);
@@ -38,21 +29,21 @@ bool folders_has_csv(const char *dir);
  * functions below read them as training and validation data. */
 bool folders_has_idx(const char *dir);
 
-/* Whether DIR has a folder or CSV file val, validation or valid; copies its name. */
-enum { FOLDER_NAME_SIZE = 32 };
+/* Whether DIR has a folder or CSV file of validation images; copies its path below DIR. */
+enum { FOLDER_NAME_SIZE = 600 };
 bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE]);
-/* The same for test, and for MNIST's t10k files. */
+/* The same for test images, and for MNIST's t10k files. */
 bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE]);
 
-/* DIR/train. dir_itself: else DIR itself, when it holds class folders. On failure prints why and
- * returns the command's answer, as the next one does. */
+/* The training images. dir_itself: else DIR itself, when it holds class folders. On failure prints
+ * why and returns the command's answer, as the next one does. */
 int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dataset **out);
 
-/* The same images with given classes, for --val-split: DIR/train, else DIR itself. */
+/* The same images with given classes, for --val-split. */
 int folders_open_unsplit(ls_context *ctx, const char *dir, int n_classes,
                          const char *const *classes, ls_dataset **out);
 
-/* DIR/val, DIR/validation, DIR/valid or DIR/test, the first that is there, with the classes of the
+/* The validation images, or those for tests where there are no others, with the classes of the
  * training data, or with those of its own folders if classes is NULL. dir_itself: else DIR itself,
  * when it holds no such folder. */
 int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_classes,

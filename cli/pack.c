@@ -78,26 +78,30 @@ static int check(ls_context *ctx, const char *path)
 }
 
 /* The folders of DIR that are read for training and validation, or DIR itself. */
-static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[N_SPLITS])
+static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
 {
     enum { PATH_SIZE = 4096 };
-    const char *names[N_SPLITS];
-    const int n = folders_find(dir, N_SPLITS, split_names, names);
-    for (int i = 0; i < n; i++) {
-        char path[PATH_SIZE];
-        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-        splits[i] = (ls_pack_split){ names[i], folders_open(ctx, path) };
+    static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
+    int n = 0;
+    for (int split = 0; split < LS_N_SPLITS; split++) {
+        char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
+        if (!ls_find_split(dir, (ls_split)split, 0, name, sizeof(name))) continue;
+        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_SIZE) continue;
+        if (is_folder(path)) splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
     }
-    if (n == 0) splits[0] = (ls_pack_split){ "", folders_open(ctx, dir) };
-    return n ? n : 1;
+    if (n == 0) splits[n++] = (ls_pack_split){ "", folders_open(ctx, dir) };
+    return n;
 }
 
 static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
-    ls_pack_split splits[N_SPLITS];
+    ls_pack_split splits[LS_N_SPLITS];
+    bool is_damaged; /* a file that is no pack "holds" any name */
     if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
-    const int n = open_splits(ctx, dir, splits);
-    if (!splits[n - 1].dataset) return folders_fail(ctx, dir);
+    const bool is_pack =
+        is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
+    const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
+    if (n > 0 && !splits[n - 1].dataset) return folders_fail(ctx, dir);
     if (!is_folder(dir))
         return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
     progress bar;

@@ -13,7 +13,7 @@ const cli_option recipe_options[] = {
 
     { OPTION_HEADING, .help = "Data:" },
     { OPTION_TEXT, 0, "data-dir", AT(data_dir),
-      "dataset: a pack, or a folder with train/ and val/ (or validation/, valid/, test/) that hold "
+      "dataset: a pack, or a folder with train/ and val/ (or validation/, test/) that hold "
       "one folder per class, or a folder with MNIST's four idx files, or a "
       "CSV file of paths and labels or numbers",
       "DIR", .note = "required", .execution = true, .images = true, .usual = true },

@@ -1,6 +1,7 @@
 /* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
-#include "ranks.h"
 #include "events.h"
+#include "folders.h"
+#include "ranks.h"
 #include "run/json.h"
 #include "run/ranks.h"
 #include "run/run_folder.h"
@@ -156,8 +157,14 @@ static void print_begin(const cli_run *t)
     field_line data = begin_fields(stdout);
     print_field(&data, "data    %s", r->data_dir);
     print_field(&data, "%lld training images", (long long)n_train);
-    print_field(&data, "%lld validation images",
-                (long long)(t->val ? ls_dataset_sample_count(t->val_data) : 0));
+    const long long n_val = t->val ? ls_dataset_sample_count(t->val_data) : 0;
+    char test[FOLDER_NAME_SIZE]; /* images for tests, which select the best weights here */
+    const bool is_test = t->val && r->val_split == 0 && !folders_has_idx(r->data_dir) &&
+                         !folders_has_val(r->data_dir, test) && folders_has_test(r->data_dir, test);
+    if (is_test)
+        print_field(&data, "%lld validation images in '%s'", n_val, test);
+    else
+        print_field(&data, "%lld validation images", n_val);
     if (r->loss == LOSS_CROSS_ENTROPY)
         print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
     else

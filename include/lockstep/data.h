@@ -13,9 +13,21 @@ LS_BEGIN_DECLARATIONS
 typedef struct ls_dataset ls_dataset;
 typedef struct ls_loader ls_loader;
 
-/* Folder names in a dataset: training data first, then validation data in the order in which the
- * lockstep command searches for them. */
-#define LS_SPLIT_NAMES "train", "val", "validation", "valid", "test"
+/* ---- The parts of a dataset ---- */
+
+typedef enum ls_split { LS_SPLIT_TRAIN, LS_SPLIT_VALIDATION, LS_SPLIT_TEST, LS_N_SPLITS } ls_split;
+
+/* True if a folder of this name is a part of a dataset: "train", "training"; "val", "validation",
+ * "valid"; "test", "testing", in any case, alone or with words such as "images", "set" or "data":
+ * "Training_Images", "testset". split may be NULL. */
+LS_API bool ls_split_of_name(const char *name, ls_split *split);
+
+/* Finds the i-th place of a part in the folder `dir`, from 0: the folders of class folders in the
+ * order of the names above, then the CSV files ("train.csv"), then folders without class folders
+ * whose names are exactly those. Writes its path below dir: "train". A folder that holds one folder
+ * alone, which holds class folders, stands for that one: "train/train". False: there is none, or
+ * the path does not fit. Changes nothing and allocates nothing. */
+LS_API bool ls_find_split(const char *dir, ls_split split, int i, char *path, size_t size);
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 

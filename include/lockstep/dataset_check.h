@@ -57,13 +57,13 @@ typedef struct ls_dataset_check_config {
 
 typedef struct ls_dataset_report ls_dataset_report;
 
-/* Reads and decodes all images of a folder. The splits are those of the folders LS_SPLIT_NAMES that
- * `dir` holds; without any of them `dir` itself holds the class folders. The other splits are
- * compared with "train". Duplicates are files with equal pixels, after the EXIF orientation was
- * applied, in any split. The first of them in the order of the report is the original; each other
- * one is a finding of LS_FINDING_LEAK if it is in another split, of AMBIGUOUS if it is in another
- * class, else of DUPLICATE. All images are checked, also those outside of class folders and in
- * folders below them, in whatever way the folders are arranged.
+/* Reads and decodes all images of a folder. The splits are the folders of ls_find_split in `dir`;
+ * without any of them `dir` itself holds the class folders. The other splits are compared with the
+ * first one of training data. Duplicates are files with equal pixels, after the EXIF orientation
+ * was applied, in any split. The first of them in the order of the report is the original; each
+ * other one is a finding of LS_FINDING_LEAK if it is in another split, of AMBIGUOUS if it is in
+ * another class, else of DUPLICATE. All images are checked, also those outside of class folders and
+ * in folders below them, in whatever way the folders are arranged.
  *
  * The report belongs to the context. It lists everything in byte order and depends on the files and
  * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
@@ -86,11 +86,11 @@ LS_API int64_t ls_dataset_report_finding_count(const ls_dataset_report *report);
 LS_API ls_finding ls_dataset_report_finding_at(const ls_dataset_report *report, int64_t i);
 
 typedef struct ls_class_summary {
-    const char *split; /* "train"; "" = the folder itself */
+    const char *split; /* its path in the folder, such as "train"; "" = the folder itself */
     const char *name;  /* of the class; NULL: images outside of class folders */
     int64_t n_images, n_readable;
 } ls_class_summary;
-/* In the order of LS_SPLIT_NAMES, then of names. */
+/* In the order of the splits, then of names. */
 LS_API int64_t ls_dataset_report_class_count(const ls_dataset_report *report);
 LS_API ls_class_summary ls_dataset_report_class_at(const ls_dataset_report *report, int64_t i);
 

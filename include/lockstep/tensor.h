@@ -135,9 +135,10 @@ LS_API ls_status ls_tensors_save(ls_context *ctx, const char *path, int64_t n,
  * safetensors file as a whole: header, types, contiguous offsets, file size. For a PyTorch file it
  * checks the zip archive and the pickle, of which nothing is executed: LS_ERR_FORMAT names the byte
  * and the opcode that is malformed, LS_ERR_UNSUPPORTED the class of an object in place of a state
- * dict, and LS_ERR_INVALID several keys with tensors. Tensors that are not contiguous are read in the order of their
- * indices. Tensors may share storages (tied weights), but if all of them together have more than 16
- * times the bytes of the file, that is LS_ERR_FORMAT, too. PyTorch files have no metadata. */
+ * dict, and LS_ERR_INVALID several keys with tensors. Tensors that are not contiguous are read in
+ * the order of their indices. Tensors may share storages (tied weights), but if all of them
+ * together have more than 16 times the bytes of the file, that is LS_ERR_FORMAT, too. PyTorch files
+ * have no metadata. */
 typedef struct ls_tensor_file ls_tensor_file;
 LS_API ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path);
 LS_API void ls_tensor_file_close(ls_tensor_file **file);

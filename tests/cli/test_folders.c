@@ -4,7 +4,9 @@
 
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int open_both(ls_context *ctx)
 {
@@ -41,7 +43,64 @@ START_TEST(out_of_memory_is_not_a_data_error)
 }
 END_TEST
 
+#define TRAIN "train --image-size 8 -b 8 --epochs 1 --steps 1 -j 0 --threads 1 --no-report "
+
+/* Folders of one dataset, each arranged as by other people. */
+START_TEST(layouts)
+{
+    static const struct {
+        const char *make; /* from data/train and data/val, in place of them */
+        const char *data; /* of the data line */
+    } cases[] = {
+        { "mv train Train; mv val Validation", "80 training images  20 validation images" },
+        { "mv train training; mv val testing",
+          "80 training images  20 validation images in 'testing'" },
+        { "mv train train_images; mv val valid_images",
+          "80 training images  20 validation images" },
+        { "mkdir seg_train seg_test; mv train seg_train/seg_train; mv val seg_test/seg_test",
+          "20 validation images in 'seg_test/seg_test'" },
+        { "mv train 'Training Set'; mv val 'Test Set'; mkdir -p __MACOSX/train/star",
+          "20 validation images in 'Test Set'" },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line), "rm -rf run d; cp -r data d; cd d; %s", cases[i].make);
+        ck_assert_int_eq(system(line), 0);
+        expect(0, TRAIN "--data-dir d --out run");
+        expect_out(cases[i].data);
+        ck_assert_msg(!strstr(said_err, "hold"), "%s: %s", cases[i].make, said_err);
+        expect(0, "eval --checkpoint run/last.safetensors --data-dir d");
+        expect_out("20 images");
+        expect(0, "check d");
+        expect(0, "pack --overwrite d d.pack");
+        expect(0, "eval --checkpoint run/last.safetensors --data-dir d.pack");
+        expect_out("20 images");
+    }
+    end_folder();
+}
+END_TEST
+
+/* Class folders that hold only folders are not trained silently. */
+START_TEST(folders_of_folders)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    ck_assert_int_eq(system("mkdir -p d/a d/b; mv data/train/[a-o]* d/a; mv data/train/* d/b"), 0);
+    expect(0, TRAIN "--data-dir d --val-split 0.25 --out run");
+    expect_err("2 of 2 class folders, such as 'a', hold folders instead of images");
+    expect_err("--data-dir d/a --val-split 0.2 trains the folders in it as classes\n");
+    expect(0, TRAIN "--data-dir d/a --val-split 0.25 --out right");
+    ck_assert_ptr_null(strstr(said_err, "folders"));
+    ck_assert_int_eq(system("mv d/a/* d; rmdir d/a"), 0);
+    expect(0, TRAIN "--data-dir d --val-split 0.25 --out mixed");
+    expect_err(" class folders, such as 'b', holds folders instead of images");
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(folders)
 {
-    return RUN_SUITE("folders", out_of_memory_is_not_a_data_error);
+    return RUN_SUITE("folders", layouts, folders_of_folders, out_of_memory_is_not_a_data_error);
 }

@@ -135,9 +135,7 @@ START_TEST(wrong_arrangements)
     EXPECT_LAYOUT("", "one folder too many: 'photos' holds no images, but folders such as 'train'",
                   "photos", "photos/train", "photos/train/a", "photos/train/a/1.png",
                   "photos/train/b", "photos/train/b/1.png");
-    EXPECT_LAYOUT("train", "one folder too many: 'photos' holds no images, but folders such as 'a'",
-                  "train", "train/photos", "train/photos/a", "train/photos/a/1.png",
-                  "train/photos/b", "train/photos/b/1.png");
+    EXPECT_LAYOUT("Train", "one class only, 'a'", "Train", "Train/a", "Train/a/1.png");
     EXPECT_LAYOUT("",
                   "no class folder holds images itself; they lie in folders below, such as "
                   "'a/train'",

@@ -169,7 +169,7 @@ static void expect_warning(const char *dir, const char *wanted)
 {
     ls_context *ctx = ls_context_open(NULL);
     char text[4096];
-    snprintf(text, sizeof(text), "'%s': one level too high: '%s' holds class folders", dir, wanted);
+    snprintf(text, sizeof(text), "class folders, such as '%s', hold", wanted);
     ck_assert_ptr_nonnull(ls_image_folder_open(ctx, dir));
     ck_assert_int_eq(ls_context_warning_count(ctx), 1);
     ck_assert_msg(strstr(ls_context_warning(ctx, 0), text) != NULL, "'%s', wanted '%s'",

@@ -31,7 +31,7 @@ typedef struct ls__check_finding {
     char *path, *reason; /* of the finding, owned */
 } ls__check_finding;
 
-enum { LS__MOST_SPLITS = sizeof((const char *[]){ LS_SPLIT_NAMES }) / sizeof(const char *) };
+enum { LS__MOST_SPLITS = 16 };
 
 /* Growing memory. */
 typedef struct ls__check_array {
@@ -47,7 +47,7 @@ struct ls_dataset_report {
     ls__text_list ignored, hidden, unreadable; /* unreadable: folders, as in ls__folder_files */
     const char *
         *paths; /* of images, group by group, then of ignored and hidden files; each sorted */
-    const char *splits[LS__MOST_SPLITS]; /* those that were found; "" alone: the folder itself */
+    char *splits[LS__MOST_SPLITS]; /* paths below dir, owned; "" alone: the folder itself */
     int n_splits;
     ls__check_array groups, findings;
     ls__checked_file *files; /* images, then ignored files */

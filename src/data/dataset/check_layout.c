@@ -2,6 +2,7 @@
 #include "data/dataset/check.h"
 
 #include "base/error.h"
+#include <stdio.h>
 #include <string.h>
 
 /* The groups of a split: at most one of images outside of class folders, then the classes. */
@@ -168,17 +169,24 @@ static ls_status compare_classes(ls_dataset_report *r, const split *train, const
     return LS_OK;
 }
 
+/* path: "train", "train/train". */
+static bool is_train(const char *path)
+{
+    char name[256];
+    ls_split part;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(path, "/"), path);
+    return ls_split_of_name(name, &part) && part == LS_SPLIT_TRAIN;
+}
+
 ls_status ls__check_layout(ls_dataset_report *r)
 {
-    static const char train_name[] = "train"; /* the first of LS_SPLIT_NAMES */
     const split train = find_split(r, r->splits[0]), top = find_split(r, "");
     const bool has_splits = *r->splits[0] != '\0';
-    const bool has_train = strcmp(r->splits[0], train_name) == 0;
+    const bool has_train = is_train(r->splits[0]);
     if (has_splits && top.n_loose > 0) LS_TRY(add_loose(r, &top));
     if (has_splits && !has_train)
-        LS_TRY(add_layout(
-            r, "",
-            ls__format(r->owned.ctx, "no folder '%s' beside '%s'", train_name, r->splits[0])));
+        LS_TRY(add_layout(r, "",
+                          ls__format(r->owned.ctx, "no folder 'train' beside '%s'", r->splits[0])));
     for (int s = 0; s < r->n_splits; s++) {
         const split here = find_split(r, r->splits[s]);
         LS_TRY(check_split(r, &here));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static ls_status add_group(ls_dataset_report *r, const char *split, const char *name, int64_t begin)
 {
@@ -88,19 +89,35 @@ static ls_status list_folder(ls_dataset_report *r, const char *split)
     return status;
 }
 
+static ls_status add_split(ls_dataset_report *r, const char *path)
+{
+    r->splits[r->n_splits] = ls__strdup(r->owned.ctx, path);
+    if (!r->splits[r->n_splits]) return ls__fail_memory(r->owned.ctx, path, strlen(path));
+    r->n_splits++;
+    return LS_OK;
+}
+
+/* The folders of splits; CSV files are no folders. */
+static ls_status find_splits(ls_dataset_report *r)
+{
+    char path[4096];
+    for (int split = 0; split < LS_N_SPLITS; split++)
+        for (int i = 0; r->n_splits < LS__MOST_SPLITS &&
+                        ls_find_split(r->dir, (ls_split)split, i, path, sizeof(path));
+             i++) {
+            const char *dot = strrchr(path, '.');
+            if (!dot || strcasecmp(dot, ".csv") != 0) LS_TRY(add_split(r, path));
+        }
+    return LS_OK;
+}
+
 /* The splits in `top`, or the folder itself. */
 static ls_status list_splits(ls_dataset_report *r, const ls__folder_files *top)
 {
-    static const char *const splits[LS__MOST_SPLITS] = { LS_SPLIT_NAMES };
-    const char **names = sorted_folders(r, top);
-    if (!names) return LS_ERR_MEMORY;
-    for (int s = 0; s < LS__MOST_SPLITS; s++)
-        if (bsearch(&splits[s], names, (size_t)top->folders.n, sizeof(*names), ls__compare_texts))
-            r->splits[r->n_splits++] = splits[s];
-    ls__free(r->owned.ctx, names);
+    LS_TRY(find_splits(r));
     if (r->n_splits == 0) {
-        r->splits[r->n_splits++] = "";
-        return list_split(r, "", r->dir, top);
+        LS_TRY(add_split(r, ""));
+        return list_split(r, r->splits[0], r->dir, top);
     }
     LS_TRY(add_loose(r, "", &top->images));
     for (int s = 0; s < r->n_splits; s++) LS_TRY(list_folder(r, r->splits[s]));

@@ -87,6 +87,7 @@ static void close_report(ls__owned *self)
     ls__free(ctx, r->groups.items);
     ls__free(ctx, findings);
     ls__free(ctx, r->dir);
+    for (int i = 0; i < r->n_splits; i++) ls__free(ctx, r->splits[i]);
     ls__free(ctx, r->paths);
     ls__free(ctx, r->folders);
     ls__text_list_free(&r->folder_names);

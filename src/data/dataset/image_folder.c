@@ -209,38 +209,47 @@ static ls_dataset *finish(reading *r, ls_status status)
     return r->dataset;
 }
 
-/* Whether all images lie in folders below the class folders. */
-static bool has_folders_in_classes(const ls_dataset *dataset)
+/* Sets has_images[class] for the classes that have an image in the class folder itself. */
+static void find_images(const ls_dataset *dataset, bool *has_images)
 {
     for (int64_t i = 0; i < dataset->n_samples; i++) {
         const char *name = ls__dataset_name(dataset, i);
-        if (!strchr(strchr(name, '/') + 1, '/')) return false;
+        if (!strchr(strchr(name, '/') + 1, '/')) has_images[ls_dataset_label(dataset, i)] = true;
     }
-    return true;
 }
 
 /* Warnings about likely mistakes. */
-static void warn(reading *r)
+static ls_status warn(reading *r)
 {
-    static const char *const splits[] = { LS_SPLIT_NAMES };
-    enum { N_SPLITS = sizeof(splits) / sizeof(splits[0]) };
-    const char *present[N_SPLITS]; /* the splits among the classes */
+    const char *splits[2], *deep = NULL; /* classes called like a split; one of folders only */
     const int64_t n = r->top.folders.n;
-    int n_present = 0;
-    for (int s = 0; s < N_SPLITS; s++)
-        if (find_name(r->found, n, splits[s]) >= 0) present[n_present++] = splits[s];
-    if (n_present == n && has_folders_in_classes(r->dataset))
+    int n_splits = 0, n_deep = 0;
+    bool *has_images = ls__zalloc(r->ctx, (size_t)n);
+    if (!has_images) return ls__fail_memory(r->ctx, r->dir, (size_t)n);
+    find_images(r->dataset, has_images);
+    for (int i = 0; i < (int)n; i++) {
+        ls_split split = LS_N_SPLITS;
+        if (ls_split_of_name(r->found[i], &split) && n_splits++ < 2)
+            splits[n_splits - 1] = r->found[i];
+        if (has_images[i]) continue;
+        if (n_deep++ == 0 || split == LS_SPLIT_TRAIN) deep = r->found[i];
+    }
+    ls__free(r->ctx, has_images);
+    const bool are_splits = n_splits >= 2 && n <= 3;
+    if (n_deep == n || (n_deep > 0 && !are_splits))
         ls__warn(r->ctx, LS_LOG_DATA,
-                 "image folder '%s': one level too high: '%s' holds class folders and no images, "
-                 "but is taken for a class; open '%s/%s' instead",
-                 r->dir, present[0], r->dir, present[0]);
+                 "image folder '%s': %d of %d class folders, such as '%s', hold%s folders instead "
+                 "of images, whose images are all taken for one class; if these folders are the "
+                 "classes, open '%s/%s' instead",
+                 r->dir, n_deep, (int)n, deep, n_deep == 1 ? "s" : "", r->dir, deep);
     else if (n == 1)
         ls__warn(r->ctx, LS_LOG_DATA, "image folder '%s': one class only, '%s'", r->dir,
                  r->found[0]);
-    else if (n_present >= 2 && n <= 3)
+    else if (are_splits)
         ls__warn(r->ctx, LS_LOG_DATA,
                  "image folder '%s': the classes are called '%s' and '%s'; is '%s/%s' meant?",
-                 r->dir, present[0], present[1], r->dir, present[0]);
+                 r->dir, splits[0], splits[1], r->dir, splits[0]);
+    return LS_OK;
 }
 
 ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir)
@@ -250,7 +259,7 @@ ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir)
     ls_status status = begin(&r, ctx, "ls_image_folder_open", dir);
     if (status == LS_OK) status = read_classes(&r, (int)r.top.folders.n, r.found);
     if (status == LS_OK) status = take_samples(&r);
-    if (status == LS_OK) warn(&r);
+    if (status == LS_OK) status = warn(&r);
     return finish(&r, status);
 }
 

@@ -1,0 +1,204 @@
+/* splits.c: finds the training, validation and test data in a folder by the names of its entries.
+ */
+#include <lockstep/data.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { NAME_SIZE = 256, PATH_SIZE = 4096, MAX_FOUND = 16 };
+/* What is added to the rank of a name. */
+enum { ANOTHER_CASE = 16, OTHER_WORDS = 32, CSV_FILE = 64, NO_CLASSES = 128 };
+
+/* ---- Names ---- */
+
+/* In the order of preference. */
+static const struct {
+    const char *word;
+    ls_split split;
+} split_words[] = {
+    { "train", LS_SPLIT_TRAIN },           { "training", LS_SPLIT_TRAIN },
+    { "val", LS_SPLIT_VALIDATION },        { "validation", LS_SPLIT_VALIDATION },
+    { "valid", LS_SPLIT_VALIDATION },      { "validate", LS_SPLIT_VALIDATION },
+    { "validating", LS_SPLIT_VALIDATION }, { "test", LS_SPLIT_TEST },
+    { "testing", LS_SPLIT_TEST },
+};
+enum { N_SPLIT_WORDS = sizeof(split_words) / sizeof(split_words[0]) };
+
+/* What names of folders and lists say beside the split. */
+static const char *const other_words[] = {
+    "images", "image", "imgs",    "img",    "photos", "photo", "pictures", "pics",        "set",
+    "data",   "split", "dataset", "folder", "labels", "label", "list",     "annotations", "seg",
+};
+
+static bool is_other_word(const char *word, size_t length)
+{
+    for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++)
+        if (strlen(other_words[i]) == length && strncasecmp(word, other_words[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* The index of the word that `text` is, perhaps followed by another word ("trainset"), or -1. */
+static int find_split_word(const char *text, size_t length, bool *alone)
+{
+    int found = -1;
+    size_t longest = 0;
+    for (int i = 0; i < N_SPLIT_WORDS; i++) {
+        const size_t n = strlen(split_words[i].word);
+        if (n <= longest || n > length || strncasecmp(text, split_words[i].word, n) != 0) continue;
+        if (n < length && !is_other_word(text + n, length - n)) continue;
+        found = i;
+        longest = n;
+    }
+    *alone = found >= 0 && longest == length;
+    return found;
+}
+
+/* The split of a name and its rank, of which the lowest is preferred; false if it is none. */
+static bool read_name(const char *name, size_t length, ls_split *split, int *rank)
+{
+    static const char separators[] = "_-. ";
+    int word = -1;
+    bool others = false, alone = false;
+    for (size_t at = 0, n; at < length; at += n + 1) {
+        n = 0;
+        while (at + n < length && !strchr(separators, name[at + n])) n++;
+        if (n == 0 || is_other_word(name + at, n)) {
+            others = true;
+            continue;
+        }
+        const int here = find_split_word(name + at, n, &alone);
+        if (here < 0 || word >= 0) return false;
+        word = here;
+        others |= !alone;
+    }
+    if (word < 0) return false;
+    *split = split_words[word].split;
+    *rank = word;
+    if (others)
+        *rank += OTHER_WORDS;
+    else if (strncmp(name, split_words[word].word, length) != 0)
+        *rank += ANOTHER_CASE;
+    return true;
+}
+
+bool ls_split_of_name(const char *name, ls_split *split)
+{
+    int rank;
+    ls_split unused;
+    return name && read_name(name, strlen(name), split ? split : &unused, &rank);
+}
+
+/* ---- Entries ---- */
+
+/* An entry of the folder that is searched. */
+typedef struct entry {
+    char name[NAME_SIZE];
+    int rank;
+} entry;
+
+static bool join(char path[PATH_SIZE], const char *dir, const char *name)
+{
+    const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, name);
+    return length > 0 && length < PATH_SIZE;
+}
+
+static bool is_folder(const char *dir, const char *name)
+{
+    char path[PATH_SIZE];
+    struct stat status;
+    return join(path, dir, name) && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Archives of macOS have a folder __MACOSX. */
+static bool is_hidden(const char *name)
+{
+    return name[0] == '.' || strcmp(name, "__MACOSX") == 0;
+}
+
+/* Counts the folders and other files of a folder; *first: the name of one of the folders. */
+static void count_entries(const char *path, int *n_folders, int *n_files, char first[NAME_SIZE])
+{
+    *n_folders = *n_files = 0;
+    DIR *folder = opendir(path);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        if (is_hidden(e->d_name)) continue;
+        const bool is_dir = is_folder(path, e->d_name);
+        if (is_dir && *n_folders == 0) snprintf(first, NAME_SIZE, "%s", e->d_name);
+        *n_folders += is_dir;
+        *n_files += !is_dir;
+    }
+    if (folder) closedir(folder);
+}
+
+static bool has_folders(const char *dir, const char *name)
+{
+    char path[PATH_SIZE], first[NAME_SIZE];
+    int n_folders = 0, n_files;
+    if (join(path, dir, name)) count_entries(path, &n_folders, &n_files, first);
+    return n_folders > 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : strcmp(x->name, y->name);
+}
+
+/* A list "train.csv", or a folder. A folder without class folders comes last, and is a split by its
+ * exact name alone: "Train" may be a class of vehicles. */
+static bool is_candidate(const char *dir, const char *name, ls_split split, int *rank)
+{
+    const size_t length = strlen(name), n_csv = strlen(".csv");
+    const bool is_csv = length > n_csv && strcasecmp(name + length - n_csv, ".csv") == 0;
+    ls_split found;
+    if (length >= NAME_SIZE || !read_name(name, length - (is_csv ? n_csv : 0), &found, rank) ||
+        found != split)
+        return false;
+    if (is_csv) {
+        char path[PATH_SIZE];
+        struct stat status;
+        *rank += CSV_FILE;
+        return join(path, dir, name) && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    }
+    if (!is_folder(dir, name)) return false;
+    if (has_folders(dir, name)) return true;
+    const bool is_exact = *rank < ANOTHER_CASE;
+    *rank += NO_CLASSES;
+    return is_exact;
+}
+
+/* "train/train": a folder that holds nothing but a folder of class folders. */
+static bool descend(const char *dir, char name[PATH_SIZE])
+{
+    char path[PATH_SIZE], only[NAME_SIZE];
+    int n_folders, n_files;
+    if (!join(path, dir, name)) return false;
+    count_entries(path, &n_folders, &n_files, only);
+    const size_t length = strlen(name);
+    if (n_folders != 1 || n_files > 0 || !has_folders(path, only)) return false;
+    return snprintf(name + length, PATH_SIZE - length, "/%s", only) < (int)(PATH_SIZE - length);
+}
+
+bool ls_find_split(const char *dir, ls_split split, int i, char *name, size_t size)
+{
+    entry found[MAX_FOUND];
+    int n = 0;
+    DIR *folder = dir ? opendir(dir) : NULL;
+    for (const struct dirent *e; folder && n < MAX_FOUND && (e = readdir(folder));) {
+        if (!is_candidate(dir, e->d_name, split, &found[n].rank)) continue;
+        snprintf(found[n++].name, NAME_SIZE, "%s", e->d_name);
+    }
+    if (folder) closedir(folder);
+    if (i < 0 || i >= n || !name) return false;
+    qsort(found, (size_t)n, sizeof(*found), compare_entries);
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s", found[i].name);
+    descend(dir, path);
+    return snprintf(name, size, "%s", path) < (int)size;
+}
