@@ -1,5 +1,6 @@
 /* test_sampler.c: balanced sampling, and balanced class weights. */
 #include "../suite.h"
+#include "data/loader/loader.h"
 #include "loader_support.h"
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,29 @@ START_TEST(classes_and_samples_are_drawn_equally_often)
         expect_even(least, most, "classes in four epochs");
     }
     expect_ok(ctx);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* The samples of a class are drawn in another order each time. */
+START_TEST(each_round_has_its_own_order)
+{
+    enum { SEED = 5, IN_CLASS = 8, N_DRAWS = 20 };
+    static const int counts[] = { IN_CLASS, 2 * N_DRAWS - IN_CLASS };
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = SEED });
+    ls_loader *loader = ls_loader_open(make_samples(ctx, 2, counts), &balanced);
+    int64_t draws[N_DRAWS]; /* of class 0 */
+    ls_batch batch;
+    ck_assert_int_eq(ls_loader_start(loader, 0), LS_OK);
+    while (ls_loader_next(loader, &batch))
+        for (int64_t i = 0; i < batch.n; i++) {
+            const uint64_t position = (uint64_t)(batch.step * balanced.batch_size + i);
+            const uint64_t q = ls_random_permute(SEED, 0, 2 * N_DRAWS, position);
+            ck_assert_int_eq(ls_dataset_label(loader->dataset, batch.samples[i]), q % 2);
+            if (q % 2 == 0) draws[q / 2] = batch.samples[i];
+        }
+    expect_ok(ctx);
+    ck_assert_int_ne(memcmp(draws, draws + IN_CLASS, IN_CLASS * sizeof(*draws)), 0);
     ls_context_close(&ctx);
 }
 END_TEST
@@ -248,7 +272,7 @@ END_TEST
 TEST_PROGRAM(sampler)
 {
     return RUN_SUITE("sampler", classes_and_samples_are_drawn_equally_often,
-                     each_draw_has_its_own_transforms, workers_and_restarts_change_nothing,
-                     balanced_weights, each_draw_has_its_own_replacement,
-                     every_allocation_may_fail);
+                     each_round_has_its_own_order, each_draw_has_its_own_transforms,
+                     workers_and_restarts_change_nothing, balanced_weights,
+                     each_draw_has_its_own_replacement, every_allocation_may_fail);
 }

@@ -496,6 +496,28 @@ START_TEST(big_endian_numbers)
 }
 END_TEST
 
+/* By the CRC of the storage. */
+START_TEST(a_changed_element_is_found)
+{
+    static const char pickle[] = DICT_OF(TENSOR("0", "\4", "K\0", "K\4\x85", "K\1\x85"));
+    static const char numbers[] = "0123456789abcdef";
+    const entry entries[] = { { "x/data.pkl", pickle, sizeof pickle - 1, false },
+                              { "x/data/0", numbers, 16, false } };
+    const char *path = write_zip(2, entries);
+    size_t size;
+    char *bytes = read_file(path, &size), *at = memmem(bytes, size, numbers, 16);
+    for (int changed = 0; changed < 2; changed++) {
+        *at ^= (char)changed;
+        write_file(path, bytes, size);
+        ls_tensor_file *file = ls_tensor_file_open(ctx, path);
+        expect_ok(ctx);
+        ck_assert_int_eq(ls_tensor_file_load(file, "w") == NULL, changed);
+    }
+    expect_error(ctx, LS_ERR_FORMAT, "x/data/0: CRC error");
+    free(bytes);
+}
+END_TEST
+
 /* Each prefix of a file, and the file with a byte changed. Returns how many of these are refused.
  */
 static int damage(const char *whole, size_t step, size_t *n_changed)
@@ -559,6 +581,7 @@ TEST_PROGRAM(torch_file)
     tcase_add_test(tc, long_folders_take_no_memory);
     tcase_add_test(tc, refuses_hostile_archives);
     tcase_add_test(tc, big_endian_numbers);
+    tcase_add_test(tc, a_changed_element_is_found);
     tcase_add_test(tc, damaged_files_are_refused);
     suite_add_tcase(suite, tc);
     return run_and_free(suite);

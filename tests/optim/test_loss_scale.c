@@ -247,6 +247,30 @@ START_TEST(the_scale_has_a_floor)
 }
 END_TEST
 
+/* Averages that differ from the weights stay as they are. */
+START_TEST(a_skipped_update_leaves_the_averages)
+{
+    static char before[PORTRAIT], after[PORTRAIT];
+    setting s = open_setting(SGD, LS_PRECISION_F16, (ls_loss_scale_config){ 256 });
+    ls_optimizer_close(&s.opt);
+    s.opt = ls_sgd(s.net, &(ls_sgd_config){ .ema_decay = 0.5f });
+    for (int i = 0; i < 2; i++) take_step(&s, false);
+    expect_scale(&s, 256, 0);
+    ls_optimizer_swap_ema(s.opt);
+    portray(&s, before);
+    ls_optimizer_swap_ema(s.opt);
+    portray(&s, after);
+    ck_assert_str_ne(after, before);
+    *(float *)ls_tensor_data((ls_tensor *)s.batch.images) = NAN;
+    take_step(&s, false);
+    expect_scale(&s, 128, 1);
+    ls_optimizer_swap_ema(s.opt);
+    portray(&s, after);
+    ck_assert_str_eq(after, before);
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
 /* The norm is that of the gradients without the scale, which those of entries carry. */
 START_TEST(norms_are_unscaled)
 {
@@ -337,5 +361,6 @@ TEST_PROGRAM(loss_scale)
     const int skips = run_loop("skipped updates", skipped_updates_leave_no_trace, 2 * N_KINDS);
     return both(skips, RUN_SUITE("loss scale", later_optimizers_begin_anew,
                                  optimizers_that_take_turns, the_scale_grows, the_scale_has_a_floor,
-                                 norms_are_unscaled, misuse, nets_without_a_scale));
+                                 a_skipped_update_leaves_the_averages, norms_are_unscaled, misuse,
+                                 nets_without_a_scale));
 }

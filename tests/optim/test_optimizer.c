@@ -426,6 +426,19 @@ START_TEST(averages_begin_with_the_weights)
 }
 END_TEST
 
+/* The gradients before an exchange are those of other weights. */
+START_TEST(an_exchange_drops_the_gradients)
+{
+    setting s = open_setting(NULL);
+    ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .ema_decay = 0.9f });
+    make_gradients(&s);
+    for (int k = 0; k < 2; k++) ck_assert_int_eq(ls_optimizer_swap_ema(opt), LS_OK);
+    ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
+    expect_error(s.ctx, LS_ERR_INVALID, "call ls_net_backward first");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
 START_TEST(every_allocation_failing)
 {
     int n_failed = 0;
@@ -452,10 +465,10 @@ END_TEST
 
 TEST_PROGRAM(optimizer)
 {
-    return RUN_SUITE("optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
-                     frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
-                     each_backward_pass_serves_one_update, wrong_rates_change_nothing,
-                     wrong_configs_are_refused, states_can_be_looked_at,
-                     groups_without_effect_are_refused, averages_are_exchanged,
-                     averages_begin_with_the_weights, every_allocation_failing);
+    return RUN_SUITE(
+        "optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
+        frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
+        each_backward_pass_serves_one_update, wrong_rates_change_nothing, wrong_configs_are_refused,
+        states_can_be_looked_at, groups_without_effect_are_refused, averages_are_exchanged,
+        averages_begin_with_the_weights, an_exchange_drops_the_gradients, every_allocation_failing);
 }

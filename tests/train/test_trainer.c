@@ -221,6 +221,30 @@ START_TEST(the_best_weights_are_kept)
 }
 END_TEST
 
+/* It is another run, which a kill in its first step must leave with its own identity. */
+START_TEST(a_forced_run_is_saved_before_its_first_step)
+{
+    static char portrait[PORTRAIT];
+    char dir[128];
+    ls_trainer_state where;
+    heard h = { .stop_after = 2 };
+    ls_trainer_config config = config_of(&h, dir_of("forced", dir));
+    ck_assert_int_eq(run_once(&usual, &config, portrait, &where), LS_TRAINER_INTERRUPTED);
+    config.resume = true;
+    for (int force = 0; force < 2; force++) {
+        config.force = force;
+        h = (heard){ .answer = LS_ERR_IO };
+        run r = open_good_run(&usual);
+        ls_trainer *trainer = open_trainer(&r, &config);
+        expect_ok(r.ctx);
+        ck_assert_int_eq(ls_trainer_run(trainer, NULL), LS_ERR_IO);
+        ck_assert_int_eq(h.counts[LS_EVENT_STEP], 1);
+        ck_assert_int_eq(h.counts[LS_EVENT_SAVED], force);
+        ls_context_close(&r.ctx);
+    }
+}
+END_TEST
+
 START_TEST(evaluation_averages_over_images)
 {
     run r = open_good_run(&usual);
@@ -504,7 +528,8 @@ TEST_PROGRAM(trainer)
     const int resumed = run_loop("resumed runs", a_stopped_run_resumes_to_the_same_bits, 3);
     const int others = RUN_SUITE(
         "trainer", without_a_folder_the_bits_are_the_same, a_schedule_counts_updates,
-        checkpoints_are_kept, the_best_weights_are_kept, evaluation_averages_over_images,
+        checkpoints_are_kept, the_best_weights_are_kept,
+        a_forced_run_is_saved_before_its_first_step, evaluation_averages_over_images,
         a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
         a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
         a_model_is_rebuilt_from_its_checkpoint);
