@@ -76,21 +76,32 @@ static void advise_accumulate(const cli_run *t)
 
 /* ---- The images ---- */
 
-/* The images of a list that was moved without its images, or whose paths are wrong. */
-void advise_missing(const cli_run *t)
+/* Counts the images of a list that are not there, because it was moved without them or its paths are
+ * wrong, and prints how many. Returns whether all others can be trained. */
+static bool check_list(const cli_run *t, const ls_dataset *data, const char *what)
 {
-    const int64_t n = ls_dataset_sample_count(t->train_data);
+    const int64_t n = ls_dataset_sample_count(data);
     int64_t n_missing = 0;
     const char *missing = NULL;
-    if (!folders_has_csv(t->recipe->data_dir)) return;
     for (int64_t i = 0; i < n; i++) {
-        const char *path = ls_dataset_sample_path(t->train_data, i);
+        const char *path = ls_dataset_sample_path(data, i);
         if (!file_exists(path) && n_missing++ == 0) missing = path;
     }
     if (n_missing > 0)
-        print_message("%s: %lld of %lld training images are missing, such as '%s'; if they were "
-                      "moved, change the paths in the list",
-                      t->recipe->data_dir, (long long)n_missing, (long long)n, missing);
+        print_message("%s: %lld of %lld %s images are missing, such as '%s'; if they were moved, "
+                      "change the paths in the list",
+                      t->recipe->data_dir, (long long)n_missing, (long long)n, what, missing);
+    const bool skips = t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL;
+    if (n_missing > 0 && n_missing < n && !skips)
+        print_message("--on-bad-image skip trains without the missing images");
+    return n_missing == 0 || (skips && n_missing < n);
+}
+
+bool check_missing(const cli_run *t)
+{
+    if (!folders_has_csv(t->recipe->data_dir)) return true;
+    const bool train = check_list(t, t->train_data, "training");
+    return (!t->val_data || check_list(t, t->val_data, "validation")) && train;
 }
 
 static int by_size(const void *a, const void *b)
@@ -148,6 +159,5 @@ void advise(const cli_run *t)
     advise_folder(t);
     advise_batch(t);
     advise_accumulate(t);
-    advise_missing(t);
     advise_images(t);
 }

@@ -22,8 +22,11 @@ static bool is_split(const char *path)
 
 bool folders_is_csv(const char *path)
 {
+    static const char *const endings[] = { ".csv", ".tsv", ".txt" };
     const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".csv") == 0 && is_file(path);
+    for (int i = 0; dot && i < 3; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return is_file(path);
+    return false;
 }
 
 /* The path of the images of a split in a pack. */

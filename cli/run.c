@@ -112,6 +112,7 @@ int cli_run_open_datasets(cli_run *t)
         print_note("%s: --val-split takes the validation images from the training images; '%s' "
                    "is not used",
                    r->data_dir, name);
+    if (!r->resume && !check_missing(t)) return EXIT_DATA;
     ls_digest digest; /* computed now, and kept by the dataset */
     if (r->digest_contents &&
         (ls_dataset_digest(t->train_data, true, &digest) != LS_OK ||

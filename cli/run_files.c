@@ -226,7 +226,7 @@ int run_manifest_check(cli_run *t)
         answer = print_error(identity ? NULL : t->ctx, EXIT_RUNTIME);
     } else if (json_array_size(t->forced) > 0 && !t->recipe->force) {
         print_differences(t, "", t->forced);
-        advise_missing(t);
+        check_missing(t);
         print_message("%s: the identity differs from that of the run (%s); --force resumes anyway",
                       t->dir, path);
         answer = EXIT_RUNTIME;

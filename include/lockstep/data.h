@@ -69,15 +69,25 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
                                           const int32_t *labels, int n_classes);
 
 /* Image files and their labels in a CSV file (RFC 4180; fields may be quoted, lines end with LF or
- * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Each row has a path and a label. A
- * relative path is relative to the CSV file's folder. The first row is a header if it has a field
- * "path", "file", "filename" or "image" and a column of the list below, in any case; the rows then
- * have as many fields, and other columns are ignored. A first row that begins with one of these
- * four names without such a column is LS_ERR_DATA. Names of targets are case-sensitive. Samples
- * keep the file's order. The header selects what the rows have; without one it is a label:
+ * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Fields are separated by tabs,
+ * commas or semicolons, the first of these that is in the first line; in a file ".txt" without them
+ * by the last blank. Blanks around fields that are not quoted are ignored. Each row has a path and
+ * a label.
  *
- *   path,label              a class; the column may be called "class". A header with columns of
- *                           several kinds selects the first kind in this list
+ * A relative path is relative to the CSV file's folder, or to a folder in it, such as "images", if
+ * the first image is there. "./" before a path is left out. A '\' is read as '/' where there is no
+ * '/' and no such file. A path without an image's extension gets that of a file that is there.
+ *
+ * The first row is a header if it has a field "path", "file", "filename" or "image" and a column of
+ * the list below, in any case; or if the rows after it have images, by their extensions or because
+ * they are there, in a column where it has none; or if it begins with a usual name, such as "id" or
+ * "image_id". The rows then have as many fields, and other columns are ignored; the only other
+ * column is that of the classes, whatever its name. A header without a column of labels is
+ * LS_ERR_DATA. Names of targets are case-sensitive. Samples keep the file's order. The header
+ * selects what the rows have; without one it is a label:
+ *
+ *   path,label              a class; the column may be called "class", "category" and so on. A
+ *                           header with columns of several kinds selects the first kind here
  *   path,labels             any number of labels with ";" between, "cat;dog", or an empty field.
  *                           Spaces around a label are ignored. The samples have targets, one per
  *                           label: 1 for those in the row, else 0

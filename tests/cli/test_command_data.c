@@ -55,14 +55,14 @@ START_TEST(data_folders_of_the_wrong_kind)
         { "pipe", "pipe: a pipe; expected a folder or a pack\n" },
         { "/dev/null", "/dev/null: a device; expected a folder or a pack\n" },
         { "image.png", "image.png: a single image; expected a folder or a pack\n" },
-        { "notes.txt", "file 'notes.txt': neither a folder nor a whole pack" },
+        { "notes.md", "file 'notes.md': neither a folder nor a whole pack" },
     };
     begin_folder();
     expect(0, "demo-data data --train 8 --val 1");
     expect(0, TRAIN "--steps 1");
     ck_assert_int_eq(system("cp $(ls data/val/*/*.png | head -1) image.png"), 0);
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
-    write_text("notes.txt", "no pack");
+    write_text("notes.md", "no pack");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         expect(3, TRAIN "--data-dir %s --out none", cases[i].place);
         expect_err(cases[i].said);

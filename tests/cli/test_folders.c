@@ -82,6 +82,72 @@ START_TEST(layouts)
 }
 END_TEST
 
+/* Lists of the same images in the same order, as other people write them, give the same run. */
+START_TEST(lists)
+{
+    /* The file, its first line, and printf's pattern of a path, a name without extension, a label.
+     */
+    static const struct {
+        const char *file, *header, *row;
+    } cases[] = {
+        { "list.csv", "path,label", "images/$n.png,$l" },
+        { "list.csv", NULL, "images/$n.png,$l" },
+        { "list.csv", "id,breed", "$n,$l" },
+        { "list.csv", "ImageId,ClassId", "$n.png,$l" },
+        { "list.csv", "filepath,category", "images/$n.png,$l" },
+        { "list.csv", "label,path", "$l,images/$n.png" },
+        { "list.csv", "file_name;label", "images/$n.png;$l" },
+        { "list.csv", "path, label", "images/$n.png, $l" },
+        { "list.csv", "path,label", "images\\\\\\\\$n.png,$l" },
+        { "list.csv", "path,label", "./images/$n,$l" },
+        { "list.csv", "photo,weight,class", "$n.png,3,$l" },
+        { "list.tsv", "path\\tlabel", "images/$n.png\\t$l" },
+        { "list.txt", NULL, "images/$n.png $l" },
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    ck_assert_int_eq(
+        system("mkdir images; i=0; for f in data/train/*/*; do i=$((i + 1)); l=${f%/*}; "
+               "cp $f images/a$i.png; echo a$i ${l##*/}; done >labels"),
+        0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[512];
+        snprintf(line, sizeof(line),
+                 "rm -f list.*; { %s%s%s while read n l; do printf \"%s\\n\"; done <labels; } >%s",
+                 cases[i].header ? "printf '" : "", cases[i].header ? cases[i].header : "",
+                 cases[i].header ? "\\n';" : "", cases[i].row, cases[i].file);
+        ck_assert_int_eq(system(line), 0);
+        expect(0, TRAIN "--val-split 0.25 --data-dir %s --out run%d", cases[i].file, (int)i);
+        expect_out("30 training images  10 validation images  10 classes");
+        char log[64];
+        snprintf(log, sizeof(log), "run%d/run_log.txt", (int)i);
+        ck_assert_msg(same_files("run0/run_log.txt", log), "%s", line);
+    }
+    end_folder();
+}
+END_TEST
+
+START_TEST(missing_images)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    ck_assert_int_eq(system("(echo path,label; cd data; for f in train/*/*; do l=${f%/*}; echo "
+                            "$f,${l##*/}; done) >data/list.csv; rm data/train/star/*"),
+                     0);
+    expect(3, TRAIN "--no-val --data-dir data/list.csv --out run");
+    expect_err("data/list.csv: 4 of 40 training images are missing, such as 'data/train/star/");
+    expect_err("--on-bad-image skip trains without the missing images\n");
+    ck_assert(!exists("run"));
+    expect(0, TRAIN "--no-val --data-dir data/list.csv --out run --on-bad-image skip");
+    expect_err("4 of 40 training images are missing");
+    ck_assert_int_eq(system("rm -r data/train"), 0);
+    expect(3, TRAIN "--no-val --data-dir data/list.csv --out none --on-bad-image skip");
+    expect_err("40 of 40 training images are missing");
+    ck_assert_ptr_null(strstr(said_err, "--on-bad-image"));
+    end_folder();
+}
+END_TEST
+
 /* Class folders that hold only folders are not trained silently. */
 START_TEST(folders_of_folders)
 {
@@ -102,5 +168,6 @@ END_TEST
 
 TEST_PROGRAM(folders)
 {
-    return RUN_SUITE("folders", layouts, folders_of_folders, out_of_memory_is_not_a_data_error);
+    return RUN_SUITE("folders", layouts, folders_of_folders, lists, missing_images,
+                     out_of_memory_is_not_a_data_error);
 }

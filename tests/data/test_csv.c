@@ -46,6 +46,21 @@ START_TEST(rows)
         { "class,image\r\ncat,a.jpg\r\n", "a.jpg=cat ", "cat " },
         { "x,path,X,label\n1,a.jpg,2,cat\n", "a.jpg=cat ", "cat " }, /* unused columns */
         { "a,image\nlabel,x\n", "a=image label=x ", "image x " },    /* no header */
+        /* headers by what the rows hold */
+        { "id,breed\na.jpg,cat\nb.jpg,dog\n", "a.jpg=cat b.jpg=dog ", "cat dog " },
+        { "what,where\ncat,a.jpg\ndog,b.jpg\n", "a.jpg=cat b.jpg=dog ", "cat dog " },
+        { "photo;kind\na.png;cat\n", "a.png=cat ", "cat " },
+        { "ImageId,ClassId\nx,cat\n", "x=cat ", "cat " }, /* no such file */
+        { "image_id,class,n\nx.jpg,cat,3\n", "x.jpg=cat ", "cat " },
+        { "id,file_name,label,text\n7,x.jpg,cat,a photo.jpg of\n", "x.jpg=cat ", "cat " },
+        { "file_name,label\nx.webp,cat\n", "x.webp=cat ", "cat " },
+        /* separators and blanks */
+        { "a.jpg\tcat, small\nb.jpg\tdog\n", "a.jpg=cat, small b.jpg=dog ", "cat, small dog " },
+        { "path; label\na.jpg; cat\n", "a.jpg=cat ", "cat " },
+        { "path, label\n a b.jpg , cat \n", "a b.jpg=cat ", "cat " },
+        { "path,label\n\"a.jpg\" , \" cat\"\n", "a.jpg= cat ", " cat " },
+        { "./a.jpg,cat\n.\\b.jpg,dog\nc\\d.jpg,dog\n", "a.jpg=cat b.jpg=dog c/d.jpg=dog ",
+          "cat dog " },
     };
     char *folder = new_folder(), text[1024];
     const char *path = path_in(folder, "list.csv");
@@ -79,8 +94,12 @@ START_TEST(refused_rows)
         { "x,y\n\"a\n\nb,cat\n", "line 2: a quoted field without its closing quote" },
         { "\"a\nb\",x\nc\n", "line 3: 1 field" }, /* the first row has two lines */
         { "a\rb,cat\n", "line 1: a carriage return inside" },
-        { "path,labels_2\na.jpg,1\n", "line 1: a header with a column of paths" },
-        { "path,targets\na.jpg,1\n", "line 1: a header with a column of paths, but without" },
+        { "path,labels_2\na.jpg,1\n",
+          "line 1: a header with the columns 'path', 'labels_2'; name" },
+        { "path,targets\na.jpg,1\n", "line 1: a header with the columns 'path', 'targets'; name" },
+        { "image_id,rose,tulip\na,1,0\n", "a header with the columns 'image_id', 'rose', 'tulip'" },
+        { "photo,x,y\na.jpg,1,0\nb.jpg,0,1\n", "a header with the columns 'photo', 'x', 'y'" },
+        { "a.jpg,cat,3\n", "a header that names them 'path' and 'label' allows further columns" },
         { "path,Path,label\na.jpg,b.jpg,1\n", "line 1: two columns 'path'" },
         { "\nlabel,path,x,LABEL\n1,a.jpg,,2\n", "line 2: two columns 'label'" },
         { "\n\r\n", "no rows" },

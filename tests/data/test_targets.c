@@ -78,7 +78,7 @@ START_TEST(refused_lists)
         { "path,labels\na,\nb, \n", "no row has a label" },
         { "path,target\na,x\n", "line 2: the target 'x' is no finite number of type f32" },
         { "path,target\na,1\nb,\n", "line 3: the target ''" },
-        { "path,target\na,1 \n", "line 2: the target '1 '" },
+        { "path,target\na,\"1 \"\n", "line 2: the target '1 '" },
         { "path,target\na,1e39\n", "line 2: the target '1e39'" },
         { "path,target\na,nan\n", "line 2: the target 'nan'" },
         { "path,target\na,0x1\n", "line 2: the target '0x1'" },

@@ -140,7 +140,8 @@ ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
                   .n_given = n_classes,
                   .given = classes,
                   .images.ctx = ctx,
-                  .labels.ctx = ctx };
+                  .labels.ctx = ctx,
+                  .folder = "" };
     ls_dataset *dataset = NULL;
     ls__bump_open(&c.bump, ctx);
     if (ls__csv_read(&c) == LS_OK) dataset = ls__dataset_open(ctx, path);

@@ -5,7 +5,7 @@
 #include "base/bump.h"
 #include "data/dataset/dataset.h"
 
-enum { LS__CSV_MAX_FIELDS = 64 };
+enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 32 };
 
 typedef enum ls__csv_kind { LS__CSV_CLASS, LS__CSV_LABELS, LS__CSV_NUMBERS } ls__csv_kind;
 
@@ -25,6 +25,7 @@ typedef struct ls__csv {
     const char *path;
     unsigned char *bytes; /* a field is unquoted and terminated where it stands */
     char *at, *end;
+    char separator;
     int64_t line;      /* of the row, from 1 */
     int64_t next_line; /* of `at` */
     int n_fields;      /* of the row */
@@ -36,6 +37,10 @@ typedef struct ls__csv {
     int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */
     size_t root_length;                                /* bytes of `path` up to the file's name */
     bool is_absolute;                                  /* a path of the list is */
+    /* Where the images may be: the list's folder, "", and those in it: "images/". */
+    const char *folders[LS__CSV_MAX_FOLDERS];
+    int n_folders;
+    const char *folder; /* the one that has the first image */
 
     /* The names that the caller gave, or NULL. */
     int n_given;
@@ -56,6 +61,20 @@ ls_status ls__csv_fail(const ls__csv *c, const char *reason);
 
 /* Opens the file, reads all rows into the lists above. */
 ls_status ls__csv_read(ls__csv *c);
+
+char ls__csv_find_separator(const ls__csv *c);
+/* The next row that is not empty; false in *found at the end of the file. */
+ls_status ls__csv_read_row(ls__csv *c, bool *found);
+/* Sets the columns, and has_header if the row that was read is one. */
+ls_status ls__csv_read_header(ls__csv *c);
+/* Makes the names of the columns of numbers the labels; with given names, finds their columns. */
+ls_status ls__csv_choose_targets(ls__csv *c);
+
+ls_status ls__csv_list_folders(ls__csv *c);
+/* True if the field has an image's extension, or names an image that is there. */
+bool ls__csv_is_image(const ls__csv *c, const char *field);
+/* Adds the image that a field names, which may be changed. */
+ls_status ls__csv_add_image(ls__csv *c, char *field);
 
 ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names);
 /* NULL if it is not among them. */

@@ -43,8 +43,7 @@ int ls__compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Whether the name has the extension of an image format that is read, in any case. */
-static bool is_image_name(const char *name)
+bool ls__is_image_name(const char *name)
 {
     static const char *const extensions[] = { "jpg", "jpeg", "png", "bmp", "ppm", "pgm" };
     const char *dot = strrchr(name, '.');
@@ -156,7 +155,7 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
         else if (type == S_IFDIR)
             status = below ? try_level(ctx, file, below, &here, out)
                            : add_text(ctx, &out->folders, item->d_name);
-        else if (type == S_IFREG && is_image_name(file))
+        else if (type == S_IFREG && ls__is_image_name(file))
             status = add_text(ctx, &out->images, file);
         else
             status = ignore_file(ctx, out, file);

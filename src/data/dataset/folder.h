@@ -41,4 +41,7 @@ typedef struct ls__folder_files {
 ls_status ls__folder_read(ls_context *ctx, const char *path, bool below, ls__folder_files *out);
 void ls__folder_files_free(ls__folder_files *files);
 
+/* True if the name has the extension of an image format that is read, in any case. */
+bool ls__is_image_name(const char *name);
+
 #endif

@@ -1,0 +1,192 @@
+/* csv_header.c: which columns of a CSV list hold images and labels: see csv.h. */
+#include "data/dataset/csv.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include <string.h>
+#include <strings.h>
+
+/* ---- Columns ---- */
+
+/* The first column of the row with one of the n names, in any case; -1: none. */
+static int find_column(const ls__csv *c, int n, const char *const *names)
+{
+    for (int i = 0; i < c->n_fields; i++)
+        for (int k = 0; k < n; k++)
+            if (strcasecmp(c->fields[i], names[k]) == 0) return i;
+    return -1;
+}
+
+static bool is_target(const char *name)
+{
+    static const char prefix[] = "target_";
+    return strcasecmp(name, "target") == 0 || strncasecmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Names are compared in any case, except for targets. */
+static ls_status check_unique(const ls__csv *c, int column)
+{
+    int (*const compare)(const char *, const char *) =
+        c->kind == LS__CSV_NUMBERS && column != c->path_column ? strcmp : strcasecmp;
+    for (int i = 0; i < c->n_fields; i++)
+        if (i != column && compare(c->fields[i], c->fields[column]) == 0)
+            return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: two columns '%s'",
+                            c->path, (long long)c->line, c->fields[column]);
+    return LS_OK;
+}
+
+static ls_status check_columns(const ls__csv *c)
+{
+    LS_TRY(check_unique(c, c->path_column));
+    if (c->kind != LS__CSV_NUMBERS) return check_unique(c, c->label_column);
+    for (int i = 0; i < c->n_targets; i++) LS_TRY(check_unique(c, c->target_columns[i]));
+    return LS_OK;
+}
+
+/* ---- The header ---- */
+
+/* The first four names are a header beside a column of labels, whatever the rows hold. */
+enum { N_SURE_PATHS = 4, N_SURE_CLASSES = 2 };
+static const char *const path_names[] = {
+    "path",       "file",      "filename",   "image",     "file_name",  "filepath",  "file_path",
+    "image_path", "imagepath", "image_name", "imagename", "image_file", "image_id",  "imageid",
+    "img",        "img_path",  "img_name",   "image id",  "image name", "file name", "id",
+};
+static const char *const class_names[] = { "label",      "class",      "category", "class_name",
+                                           "class name", "label_name", "class_id", "classid" };
+static const char *const labels_names[] = { "labels" };
+enum {
+    N_PATH_NAMES = sizeof(path_names) / sizeof(path_names[0]),
+    N_CLASS_NAMES = sizeof(class_names) / sizeof(class_names[0]),
+    N_EXAMINED = 16, /* rows after the first one */
+    EXAMINED_BYTES = 1 << 16
+};
+
+/* Prefers the first n_sure names. */
+static int find_named(const ls__csv *c, int n_sure, int n, const char *const *names)
+{
+    const int sure = find_column(c, n_sure, names);
+    return sure >= 0 ? sure : find_column(c, n - n_sure, names + n_sure);
+}
+
+/* What the first row and the rows after it say. */
+typedef struct first_rows {
+    int path, class, labels, n_targets; /* columns by their names in the first row; -1 = none */
+    int images;                         /* the column of images in all rows after it; -1 = none */
+    bool is_image;                      /* the first row has an image there, too */
+} first_rows;
+
+/* Sets the column that has images in all rows after the first one. The rows are copied, because
+ * reading them changes them, and their errors are those of a later pass. */
+static ls_status examine(const ls__csv *c, first_rows *out)
+{
+    ls_context silent = { .allocator = c->ctx->allocator };
+    const size_t left = (size_t)(c->end - c->at);
+    const size_t n = left < EXAMINED_BYTES ? left : EXAMINED_BYTES;
+    char *copy = ls__alloc(c->ctx, n + 1);
+    if (!copy) return ls__fail_memory(c->ctx, c->path, n);
+    memcpy(copy, c->at, n);
+    copy[n] = '\0';
+    ls__csv rows = *c;
+    rows.ctx = &silent;
+    rows.at = copy;
+    rows.end = copy + n;
+    int n_rows = 0, n_images[LS__CSV_MAX_FIELDS] = { 0 };
+    for (bool found = true; found && n_rows < N_EXAMINED; n_rows += found) {
+        if (ls__csv_read_row(&rows, &found) != LS_OK || (n < left && rows.at >= rows.end)) break;
+        for (int i = 0; found && i < rows.n_fields && i < c->n_fields; i++)
+            n_images[i] += ls__csv_is_image(c, rows.fields[i]);
+    }
+    for (int i = 0; i < c->n_fields && n_rows > 0 && out->images < 0; i++)
+        if (n_images[i] == n_rows) out->images = i;
+    out->is_image = out->images >= 0 && ls__csv_is_image(c, c->fields[out->images]);
+    ls__free(c->ctx, copy);
+    return LS_OK;
+}
+
+/* A header that is not understood: which columns it has, and which it should have. */
+static ls_status fail_header(const ls__csv *c)
+{
+    enum { MAX_NAMES = 8 };
+    char buffer[512];
+    ls__text text = { buffer, sizeof(buffer), 0 };
+    for (int i = 0; i < c->n_fields && i < MAX_NAMES; i++)
+        ls__text_put(&text, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(c->fields[i], 40));
+    if (c->n_fields > MAX_NAMES) ls__text_put(&text, ", ...");
+    return ls__fail(c->ctx, LS_ERR_DATA,
+                    "csv file '%s', line %lld: a header with the columns %s; name the column of "
+                    "the images 'path', and that of the classes 'label' (several in each row: "
+                    "'labels'; numbers: 'target')",
+                    c->path, (long long)c->line, buffer);
+}
+
+/* "labels_2" and "targets" are not taken for names of classes. */
+static bool is_near_miss(const char *name)
+{
+    return strncasecmp(name, "label", 5) == 0 || strncasecmp(name, "target", 6) == 0;
+}
+
+static ls_status use_header(ls__csv *c, const first_rows *f)
+{
+    const int other = c->n_fields == 2 ? 1 - f->path : -1; /* the only other column */
+    int class = f->class;
+    if (class < 0 && f->labels < 0 && f->n_targets == 0) {
+        if (other < 0 || is_near_miss(c->fields[other])) return fail_header(c);
+        class = other;
+    }
+    c->has_header = true;
+    c->kind = class >= 0 ? LS__CSV_CLASS : f->labels >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
+    c->path_column = f->path;
+    c->label_column = class >= 0 ? class : f->labels;
+    c->n_columns = c->n_fields;
+    return check_columns(c);
+}
+
+/* Sets the columns and what they hold. The first row is a header if it names them in the usual way,
+ * or if the rows after it have images in a column where it has none. */
+ls_status ls__csv_read_header(ls__csv *c)
+{
+    first_rows f = { .path = find_named(c, N_SURE_PATHS, N_PATH_NAMES, path_names),
+                     .class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names),
+                     .labels = find_column(c, 1, labels_names),
+                     .images = -1 };
+    for (int i = 0; i < c->n_fields && f.class < 0 && f.labels < 0; i++)
+        if (is_target(c->fields[i])) c->target_columns[f.n_targets++] = i;
+    c->n_targets = f.n_targets;
+    LS_TRY(ls__csv_list_folders(c));
+    const bool has_labels = f.class >= 0 || f.labels >= 0 || f.n_targets > 0;
+    if (has_labels && find_column(c, N_SURE_PATHS, path_names) >= 0) return use_header(c, &f);
+    LS_TRY(examine(c, &f));
+    if (f.images >= 0 && !f.is_image) {
+        f.path = f.images;
+        return use_header(c, &f);
+    }
+    /* The rows have no image that is there, or that is called like one. */
+    if (f.images < 0 && (f.path == 0 || (f.path > 0 && has_labels))) return use_header(c, &f);
+    c->n_targets = 0;
+    c->path_column = 0;
+    c->label_column = 1;
+    c->n_columns = 2;
+    return LS_OK;
+}
+
+/* The columns' names become the labels; with given names, their columns in that order. */
+ls_status ls__csv_choose_targets(ls__csv *c)
+{
+    const char *names[LS__CSV_MAX_FIELDS];
+    for (int i = 0; i < c->n_targets; i++) names[i] = c->fields[c->target_columns[i]];
+    if (!c->given) return ls__csv_set_labels(c, c->n_targets, names);
+    int columns[LS__CSV_MAX_FIELDS];
+    for (int i = 0; i < c->n_given; i++) {
+        int k = 0;
+        while (k < c->n_targets && strcmp(names[k], c->given[i]) != 0) k++;
+        if (k == c->n_targets || i == LS__CSV_MAX_FIELDS)
+            return ls__fail(c->ctx, LS_ERR_MISMATCH,
+                            "csv file '%s', line %lld: no column of numbers '%s'", c->path,
+                            (long long)c->line, c->given[i]);
+        columns[i] = c->target_columns[k];
+    }
+    memcpy(c->target_columns, columns, (size_t)c->n_given * sizeof(*columns));
+    c->n_targets = c->n_given;
+    return LS_OK;
+}

@@ -1,0 +1,131 @@
+/* csv_images.c: the image files that the paths of a CSV list name: see csv.h. */
+#include "data/dataset/csv.h"
+
+#include "base/error.h"
+#include "data/dataset/folder.h"
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Writes the path of an image in a folder of the list, with an extension if `name` has none and
+ * such a file is there. False: there is no such file; the path is then without an extension. */
+static bool find_image(const ls__csv *c, const char *folder, const char *name, char out[PATH_MAX])
+{
+    static const char *const extensions[] = { "",     ".jpg",  ".png", ".jpeg", ".JPG",
+                                              ".PNG", ".JPEG", ".bmp", ".ppm",  ".pgm" };
+    const int n = ls__is_image_name(name) ? 1 : (int)(sizeof(extensions) / sizeof(extensions[0]));
+    const int root = *name == '/' ? 0 : (int)c->root_length;
+    for (int i = 0; i <= n; i++) {
+        const int length = snprintf(out, PATH_MAX, "%.*s%s%s%s", root, c->path,
+                                    *name == '/' ? "" : folder, name, i < n ? extensions[i] : "");
+        if (length < PATH_MAX && i < n && is_file(out)) return true;
+    }
+    return false;
+}
+
+/* The path of a row, with '/' for Windows' separators and without "./" before it. */
+static char *normalize(const ls__csv *c, char *field, char buffer[PATH_MAX])
+{
+    while (field[0] == '.' && field[1] == '/') field += 2;
+    if (!strchr(field, '\\') || strchr(field, '/') || find_image(c, "", field, buffer))
+        return field;
+    for (char *at = field; (at = strchr(at, '\\'));) *at = '/';
+    while (field[0] == '.' && field[1] == '/') field += 2;
+    return field;
+}
+
+/* Folders with the list's split in their names ("train" for train.csv) come first. */
+typedef struct folder {
+    char name[256];
+    bool is_split;
+} folder;
+
+static int compare_folders(const void *a, const void *b)
+{
+    const folder *x = a, *y = b;
+    return x->is_split != y->is_split ? y->is_split - x->is_split : strcmp(x->name, y->name);
+}
+
+/* The part of the dataset that a name says, less its extension; LS_N_SPLITS = none. */
+static ls_split split_of(const char *name)
+{
+    char stem[256];
+    ls_split split;
+    const char *dot = strrchr(name, '.');
+    snprintf(stem, sizeof(stem), "%.*s", dot ? (int)(dot - name) : (int)sizeof(stem), name);
+    return ls_split_of_name(stem, &split) ? split : LS_N_SPLITS;
+}
+
+ls_status ls__csv_list_folders(ls__csv *c)
+{
+    folder found[LS__CSV_MAX_FOLDERS];
+    int n = 0;
+    char path[PATH_MAX];
+    const ls_split split = split_of(c->path + c->root_length);
+    snprintf(path, sizeof(path), "%.*s.", (int)c->root_length, c->path);
+    DIR *dir = opendir(path);
+    for (const struct dirent *e; dir && n < LS__CSV_MAX_FOLDERS - 1 && (e = readdir(dir));) {
+        struct stat status;
+        if (e->d_name[0] == '.' ||
+            snprintf(path, sizeof(path), "%.*s%s", (int)c->root_length, c->path, e->d_name) >=
+                (int)sizeof(path) ||
+            stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
+            continue;
+        snprintf(found[n].name, sizeof(found[n].name), "%s", e->d_name);
+        found[n].is_split = split != LS_N_SPLITS && split_of(e->d_name) == split;
+        n++;
+    }
+    if (dir) closedir(dir);
+    qsort(found, (size_t)n, sizeof(*found), compare_folders);
+    c->folders[c->n_folders++] = "";
+    for (int i = 0; i < n; i++) {
+        c->folders[c->n_folders] = ls__bump_format(&c->bump, "%s/", found[i].name);
+        if (!c->folders[c->n_folders++]) return ls__fail_memory(c->ctx, c->path, 0);
+    }
+    return LS_OK;
+}
+
+bool ls__csv_is_image(const ls__csv *c, const char *field)
+{
+    char path[PATH_MAX];
+    if (ls__is_image_name(field)) return true;
+    for (int i = 0; i < c->n_folders && *field; i++)
+        if (find_image(c, c->folders[i], field, path)) return true;
+    return false;
+}
+
+/* Adds the path of a file; below: the folder of the list in which it is, or "". */
+static ls_status add_path(ls__csv *c, const char *below, const char *name)
+{
+    const bool is_absolute = *name == '/';
+    char *path = ls__format(c->ctx, "%.*s%s%s", is_absolute ? 0 : (int)c->root_length, c->path,
+                            is_absolute ? "" : below, name);
+    const bool added = path && ls__text_list_add(&c->images, path);
+    ls__free(c->ctx, path);
+    return added ? LS_OK : ls__fail_memory(c->ctx, c->path, c->images.n_bytes);
+}
+
+ls_status ls__csv_add_image(ls__csv *c, char *field)
+{
+    char path[PATH_MAX];
+    const char *name = normalize(c, field, path);
+    c->is_absolute = c->is_absolute || *name == '/';
+    if (c->images.n > 0 && ls__is_image_name(name)) return add_path(c, c->folder, name);
+    bool found = find_image(c, c->folder, name, path);
+    /* The first image decides in which folder the paths begin. */
+    for (int i = 1; i < c->n_folders && c->images.n == 0 && !found; i++) {
+        found = find_image(c, c->folders[i], name, path);
+        if (found) c->folder = c->folders[i];
+    }
+    return found ? add_path(c, "", path + (*name == '/' ? 0 : c->root_length))
+                 : add_path(c, c->folder, name);
+}
