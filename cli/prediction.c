@@ -59,6 +59,10 @@ void prediction_print_error(const prediction_printer *p, const char *path, const
     if (p->json)
         print_object(json_pack("{s:o, s:o}", "path", ls__json_text(p->ctx, path), "error",
                                ls__json_text(p->ctx, reason)));
+    if (p->csv) {
+        print_csv(stdout, path);
+        print_text(stdout, ",,\n");
+    }
 }
 
 /* ---- CSV and text ---- */

@@ -58,7 +58,8 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 
 /* Files for prediction, without labels: each path is an image file, or a folder, which stands for
  * the images below it at any depth, sorted by path (extensions and links as in
- * ls_image_folder_open). The strings are copied. A folder that can't be read, such as a link that
+ * ls_image_folder_open, and files of other image formats, such as WebP, which the loader can't
+ * read). The strings are copied. A folder that can't be read, such as a link that
  * leads back, is a warning, and a sample of its path that the loader can't read. LS_ERR_DATA names
  * a folder without images. */
 LS_API ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *paths);

@@ -314,11 +314,22 @@ START_TEST(predictions_of_many_images)
     char name[32];
     double value;
     ck_assert_int_eq(sscanf(text,
-                            "path,class,probability \"in/a,\"\"b/x.png\",%31[^,],%lf in/z.png,",
+                            "path,class,probability \"in/a,\"\"b/x.png\",%31[^,],%lf in/m.jpg,, "
+                            "in/z.png,",
                             name, &value),
                      2);
     ck_assert(value > probability - 1e-6 && value < probability + 1e-6);
     free(text);
+    /* Images of other formats are not left out. */
+    write_text("in/b.webp", "RIFF....WEBPVP8 ");
+    write_text("in/n.GIF", "GIF89a");
+    write_text("in/notes.txt", "no image");
+    expect(3, PREDICT "--csv in");
+    ck_assert_ptr_nonnull(strstr(said_out, "\nin/b.webp,,\nin/m.jpg,,\nin/n.GIF,,\nin/z.png,"));
+    expect_err("in/b.webp: a file of type WebP, expected JPEG, PNG, BMP or PNM; ImageMagick "
+               "converts it: mogrify -format png FILE\n");
+    expect_err("in/n.GIF: a file of type GIF, ");
+    ck_assert_ptr_null(strstr(said_err, "notes"));
     expect(2, PREDICT "--json --csv in");
     expect_err("--json and --csv exclude each other");
     ck_assert_int_eq(system("mkdir none; " LOCKSTEP_COMMAND " " PREDICT "- </dev/null; "

@@ -22,7 +22,9 @@ static bool find_image(const ls__csv *c, const char *folder, const char *name, c
 {
     static const char *const extensions[] = { "",     ".jpg",  ".png", ".jpeg", ".JPG",
                                               ".PNG", ".JPEG", ".bmp", ".ppm",  ".pgm" };
-    const int n = ls__is_image_name(name) ? 1 : (int)(sizeof(extensions) / sizeof(extensions[0]));
+    const int n = ls__is_image_name(name) || ls__is_other_image_name(name)
+                      ? 1
+                      : (int)(sizeof(extensions) / sizeof(extensions[0]));
     const int root = *name == '/' ? 0 : (int)c->root_length;
     for (int i = 0; i <= n; i++) {
         const int length = snprintf(out, PATH_MAX, "%.*s%s%s%s", root, c->path,
@@ -97,7 +99,7 @@ ls_status ls__csv_list_folders(ls__csv *c)
 bool ls__csv_is_image(const ls__csv *c, const char *field)
 {
     char path[PATH_MAX];
-    if (ls__is_image_name(field)) return true;
+    if (ls__is_image_name(field) || ls__is_other_image_name(field)) return true;
     for (int i = 0; i < c->n_folders && *field; i++)
         if (find_image(c, c->folders[i], field, path)) return true;
     return false;

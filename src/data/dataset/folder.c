@@ -43,14 +43,25 @@ int ls__compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static bool has_extension(const char *name, int n, const char *const *extensions)
+{
+    const char *dot = strrchr(name, '.');
+    for (int i = 0; dot && i < n; i++)
+        if (strcasecmp(dot + 1, extensions[i]) == 0) return true;
+    return false;
+}
+
 bool ls__is_image_name(const char *name)
 {
     static const char *const extensions[] = { "jpg", "jpeg", "png", "bmp", "ppm", "pgm" };
-    const char *dot = strrchr(name, '.');
-    if (!dot) return false;
-    for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
-        if (strcasecmp(dot + 1, extensions[i]) == 0) return true;
-    return false;
+    return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
+}
+
+bool ls__is_other_image_name(const char *name)
+{
+    static const char *const extensions[] = { "webp", "gif", "tif", "tiff", "heic", "heif",
+                                              "avif", "jxl", "jp2", "pbm",  "psd" };
+    return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
 }
 
 /* A link to nowhere counts as a file. Most file systems return the type with the name, which saves

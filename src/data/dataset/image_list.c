@@ -67,6 +67,10 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
             return ls__fail_memory(ctx, path, files->images.n_bytes);
         at = reason + strlen(reason) + 1;
     }
+    at = files->ignored->text;
+    for (int64_t i = 0; i < files->ignored->n; i++, at += strlen(at) + 1)
+        if (ls__is_other_image_name(at) && !ls__text_list_add(&files->images, at))
+            return ls__fail_memory(ctx, path, files->images.n_bytes);
     const size_t n = (size_t)files->images.n, bytes = n * sizeof(char *);
     if (n == 0)
         return ls__fail(ctx, LS_ERR_DATA,
@@ -85,14 +89,17 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
 
 static ls_status add_folder(ls_context *ctx, const char *path, ls__text_list *list)
 {
-    ls__text_list unreadable = { .ctx = ctx };
-    ls__folder_files files = { .images.ctx = ctx, .folders.ctx = ctx, .unreadable = &unreadable };
+    ls__text_list unreadable = { .ctx = ctx }, ignored = { .ctx = ctx };
+    ls__folder_files files = {
+        .images.ctx = ctx, .folders.ctx = ctx, .ignored = &ignored, .unreadable = &unreadable
+    };
     char *plain = ls__strdup(ctx, path);
     if (!plain) return ls__fail_memory(ctx, path, strlen(path));
     ls__path_trim(plain);
     const ls_status status = add_images(ctx, &files, plain, list);
     ls__folder_files_free(&files);
     ls__text_list_free(&unreadable);
+    ls__text_list_free(&ignored);
     ls__free(ctx, plain);
     return status;
 }

@@ -6,31 +6,34 @@
 
 /* The first bytes of files that have an image's extension. Formats that are not read are listed so
  * that the error can name the real format of the file. */
+#define CONVERT "; ImageMagick converts it: mogrify -format png FILE"
+
 static const struct {
     const char *magic;
     size_t offset, n;
     const char *name;
     ls_status (*probe)(ls__decoder *decoder); /* NULL: not read */
+    const char *advice;                       /* then: the way out */
 } formats[] = {
-    { "\xff\xd8\xff", 0, 3, "JPEG", ls__jpeg_probe },
-    { "\x89PNG\r\n\x1a\n", 0, 8, "PNG", ls__png_probe },
-    { "BM", 0, 2, "BMP", ls__bmp_probe },
-    { "P2", 0, 2, "PNM", ls__pnm_probe },
-    { "P3", 0, 2, "PNM", ls__pnm_probe },
-    { "P5", 0, 2, "PNM", ls__pnm_probe },
-    { "P6", 0, 2, "PNM", ls__pnm_probe },
-    { "WEBP", 8, 4, "WebP", NULL },
-    { "GIF8", 0, 4, "GIF", NULL },
-    { "II*\0", 0, 4, "TIFF", NULL },
-    { "MM\0*", 0, 4, "TIFF", NULL },
-    { "ftyp", 4, 4, "HEIF, AVIF or MP4", NULL },
-    { "\xff\x0a", 0, 2, "JPEG XL", NULL },
-    { "\0\0\0\x0cjP", 0, 6, "JPEG 2000", NULL },
-    { "8BPS", 0, 4, "Photoshop", NULL },
-    { "%PDF", 0, 4, "PDF", NULL },
-    { "P1", 0, 2, "PBM", NULL },
-    { "P4", 0, 2, "PBM", NULL },
-    { "<", 0, 1, "HTML, XML or SVG", NULL },
+    { "\xff\xd8\xff", 0, 3, "JPEG", ls__jpeg_probe, NULL },
+    { "\x89PNG\r\n\x1a\n", 0, 8, "PNG", ls__png_probe, NULL },
+    { "BM", 0, 2, "BMP", ls__bmp_probe, NULL },
+    { "P2", 0, 2, "PNM", ls__pnm_probe, NULL },
+    { "P3", 0, 2, "PNM", ls__pnm_probe, NULL },
+    { "P5", 0, 2, "PNM", ls__pnm_probe, NULL },
+    { "P6", 0, 2, "PNM", ls__pnm_probe, NULL },
+    { "WEBP", 8, 4, "WebP", NULL, CONVERT },
+    { "GIF8", 0, 4, "GIF", NULL, CONVERT },
+    { "II*\0", 0, 4, "TIFF", NULL, CONVERT },
+    { "MM\0*", 0, 4, "TIFF", NULL, CONVERT },
+    { "ftyp", 4, 4, "HEIF, AVIF or MP4", NULL, CONVERT },
+    { "\xff\x0a", 0, 2, "JPEG XL", NULL, CONVERT },
+    { "\0\0\0\x0cjP", 0, 6, "JPEG 2000", NULL, CONVERT },
+    { "8BPS", 0, 4, "Photoshop", NULL, CONVERT },
+    { "%PDF", 0, 4, "PDF", NULL, "" },
+    { "P1", 0, 2, "PBM", NULL, CONVERT },
+    { "P4", 0, 2, "PBM", NULL, CONVERT },
+    { "<", 0, 1, "HTML, XML or SVG", NULL, "" },
 };
 
 void ls__decoder_free(ls__decoder *decoder)
@@ -82,8 +85,8 @@ static ls_status probe_bytes(ls__decoder *decoder, bool honour_exif)
     if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, BMP or PNM file");
     if (!formats[i].probe)
         return ls__undecodable(decoder, LS_ERR_DATA,
-                               "a file of type %s, expected JPEG, PNG, BMP or PNM",
-                               formats[i].name);
+                               "a file of type %s, expected JPEG, PNG, BMP or PNM%s",
+                               formats[i].name, formats[i].advice);
     const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].probe(decoder));
     set_orientation(decoder, orientation);
