@@ -76,8 +76,8 @@ static void advise_accumulate(const cli_run *t)
 
 /* ---- The images ---- */
 
-/* Counts the images of a list that are not there, because it was moved without them or its paths are
- * wrong, and prints how many. Returns whether all others can be trained. */
+/* Counts the images of a list that are not there, because it was moved without them or its paths
+ * are wrong, and prints how many. Returns whether all others can be trained. */
 static bool check_list(const cli_run *t, const ls_dataset *data, const char *what)
 {
     const int64_t n = ls_dataset_sample_count(data);

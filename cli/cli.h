@@ -92,6 +92,10 @@ extern volatile sig_atomic_t caught_signal; /* 0: none */
 /* False after printing an error, unless the name of an output file ends in `ending` (".html"): so a
  * wrong name does not replace a checkpoint. A path that is no regular file, such as /dev/stdout,
  * may have any name. */
+/* The weights of a run's folder: its best.safetensors, else last.safetensors, as a path in
+ * `buffer`. Other paths are returned as they are. */
+enum { WEIGHTS_PATH_SIZE = 4096 };
+const char *weights_of(const char *path, char buffer[WEIGHTS_PATH_SIZE]);
 bool check_output_name(const char *option, const char *path, const char *ending);
 
 /* Prints a command line for the user: "LABEL: build/lockstep COMMAND WORD...", with the launcher of

@@ -239,6 +239,16 @@ bool is_file(const char *path)
     return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
+const char *weights_of(const char *path, char buffer[WEIGHTS_PATH_SIZE])
+{
+    static const char *const names[] = { "best.safetensors", "last.safetensors" };
+    for (int i = 0; i < 2 && is_folder(path); i++)
+        if (snprintf(buffer, WEIGHTS_PATH_SIZE, "%s/%s", path, names[i]) < WEIGHTS_PATH_SIZE &&
+            is_file(buffer))
+            return buffer;
+    return path;
+}
+
 int processor_count(void)
 {
     cpu_set_t set;

@@ -167,8 +167,9 @@ static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info
         &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, side, side, info->channels) },
                           .inference = true });
     ls_weight_report *report = NULL;
-    ls_net_load_weights(net, v->file.path, &(ls_load_weights_config){ .key = v->file.key },
-                        &report);
+    char path[WEIGHTS_PATH_SIZE];
+    ls_net_load_weights(net, weights_of(v->file.path, path),
+                        &(ls_load_weights_config){ .key = v->file.key }, &report);
     if (report) print_weights_hint(report, "'lockstep train --weights FILE --new-head'");
     ls_weight_report_close(&report);
     ls_context_clear_error(ctx);

@@ -32,6 +32,9 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (!v.checkpoint || !v.out)
         return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
+    char weights[WEIGHTS_PATH_SIZE];
+    v.checkpoint = weights_of(v.checkpoint, weights);
+    if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
     if (is_same_file(v.checkpoint, v.out))
         return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
                          v.out);

@@ -34,13 +34,15 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
         print_error(ctx, EXIT_RUNTIME);
         return NULL;
     }
-    if (is_folder(file->path)) {
-        print_message(
-            "--checkpoint %s: a folder; expected a file such as best.safetensors in a run's folder",
-            file->path);
+    char buffer[WEIGHTS_PATH_SIZE];
+    const char *path = weights_of(file->path, buffer);
+    if (is_folder(path)) {
+        print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
+                      "expected a checkpoint, or a run's folder",
+                      path);
         return NULL;
     }
-    if (!file->model) return open_checkpoint(ctx, file->path);
+    if (!file->model) return open_checkpoint(ctx, path);
     const recipe r = { .model = file->model,
                        .stem = file->stem,
                        .parameter_free_shortcuts = file->parameter_free_shortcuts,
@@ -55,7 +57,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
         info.mean[0] = 0.449f;
         info.std[0] = 0.226f;
     }
-    const ls_saved_model *model = ls_saved_model_from_weights(ctx, file->path, &info);
+    const ls_saved_model *model = ls_saved_model_from_weights(ctx, path, &info);
     if (!model) print_error(ctx, EXIT_RUNTIME);
     return model;
 }

@@ -279,7 +279,9 @@ int cli_run_load_weights(cli_run *t)
                                             .key = r->weights_key,
                                             .classes = t->info.classes,
                                             .n_classes = t->info.options.n_classes };
-    const ls_status status = ls_net_load_weights(t->net, r->weights, &config, &t->weights);
+    char path[WEIGHTS_PATH_SIZE];
+    const ls_status status =
+        ls_net_load_weights(t->net, weights_of(r->weights, path), &config, &t->weights);
     if (status == LS_OK) {
         if (r->freeze) warn_frozen_head(t, t->weights);
         return EXIT_DONE;

@@ -59,8 +59,8 @@ ls_training_state cli_run_state(const cli_run *t);
 /* Warnings about a new run that is possible but hardly intended, on stderr, each with what to do.
  * For an opened run. In advice.c. */
 void advise(const cli_run *t);
-/* Prints the numbers of images of CSV lists that are missing, if any. Returns whether the others can
- * be trained with these options. In advice.c. */
+/* Prints the numbers of images of CSV lists that are missing, if any. Returns whether the others
+ * can be trained with these options. In advice.c. */
 bool check_missing(const cli_run *t);
 
 #endif

@@ -461,6 +461,8 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         free_name(dir);
 
     if (r->resume) {
+        char *slash = is_file(dir) ? strrchr(dir, '/') : NULL;
+        if (slash) *slash = '\0'; /* of a checkpoint in the folder */
         if (!ls__run_folder_holds_run(dir)) return fail_no_run(dir);
         char path[RUN_PATH_SIZE];
         *stored = run_config_read(dir, path);

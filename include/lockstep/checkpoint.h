@@ -148,8 +148,9 @@ LS_API ls_status ls_net_load_weights(ls_net *net, const char *path,
                                      ls_weight_report **report);
 
 /* Writes the weights and buffers of a file for PyTorch: a safetensors file in PyTorch's order (see
- * ls_net_load_weights), without optimizer state. The names stay the same, but if all begin with
- * "module.", that prefix is left out. `path` is a checkpoint or another file that
+ * ls_net_load_weights), without optimizer state. Of a checkpoint's metadata it has what describes
+ * the model and its classes, so that ls_saved_model_open reads it. The names stay the same, but if
+ * all begin with "module.", that prefix is left out. `path` is a checkpoint or another file that
  * ls_net_load_weights reads. F64 is rounded to F32; other types stay the same. tensor_count
  * receives the number of tensors; it may be NULL. Errors: those of ls_tensor_file_open;
  * LS_ERR_UNSUPPORTED for a tensor that ls_tensor_file_load does not read; LS_ERR_FORMAT as in

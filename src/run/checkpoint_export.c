@@ -92,14 +92,25 @@ static ls_status list(exporting *e)
     return good ? LS_OK : ls__fail_memory(e->ctx, call, largest);
 }
 
+/* What a checkpoint says about its model, so that the file can be used without naming it again. */
+static const char *const model_keys[] = { "model", "stem",   "shortcuts", "dropout",
+                                          "crop",  "resize", "exif",      "decode",
+                                          "loss",  "mean",   "std",       "classes" };
+enum { N_MODEL_KEYS = sizeof(model_keys) / sizeof(model_keys[0]) };
+
 static ls_status export(exporting *e, const char *out)
 {
-    static const char *const metadata[] = { "format", "pt", NULL }; /* as transformers expects it */
+    const char *metadata[2 * N_MODEL_KEYS + 3] = { "format",
+                                                   "pt" }; /* as transformers expects it */
     e->file = ls_tensor_file_open(e->ctx, e->path);
     if (!e->file) return e->ctx->error;
     LS_TRY(ls__checkpoint_check_digest(e->ctx, e->path, e->file, false));
     LS_TRY(read_flattened(e));
     LS_TRY(list(e));
+    for (int i = 0, n = 2; i < N_MODEL_KEYS; i++) {
+        const char *value = ls_tensor_file_metadata(e->file, model_keys[i]);
+        if (value) metadata[n++] = model_keys[i], metadata[n++] = value;
+    }
     return ls__tensors_write(e->ctx, out, ls__atomic_file_open, e->n, e->names, e->specs, put, e,
                              metadata);
 }

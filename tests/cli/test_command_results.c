@@ -101,8 +101,8 @@ START_TEST(checkpoints_from_elsewhere)
     expect(1, "predict --checkpoint nothing.safetensors data/val/star/000000.png");
     expect_err("nothing.safetensors");
 
-    expect(1, "eval --checkpoint run --data-dir data");
-    expect_err("--checkpoint run: a folder; expected a file such as best.safetensors in a run's ");
+    expect(1, "eval --checkpoint data --data-dir data");
+    expect_err("--checkpoint data: a folder without best.safetensors and last.safetensors; ");
 
     /* cut off, or with other contents than its metadata says */
     ck_assert_int_eq(system("head -c 100000 run/best.safetensors > cut.safetensors;"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Fails the test unless both files have a tensor of that name with the same bits. */
 static void expect_same_tensor(ls_tensor_file *a, ls_tensor_file *b, const char *name)
@@ -46,6 +47,32 @@ START_TEST(weights_go_out_and_back)
 }
 END_TEST
 
+/* Files and folders that are named in other ways. */
+START_TEST(folders_of_runs)
+{
+    static char with[sizeof said_out];
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 3 --stop-at 25 --out run");
+    expect(0, "eval --checkpoint run/best.safetensors --data-dir data");
+    memcpy(with, said_out, sizeof with);
+    expect(0, "eval --checkpoint run --data-dir data");
+    ck_assert_str_eq(said_out, with);
+    expect(0, "export --checkpoint run --out out.safetensors"); /* knows model and classes */
+    expect(0, "eval --checkpoint out.safetensors --data-dir data");
+    ck_assert_str_eq(said_out, with);
+    expect(2, "export --checkpoint run --out out.pth");
+    expect_err("--out out.pth: expected a name that ends in .safetensors");
+    expect(0, TRAIN "--steps 2 --out a --weights run");
+    expect(0, TRAIN "--steps 2 --out b --weights run/best.safetensors");
+    ck_assert(same_files("a/run_log.txt", "b/run_log.txt"));
+    expect(0, "train --resume run/last.safetensors");
+    expect_out("run     run, resumed at ");
+    expect(1, "train --resume data/train/none.safetensors");
+    end_folder();
+}
+END_TEST
+
 START_TEST(files_without_a_model)
 {
     static char with[sizeof said_out];
@@ -80,7 +107,8 @@ START_TEST(files_without_a_model)
               "names.txt image");
     expect_err("image: the model's output is not finite");
 
-    expect(1, "eval --checkpoint out.safetensors --data-dir data");
+    ck_assert_int_eq(symlink(LOCKSTEP_SOURCE_DIR "/tests/fixtures/torch/state_dict.pt", "m.pt"), 0);
+    expect(1, "eval --checkpoint m.pt --data-dir data");
     expect_err("--model NAME reads weights that do not store their model");
     expect(2, "eval --checkpoint run/best.safetensors --data-dir data --image-size 8");
     expect_err("--image-size has no effect here: it requires --model");
@@ -129,15 +157,15 @@ START_TEST(export_errors)
     expect_err("--checkpoint FILE is required");
     expect(2, "export --checkpoint a");
     expect_err("--out FILE is required");
-    expect(1, "export --checkpoint none.safetensors --out a");
+    expect(1, "export --checkpoint none.safetensors --out a.safetensors");
     expect_err("none.safetensors");
-    ck_assert(!exists("a"));
+    ck_assert(!exists("a.safetensors"));
     end_folder();
 }
 END_TEST
 
 TEST_PROGRAM(model_file)
 {
-    return RUN_SUITE("model_file", weights_go_out_and_back, files_without_a_model, grey_models,
-                     export_errors);
+    return RUN_SUITE("model_file", weights_go_out_and_back, folders_of_runs, files_without_a_model,
+                     grey_models, export_errors);
 }
