@@ -171,6 +171,8 @@ static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info
     ls_net_load_weights(net, weights_of(v->file.path, path),
                         &(ls_load_weights_config){ .key = v->file.key }, &report);
     if (report) print_weights_hint(report, "'lockstep train --weights FILE --new-head'");
+    if (!report && status == LS_ERR_MISMATCH)
+        print_message("--weights-key KEY names the weights in a file");
     ls_weight_report_close(&report);
     ls_context_clear_error(ctx);
     return answer;

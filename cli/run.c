@@ -288,7 +288,7 @@ int cli_run_load_weights(cli_run *t)
     }
     print_error(t->ctx, EXIT_RUNTIME);
     if (t->weights) print_weights_hint(t->weights, "--new-head");
-    if (status == LS_ERR_INVALID || status == LS_ERR_NOT_FOUND)
+    if (status == LS_ERR_MISMATCH && !t->weights)
         print_message("--weights-key KEY names the weights in a file");
     return EXIT_RUNTIME;
 }

@@ -142,7 +142,7 @@ static void print_weights(const cli_run *t)
     const char *prefix = ls_weight_report_prefix(t->weights);
     if (*key) print_field(&line, "key '%s'", key);
     if (*prefix) print_field(&line, "without the prefix '%s' of the names", prefix);
-    if (ls_weight_report_classes_moved(t->weights))
+    if (ls_weight_report_classes_reordered(t->weights))
         print_field(&line, "last layer in the order of these classes");
     if (t->recipe->new_head) print_field(&line, "new last layer");
     end_fields(&line);

@@ -77,10 +77,12 @@ typedef struct ls_load_weights_config {
                       for it; for a new set of classes. LS_ERR_INVALID if there is no such layer */
     bool partial;  /* missing and unexpected tensors are not errors, as with PyTorch's strict=False;
                       at least one tensor must be loaded */
-    const char *key; /* where the file has the weights; NULL = found, see ls_net_load_weights */
-    /* The classes of the data, in the order of the head's outputs, or NULL. If the file is a
-     * checkpoint of this library, the head's rows are loaded by the names of the classes, and a
-     * class that the checkpoint does not have is LS_ERR_MISMATCH, unless new_head is set. */
+    const char *key; /* where the file has the weights; NULL = found, see ls_net_load_weights.
+                        Borrowed during the call, as classes */
+    /* The names of the data's n_classes classes, in the order of the head's outputs, or NULL and 0.
+     * If the file is a checkpoint of this library, the head's rows are loaded by the names of the
+     * classes, and a class that the checkpoint does not have is LS_ERR_MISMATCH, unless new_head is
+     * set. LS_ERR_INVALID for a name that is NULL. */
     const char *const *classes;
     int64_t n_classes;
 } ls_load_weights_config;
@@ -111,12 +113,13 @@ LS_API int64_t ls_weight_report_count(const ls_weight_report *report, ls_weight_
  * long as the report. */
 LS_API ls_weight_info ls_weight_report_at(const ls_weight_report *report, ls_weight_state state,
                                           int64_t i);
-/* The key of the dict in a PyTorch file that was read, such as "model_ema", or ""; and the prefix
- * of the names that was left out, such as "module.", or "". */
+/* The key of the dict in a PyTorch file that was read, such as "model_ema", or "". This text and
+ * the next one are valid as long as the report. */
 LS_API const char *ls_weight_report_key(const ls_weight_report *report);
+/* The prefix of the names that was left out, such as "module.", or "". */
 LS_API const char *ls_weight_report_prefix(const ls_weight_report *report);
-/* True if the file has the classes of ls_load_weights_config in another order. */
-LS_API bool ls_weight_report_classes_moved(const ls_weight_report *report);
+/* True if the head's rows were put into the order of ls_load_weights_config.classes. */
+LS_API bool ls_weight_report_classes_reordered(const ls_weight_report *report);
 LS_API void ls_weight_report_close(ls_weight_report **report);
 
 /* Loads weights and buffers by name. Call it before training: a digest of what was loaded becomes
@@ -140,7 +143,8 @@ LS_API void ls_weight_report_close(ls_weight_report **report);
  * names it, and the net is unchanged: LS_ERR_SHAPE or LS_ERR_TYPE if one is mismatched, else
  * LS_ERR_MISMATCH. Other errors: those of ls_tensor_file_open; LS_ERR_FORMAT if the file has a
  * Lockstep digest that does not match its contents; LS_ERR_NONFINITE for a value that is infinite
- * or not a number; LS_ERR_INVALID, LS_ERR_NOT_FOUND for a key that is required or not there. report
+ * or not a number; LS_ERR_MISMATCH without a report if several keys or prefixes
+ * suit and `key` is NULL, or if there is nothing at `key`. report
  * may be NULL; else *report is the report, also after an error about tensors, and NULL after other
  * errors. */
 LS_API ls_status ls_net_load_weights(ls_net *net, const char *path,

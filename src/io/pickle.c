@@ -4,7 +4,6 @@
 #include "base/error.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Types on the stack ---- */
@@ -39,7 +38,7 @@ static ls_status op_proto(ls__pickle *p)
     return ls__pickle_fail(p, "protocol %d, expected 2 to 5", (int)version);
 }
 
-/* The length of the frame, which begins here. */
+/* Skips the frame's length: in memory frames have no meaning. */
 static ls_status op_frame(ls__pickle *p)
 {
     uint64_t length;
@@ -71,29 +70,16 @@ static ls_status op_float(ls__pickle *p)
     return ls__pickle_push_opaque(p, NULL);
 }
 
-static ls_status op_integer4(ls__pickle *p)
+/* A number of 1 or 2 bytes has no sign. */
+static ls_status op_integer(ls__pickle *p, size_t bytes)
 {
     uint64_t n;
-    LS_TRY(ls__pickle_take_number(p, 4, &n));
-    return ls__pickle_push_integer(p, (int32_t)(uint32_t)n);
-}
-
-static ls_status op_integer2(ls__pickle *p)
-{
-    uint64_t n;
-    LS_TRY(ls__pickle_take_number(p, 2, &n));
-    return ls__pickle_push_integer(p, (int64_t)n);
-}
-
-static ls_status op_integer1(ls__pickle *p)
-{
-    uint64_t n;
-    LS_TRY(ls__pickle_take_number(p, 1, &n));
-    return ls__pickle_push_integer(p, (int64_t)n);
+    LS_TRY(ls__pickle_take_number(p, bytes, &n));
+    return ls__pickle_push_integer(p, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);
 }
 
 /* A two's complement number. One of more than 8 bytes, such as a seed, is opaque. */
-static ls_status take_long(ls__pickle *p, size_t length_bytes)
+static ls_status op_long(ls__pickle *p, size_t length_bytes)
 {
     uint64_t length, n;
     const unsigned char *bytes;
@@ -109,17 +95,7 @@ static ls_status take_long(ls__pickle *p, size_t length_bytes)
     return ls__pickle_push_integer(p, (int64_t)n);
 }
 
-static ls_status op_long(ls__pickle *p)
-{
-    return take_long(p, 1);
-}
-
-static ls_status op_long4(ls__pickle *p)
-{
-    return take_long(p, 4);
-}
-
-static ls_status take_text(ls__pickle *p, size_t length_bytes)
+static ls_status op_text(ls__pickle *p, size_t length_bytes)
 {
     uint64_t length;
     const unsigned char *bytes;
@@ -128,43 +104,13 @@ static ls_status take_text(ls__pickle *p, size_t length_bytes)
     return ls__pickle_push_text(p, (ls__pickle_text){ (const char *)bytes, (size_t)length });
 }
 
-static ls_status op_text1(ls__pickle *p)
-{
-    return take_text(p, 1);
-}
-
-static ls_status op_text4(ls__pickle *p)
-{
-    return take_text(p, 4);
-}
-
-static ls_status op_text8(ls__pickle *p)
-{
-    return take_text(p, 8);
-}
-
-static ls_status take_bytes(ls__pickle *p, size_t length_bytes)
+static ls_status op_bytes(ls__pickle *p, size_t length_bytes)
 {
     uint64_t length;
     const unsigned char *bytes;
     LS_TRY(ls__pickle_take_number(p, length_bytes, &length));
     LS_TRY(ls__pickle_take(p, (size_t)length, &bytes));
     return ls__pickle_push_opaque(p, NULL);
-}
-
-static ls_status op_bytes1(ls__pickle *p)
-{
-    return take_bytes(p, 1);
-}
-
-static ls_status op_bytes4(ls__pickle *p)
-{
-    return take_bytes(p, 4);
-}
-
-static ls_status op_bytes8(ls__pickle *p)
-{
-    return take_bytes(p, 8);
 }
 
 /* ---- Memo ---- */
@@ -184,25 +130,10 @@ static ls_status memoize(ls__pickle *p, uint64_t i)
     return LS_OK;
 }
 
-static ls_status get(ls__pickle *p, size_t index_bytes)
+static ls_status op_put(ls__pickle *p, size_t index_bytes)
 {
     uint64_t i;
     LS_TRY(ls__pickle_take_number(p, index_bytes, &i));
-    if (i >= p->n_memo) return ls__pickle_fail(p, "memo entry %" PRIu64 " of %zu", i, p->n_memo);
-    return ls__pickle_push(p, p->memo[i]);
-}
-
-static ls_status op_put(ls__pickle *p)
-{
-    uint64_t i;
-    LS_TRY(ls__pickle_take_number(p, 1, &i));
-    return memoize(p, i);
-}
-
-static ls_status op_long_put(ls__pickle *p)
-{
-    uint64_t i;
-    LS_TRY(ls__pickle_take_number(p, 4, &i));
     return memoize(p, i);
 }
 
@@ -211,14 +142,12 @@ static ls_status op_memoize(ls__pickle *p)
     return memoize(p, p->n_memo);
 }
 
-static ls_status op_get(ls__pickle *p)
+static ls_status op_get(ls__pickle *p, size_t index_bytes)
 {
-    return get(p, 1);
-}
-
-static ls_status op_long_get(ls__pickle *p)
-{
-    return get(p, 4);
+    uint64_t i;
+    LS_TRY(ls__pickle_take_number(p, index_bytes, &i));
+    if (i >= p->n_memo) return ls__pickle_fail(p, "memo entry %" PRIu64 " of %zu", i, p->n_memo);
+    return ls__pickle_push(p, p->memo[i]);
 }
 
 /* ---- Containers ---- */
@@ -265,31 +194,11 @@ static ls_status op_tuple(ls__pickle *p)
     return ls__pickle_push_tuple(p, items, n);
 }
 
-static ls_status push_small_tuple(ls__pickle *p, size_t n)
+static ls_status op_small_tuple(ls__pickle *p, size_t n)
 {
     if (ls__pickle_count_free(p) < n) return ls__pickle_fail(p, "the stack is empty");
     p->n_stack -= n;
     return ls__pickle_push_tuple(p, p->stack + p->n_stack, n);
-}
-
-static ls_status op_empty_tuple(ls__pickle *p)
-{
-    return push_small_tuple(p, 0);
-}
-
-static ls_status op_tuple1(ls__pickle *p)
-{
-    return push_small_tuple(p, 1);
-}
-
-static ls_status op_tuple2(ls__pickle *p)
-{
-    return push_small_tuple(p, 2);
-}
-
-static ls_status op_tuple3(ls__pickle *p)
-{
-    return push_small_tuple(p, 3);
 }
 
 static ls_status append(ls__pickle *p, const ls__pickle_value *const *items, size_t n)
@@ -389,7 +298,8 @@ static ls_status push_result(ls__pickle *p, const ls__pickle_value *callee,
         return callee->u.global->call(p, args);
     if (callee->kind == LS__PICKLE_GLOBAL) return ls__pickle_push_opaque(p, NULL);
     if (callee->kind == LS__PICKLE_OPAQUE) return ls__pickle_push_opaque(p, callee->u.class);
-    return ls__pickle_fail(p, "a call of %s", ls__pickle_kind_text(callee, text));
+    return ls__pickle_fail(p, "found %s, expected a function or class",
+                           ls__pickle_kind_text(callee, text));
 }
 
 static ls_status op_reduce(ls__pickle *p)
@@ -423,81 +333,85 @@ static ls_status op_persistent_id(ls__pickle *p)
     return p->find(p, id);
 }
 
-/* Opcodes without a function are not supported: those of protocols 0 and 1, of numbered classes
- * (copyreg), and of buffers outside of the pickle. */
+/* An opcode, and the function that runs it: `run`, or `run_with` and its argument n, mostly the
+ * bytes of the number that follows. Opcodes without either are not supported: those of protocols 0
+ * and 1, of numbered classes (copyreg), and of buffers outside of the pickle. */
 static const struct {
     unsigned char code;
     const char *name;
     ls_status (*run)(ls__pickle *p);
+    ls_status (*run_with)(ls__pickle *p, size_t n);
+    size_t n;
 } opcodes[] = {
-    { 0x80, "PROTO", op_proto },
-    { 0x95, "FRAME", op_frame },
-    { '(', "MARK", ls__pickle_push_mark },
-    { '0', "POP", op_pop },
-    { '1', "POP_MARK", op_pop_mark },
-    { '}', "EMPTY_DICT", op_dict },
-    { ']', "EMPTY_LIST", op_list },
-    { 0x8f, "EMPTY_SET", op_empty_set },
-    { 0x91, "FROZENSET", op_frozen_set },
-    { ')', "EMPTY_TUPLE", op_empty_tuple },
-    { 't', "TUPLE", op_tuple },
-    { 0x85, "TUPLE1", op_tuple1 },
-    { 0x86, "TUPLE2", op_tuple2 },
-    { 0x87, "TUPLE3", op_tuple3 },
-    { 'N', "NONE", op_none },
-    { 0x88, "NEWTRUE", op_true },
-    { 0x89, "NEWFALSE", op_false },
-    { 'J', "BININT", op_integer4 },
-    { 'M', "BININT2", op_integer2 },
-    { 'K', "BININT1", op_integer1 },
-    { 0x8a, "LONG1", op_long },
-    { 0x8b, "LONG4", op_long4 },
-    { 'G', "BINFLOAT", op_float },
-    { 'U', "SHORT_BINSTRING", op_text1 }, /* Python 2's str */
-    { 'T', "BINSTRING", op_text4 },
-    { 0x8c, "SHORT_BINUNICODE", op_text1 },
-    { 'X', "BINUNICODE", op_text4 },
-    { 0x8d, "BINUNICODE8", op_text8 },
-    { 'C', "SHORT_BINBYTES", op_bytes1 },
-    { 'B', "BINBYTES", op_bytes4 },
-    { 0x8e, "BINBYTES8", op_bytes8 },
-    { 0x96, "BYTEARRAY8", op_bytes8 },
-    { 'q', "BINPUT", op_put },
-    { 'r', "LONG_BINPUT", op_long_put },
-    { 0x94, "MEMOIZE", op_memoize },
-    { 'h', "BINGET", op_get },
-    { 'j', "LONG_BINGET", op_long_get },
-    { 'a', "APPEND", op_append },
-    { 'e', "APPENDS", op_appends },
-    { 0x90, "ADDITEMS", op_add_items },
-    { 's', "SETITEM", op_set_item },
-    { 'u', "SETITEMS", op_set_items },
-    { 'c', "GLOBAL", op_global },
-    { 0x93, "STACK_GLOBAL", op_stack_global },
-    { 'R', "REDUCE", op_reduce },
-    { 0x81, "NEWOBJ", op_reduce },
-    { 0x92, "NEWOBJ_EX", op_new_object_ex },
-    { 'b', "BUILD", op_build },
-    { 'Q', "BINPERSID", op_persistent_id },
-    { '2', "DUP", NULL },
-    { 'F', "FLOAT", NULL },
-    { 'I', "INT", NULL },
-    { 'L', "LONG", NULL },
-    { 'S', "STRING", NULL },
-    { 'V', "UNICODE", NULL },
-    { 'd', "DICT", NULL },
-    { 'l', "LIST", NULL },
-    { 'p', "PUT", NULL },
-    { 'g', "GET", NULL },
-    { 'i', "INST", NULL },
-    { 'o', "OBJ", NULL },
-    { 'P', "PERSID", NULL },
-    { 0x82, "EXT1", NULL },
-    { 0x83, "EXT2", NULL },
-    { 0x84, "EXT4", NULL },
-    { 0x97, "NEXT_BUFFER", NULL },
-    { 0x98, "READONLY_BUFFER", NULL },
+    { 0x80, "PROTO", op_proto, NULL, 0 },
+    { 0x95, "FRAME", op_frame, NULL, 0 },
+    { '(', "MARK", ls__pickle_push_mark, NULL, 0 },
+    { '0', "POP", op_pop, NULL, 0 },
+    { '1', "POP_MARK", op_pop_mark, NULL, 0 },
+    { '}', "EMPTY_DICT", op_dict, NULL, 0 },
+    { ']', "EMPTY_LIST", op_list, NULL, 0 },
+    { 0x8f, "EMPTY_SET", op_empty_set, NULL, 0 },
+    { 0x91, "FROZENSET", op_frozen_set, NULL, 0 },
+    { ')', "EMPTY_TUPLE", NULL, op_small_tuple, 0 },
+    { 't', "TUPLE", op_tuple, NULL, 0 },
+    { 0x85, "TUPLE1", NULL, op_small_tuple, 1 },
+    { 0x86, "TUPLE2", NULL, op_small_tuple, 2 },
+    { 0x87, "TUPLE3", NULL, op_small_tuple, 3 },
+    { 'N', "NONE", op_none, NULL, 0 },
+    { 0x88, "NEWTRUE", op_true, NULL, 0 },
+    { 0x89, "NEWFALSE", op_false, NULL, 0 },
+    { 'J', "BININT", NULL, op_integer, 4 },
+    { 'M', "BININT2", NULL, op_integer, 2 },
+    { 'K', "BININT1", NULL, op_integer, 1 },
+    { 0x8a, "LONG1", NULL, op_long, 1 },
+    { 0x8b, "LONG4", NULL, op_long, 4 },
+    { 'G', "BINFLOAT", op_float, NULL, 0 },
+    { 'U', "SHORT_BINSTRING", NULL, op_text, 1 }, /* Python 2's str */
+    { 'T', "BINSTRING", NULL, op_text, 4 },
+    { 0x8c, "SHORT_BINUNICODE", NULL, op_text, 1 },
+    { 'X', "BINUNICODE", NULL, op_text, 4 },
+    { 0x8d, "BINUNICODE8", NULL, op_text, 8 },
+    { 'C', "SHORT_BINBYTES", NULL, op_bytes, 1 },
+    { 'B', "BINBYTES", NULL, op_bytes, 4 },
+    { 0x8e, "BINBYTES8", NULL, op_bytes, 8 },
+    { 0x96, "BYTEARRAY8", NULL, op_bytes, 8 },
+    { 'q', "BINPUT", NULL, op_put, 1 },
+    { 'r', "LONG_BINPUT", NULL, op_put, 4 },
+    { 0x94, "MEMOIZE", op_memoize, NULL, 0 },
+    { 'h', "BINGET", NULL, op_get, 1 },
+    { 'j', "LONG_BINGET", NULL, op_get, 4 },
+    { 'a', "APPEND", op_append, NULL, 0 },
+    { 'e', "APPENDS", op_appends, NULL, 0 },
+    { 0x90, "ADDITEMS", op_add_items, NULL, 0 },
+    { 's', "SETITEM", op_set_item, NULL, 0 },
+    { 'u', "SETITEMS", op_set_items, NULL, 0 },
+    { 'c', "GLOBAL", op_global, NULL, 0 },
+    { 0x93, "STACK_GLOBAL", op_stack_global, NULL, 0 },
+    { 'R', "REDUCE", op_reduce, NULL, 0 },
+    { 0x81, "NEWOBJ", op_reduce, NULL, 0 },
+    { 0x92, "NEWOBJ_EX", op_new_object_ex, NULL, 0 },
+    { 'b', "BUILD", op_build, NULL, 0 },
+    { 'Q', "BINPERSID", op_persistent_id, NULL, 0 },
+    { '2', "DUP", NULL, NULL, 0 },
+    { 'F', "FLOAT", NULL, NULL, 0 },
+    { 'I', "INT", NULL, NULL, 0 },
+    { 'L', "LONG", NULL, NULL, 0 },
+    { 'S', "STRING", NULL, NULL, 0 },
+    { 'V', "UNICODE", NULL, NULL, 0 },
+    { 'd', "DICT", NULL, NULL, 0 },
+    { 'l', "LIST", NULL, NULL, 0 },
+    { 'p', "PUT", NULL, NULL, 0 },
+    { 'g', "GET", NULL, NULL, 0 },
+    { 'i', "INST", NULL, NULL, 0 },
+    { 'o', "OBJ", NULL, NULL, 0 },
+    { 'P', "PERSID", NULL, NULL, 0 },
+    { 0x82, "EXT1", NULL, NULL, 0 },
+    { 0x83, "EXT2", NULL, NULL, 0 },
+    { 0x84, "EXT4", NULL, NULL, 0 },
+    { 0x97, "NEXT_BUFFER", NULL, NULL, 0 },
+    { 0x98, "READONLY_BUFFER", NULL, NULL, 0 },
 };
+enum { N_OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
 
 ls_status ls__pickle_run(ls__pickle *p, const ls__pickle_value **out)
 {
@@ -507,19 +421,17 @@ ls_status ls__pickle_run(ls__pickle *p, const ls__pickle_value **out)
     if (!p->stack) return ls__pickle_fail_memory(p);
     for (;;) {
         const unsigned char *code;
-        char number[8];
         p->op_at = p->at;
         p->op = "STOP";
         LS_TRY(ls__pickle_take(p, 1, &code));
         if (*code == STOP) break;
         size_t i = 0;
-        const size_t n = sizeof(opcodes) / sizeof(opcodes[0]);
-        while (i < n && opcodes[i].code != *code) i++;
-        snprintf(number, sizeof(number), "0x%02x", *code);
-        p->op = i < n ? opcodes[i].name : number;
-        if (i == n || !opcodes[i].run)
-            return ls__pickle_fail(p, "not supported: torch.save does not write it");
-        LS_TRY(opcodes[i].run(p));
+        while (i < N_OPCODES && opcodes[i].code != *code) i++;
+        p->op = i < N_OPCODES ? opcodes[i].name : "unknown";
+        if (i == N_OPCODES || (!opcodes[i].run && !opcodes[i].run_with))
+            return ls__pickle_fail(p, "0x%02x is not supported: torch.save does not write it",
+                                   *code);
+        LS_TRY(opcodes[i].run ? opcodes[i].run(p) : opcodes[i].run_with(p, opcodes[i].n));
     }
     if (p->n_stack != 1 || p->n_marks > 0)
         return ls__pickle_fail(p, "%zu values on the stack, expected 1", p->n_stack);

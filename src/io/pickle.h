@@ -1,6 +1,7 @@
-/* pickle.h: a reader of Python's pickles that executes nothing: a stack machine for the opcodes of
- * protocols 2 to 5. It calls the functions that its caller allows. The results of all others are
- * opaque values, so that what a file holds beside the values that are needed is no error.
+/* pickle.h: a reader of Python's pickles that executes no code of the file: a stack machine for the
+ * opcodes of protocols 2 to 5. Its caller gives a table of C functions, which stand for functions
+ * of Python. The results of all other calls are opaque values, so that what a file holds beside the
+ * values that are needed is no error.
  * https://docs.python.org/3/library/pickletools.html */
 #ifndef LS_IO_PICKLE_H
 #define LS_IO_PICKLE_H

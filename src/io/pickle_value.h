@@ -32,7 +32,7 @@ typedef struct ls__pickle_item {
 /* The items of a list or dict, in the order in which they were added. */
 typedef struct ls__pickle_items {
     ls__pickle_item *first, *last;
-    bool visited; /* by a search */
+    size_t mark; /* of a search; 0 at first */
 } ls__pickle_items;
 
 typedef struct ls__pickle_text {

@@ -12,13 +12,15 @@
 static ls_status parse(ls_tensor_file *file, const char *key)
 {
     static const unsigned char zip[] = { 'P', 'K', 3, 4 };
-    /* a pickle of protocol 2 that begins with a number of 10 bytes */
-    static const unsigned char pickle[] = { 0x80, 2, 0x8a, 0x0a };
-    unsigned char begin[sizeof(zip)] = { 0 };
-    if (file->file_bytes >= (int64_t)sizeof(begin))
-        LS_TRY(ls__tensor_file_read_at(file, begin, sizeof(begin), 0));
-    if (memcmp(begin, pickle, sizeof(begin)) == 0) return ls__torch_legacy_parse(file, key);
-    if (memcmp(begin, zip, sizeof(begin)) == 0) return ls__torch_zip_parse(file, key);
+    /* The magic number of torch.save before version 1.6, pickled. */
+    static const unsigned char pickle[] = { 0x80, 2,    0x8a, 0x0a, 0x6c, 0xfc, 0x9c,
+                                            0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
+    unsigned char begin[sizeof(pickle)] = { 0 };
+    const size_t n =
+        file->file_bytes < (int64_t)sizeof(begin) ? (size_t)file->file_bytes : sizeof(begin);
+    LS_TRY(ls__tensor_file_read_at(file, begin, n, 0));
+    if (memcmp(begin, pickle, sizeof(pickle)) == 0) return ls__torch_legacy_parse(file, key);
+    if (memcmp(begin, zip, sizeof(zip)) == 0) return ls__torch_zip_parse(file, key);
     return ls__safetensors_parse(file);
 }
 

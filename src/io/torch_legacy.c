@@ -21,7 +21,6 @@ typedef struct legacy_file {
     ls__bump bump;
     place *places; /* by key */
     size_t n;
-    bool big_endian;
 } legacy_file;
 
 static int compare_places(const void *a, const void *b)
@@ -37,39 +36,37 @@ static int compare_storages(const void *a, const void *b)
 
 /* ---- Pickles ---- */
 
-/* The magic number is known from the file's first bytes. */
-static ls_status read_header(const ls_tensor_file *file, ls__pickle *p, bool *big_endian)
+/* The facts about the machine are not needed: numbers are little-endian on all machines. */
+static ls_status read_header(const ls_tensor_file *file, ls__pickle *p)
 {
     enum { VERSION = 1001 };
-    const ls__pickle_value *magic, *version, *system;
+    const ls__pickle_value *magic, *version, *machine;
     LS_TRY(ls__pickle_run(p, &magic));
     LS_TRY(ls__pickle_run(p, &version));
-    LS_TRY(ls__pickle_run(p, &system));
-    const bool is_dict = system->kind == LS__PICKLE_DICT;
-    const ls__pickle_value *little = is_dict ? ls__pickle_get(system, "little_endian") : NULL;
-    if (version->kind != LS__PICKLE_INTEGER || version->u.integer != VERSION)
-        return ls__tensor_file_fail(file, "the version of the format is not %d", (int)VERSION);
-    if (!little || little->kind != LS__PICKLE_BOOL)
-        return ls__tensor_file_fail(file, "no byte order");
-    *big_endian = !little->u.integer;
-    return LS_OK;
+    LS_TRY(ls__pickle_run(p, &machine));
+    if (version->kind == LS__PICKLE_INTEGER && version->u.integer == VERSION) return LS_OK;
+    return ls__tensor_file_fail(file, "the version of the format is not %d", (int)VERSION);
 }
 
-/* Every storage once, by key. */
+/* Lists each storage once, sorted by key. */
 static ls_status sort_storages(const ls_tensor_file *file, ls__bump *bump,
                                const ls__torch_storage *first, const ls__torch_storage ***out,
                                size_t *n)
 {
-    size_t unique = 0, all = 0;
+    size_t unique = 0, all = 0, i = 0;
     for (const ls__torch_storage *s = first; s; s = s->next) all++;
     const ls__torch_storage **storages = ls__bump_alloc(bump, (all + 1) * sizeof(*storages));
     if (!storages) return ls__fail_memory(file->owned.ctx, file->path, 0);
-    for (const ls__torch_storage *s = first; s; s = s->next) storages[unique++] = s;
+    for (const ls__torch_storage *s = first; s; s = s->next) storages[i++] = s;
     qsort(storages, all, sizeof(*storages), compare_storages);
-    unique = 0;
-    for (size_t i = 0; i < all; i++)
-        if (i == 0 || strcmp(storages[i]->key, storages[i - 1]->key) != 0)
-            storages[unique++] = storages[i];
+    for (i = 0; i < all; i++) {
+        const ls__torch_storage *last = unique > 0 ? storages[unique - 1] : NULL, *s = storages[i];
+        if (!last || strcmp(s->key, last->key) != 0)
+            storages[unique++] = s;
+        else if (s->count != last->count || strcmp(s->dtype, last->dtype) != 0)
+            return ls__tensor_file_fail(file, "two storages have the key '%.*s'",
+                                        LS__CUT(s->key, 100));
+    }
     *out = storages;
     *n = unique;
     return LS_OK;
@@ -79,7 +76,7 @@ static ls_status sort_storages(const ls_tensor_file *file, ls__bump *bump,
 
 /* Reads the number of elements at byte `at`, and sets the place of a storage. */
 static ls_status set_place(const ls_tensor_file *file, const ls__torch_storage *storage, int64_t at,
-                           bool big_endian, place *out)
+                           place *out)
 {
     ls__tensor_header type = { .dtype = storage->dtype };
     int64_t count;
@@ -88,7 +85,6 @@ static ls_status set_place(const ls_tensor_file *file, const ls__torch_storage *
         return ls__tensor_file_fail(file, "the file ends before storage '%.*s'",
                                     LS__CUT(storage->key, 100));
     LS_TRY(ls__tensor_file_read_at(file, &count, sizeof(count), at));
-    if (big_endian) ls__torch_swap_bytes(&count, sizeof(count), sizeof(count));
     if (count != storage->count)
         return ls__tensor_file_fail(file,
                                     "storage '%.*s' has %" PRId64 " elements, expected %" PRId64,
@@ -130,10 +126,14 @@ static ls_status set_places(const ls_tensor_file *file, legacy_file *legacy, ls_
         place *to = &legacy->places[legacy->n++];
         to->key = ls__bump_strdup(&legacy->bump, text);
         if (!to->key) return ls__fail_memory(file->owned.ctx, file->path, 0);
-        LS_TRY(set_place(file, *found, at, legacy->big_endian, to));
+        LS_TRY(set_place(file, *found, at, to));
         at = to->begin + to->bytes;
     }
     qsort(legacy->places, legacy->n, sizeof(*legacy->places), compare_places);
+    for (size_t i = 1; i < legacy->n; i++)
+        if (compare_places(&legacy->places[i - 1], &legacy->places[i]) == 0)
+            return ls__tensor_file_fail(file, "storage '%s' is listed twice",
+                                        legacy->places[i].key);
     return LS_OK;
 }
 
@@ -150,15 +150,12 @@ static void find_storage(const void *format, const ls__torch_storage *storage, i
 
 /* ---- The format ---- */
 
-/* The range begins and ends with an element. */
 static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header *t, void *out,
                             size_t bytes, int64_t offset)
 {
     const legacy_file *legacy = file->data;
-    LS_TRY(ls__tensor_file_read_at(file, out, bytes,
-                                   legacy->places[t->storage].begin + t->begin + offset));
-    if (legacy->big_endian) ls__torch_swap_bytes(out, t->element_bytes, bytes);
-    return LS_OK;
+    return ls__tensor_file_read_at(file, out, bytes,
+                                   legacy->places[t->storage].begin + t->begin + offset);
 }
 
 static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump, const char *key)
@@ -172,7 +169,7 @@ static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump
     if (!bytes) return ls__fail_memory(file->owned.ctx, file->path, size);
     LS_TRY(ls__tensor_file_read_at(file, bytes, size, 0));
     ls__torch_pickle_open(&pickle, file->owned.ctx, bump, file->path, bytes, size);
-    LS_TRY(read_header(file, &pickle.p, &legacy->big_endian));
+    LS_TRY(read_header(file, &pickle.p));
     LS_TRY(ls__torch_read_state_dict(&pickle, key, &dict));
     LS_TRY(ls__pickle_run(&pickle.p, &keys));
     LS_TRY(set_places(file, legacy, bump, pickle.storages, keys, (int64_t)pickle.p.at));

@@ -46,16 +46,16 @@ static ls_status copy_text(ls__pickle *p, const ls__pickle_value *v, const char 
 /* A tuple of n integers >= 0. */
 static ls_status get_counts(ls__pickle *p, const ls__pickle_value *v, size_t n, int64_t **out)
 {
-    bool good = v->kind == LS__PICKLE_TUPLE && v->u.tuple.n == n;
+    bool ok = v->kind == LS__PICKLE_TUPLE && v->u.tuple.n == n;
     void *counts = NULL;
-    if (good) LS_TRY(allocate(p, n * sizeof(**out), &counts));
+    if (ok) LS_TRY(allocate(p, n * sizeof(**out), &counts));
     *out = counts;
-    for (size_t i = 0; i < n && good; i++) {
+    for (size_t i = 0; i < n && ok; i++) {
         const ls__pickle_value *item = v->u.tuple.items[i];
-        good = item->kind == LS__PICKLE_INTEGER && item->u.integer >= 0;
+        ok = item->kind == LS__PICKLE_INTEGER && item->u.integer >= 0;
         (*out)[i] = item->u.integer;
     }
-    return good ? LS_OK : ls__pickle_fail(p, "malformed sizes or strides of a tensor");
+    return ok ? LS_OK : ls__pickle_fail(p, "malformed sizes or strides of a tensor");
 }
 
 /* (storage, offset, sizes, strides, requires_grad, backward_hooks[, metadata]); the first four in
@@ -65,6 +65,7 @@ static ls_status rebuild_tensor(ls__pickle *p, const ls__pickle_value *args)
     enum { MAX_DIMS = 64 };
     const ls__pickle_value *const *a = args->u.tuple.items;
     const size_t n = args->u.tuple.n;
+    if (n > 0 && a[0]->kind == LS__PICKLE_OPAQUE) return ls__pickle_push_opaque(p, NULL);
     if ((n != 4 && n != 6 && n != 7) || !ls__pickle_object(a[0], LS__TORCH_STORAGE) ||
         a[1]->kind != LS__PICKLE_INTEGER || a[1]->u.integer < 0 || a[2]->kind != LS__PICKLE_TUPLE ||
         a[2]->u.tuple.n > MAX_DIMS)
@@ -114,21 +115,21 @@ static ls_status make_ordered_dict(ls__pickle *p, const ls__pickle_value *args)
     if (args->u.tuple.n == 0) return LS_OK;
     const ls__pickle_value *dict = p->stack[p->n_stack - 1], *list = args->u.tuple.items[0];
     const ls__pickle_item *pair = list->kind == LS__PICKLE_LIST ? list->u.items->first : NULL;
-    bool good = args->u.tuple.n == 1 && list->kind == LS__PICKLE_LIST;
-    for (; pair && good; pair = pair->next) {
-        const ls__pickle_value *of = pair->value, *key = NULL, *value = NULL;
-        if (of->kind == LS__PICKLE_LIST && of->u.items->first && of->u.items->first->next) {
-            key = of->u.items->first->value;
-            value = of->u.items->first->next->value;
-        } else if (of->kind == LS__PICKLE_TUPLE && of->u.tuple.n == 2) {
-            key = of->u.tuple.items[0];
-            value = of->u.tuple.items[1];
+    bool ok = args->u.tuple.n == 1 && list->kind == LS__PICKLE_LIST;
+    for (; pair && ok; pair = pair->next) {
+        const ls__pickle_value *two = pair->value, *key = NULL, *value = NULL;
+        if (two->kind == LS__PICKLE_LIST && two->u.items->first && two->u.items->first->next) {
+            key = two->u.items->first->value;
+            value = two->u.items->first->next->value;
+        } else if (two->kind == LS__PICKLE_TUPLE && two->u.tuple.n == 2) {
+            key = two->u.tuple.items[0];
+            value = two->u.tuple.items[1];
         }
-        good = key != NULL;
-        if (good) LS_TRY(count_copied(p, sizeof(ls__pickle_item)));
-        if (good) LS_TRY(ls__pickle_add_item(p, dict, key, value));
+        ok = key != NULL;
+        if (ok) LS_TRY(count_copied(p, sizeof(ls__pickle_item)));
+        if (ok) LS_TRY(ls__pickle_add_item(p, dict, key, value));
     }
-    return good ? LS_OK : ls__pickle_fail(p, "malformed arguments of OrderedDict");
+    return ok ? LS_OK : ls__pickle_fail(p, "malformed arguments of OrderedDict");
 }
 
 /* The argument is the function for missing keys. */
@@ -170,10 +171,13 @@ static ls_status find_storage(ls__pickle *p, const ls__pickle_value *id)
     const ls__pickle_value *const *a = id->u.tuple.items;
     const size_t n = id->kind == LS__PICKLE_TUPLE ? id->u.tuple.n : 0;
     if (n == 4 && ls__pickle_is_text(a[0], "module")) return ls__pickle_push(p, a[1]);
-    if (n < 5 || n > 6 || !ls__pickle_is_text(a[0], "storage") || a[1]->kind != LS__PICKLE_GLOBAL ||
-        !a[1]->u.global->text || a[2]->kind != LS__PICKLE_TEXT ||
-        a[4]->kind != LS__PICKLE_INTEGER || a[4]->u.integer < 0 ||
-        (n == 6 && a[5]->kind != LS__PICKLE_NONE))
+    const bool is_storage = n >= 5 && n <= 6 && ls__pickle_is_text(a[0], "storage");
+    if (is_storage && a[1]->kind == LS__PICKLE_OPAQUE)
+        return ls__pickle_push_opaque(p, NULL); /* of a type that no net has */
+    if (n == 6 && a[5]->kind != LS__PICKLE_NONE)
+        return ls__fail(p->ctx, LS_ERR_UNSUPPORTED, "a storage that is a view of another one");
+    if (!is_storage || a[1]->kind != LS__PICKLE_GLOBAL || !a[1]->u.global->text ||
+        a[2]->kind != LS__PICKLE_TEXT || a[4]->kind != LS__PICKLE_INTEGER || a[4]->u.integer < 0)
         return ls__pickle_fail(p, "malformed persistent id of a storage");
     ls__torch_pickle *t = (ls__torch_pickle *)p;
     void *memory;
@@ -214,7 +218,7 @@ static ls_status read_state_dict(ls__torch_pickle *t, const char *key, ls__torch
     ls__pickle *p = &t->p;
     const ls__pickle_value *root, *dict;
     LS_TRY(ls__pickle_run(p, &root));
-    LS_TRY(ls__torch_search(p, t->path, root, key, &dict, &out->key));
+    LS_TRY(ls__torch_search(p, root, key, &dict, &out->key));
     size_t n = 0;
     const ls__pickle_item *item;
     for (item = dict->u.items->first; item; item = item->next) n += named_tensor(item) != NULL;

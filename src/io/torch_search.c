@@ -10,22 +10,23 @@
 /* Longer keys are truncated. */
 enum { MAX_DEPTH = 8, KEY_SIZE = 512, PART_SIZE = 200 };
 
-/* A dict or list that is reached from the root. */
+/* A reference to a dict or list that is reached from the root. */
 typedef struct node {
     const ls__pickle_value *value;
     size_t parent;
+    size_t first; /* the node that was the first one of this value: itself, or an earlier one */
     ls__pickle_text key; /* in the parent */
     int64_t index;       /* in a parent that is a list or tuple; -1 = has a key */
     int depth;
-    int64_t n_tensors; /* with names */
-    bool has_inner;    /* tensors in dicts below */
+    int64_t n_tensors; /* with names; of the first node, as the next one */
+    int64_t max_below; /* the most in one dict below */
 } node;
 
 typedef struct search {
     ls__pickle *p;
-    const char *path;
     node *nodes;
     size_t n, room;
+    int64_t max_tensors; /* in one dict */
 } search;
 
 /* Where checkpoints hold their weights, the averaged ones first. */
@@ -58,14 +59,18 @@ static ls_status add(search *s, const ls__pickle_value *value, size_t parent, ls
                      int64_t index)
 {
     const int depth = s->n > 0 ? s->nodes[parent].depth + 1 : 0;
-    const bool is_container = value->kind == LS__PICKLE_DICT || value->kind == LS__PICKLE_LIST ||
-                              (value->kind == LS__PICKLE_TUPLE && depth == 0);
-    if (!is_container || depth > MAX_DEPTH) return LS_OK;
+    const bool has_items = value->kind == LS__PICKLE_DICT || value->kind == LS__PICKLE_LIST;
+    const bool is_tuple = value->kind == LS__PICKLE_TUPLE && depth == 0;
+    if (depth > MAX_DEPTH || (has_items ? !value->u.items->first : !is_tuple)) return LS_OK;
     node *nodes = ls__bump_room(s->p->bump, s->nodes, s->n, 1, &s->room, sizeof(*nodes));
     if (!nodes) return ls__pickle_fail_memory(s->p);
     s->nodes = nodes;
-    nodes[s->n++] =
-        (node){ .value = value, .parent = parent, .key = key, .index = index, .depth = depth };
+    size_t first = s->n;
+    if (has_items && value->u.items->mark) first = value->u.items->mark - 1;
+    if (has_items) value->u.items->mark = first + 1;
+    nodes[s->n++] = (node){
+        .value = value, .parent = parent, .first = first, .key = key, .index = index, .depth = depth
+    };
     return LS_OK;
 }
 
@@ -81,13 +86,11 @@ static bool is_left_out(const ls__pickle_value *dict, ls__pickle_text key)
 static ls_status walk_items(search *s, size_t i)
 {
     const ls__pickle_text no_key = { "", 0 };
-    const bool is_dict = s->nodes[i].value->kind == LS__PICKLE_DICT;
-    ls__pickle_items *items = s->nodes[i].value->u.items;
-    if (items->visited || (is_dict && is_left_out(s->nodes[i].value, s->nodes[i].key)))
-        return LS_OK;
-    items->visited = true;
+    const ls__pickle_value *value = s->nodes[i].value;
+    const bool is_dict = value->kind == LS__PICKLE_DICT;
+    if (s->nodes[i].first != i || (is_dict && is_left_out(value, s->nodes[i].key))) return LS_OK;
     int64_t index = 0;
-    for (const ls__pickle_item *item = items->first; item; item = item->next, index++) {
+    for (const ls__pickle_item *item = value->u.items->first; item; item = item->next, index++) {
         const bool has_name = is_dict && item->key->kind == LS__PICKLE_TEXT;
         if (has_name && ls__pickle_object(item->value, LS__TORCH_TENSOR))
             s->nodes[i].n_tensors++;
@@ -99,6 +102,11 @@ static ls_status walk_items(search *s, size_t i)
     return LS_OK;
 }
 
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static ls_status walk(search *s, const ls__pickle_value *root)
 {
     const ls__pickle_text no_key = { "", 0 };
@@ -106,10 +114,23 @@ static ls_status walk(search *s, const ls__pickle_value *root)
     for (size_t i = 0; root->kind == LS__PICKLE_TUPLE && i < root->u.tuple.n; i++)
         LS_TRY(add(s, root->u.tuple.items[i], 0, no_key, (int64_t)i));
     for (size_t i = root->kind == LS__PICKLE_TUPLE; i < s->n; i++) LS_TRY(walk_items(s, i));
-    for (size_t i = s->n; i-- > 1;)
-        if (s->nodes[i].n_tensors > 0 || s->nodes[i].has_inner)
-            s->nodes[s->nodes[i].parent].has_inner = true;
+    for (size_t i = s->n; i-- > 1;) {
+        const node *first = &s->nodes[s->nodes[i].first];
+        node *parent = &s->nodes[s->nodes[i].parent];
+        parent->max_below = max(parent->max_below, max(first->n_tensors, first->max_below));
+    }
+    for (size_t i = 0; i < s->n; i++) s->max_tensors = max(s->max_tensors, s->nodes[i].n_tensors);
     return LS_OK;
+}
+
+/* True if the dict may be a state dict. Dicts with fewer than half as many tensors as the largest
+ * one are taken for settings, such as means of channels; a dict with a larger one in it holds it.
+ */
+static bool is_candidate(const search *s, size_t i)
+{
+    const node *first = &s->nodes[s->nodes[i].first];
+    return first->n_tensors > 0 && 2 * first->n_tensors >= s->max_tensors &&
+           first->max_below < first->n_tensors;
 }
 
 /* ---- Keys ---- */
@@ -141,7 +162,7 @@ static bool lies_in(const search *s, size_t i, const char *key)
     return false;
 }
 
-static bool begins_with_key(const char *text, const char *key)
+bool ls__is_below_key(const char *text, const char *key)
 {
     const size_t n = strlen(key);
     return strncmp(text, key, n) == 0 && (text[n] == '\0' || text[n] == '.');
@@ -165,54 +186,47 @@ static ls_status fail_object(const search *s, const ls__pickle_value *root)
         return ls__fail(s->p->ctx, LS_ERR_FORMAT, "the file holds %s, expected a state dict",
                         ls__pickle_kind_text(root, text));
     return ls__fail(s->p->ctx, LS_ERR_UNSUPPORTED,
-                    "the file holds %s%s%s%s, expected a state dict; to convert a module: python3 "
-                    "-c \"import torch; torch.save(torch.load('%.*s', map_location='cpu', "
-                    "weights_only=False)%s%s%s"
-                    ".state_dict(), 'state_dict.pt')\"",
+                    "the file holds %s%s%s%s, expected a state dict. If you trust the file, whose "
+                    "code this executes, convert a module with: python3 -c \"import sys, torch; "
+                    "torch.save(torch.load(sys.argv[1], map_location='cpu', weights_only=False)"
+                    "%s%s%s.state_dict(), 'state_dict.pt')\" FILE",
                     ls__pickle_kind_text(object, text), key ? " at the key '" : "", key ? key : "",
-                    key ? "'" : "", LS__CUT(s->path, 300), key ? "['" : "", key ? key : "",
-                    key ? "']" : "");
+                    key ? "'" : "", key ? "['" : "", key ? key : "", key ? "']" : "");
 }
 
 /* "'student' (102 tensors), 'teacher' (102 tensors)". */
 static ls_status fail_choice(const search *s, const char *key)
 {
     enum { MAX_NAMED = 8 };
-    char buffer[512], name[KEY_SIZE];
+    char buffer[512] = "", name[KEY_SIZE];
     ls__text list = { buffer, sizeof(buffer), 0 };
     int n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->nodes[i].n_tensors == 0 || s->nodes[i].has_inner || ++n > MAX_NAMED) continue;
+        if (!is_candidate(s, i) || ++n > MAX_NAMED) continue;
+        const int64_t n_tensors = s->nodes[s->nodes[i].first].n_tensors;
         ls__text_put(&list, "%s'%.*s' (%" PRId64 " tensor%s)", n > 1 ? ", " : "",
-                     LS__CUT(key_text(s, i, name), 100), s->nodes[i].n_tensors,
-                     s->nodes[i].n_tensors == 1 ? "" : "s");
+                     LS__CUT(key_text(s, i, name), 100), n_tensors, n_tensors == 1 ? "" : "s");
     }
     if (n > MAX_NAMED) ls__text_put(&list, ", ...");
     if (key)
-        return ls__fail(s->p->ctx, LS_ERR_NOT_FOUND,
+        return ls__fail(s->p->ctx, LS_ERR_MISMATCH,
                         "the file has no tensors at the key '%.*s'; it has tensors at %s",
                         LS__CUT(key, 100), buffer);
-    return ls__fail(s->p->ctx, LS_ERR_INVALID,
+    return ls__fail(s->p->ctx, LS_ERR_MISMATCH,
                     "the file has tensors at several keys, one of which is required: %s", buffer);
 }
 
 /* ---- Selection ---- */
 
-/* Of the dicts that hold tensors, those with fewer than half as many as the largest are taken for
- * settings, such as means of channels. *n: how many lie in the key, which may be NULL. */
+/* The candidate that lies in the key, which may be NULL; *n: how many different ones do. */
 static size_t select_in(const search *s, const char *key, size_t *n)
 {
-    int64_t most = 0;
     size_t found = 0;
     *n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->nodes[i].has_inner && s->nodes[i].n_tensors > most) most = s->nodes[i].n_tensors;
     for (size_t i = 0; i < s->n; i++) {
-        const node *at = &s->nodes[i];
-        if (at->n_tensors == 0 || at->n_tensors < most / 2 || at->has_inner) continue;
-        if (key && !lies_in(s, i, key)) continue;
-        found = i;
-        ++*n;
+        if (!is_candidate(s, i) || (key && !lies_in(s, i, key))) continue;
+        *n += *n == 0 || s->nodes[i].first != s->nodes[found].first;
+        if (*n == 1) found = i;
     }
     return found;
 }
@@ -226,42 +240,44 @@ static bool select_usual(const search *s, size_t *found)
     return n == 1;
 }
 
-/* Finds the dict at the key, or the only one below it. */
+/* Finds the dict at the key, or the only candidate below it. */
 static bool select_key(const search *s, const char *key, size_t *found)
 {
     char name[KEY_SIZE];
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->nodes[i].n_tensors == 0 || s->nodes[i].has_inner) continue;
-        if (!begins_with_key(key_text(s, i, name), key)) continue;
+        if (s->nodes[s->nodes[i].first].n_tensors == 0) continue;
+        const char *text = key_text(s, i, name);
+        if (strcmp(text, key) == 0) return *found = i, true;
+        if (!is_candidate(s, i) || !ls__is_below_key(text, key)) continue;
         *found = i;
         n++;
     }
     return n == 1;
 }
 
-/* True if the key is a prefix of names. */
+/* True if the key, with a dot at its end or without one, is a prefix of names. */
 static bool has_prefix(const ls__pickle_value *dict, const char *key)
 {
-    const size_t n = strlen(key);
+    size_t n = strlen(key);
+    if (n > 0 && key[n - 1] == '.') n--;
     for (const ls__pickle_item *item = dict->u.items->first; item; item = item->next) {
         const ls__pickle_value *name = item->key;
         if (name && name->kind == LS__PICKLE_TEXT && name->u.text.n > n &&
-            memcmp(name->u.text.bytes, key, n) == 0)
+            memcmp(name->u.text.bytes, key, n) == 0 && name->u.text.bytes[n] == '.')
             return true;
     }
     return false;
 }
 
-ls_status ls__torch_search(ls__pickle *p, const char *path, const ls__pickle_value *root,
-                           const char *key, const ls__pickle_value **dict, const char **found)
+ls_status ls__torch_search(ls__pickle *p, const ls__pickle_value *root, const char *key,
+                           const ls__pickle_value **dict, const char **found)
 {
-    search s = { .p = p, .path = path };
+    search s = { .p = p };
     char name[KEY_SIZE];
     size_t i = 0;
     LS_TRY(walk(&s, root));
-    if (s.n == 0 || (s.nodes[0].n_tensors == 0 && !s.nodes[0].has_inner))
-        return fail_object(&s, root);
+    if (s.max_tensors == 0) return fail_object(&s, root);
     const bool is_there = key && select_key(&s, key, &i);
     if (!is_there && !select_usual(&s, &i)) return fail_choice(&s, key);
     *dict = s.nodes[i].value;

@@ -99,14 +99,3 @@ ls_status ls__torch_set_tensors(ls_tensor_file *file, const ls__torch_state_dict
     }
     return LS_OK;
 }
-
-void ls__torch_swap_bytes(void *elements, size_t element_bytes, size_t bytes)
-{
-    const size_t size = element_bytes;
-    for (char *element = elements; bytes > 0; element += size, bytes -= size)
-        for (size_t i = 0; i < size / 2; i++) {
-            const char byte = element[i];
-            element[i] = element[size - 1 - i];
-            element[size - 1 - i] = byte;
-        }
-}

@@ -15,7 +15,4 @@ typedef void ls__torch_find_storage(const void *format, const ls__torch_storage 
 ls_status ls__torch_set_tensors(ls_tensor_file *file, const ls__torch_state_dict *dict,
                                 ls__torch_find_storage *find, const void *format, ls__bump *names);
 
-/* Changes the byte order of elements. */
-void ls__torch_swap_bytes(void *elements, size_t element_bytes, size_t bytes);
-
 #endif

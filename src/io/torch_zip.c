@@ -151,13 +151,24 @@ static ls_status read_byte_order(const ls_tensor_file *file, torch_file *torch)
     return ls__tensor_file_fail(file, "the byte order is '%s', expected 'little' or 'big'", text);
 }
 
-/* The range begins and ends with an element. */
+static void swap_bytes(void *elements, size_t element_bytes, size_t bytes)
+{
+    const size_t size = element_bytes;
+    for (char *element = elements; bytes > 0; element += size, bytes -= size)
+        for (size_t i = 0; i < size / 2; i++) {
+            const char byte = element[i];
+            element[i] = element[size - 1 - i];
+            element[size - 1 - i] = byte;
+        }
+}
+
+/* `bytes` and `offset` must be multiples of the element's size. */
 static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header *t, void *out,
                             size_t bytes, int64_t offset)
 {
     const torch_file *torch = file->data;
     LS_TRY(read_entry(file, t->storage, out, bytes, t->begin + offset));
-    if (torch->big_endian) ls__torch_swap_bytes(out, t->element_bytes, bytes);
+    if (torch->big_endian) swap_bytes(out, t->element_bytes, bytes);
     return LS_OK;
 }
 
@@ -173,10 +184,10 @@ static ls_status refuse_script(const ls_tensor_file *file, const torch_file *tor
     uint64_t bytes;
     if (find_entry(torch, "", "constants.pkl", &bytes) < 0) return LS_OK;
     return ls__fail(file->owned.ctx, LS_ERR_UNSUPPORTED,
-                    "'%s' is a TorchScript archive, expected a state dict; to convert it: python3 "
-                    "-c \"import torch; torch.save(torch.jit.load('%.*s', map_location='cpu')"
-                    ".state_dict(), 'state_dict.pt')\"",
-                    file->path, LS__CUT(file->path, 300));
+                    "'%s' is a TorchScript archive, expected a state dict. If you trust the file, "
+                    "convert it with: python3 -c \"import sys, torch; torch.save(torch.jit.load("
+                    "sys.argv[1], map_location='cpu').state_dict(), 'state_dict.pt')\" FILE",
+                    file->path);
 }
 
 static ls_status read_state_dict(const ls_tensor_file *file, const torch_file *torch,

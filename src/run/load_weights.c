@@ -20,7 +20,7 @@ struct ls_weight_report {
     ls_weight_info *items;
     int64_t n;
     const char *key, *prefix;
-    bool classes_moved;
+    bool classes_reordered;
 };
 
 typedef struct loading {
@@ -80,9 +80,9 @@ const char *ls_weight_report_prefix(const ls_weight_report *report)
     return report ? report->prefix : "";
 }
 
-bool ls_weight_report_classes_moved(const ls_weight_report *report)
+bool ls_weight_report_classes_reordered(const ls_weight_report *report)
 {
-    return report && report->classes_moved;
+    return report && report->classes_reordered;
 }
 
 static ls_status open_report(loading *l)
@@ -236,6 +236,7 @@ static ls_status order_classes(loading *l, float *values)
         float *copy = ls__bump_alloc(&l->bump, count * sizeof(*copy));
         if (!copy) return ls__fail_memory(l->ctx, call, count * sizeof(*copy));
         memcpy(copy, values, count * sizeof(*copy));
+        l->report->classes_reordered = true;
         for (int64_t k = 0; k < rows; k++)
             memcpy(values + (size_t)k * row, copy + (size_t)l->class_order[k] * row,
                    row * sizeof(*copy));
@@ -260,6 +261,14 @@ static void set_digest(loading *l, const float *values)
 
 static ls_status check_config(const loading *l)
 {
+    const ls_load_weights_config *c = &l->config;
+    bool ok = (c->n_classes > 0) == (c->classes != NULL) && !(c->key && !*c->key);
+    for (int64_t i = 0; ok && i < c->n_classes; i++) ok = c->classes[i] != NULL;
+    if (!ok)
+        return ls__fail(l->ctx, LS_ERR_INVALID,
+                        "%s: expected n_classes names of classes, or 0 and NULL; and a key that is "
+                        "not empty, or NULL",
+                        call);
     bool has_head = false;
     for (int64_t i = 0; i < l->all.n && !has_head; i++)
         has_head = ls__net_is_head(l->net, l->all.items[i].name);
@@ -296,7 +305,6 @@ static ls_status load(loading *l)
     if (!l->config.new_head)
         LS_TRY(ls__weight_class_order(&l->bump, l->file, l->config.n_classes, l->config.classes,
                                       &l->class_order));
-    l->report->classes_moved = l->class_order != NULL;
     LS_TRY(ls__saved_tensors_read(&l->bump, l->ctx, l->file, &l->loaded, &values));
     LS_TRY(check_values(l, values));
     if (l->class_order) LS_TRY(order_classes(l, values));

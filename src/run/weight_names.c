@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/torch_search.h"
 #include "run/json.h"
 
 #include <inttypes.h>
@@ -19,10 +20,11 @@ typedef struct candidate {
 } candidate;
 
 typedef struct prefixes {
+    ls__bump *bump;
     const char **net; /* sorted */
     size_t n_net;
-    candidate items[256];
-    size_t n;
+    candidate *items;
+    size_t n, room;
 } prefixes;
 
 static int compare_names(const void *a, const void *b)
@@ -35,27 +37,30 @@ static bool has_length(const candidate *c, const char *name, size_t length)
     return c->length == length && strncmp(c->name, name, length) == 0;
 }
 
-static void count(prefixes *p, const char *name, size_t length)
+static bool count(prefixes *p, const char *name, size_t length)
 {
-    size_t i = 0;
-    while (i < p->n && !has_length(&p->items[i], name, length)) i++;
-    if (i == sizeof(p->items) / sizeof(p->items[0])) return;
-    if (i == p->n) p->items[p->n++] = (candidate){ name, length, 0 };
-    p->items[i].n_found++;
+    size_t i = p->n;
+    while (i > 0 && !has_length(&p->items[i - 1], name, length)) i--;
+    if (i > 0) return ++p->items[i - 1].n_found;
+    p->items = ls__bump_room(p->bump, p->items, p->n, 1, &p->room, sizeof(*p->items));
+    if (p->items) p->items[p->n++] = (candidate){ name, length, 1 };
+    return p->items != NULL;
 }
 
 /* Counts the prefixes before each of the net's names that `name` ends with. */
-static void count_prefixes(prefixes *p, const char *name)
+static bool count_prefixes(prefixes *p, const char *name)
 {
-    for (const char *rest = name; rest; rest = strchr(rest, '.')) {
+    bool ok = true;
+    for (const char *rest = name; rest && ok; rest = strchr(rest, '.')) {
         if (rest > name) rest++;
         if (bsearch(&rest, p->net, p->n_net, sizeof(*p->net), compare_names))
-            count(p, name, (size_t)(rest - name));
+            ok = count(p, name, (size_t)(rest - name));
     }
+    return ok;
 }
 
-static ls_status select_prefix(ls__bump *bump, const ls_tensor_file *file, const prefixes *p,
-                               const char **prefix)
+/* A prefix must lead to half of the net's tensors: single names are the same in many nets. */
+static ls_status select_prefix(const ls_tensor_file *file, const prefixes *p, const char **prefix)
 {
     const candidate *best = NULL, *other = NULL;
     for (size_t i = 0; i < p->n; i++) {
@@ -67,27 +72,19 @@ static ls_status select_prefix(ls__bump *bump, const ls_tensor_file *file, const
             other = c;
     }
     *prefix = "";
-    if (!best) return LS_OK;
+    if (!best || 2 * (size_t)best->n_found < p->n_net) return LS_OK;
     if (other)
-        return ls__fail(file->owned.ctx, LS_ERR_INVALID,
+        return ls__fail(file->owned.ctx, LS_ERR_MISMATCH,
                         "'%s' has tensors of the net with the prefixes '%.*s' and '%.*s', one of "
                         "which is required as the key",
                         file->path, (int)best->length, best->name, (int)other->length, other->name);
-    *prefix = ls__bump_format(bump, "%.*s", (int)best->length, best->name);
+    *prefix = ls__bump_format(p->bump, "%.*s", (int)best->length, best->name);
     return *prefix ? LS_OK : ls__fail_memory(file->owned.ctx, file->path, 0);
 }
 
 static bool begins_with(const char *text, const char *begin)
 {
     return strncmp(text, begin, strlen(begin)) == 0;
-}
-
-/* True if the key names the dict in the file. */
-static bool is_key_of_dict(const ls_tensor_file *file, const char *key)
-{
-    const size_t n = strlen(key);
-    return file->key && begins_with(file->key, key) &&
-           (file->key[n] == '\0' || file->key[n] == '.');
 }
 
 static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char *key,
@@ -98,41 +95,43 @@ static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char 
     if (!*prefix) return ls__fail_memory(file->owned.ctx, file->path, n);
     for (int64_t i = 0; i < file->n_tensors; i++)
         if (begins_with(file->tensors[i].name, *prefix)) return LS_OK;
-    return ls__fail(file->owned.ctx, LS_ERR_NOT_FOUND, "'%s' has no tensors at the key '%.*s'",
+    return ls__fail(file->owned.ctx, LS_ERR_MISMATCH, "'%s' has no tensors at the key '%.*s'",
                     file->path, LS__CUT(key, 100));
 }
 
 ls_status ls__weight_prefix(ls__bump *bump, const ls_tensor_file *file,
                             const ls__saved_tensors *net, const char *key, const char **prefix)
 {
-    if (key && !is_key_of_dict(file, key)) return use_key(bump, file, key, prefix);
-    prefixes p = { .net = ls__bump_alloc(bump, ((size_t)net->n + 1) * sizeof(*p.net)) };
+    if (key && !(file->key && ls__is_below_key(file->key, key)))
+        return use_key(bump, file, key, prefix);
+    prefixes p = { .bump = bump,
+                   .net = ls__bump_alloc(bump, ((size_t)net->n + 1) * sizeof(*p.net)) };
     if (!p.net) return ls__fail_memory(file->owned.ctx, file->path, 0);
     for (int64_t i = 0; i < net->n; i++)
         if (net->items[i].memory) p.net[p.n_net++] = net->items[i].name;
     qsort(p.net, p.n_net, sizeof(*p.net), compare_names);
     for (int64_t i = 0; i < file->n_tensors; i++)
-        if (!ls__is_optimizer_name(file->tensors[i].name))
-            count_prefixes(&p, file->tensors[i].name);
-    return select_prefix(bump, file, &p, prefix);
+        if (!ls__is_optimizer_name(file->tensors[i].name) &&
+            !count_prefixes(&p, file->tensors[i].name))
+            return ls__fail_memory(file->owned.ctx, file->path, 0);
+    return select_prefix(file, &p, prefix);
 }
 
 const char *ls__wrapper_prefix(ls__bump *bump, const ls_tensor_file *file)
 {
     static const char *const wrappers[] = { "module.", "_orig_mod." };
-    const char *first = file->n_tensors > 0 ? file->tensors[0].name : "";
-    size_t length = 0;
-    for (bool found = true; found;) {
-        found = false;
-        for (int i = 0; i < 2 && !found; i++) {
-            const size_t n = strlen(wrappers[i]);
-            found = begins_with(first + length, wrappers[i]);
-            for (int64_t k = 1; k < file->n_tensors && found; k++)
-                found = strncmp(file->tensors[k].name, first, length + n) == 0;
-            if (found) length += n;
-        }
+    enum { N_WRAPPERS = sizeof(wrappers) / sizeof(wrappers[0]) };
+    /* Names are sorted: what the first and the last one begin with, all do. */
+    const char *first = file->n_tensors > 0 ? file->tensors[0].name : "", *at = first;
+    const char *last = file->n_tensors > 0 ? file->tensors[file->n_tensors - 1].name : "";
+    for (int i = 0; i < N_WRAPPERS;) {
+        const size_t n = strlen(wrappers[i]);
+        const bool found =
+            strncmp(at, wrappers[i], n) == 0 && strncmp(last, first, (size_t)(at - first) + n) == 0;
+        at += found ? n : 0;
+        i = found ? 0 : i + 1;
     }
-    return ls__bump_format(bump, "%.*s", (int)length, first);
+    return ls__bump_format(bump, "%.*s", (int)(at - first), first);
 }
 
 /* ---- Classes ---- */
@@ -150,13 +149,15 @@ static int64_t find_class(const json_t *names, const char *name)
     return -1;
 }
 
-static bool restore(ls_context *ctx, json_t *names)
+static ls_status restore(ls_context *ctx, const char *path, json_t *names)
 {
     for (size_t i = 0; i < json_array_size(names); i++) {
         json_t *name = json_array_get(names, i);
-        if (!json_is_string(name) || !ls__json_restore(ctx, name)) return false;
+        if (!json_is_string(name))
+            return ls__fail(ctx, LS_ERR_FORMAT, "'%s': unusable 'classes' in its metadata", path);
+        if (!ls__json_restore(ctx, name)) return ls__fail_memory(ctx, path, 0);
     }
-    return true;
+    return LS_OK;
 }
 
 /* " ('cat', 'dog', ...)" with the first names. */
@@ -195,12 +196,22 @@ static ls_status set_order(ls__bump *bump, const ls_tensor_file *file, const jso
 ls_status ls__weight_class_order(ls__bump *bump, const ls_tensor_file *file, int64_t n_classes,
                                  const char *const *classes, const int64_t **order)
 {
+    ls_context *ctx = file->owned.ctx;
     *order = NULL;
-    const char *text = ls_tensor_file_metadata(file, "classes");
-    json_t *names = text && classes ? json_loads(text, 0, NULL) : NULL;
+    const char *text = classes ? ls_tensor_file_metadata(file, "classes") : NULL;
+    if (!text) return LS_OK;
+    json_error_t error;
+    json_t *names = json_loads(text, 0, &error);
     ls_status status = LS_OK;
+    if (!json_is_array(names))
+        status = json_error_code(&error) == json_error_out_of_memory && !names
+                     ? ls__fail_memory(ctx, file->path, 0)
+                     : ls__fail(ctx, LS_ERR_FORMAT, "'%s': unusable 'classes' in its metadata",
+                                file->path);
     /* A different number of classes is a different shape. */
-    if ((int64_t)json_array_size(names) == n_classes && restore(file->owned.ctx, names))
+    else if ((int64_t)json_array_size(names) == n_classes)
+        status = restore(ctx, file->path, names);
+    if (status == LS_OK && (int64_t)json_array_size(names) == n_classes)
         status = set_order(bump, file, names, n_classes, classes, order);
     json_decref(names);
     return status;

@@ -174,7 +174,7 @@ START_TEST(wrong_turns)
     link_fixture("whole_model.pt");
     expect(1, TRAIN "--out a --weights m.pt");
     expect_err("an object of the class 'torch.nn.modules.linear.Linear', expected a state dict");
-    expect_err("python3 -c \"import torch; torch.save(torch.load('m.pt', ");
+    expect_err("python3 -c \"import sys, torch; torch.save(torch.load(sys.argv[1], ");
     ck_assert(!exists("a/config.json"));
     end_folder();
 }
