@@ -233,6 +233,12 @@ static bool copy_name(const char *dir, const char *path, char name[FOLDER_NAME_S
     return snprintf(name, FOLDER_NAME_SIZE, "%s", path + strlen(dir) + 1) < FOLDER_NAME_SIZE;
 }
 
+bool folders_has_train(const char *dir, char name[FOLDER_NAME_SIZE])
+{
+    char path[PATH_SIZE];
+    return find_split(dir, LS_SPLIT_TRAIN, path) && copy_name(dir, path, name);
+}
+
 bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE])
 {
     char path[PATH_SIZE];

@@ -29,8 +29,10 @@ bool folders_has_csv(const char *dir);
  * functions below read them as training and validation data. */
 bool folders_has_idx(const char *dir);
 
-/* Whether DIR has a folder or CSV file of validation images; copies its path below DIR. */
+/* Whether DIR has a folder or CSV file of training or validation images; copies its path below DIR.
+ */
 enum { FOLDER_NAME_SIZE = 600 };
+bool folders_has_train(const char *dir, char name[FOLDER_NAME_SIZE]);
 bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE]);
 /* The same for test images, and for MNIST's t10k files. */
 bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE]);

@@ -87,7 +87,10 @@ static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS
         char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
         if (!ls_find_split(dir, (ls_split)split, 0, name, sizeof(name))) continue;
         if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_SIZE) continue;
-        if (is_folder(path)) splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
+        if (is_folder(path))
+            splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
+        else
+            print_warning("%s: a list, which a pack does not contain", path);
     }
     if (n == 0) splits[n++] = (ls_pack_split){ "", folders_open(ctx, dir) };
     return n;
@@ -169,8 +172,8 @@ const cli_command command_pack = {
     .details =
         "FILE can be given as --data-dir in place of DIR. Without --resize, training on FILE and "
         "on DIR gives bit-identical results, and a run that began on one can be resumed on the "
-        "other. FILE contains those of DIR/train, DIR/val, DIR/validation, DIR/valid and DIR/test "
-        "that exist; if none exists, the class folders in DIR.",
+        "other. FILE contains the training, validation and test folders of DIR as train, val "
+        "and test; without any of them the class folders in DIR.",
     .options = options,
     .run = run,
 };

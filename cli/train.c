@@ -156,7 +156,13 @@ static void print_begin(const cli_run *t)
     const int64_t n_train = ls_dataset_sample_count(t->train_data), n_left = n_train % r->batch;
     field_line data = begin_fields(stdout);
     print_field(&data, "data    %s", r->data_dir);
-    print_field(&data, "%lld training images", (long long)n_train);
+    char train[FOLDER_NAME_SIZE];
+    const bool is_usual = !folders_has_train(r->data_dir, train) || strcmp(train, "train") == 0 ||
+                          strcmp(train, "train.csv") == 0;
+    if (is_usual)
+        print_field(&data, "%lld training images", (long long)n_train);
+    else
+        print_field(&data, "%lld training images in '%s'", (long long)n_train, train);
     const long long n_val = t->val ? ls_dataset_sample_count(t->val_data) : 0;
     char test[FOLDER_NAME_SIZE]; /* images for tests, which select the best weights here */
     const bool is_test = t->val && r->val_split == 0 && !folders_has_idx(r->data_dir) &&

@@ -70,6 +70,9 @@ static ls_status rebuild_tensor(ls__pickle *p, const ls__pickle_value *args)
         a[1]->kind != LS__PICKLE_INTEGER || a[1]->u.integer < 0 || a[2]->kind != LS__PICKLE_TUPLE ||
         a[2]->u.tuple.n > MAX_DIMS)
         return ls__pickle_fail(p, "malformed arguments of _rebuild_tensor_v2");
+    if (n == 7 && a[6]->kind == LS__PICKLE_DICT && a[6]->u.items->first)
+        return ls__fail(p->ctx, LS_ERR_UNSUPPORTED,
+                        "a tensor that is a negated or conjugated view");
     int64_t *sizes, *strides;
     const size_t n_dims = a[2]->u.tuple.n;
     void *memory;

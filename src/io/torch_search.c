@@ -154,12 +154,13 @@ static const char *key_text(const search *s, size_t i, char buffer[KEY_SIZE])
     return buffer;
 }
 
-/* True if a key of the node or of one of its parents is this one. */
+/* True if the first key on the way to the node is this one. */
 static bool lies_in(const search *s, size_t i, const char *key)
 {
+    const node *first = NULL;
     for (; s->nodes[i].depth > 0; i = s->nodes[i].parent)
-        if (s->nodes[i].index < 0 && ls__pickle_text_equals(s->nodes[i].key, key)) return true;
-    return false;
+        if (s->nodes[i].index < 0) first = &s->nodes[i];
+    return first && ls__pickle_text_equals(first->key, key);
 }
 
 bool ls__is_below_key(const char *text, const char *key)

@@ -197,7 +197,9 @@ static ls_status read_state_dict(const ls_tensor_file *file, const torch_file *t
     uint64_t bytes = 0;
     const zip_int64_t i = find_entry(torch, "", "data.pkl", &bytes);
     if (i < 0 || bytes > LS__PICKLE_MAX_BYTES)
-        return ls__tensor_file_fail(file, "the pickle has %" PRIu64 " bytes, expected %d at most",
+        return ls__tensor_file_fail(file,
+                                    "the pickle has %" PRIu64 " bytes, expected %d at most; "
+                                    "save the state dict alone",
                                     bytes, LS__PICKLE_MAX_BYTES);
     void *pickle = ls__bump_alloc(bump, (size_t)bytes);
     if (!pickle) return ls__fail_memory(file->owned.ctx, file->path, (size_t)bytes);

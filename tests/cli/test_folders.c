@@ -52,11 +52,12 @@ START_TEST(layouts)
         const char *make; /* from data/train and data/val, in place of them */
         const char *data; /* of the data line */
     } cases[] = {
-        { "mv train Train; mv val Validation", "80 training images  20 validation images" },
+        { "mv train Train; mv val Validation",
+          "80 training images in 'Train'  20 validation images" },
         { "mv train training; mv val testing",
-          "80 training images  20 validation images in 'testing'" },
+          "80 training images in 'training'  20 validation images in 'testing'" },
         { "mv train train_images; mv val valid_images",
-          "80 training images  20 validation images" },
+          "80 training images in 'train_images'  20 validation images" },
         { "mkdir seg_train seg_test; mv train seg_train/seg_train; mv val seg_test/seg_test",
           "20 validation images in 'seg_test/seg_test'" },
         { "mv train 'Training Set'; mv val 'Test Set'; mkdir -p __MACOSX/train/star",
@@ -103,6 +104,7 @@ START_TEST(lists)
         { "list.csv", "photo,weight,class", "$n.png,3,$l" },
         { "list.tsv", "path\\tlabel", "images/$n.png\\t$l" },
         { "list.txt", NULL, "images/$n.png $l" },
+        { "list.txt", NULL, "images/$n.png  $l " },
     };
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
@@ -123,6 +125,25 @@ START_TEST(lists)
         snprintf(log, sizeof(log), "run%d/run_log.txt", (int)i);
         ck_assert_msg(same_files("run0/run_log.txt", log), "%s", line);
     }
+    end_folder();
+}
+END_TEST
+
+/* The same names in several folders: that of the list's split, or an error. */
+START_TEST(several_folders)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    ck_assert_int_eq(
+        system("mkdir d d/train d/test; i=0; for f in data/train/*/*; do i=$((i + 1)); l=${f%/*}; "
+               "cp $f d/train/$i.png; echo junk >d/test/$i.png; echo $i,${l##*/}; done >rows; "
+               "(echo label,id; sed 's/\\(.*\\),\\(.*\\)/\\2,\\1/' rows) >d/labels.csv; "
+               "cp d/labels.csv d/train_labels.csv"),
+        0);
+    expect(3, TRAIN "--data-dir d/labels.csv --val-split 0.25 --out run");
+    expect_err("both 'test/' and 'train/' have the image '1'; write the folder in the paths");
+    expect(0, TRAIN "--data-dir d/train_labels.csv --val-split 0.25 --out run");
+    expect_out("30 training images  10 validation images  10 classes");
     end_folder();
 }
 END_TEST
@@ -168,6 +189,6 @@ END_TEST
 
 TEST_PROGRAM(folders)
 {
-    return RUN_SUITE("folders", layouts, folders_of_folders, lists, missing_images,
+    return RUN_SUITE("folders", layouts, folders_of_folders, lists, several_folders, missing_images,
                      out_of_memory_is_not_a_data_error);
 }

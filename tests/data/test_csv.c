@@ -54,6 +54,12 @@ START_TEST(rows)
         { "image_id,class,n\nx.jpg,cat,3\n", "x.jpg=cat ", "cat " },
         { "id,file_name,label,text\n7,x.jpg,cat,a photo.jpg of\n", "x.jpg=cat ", "cat " },
         { "file_name,label\nx.webp,cat\n", "x.webp=cat ", "cat " },
+        { "a0,cat\na1.jpg,dog\na2.jpg,cat\n", "a0=cat a1.jpg=dog a2.jpg=cat ", "cat dog " },
+        { ",image_name,label\n0,5.png,cat\n1,7.png,dog\n", "5.png=cat 7.png=dog ", "cat dog " },
+        { "label,image_id\n0,17.png\n1,18.png\n", "17.png=0 18.png=1 ", "0 1 " },
+        { "mask_path,image_path,label\nm/a.png,i/a.png,cat\n", "i/a.png=cat ", "cat " },
+        { "url,img_name,label\nx/a.png,b.png,cat\n", "b.png=cat ", "cat " },
+        { "1,0.png\n2,1.png\n", "0.png=1 1.png=2 ", "1 2 " }, /* without a header */
         /* separators and blanks */
         { "a.jpg\tcat, small\nb.jpg\tdog\n", "a.jpg=cat, small b.jpg=dog ", "cat, small dog " },
         { "path; label\na.jpg; cat\n", "a.jpg=cat ", "cat " },
@@ -98,6 +104,7 @@ START_TEST(refused_rows)
           "line 1: a header with the columns 'path', 'labels_2'; name" },
         { "path,targets\na.jpg,1\n", "line 1: a header with the columns 'path', 'targets'; name" },
         { "image_id,rose,tulip\na,1,0\n", "a header with the columns 'image_id', 'rose', 'tulip'" },
+        { "one,two,label\na.jpg,b.jpg,x\n", "a header with the columns 'one', 'two', 'label'" },
         { "photo,x,y\na.jpg,1,0\nb.jpg,0,1\n", "a header with the columns 'photo', 'x', 'y'" },
         { "a.jpg,cat,3\n", "a header that names them 'path' and 'label' allows further columns" },
         { "path,Path,label\na.jpg,b.jpg,1\n", "line 1: two columns 'path'" },

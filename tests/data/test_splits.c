@@ -34,6 +34,8 @@ START_TEST(names)
         { "train_val", -1 },
         { "train_cat", -1 },
         { "test1", -1 },
+        { "train_annotations", -1 },
+        { "train_labels", -1 },
         { "trainer", -1 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -68,10 +70,14 @@ START_TEST(folders_and_lists)
     char *dir =
         make_folders((const char *[]){ "Training", "Training/a", "train_images", "valid", "valid/a",
                                        "val", "val/a", "__MACOSX", "Test", "other", NULL });
-    write_file(path_in(dir, "train.csv"), "", 0);
+    write_file(path_in(dir, "train_labels.csv"), "", 0);
+    write_file(path_in(dir, "._train.csv"), "", 0);
+    make_folder(path_in(dir, ".train"));
+    make_folder(path_in(dir, ".train/a"));
     write_file(path_in(dir, "TEST.CSV"), "", 0);
     expect_split(dir, LS_SPLIT_TRAIN, 0, "Training");
-    expect_split(dir, LS_SPLIT_TRAIN, 1, "train.csv"); /* "train_images" has no class folders */
+    expect_split(dir, LS_SPLIT_TRAIN, 1,
+                 "train_labels.csv"); /* "train_images" has no class folders */
     expect_split(dir, LS_SPLIT_TRAIN, 2, NULL);
     expect_split(dir, LS_SPLIT_VALIDATION, 0, "val");
     expect_split(dir, LS_SPLIT_VALIDATION, 1, "valid");
@@ -79,7 +85,7 @@ START_TEST(folders_and_lists)
     expect_split(dir, LS_SPLIT_TEST, 0, "TEST.CSV"); /* "Test" may be a class */
     expect_split(dir, LS_SPLIT_TEST, 1, NULL);
     make_folder(path_in(dir, "train")); /* exactly, but without class folders */
-    expect_split(dir, LS_SPLIT_TRAIN, 1, "train.csv");
+    expect_split(dir, LS_SPLIT_TRAIN, 1, "train_labels.csv");
     expect_split(dir, LS_SPLIT_TRAIN, 2, "train");
     make_folder(path_in(dir, "train/b"));
     expect_split(dir, LS_SPLIT_TRAIN, 0, "train");

@@ -6,7 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$2"
 # Relative paths have no spaces.
-sed "s|^$2/||" "$1" >"$work/objects"
+while IFS= read -r object; do printf '%s\n' "${object#"$2"/}"; done <"$1" >"$work/objects"
 xargs nm -A --defined-only <"$work/objects" | awk '$2 ~ /^[TDBRVW]$/ { sub(/:[^:]*$/, "", $1); print $3, $1 }' |
   LC_ALL=C sort -u -k1,1 >"$work/defined"
 [ -s "$work/defined" ] || { echo "no symbols in the objects of $1"; exit 2; }

@@ -5,7 +5,7 @@
 #include "base/bump.h"
 #include "data/dataset/dataset.h"
 
-enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 32 };
+enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 64 };
 
 typedef enum ls__csv_kind { LS__CSV_CLASS, LS__CSV_LABELS, LS__CSV_NUMBERS } ls__csv_kind;
 
@@ -26,9 +26,10 @@ typedef struct ls__csv {
     unsigned char *bytes; /* a field is unquoted and terminated where it stands */
     char *at, *end;
     char separator;
-    int64_t line;      /* of the row, from 1 */
-    int64_t next_line; /* of `at` */
-    int n_fields;      /* of the row */
+    const char *last_blank; /* the separator of the row where that is a blank */
+    int64_t line;           /* of the row, from 1 */
+    int64_t next_line;      /* of `at` */
+    int n_fields;           /* of the row */
     char *fields[LS__CSV_MAX_FIELDS];
 
     bool has_header;
@@ -39,8 +40,8 @@ typedef struct ls__csv {
     bool is_absolute;                                  /* a path of the list is */
     /* Where the images may be: the list's folder, "", and those in it: "images/". */
     const char *folders[LS__CSV_MAX_FOLDERS];
-    int n_folders;
-    const char *folder; /* the one that has the first image */
+    int n_folders, n_split_folders; /* those called like the list's split come after "" */
+    const char *folder;             /* the one that has the first image */
 
     /* The names that the caller gave, or NULL. */
     int n_given;
@@ -71,7 +72,9 @@ ls_status ls__csv_read_header(ls__csv *c);
 ls_status ls__csv_choose_targets(ls__csv *c);
 
 ls_status ls__csv_list_folders(ls__csv *c);
-/* True if the field has an image's extension, or names an image that is there. */
+/* True if the field has an image's extension. */
+bool ls__csv_is_image_name(const char *field);
+/* True if it has one, or names an image that is there. */
 bool ls__csv_is_image(const ls__csv *c, const char *field);
 /* Adds the image that a field names, which may be changed. */
 ls_status ls__csv_add_image(ls__csv *c, char *field);

@@ -45,12 +45,13 @@ static ls_status check_columns(const ls__csv *c)
 
 /* ---- The header ---- */
 
-/* The first four names are a header beside a column of labels, whatever the rows hold. */
+/* In the order of preference. The first four are a header beside a column of labels, whatever the
+ * rows hold. */
 enum { N_SURE_PATHS = 4, N_SURE_CLASSES = 2 };
 static const char *const path_names[] = {
-    "path",       "file",      "filename",   "image",     "file_name",  "filepath",  "file_path",
-    "image_path", "imagepath", "image_name", "imagename", "image_file", "image_id",  "imageid",
-    "img",        "img_path",  "img_name",   "image id",  "image name", "file name", "id",
+    "path",      "file",       "filename",  "image",      "file_name", "filepath",   "file_path",
+    "file name", "image_path", "imagepath", "image_name", "imagename", "image name", "image_file",
+    "img_path",  "img_name",   "image_id",  "imageid",    "image id",  "img",        "id",
 };
 static const char *const class_names[] = { "label",      "class",      "category", "class_name",
                                            "class name", "label_name", "class_id", "classid" };
@@ -69,16 +70,20 @@ static int find_named(const ls__csv *c, int n_sure, int n, const char *const *na
     return sure >= 0 ? sure : find_column(c, n - n_sure, names + n_sure);
 }
 
-/* What the first row and the rows after it say. */
+/* What the first row says, and the rows after it. Columns are -1 where there is none. */
 typedef struct first_rows {
-    int path, class, labels, n_targets; /* columns by their names in the first row; -1 = none */
-    int images;                         /* the column of images in all rows after it; -1 = none */
-    bool is_image;                      /* the first row has an image there, too */
+    int class, labels, n_targets; /* by their names in the first row */
+    int path;                     /* of the images */
+    int n_rows;
+    /* In how many of the rows a column has an image by its extension, or by being there; and
+     * whether one of them has the field of the first row. */
+    int n_named[LS__CSV_MAX_FIELDS], n_there[LS__CSV_MAX_FIELDS];
+    bool recurs[LS__CSV_MAX_FIELDS];
 } first_rows;
 
-/* Sets the column that has images in all rows after the first one. The rows are copied, because
+/* Counts the images in the columns of the rows after the first one. The rows are copied, because
  * reading them changes them, and their errors are those of a later pass. */
-static ls_status examine(const ls__csv *c, first_rows *out)
+static ls_status examine(const ls__csv *c, first_rows *f)
 {
     ls_context silent = { .allocator = c->ctx->allocator };
     const size_t left = (size_t)(c->end - c->at);
@@ -91,17 +96,48 @@ static ls_status examine(const ls__csv *c, first_rows *out)
     rows.ctx = &silent;
     rows.at = copy;
     rows.end = copy + n;
-    int n_rows = 0, n_images[LS__CSV_MAX_FIELDS] = { 0 };
-    for (bool found = true; found && n_rows < N_EXAMINED; n_rows += found) {
+    for (bool found = true; found && f->n_rows < N_EXAMINED; f->n_rows += found) {
         if (ls__csv_read_row(&rows, &found) != LS_OK || (n < left && rows.at >= rows.end)) break;
-        for (int i = 0; found && i < rows.n_fields && i < c->n_fields; i++)
-            n_images[i] += ls__csv_is_image(c, rows.fields[i]);
+        for (int i = 0; found && i < rows.n_fields && i < c->n_fields; i++) {
+            f->n_named[i] += ls__csv_is_image_name(rows.fields[i]);
+            f->n_there[i] += ls__csv_is_image(c, rows.fields[i]);
+            f->recurs[i] |= strcmp(rows.fields[i], c->fields[i]) == 0;
+        }
     }
-    for (int i = 0; i < c->n_fields && n_rows > 0 && out->images < 0; i++)
-        if (n_images[i] == n_rows) out->images = i;
-    out->is_image = out->images >= 0 && ls__csv_is_image(c, c->fields[out->images]);
     ls__free(c->ctx, copy);
     return LS_OK;
+}
+
+static bool is_label(const ls__csv *c, const first_rows *f, int column)
+{
+    bool found = column == f->class || column == f->labels;
+    for (int i = 0; i < f->n_targets; i++) found |= column == c->target_columns[i];
+    return found;
+}
+
+/* The first column of the usual names whose rows have images; with `any` of all usual names. */
+static int find_usual(const ls__csv *c, const first_rows *f, bool any)
+{
+    for (int k = 0; k < N_PATH_NAMES; k++) {
+        const int i = find_column(c, 1, &path_names[k]);
+        if (i >= 0 && !is_label(c, f, i) && (any || (f->n_rows > 0 && f->n_there[i] == f->n_rows)))
+            return i;
+    }
+    return -1;
+}
+
+/* The column of images in all rows, of those that have no name of labels; *n: how many there are.
+ * Extensions count more than files that are there, because numbers may be names of files. */
+static int find_images(const ls__csv *c, const first_rows *f, int *n)
+{
+    int found = -1;
+    *n = 0;
+    for (int named = 1; named >= 0 && *n == 0 && f->n_rows > 0; named--)
+        for (int i = 0; i < c->n_fields; i++) {
+            if (is_label(c, f, i) || (named ? f->n_named : f->n_there)[i] < f->n_rows) continue;
+            if ((*n)++ == 0) found = i;
+        }
+    return found;
 }
 
 /* A header that is not understood: which columns it has, and which it should have. */
@@ -142,35 +178,43 @@ static ls_status use_header(ls__csv *c, const first_rows *f)
     return check_columns(c);
 }
 
+/* The first row is data if it has an image there, too, or the label of another row. */
+static bool is_data(const ls__csv *c, const first_rows *f, int path)
+{
+    return ls__csv_is_image(c, c->fields[path]) || (c->n_fields == 2 && f->recurs[1 - path]);
+}
+
 /* Sets the columns and what they hold. The first row is a header if it names them in the usual way,
  * or if the rows after it have images in a column where it has none. */
 ls_status ls__csv_read_header(ls__csv *c)
 {
-    first_rows f = { .path = find_named(c, N_SURE_PATHS, N_PATH_NAMES, path_names),
-                     .class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names),
+    first_rows f = { .class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names),
                      .labels = find_column(c, 1, labels_names),
-                     .images = -1 };
+                     .path = find_column(c, N_SURE_PATHS, path_names) };
     for (int i = 0; i < c->n_fields && f.class < 0 && f.labels < 0; i++)
         if (is_target(c->fields[i])) c->target_columns[f.n_targets++] = i;
     c->n_targets = f.n_targets;
     LS_TRY(ls__csv_list_folders(c));
     const bool has_labels = f.class >= 0 || f.labels >= 0 || f.n_targets > 0;
-    if (has_labels && find_column(c, N_SURE_PATHS, path_names) >= 0) return use_header(c, &f);
+    if (has_labels && f.path >= 0) return use_header(c, &f);
     LS_TRY(examine(c, &f));
-    if (f.images >= 0 && !f.is_image) {
-        f.path = f.images;
-        return use_header(c, &f);
+    f.path = find_usual(c, &f, false);
+    if (f.path >= 0) return use_header(c, &f);
+    int n_images;
+    const int images = find_images(c, &f, &n_images);
+    if (images >= 0 && !is_data(c, &f, images)) {
+        f.path = images;
+        return n_images == 1 ? use_header(c, &f) : fail_header(c);
     }
-    /* The rows have no image that is there, or that is called like one. */
-    if (f.images < 0 && (f.path == 0 || (f.path > 0 && has_labels))) return use_header(c, &f);
+    f.path = find_usual(c, &f, true); /* the rows have no image that is there */
+    if (images < 0 && (f.path == 0 || (f.path > 0 && has_labels))) return use_header(c, &f);
     c->n_targets = 0;
-    c->path_column = 0;
-    c->label_column = 1;
     c->n_columns = 2;
+    c->path_column = images == 1 && c->n_fields == 2 ? 1 : 0;
+    c->label_column = 1 - c->path_column;
     return LS_OK;
 }
 
-/* The columns' names become the labels; with given names, their columns in that order. */
 ls_status ls__csv_choose_targets(ls__csv *c)
 {
     const char *names[LS__CSV_MAX_FIELDS];

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "data/dataset/folder.h"
+#include "data/dataset/splits.h"
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -57,22 +58,13 @@ static int compare_folders(const void *a, const void *b)
     return x->is_split != y->is_split ? y->is_split - x->is_split : strcmp(x->name, y->name);
 }
 
-/* The part of the dataset that a name says, less its extension; LS_N_SPLITS = none. */
-static ls_split split_of(const char *name)
-{
-    char stem[256];
-    ls_split split;
-    const char *dot = strrchr(name, '.');
-    snprintf(stem, sizeof(stem), "%.*s", dot ? (int)(dot - name) : (int)sizeof(stem), name);
-    return ls_split_of_name(stem, &split) ? split : LS_N_SPLITS;
-}
-
 ls_status ls__csv_list_folders(ls__csv *c)
 {
     folder found[LS__CSV_MAX_FOLDERS];
     int n = 0;
     char path[PATH_MAX];
-    const ls_split split = split_of(c->path + c->root_length);
+    ls_split split, other;
+    const bool has_split = ls__split_of_list(c->path + c->root_length, &split);
     snprintf(path, sizeof(path), "%.*s.", (int)c->root_length, c->path);
     DIR *dir = opendir(path);
     for (const struct dirent *e; dir && n < LS__CSV_MAX_FOLDERS - 1 && (e = readdir(dir));) {
@@ -83,8 +75,8 @@ ls_status ls__csv_list_folders(ls__csv *c)
             stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
             continue;
         snprintf(found[n].name, sizeof(found[n].name), "%s", e->d_name);
-        found[n].is_split = split != LS_N_SPLITS && split_of(e->d_name) == split;
-        n++;
+        found[n].is_split = has_split && ls_split_of_name(e->d_name, &other) && other == split;
+        c->n_split_folders += found[n++].is_split;
     }
     if (dir) closedir(dir);
     qsort(found, (size_t)n, sizeof(*found), compare_folders);
@@ -96,10 +88,15 @@ ls_status ls__csv_list_folders(ls__csv *c)
     return LS_OK;
 }
 
+bool ls__csv_is_image_name(const char *field)
+{
+    return ls__is_image_name(field) || ls__is_other_image_name(field);
+}
+
 bool ls__csv_is_image(const ls__csv *c, const char *field)
 {
     char path[PATH_MAX];
-    if (ls__is_image_name(field) || ls__is_other_image_name(field)) return true;
+    if (ls__csv_is_image_name(field)) return true;
     for (int i = 0; i < c->n_folders && *field; i++)
         if (find_image(c, c->folders[i], field, path)) return true;
     return false;
@@ -116,6 +113,25 @@ static ls_status add_path(ls__csv *c, const char *below, const char *name)
     return added ? LS_OK : ls__fail_memory(c->ctx, c->path, c->images.n_bytes);
 }
 
+/* Sets the folder that has the image: one called like the list's split, else the only one. */
+static ls_status choose_folder(ls__csv *c, const char *name, bool *found)
+{
+    char path[PATH_MAX];
+    const char *other = NULL;
+    for (int i = 1; i < c->n_folders; i++) {
+        if (!find_image(c, c->folders[i], name, path)) continue;
+        if (*found) other = c->folders[i];
+        if (!*found) c->folder = c->folders[i];
+        *found = true;
+        if (i <= c->n_split_folders) break;
+    }
+    if (!other) return LS_OK;
+    return ls__fail(c->ctx, LS_ERR_DATA,
+                    "csv file '%s', line %lld: both '%s' and '%s' have the image '%s'; write the "
+                    "folder in the paths of the list",
+                    c->path, (long long)c->line, c->folder, other, name);
+}
+
 ls_status ls__csv_add_image(ls__csv *c, char *field)
 {
     char path[PATH_MAX];
@@ -124,10 +140,8 @@ ls_status ls__csv_add_image(ls__csv *c, char *field)
     if (c->images.n > 0 && ls__is_image_name(name)) return add_path(c, c->folder, name);
     bool found = find_image(c, c->folder, name, path);
     /* The first image decides in which folder the paths begin. */
-    for (int i = 1; i < c->n_folders && c->images.n == 0 && !found; i++) {
-        found = find_image(c, c->folders[i], name, path);
-        if (found) c->folder = c->folders[i];
-    }
+    if (!found && c->images.n == 0) LS_TRY(choose_folder(c, name, &found));
+    if (found) find_image(c, c->folder, name, path);
     return found ? add_path(c, "", path + (*name == '/' ? 0 : c->root_length))
                  : add_path(c, c->folder, name);
 }

@@ -12,15 +12,21 @@ ls_status ls__csv_fail(const ls__csv *c, const char *reason)
                     (long long)c->line, reason);
 }
 
-/* A list that is separated by blanks has two fields; the last blank is the separator. */
+/* A list that is separated by blanks has two fields: the last blank of a line that has a text
+ * behind it is the separator. NULL: there is none. */
+static const char *find_last_blank(const ls__csv *c)
+{
+    const char *end = memchr(c->at, '\n', (size_t)(c->end - c->at));
+    if (!end) end = c->end;
+    while (end > c->at && (end[-1] == ' ' || end[-1] == '\r')) end--;
+    while (end > c->at && end[-1] != ' ') end--;
+    return end > c->at ? end - 1 : NULL;
+}
+
 static bool is_end_of_field(const ls__csv *c)
 {
-    if (*c->at == '\r' || *c->at == '\n') return true;
-    if (*c->at != c->separator) return false;
-    if (c->separator != ' ') return true;
-    for (const char *at = c->at + 1; at < c->end && *at != '\r' && *at != '\n'; at++)
-        if (*at == ' ') return false;
-    return true;
+    return *c->at == '\r' || *c->at == '\n' ||
+           (*c->at == c->separator && (c->separator != ' ' || c->at == c->last_blank));
 }
 
 /* Moves `at` behind the field, and terminates it. *last: it ends its row. Blanks around a field
@@ -81,6 +87,7 @@ ls_status ls__csv_read_row(ls__csv *c, bool *found)
     while (!*found && c->at < c->end) {
         bool last = false;
         c->line = c->next_line;
+        c->last_blank = c->separator == ' ' ? find_last_blank(c) : NULL;
         for (c->n_fields = 0; !last; c->n_fields++) {
             if (c->n_fields == LS__CSV_MAX_FIELDS) return ls__csv_fail(c, "more than 64 fields");
             LS_TRY(read_field(c, &c->fields[c->n_fields], &last));

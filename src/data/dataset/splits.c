@@ -1,16 +1,15 @@
 /* splits.c: finds the training, validation and test data in a folder by the names of its entries.
  */
-#include <lockstep/data.h>
+#include "data/dataset/splits.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 enum { NAME_SIZE = 256, PATH_SIZE = 4096, MAX_FOUND = 16 };
-/* What is added to the rank of a name. */
+/* Penalties that are added to the rank of a name. */
 enum { ANOTHER_CASE = 16, OTHER_WORDS = 32, CSV_FILE = 64, NO_CLASSES = 128 };
 
 /* ---- Names ---- */
@@ -28,29 +27,47 @@ static const struct {
 };
 enum { N_SPLIT_WORDS = sizeof(split_words) / sizeof(split_words[0]) };
 
-/* What names of folders and lists say beside the split. */
+/* Words that may stand beside the split in a name. Only names of lists have the second ones. */
 static const char *const other_words[] = {
-    "images", "image", "imgs",    "img",    "photos", "photo", "pictures", "pics",        "set",
-    "data",   "split", "dataset", "folder", "labels", "label", "list",     "annotations", "seg",
+    "images", "image", "imgs", "img",   "photos",  "photo",  "pictures",
+    "pics",   "set",   "data", "split", "dataset", "folder", "seg",
 };
+static const char *const list_words[] = { "labels", "label", "list", "annotations" };
 
-static bool is_other_word(const char *word, size_t length)
+/* Compares ASCII letters in any case, in every locale. */
+static bool equals(const char *text, const char *word, size_t length)
 {
-    for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++)
-        if (strlen(other_words[i]) == length && strncasecmp(word, other_words[i], length) == 0)
-            return true;
+    for (size_t i = 0; i < length; i++) {
+        const char c = text[i];
+        if ((c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) != word[i]) return false;
+    }
+    return true;
+}
+
+static bool is_one_of(const char *word, size_t length, int n, const char *const *words)
+{
+    for (int i = 0; i < n; i++)
+        if (strlen(words[i]) == length && equals(word, words[i], length)) return true;
     return false;
 }
 
+static bool is_other_word(const char *word, size_t length, bool is_list)
+{
+    enum { N = sizeof(other_words) / sizeof(other_words[0]) };
+    enum { N_LIST = sizeof(list_words) / sizeof(list_words[0]) };
+    return is_one_of(word, length, N, other_words) ||
+           (is_list && is_one_of(word, length, N_LIST, list_words));
+}
+
 /* The index of the word that `text` is, perhaps followed by another word ("trainset"), or -1. */
-static int find_split_word(const char *text, size_t length, bool *alone)
+static int find_split_word(const char *text, size_t length, bool is_list, bool *alone)
 {
     int found = -1;
     size_t longest = 0;
     for (int i = 0; i < N_SPLIT_WORDS; i++) {
         const size_t n = strlen(split_words[i].word);
-        if (n <= longest || n > length || strncasecmp(text, split_words[i].word, n) != 0) continue;
-        if (n < length && !is_other_word(text + n, length - n)) continue;
+        if (n <= longest || n > length || !equals(text, split_words[i].word, n)) continue;
+        if (n < length && !is_other_word(text + n, length - n, is_list)) continue;
         found = i;
         longest = n;
     }
@@ -58,8 +75,9 @@ static int find_split_word(const char *text, size_t length, bool *alone)
     return found;
 }
 
-/* The split of a name and its rank, of which the lowest is preferred; false if it is none. */
-static bool read_name(const char *name, size_t length, ls_split *split, int *rank)
+/* The split of a name and its rank, of which the lowest is preferred; false if it is none. is_list:
+ * of a CSV file, without its extension. */
+static bool read_name(const char *name, size_t length, bool is_list, ls_split *split, int *rank)
 {
     static const char separators[] = "_-. ";
     int word = -1;
@@ -67,11 +85,11 @@ static bool read_name(const char *name, size_t length, ls_split *split, int *ran
     for (size_t at = 0, n; at < length; at += n + 1) {
         n = 0;
         while (at + n < length && !strchr(separators, name[at + n])) n++;
-        if (n == 0 || is_other_word(name + at, n)) {
+        if (n == 0 || is_other_word(name + at, n, is_list)) {
             others = true;
             continue;
         }
-        const int here = find_split_word(name + at, n, &alone);
+        const int here = find_split_word(name + at, n, is_list, &alone);
         if (here < 0 || word >= 0) return false;
         word = here;
         others |= !alone;
@@ -90,7 +108,14 @@ bool ls_split_of_name(const char *name, ls_split *split)
 {
     int rank;
     ls_split unused;
-    return name && read_name(name, strlen(name), split ? split : &unused, &rank);
+    return name && read_name(name, strlen(name), false, split ? split : &unused, &rank);
+}
+
+bool ls__split_of_list(const char *name, ls_split *split)
+{
+    int rank;
+    const char *dot = strrchr(name, '.');
+    return read_name(name, dot ? (size_t)(dot - name) : strlen(name), true, split, &rank);
 }
 
 /* ---- Entries ---- */
@@ -155,10 +180,10 @@ static int compare_entries(const void *a, const void *b)
 static bool is_candidate(const char *dir, const char *name, ls_split split, int *rank)
 {
     const size_t length = strlen(name), n_csv = strlen(".csv");
-    const bool is_csv = length > n_csv && strcasecmp(name + length - n_csv, ".csv") == 0;
+    const bool is_csv = length > n_csv && equals(name + length - n_csv, ".csv", n_csv);
     ls_split found;
-    if (length >= NAME_SIZE || !read_name(name, length - (is_csv ? n_csv : 0), &found, rank) ||
-        found != split)
+    if (length >= NAME_SIZE ||
+        !read_name(name, length - (is_csv ? n_csv : 0), is_csv, &found, rank) || found != split)
         return false;
     if (is_csv) {
         char path[PATH_SIZE];
@@ -174,15 +199,15 @@ static bool is_candidate(const char *dir, const char *name, ls_split split, int 
 }
 
 /* "train/train": a folder that holds nothing but a folder of class folders. */
-static bool descend(const char *dir, char name[PATH_SIZE])
+static void descend(const char *dir, char name[PATH_SIZE])
 {
     char path[PATH_SIZE], only[NAME_SIZE];
     int n_folders, n_files;
-    if (!join(path, dir, name)) return false;
+    if (!join(path, dir, name)) return;
     count_entries(path, &n_folders, &n_files, only);
     const size_t length = strlen(name);
-    if (n_folders != 1 || n_files > 0 || !has_folders(path, only)) return false;
-    return snprintf(name + length, PATH_SIZE - length, "/%s", only) < (int)(PATH_SIZE - length);
+    if (n_folders != 1 || n_files > 0 || !has_folders(path, only)) return;
+    snprintf(name + length, PATH_SIZE - length, "/%s", only);
 }
 
 bool ls_find_split(const char *dir, ls_split split, int i, char *name, size_t size)
@@ -191,7 +216,7 @@ bool ls_find_split(const char *dir, ls_split split, int i, char *name, size_t si
     int n = 0;
     DIR *folder = dir ? opendir(dir) : NULL;
     for (const struct dirent *e; folder && n < MAX_FOUND && (e = readdir(folder));) {
-        if (!is_candidate(dir, e->d_name, split, &found[n].rank)) continue;
+        if (is_hidden(e->d_name) || !is_candidate(dir, e->d_name, split, &found[n].rank)) continue;
         snprintf(found[n++].name, NAME_SIZE, "%s", e->d_name);
     }
     if (folder) closedir(folder);
