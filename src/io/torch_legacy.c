@@ -36,14 +36,22 @@ static int compare_storages(const void *a, const void *b)
 
 /* ---- Pickles ---- */
 
+static ls_status run_pickle(const ls_tensor_file *file, ls__pickle *p, const ls__pickle_value **out)
+{
+    const ls_status status = ls__pickle_run(p, out);
+    if (status != LS_OK && status != LS_ERR_MEMORY)
+        ls__error_in(p->ctx, "'%s' is no readable PyTorch state dict", file->path);
+    return status;
+}
+
 /* The facts about the machine are not needed: numbers are little-endian on all machines. */
 static ls_status read_header(const ls_tensor_file *file, ls__pickle *p)
 {
     enum { VERSION = 1001 };
     const ls__pickle_value *magic, *version, *machine;
-    LS_TRY(ls__pickle_run(p, &magic));
-    LS_TRY(ls__pickle_run(p, &version));
-    LS_TRY(ls__pickle_run(p, &machine));
+    LS_TRY(run_pickle(file, p, &magic));
+    LS_TRY(run_pickle(file, p, &version));
+    LS_TRY(run_pickle(file, p, &machine));
     if (version->kind == LS__PICKLE_INTEGER && version->u.integer == VERSION) return LS_OK;
     return ls__tensor_file_fail(file, "the version of the format is not %d", (int)VERSION);
 }
@@ -171,7 +179,7 @@ static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump
     ls__torch_pickle_open(&pickle, file->owned.ctx, bump, file->path, bytes, size);
     LS_TRY(read_header(file, &pickle.p));
     LS_TRY(ls__torch_read_state_dict(&pickle, key, &dict));
-    LS_TRY(ls__pickle_run(&pickle.p, &keys));
+    LS_TRY(run_pickle(file, &pickle.p, &keys));
     LS_TRY(set_places(file, legacy, bump, pickle.storages, keys, (int64_t)pickle.p.at));
     return ls__torch_set_tensors(file, &dict, find_storage, legacy, &legacy->bump);
 }
