@@ -133,7 +133,8 @@ LS_API void ls_weight_report_close(ls_weight_report **report);
  * averaged weights first ("model_ema", "ema", ..., "state_dict", "model", ...), else the only dict
  * of tensors apart from an optimizer's state. A prefix of the names that leads to most of the net's
  * tensors is left out, such as "module." (DataParallel) or "model." (a module that holds the net);
- * what lies beside it is ignored. A key that names no dict is the prefix. The report names both.
+ * what lies beside it is ignored. A key that names no dict is the prefix, or a dict's key followed
+ * by it. The report names both.
  *
  * The weight of a linear layer that reads a flattened [N,H,W,C], with functions of each element
  * (ls_relu, ls_dropout) between, has its columns in the order H,W,C here and in checkpoints, and in

@@ -9,6 +9,40 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What people save, download or rename in place of a file of tensors, by its first bytes. */
+static const struct {
+    size_t at, n;
+    const char *bytes, *what;
+} foreign[] = {
+    { 0, 8, "version ", "a Git LFS pointer; 'git lfs pull' fetches the file it stands for" },
+    { 0, 1, "<", "a web page or XML; the download needs another address, or a login" },
+    { 0, 2, "\x1f\x8b", "compressed by gzip; uncompress it first" },
+    { 0, 6, "\xfd\x37zXZ", "compressed by xz; uncompress it first" },
+    { 0, 4, "\x28\xb5\x2f\xfd", "compressed by zstd; uncompress it first" },
+    { 257, 5, "ustar", "a tar archive; extract it first" },
+    { 0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it; its weights can't be read" },
+    { 0, 6, "\x93NUMPY", "an array of NumPy; save a state dict with torch.save" },
+    { 0, 4, "GGUF", "a GGUF file; its weights can't be read" },
+};
+
+/* A safetensors file has a '{' after the 8 bytes of its header's length, which may be any. */
+static ls_status refuse_foreign(const ls_tensor_file *file)
+{
+    enum { SAFETENSORS_HEADER = 8 };
+    char begin[257 + 5] = "";
+    const size_t n =
+        file->file_bytes < (int64_t)sizeof(begin) ? (size_t)file->file_bytes : sizeof(begin);
+    LS_TRY(ls__tensor_file_read_at(file, begin, n, 0));
+    if (n > SAFETENSORS_HEADER && begin[SAFETENSORS_HEADER] == '{') return LS_OK;
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (foreign[i].at + foreign[i].n <= n &&
+            memcmp(begin + foreign[i].at, foreign[i].bytes, foreign[i].n) == 0)
+            return ls__fail(file->owned.ctx, LS_ERR_FORMAT,
+                            "'%s' is no safetensors or PyTorch file, but %s", file->path,
+                            foreign[i].what);
+    return LS_OK;
+}
+
 static ls_status parse(ls_tensor_file *file, const char *key)
 {
     static const unsigned char zip[] = { 'P', 'K', 3, 4 };
@@ -21,6 +55,7 @@ static ls_status parse(ls_tensor_file *file, const char *key)
     LS_TRY(ls__tensor_file_read_at(file, begin, n, 0));
     if (memcmp(begin, pickle, sizeof(pickle)) == 0) return ls__torch_legacy_parse(file, key);
     if (memcmp(begin, zip, sizeof(zip)) == 0) return ls__torch_zip_parse(file, key);
+    LS_TRY(refuse_foreign(file));
     return ls__safetensors_parse(file);
 }
 

@@ -43,7 +43,8 @@ void ls__torch_pickle_open(ls__torch_pickle *t, ls_context *ctx, ls__bump *bump,
                            const void *bytes, size_t size);
 
 /* Reads the state dict of the pickle at t->p.at. It is
- * - with `key`, the dict there: "a.b" is the item "b" of the dict "a";
+ * - with `key`, the dict there: "a.b" is the item "b" of the dict "a", or the dict "a" if names in
+ *   it begin with "b.";
  * - else the dict of a usual key, averaged weights first: "model_ema", "state_dict", "model", ...;
  * - else the only dict that holds tensors, apart from an optimizer's state.
  * Items that are no tensors are skipped. LS_ERR_FORMAT names the byte and the opcode that is

@@ -31,25 +31,17 @@ typedef struct search {
 
 /* Where checkpoints hold their weights, the averaged ones first. */
 static const char *const usual_keys[] = {
-    "state_dict_ema",
-    "model_ema",
-    "ema_state_dict",
-    "model_ema_state_dict",
-    "ema_model",
-    "ema",
-    "params_ema",
-    "ema_params",
-    "state_dict",
-    "model",
-    "model_state_dict",
-    "model_state",
-    "net",
-    "network",
-    "net_state_dict",
-    "params",
-    "weights",
-    "parameters",
-    "module",
+    "state_dict_ema", "model_ema",
+    "ema_state_dict", "model_ema_state_dict",
+    "ema_model",      "ema",
+    "params_ema",     "ema_params",
+    "averaged_model", "swa_model",
+    "swa_state_dict", "state_dict",
+    "model",          "model_state_dict",
+    "model_state",    "net",
+    "network",        "net_state_dict",
+    "params",         "weights",
+    "parameters",     "module",
 };
 enum { N_USUAL = sizeof(usual_keys) / sizeof(usual_keys[0]) };
 
@@ -241,22 +233,6 @@ static bool select_usual(const search *s, size_t *found)
     return n == 1;
 }
 
-/* Finds the dict at the key, or the only candidate below it. */
-static bool select_key(const search *s, const char *key, size_t *found)
-{
-    char name[KEY_SIZE];
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->nodes[s->nodes[i].first].n_tensors == 0) continue;
-        const char *text = key_text(s, i, name);
-        if (strcmp(text, key) == 0) return *found = i, true;
-        if (!is_candidate(s, i) || !ls__is_below_key(text, key)) continue;
-        *found = i;
-        n++;
-    }
-    return n == 1;
-}
-
 /* True if the key, with a dot at its end or without one, is a prefix of names. */
 static bool has_prefix(const ls__pickle_value *dict, const char *key)
 {
@@ -269,6 +245,25 @@ static bool has_prefix(const ls__pickle_value *dict, const char *key)
             return true;
     }
     return false;
+}
+
+/* Finds the dict at the key, or the only candidate below it, or the dict at the key's beginning
+ * that has names with the rest of the key as a prefix. */
+static bool select_key(const search *s, const char *key, size_t *found)
+{
+    char name[KEY_SIZE];
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->nodes[s->nodes[i].first].n_tensors == 0) continue;
+        const char *text = key_text(s, i, name);
+        if (strcmp(text, key) == 0) return *found = i, true;
+        const bool above = *text && ls__is_below_key(key, text) &&
+                           has_prefix(s->nodes[i].value, key + strlen(text) + 1);
+        if (!above && (!is_candidate(s, i) || !ls__is_below_key(text, key))) continue;
+        *found = i;
+        n++;
+    }
+    return n == 1;
 }
 
 ls_status ls__torch_search(ls__pickle *p, const ls__pickle_value *root, const char *key,

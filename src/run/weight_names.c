@@ -87,9 +87,11 @@ static bool begins_with(const char *text, const char *begin)
     return strncmp(text, begin, strlen(begin)) == 0;
 }
 
+/* `key`: a prefix of names, or a dict's key followed by one. */
 static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char *key,
                          const char **prefix)
 {
+    if (file->key && *file->key && ls__is_below_key(key, file->key)) key += strlen(file->key) + 1;
     const size_t n = strlen(key);
     *prefix = ls__bump_format(bump, "%s%s", key, n > 0 && key[n - 1] == '.' ? "" : ".");
     if (!*prefix) return ls__fail_memory(file->owned.ctx, file->path, n);

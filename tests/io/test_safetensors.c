@@ -439,6 +439,31 @@ START_TEST(wrong_files_are_refused)
 }
 END_TEST
 
+START_TEST(names_files_of_other_kinds)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *kind;
+    } cases[] = {
+        { "version https://git-lfs.github.com/spec/v1\noid sha256:0\n", 50, "a Git LFS pointer" },
+        { "<!DOCTYPE html><html></html>", 28, "a web page" },
+        { "\x1f\x8b\x08", 3, "compressed by gzip" },
+        { "\x89HDF\r\n\x1a\n", 8, "an HDF5 file" },
+    };
+    enter();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        FILE *out = fopen("x", "w");
+        fwrite(cases[i].bytes, 1, cases[i].n, out);
+        fclose(out);
+        ck_assert_ptr_null(ls_tensor_file_open(ctx, "x"));
+        expect_error(ctx, LS_ERR_FORMAT, cases[i].kind,
+                     "'x' is no safetensors or PyTorch file, but ");
+    }
+    leave();
+}
+END_TEST
+
 START_TEST(wrong_lengths_and_places_are_refused)
 {
     enter();
@@ -593,7 +618,7 @@ TEST_PROGRAM(safetensors)
     return RUN_SUITE("safetensors", round_trip, larger_than_one_piece, layout_is_the_formats,
                      headers_are_padded, nothing_can_be_saved_too, saving_misuse,
                      foreign_types_can_be_listed_but_not_loaded, wrong_files_are_refused,
-                     wrong_lengths_and_places_are_refused, nesting_bombs_are_refused,
-                     flipped_and_truncated_files_do_no_harm, every_allocation_fails_in_turn,
-                     every_allocation_of_json_fails_in_turn);
+                     names_files_of_other_kinds, wrong_lengths_and_places_are_refused,
+                     nesting_bombs_are_refused, flipped_and_truncated_files_do_no_harm,
+                     every_allocation_fails_in_turn, every_allocation_of_json_fails_in_turn);
 }

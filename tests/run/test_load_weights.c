@@ -71,6 +71,8 @@ START_TEST(formats_give_the_same_weights)
         { "two_nets.pt", "teacher", "teacher", "", 1 },
         { "two_prefixes.pt", "teacher", "", "teacher.", 11 },
         { "two_prefixes.pt", "teacher.", "", "teacher.", 11 },
+        { "nested.pt", "state_dict.module", "state_dict", "module.", 1 },
+        { "checkpoint.pt", "model_ema.module.", "model_ema", "module.", 2 },
         { "f64.pt", NULL, "", "", 1 },
         { "bf16.pt", NULL, "", "", 1 }, /* the last one: rounds the large numbers of conv2.weight */
     };
@@ -120,6 +122,7 @@ START_TEST(ambiguous_and_missing_keys)
         { "two_prefixes.pt", "net", LS_ERR_MISMATCH, "no tensors at the key 'net'" },
         { "state_dict.pt", "model", LS_ERR_MISMATCH, "no tensors at the key 'model'" },
         { "nested.pt", "optimizer", LS_ERR_MISMATCH, "'state_dict' (10 tensors)" },
+        { "nested.pt", "state_dict.net", LS_ERR_MISMATCH, "'state_dict' (10 tensors)" },
     };
     run r = open_good_run(&usual);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
