@@ -80,6 +80,26 @@ static json_t *findings_json(ls_context *ctx, const ls_dataset_report *report)
     return ls__json_finish(&list);
 }
 
+/* Options of `lockstep train` that help, and what else to do. */
+static const char *const advice[LS_FINDING_KIND_COUNT] = {
+    [LS_FINDING_IMBALANCE] =
+        "--class-weights balanced or --sampler balanced gives rare classes more "
+        "weight; judge by the macro recall that 'lockstep eval' prints",
+    [LS_FINDING_LEAK] = "remove one of the two, or the validation accuracy is too high",
+    [LS_FINDING_NEAR_LEAK] = "remove one of the two, or the validation accuracy is too high",
+    [LS_FINDING_ROTATED] = "--exif turns them upright",
+};
+
+static json_t *advice_json(const ls_dataset_report *report)
+{
+    ls__json_builder all = { json_object(), false };
+    for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
+        const ls_finding_kind kind = ls_dataset_report_finding_at(report, i).kind;
+        if (advice[kind]) ls__json_put_text(&all, ls_finding_name(kind), advice[kind]);
+    }
+    return ls__json_finish(&all);
+}
+
 static bool print_as_json(ls_context *ctx, const char *dir, const ls_dataset_report *report)
 {
     const ls_dataset_summary s = ls_dataset_report_summary(report);
@@ -92,6 +112,7 @@ static bool print_as_json(ls_context *ctx, const char *dir, const ls_dataset_rep
     ls__json_put(&all, "classes", classes_json(ctx, report));
     ls__json_put(&all, "folders", folders_json(ctx, report));
     ls__json_put(&all, "findings", findings_json(ctx, report));
+    ls__json_put(&all, "advice", advice_json(report));
     json_t *json = ls__json_finish(&all);
     if (!json) return false;
     json_dump_callback(json, print_json, stdout, JSON_INDENT(2));
@@ -152,6 +173,10 @@ static int64_t print_kind(const char *dir, const ls_dataset_report *report, int6
     }
     if (end - first > limit)
         print_text(stdout, "  ... and %lld more (--limit)\n", (long long)(end - first - limit));
+    if (advice[kind]) {
+        print_text(stdout, "  -> ");
+        print_words(stdout, 5, 5, advice[kind]);
+    }
     if (kind == LS_FINDING_LAYOUT) {
         print_text(stdout, "\n");
         check_print_trees(dir, report);

@@ -21,15 +21,20 @@ LS_BEGIN_DECLARATIONS
     X(EMPTY_CLASS, "empty-class", "class folders without images")                                  \
     X(NO_VALIDATION, "no-validation", "classes without validation images")                         \
     X(NO_TRAINING, "no-training", "classes without training images")                               \
+    X(IMBALANCE, "imbalance", "classes with many more training images than others")                \
     X(NESTED, "nested", "folders in class folders, whose images are of that class")                \
     X(UNREADABLE, "unreadable", "unreadable images and folders")                                   \
     X(LEAK, "leak", "images that are in several splits")                                           \
+    X(NEAR_LEAK, "near-leak", "images that look the same, in several splits")                      \
     X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
+    X(NEAR_AMBIGUOUS, "near-ambiguous", "images that look the same, in different classes")         \
     X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
+    X(NEAR_DUPLICATE, "near-duplicate", "images that look the same, within a class")               \
     X(IGNORED, "ignored", "files that are not read")                                               \
     X(HIDDEN, "hidden", "names that begin with a dot, which are skipped")                          \
     X(ROTATED, "rotated", "images that are stored turned, with an EXIF orientation")               \
     X(CMYK, "cmyk", "JPEG files in CMYK, whose colours are converted without a profile")           \
+    X(ASPECT, "aspect", "images of which a centre crop drops more than 37 %")                      \
     X(SMALL, "small", "very small images")
 
 typedef enum ls_finding_kind {
@@ -38,6 +43,12 @@ typedef enum ls_finding_kind {
 #undef LS_FINDING_ENUM
         LS_FINDING_KIND_COUNT
 } ls_finding_kind;
+
+/* A finding of LS_FINDING_IMBALANCE begins at this ratio of the largest to the smallest class of
+ * the training images (M. Buda, A. Maki, M. A. Mazurowski, "A systematic study of the class
+ * imbalance problem in convolutional neural networks", Neural Networks 106, 2018, tests ratios from
+ * 10 on). */
+enum { LS_IMBALANCE_RATIO = 10 };
 
 /* "unreadable" and "unreadable images"; static, never NULL. */
 LS_API const char *ls_finding_name(ls_finding_kind kind);
@@ -62,8 +73,11 @@ typedef struct ls_dataset_report ls_dataset_report;
  * first one of training data. Duplicates are files with equal pixels, after the EXIF orientation
  * was applied, in any split. The first of them in the order of the report is the original; each
  * other one is a finding of LS_FINDING_LEAK if it is in another split, of AMBIGUOUS if it is in
- * another class, else of DUPLICATE. All images are checked, also those outside of class folders and
- * in folders below them, in whatever way the folders are arranged.
+ * another class, else of DUPLICATE. The other images are compared by fingerprints of 64 bits and a
+ * grid of 18 x 16 means: one that looks like an earlier one, such as a copy that was resized or
+ * saved again with another quality, is a finding of NEAR_LEAK, NEAR_AMBIGUOUS or NEAR_DUPLICATE.
+ * All images are checked, also those outside of class folders and in folders below them, in
+ * whatever way the folders are arranged.
  *
  * The report belongs to the context. It lists everything in byte order and depends on the files and
  * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
@@ -78,7 +92,7 @@ LS_API void ls_dataset_report_close(ls_dataset_report **report);
 typedef struct ls_finding {
     ls_finding_kind kind;
     const char *path;   /* of the file or folder */
-    const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE: the original; else "" */
+    const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE, NEAR_*: the original; else "" */
     const char *reason; /* "truncated PNG file" */
 } ls_finding;
 /* In the order of kinds, then of paths. All is 0 out of range, and for a NULL report. */

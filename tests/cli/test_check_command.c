@@ -54,12 +54,12 @@ START_TEST(planted_faults_in_text_and_json)
     plant_faults("data");
     expect(1, "check data -j 0");
     char *text = said_before();
-    expect_out("train\n  cat         10 images, 2 unreadable\n");
+    expect_out("train\n  cat         11 images, 2 unreadable\n");
     expect_out("\nclass folders without images: 1\n  train/empty: no images");
     expect_out("\nunreadable images and folders: 7\n  train/cat/cut.jpg: damaged JPEG: ");
     expect_out("\nimages that are in several splits: 3\n"
                "  val/cat/copy.jpg: the same file as train/cat/3.jpg\n");
-    expect_out("\n35 findings\n");
+    expect_out("\n42 findings\n");
     for (int workers = 1; workers < 4; workers += 2) {
         expect(1, "check data -j %d", workers);
         ck_assert_str_eq(said_out, text);
@@ -70,13 +70,13 @@ START_TEST(planted_faults_in_text_and_json)
     json_error_t error;
     json_t *all = json_loads(said_out, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(all, "%s", error.text);
-    ck_assert_int_eq(integer(all, "images"), 48);
-    ck_assert_int_eq(integer(all, "readable"), 41);
+    ck_assert_int_eq(integer(all, "images"), 53);
+    ck_assert_int_eq(integer(all, "readable"), 46);
     ck_assert_int_eq(integer(json_object_get(all, "width"), "max"), 40);
     const json_t *cat = json_array_get(json_object_get(all, "classes"), 1);
     expect_text_member(cat, "split", "train");
     expect_text_member(cat, "class", "cat");
-    ck_assert_int_eq(integer(cat, "readable"), 8);
+    ck_assert_int_eq(integer(cat, "readable"), 9);
     const json_t *folder = json_array_get(json_object_get(all, "folders"), 4);
     expect_text_member(folder, "path", "train/fox");
     const json_t *findings = json_object_get(all, "findings");
@@ -98,7 +98,7 @@ END_TEST
 
 static void make_png(const char *path, unsigned seed)
 {
-    uint8_t *pixels = draw_image(20, 20, 3, seed);
+    uint8_t *pixels = draw_scene(20, 20, seed);
     write_png(path, 20, 20, 3, pixels);
     free(pixels);
 }
@@ -151,6 +151,32 @@ START_TEST(trees_of_wrong_folders)
         "      ... 2 more folders\n"
         "  "
         "photographs-of-the-second-expedition-to-the-geographic-north-pole/\n\nexpected\nabove/\n");
+    end_folder();
+}
+END_TEST
+
+/* What to do is printed once below the findings of a kind. */
+START_TEST(advice_names_options)
+{
+    json_error_t error;
+    begin_folder();
+    make_folder("data");
+    make_folder("data/a");
+    make_folder("data/b");
+    make_png("data/a/0.png", 0);
+    for (unsigned i = 1; i <= 10; i++) make_png(path_in("data/b", "%u.png", i), i);
+    expect(1, "check data");
+    expect_out("\nclasses with many more training images than others: 1\n"
+               "  data: class 'b' has 10 images, 'a' 1: 10 times as many\n"
+               "  -> --class-weights balanced or --sampler balanced");
+    expect(1, "check data --json");
+    json_t *all = json_loads(said_out, 0, &error);
+    ck_assert_msg(all, "%s", error.text);
+    const json_t *given = json_object_get(all, "advice");
+    ck_assert_uint_eq(json_object_size(given), 1);
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(given, "imbalance")), "--class-weights"));
+    json_decref(all);
     end_folder();
 }
 END_TEST
@@ -210,5 +236,6 @@ END_TEST
 TEST_PROGRAM(check_command)
 {
     return RUN_SUITE("check command", a_clean_folder, planted_faults_in_text_and_json,
-                     trees_of_wrong_folders, unreadable_folders_are_findings, misuse);
+                     trees_of_wrong_folders, advice_names_options, unreadable_folders_are_findings,
+                     misuse);
 }

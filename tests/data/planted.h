@@ -3,6 +3,11 @@
 #define LS_TESTS_DATA_PLANTED_H
 
 #include <lockstep/dataset_check.h>
+#include <stdint.h>
+
+/* u8 [height,width,3], which the caller frees: smooth colours that differ from seed to seed and do
+ * not depend on the size, so that the same scene in two sizes looks the same. */
+uint8_t *draw_scene(int height, int width, unsigned seed);
 
 /* train/ and val/ with 3 classes of 4 images each. */
 void make_clean_folder(const char *folder);
@@ -16,7 +21,7 @@ typedef struct planted_fault {
 /* Adds the faults to a clean folder. */
 void plant_faults(const char *folder);
 /* In the order of a report. */
-enum { N_PLANTED = 35 };
+enum { N_PLANTED = 42 };
 extern const planted_fault planted[N_PLANTED];
 
 #endif

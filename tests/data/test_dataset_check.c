@@ -83,8 +83,8 @@ START_TEST(planted_faults_are_found)
             expect_finding(report, i, planted[i].kind, planted[i].path, planted[i].reason);
         ck_assert_int_eq(ls_dataset_report_finding_count(report), N_PLANTED);
         const ls_dataset_summary s = ls_dataset_report_summary(report);
-        ck_assert_int_eq(s.n_images, 48);
-        ck_assert_int_eq(s.n_readable, 41);
+        ck_assert_int_eq(s.n_images, 53);
+        ck_assert_int_eq(s.n_readable, 46);
         ck_assert(s.width.min == 15 && s.width.median == 32 && s.width.max == 40);
         ls_dataset_report_close(&report);
     }
@@ -106,7 +106,7 @@ static void expect_layout(const char *const *paths, const char *folder_of_findin
             make_folder(path_in(folder, "%s", paths[i]));
             continue;
         }
-        uint8_t *pixels = draw_image(20, 20, 3, i);
+        uint8_t *pixels = draw_scene(20, 20, i);
         write_png(path_in(folder, "%s", paths[i]), 20, 20, 3, pixels);
         free(pixels);
     }
@@ -162,23 +162,114 @@ START_TEST(empty_class_folders)
 }
 END_TEST
 
+static void write_scene(const char *path, int height, int width, unsigned seed)
+{
+    uint8_t *pixels = draw_scene(height, width, seed);
+    write_png(path, height, width, 3, pixels);
+    free(pixels);
+}
+
+START_TEST(imbalance_begins_at_a_ratio)
+{
+    char *folder = new_folder();
+    unsigned seed = 0;
+    open_context();
+    make_folder(path_in(folder, "train"));
+    make_folder(path_in(folder, "train/rare"));
+    make_folder(path_in(folder, "train/usual"));
+    make_folder(path_in(folder, "val"));
+    make_folder(path_in(folder, "val/rare"));
+    make_folder(path_in(folder, "val/usual"));
+    write_scene(path_in(folder, "train/rare/0.png"), 20, 20, seed++);
+    write_scene(path_in(folder, "val/usual/0.png"), 20, 20, seed++);
+    for (int i = 0; i < 12; i++) /* the validation images do not count */
+        write_scene(path_in(folder, "val/rare/%d.png", i), 20, 20, seed++);
+    for (int i = 0; i < LS_IMBALANCE_RATIO - 1; i++)
+        write_scene(path_in(folder, "train/usual/%d.png", i), 20, 20, seed++);
+    write_text(path_in(folder, "train/usual/bad.png"), ""); /* nor do unreadable ones */
+    ls_dataset_report *report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 1);
+    expect_finding(report, 0, LS_FINDING_UNREADABLE, "train/usual/bad.png", "empty");
+    ls_dataset_report_close(&report);
+    write_scene(path_in(folder, "train/usual/more.png"), 20, 20, seed++);
+    report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 2);
+    expect_finding(report, 0, LS_FINDING_IMBALANCE, "train",
+                   "class 'usual' has 10 images, 'rare' 1: 10 times as many");
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+/* Images are listed from an aspect ratio of 8:5 and a share of 2 % on. */
+START_TEST(aspect_ratios_that_a_crop_cuts)
+{
+    enum { N = 60 };
+    char *folder = new_folder();
+    open_context();
+    make_folder(path_in(folder, "a"));
+    make_folder(path_in(folder, "b"));
+    for (unsigned i = 0; i < N; i++)
+        write_scene(path_in(folder, "%s/%02u.png", i % 2 ? "a" : "b", i), 20, 32, i);
+    write_scene(path_in(folder, "a/wide.png"), 20, 33, N);
+    ls_dataset_report *report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
+    ls_dataset_report_close(&report);
+    write_scene(path_in(folder, "a/high.png"), 80, 20, N + 1);
+    report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 2);
+    expect_finding(report, 0, LS_FINDING_ASPECT, "a/high.png", "20 x 80 pixels: the crop drops 75");
+    expect_finding(report, 1, LS_FINDING_ASPECT, "a/wide.png", "33 x 20 pixels: the crop drops 39");
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+/* Pairs that look different: other colours, a plain image, a mirrored one. */
+START_TEST(images_that_do_not_look_the_same)
+{
+    enum { SIDE = 40 };
+    char *folder = new_folder();
+    open_context();
+    make_folder(path_in(folder, "a"));
+    make_folder(path_in(folder, "b"));
+    for (int variant = 0; variant < 4; variant++) {
+        uint8_t *pixels = draw_scene(SIDE, SIDE, 7);
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            uint8_t *p = pixels + 3 * i, red = p[0];
+            if (variant == 1) p[0] = p[2], p[2] = red;
+            if (variant == 2) p[0] = p[1] = p[2] = 90;
+            if (variant == 3) p[0] /= 2, p[1] /= 2, p[2] /= 2;
+        }
+        write_png(path_in(folder, "%s/%d.png", variant % 2 ? "a" : "b", variant), SIDE, SIDE, 3,
+                  pixels);
+        free(pixels);
+    }
+    ls_dataset_report *report = check(folder, 0);
+    for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++)
+        ck_abort_msg("%s", ls_dataset_report_finding_at(report, i).reason);
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(folders_are_listed_as_a_tree)
 {
     static const struct {
         const char *path;
         int64_t n_images;
     } expected[] = { { "train", 1 },
-                     { "train/cat", 10 },
-                     { "train/dog", 9 },
+                     { "train/cat", 11 },
+                     { "train/dog", 10 },
                      { "train/empty", 0 },
-                     { "train/fox", 9 },
+                     { "train/fox", 10 },
                      { "train/fox/arctic", 1 },
                      { "train/fox/arctic/young", 1 },
                      { "train/fox/arctic2", 1 },
                      { "train/fox-a", 1 },
-                     { "val/cat", 8 },
+                     { "val/cat", 9 },
                      { "val/cow", 1 },
-                     { "val/dog", 7 } };
+                     { "val/dog", 8 } };
     char *folder = new_folder();
     make_clean_folder(folder);
     plant_faults(folder);
@@ -282,6 +373,7 @@ END_TEST
 TEST_PROGRAM(dataset_check)
 {
     return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
-                     wrong_arrangements, empty_class_folders, folders_are_listed_as_a_tree, misuse,
-                     short_memory_is_an_error);
+                     wrong_arrangements, empty_class_folders, imbalance_begins_at_a_ratio,
+                     aspect_ratios_that_a_crop_cuts, images_that_do_not_look_the_same,
+                     folders_are_listed_as_a_tree, misuse, short_memory_is_an_error);
 }

@@ -4,6 +4,7 @@
 #define LS_DATA_DATASET_CHECK_H
 
 #include "base/context.h"
+#include "data/dataset/fingerprint.h"
 #include "data/dataset/folder.h"
 #include <lockstep/dataset_check.h>
 
@@ -17,6 +18,8 @@ typedef struct ls__checked_file {
     bool is_cmyk;
     int64_t height, width;  /* upright */
     ls_digest file, pixels; /* pixels: only if it was decoded */
+    bool is_copy;           /* an earlier image has these pixels; set by ls__check_files */
+    ls__fingerprint look;   /* only if it was decoded */
 } ls__checked_file;
 
 /* The images of a class folder, or those of a split that lie outside of class folders. */
@@ -90,5 +93,9 @@ ls_status ls__check_layout(ls_dataset_report *report);
 ls_status ls__check_decode(ls_dataset_report *report, const ls_dataset_check_config *config);
 /* Findings about files, for decoded files; and the summary. */
 ls_status ls__check_files(ls_dataset_report *report, int64_t min_side);
+/* Findings about images that look the same, after ls__check_files. */
+ls_status ls__check_near(ls_dataset_report *report);
+/* Findings about shares of the images and classes, after ls__check_files. */
+ls_status ls__check_shares(ls_dataset_report *report);
 
 #endif

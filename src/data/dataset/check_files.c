@@ -41,6 +41,7 @@ static ls_status decode(ls__decoder *decoder, ls__checked_file *f)
     f->height = image->height;
     f->width = image->width;
     f->pixels = digest(image->pixels, (size_t)(3 * image->height * image->width), image->width);
+    ls__fingerprint_image(&decoder->source.view, &f->look);
     return LS_OK;
 }
 
@@ -130,7 +131,7 @@ static ls_status add_duplicate(ls_dataset_report *r, const ls__checked_file *ori
 static ls_status find_duplicates(ls_dataset_report *r)
 {
     ls_context *ctx = r->owned.ctx;
-    const ls__checked_file **files = ls__alloc(ctx, (size_t)r->n_images * sizeof(*files));
+    ls__checked_file **files = ls__alloc(ctx, (size_t)r->n_images * sizeof(*files));
     if (!files) return ls__fail_memory(ctx, what, (size_t)r->n_images * sizeof(*files));
     size_t n = 0;
     for (int64_t i = 0; i < r->n_images; i++)
@@ -138,7 +139,8 @@ static ls_status find_duplicates(ls_dataset_report *r)
     qsort(files, n, sizeof(*files), compare_pixels);
     ls_status status = LS_OK;
     for (size_t original = 0, i = 1; i < n && status == LS_OK; i++) {
-        if (compare_digests(&files[original]->pixels, &files[i]->pixels) == 0)
+        files[i]->is_copy = compare_digests(&files[original]->pixels, &files[i]->pixels) == 0;
+        if (files[i]->is_copy)
             status = add_duplicate(r, files[original], files[i]);
         else
             original = i;
