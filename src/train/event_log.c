@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/event_file.h"
+#include "io/event_folder.h"
 #include "nn/net.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,9 +19,10 @@ struct ls__event_log {
     ls_context *ctx;
     char *dir;
     ls__event_file *file; /* NULL before the first event */
-    int64_t first_step;   /* of this process, counted from 1 */
-    int64_t every;        /* steps between two events of steps */
-    bool draws;           /* images and histograms */
+    ls__event_clock clock;
+    int64_t first_step; /* of this process, counted from 1 */
+    int64_t every;      /* steps between two events of steps */
+    bool draws;         /* images and histograms */
     double begun; /* the clock at the last event of a step, or at an epoch's first step; 0 = none */
     int64_t n_images; /* since then */
 };
@@ -34,21 +36,29 @@ static double wall_time(void)
 
 /* ---- The file ---- */
 
-/* The first unused name. TensorBoard reads the files of a folder in the order of their names. */
-static char *free_path(const ls__event_log *log, double now)
+/* The first unused name of this number. */
+static char *free_path(const ls__event_log *log, int64_t number)
 {
     char *path = NULL;
     for (int i = 0; i == 0 || (path && access(path, F_OK) == 0); i++) {
         ls__free(log->ctx, path);
-        path = ls__format(log->ctx, "%s/events.out.tfevents.%010" PRId64 ".%d", log->dir,
-                          (int64_t)now, i);
+        path =
+            ls__format(log->ctx, "%s/events.out.tfevents.%010" PRId64 ".%d", log->dir, number, i);
     }
     return path;
 }
 
-static ls_status create_file(ls__event_log *log, double now)
+static double event_time(ls__event_log *log)
 {
-    char *path = free_path(log, now);
+    return ls__event_clock_next(&log->clock, wall_time(), ls__now_seconds());
+}
+
+static ls_status create_file(ls__event_log *log)
+{
+    double last;
+    char *path = free_path(log, ls__event_folder_scan(log->dir, wall_time(), &last));
+    if (last > log->clock.last) log->clock = (ls__event_clock){ .last = last };
+    const double now = event_time(log);
     ls_status status = path ? ls__event_file_create(log->ctx, path, now, &log->file)
                             : ls__fail_memory(log->ctx, log->dir, strlen(log->dir));
     ls__free(log->ctx, path);
@@ -62,9 +72,8 @@ static ls_status create_file(ls__event_log *log, double now)
 
 static ls_status begin(ls__event_log *log, int64_t step)
 {
-    const double now = wall_time();
-    if (!log->file) LS_TRY(create_file(log, now));
-    ls__event_begin(log->file, now, step);
+    if (!log->file) LS_TRY(create_file(log));
+    ls__event_begin(log->file, event_time(log), step);
     return LS_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "../io/event_reader.h"
 #include "../suite.h"
+#include "io/event_file.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,15 @@ enum { MAX_VALUES = 4096 };
 /* What TensorBoard shows: a session drops the events of its first step and of later steps. */
 typedef struct shown {
     int n, n_sessions;
+    double last_time; /* of all events in the order of files */
     event_value list[MAX_VALUES];
 } shown;
 
 static void add_value(void *user, const event_value *value)
 {
     shown *s = user;
+    ck_assert(value->wall_time >= s->last_time);
+    s->last_time = value->wall_time;
     if (value->session_start) {
         int n = 0;
         for (int i = 0; i < s->n; i++)
@@ -36,7 +40,7 @@ static void add_value(void *user, const event_value *value)
 static shown *read_shown(const char *run)
 {
     static shown s;
-    s.n = s.n_sessions = 0;
+    s = (shown){ 0 };
     ck_assert_int_gt(read_event_folder(run, add_value, &s), 0);
     return &s;
 }
@@ -148,6 +152,31 @@ START_TEST(resumed_runs_continue)
 }
 END_TEST
 
+/* As after a clock was set back: the first file has a name and times of the future. */
+START_TEST(clocks_that_were_set_back)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --log-every 10 --stop-at 25");
+    ck_assert_int_eq(system("mv run/events.out.tfevents.* run/events.out.tfevents.4000000000.0"),
+                     0);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls__event_file *file;
+    ck_assert_int_eq(
+        ls__event_file_create(ctx, "run/events.out.tfevents.4000000001.0", 4e9 + 30, &file), LS_OK);
+    ls__event_file_close(&file);
+    ls_context_close(&ctx);
+    expect(0, "train --resume run --stop-at 40");
+    expect(0, "train --resume run");
+    const shown *s = read_shown("run");
+    expect_rows(s, "run", 3);
+    expect_steps(s, "step/loss", "10 20 30 40 50 60");
+    ck_assert(s->last_time >= 4e9 + 30 && s->last_time < 4e9 + 300);
+    ck_assert(exists("run/events.out.tfevents.4000000003.0"));
+    end_folder();
+}
+END_TEST
+
 /* Killed at any time, a file ends with a whole record, and the resumed run replaces the events of
  * the steps that are trained again. */
 START_TEST(killed_runs)
@@ -175,5 +204,5 @@ END_TEST
 TEST_PROGRAM(tensorboard)
 {
     return RUN_SUITE("tensorboard", scalars, images_and_histograms, resumed_runs_continue,
-                     killed_runs);
+                     clocks_that_were_set_back, killed_runs);
 }
