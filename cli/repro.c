@@ -198,16 +198,24 @@ static int check_data(repro *r, const recipe *train)
                      (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
-static bool choose_folder(const char *given, char out[RUN_DIR_SIZE])
+static bool check_folder(const char *given)
 {
     struct stat there;
     if (given && strlen(given) >= RUN_DIR_SIZE)
         return fail_with(false, "the folder's name is too long");
-    snprintf(out, RUN_DIR_SIZE, "%s", given ? given : "repro");
-    for (int i = 2; !given && lstat(out, &there) == 0; i++)
-        snprintf(out, RUN_DIR_SIZE, "repro-%d", i);
-    if (!given || lstat(out, &there) != 0) return true;
-    return fail_with(false, "%s exists already; expected a new folder for --out", out);
+    if (!given || lstat(given, &there) != 0) return true;
+    return fail_with(false, "%s exists already; expected a new folder for --out", given);
+}
+
+/* Makes the folder; without a given name repro, or repro-2, repro-3 and so on. */
+static int make_folder(const repro *r, const char *given, char out[RUN_DIR_SIZE])
+{
+    static const char name[] = "repro";
+    int number = 1;
+    const ls_status status =
+        ls__run_folder_create_new(r->ctx, given ? given : name, given ? NULL : &number);
+    ls__run_folder_name(given ? given : name, number, out, RUN_DIR_SIZE);
+    return status == LS_OK ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
 }
 
 /* ---- The experiment ---- */
@@ -239,7 +247,7 @@ static int experiment(repro *r)
     if (answer == EXIT_DONE) answer = repro_write_report(r);
     if (answer != EXIT_DONE) return answer;
     repro_print_verdict(r);
-    if (fflush(stdout) != 0 || ferror(stdout)) return EXIT_NO_VERDICT;
+    if (print_finish() != 0) return EXIT_NO_VERDICT; /* main prints the error */
     return r->n_results == 1 ? EXIT_DONE : EXIT_DIFFERENT;
 }
 
@@ -257,7 +265,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
 {
     char dir[RUN_DIR_SIZE], *arguments[MAX_OPTIONS + 2] = { NULL };
     char repro_word[] = "repro", *command_words[MAX_OPTIONS + 2] = { repro_word };
-    if (!choose_folder(v->recipe.out, dir)) return EXIT_USAGE;
+    if (!check_folder(v->recipe.out)) return EXIT_USAGE;
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_NO_VERDICT, "/proc/self/exe: %s", strerror(errno));
@@ -273,14 +281,14 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
     const size_t most = (size_t)(2 * count_combinations(a));
     r.runs = calloc(most, sizeof(*r.runs));
     if (!r.runs || !make_arguments(parsed, 0, command_words + 1) ||
-        !make_arguments(parsed, N_OWN, arguments) ||
-        !add_algorithm_cache(&v->recipe, dir, arguments))
+        !make_arguments(parsed, N_OWN, arguments))
         answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE && r.has_ranks && ls__ranks_find_launcher(r.ctx) != LS_OK)
         answer = print_error(r.ctx, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) answer = check_data(&r, &v->recipe);
-    if (answer == EXIT_DONE && ls__run_folder_create(r.ctx, dir) != LS_OK)
-        answer = print_error(r.ctx, EXIT_NO_VERDICT);
+    if (answer == EXIT_DONE) answer = make_folder(&r, v->recipe.out, dir);
+    if (answer == EXIT_DONE && !add_algorithm_cache(&v->recipe, dir, arguments))
+        answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
         plan_runs(v, a, &r);
         child_catch_signals();

@@ -6,6 +6,7 @@
 #include "run/ranks.h"
 #include "run/run_folder.h"
 #include "run_files.h"
+#include "train_folder.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,33 +20,6 @@ static const char *best_weights(const cli_run *t)
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
     return !ls_trainer_get_state(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
-}
-
-/* Whether the run in `dir` may be replaced, because it has no step; else prints why not. */
-static bool may_replace(const char *dir)
-{
-    return run_has_no_step(dir) ||
-           fail_with(
-               false,
-               "%s already contains a run: resume it with --resume %s, or choose another --out",
-               dir, dir);
-}
-
-/* Makes and locks the folder of a run. A run without a step is replaced by the new run. *made: the
- * folder did not exist. */
-static int take_folder(cli_run *t, bool resumed, bool *made)
-{
-    const bool again = !resumed && ls__run_folder_holds_run(t->dir), existed = file_exists(t->dir);
-    ls_status status = resumed || again ? LS_OK : ls__run_folder_create(t->ctx, t->dir);
-    if (status == LS_OK) status = ls__run_folder_lock(t->ctx, t->dir, NULL);
-    if (status != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
-    *made = !existed;
-    if (!again) return EXIT_DONE;
-    if (!may_replace(t->dir)) return EXIT_USAGE;
-    char path[RUN_PATH_SIZE];
-    snprintf(path, sizeof(path), "%s/config.json", t->dir);
-    if (remove(path) == 0) return EXIT_DONE; /* from here on the folder contains no run */
-    return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));
 }
 
 static ls_trainer *open_trainer(const cli_run *t, run_report *report)
@@ -90,14 +64,13 @@ static int begin_run(cli_run *t, json_t *stored, run_report *report)
 
 /* Makes the folder with its config, or resumes from its last checkpoint. A start that fails leaves
  * no new folder. */
-static int open_run(cli_run *t, json_t *stored, run_report *report)
+static int open_run(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE], run_report *report)
 {
     int all[LS__MAX_RANKS];
     bool made = false;
     /* Only if no rank has failed yet: it ends rank 0. */
     if (ls__ranks_gather(t->ctx, 0, all) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
-    int answer = EXIT_DONE;
-    if (ls_context_rank(t->ctx) == 0) answer = take_folder(t, stored != NULL, &made);
+    int answer = train_folder_take(t, stored != NULL, dir, &made);
     if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer == EXIT_DONE) answer = begin_run(t, stored, report);
     if (answer != EXIT_DONE && made) ls__run_folder_remove(t->dir);
@@ -353,7 +326,7 @@ static int train_run(cli_run *t, run_report *report, double begun)
     return answer;
 }
 
-static int train(cli_run *t, json_t *stored)
+static int train(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE])
 {
     const double begun = clock_seconds();
     char last[RUN_PATH_SIZE];
@@ -369,7 +342,7 @@ static int train(cli_run *t, json_t *stored)
                           .val_data = t->val_data,
                           .dir = t->dir,
                           .epochs = t->recipe->epochs };
-    if (answer == EXIT_DONE) answer = open_run(t, stored, &report);
+    if (answer == EXIT_DONE) answer = open_run(t, stored, dir, &report);
     if (answer == EXIT_DONE) {
         catch_signals();
         print_begin(t);
@@ -382,31 +355,6 @@ static int train(cli_run *t, json_t *stored)
 }
 
 /* ---- The command line ---- */
-
-/* "run", "run-2", ...: the first that a new run can have. */
-static void free_name(char out[RUN_DIR_SIZE])
-{
-    char name[LS__FILE_NAME_SIZE];
-    snprintf(out, RUN_DIR_SIZE, "run");
-    for (int i = 2; file_exists(out) && (!is_folder(out) || ls__run_folder_holds_run(out) ||
-                                         ls__run_folder_find_foreign(out, name));
-         i++)
-        snprintf(out, RUN_DIR_SIZE, "run-%d", i);
-}
-
-/* Whether a new run can have the folder; else prints why not. */
-static bool may_take(const char *dir)
-{
-    char name[LS__FILE_NAME_SIZE];
-    if (ls__run_folder_holds_run(dir)) return may_replace(dir);
-    if (file_exists(dir) && !is_folder(dir)) return fail_with(false, "--out %s: not a folder", dir);
-    if (!ls__run_folder_find_foreign(dir, name)) return true;
-    return fail_with(
-        false,
-        "--out %s: the folder is not empty and contains no run (found '%s'); expected a "
-        "new or empty folder",
-        dir, name);
-}
 
 /* With --seeding worker the number of workers is part of the identity, which --force does not
  * change. */
@@ -461,10 +409,7 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
             EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
     if (named && strlen(named) >= RUN_DIR_SIZE)
         return fail_with(EXIT_USAGE, "the name of the run's folder is too long");
-    if (named)
-        snprintf(dir, RUN_DIR_SIZE, "%s", named);
-    else
-        free_name(dir);
+    snprintf(dir, RUN_DIR_SIZE, "%s", named ? named : ""); /* "": a new name, when it is made */
 
     if (r->resume) {
         char *slash = is_file(dir) ? strrchr(dir, '/') : NULL;
@@ -491,7 +436,7 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         return EXIT_DONE;
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
-    if (ranks_is_first() && !may_take(dir)) return EXIT_USAGE;
+    if (r->out && ranks_is_first() && !train_folder_may_take(dir)) return EXIT_USAGE;
     if (!recipe_resolve(&parsed, r)) {
         if (parsed.from_run)
             print_message("options that the command line does not have are those of %s",
@@ -513,7 +458,7 @@ static int run(int argc, char **argv)
     int answer = read_options(argc, argv, &r, dir, &stored, &computed);
     if (answer == EXIT_DONE) {
         cli_run t = { .recipe = &r, .dir = dir, .has_ranks = true, .computed = computed };
-        answer = train(&t, stored);
+        answer = train(&t, stored, dir);
     }
     json_decref(computed);
     json_decref(stored);

@@ -88,7 +88,7 @@ static int make_folder(char *path, char *name)
     return error == EACCES ? 0 : error;
 }
 
-/* mkdir -p; changes `path` temporarily. */
+/* mkdir -p; changes `path` temporarily. EEXIST: there is something of that name. */
 static int make_folders(char *path)
 {
     char *name = path + (*path == '/');
@@ -100,9 +100,7 @@ static int make_folders(char *path)
         if (error != 0 && error != EEXIST) return error;
         name = at + 1;
     }
-    const int error = make_folder(path, name);
-    struct stat there;
-    return error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode) ? 0 : error;
+    return make_folder(path, name);
 }
 
 static ls_status fail_errno(ls_context *ctx, const char *dir, int error)
@@ -116,9 +114,31 @@ ls_status ls__run_folder_create(ls_context *ctx, const char *dir)
         return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", dir);
     char *path = ls__strdup(ctx, dir);
     if (!path) return ls__fail_memory(ctx, dir, strlen(dir) + 1);
-    const int error = *path ? make_folders(path) : ENOENT;
+    int error = *path ? make_folders(path) : ENOENT;
+    struct stat there;
+    if (error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode)) error = 0;
     ls__free(ctx, path);
     return error == 0 ? LS_OK : fail_errno(ctx, dir, error);
+}
+
+void ls__run_folder_name(const char *name, int number, char *out, size_t size)
+{
+    snprintf(out, size, number > 1 ? "%s-%d" : "%s", name, number);
+}
+
+ls_status ls__run_folder_create_new(ls_context *ctx, const char *name, int *number)
+{
+    enum { MAX_NUMBER = 1000000 };
+    char path[4096];
+    int error = EEXIST, i = 0;
+    while (error == EEXIST && i < (number ? MAX_NUMBER : 1)) {
+        ls__run_folder_name(name, ++i, path, sizeof(path));
+        error = *path ? make_folders(path) : ENOENT;
+    }
+    if (number) *number = i;
+    if (error == EEXIST)
+        return ls__fail(ctx, LS_ERR_INVALID, "'%s' exists already; expected a new folder", name);
+    return error == 0 ? LS_OK : fail_errno(ctx, path, error);
 }
 
 /* ---- The lock ---- */

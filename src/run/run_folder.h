@@ -7,6 +7,13 @@
 /* Makes the folder and its parents. A folder that holds a run (a config.json) is an error. */
 ls_status ls__run_folder_create(ls_context *ctx, const char *dir);
 
+/* Makes a new folder and its parents: NAME, or NAME-2, NAME-3 and so on where the system finds
+ * something of that name. *number: which of them, from 1. Of several processes, each gets a folder
+ * of its own. number NULL: NAME alone, and LS_ERR_INVALID if it exists. */
+ls_status ls__run_folder_create_new(ls_context *ctx, const char *name, int *number);
+/* NAME-number, or NAME for 1. */
+void ls__run_folder_name(const char *name, int number, char *out, size_t size);
+
 /* Removes the files that a run creates, and the folder if it is empty then. */
 void ls__run_folder_remove(const char *dir);
 

@@ -323,10 +323,31 @@ START_TEST(nonfinite_loss)
 }
 END_TEST
 
+/* Each takes a folder of its own. */
+START_TEST(runs_that_start_together)
+{
+    enum { N = 4 };
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(system("mkdir run-2 && touch run-3"), 0);
+    pid_t pids[N];
+    for (int i = 0; i < N; i++)
+        pids[i] = start_command(0, TRAIN "--steps 1 --no-report --seed %d", i);
+    for (int i = 0; i < N; i++) ck_assert_int_eq(wait_command(pids[i]), 0);
+    static const char *const names[] = { "run", "run-4", "run-5", "run-6" };
+    for (int i = 0; i < N; i++) ck_assert_int_eq(count_steps(names[i]), 1);
+    ck_assert(!exists("run-7") && !exists("run-2/config.json"));
+    expect(3, "train --data-dir absent");
+    ck_assert(!exists("run-7"));
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(train)
 {
     return RUN_SUITE("train", a_run_writes_its_files, threads_and_workers_change_nothing,
                      augmentation, mixup_and_cutmix, sixteen_bits, a_run_ends_after_max_steps,
                      patience, missing_best_weights, damaged_best_weights,
-                     a_folder_in_place_of_the_best_weights, full_disk, nonfinite_loss);
+                     a_folder_in_place_of_the_best_weights, full_disk, nonfinite_loss,
+                     runs_that_start_together);
 }

@@ -403,13 +403,50 @@ START_TEST(leftovers_are_removed_by_who_holds_the_folder)
 }
 END_TEST
 
+/* Processes that start together: mkdir decides which of them gets a name. */
+START_TEST(new_folders)
+{
+    enum { N = 8 };
+    begin();
+    int number = 0;
+    ck_assert_int_eq(ls__run_folder_create_new(ctx, path("a/new"), NULL), LS_OK);
+    ck_assert_int_eq(ls__run_folder_create_new(ctx, path("a/new"), NULL), LS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), "exists already"));
+    ls_context_clear_error(ctx);
+    ck_assert_int_eq(ls__json_save(ctx, path("file"), json_null()), LS_OK);
+    ck_assert_int_eq(ls__run_folder_create_new(ctx, path("file"), &number), LS_OK);
+    ck_assert_int_eq(number, 2);
+    ck_assert_int_ne(ls__run_folder_create_new(ctx, path("file/sub"), &number), LS_OK);
+    ls_context_clear_error(ctx);
+    pid_t pids[N];
+    for (int i = 0; i < N; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            _exit(ls__run_folder_create_new(ctx, path("run"), &number) == LS_OK ? number : 0);
+    }
+    unsigned got = 0;
+    for (int i = 0; i < N; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status));
+        got |= 1u << WEXITSTATUS(status);
+    }
+    ck_assert_uint_eq(got, ((1u << N) - 1) << 1); /* the numbers 1 to 8, each once */
+    char name[4096];
+    ls__run_folder_name(path("run"), N, name, sizeof(name));
+    struct stat there;
+    ck_assert(stat(name, &there) == 0 && S_ISDIR(there.st_mode));
+    end();
+}
+END_TEST
+
 TEST_PROGRAM(run_folder)
 {
     return RUN_SUITE("run_folder", json_is_readable, numbers_come_back_exactly, json_failures,
                      metrics_grow_row_by_row, resumed_metrics_keep_what_is_behind,
                      what_follows_the_kept_rows_is_cut_at_once, metrics_are_written_once,
                      links_are_replaced_and_not_followed, a_lock_is_a_regular_file,
-                     foreign_metrics_are_refused, run_folders_are_made_once, one_process_at_a_time,
-                     killed_processes_leave_no_lock, leftovers_are_removed_by_who_holds_the_folder,
-                     every_allocation_fails_once);
+                     foreign_metrics_are_refused, run_folders_are_made_once, new_folders,
+                     one_process_at_a_time, killed_processes_leave_no_lock,
+                     leftovers_are_removed_by_who_holds_the_folder, every_allocation_fails_once);
 }
