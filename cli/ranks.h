@@ -3,6 +3,7 @@
 #ifndef LS_CLI_RANKS_H
 #define LS_CLI_RANKS_H
 
+#include "options.h"
 #include <lockstep/context.h>
 #include <stdbool.h>
 
@@ -15,6 +16,10 @@ bool ranks_check_single(void);
 /* Whether the run's shards and seeding allow as many processes as the launcher started; else prints
  * why not. */
 bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
+/* Whether the ranks have the same values of the options by which they would wait for each other;
+ * those of a run's identity are compared with it. All ranks call it. LS_ERR_MISMATCH names the
+ * option. */
+ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const void *values);
 /* Whether this process is rank 0, or the only one. */
 bool ranks_is_first(void);
 /* Call it before the end of a run is printed. Mutes ranks other than 0 if all ranks end alike

@@ -1,5 +1,6 @@
 /* run.c: opens the objects of a run from its options. */
 #include "folders.h"
+#include "ranks.h"
 #include "run.h"
 #include "run/algorithm_cache_file.h"
 #include "run/compare.h"
@@ -420,6 +421,8 @@ int cli_run_open(cli_run *t, bool resumed)
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .nvtx = r->nvtx,
                               .log = print_log });
+    if (ls_context_status(t->ctx) == LS_OK && t->has_ranks)
+        ranks_check_options(t->ctx, recipe_options, r);
     if (ls_context_status(t->ctx) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     int answer = cli_run_open_datasets(t);
     if (answer == EXIT_DONE) answer = open_loaders(t);

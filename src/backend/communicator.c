@@ -5,6 +5,7 @@
 #include "base/available.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/agree.h"
 #include "comm/comm.h"
 #include "comm/plan.h"
 #include "backend/launcher.h"
@@ -111,6 +112,20 @@ static ls_status divide_processors(ls_context *ctx)
 
 /* ---- Opening ---- */
 
+/* With other settings a rank would exchange other messages. */
+static ls_status check_ranks(ls_context *ctx)
+{
+    const ls_context_config *c = &ctx->config;
+    const ls__rank_setting settings[] = { ls__rank_number("shards", c->shards),
+                                          ls__rank_number("sync_batch_norm", c->sync_batch_norm),
+                                          ls__rank_number("partition_optimizer",
+                                                          c->partition_optimizer),
+                                          ls__rank_number("audit_every", c->audit_every),
+                                          ls__rank_number("deterministic", c->deterministic),
+                                          ls__rank_number("benchmark", c->benchmark) };
+    return ls__ranks_check_settings(ctx, settings, sizeof(settings) / sizeof(settings[0]));
+}
+
 static ls_status check_shards(ls_context *ctx)
 {
     const int n_ranks = ctx->comm->n_ranks, shards = ctx->config.shards;
@@ -148,6 +163,7 @@ ls_status ls__communicator_open(ls_context *ctx)
     }
     const double timeout_seconds = ctx->config.communication_timeout_seconds;
     ctx->comm->timeout_seconds = timeout_seconds > 0 ? timeout_seconds : DEFAULT_TIMEOUT_SECONDS;
+    LS_TRY(check_ranks(ctx));
     LS_TRY(check_shards(ctx));
     return divide_processors(ctx);
 }

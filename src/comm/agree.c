@@ -56,3 +56,55 @@ void ls__ranks_give_up(ls_context *ctx)
     const vote own = { .status = ctx->error, .gives_up = true };
     if (ctx->comm && !ctx->comm->is_lost) (void)agree(ctx, &own, NULL);
 }
+
+/* ---- Settings ---- */
+
+ls__rank_setting ls__rank_number(const char *name, int64_t value)
+{
+    ls__rank_setting setting = { .name = name };
+    ls__snprintf(setting.value, sizeof(setting.value), "%lld", (long long)value);
+    return setting;
+}
+
+/* values: of one setting, of all ranks, `stride` bytes apart. */
+static ls_status fail_setting(ls_context *ctx, const char *name, const char *values, size_t stride)
+{
+    const int n = ctx->comm->n_ranks;
+    char buffer[512];
+    ls__text text = { buffer, sizeof(buffer), 0 };
+    bool is_listed[LS__MAX_RANK_SHARDS] = { false };
+    for (int i = 0; i < n; i++) {
+        const char *value = values + (size_t)i * stride;
+        int n_equal = 0;
+        for (int j = i; j < n; j++) n_equal += strcmp(values + (size_t)j * stride, value) == 0;
+        if (is_listed[i]) continue;
+        ls__text_put(&text, "%s%s in rank%s", i > 0 ? "; " : "", value, n_equal == 1 ? "" : "s");
+        for (int j = i; j < n; j++) {
+            if (strcmp(values + (size_t)j * stride, value) != 0) continue;
+            ls__text_put(&text, j > i ? ", %d" : " %d", j);
+            is_listed[j] = true;
+        }
+    }
+    return ls__fail(ctx, LS_ERR_MISMATCH, "the ranks are not of one run: %s is %s", name, buffer);
+}
+
+ls_status ls__ranks_check_settings(ls_context *ctx, const ls__rank_setting *settings, int n)
+{
+    if (!ctx->comm) return LS_OK;
+    char own[LS__MAX_RANK_SETTINGS * LS__RANK_VALUE_SIZE] = { 0 };
+    const size_t stride = (size_t)n * LS__RANK_VALUE_SIZE;
+    const size_t bytes = (size_t)ctx->comm->n_ranks * stride;
+    char *all = ls__alloc(ctx, bytes);
+    if (!all) return ls__fail_memory(ctx, "settings of ranks", bytes);
+    for (int k = 0; k < n; k++)
+        ls__snprintf(own + k * LS__RANK_VALUE_SIZE, LS__RANK_VALUE_SIZE, "%s", settings[k].value);
+    ls_status status = ls__comm_gather(ctx->comm, own, stride, all, "settings of ranks");
+    for (int k = 0; k < n && status == LS_OK; k++) {
+        const char *values = all + k * LS__RANK_VALUE_SIZE;
+        for (int r = 1; r < ctx->comm->n_ranks && status == LS_OK; r++)
+            if (strcmp(values, values + (size_t)r * stride) != 0)
+                status = fail_setting(ctx, settings[k].name, values, stride);
+    }
+    ls__free(ctx, all);
+    return status;
+}

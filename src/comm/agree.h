@@ -14,4 +14,18 @@ ls_status ls__ranks_agree(ls_context *ctx, bool *stop);
  * nothing. */
 void ls__ranks_give_up(ls_context *ctx);
 
+enum { LS__RANK_VALUE_SIZE = 24, LS__MAX_RANK_SETTINGS = 64 };
+
+typedef struct ls__rank_setting {
+    const char *name;
+    char value[LS__RANK_VALUE_SIZE];
+} ls__rank_setting;
+
+ls__rank_setting ls__rank_number(const char *name, int64_t value);
+
+/* All ranks call it with as many settings, at most LS__MAX_RANK_SETTINGS. If the values of one
+ * differ, all ranks get LS_ERR_MISMATCH with the first such name, the values and their ranks. With
+ * one rank: nothing. */
+ls_status ls__ranks_check_settings(ls_context *ctx, const ls__rank_setting *settings, int n);
+
 #endif

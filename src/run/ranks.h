@@ -3,6 +3,7 @@
 #define LS_RUN_RANKS_H
 
 #include "backend/launcher.h"
+#include "comm/agree.h"
 #include <lockstep/context.h>
 
 enum { LS__MAX_RANKS = 64 };

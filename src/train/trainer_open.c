@@ -54,6 +54,24 @@ static ls_status check_config(ls_context *ctx, const ls_trainer_config *c)
     return c->model ? ls__model_info_check(ctx, call, c->model) : LS_OK;
 }
 
+/* Ranks with other settings would wait for each other at other steps. */
+static ls_status check_ranks(ls_context *ctx, const ls_trainer_config *c)
+{
+    const ls__rank_setting settings[] = { ls__rank_number("epochs", c->epochs),
+                                          ls__rank_number("max_steps", c->max_steps),
+                                          ls__rank_number("patience", c->patience),
+                                          ls__rank_number("validation", c->validation != NULL),
+                                          ls__rank_number("dir", c->dir != NULL),
+                                          ls__rank_number("resume", c->resume),
+                                          ls__rank_number("force", c->force),
+                                          ls__rank_number("checkpoint_every", c->checkpoint_every),
+                                          ls__rank_number("keep_checkpoints", c->keep_checkpoints),
+                                          ls__rank_number("no_report", c->no_report),
+                                          ls__rank_number("tensorboard", c->tensorboard),
+                                          ls__rank_number("log_every", c->log_every) };
+    return ls__ranks_check_settings(ctx, settings, sizeof(settings) / sizeof(settings[0]));
+}
+
 /* The validation batches go to the net that is trained. */
 static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
 {
@@ -231,7 +249,7 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                                       .loader = loader,
                                       .validation = c->validation };
     if (ls__state_context(call, &state, &ctx) != LS_OK) return NULL;
-    if (check_config(ctx, c) != LS_OK) return NULL;
+    if (check_config(ctx, c) != LS_OK || check_ranks(ctx, c) != LS_OK) return NULL;
     ls_trainer *t = ls__zalloc(ctx, sizeof(*t));
     if (!t) return ls__fail_memory(ctx, call, sizeof(*t)), NULL;
     *t = (ls_trainer){ .owned = { .ctx = ctx },

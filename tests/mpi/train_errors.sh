@@ -52,6 +52,24 @@ expect 1 "lockstep train: rank 1: $differs data.samples is 240 in rank 0, 241 in
   2 shm 1:--data-dir=more -- "${options[@]}" --out new
 expect 1 "lockstep train: rank 1: $differs environment.ONEDNN_CPU_ISA_HINTS is missing in rank 0, \"PREFER_YMM\" in rank 1" \
   2 shm 1:ONEDNN_CPU_ISA_HINTS=PREFER_YMM -- "${options[@]}" --out new
+# Options by which ranks would wait for each other at other steps, or write other files.
+for option in steps=5 stop-at=5 patience=3 checkpoint-every=3; do
+  expect 1 "lockstep train: $differs --${option%=*} is not given in ranks 0, 2; ${option#*=} in rank 1" \
+    3 shm 1:--$option -- "${options[@]}" --out new
+done
+for option in no-report keep-checkpoints; do
+  expect 1 "lockstep train: $differs --$option is given in rank 0; not given in rank 1" \
+    2 shm 0:--$option -- "${options[@]}" --out new
+done
+expect 1 "lockstep train: $differs --out is not given in rank 0; given in rank 1" 2 tcp 1:--out=new -- "${options[@]}"
+expect 1 "lockstep train: $differs partition_optimizer is 0 in rank 0; 1 in rank 1" \
+  2 shm 1:--partition-optimizer -- "${options[@]}" --out new
+expect 1 "lockstep train: $differs audit_every is 0 in ranks 0, 1; 2 in rank 2" 3 shm 2:--audit-every=2 -- "${options[@]}" --out new
+[ ! -e run ] || fail "a start that failed left a folder"
+for run in run run-2; do
+  launch 2 shm -- "${options[@]}" --steps 2 || fail "$run, without --out" err.txt
+  [ "$(wc -l <$run/run_log.txt)" -eq "$(wc -l <run/run_log.txt)" ] || fail "$run, without --out"
+done
 other=plain
 [ "${LOCKSTEP_MAX_ISA-}" != plain ] || other=avx2
 kernels() { "$lockstep" describe --model mlp --threads 1 | head -1; }
