@@ -1,6 +1,7 @@
 /* print.c: what the command prints; see print.h. */
 #include "print.h"
 #include "run/utf8.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,12 +30,9 @@ bool is_utf8(const char *text)
 
 static bool is_control(const char *at, int32_t code)
 {
-    static const range ranges[] = {
-        { 0, 0x1F }, { 0x7F, 0x9F }, { 0x202A, 0x202E }, { 0x2066, 0x2069 }
-    };
     const unsigned char byte = (unsigned char)*at;
     if (code < 0) return byte >= 0x80 && byte <= 0x9F;
-    return is_in(code, sizeof(ranges) / sizeof(ranges[0]), ranges);
+    return ls__utf8_is_hidden(code);
 }
 
 enum { MAX_ESCAPED = 4 }; /* "\x1b" for each byte */
@@ -68,6 +66,22 @@ static size_t escape(const char *text, size_t length, const char *marked, char *
     return (size_t)(to - out);
 }
 
+/* The system's error of the first write to stdout that failed; 0: none. */
+static int output_error;
+
+static void note_output(FILE *out)
+{
+    if (out == stdout && !output_error && ferror(out)) output_error = errno ? errno : EIO;
+}
+
+int print_finish(void)
+{
+    if (!ferror(stdout)) errno = 0; /* else it is probably that of the write that failed */
+    fflush(stdout);
+    note_output(stdout);
+    return output_error;
+}
+
 /* `before` and `after` as they are, `text` escaped, all at once: other processes may write to the
  * same file. */
 static void print_line(FILE *out, size_t n_before, size_t n_after, const char *text, size_t length,
@@ -82,6 +96,7 @@ static void print_line(FILE *out, size_t n_before, size_t n_after, const char *t
     memset(line + n, '\n', n_after);
     n += n_after;
     fwrite(line, 1, n, out);
+    note_output(out);
     if (line != small) free(line);
 }
 
@@ -185,12 +200,17 @@ int print_json(const char *text, size_t length, void *user)
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
         const int n = ls__utf8_next(at, &code);
-        if (code >= 0x7F && is_control(at, code))
+        const bool is_escaped = code >= 0x7F && is_control(at, code);
+        if (is_escaped && code >= 0x10000) /* a surrogate pair */
+            fprintf(out, "\\u%04x\\u%04x", 0xD800 + (((unsigned)code - 0x10000) >> 10),
+                    0xDC00 + ((unsigned)code & 0x3FF));
+        else if (is_escaped)
             fprintf(out, "\\u%04x", (unsigned)code);
         else
             fwrite(at, 1, (size_t)n, out);
         at += n;
     }
+    note_output(out);
     return 0;
 }
 
@@ -225,6 +245,7 @@ void end_fields(const field_line *line)
 {
     fputc('\n', line->out);
     fflush(line->out);
+    note_output(line->out);
 }
 
 void print_words(FILE *out, int at, int indent, const char *text)

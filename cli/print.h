@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* As fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of the characters
- * U+0000 to U+001F, U+007F to U+009F, U+202A to U+202E and U+2066 to U+2069 (bidirectional
- * formatting), and of bytes 0x80 to 0x9F outside of UTF-8. All other bytes stay as they are. Only
- * newlines at the beginning and the end of `format` itself end lines. */
+/* As fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of controls,
+ * invisible characters and marks of text direction (ls__utf8_is_hidden), and of bytes 0x80 to 0x9F
+ * outside of UTF-8. All other bytes stay as they are. Only newlines at the beginning and the end of
+ * `format` itself end lines. */
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Name of the command in execution, "train", which main sets; for messages. */
@@ -45,6 +45,9 @@ typedef struct field_line {
 field_line begin_fields(FILE *out); /* as wide as the terminal that `out` is, if it is one */
 void print_field(field_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void end_fields(const field_line *line);
+
+/* Flushes stdout. Returns 0, or the system's error of the first write that failed. */
+int print_finish(void);
 
 enum { LOSS_SIZE = 32 };
 /* Writes a loss with four decimals; of targets, whose loss may be small, with four significant

@@ -32,4 +32,9 @@ static inline int ls__utf8_next(const char *at, int32_t *code)
     return good ? n : 1;
 }
 
+/* Whether a character is a control, shows nothing, or changes the order of others, so that a text
+ * would look like another one. Joiners and selectors of variants, which scripts and emoji require,
+ * are not among them. */
+bool ls__utf8_is_hidden(int32_t code);
+
 #endif

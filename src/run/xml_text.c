@@ -1,7 +1,7 @@
 /* xml_text.c: see xml_text.h. */
 #include "run/xml_text.h"
 
-#include <string.h>
+#include <stdio.h>
 
 ls__xml_character ls__xml_next(const char *text)
 {
@@ -15,6 +15,12 @@ ls__xml_character ls__xml_next(const char *text)
                        : *text == '>' ? "&gt;"
                        : *text == '"' ? "&quot;"
                                       : NULL;
-    const int bytes = is_bad || n < 1 ? 1 : n;
-    return (ls__xml_character){ name ? name : text, name ? (int)strlen(name) : n, bytes };
+    ls__xml_character c = { .bytes = is_bad || n < 1 ? 1 : n };
+    if (name)
+        c.length = snprintf(c.out, sizeof(c.out), "%s", name);
+    else if (ls__utf8_is_hidden(code))
+        c.length = snprintf(c.out, sizeof(c.out), "\\u%04x", (unsigned)code);
+    else
+        c.length = snprintf(c.out, sizeof(c.out), "%.*s", n, text);
+    return c;
 }

@@ -42,10 +42,12 @@ static const sample samples[] = {
     { "\xe9\xff\xa0", "\xe9\xff\xa0", 3 }, /* Latin-1: stays */
     { "\xe2\x80\xae"
       "gpj",
-      "\\xe2\\x80\\xaegpj", 15 },                                  /* right-to-left override */
-    { "\xe2\x80\xa9\xe2\x80\xaf", "\xe2\x80\xa9\xe2\x80\xaf", 2 }, /* neighbours of these */
+      "\\xe2\\x80\\xaegpj", 15 },                                      /* right-to-left override */
+    { "\xe2\x80\xa7\xe2\x80\xaf", "\xe2\x80\xa7\xe2\x80\xaf", 2 },     /* neighbours of these */
+    { "\xe2\x80\x8f\xe2\x80\x8d", "\\xe2\\x80\\x8f\xe2\x80\x8d", 12 }, /* a mark, a joiner */
+    { "\xef\xbb\xbf", "\\xef\\xbb\\xbf", 12 },                         /* byte order mark */
     { "\xe2\x81\xa6\xe2\x81\xa9", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9", 24 }, /* isolates */
-    { "\xe2\x81\xa5\xe2\x81\xaa", "\xe2\x81\xa5\xe2\x81\xaa", 2 },
+    { "\xe2\x81\x9f\xe2\x81\xb0", "\xe2\x81\x9f\xe2\x81\xb0", 2 },
     { "\xe2\x80", "\xe2\\x80", 5 },          /* cut off */
     { "\xc0\x9b", "\xc0\\x9b", 5 },          /* too long a form */
     { "\xe0\x82\x9b", "\xe0\\x82\\x9b", 9 }, /* the same in three bytes */

@@ -89,6 +89,10 @@ START_TEST(texts_are_escaped)
         { "\xff|\xc3|\xc0\xaf|\xed\xa0\x80", ">&#xFFFD;|&#xFFFD;|&#xFFFD;&#xFFFD;|&#xFFFD;" },
         { "\xef\xbf\xbf", ">&#xFFFD;&#xFFFD;&#xFFFD;<" }, /* U+FFFF */
         { "\xe2\x82", ">&#xFFFD;&#xFFFD;<" },             /* cut */
+        { "a\xe2\x80\xae"
+          "b\xe2\x81\xa9|\xef\xbb\xbf|\xf3\xa0\x81\xa1|\xc2\xad",
+          ">a\\u202eb\\u2069|\\ufeff|\\ue0061|\\u00ad<" }, /* hidden */
+        { "\xd8\xb9\xe2\x80\x8c|\xef\xb8\x8f", ">\xd8\xb9\xe2\x80\x8c|\xef\xb8\x8f<" },
     };
     begin();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
