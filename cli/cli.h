@@ -52,6 +52,9 @@ const char *plain_message(const char *message);
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
+/* Closes a file that was written. If some of it was not, prints why, after `name`, and returns
+ * false. */
+bool close_output(FILE *file, const char *name);
 
 /* If the message is about an image with more pixels than the limit, prints the option that raises
  * it. */

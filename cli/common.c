@@ -37,6 +37,15 @@ const char *limit_hint(const char *message)
     return "";
 }
 
+bool close_output(FILE *file, const char *name)
+{
+    const int error = ferror(file) ? errno : 0;
+    const bool failed = ferror(file);
+    if (fclose(file) == 0 && !failed) return true;
+    const char *reason = strerror(error ? error : errno);
+    return fail_with(false, "%s: %s%s", name, reason, limit_hint(reason));
+}
+
 void print_pixels_hint(const char *message)
 {
     if (!ends_with(message, "(max_pixels)")) return; /* as the decoders' messages about the limit */

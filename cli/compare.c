@@ -5,7 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_IDENTICAL = 0, ANSWER_DIFFERENT = 1, ANSWER_NOT_COMPARABLE = 2, TEXT_SIZE = 512 };
+enum {
+    ANSWER_IDENTICAL = 0,
+    ANSWER_DIFFERENT = 1,
+    ANSWER_NOT_COMPARABLE = 2,
+    ANSWER_LOST = 5,
+    TEXT_SIZE = 512
+};
 
 typedef struct compare_values {
     const char *data_dir;
@@ -266,7 +272,7 @@ static int run(int argc, char **argv)
     for (int i = 0; i < 2 && good; i++) good = compare_side_read(&c.sides[i], parsed.arguments[i]);
     int answer = good ? compare_runs(&c) : ANSWER_NOT_COMPARABLE;
     /* A lost report is no verdict. main prints the error. */
-    if (fflush(stdout) != 0 || ferror(stdout)) answer = ANSWER_NOT_COMPARABLE;
+    if (print_finish() != 0) answer = ANSWER_LOST;
     for (int i = 0; i < 2; i++) compare_side_close(&c.sides[i]);
     json_decref(c.report);
     return answer;
@@ -281,7 +287,8 @@ const cli_command command_compare = {
         "(run_log.txt). Replays, in both runs and op by op, the first step that differs, from the "
         "latest checkpoint at or before it (--keep-checkpoints). Reports the first op whose output "
         "differs although its inputs are equal, with the tensor, the element and both values.\n"
-        "Exit status: 0 all common steps are identical, 1 the runs differ, 2 not comparable.",
+        "Exit status: 0 all common steps are identical, 1 the runs differ, 2 not comparable, 5 the "
+        "result could not be written.",
     .options = options,
     .run = run,
 };

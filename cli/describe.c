@@ -74,6 +74,7 @@ static int run(int argc, char **argv)
         ls_net_describe(net, text, (size_t)length + 1);
         print_text(stdout, "%s, %s\n", model->name, ls_context_device(ctx));
         fputs(text, stdout);
+        print_finish();
     }
     const int answer = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
     free(text);

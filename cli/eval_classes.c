@@ -3,6 +3,7 @@
 #include "csv.h"
 #include "run/json.h"
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 }; /* columns of a name */
@@ -163,8 +164,7 @@ bool eval_write_csv(const ls_evaluation *e, const char *path)
                    (long long)c.n_predicted, (long long)c.n_correct, c.scores.recall,
                    c.scores.precision, c.scores.f1);
     }
-    const bool failed = ferror(file);
-    if (fclose(file) == 0 && !failed) return true;
-    const char *reason = strerror(errno);
-    return fail_with(false, "--csv %s: %s%s", path, reason, limit_hint(reason));
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "--csv %s", path);
+    return close_output(file, name);
 }

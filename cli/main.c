@@ -1,7 +1,6 @@
 /* main.c: the lockstep command: runs the command that the first word names. */
 #include "cli.h"
 #include "ranks.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,9 +90,9 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails with EFBIG instead */
     const int answer = run(argc, argv);
     /* Lost output, for example on a full disk, must be reported. */
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) return answer;
-    print_text(stderr, "lockstep: writing standard output: %s\n",
-               errno ? strerror(errno) : "text was lost");
+    const int error = print_finish();
+    if (!error) return answer;
+    const char *reason = strerror(error);
+    print_text(stderr, "lockstep: writing standard output: %s%s\n", reason, limit_hint(reason));
     return answer != EXIT_DONE ? answer : EXIT_RUNTIME;
 }

@@ -168,8 +168,7 @@ static bool write_page(const char *dir, const cli_command *command, const char *
         put_command_page(file, command, name, date);
     else
         put_main_page(file, date);
-    const bool written = !ferror(file);
-    return (fclose(file) == 0 && written) || fail_with(false, "%s: %s", path, strerror(errno));
+    return close_output(file, path);
 }
 
 static int run(int argc, char **argv)

@@ -224,9 +224,7 @@ void repro_print_verdict(const repro *r)
 
 static int close_written(FILE *file, const char *path)
 {
-    const bool failed = ferror(file);
-    if (fclose(file) == 0 && !failed) return EXIT_DONE;
-    return fail_with(EXIT_NO_VERDICT, "%s: %s", path, strerror(errno));
+    return close_output(file, path) ? EXIT_DONE : EXIT_NO_VERDICT;
 }
 
 static FILE *open_written(const repro *r, const char *name, char path[REPRO_PATH_SIZE + 128])

@@ -45,8 +45,11 @@ static bool write_file(const char *path, int width, int height, const uint8_t *p
     const int done = quality > 0
                          ? stbi_write_jpg_to_func(write, file, width, height, 3, pixels, quality)
                          : stbi_write_png_to_func(write, file, width, height, 3, pixels, 3 * width);
-    const bool failed = ferror(file);
-    return fclose(file) == 0 && !failed && done;
+    const bool failed = !done || ferror(file);
+    const int error = errno;
+    if (fclose(file) == 0 && !failed) return true;
+    if (failed) errno = error;
+    return false;
 }
 
 bool write_image(const char *path, int width, int height, const uint8_t *pixels, int quality)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,16 @@ static ls_status check_range(ls_context *ctx, const ls_search_parameter *p, bool
     if (p->kind == LS_SEARCH_LOG && p->low <= 0)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: '%s': a logarithmic range begins above 0, got %g",
                         CALL, p->name, p->low);
+    /* Values are computed from the ends' ratio or difference. */
+    if (p->kind == LS_SEARCH_LOG && (p->low < DBL_MIN || !isfinite(p->high / p->low)))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: '%s': a logarithmic range begins at %g or above, and the ratio of its "
+                        "ends is at most %g; got %g and %g",
+                        CALL, p->name, DBL_MIN, DBL_MAX, p->low, p->high);
+    if (!isfinite(p->high - p->low))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: '%s': the ends of a range differ by at most %g, got %g and %g", CALL,
+                        p->name, DBL_MAX, p->low, p->high);
     const bool is_integer = p->kind == LS_SEARCH_INTEGER;
     if (is_integer && (p->low != floor(p->low) || p->high != floor(p->high) ||
                        fabs(p->low) >= 0x1p31 || fabs(p->high) >= 0x1p31))

@@ -214,6 +214,9 @@ START_TEST(misuse)
     begin();
     const ls_search_parameter twice[] = { lr, lr };
     const ls_search_parameter zero = { "lr", LS_SEARCH_LOG, 0, 1, 0 };
+    const ls_search_parameter subnormal = { "lr", LS_SEARCH_LOG, 1e-320, 1, 0 };
+    const ls_search_parameter far = { "lr", LS_SEARCH_LOG, 1e-300, 1e10, 0 };
+    const ls_search_parameter distant = { "lr", LS_SEARCH_LINEAR, -1e308, 1e308, 0 };
     const ls_search_parameter backwards = { "lr", LS_SEARCH_LINEAR, 1, 0, 0 };
     const ls_search_parameter half = { "n", LS_SEARCH_INTEGER, 0, 1.5, 0 };
     const ls_search_parameter empty = { "opt", LS_SEARCH_LIST, .count = 0 };
@@ -229,6 +232,12 @@ START_TEST(misuse)
           "two parameters have the name 'lr'" },
         { { .parameters = &zero, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
           "'lr': a logarithmic range begins above 0" },
+        { { .parameters = &subnormal, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
+          "'lr': a logarithmic range begins at 2.22507e-308 or above" },
+        { { .parameters = &far, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
+          "got 1e-300 and 1e+10" },
+        { { .parameters = &distant, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
+          "differ by at most 1.79769e+308, got -1e+308 and 1e+308" },
         { { .parameters = &backwards, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
           "low <= high, got 1 and 0" },
         { { .parameters = &half, .parameter_count = 1, .trials = 1, .max_epochs = 1 },
