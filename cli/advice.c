@@ -74,6 +74,35 @@ static void advise_accumulate(const cli_run *t)
                   scales_lr ? ", with a learning rate for as many batches" : "");
 }
 
+/* ---- The classes ---- */
+
+/* Rare classes are hardly learned, which top-1 does not show. */
+static void advise_balance(const cli_run *t)
+{
+    const recipe *r = t->recipe;
+    const int n_classes = ls_dataset_class_count(t->train_data);
+    const int64_t n = ls_dataset_sample_count(t->train_data);
+    int64_t *counts = n_classes > 1 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
+    int most = -1, least = -1;
+    for (int64_t i = 0; i < n && counts; i++) {
+        const int label = ls_dataset_label(t->train_data, i);
+        if (label >= 0) counts[label]++;
+    }
+    for (int c = 0; c < n_classes && counts; c++) {
+        if (counts[c] == 0) continue;
+        if (most < 0 || counts[c] > counts[most]) most = c;
+        if (least < 0 || counts[c] < counts[least]) least = c;
+    }
+    if (most >= 0 && counts[most] >= LS_IMBALANCE_RATIO * counts[least] && !r->class_weights &&
+        r->sampler != LS_SAMPLER_BALANCED)
+        print_warning("class '%s' has %lld training images, '%s' %lld: --class-weights balanced or "
+                      "--sampler balanced gives rare classes more weight; top-1 hides them, the "
+                      "macro recall of 'lockstep eval' does not",
+                      t->classes[most], (long long)counts[most], t->classes[least],
+                      (long long)counts[least]);
+    free(counts);
+}
+
 /* ---- The images ---- */
 
 /* Counts the images of a list that are not there, because it was moved without them or its paths
@@ -110,16 +139,26 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Detects photographs that would be reduced to thumbnails. From 128 pixels on, the shapes in a
+/* Detects images that would be much enlarged, and photographs that would be reduced to thumbnails.
+ * From 128 pixels on, the shapes in a
  * photograph stay recognizable; 224 is the usual size. */
 static void advise_size(const recipe *r, int n, const ls_image_info *images)
 {
-    enum { MUCH = 4, ENOUGH = 128 };
+    enum { MUCH = 4, ENOUGH = 128, MIN_SIZE = 32 };
     int64_t sides[MAX_EXAMINED];
     for (int i = 0; i < n; i++)
         sides[i] = images[i].height < images[i].width ? images[i].height : images[i].width;
     qsort(sides, (size_t)n, sizeof(*sides), by_size);
     const int64_t size = r->image_size, median = n > 0 ? sides[n / 2] : 0;
+    if (n > 0 && MUCH * median < size) {
+        int64_t better = MIN_SIZE;
+        while (better < median) better *= 2;
+        print_warning(
+            "most training images are much smaller than --image-size %lld (median shorter "
+            "side of %d images: %lld pixels): enlarging them costs time and adds no "
+            "detail; --image-size %lld may do",
+            (long long)size, n, (long long)median, (long long)better);
+    }
     if (size >= ENOUGH || median < MUCH * size) return;
     const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
     print_warning("most training images are much larger than --image-size %lld (median shorter "
@@ -159,5 +198,6 @@ void advise(const cli_run *t)
     advise_folder(t);
     advise_batch(t);
     advise_accumulate(t);
+    advise_balance(t);
     advise_images(t);
 }

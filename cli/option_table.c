@@ -181,6 +181,11 @@ const char *option_hint(const cli_option *options, const char *name, const char 
                         const char *otherwise, char out[HINT_SIZE])
 {
     enum { N_TABLES = 2 };
+    const char *meant = option_of_foreign_name(options, name);
+    if (meant) {
+        snprintf(out, HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
+        return out;
+    }
     const cli_option *const tables[N_TABLES] = { options, common_options };
     const char *words[N_TABLES * MAX_OPTIONS];
     int n = 0;

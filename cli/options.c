@@ -14,10 +14,10 @@ static int find_letter(const cli_option *options, char letter)
 static int fail_unknown(const cli_command *command, const char *word)
 {
     char name[32], help[HINT_SIZE], hint[HINT_SIZE];
-    const bool is_long = word[1] == '-';
-    const int length = (int)strcspn(word, is_long ? "=" : "");
+    const bool is_long = word[1] == '-' || word[2] != '\0'; /* "-lr" is a long name, too */
+    const int n_dashes = word[1] == '-' ? 2 : 1, length = (int)strcspn(word, is_long ? "=" : "");
     snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
-    snprintf(name, sizeof(name), "%.*s", is_long ? length - 2 : 0, word + 2);
+    snprintf(name, sizeof(name), "%.*s", is_long ? length - n_dashes : 0, word + n_dashes);
     if (is_long) option_hint(command->options, name, "--", help, hint);
     return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }

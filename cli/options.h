@@ -176,7 +176,11 @@ void option_describe_expected(const cli_option *option, char *out, size_t size);
 
 /* The index of the option of that name in the table, or -1. */
 int option_find(const cli_option *options, const char *name, size_t length);
-/* closest_hint for the options of a table; after `dashes` "--" also for those of all commands. */
+/* The option of the table that is meant by a name of another training program, such as "imgsz", or
+ * by an option's name with _ or capitals; NULL if none. In foreign_options.c. */
+const char *option_of_foreign_name(const cli_option *options, const char *name);
+/* The same, then closest_hint for the options of a table; after `dashes` "--" also for those of all
+ * commands. */
 const char *option_hint(const cli_option *options, const char *name, const char *dashes,
                         const char *otherwise, char out[HINT_SIZE]);
 

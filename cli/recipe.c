@@ -250,7 +250,9 @@ bool recipe_may_resume(const json_t *stored, const recipe *r)
     return fail_with(
         false,
         "--epochs %lld: the learning rates of --lr-scheduler %s depend on the number of epochs, "
-        "%lld, so the completed steps would differ; start a new run with --epochs %lld (runs with "
-        "constant, step, multistep, exponential, plateau and cosine-restarts can be extended)",
-        (long long)r->epochs, schedule, epochs, (long long)r->epochs);
+        "%lld, so the completed steps would differ; start a new run with --epochs %lld, or one "
+        "from "
+        "these weights with --weights %s/last.safetensors (runs with constant, step, multistep, "
+        "exponential, plateau and cosine-restarts can be extended)",
+        (long long)r->epochs, schedule, epochs, (long long)r->epochs, r->resume);
 }

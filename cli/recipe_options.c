@@ -40,7 +40,8 @@ const cli_option recipe_options[] = {
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE, .implied = LS_DEFAULT_MAX_PIXELS,
       .optional = true, .images = true },
-    { OPTION_SWITCH, 0, "exif", AT(exif), "apply the EXIF orientation", .images = true },
+    { OPTION_SWITCH, 0, "exif", AT(exif), "apply the EXIF orientation", .images = true,
+      .usual = true },
     { OPTION_SWITCH, 0, "grey", AT(grey),
       "convert images to grey, for a model with one input channel", .optional = true,
       .images = true },
@@ -87,7 +88,7 @@ const cli_option recipe_options[] = {
     { OPTION_NUMBER, 0, "mixup-alpha", AT(mixup_alpha),
       "blend each image and its class with another one of the batch, with a weight from Beta(A, "
       "A); with --cutmix-alpha too, each batch uses one of the two; 0 = off",
-      "A", 0, 1000, .fallback = "0", .optional = true, .images = true },
+      "A", 0, 1000, .fallback = "0", .optional = true, .images = true, .usual = true },
     { OPTION_NUMBER, 0, "cutmix-alpha", AT(cutmix_alpha),
       "replace a box of each image by that of another one of the batch, with an area from Beta(A, "
       "A), and mix their classes by area; 0 = off",
@@ -167,7 +168,7 @@ const cli_option recipe_options[] = {
     { OPTION_CHOICE, 0, "class-weights", AT(class_weights),
       "weights of the classes in the loss: none = 1 for each; balanced = by the inverse number of "
       "their training images",
-      "none|balanced", .fallback = "none", .optional = true },
+      "none|balanced", .fallback = "none", .optional = true, .usual = true },
     { OPTION_NUMBER, 0, "clip-grad-norm", AT(clip_norm),
       "maximum norm of the gradients; 0 = no limit", "X", 0, 1e9, .fallback = "0" },
     { OPTION_NUMBER, 0, "clip-value", AT(clip_value),
@@ -176,10 +177,10 @@ const cli_option recipe_options[] = {
     { OPTION_NUMBER, 0, "model-ema", AT(ema_decay),
       "decay of exponential moving averages of the weights, which are validated and saved as the "
       "best weights; 0 = none",
-      "D", 0, 0.9999999, .fallback = "0", .optional = true, .whole_run = true },
+      "D", 0, 0.9999999, .fallback = "0", .optional = true, .usual = true, .whole_run = true },
     { OPTION_INTEGER, 0, "patience", AT(patience),
       "stop after N epochs without a better top-1, or with bce and mse a lower loss", "N", 1, 1e5,
-      .note = "off", .whole_run = true },
+      .note = "off", .usual = true, .whole_run = true },
 
     { OPTION_HEADING, .help = "Learning rate schedule:" },
     { OPTION_CHOICE, 0, "lr-scheduler", AT(schedule), "learning rate schedule",

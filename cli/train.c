@@ -309,6 +309,7 @@ static int train_run(cli_run *t, run_report *report, double begun)
 {
     enum { MOST_AFTER_ERROR = 5 }; /* bad images that are listed below the error of the run's end */
     ls_trainer_end end;
+    const int64_t n_steps = ls_trainer_get_state(t->trainer).n_steps;
     open_progress(t, &report->progress);
     ls_trainer_run(t->trainer, &end);
     if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {
@@ -320,6 +321,10 @@ static int train_run(cli_run *t, run_report *report, double begun)
         ls_context_clear_error(t->ctx); /* the report has printed it */
     if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
     t->ends_together = end != LS_TRAINER_ERROR;
+    const bool is_complete =
+        end == LS_TRAINER_DONE || end == LS_TRAINER_EARLY_STOP || end == LS_TRAINER_MAX_STEPS;
+    if (is_complete && ls_trainer_get_state(t->trainer).n_steps == n_steps && !print_is_quiet())
+        print_text(stdout, "%s was complete already: nothing was trained\n", t->dir);
     ranks_end(t->ctx, t->ends_together);
     const int answer = print_end(t, end, report->data_answer, clock_seconds() - begun);
     if (t->ends_together) ranks_wait(t->ctx);

@@ -88,7 +88,31 @@ START_TEST(sampler)
 }
 END_TEST
 
+/* A warning from a ratio of LS_IMBALANCE_RATIO on, unless the classes are weighed already. */
+START_TEST(imbalance_is_mentioned)
+{
+    static const char said[] = "warning: class 'arrow' has 10 training images, 'star' 1: "
+                               "--class-weights balanced or --sampler balanced gives";
+    begin_folder();
+    expect(0, "demo-data data --train 10 --val 1");
+    ck_assert_int_eq(system("cd data/train/star && rm $(ls | tail -8)"), 0);
+    expect(0, TRAIN "--out two");
+    ck_assert_ptr_null(strstr(said_err, "training images, 'star'"));
+    ck_assert_int_eq(system("cd data/train/star && rm $(ls | tail -1)"), 0);
+    expect(0, TRAIN "--out one");
+    expect_err(said);
+    expect(0, "pack data data.pack");
+    expect(0, "train --data-dir data.pack --image-size 8 --epochs 1 -b 8 --out packed");
+    expect_err(said);
+    expect(0, TRAIN "--class-weights balanced --out weighted");
+    ck_assert_ptr_null(strstr(said_err, "training images, 'star'"));
+    expect(0, TRAIN "--sampler balanced --out drawn");
+    ck_assert_ptr_null(strstr(said_err, "training images, 'star'"));
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(balance)
 {
-    return RUN_SUITE("balance", class_weights, sampler);
+    return RUN_SUITE("balance", class_weights, sampler, imbalance_is_mentioned);
 }

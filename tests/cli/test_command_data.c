@@ -117,6 +117,10 @@ START_TEST(warnings_before_training)
     expect_err("warning: most training images are much larger than --image-size 8");
     expect_err("for photographs use --image-size 128\n");
 
+    expect(0, TRAIN "--image-size 256 -b 10 --steps 1 --out large");
+    expect_err("warning: most training images are much smaller than --image-size 256 (median ");
+    expect_err("--image-size 64 may do\n");
+
     expect(0, TRAIN "--image-size 16 -b 10 --steps 1 --out quarter");
     ck_assert_int_eq(count_said("warning"), 0);
     expect(0, TRAIN "--image-size 16 -b 11 --steps 1 --out more");

@@ -207,6 +207,7 @@ START_TEST(a_finished_run_is_lengthened)
         expect(0, "train --resume %s", run);
         expect_out("all 2 epochs are done");
         expect_out("for more epochs: ");
+        expect_out(" was complete already: nothing was trained\n");
         expect(0, "train --resume %s --epochs 4 --stop-at 12 -j 2 --threads 3", run);
         char *option = option_of(run, "epochs");
         ck_assert_str_eq(option, "4");
