@@ -1,6 +1,8 @@
 /* log.c: which messages of the library and the command are printed; see cli.h. */
 #include "cli.h"
 #include "progress.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,8 +65,17 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
 {
     (void)user;
     const bool is_warning = level == LS_LOG_WARNING;
-    if (print_is_quiet() || print_is_muted(stderr)) return;
+    if (print_is_muted(stderr)) return;
     if (levels[category] < (is_warning ? LEVEL_WARN : LEVEL_INFO)) return;
+    if (print_is_quiet()) {
+        char *text;
+        if (asprintf(&text, "%s: %s", is_warning ? "warning" : category_names[category],
+                     plain_message(message)) < 0)
+            return;
+        print_copy_line(text);
+        free(text);
+        return;
+    }
     if (isatty(STDERR_FILENO)) progress_erase();
     /* as an argument, because the level of the command's own warnings does not apply */
     print_message("%s: %s", is_warning ? "warning" : category_names[category],

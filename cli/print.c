@@ -171,21 +171,39 @@ void print_text(FILE *out, const char *format, ...)
 
 const char *command_name = "";
 
+static void (*line_copy)(const char *text);
+
+void set_print_copy(void (*copy)(const char *text))
+{
+    line_copy = copy;
+}
+
+void print_copy_line(const char *text)
+{
+    if (line_copy && !muted) line_copy(text);
+}
+
+static void print_formatted(const char *text)
+{
+    wait_delay();
+    if (muted == MUTE_ALL) return;
+    const print_mute mute = muted;
+    muted = MUTE_NOTHING;
+    print_text(stderr, "lockstep %s: %s\n", command_name, text);
+    muted = mute;
+}
+
 void print_message(const char *format, ...)
 {
     const bool is_warning = strncmp(format, "warning: ", 9) == 0;
-    if (muted == MUTE_ALL || (is_warning && (muted || quiet || hides_warnings))) return;
-    wait_delay();
-    if (muted == MUTE_ALL) return;
+    if (muted == MUTE_ALL || (is_warning && muted)) return;
     char *text;
     va_list args;
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
-    const print_mute mute = muted;
-    muted = MUTE_NOTHING;
-    print_text(stderr, "lockstep %s: %s\n", command_name, text ? text : "out of memory");
-    muted = mute;
+    if (text) print_copy_line(text);
+    if (!is_warning || !(quiet || hides_warnings)) print_formatted(text ? text : "out of memory");
     free(text);
 }
 
@@ -214,8 +232,12 @@ int print_json(const char *text, size_t length, void *user)
     return 0;
 }
 
+/* The fields of a line for print_copy_line. */
+static char field_texts[1024];
+
 field_line begin_fields(FILE *out)
 {
+    *field_texts = '\0';
     return (field_line){ .out = out, .columns = terminal_columns(fileno(out)) };
 }
 
@@ -237,6 +259,9 @@ void print_field(field_line *line, const char *format, ...)
         line->at += GAP;
     }
     print_escaped(line->out, text, "");
+    const size_t length = strlen(field_texts);
+    ls__snprintf(field_texts + length, sizeof(field_texts) - length, "%s%s", length ? "  " : "",
+                 text);
     line->at += width;
     free(text);
 }
@@ -246,6 +271,7 @@ void end_fields(const field_line *line)
     fputc('\n', line->out);
     fflush(line->out);
     note_output(line->out);
+    if (line->out == stdout) print_copy_line(field_texts);
 }
 
 void print_words(FILE *out, int at, int indent, const char *text)

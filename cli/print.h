@@ -30,6 +30,10 @@ bool print_is_quiet(void);
 void set_print_warnings(bool on);
 /* Delays the first message; no message is printed if *end is set meanwhile. */
 void set_print_delay(int seconds, const volatile sig_atomic_t *end);
+/* Every message, unless it is muted, and every line of fields on stdout is passed to `copy`, also
+ * where --quiet or the level hides it; NULL: none. */
+void set_print_copy(void (*copy)(const char *text));
+void print_copy_line(const char *text);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message that is neither an error nor a warning. */
 #define print_note(...) (print_is_quiet() ? (void)0 : print_message("note: " __VA_ARGS__))

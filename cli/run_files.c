@@ -11,12 +11,24 @@
 
 /* ---- config.json ---- */
 
+/* The number of training images of each class; NULL for targets. */
+static json_t *describe_classes(const ls_dataset *data)
+{
+    const int n = ls_dataset_class_count(data);
+    int64_t *counts = n > 0 ? calloc((size_t)n, sizeof(*counts)) : NULL;
+    const bool counted = counts && ls_dataset_class_sizes(data, counts) == LS_OK;
+    json_t *out = counted ? json_array() : NULL;
+    for (int i = 0; i < n && out; i++) json_array_append_new(out, json_integer(counts[i]));
+    free(counts);
+    return out;
+}
+
 static json_t *describe_data(const cli_run *t)
 {
-    return json_pack("{s:I, s:I, s:o}", "train_images",
-                     (json_int_t)ls_dataset_sample_count(t->train_data), "val_images",
-                     (json_int_t)(t->val ? ls_dataset_sample_count(t->val_data) : 0), "classes",
-                     ls__json_classes(t->ctx, t->train_data));
+    return json_pack(
+        "{s:I, s:I, s:o, s:o*}", "train_images", (json_int_t)ls_dataset_sample_count(t->train_data),
+        "val_images", (json_int_t)(t->val ? ls_dataset_sample_count(t->val_data) : 0), "classes",
+        ls__json_classes(t->ctx, t->train_data), "class_images", describe_classes(t->train_data));
 }
 
 /* A path as a command in another folder finds it; as it was typed only where its full name is not

@@ -58,7 +58,7 @@ static bool put_best(ls__html *html, const sweep_history *h)
                      best ? "All trials have failed." : "No trial has a result yet.");
         return true;
     }
-    ls__html_put(html, "<ul class=\"tiles\">\n");
+    ls__page_begin_tiles(html, 3);
     snprintf(text, sizeof(text), "%.4f", best->metric);
     put_tile(html, h->by_loss ? "lowest val_loss" : "highest val_top1", text);
     snprintf(text, sizeof(text), "%lld", (long long)best->trial);

@@ -6,6 +6,7 @@
 #include "run/ranks.h"
 #include "run/run_folder.h"
 #include "run_files.h"
+#include "session_log.h"
 #include "train_folder.h"
 #include <errno.h>
 #include <math.h>
@@ -71,6 +72,7 @@ static int open_run(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE], run_repo
     /* Only if no rank has failed yet: it ends rank 0. */
     if (ls__ranks_gather(t->ctx, 0, all) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     int answer = train_folder_take(t, stored != NULL, dir, &made);
+    if (answer == EXIT_DONE && ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
     if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer == EXIT_DONE) answer = begin_run(t, stored, report);
     if (answer != EXIT_DONE && made) ls__run_folder_remove(t->dir);
@@ -459,6 +461,7 @@ static int run(int argc, char **argv)
     recipe r = { 0 };
     char dir[RUN_DIR_SIZE];
     ranks_begin();
+    if (ranks_is_first()) session_log_begin(argc, argv);
     json_t *stored = NULL, *computed = NULL;
     int answer = read_options(argc, argv, &r, dir, &stored, &computed);
     if (answer == EXIT_DONE) {
@@ -467,6 +470,7 @@ static int run(int argc, char **argv)
     }
     json_decref(computed);
     json_decref(stored);
+    session_log_close();
     return answer < 0 ? EXIT_DONE : answer;
 }
 
@@ -477,8 +481,9 @@ const cli_command command_train = {
     .details =
         "RUN contains config.json, manifest.json (identity and sessions), metrics.jsonl, "
         "metrics.csv, events.out.tfevents.* (for TensorBoard), run_log.txt (digests of each step), "
-        "report.html (with evaluation.json, the results of the last validation, and "
-        "first_batch.jpg), last.safetensors (the complete state, for --resume) "
+        "report.html (with evaluation.json, the results of the last validation, "
+        "first_batch.jpg and first_batch.json), log.txt (command lines and messages with their "
+        "times), last.safetensors (the complete state, for --resume) "
         "and best.safetensors (the weights with the best validation top-1, or with bce and mse the "
         "lowest loss).\n"
         "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "

@@ -40,6 +40,12 @@ static double position(const scale *s, double value)
     return s->begin + (at - s->low) / (s->high - s->low) * (s->end - s->begin);
 }
 
+/* On a y axis: of values beyond a cut, its end. */
+static double y_position(const scale *s, double value)
+{
+    return fmax(position(s, value), s->end);
+}
+
 static double x_of(const ls__chart_line *line, int64_t i)
 {
     return line->x ? line->x[i] : (double)i;
@@ -99,6 +105,7 @@ static scale y_scale(const ls__chart_panel *p, double top)
             low = fmin(low, at);
             high = fmax(high, at);
         }
+    if (p->cut_at > 0 && !p->log_y) high = fmin(high, p->cut_at);
     if (!(low <= high)) low = high = 0;
     if (!(high - low > 1e-9 * fabs(high) && high - low > 1 / HUGE_Y))
         high = low + (p->log_y ? 1 : fmax(1, fabs(low)));
@@ -152,7 +159,7 @@ static void draw_path(const drawing *d, const ls__chart_panel *p, const ls__char
             pen = 'M';
             continue;
         }
-        const double at = position(y, line->y[i]);
+        const double at = y_position(y, line->y[i]);
         low = fmin(low, at);
         high = fmax(high, at);
         const bool drawn_next = i + 1 < line->n && can_draw(p, line->y[i + 1]);
@@ -179,12 +186,28 @@ static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
         ls__svg_begin_path(d->out, &line->stroke, colour, is_best ? 4 : 2 + 2 * fmin(below, 4));
         draw_path(d, p, line, &y);
         ls__text_put(d->out, "\"/>\n");
-        const int64_t most_dots = p->may_coincide ? 0 : line->stroke.shade ? 1 : MOST_DOTS;
+        const int64_t most_dots = line->stroke.shade ? 1 : MOST_DOTS;
         for (int64_t k = 0; k < line->n && line->n <= most_dots; k++)
             if (can_draw(p, line->y[k]))
-                ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n",
-                             position(&d->x, x_of(line, k)), position(&y, line->y[k]), colour);
+                ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n",
+                             position(&d->x, x_of(line, k)), y_position(&y, line->y[k]),
+                             3.5 + fmin(below, 4), colour);
     }
+}
+
+/* Characters of the longest tick of an axis of lines. */
+static size_t longest_tick(const ls__chart_panel *p)
+{
+    const scale y = y_scale(p, 0);
+    const double first = round(y.low / y.tick), last = round(y.high / y.tick);
+    size_t longest = 0;
+    for (double k = first; k <= last && k - first <= 100; k++) {
+        char text[32];
+        ls__text number = { text, sizeof(text), 0 };
+        ls__text_put(&number, "%.9g", y.is_log ? pow(10, k) : k * y.tick);
+        if (number.length > longest) longest = number.length;
+    }
+    return longest;
 }
 
 static void draw_rows(const drawing *d, const ls__chart_panel *p, double top)
@@ -260,13 +283,14 @@ static double draw(ls__text *out, const void *any)
 {
     const ls__chart *chart = any;
     size_t longest = 0;
-    for (int k = 0; k < chart->n_panels; k++)
-        for (int i = 0; i < chart->panels[k].n_rows; i++) {
-            const size_t length = strlen(chart->panels[k].rows[i].name);
-            if (length > longest) longest = length;
-        }
+    for (int k = 0; k < chart->n_panels; k++) {
+        const ls__chart_panel *p = &chart->panels[k];
+        if (p->n_rows == 0) longest = (size_t)fmax((double)longest, (double)longest_tick(p));
+        for (int i = 0; i < p->n_rows; i++)
+            longest = (size_t)fmax((double)longest, (double)strlen(p->rows[i].name));
+    }
     drawing d = { .chart = chart, .out = out, .width = width_of(chart) };
-    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 36 + LS__SVG_LETTER * (double)longest));
+    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 38 + LS__SVG_LETTER * (double)longest));
     d.x = x_scale(chart, d.left, d.width);
     if (chart->title)
         ls__svg_text(out, d.width / 2, 28, "middle", " font-size=\"17\"", chart->title);

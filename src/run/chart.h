@@ -36,6 +36,8 @@ typedef struct ls__chart_panel {
     bool log_y;        /* of lines: logarithmic axis */
     bool from_zero;    /* of lines: the axis includes 0 */
     double up_to;      /* of lines: a linear axis includes this value; 0 = none */
+    double cut_at;     /* of lines: a linear axis ends near this value, and larger ones are drawn at
+                          its end; 0 = none */
     bool may_coincide; /* of lines: earlier lines are drawn thicker, so that they stay visible */
     const char *note;  /* last line of the legend; "" or NULL = none */
     int n_names;       /* of the legend, in the order of colours */

@@ -44,6 +44,20 @@ void ls__html_text(ls__html *html, const char *text)
     }
 }
 
+const char *ls__html_count(int64_t n, char out[LS__COUNT_SIZE])
+{
+    char digits[LS__COUNT_SIZE];
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    int at = 0;
+    for (int i = 0; i < length; i++) {
+        const int left = length - i;
+        if (i > 0 && left % 3 == 0 && digits[i - 1] != '-') out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
 void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after)
 {
     ls__html_bytes(html, before, strlen(before));

@@ -4,6 +4,7 @@
 
 #include <lockstep/context.h>
 #include <lockstep/export.h>
+#include <stdint.h>
 
 /* Begins with all zero but ctx. */
 typedef struct ls__html {
@@ -17,6 +18,9 @@ typedef struct ls__html {
 void ls__html_put(ls__html *html, const char *format, ...) LS_PRINTF(2, 3);
 /* A text, escaped for elements and for attributes in double quotes. NULL: nothing. */
 void ls__html_text(ls__html *html, const char *text);
+/* A number with separators: "11,689,512". Returns out. */
+enum { LS__COUNT_SIZE = 32 };
+const char *ls__html_count(int64_t n, char out[LS__COUNT_SIZE]);
 /* BEFORE, the escaped text, AFTER. */
 void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after);
 /* Bytes as they are. */

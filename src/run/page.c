@@ -31,6 +31,13 @@ void ls__page_put_svg(ls__html *html, const char *class, const char *label, char
     ls__free(html->ctx, svg);
 }
 
+void ls__page_begin_tiles(ls__html *html, int n)
+{
+    enum { MOST_COLUMNS = 7 };
+    const int rows = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
+    ls__html_put(html, "<ul class=\"tiles\" style=\"--n:%d\">\n", (n + rows - 1) / rows);
+}
+
 void ls__page_begin_table(ls__html *html, const char *caption)
 {
     ls__html_put(html,
@@ -42,6 +49,16 @@ void ls__page_begin_table(ls__html *html, const char *caption)
 void ls__page_end_table(ls__html *html)
 {
     ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+}
+
+void ls__page_put_command(ls__html *html, char *text)
+{
+    ls__html_put(html, "<pre><code>");
+    for (char *option; (option = strstr(text, " --")); text = option + 1) {
+        *option = '\0';
+        ls__html_wrap(html, "", text, "</code> <code>");
+    }
+    ls__html_wrap(html, "", text, "</code></pre>\n");
 }
 
 ls_status ls__page_save(ls__html *html, const char *dir, const char *path)

@@ -21,10 +21,17 @@ enum { LS__PAGE_WIDE = 1000, LS__PAGE_NARROW = 360 };
  * classes of the element, separated by spaces, or "". */
 void ls__page_put_svg(ls__html *html, const char *class, const char *label, char *svg, size_t size);
 
+/* Begins a list of n tiles, whose last row is not much shorter than the others. The caller puts
+ * <li><span>NAME</span> <b>VALUE</b></li>, and </ul>. */
+void ls__page_begin_tiles(ls__html *html, int n);
+
 /* Begins a table in a region that scrolls sideways. The caller puts the cells of the head, then
  * </tr></thead><tbody> and the rows. The caption must not be a text of users. */
 void ls__page_begin_table(ls__html *html, const char *caption);
 void ls__page_end_table(ls__html *html);
+
+/* Puts a command line, which breaks before options only. Changes the text. */
+void ls__page_put_command(ls__html *html, char *text);
 
 /* Ends the page and writes it to `path`, or, if that is NULL, replaces report.html in the folder.
  * LS_ERR_MEMORY also if an earlier call lacked memory. */

@@ -82,13 +82,16 @@ static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
                  (long long)json_integer_value(epochs));
     else
         snprintf(out[0], FACT_SIZE, "%lld", s.n_epochs);
-    if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%lld", n_parameters);
+    char count[LS__COUNT_SIZE];
+    if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%s", ls__html_count(n_parameters, count));
     if (s.n_epochs == 0) return;
     if (!isnan(s.best_top1)) snprintf(out[1], FACT_SIZE, "%.4f", s.best_top1);
     snprintf(out[2], FACT_SIZE, "%lld", s.best_epoch);
     if (!isnan(s.best_loss)) snprintf(out[3], FACT_SIZE, "%.4f", s.best_loss);
     format_time(s.seconds, out[4], FACT_SIZE);
-    if (!isnan(s.images_per_second)) snprintf(out[5], FACT_SIZE, "%.0f", s.images_per_second);
+    if (fabs(s.images_per_second) < 1e15) /* false for NaN */
+        snprintf(out[5], FACT_SIZE, "%s",
+                 ls__html_count((int64_t)(s.images_per_second + 0.5), count));
     snprintf(out[6], FACT_SIZE, "%.1f %%", 100 * s.wait);
 }
 
@@ -102,7 +105,10 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
     char facts[N_FACTS][FACT_SIZE];
     if (n == 1) {
         describe(runs, facts);
-        ls__html_put(html, "<ul class=\"tiles\">\n<li><span>model</span> <b>");
+        int n_tiles = 1;
+        for (int k = 0; k < N_FACTS; k++) n_tiles += *facts[k] != '\0';
+        ls__page_begin_tiles(html, n_tiles);
+        ls__html_put(html, "<li><span>model</span> <b>");
         put_model(html, runs);
         ls__html_put(html, "</b></li>\n");
         for (int k = 0; k < N_FACTS; k++) {
@@ -140,9 +146,11 @@ static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
     if (n == 1 && data) ls__html_wrap(html, "<p>trained on ", data, "</p>\n");
     ls__page_main(html);
     put_summary(html, n, runs);
+    if (n == 1) ls__report_put_sessions(html, runs);
     LS_TRY(ls__report_put_curves(html, n, runs));
     for (int i = 0; i < n; i++) ls__report_put_evaluation(html, &runs[i]);
     for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
+    if (n == 1) ls__report_put_class_images(html, runs);
     ls__report_put_settings(html, n, runs);
     ls__report_put_environment(html, n, runs);
     return LS_OK;

@@ -12,9 +12,10 @@ typedef enum ls__report_part {
     LS__REPORT_CONFIG,
     LS__REPORT_MANIFEST,
     LS__REPORT_EVALUATION,
-    LS__REPORT_FIRST_BATCH
+    LS__REPORT_FIRST_BATCH,
+    LS__REPORT_LOG
 } ls__report_part;
-enum { LS__REPORT_PART_COUNT = LS__REPORT_FIRST_BATCH + 1 };
+enum { LS__REPORT_PART_COUNT = LS__REPORT_LOG + 1 };
 
 /* Their contents; NULL where one is missing or damaged. */
 typedef struct ls__report_run {
@@ -23,7 +24,9 @@ typedef struct ls__report_run {
                                               NULL = it is there, or no run needs it */
     json_t *metrics;                       /* a row per epoch */
     json_t *config, *manifest, *evaluation;
-    char *first_batch; /* data URI of first_batch.jpg */
+    char *first_batch;     /* data URI of first_batch.jpg */
+    json_t *first_samples; /* first_batch.json */
+    char *log;             /* log.txt */
 } ls__report_run;
 
 /* A damaged file is a warning and a problem. LS_ERR_DATA for a folder without a run;
@@ -47,6 +50,10 @@ void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs);
 /* Of a run with an evaluation, or a damaged one; more: one of several. */
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run);
+/* The commands and warnings of its log. */
+void ls__report_put_sessions(ls__html *html, const ls__report_run *run);
+/* How many training images each class has, from config.json. */
+void ls__report_put_class_images(ls__html *html, const ls__report_run *run);
 void ls__report_put_first_batch(ls__html *html, const ls__report_run *run);
 
 #endif

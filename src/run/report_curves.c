@@ -6,7 +6,9 @@
 #include "run/chart.h"
 #include "run/metrics.h"
 #include "run/page.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { CHART_WIDTH = 400 };
 
@@ -15,14 +17,14 @@ typedef struct curve_chart {
     const char *title, *label;
     const char *keys[2];
     double up_to; /* see ls__chart_panel */
-    bool from_zero;
+    bool from_zero, cuts;
 } curve_chart;
 
 static const curve_chart charts[] = {
-    { "Loss", "loss", { "train_loss", "val_loss" }, 0, true },
+    { "Loss", "loss", { "train_loss", "val_loss" }, 0, true, true },
     { "Top-1 accuracy", "top-1 accuracy", { "train_top1", "val_top1" }, 1, true },
     { "Learning rate", "learning rate", { "lr", NULL }, 0, true },
-    { "Time per epoch", "seconds", { "seconds", NULL }, 0, true },
+    { "Time per epoch", "seconds", { "seconds", NULL }, 0, true, true },
     { "Share of time waiting for data", "share", { "data_wait", NULL }, 0.1, true },
 };
 enum { N_CHARTS = sizeof(charts) / sizeof(charts[0]) };
@@ -53,6 +55,70 @@ static bool add_line(const ls__report_run *run, const char *key, double *room, l
     return ls__metrics_column(run->metrics, key, room + n) && has_epochs;
 }
 
+static int compare_values(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Where the axis of a chart ends, so that a few values far above all others, such as the first
+ * epoch's loss, do not flatten it; 0 = nowhere. Of each line the largest tenth, or one, are left
+ * out. *beyond, *largest: the values above. */
+static double cut_at(ls_context *ctx, int n, const ls__chart_line *lines, int *beyond,
+                     double *largest)
+{
+    enum { FAR = 3 };
+    double high = 0, end = 0;
+    *beyond = 0;
+    *largest = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t count = 0;
+        double *sorted = ls__alloc(ctx, ((size_t)lines[i].n + 1) * sizeof *sorted);
+        if (!sorted) return 0;
+        for (int64_t k = 0; k < lines[i].n; k++)
+            if (isfinite(lines[i].y[k])) sorted[count++] = lines[i].y[k];
+        qsort(sorted, (size_t)count, sizeof *sorted, compare_values);
+        const int64_t left_out = count >= 10 ? count / 10 : 1;
+        if (count > 0) high = fmax(high, sorted[count - 1]);
+        if (count > left_out) end = fmax(end, sorted[count - 1 - left_out]);
+        ls__free(ctx, sorted);
+    }
+    if (!(end > 0 && high > FAR * end)) return 0;
+    *largest = high;
+    const double limit = FAR * end;
+    for (int i = 0; i < n; i++)
+        for (int64_t k = 0; k < lines[i].n; k++) {
+            const double y = lines[i].y[k];
+            *beyond += isfinite(y) && y > limit;
+            if (isfinite(y) && y <= limit) end = fmax(end, y);
+        }
+    return end;
+}
+
+/* Adds what the lines require to a panel with the chart's texts and lines. */
+static ls_status put_lines(ls__html *html, const curve_chart *c, const char *what,
+                           ls__chart_panel *panel, ls__chart_line *lines)
+{
+    enum { MOST_THICK = 4 }; /* with more lines, dashes show those that lie below others */
+    int beyond = 0;
+    double largest = 0;
+    char note[96];
+    panel->y_label = c->label;
+    panel->from_zero = c->from_zero;
+    panel->up_to = c->up_to;
+    panel->lines = lines;
+    panel->may_coincide = panel->n_lines <= MOST_THICK;
+    for (int i = 0; !panel->may_coincide && i < panel->n_lines; i++)
+        lines[i].stroke.dash = i % 3 == 0 ? LS__SOLID : i % 3 == 1 ? LS__DASHED : LS__DOTTED;
+    if (c->cuts) panel->cut_at = cut_at(html->ctx, panel->n_lines, lines, &beyond, &largest);
+    if (panel->cut_at > 0) {
+        snprintf(note, sizeof note, "%d value%s above the axis, up to %.5g", beyond,
+                 beyond == 1 ? "" : "s", largest);
+        panel->note = note;
+    }
+    return put_chart(html, c, what, panel);
+}
+
 /* Training and validation in one chart. */
 static ls_status put_single(ls__html *html, const ls__report_run *run, double *room)
 {
@@ -65,14 +131,10 @@ static ls_status put_single(ls__html *html, const ls__report_run *run, double *r
             if (add_line(run, charts[c].keys[k], room + (size_t)k * stride, &lines[k]))
                 n_lines = k + 1;
         if (n_lines == 0) continue;
-        const ls__chart_panel panel = { .y_label = charts[c].label,
-                                        .from_zero = charts[c].from_zero,
-                                        .up_to = charts[c].up_to,
-                                        .n_names = charts[c].keys[1] ? n_lines : 0,
-                                        .names = names,
-                                        .n_lines = n_lines,
-                                        .lines = lines };
-        LS_TRY(put_chart(html, &charts[c], "", &panel));
+        ls__chart_panel panel = { .n_names = charts[c].keys[1] ? n_lines : 0,
+                                  .names = names,
+                                  .n_lines = n_lines };
+        LS_TRY(put_lines(html, &charts[c], "", &panel, lines));
     }
     return LS_OK;
 }
@@ -91,15 +153,9 @@ static ls_status put_several(ls__html *html, int n, const ls__report_run *runs, 
                 at += 2 * json_array_size(runs[i].metrics);
             }
             if (!is_there) continue;
-            const ls__chart_panel panel = { .y_label = charts[c].label,
-                                            .from_zero = charts[c].from_zero,
-                                            .up_to = charts[c].up_to,
-                                            .n_names = n,
-                                            .names = names,
-                                            .n_lines = n,
-                                            .lines = lines };
+            ls__chart_panel panel = { .n_names = n, .names = names, .n_lines = n };
             const char *what = !charts[c].keys[1] ? "" : k == 0 ? " in training" : " in validation";
-            LS_TRY(put_chart(html, &charts[c], what, &panel));
+            LS_TRY(put_lines(html, &charts[c], what, &panel, lines));
         }
     return LS_OK;
 }

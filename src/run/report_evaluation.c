@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "run/json.h"
+#include "run/page.h"
 #include <string.h>
 
 enum { MATRIX_CLASSES = 30, MOST_PAIRS = 20, OPEN_CLASSES = 50 };
@@ -36,8 +37,10 @@ static void put_tile(ls__html *html, const char *name, double value, int digits)
 static void put_tiles(ls__html *html, const json_t *e)
 {
     const json_t *macro = json_object_get(e, "macro");
-    ls__html_put(html, "<ul class=\"tiles\">\n");
-    put_tile(html, "images", real(e, "images"), 0);
+    char count[LS__COUNT_SIZE];
+    ls__page_begin_tiles(html, json_object_get(e, "top5") ? 7 : 6);
+    ls__html_put(html, "<li><span>images</span> <b>%s</b></li>\n",
+                 ls__html_count(ls__json_get_integer(e, "images"), count));
     put_tile(html, "top-1", real(e, "top1"), 4);
     if (json_object_get(e, "top5")) put_tile(html, "top-5", real(e, "top5"), 4);
     put_tile(html, "mean precision", real(macro, "precision"), 4);
@@ -76,8 +79,11 @@ static void put_cell(ls__html *html, const json_t *e, int label, int predicted, 
                  0.1 + 0.75 * share);
     ls__html_text(html, class_name(e, label));
     ls__html_wrap(html, " predicted as ", class_name(e, predicted), "");
-    ls__html_put(html, ": %lld of %lld\">%lld</td>", (long long)images, (long long)total,
-                 (long long)images);
+    char counts[2][LS__COUNT_SIZE];
+    ls__html_count(images, counts[0]);
+    ls__html_count(total, counts[1]);
+    ls__html_put(html, ": %s of %s\">%s<small>%.0f %%</small></td>", counts[0], counts[1],
+                 counts[0], 100 * share);
 }
 
 static void put_matrix(ls__html *html, const json_t *e, int n)
@@ -93,8 +99,9 @@ static void put_matrix(ls__html *html, const json_t *e, int n)
         totals[c.label] += c.images;
     }
     ls__html_put(html, "<h3>Confusion matrix</h3>\n<p class=\"note\">A row per class, a column per "
-                       "predicted class. The darker a cell, the larger its share of the "
-                       "row.</p>\n");
+                       "predicted class. Below the number of "
+                       "images is their share of the row; the darker a cell, the larger it "
+                       "is.</p>\n");
     begin_scroll(html, "Confusion matrix");
     ls__html_put(html,
                  "<table class=\"matrix\">\n<caption class=\"hidden\">Confusion matrix</caption>"
@@ -122,6 +129,7 @@ static void keep_largest(element *kept, int *n, const element *c)
 static void put_pairs(ls__html *html, const json_t *e, int64_t n)
 {
     element kept[MOST_PAIRS] = { 0 };
+    char count[LS__COUNT_SIZE];
     int n_kept = 0;
     const json_t *list;
     size_t i;
@@ -137,7 +145,8 @@ static void put_pairs(ls__html *html, const json_t *e, int64_t n)
     for (int k = 0; k < n_kept; k++) {
         ls__html_wrap(html, "<tr><th scope=\"row\">", class_name(e, kept[k].label), "</th>");
         ls__html_wrap(html, "<td>", class_name(e, kept[k].predicted), "</td>");
-        ls__html_put(html, "<td class=\"number\">%lld</td></tr>\n", (long long)kept[k].images);
+        ls__html_put(html, "<td class=\"number\">%s</td></tr>\n",
+                     ls__html_count(kept[k].images, count));
     }
     ls__html_put(html, "</tbody>\n</table>\n</div>\n");
 }
@@ -157,6 +166,7 @@ static void put_classes(ls__html *html, const json_t *e)
 {
     static const char *const heads[] = { "images", "precision", "recall", "F1" };
     const json_t *classes = json_object_get(e, "classes"), *class;
+    char count[LS__COUNT_SIZE];
     size_t i;
     ls__html_put(html, "<details%s>\n<summary>Precision, recall and F1 of each class</summary>\n",
                  json_array_size(classes) <= OPEN_CLASSES ? " open" : "");
@@ -170,7 +180,8 @@ static void put_classes(ls__html *html, const json_t *e)
     json_array_foreach(classes, i, class)
     {
         ls__html_wrap(html, "<tr><th scope=\"row\">", ls__json_get_string(class, "class"), "</th>");
-        ls__html_put(html, "<td class=\"number\">%lld</td>", ls__json_get_integer(class, "images"));
+        ls__html_put(html, "<td class=\"number\">%s</td>",
+                     ls__html_count(ls__json_get_integer(class, "images"), count));
         put_score(html, class, "precision");
         put_score(html, class, "recall");
         put_score(html, class, "f1");
@@ -330,19 +341,4 @@ void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
     ls__html_put(html, "</div>\n");
     put_mistakes(html, e);
     ls__html_put(html, "</section>\n");
-}
-
-void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)
-{
-    if (!run->first_batch && !run->problems[LS__REPORT_FIRST_BATCH]) return;
-    ls__html_wrap(html, "<section>\n<h2>First batch of ", run->dir, "</h2>\n");
-    ls__report_put_problems(html, 1, run, LS__REPORT_FIRST_BATCH);
-    if (!run->first_batch) {
-        ls__html_put(html, "</section>\n");
-        return;
-    }
-    ls__html_put(html, "<p>Training images as the model received them, before normalization, at "
-                       "most 96 pixels wide.</p>\n");
-    ls__html_wrap(html, "<img class=\"batch\" alt=\"The first training images of the run\" src=\"",
-                  run->first_batch, "\">\n</section>\n");
 }

@@ -45,6 +45,36 @@ static ls_status read_object(ls_context *ctx, const char *dir, const char *name,
     return status;
 }
 
+/* first_batch.json, which the runs of older versions do not have. */
+static ls_status read_first_samples(ls_context *ctx, const char *dir, json_t **out)
+{
+    LS_TRY(read_object(ctx, dir, "first_batch.json", out));
+    size_t i;
+    json_t *label;
+    json_array_foreach(json_object_get(*out, "labels"), i,
+                       label) if (json_is_string(label) &&
+                                  !ls__json_restore(ctx, label)) return ls__fail_memory(ctx, dir,
+                                                                                        0);
+    return LS_OK;
+}
+
+static ls_status read_log(ls_context *ctx, const char *dir, char **out)
+{
+    size_t size;
+    return read_bytes(ctx, dir, "log.txt", (unsigned char **)out, &size);
+}
+
+static ls_status read_config(ls_context *ctx, const char *dir, json_t **out)
+{
+    LS_TRY(read_object(ctx, dir, "config.json", out));
+    size_t i;
+    json_t *name;
+    json_array_foreach(json_object_get(json_object_get(*out, "data"), "classes"), i,
+                       name) if (json_is_string(name) &&
+                                 !ls__json_restore(ctx, name)) return ls__fail_memory(ctx, dir, 0);
+    return LS_OK;
+}
+
 static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
 {
     unsigned char *bytes;
@@ -89,10 +119,13 @@ static ls_status read_part(ls_context *ctx, ls__report_part part, ls__report_run
 {
     switch (part) {
     case LS__REPORT_METRICS: return read_metrics(ctx, out->dir, &out->metrics);
-    case LS__REPORT_CONFIG: return read_object(ctx, out->dir, "config.json", &out->config);
+    case LS__REPORT_CONFIG: return read_config(ctx, out->dir, &out->config);
     case LS__REPORT_MANIFEST: return read_object(ctx, out->dir, "manifest.json", &out->manifest);
     case LS__REPORT_EVALUATION: return read_evaluation(ctx, out->dir, &out->evaluation);
-    case LS__REPORT_FIRST_BATCH: return read_first_batch(ctx, out->dir, &out->first_batch);
+    case LS__REPORT_FIRST_BATCH:
+        LS_TRY(read_first_batch(ctx, out->dir, &out->first_batch));
+        return read_first_samples(ctx, out->dir, &out->first_samples);
+    case LS__REPORT_LOG: return read_log(ctx, out->dir, &out->log);
     }
     return LS_OK;
 }
@@ -132,5 +165,7 @@ void ls__report_free(const ls_context *ctx, ls__report_run *run)
     json_decref(run->config);
     json_decref(run->manifest);
     json_decref(run->evaluation);
+    json_decref(run->first_samples);
     ls__free(ctx, run->first_batch);
+    ls__free(ctx, run->log);
 }

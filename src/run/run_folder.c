@@ -34,6 +34,8 @@ static bool is_of_run(const char *name)
                                          "run_log.txt",
                                          "evaluation.json",
                                          "first_batch.jpg",
+                                         "first_batch.json",
+                                         "log.txt",
                                          "report.html",
                                          "last.safetensors",
                                          "best.safetensors" };

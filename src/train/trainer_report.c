@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "data/decode/jpeg_write.h"
 #include "data/loader/loader.h"
@@ -47,17 +48,31 @@ static bool put_image(const ls_context *ctx, const ls__image_view *image, int pl
     return good;
 }
 
+/* The batch's first images that this rank has. */
+static int64_t count_images(const ls_batch *batch)
+{
+    int64_t n = 0;
+    while (n < MOST_IMAGES && n < batch->n && batch->samples[n] >= 0) n++;
+    return n;
+}
+
+/* Of an image in the grid. dims: [n,height,width,channels]. */
+static void cell_size(const int64_t *dims, int64_t *height, int64_t *width)
+{
+    const int64_t longer = dims[1] > dims[2] ? dims[1] : dims[2];
+    const int64_t most = longer < MOST_SIDE ? longer : MOST_SIDE;
+    *height = dims[1] * most / longer > 0 ? dims[1] * most / longer : 1;
+    *width = dims[2] * most / longer > 0 ? dims[2] * most / longer : 1;
+}
+
 /* A grid of the batch's first images that this rank has, on white. */
 static bool draw_grid(const ls_context *ctx, const ls_batch *batch, const uint8_t *pixels,
                       ls__image *grid)
 {
     const int64_t *dims = ls_tensor_shape(batch->images)->dims;
-    const int64_t longer = dims[1] > dims[2] ? dims[1] : dims[2];
-    const int64_t most = longer < MOST_SIDE ? longer : MOST_SIDE;
-    const int64_t height = dims[1] * most / longer > 0 ? dims[1] * most / longer : 1;
-    const int64_t width = dims[2] * most / longer > 0 ? dims[2] * most / longer : 1;
-    int64_t n = 0;
-    while (n < MOST_IMAGES && n < batch->n && batch->samples[n] >= 0) n++;
+    int64_t height, width;
+    cell_size(dims, &height, &width);
+    const int64_t n = count_images(batch);
     const int64_t columns = n < COLUMNS ? n : COLUMNS, rows = (n + COLUMNS - 1) / COLUMNS;
     if (!ls__image_reserve(ctx, grid, rows * (height + GAP) - GAP, columns * (width + GAP) - GAP,
                            (int)dims[3]))
@@ -93,6 +108,63 @@ static ls_status save_batch(ls_trainer *t, const ls_batch *batch, const char *pa
     return status;
 }
 
+#define LEAST_SHARE 0.005 /* smaller ones would be shown as 0.00 */
+
+/* "dog", or with mixup or cutmix "dog 0.70, cat 0.30". NULL without memory. */
+static json_t *describe_label(ls_context *ctx, const ls_dataset *data, int32_t label,
+                              const float *shares)
+{
+    char text[512];
+    ls__text out = { text, sizeof text, 0 };
+    if (label < 0 || label >= data->n_classes) return json_string("");
+    ls__text_put(&out, "%s", data->class_names[label]);
+    const double share = shares ? (double)shares[label] : 1;
+    if (share < 1 - LEAST_SHARE) ls__text_put(&out, " %.2f", share);
+    for (int k = 0; shares && k < data->n_classes; k++)
+        if (k != label && (double)shares[k] >= LEAST_SHARE)
+            ls__text_put(&out, ", %s %.2f", data->class_names[k], (double)shares[k]);
+    return ls__json_text(ctx, text);
+}
+
+/* The labels of the grid's images, and where the images are in it. */
+static json_t *describe_batch(ls_trainer *t, const ls_batch *batch)
+{
+    const ls_dataset *data = t->loader->dataset;
+    const int64_t *dims = ls_tensor_shape(batch->images)->dims;
+    int64_t height, width;
+    cell_size(dims, &height, &width);
+    const size_t bytes = ls_tensor_bytes(batch->labels);
+    const size_t n_shares = batch->targets ? ls_tensor_bytes(batch->targets) : 0;
+    ls_context *ctx = t->owned.ctx;
+    int32_t *labels = ls__alloc(ctx, bytes);
+    float *shares = n_shares ? ls__alloc(ctx, n_shares) : NULL;
+    ls__json_builder list = { json_array(), false };
+    if (labels && (shares || !n_shares) && ls_tensor_read(batch->labels, labels, bytes) == LS_OK &&
+        (!shares || ls_tensor_read(batch->targets, shares, n_shares) == LS_OK))
+        for (int64_t i = 0; i < count_images(batch); i++)
+            ls__json_append(&list, describe_label(ctx, data, labels[i],
+                                                  shares ? shares + i * data->n_classes : NULL));
+    ls__free(ctx, labels);
+    ls__free(ctx, shares);
+    return json_pack("{s:i, s:I, s:I, s:i, s:o}", "columns", (int)COLUMNS, "height",
+                     (json_int_t)height, "width", (json_int_t)width, "gap", (int)GAP, "labels",
+                     ls__json_finish(&list));
+}
+
+static ls_status save_labels(ls_trainer *t, const ls_batch *batch)
+{
+    if (t->loader->dataset->n_classes == 0) return LS_OK;
+    char *path = ls__format(t->owned.ctx, "%s/first_batch.json", t->dir);
+    json_t *json = describe_batch(t, batch);
+    ls_status status = t->owned.ctx->error;
+    if (status == LS_OK)
+        status = path ? ls__json_save(t->owned.ctx, path, json)
+                      : ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    json_decref(json);
+    ls__free(t->owned.ctx, path);
+    return status;
+}
+
 static bool writes(const ls_trainer *t)
 {
     return t->dir && !t->config.no_report && ls__is_first_rank(t->owned.ctx);
@@ -105,7 +177,7 @@ ls_status ls__trainer_report_batch(ls_trainer *t, const ls_batch *batch)
     const ls_status status =
         path ? save_batch(t, batch, path) : ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
     ls__free(t->owned.ctx, path);
-    return status;
+    return status == LS_OK ? save_labels(t, batch) : status;
 }
 
 /* ---- After an epoch ---- */

@@ -323,6 +323,48 @@ START_TEST(nonfinite_loss)
 }
 END_TEST
 
+/* Messages and results with their times, also those that --quiet hides. */
+START_TEST(the_log_of_a_run)
+{
+    begin_folder();
+    draw_data();
+    ck_assert_int_eq(system("rm -r data/val/ring"), 0);
+    expect(0, TRAIN "--out run -q --stop-at 21");
+    ck_assert_str_eq(said_err, "");
+    expect(0, "train --resume run");
+    expect_out("epoch 2/3");
+    size_t size;
+    char *text = read_file("run/log.txt", &size), *rest = text;
+    static const char *const parts[] = {
+        " command: ",          " train --data-dir data ",
+        " --out run -q ",      " warning: data: no validation images of 1 of 10 classes",
+        " command: ",          " train --resume run\n",
+        " epoch 2/3  train",   " epoch 3/3  train",
+        "Z time since resume "
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        rest = strstr(rest, parts[i]);
+        ck_assert_msg(rest != NULL, "%s: %s", parts[i], text);
+    }
+    int year, n;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        ck_assert_msg(sscanf(line, "%d-%*d-%*dT%*d:%*d:%*dZ %n", &year, &n) == 1 && n == 21, "%s",
+                      line);
+    free(text);
+    char *html = read_file("run/report.html", &size);
+    ck_assert_ptr_nonnull(strstr(html, "<h2>Warnings</h2>"));
+    ck_assert_ptr_nonnull(strstr(html, "<h2>Command</h2>"));
+    ck_assert_ptr_nonnull(strstr(html, "<h2>Training images of each class</h2>"));
+    ck_assert_ptr_nonnull(strstr(html, "<ol class=\"images batch-images\""));
+    free(html);
+    ck_assert_int_eq(system("rm run/log.txt && ln -s target run/log.txt"), 0);
+    expect(0, "train --resume run --epochs 3");
+    expect_err("run/log.txt is not written");
+    ck_assert(!exists("target"));
+    end_folder();
+}
+END_TEST
+
 /* Each takes a folder of its own. */
 START_TEST(runs_that_start_together)
 {
@@ -349,5 +391,5 @@ TEST_PROGRAM(train)
                      augmentation, mixup_and_cutmix, sixteen_bits, a_run_ends_after_max_steps,
                      patience, missing_best_weights, damaged_best_weights,
                      a_folder_in_place_of_the_best_weights, full_disk, nonfinite_loss,
-                     runs_that_start_together);
+                     the_log_of_a_run, runs_that_start_together);
 }

@@ -103,6 +103,27 @@ START_TEST(texts_are_escaped)
 }
 END_TEST
 
+/* Values beyond the cut are drawn at the end of the axis, which leaves room for its ticks. */
+START_TEST(axes_that_are_cut)
+{
+    const double y[] = { 900, 2.5, 1.5, 1 };
+    const ls__chart_line line = { .n = 4, .y = y };
+    begin();
+    const char *text = format_panel(&(ls__chart_panel){
+        .y_label = "y", .from_zero = true, .cut_at = 2.5, .n_lines = 1, .lines = &line });
+    ck_assert_ptr_nonnull(strstr(text, ">2.5</text>"));
+    ck_assert_ptr_null(strstr(text, ">900<"));
+    ck_assert_int_eq(count(text, "cy=\"58.0\""), 2);
+    ck_assert_ptr_nonnull(strstr(text, "<text x=\"64.0\""));
+    const double small[] = { 0.00125, 0.00375 };
+    const ls__chart_line low = { .n = 2, .y = small };
+    text = format_panel(&(ls__chart_panel){ .y_label = "y", .n_lines = 1, .lines = &low });
+    ck_assert_ptr_nonnull(strstr(text, ">0.0015</text>"));
+    ck_assert_ptr_nonnull(strstr(text, "<text x=\"78.0\"")); /* 6 characters and the label fit */
+    end();
+}
+END_TEST
+
 /* Also where there is nothing but gaps, or nothing. */
 START_TEST(values_that_cannot_be_drawn_are_gaps)
 {
@@ -318,7 +339,8 @@ END_TEST
 
 TEST_PROGRAM(chart)
 {
-    return RUN_SUITE("chart", texts_are_escaped, values_that_cannot_be_drawn_are_gaps, shades,
-                     ticks, logarithmic_x, extreme_values, many_points, rows,
-                     rounding_changes_nothing, curves_of_a_run, no_curves);
+    return RUN_SUITE("chart", axes_that_are_cut, texts_are_escaped,
+                     values_that_cannot_be_drawn_are_gaps, shades, ticks, logarithmic_x,
+                     extreme_values, many_points, rows, rounding_changes_nothing, curves_of_a_run,
+                     no_curves);
 }

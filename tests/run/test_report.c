@@ -29,7 +29,23 @@ static const char evaluation[] =
 
 static const char config[] =
     "{\"parameters\": 1234, \"options\": {\"model\": \"" HOSTILE "\", \"lr\": %s, \"epochs\": 2, "
-    "\"exif\": false, \"weights\": null, \"data-dir\": \"" HOSTILE "\"}}";
+    "\"exif\": false, \"weights\": null, \"data-dir\": \"" HOSTILE "\"}, \"data\": {\"classes\": "
+    "[\"" HOSTILE "\", \"dog\"], \"class_images\": [12000, 3]}}";
+
+/* Lines that no run writes are left out, and repeated ones. */
+static const char log_text[] =
+    "2026-11-28T11:40:02Z command: lockstep train --data-dir '<b>' --lr 0.1\n"
+    "2026-11-28T11:40:03Z data    2 classes\n"
+    "2026-11-28T11:40:03Z warning: a\xe2\x80\xae<b>\n"
+    "warning: short\nno time at all warning: x\n"
+    "2026-11-28T11:50:00Z command: lockstep train --resume run\n"
+    "2026-11-28T11:50:01Z warning: a\xe2\x80\xae<b>\n"
+    "2026-11-28T11:50:02Z warning: another\n"
+    "2026-11-28T11:50:03Z warning: incomplete";
+
+static const char first_batch[] =
+    "{\"columns\": 2, \"height\": 24, \"width\": 32, \"gap\": 2, \"labels\": [\"" HOSTILE
+    "\", \"dog\", 7]}";
 
 static const char manifest[] =
     "{\"identity\": {\"device\": \"cpu\", \"seed\": \"0\"}, \"sessions\": [{\"execution\": "
@@ -47,6 +63,8 @@ static const char *make_run(const char *name, const char *lr)
     write_text(path_in(run, "config.json"), text);
     write_text(path_in(run, "manifest.json"), manifest);
     write_text(path_in(run, "first_batch.jpg"), "abcd");
+    write_text(path_in(run, "first_batch.json"), first_batch);
+    write_text(path_in(run, "log.txt"), log_text);
     return run;
 }
 
@@ -77,9 +95,11 @@ START_TEST(a_page_of_one_run)
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("a&b/report.html"));
     expect_page_text(html, NULL, "report_of_a_run.txt");
-    ck_assert_int_eq(count_parts(html, "<img"), 2); /* not the one of another server */
+    ck_assert_int_eq(count_parts(html, "<img"), 1); /* not the one of another server */
     ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,AAAA\""));
-    ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,YWJjZA==\""));
+    ck_assert_int_eq(count_parts(html, "data:image/jpeg;base64,YWJjZA=="), 1);
+    ck_assert_ptr_nonnull(strstr(html, "aspect-ratio:32/24;background-size:206.250% 208.333%;"
+                                       "background-position:100.000% 0.000%"));
     /* the same again */
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, "other.html"), LS_OK);
     char *again = read_text(path("other.html"));
@@ -146,6 +166,21 @@ START_TEST(damaged_folders)
     expect_left_out("evaluation.json", "[]", "/evaluation.json: not a JSON object.");
     expect_left_out("config.json", "{", "/config.json: line ");
     expect_left_out("manifest.json", "{", "/manifest.json: line ");
+    expect_left_out("first_batch.json", "[", "/first_batch.json: line ");
+    static const char *const grids[] = {
+        "{}", "{\"labels\": [\"a\"]}", "{\"labels\": [\"a\"], \"columns\": 0, \"height\": 1}",
+        "{\"labels\": [\"a\"], \"columns\": 99999999, \"height\": 1, \"width\": 1, \"gap\": -1}"
+    };
+    write_text(path("first_batch.jpg"), "abcd");
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
+        write_text(path("first_batch.json"), grids[i]);
+        ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+        char *html = read_text(path("report.html"));
+        expect_page(html);
+        ck_assert_int_eq(count_parts(html, "<img"), 1); /* the grid, without labels */
+        free(html);
+    }
+    ck_assert_int_eq(remove(path("first_batch.jpg")), 0);
     expect_left_out("metrics.jsonl", "{\"epoch\": 1}\n{\n", "/metrics.jsonl: line 2 is damaged.");
     expect_left_out("metrics.jsonl", "{\"epoch\": 1}\n{\"epoch\": [], \"train_loss\": 2}\n",
                     "/metrics.jsonl: line 2 is damaged.");
