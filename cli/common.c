@@ -82,6 +82,9 @@ int print_loader_error(ls_context *ctx, const char *pass)
     else
         print_counted(message, hint);
     print_pixels_hint(message);
+    if (strncmp(message, "csv file", 8) == 0 && strstr(message, "_column"))
+        print_message("--csv-columns path=NAME,label=NAME names the columns; a number stands for a "
+                      "name, too");
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;

@@ -12,6 +12,7 @@
 typedef struct eval_values {
     model_file file;
     const char *data_dir, *device, *csv;
+    data_options data;
     int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
     bool per_class, test_time_flip, json;
@@ -26,6 +27,7 @@ static const cli_option options[] = {
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
       "class folders, in the order of their names",
       "DIR", .note = "required" },
+    DATA_OPTIONS(eval_values, data),
     { OPTION_SWITCH, 0, "per-class", AT(per_class),
       "print the table of the classes, which models of at most 20 classes get anyway; with several "
       "labels the accuracy of each, with numbers the error of each" },
@@ -121,8 +123,8 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
     char name[FOLDER_NAME_SIZE];
     const int n_classes = (int)info.options.n_classes;
     if (!ls_saved_model_has_split(model) || folders_has_val(dir, name))
-        return folders_open_val(ctx, dir, true, n_classes, info.classes, out);
-    const int answer = folders_open_unsplit(ctx, dir, n_classes, info.classes, out);
+        return folders_open_val(ctx, dir, &v->data, true, n_classes, info.classes, out);
+    const int answer = folders_open_unsplit(ctx, dir, &v->data, n_classes, info.classes, out);
     if (answer != EXIT_DONE) return answer;
     ls_dataset *split = ls_saved_model_validation_split(model, *out);
     if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
@@ -132,8 +134,11 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
                    (long long)ls_dataset_sample_count(split), n);
     else if (!split)
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
-                      "its images",
-                      dir);
+                      "its images%s",
+                      dir,
+                      folders_is_csv(dir) ? "; a list is divided as in training with the same "
+                                            "--csv-columns and --group-column alone"
+                                          : "");
     if (split) *out = split;
     return EXIT_DONE;
 }
@@ -205,7 +210,7 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 {
     ls_dataset *dataset;
-    int answer = folders_open_val(ctx, v->data_dir, true, 0, NULL, &dataset);
+    int answer = folders_open_val(ctx, v->data_dir, &v->data, true, 0, NULL, &dataset);
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_target_count(dataset) > 0)
         return fail_with(EXIT_USAGE,
@@ -241,6 +246,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--%s is required",
                          v.file.path ? "data-dir DIR" : "checkpoint FILE");
     if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
+    if (!data_options_check(&v.data)) return EXIT_USAGE;
     if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
     if (v.csv && ls__run_folder_names_file(v.csv))
         return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);

@@ -1,6 +1,7 @@
 /* folders.c: finding the training and validation images in a folder; see folders.h. */
 #include "folders.h"
 #include <dirent.h>
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +51,19 @@ static bool find_split(const char *dir, ls_split split, char path[PATH_SIZE])
     char name[FOLDER_NAME_SIZE];
     if (folders_is_csv(dir)) return false;
     if (is_file(dir)) return find_in_pack(dir, split, path);
-    return ls_find_split(dir, split, 0, name, sizeof(name)) &&
-           snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+    const ls_status status = ls_split_find(dir, split, 0, name, sizeof(name), NULL);
+    return status == LS_OK && snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+}
+
+/* The folder of a split whose images have their classes in their names: no list. */
+static bool find_named(const char *dir, ls_split split, const data_options *o, char path[PATH_SIZE])
+{
+    char name[FOLDER_NAME_SIZE];
+    ls_split_kind kind;
+    if (!o || !o->label_pattern) return find_split(dir, split, path);
+    for (int i = 0; ls_split_find(dir, split, i, name, sizeof(name), &kind) == LS_OK; i++)
+        if (kind != LS_SPLIT_LIST) return snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
+    return false;
 }
 
 /* The images for validation: those of a test split where there are no others. */
@@ -105,15 +117,6 @@ static int open_idx(ls_context *ctx, const char *images, const char *labels, int
         return EXIT_DATA;
     }
     return EXIT_DONE;
-}
-
-/* A folder, a pack or a CSV file. classes NULL: its own. */
-static ls_dataset *open_images(ls_context *ctx, const char *path, int n_classes,
-                               const char *const *classes)
-{
-    if (folders_is_csv(path)) return ls_csv_open(ctx, path, n_classes, classes);
-    return classes ? ls_image_folder_open_classes(ctx, path, n_classes, classes)
-                   : ls_image_folder_open(ctx, path);
 }
 
 bool folders_has_csv(const char *dir)
@@ -185,17 +188,23 @@ static void print_ignored(const ls_dataset *dataset, const char *path)
 
 ls_dataset *folders_open(ls_context *ctx, const char *dir)
 {
-    ls_dataset *dataset = open_images(ctx, dir, 0, NULL);
+    ls_dataset *dataset = data_open(ctx, dir, &(data_opening){ 0 });
     if (dataset) print_ignored(dataset, dir);
     return dataset;
 }
 
 /* The images at a path that was found in DIR. */
-static int open_found(ls_context *ctx, const char *dir, const char *path, int n_classes,
-                      const char *const *classes, ls_dataset **out)
+static int open_found(ls_context *ctx, const char *dir, const char *path, const data_opening *how,
+                      ls_dataset **out)
 {
-    *out = open_images(ctx, path, n_classes, classes);
-    if (!*out) return folders_fail(ctx, dir);
+    *out = data_open(ctx, path, how);
+    if (!*out && ls_context_status(ctx) == LS_OK) return EXIT_USAGE; /* printed */
+    const bool is_flat = !*out && strstr(ls_context_message(ctx), ": no class folders");
+    const int answer = *out ? EXIT_DONE : folders_fail(ctx, dir);
+    if (is_flat)
+        print_message("if the names of the files have the classes, as cat.1.jpg has, use "
+                      "--label-pattern '([a-z]+)[.]'");
+    if (!*out) return answer;
     print_ignored(*out, path);
     return EXIT_DONE;
 }
@@ -252,12 +261,24 @@ bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE])
            copy_name(dir, path, name);
 }
 
+/* False, with a message, for a folder that can't be read. */
+static bool can_be_searched(const char *dir)
+{
+    char name[FOLDER_NAME_SIZE];
+    if (!is_folder(dir) ||
+        ls_split_find(dir, LS_SPLIT_TRAIN, 0, name, sizeof(name), NULL) != LS_ERR_IO)
+        return true;
+    return fail_with(false, "%s: %s", dir, strerror(errno));
+}
+
 /* Of the training images: DIR/train, or with dir_itself DIR. Else prints why not. */
-static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
+static bool find_train(const char *dir, const data_options *o, bool dir_itself,
+                       char path[PATH_SIZE])
 {
     char other[PATH_SIZE];
     if (!folders_check(dir)) return false;
-    if (find_split(dir, LS_SPLIT_TRAIN, path)) return true;
+    if (find_named(dir, LS_SPLIT_TRAIN, o, path)) return true;
+    if (!can_be_searched(dir)) return false;
     const bool nested = find_nested(dir, other);
     snprintf(path, PATH_SIZE, "%s", dir);
     if (folders_is_csv(dir)) return true;
@@ -273,26 +294,33 @@ static bool find_train(const char *dir, bool dir_itself, char path[PATH_SIZE])
     return false;
 }
 
-int folders_open_unsplit(ls_context *ctx, const char *dir, int n_classes,
+int folders_open_unsplit(ls_context *ctx, const char *dir, const data_options *o, int n_classes,
                          const char *const *classes, ls_dataset **out)
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
     *out = NULL;
     if (find_idx(dir, "train", path, labels) || find_idx(dir, "t10k", path, labels))
         return open_idx(ctx, path, labels, n_classes, classes, out);
-    if (!find_train(dir, true, path)) return EXIT_DATA;
-    return open_found(ctx, dir, path, n_classes, classes, out);
+    if (!find_train(dir, o, true, path)) return EXIT_DATA;
+    const data_opening how = {
+        .options = o, .in_groups = true, .n_classes = n_classes, .classes = classes
+    };
+    return open_found(ctx, dir, path, &how, out);
 }
 
-int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dataset **out)
+int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, bool dir_itself,
+                       ls_dataset **out)
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
+    int64_t counts[LS_N_SPLITS];
+    data_opening how = { .options = o, .in_groups = dir_itself };
     *out = NULL;
+    if (!dir_itself && data_count_splits(dir, o, counts)) how.rows = LS_CSV_ROWS_TRAIN;
     int answer = EXIT_DATA;
     if (find_idx(dir, "train", path, labels))
         answer = open_idx(ctx, path, labels, 0, NULL, out);
-    else if (find_train(dir, dir_itself, path))
-        answer = open_found(ctx, dir, path, 0, NULL, out);
+    else if (find_train(dir, o, dir_itself, path))
+        answer = open_found(ctx, dir, path, &how, out);
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_target_count(*out) == 0 && ls_dataset_class_count(*out) < 2) {
         print_message("%s: expected at least two classes, found one: '%s'", path,
@@ -303,15 +331,33 @@ int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dat
     return EXIT_DONE;
 }
 
-int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_classes,
-                     const char *const *classes, ls_dataset **out)
+/* The rows of a list that are for validation, those for tests where there are no others;
+ * LS_CSV_ROWS_ALL without a column of splits. */
+static ls_csv_rows val_rows(const char *dir, const data_options *o)
+{
+    int64_t counts[LS_N_SPLITS];
+    if (!data_count_splits(dir, o, counts)) return LS_CSV_ROWS_ALL;
+    return counts[LS_SPLIT_VALIDATION] > 0 ? LS_CSV_ROWS_VALIDATION
+           : counts[LS_SPLIT_TEST] > 0     ? LS_CSV_ROWS_TEST
+                                           : LS_CSV_ROWS_ALL;
+}
+
+int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bool dir_itself,
+                     int n_classes, const char *const *classes, ls_dataset **out)
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
+    data_opening how = { .options = o, .n_classes = n_classes, .classes = classes };
     *out = NULL;
     if (!folders_check(dir)) return EXIT_DATA;
     if (find_idx(dir, "t10k", path, labels))
         return open_idx(ctx, path, labels, n_classes, classes, out);
-    if (!find_val(dir, path)) {
+    how.rows = val_rows(dir, o);
+    if (how.rows == LS_CSV_ROWS_TEST)
+        print_note("%s: has no rows for validation; its rows for tests are used", dir);
+    if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, &how, out);
+    if (!find_named(dir, LS_SPLIT_VALIDATION, o, path) &&
+        !find_named(dir, LS_SPLIT_TEST, o, path)) {
+        if (!can_be_searched(dir)) return EXIT_DATA;
         if (!dir_itself || !is_whole(dir))
             return fail_with(EXIT_DATA, "%s: %s%s", dir,
                              lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
@@ -322,7 +368,7 @@ int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_cl
                                    "images, --no-val trains without validation");
         snprintf(path, sizeof(path), "%s", dir);
     }
-    return open_found(ctx, dir, path, n_classes, classes, out);
+    return open_found(ctx, dir, path, &how, out);
 }
 
 static const char *kind_of(const ls_dataset *dataset)

@@ -2,10 +2,11 @@
 #ifndef LS_CLI_FOLDERS_H
 #define LS_CLI_FOLDERS_H
 
-#include "cli.h"
+#include "data_options.h"
 
 /* DIR may be a pack in all of these. Where images are opened, DIR may be a CSV file, which holds
- * training images. Its folders and CSV files are those of ls_find_split. */
+ * training images. Its folders and CSV files are those of ls_split_find. `o` may be
+ * NULL. */
 
 /* Whether DIR is a folder or a file, which may be a pack; else prints what it is. */
 bool folders_check(const char *dir);
@@ -39,17 +40,18 @@ bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE]);
 
 /* The training images. dir_itself: else DIR itself, when it holds class folders. On failure prints
  * why and returns the command's answer, as the next one does. */
-int folders_open_train(ls_context *ctx, const char *dir, bool dir_itself, ls_dataset **out);
+int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, bool dir_itself,
+                       ls_dataset **out);
 
 /* The same images with given classes, for --val-split. */
-int folders_open_unsplit(ls_context *ctx, const char *dir, int n_classes,
+int folders_open_unsplit(ls_context *ctx, const char *dir, const data_options *o, int n_classes,
                          const char *const *classes, ls_dataset **out);
 
 /* The validation images, or those for tests where there are no others, with the classes of the
  * training data, or with those of its own folders if classes is NULL. dir_itself: else DIR itself,
  * when it holds no such folder. */
-int folders_open_val(ls_context *ctx, const char *dir, bool dir_itself, int n_classes,
-                     const char *const *classes, ls_dataset **out);
+int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bool dir_itself,
+                     int n_classes, const char *const *classes, ls_dataset **out);
 
 /* Whether the samples of both have the same: a class, labels or numbers; else prints the two files.
  * For data that folders_open_train and folders_open_val opened, dir_itself false. */

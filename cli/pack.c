@@ -85,9 +85,10 @@ static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS
     int n = 0;
     for (int split = 0; split < LS_N_SPLITS; split++) {
         char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
-        if (!ls_find_split(dir, (ls_split)split, 0, name, sizeof(name))) continue;
+        ls_split_kind kind;
+        if (ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind) != LS_OK) continue;
         if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_SIZE) continue;
-        if (is_folder(path))
+        if (kind != LS_SPLIT_LIST)
             splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
         else
             print_warning("%s: a list, which a pack does not contain", path);

@@ -133,6 +133,8 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
         { "dropout", !model || model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
         { "val-split-seed", r->val_split > 0, "--val-split" },
+        { "group-column", r->val_split > 0, "--val-split" },
+        { "group-pattern", r->val_split > 0, "--val-split" },
         { "crop-padding", small, "images under 64 pixels" },
         { "scale-min", !small, "images of 64 pixels or more" },
         { "new-head", r->weights != NULL, "--weights" },
@@ -159,7 +161,7 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
         return fail_with(false, "--recipe finetune requires --weights FILE");
     if (options_given(parsed, "lr") && options_given(parsed, "lr-per-256"))
         return fail_with(false, "--lr and --lr-per-256 exclude each other");
-    if (!check_values(r)) return false;
+    if (!check_values(r) || !data_options_check(&r->data)) return false;
     parameter_groups groups;
     if (!parameter_groups_read(r->groups, &groups)) return false;
     int milestones[MAX_MILESTONES];

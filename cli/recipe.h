@@ -3,7 +3,7 @@
 #ifndef LS_CLI_RECIPE_H
 #define LS_CLI_RECIPE_H
 
-#include "cli.h"
+#include "data_options.h"
 
 typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_optimizer;
 
@@ -14,6 +14,7 @@ typedef struct recipe {
     int preset; /* --recipe; 0 = none */
     /* data */
     const char *data_dir;
+    data_options data;
     bool no_val;
     double val_split; /* 0 = off */
     int64_t val_split_seed;

@@ -17,6 +17,7 @@ const cli_option recipe_options[] = {
       "one folder per class, or a folder with MNIST's four idx files, or a "
       "CSV file of paths and labels or numbers",
       "DIR", .note = "required", .execution = true, .images = true, .usual = true },
+    DATA_OPTIONS(recipe, data),
     { OPTION_SWITCH, 0, "no-val", AT(no_val),
       "train without validation; DIR may also hold the class folders themselves",
       .whole_run = true },

@@ -12,7 +12,7 @@ int cli_run_open_train_data(ls_context *ctx, const recipe *r, ls_dataset **train
 {
     char name[FOLDER_NAME_SIZE];
     const bool dir_itself = r->val_split > 0 || r->no_val;
-    const int answer = folders_open_train(ctx, r->data_dir, dir_itself, train);
+    const int answer = folders_open_train(ctx, r->data_dir, &r->data, dir_itself, train);
     if (answer != EXIT_DONE || r->val_split == 0) return answer;
     if (folders_has_val(r->data_dir, name))
         return fail_with(EXIT_DATA,
@@ -101,8 +101,8 @@ int cli_run_open_datasets(cli_run *t)
     if (!fits_loss(r, t->train_data)) return EXIT_USAGE;
     if (!list_outputs(t)) return print_error(NULL, EXIT_RUNTIME);
     if (!r->no_val && r->val_split == 0)
-        answer = folders_open_val(t->ctx, r->data_dir, false, (int)t->info.options.n_classes,
-                                  t->classes, &t->val_data);
+        answer = folders_open_val(t->ctx, r->data_dir, &r->data, false,
+                                  (int)t->info.options.n_classes, t->classes, &t->val_data);
     if (answer != EXIT_DONE) return answer;
     if (t->val_data && r->val_split == 0 &&
         !folders_check_kinds(r->data_dir, t->train_data, t->val_data))

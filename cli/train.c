@@ -239,6 +239,29 @@ static void print_halted(const cli_run *t, const ls_trainer_state *at)
                   is_all ? "--steps" : NULL, "N", NULL);
 }
 
+/* The command that evaluates the weights on the same images. */
+static void print_eval(const cli_run *t, const char *weights, const char *precision)
+{
+    enum { MAX_WORDS = 24 };
+    const recipe *r = t->recipe;
+    const char *words[MAX_WORDS] = { "eval", "--checkpoint", weights, "--data-dir", r->data_dir };
+    int n = 5;
+    const struct {
+        const char *option, *value;
+    } all[] = { { "--csv-columns", r->data.csv_columns },
+                { "--image-root", r->data.image_root },
+                { "--label-pattern", r->data.label_pattern },
+                { "--group-column", r->data.group_column },
+                { "--precision", precision } };
+    words[n++] = "--per-class";
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!all[i].value) continue;
+        words[n++] = all[i].option;
+        words[n++] = all[i].value;
+    }
+    print_command_words(stdout, "next", words);
+}
+
 /* With commands that use the weights. */
 static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_early_stop)
 {
@@ -250,10 +273,7 @@ static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_ear
         print_text(stdout, "ended after epoch %lld: no better %s since epoch %lld\n",
                    (long long)at->epoch, metric_name(t), (long long)at->best_epoch);
     snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
-    if (t->val)
-        print_command(stdout, "next", "eval", "--checkpoint", weights, "--data-dir",
-                      t->recipe->data_dir, "--per-class", precision ? "--precision" : NULL,
-                      precision, NULL);
+    if (t->val) print_eval(t, weights, precision);
     print_command(stdout, "next", "predict", "--checkpoint", weights,
                   precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
     if (!is_early_stop && recipe_can_be_extended(t->recipe))

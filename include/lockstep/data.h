@@ -22,12 +22,23 @@ typedef enum ls_split { LS_SPLIT_TRAIN, LS_SPLIT_VALIDATION, LS_SPLIT_TEST, LS_N
  * "Training_Images", "testset". split may be NULL. */
 LS_API bool ls_split_of_name(const char *name, ls_split *split);
 
+/* What holds the images of a part. */
+typedef enum ls_split_kind {
+    LS_SPLIT_CLASS_FOLDERS, /* a folder of folders */
+    LS_SPLIT_LIST,          /* a CSV file */
+    LS_SPLIT_FLAT_FOLDER    /* a folder without folders */
+} ls_split_kind;
+
 /* Finds the i-th place of a part in the folder `dir`, from 0: the folders of class folders in the
- * order of the names above, then the CSV files ("train.csv"), then folders without class folders
- * whose names are exactly those. Writes its path below dir: "train". A folder that holds one folder
- * alone, which holds class folders, stands for that one: "train/train". False: there is none, or
- * the path does not fit. Changes nothing and allocates nothing. */
-LS_API bool ls_find_split(const char *dir, ls_split split, int i, char *path, size_t size);
+ * order of the names above, then the CSV files ("train.csv"), then folders without folders whose
+ * names are exactly those. Writes its path below dir, "train", and its kind, which may be NULL. A
+ * folder that holds one folder alone, which holds class folders, stands for that one:
+ * "train/train". Changes nothing and allocates nothing.
+ *
+ * LS_ERR_NOT_FOUND: there is none. LS_ERR_IO: dir can't be read, for the reason in errno.
+ * LS_ERR_INVALID: an argument, or the path is longer than `size`. */
+LS_API ls_status ls_split_find(const char *dir, ls_split split, int i, char *path, size_t size,
+                               ls_split_kind *kind);
 
 /* ---- A folder with one sub-folder per class: DIR/<class>/<...>/<image>. ---- */
 
@@ -49,6 +60,19 @@ LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
  * samples. Labels follow the order of `classes`. */
 LS_API ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,
                                                 const char *const *classes);
+
+/* The images below a folder, whose classes are in their names, such as "cat.12.jpg". label_pattern
+ * is a POSIX extended regular expression with one group, the class: "([a-z]+)[.]",
+ * "(.*)_[0-9]+[.]jpg". It is matched with the path below the folder, in which it may match any
+ * part; bytes are compared as in the locale "C". The samples are sorted by path; the classes are
+ * those of ls_csv_open, as n_classes and classes, which may be 0 and NULL.
+ *
+ * LS_ERR_INVALID: a pattern that can't be compiled, or has no group or several; LS_ERR_DATA: no
+ * images, or images whose paths the pattern does not match, with their number and one of them;
+ * LS_ERR_MISMATCH: a class that is not among the given ones; those of reading folders. */
+LS_API ls_dataset *ls_image_pattern_open(ls_context *ctx, const char *dir,
+                                         const char *label_pattern, int n_classes,
+                                         const char *const *classes);
 
 /* A list of image files with labels in 0..n_classes-1. Both arrays are copied. The classes are
  * called "0", "1" and so on. With labels NULL and n_classes 0 the files have no labels, for
@@ -120,6 +144,44 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
 LS_API ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
                                const char *const *classes);
 
+/* Which rows are read, by the column of splits. */
+typedef enum ls_csv_rows {
+    LS_CSV_ROWS_ALL,
+    LS_CSV_ROWS_TRAIN,
+    LS_CSV_ROWS_VALIDATION,
+    LS_CSV_ROWS_TEST
+} ls_csv_rows;
+
+typedef struct ls_csv_config {
+    int n_classes; /* as for ls_csv_open, with classes */
+    const char *const *classes;
+
+    /* Columns: a number from 1, or a name of the header, in any case. NULL: as ls_csv_open finds
+     * them; split_column: "split", "subset", "partition" or "set", if all its fields are splits.
+     * A label column called "labels", "target" or "target_..." has several labels or numbers. If
+     * only numbers are given, the first row is a header if its path is none of an image. */
+    const char *path_column, *label_column;
+    const char *split_column; /* fields are names of splits: see ls_split_of_name */
+    const char *group_column; /* of ls_dataset_split; images with an empty field have no group */
+    ls_csv_rows rows;         /* LS_ERR_DATA if there is no column of splits, or no such row */
+
+    /* The folder that relative paths begin in. NULL: see ls_csv_open. Names of samples are then
+     * relative to it. */
+    const char *image_root;
+} ls_csv_config;
+
+/* As ls_csv_open, which is the same with the default columns. config NULL = all defaults.
+ * LS_ERR_INVALID: a column number that is not above 0, a column given twice, a folder that is not
+ * there. LS_ERR_DATA: a column that the list does not have, and a field of the column of splits
+ * that is no split. */
+LS_API ls_dataset *ls_csv_open_config(ls_context *ctx, const char *path,
+                                      const ls_csv_config *config);
+
+/* counts[LS_N_SPLITS]: how many rows the list has of each split; all 0 without a column of splits.
+ * Reads the list alone, without its labels and images. Errors are those of ls_csv_open_config. */
+LS_API ls_status ls_csv_count_splits(ls_context *ctx, const char *path, const ls_csv_config *config,
+                                     int64_t counts[LS_N_SPLITS]);
+
 /* Grey images and their labels in a pair of idx files, the format of MNIST and Fashion-MNIST:
  * images u8 [N,H,W] (magic number 0x803), labels u8 [N] (0x801), either of them plain or compressed
  * by gzip. The samples are in memory, with one channel; the classes are called "0", "1", ...
@@ -186,9 +248,17 @@ LS_API uint8_t *ls_image_writer_reserve(ls_image_writer *out, int64_t height, in
 /* The reason of a failure, for error messages, printf style; up to 255 bytes are kept. */
 LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...) LS_PRINTF(2, 3);
 
+/* Makes groups of the samples that stay together when they are divided: the images of a patient, a
+ * video or a camera. pattern is a POSIX extended regular expression with one group, as for
+ * ls_image_pattern_open: samples with the same text there are of one group, such as those of
+ * "(p[0-9]+)_" in "p12_left.png". Replaces earlier groups. For a CSV file see also group_column of
+ * ls_csv_config. LS_ERR_INVALID: an unusable pattern, samples without paths, a split of another
+ * dataset; LS_ERR_DATA: samples that do not match, with their number and one of them. */
+LS_API ls_status ls_dataset_group_by_pattern(ls_dataset *dataset, const char *pattern);
+
 /* Divides the samples into a training and a validation split, class by class. The validation split
- * takes floor(n * fraction + 0.5), but at least 1 and at most n - 1, of the n >= 2 samples of a
- * class; the only sample of a class stays in training, with a warning. In both splits the samples
+ * takes floor(n * fraction + 0.5), but at least 1 and at most n - 1, of the n >= 2 images of a
+ * class; the only image of a class stays in training, with a warning. In both splits the samples
  * keep their order, and the classes are those of the dataset. Samples with targets and without
  * labels are divided as if they were of one class.
  *
@@ -198,9 +268,19 @@ LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...
  * sample without a path is keyed by its number. The digest of a split covers its samples; a run's
  * identity includes the fraction and the seed.
  *
+ * Images are divided, not rows: samples of a list whose paths lead to the same file, through
+ * symbolic links, too, are one image, and lie on one side. So do the samples of a group; an image
+ * in two groups joins them. Hard links are different images, because a copy has none. The groups
+ * are visited in the order of Philox words that are keyed by (seed, name of the group, or path of
+ * the image): the smallest in byte order of what is joined. A group with g_c images of class c
+ * goes to validation if that lowers the sum over the classes of (v_c - t_c)^2 / t_c, where v_c
+ * images of class c are in validation so far and t_c is the number above, and if each class keeps
+ * an image for training. Then each class without validation images gets the group that raises the
+ * sum least. Without groups and repeated images that is the number and choice above.
+ *
  * Both splits stay valid after the dataset is closed. On failure both are NULL. Errors:
  * LS_ERR_INVALID for a fraction outside of (0, 1), and for a dataset without labels and targets;
- * LS_ERR_DATA if no class has two samples. */
+ * LS_ERR_DATA if no class has two images, or groups. */
 LS_API ls_status ls_dataset_split(ls_dataset *dataset, double fraction, uint64_t seed,
                                   ls_dataset **train, ls_dataset **validation);
 

@@ -115,12 +115,18 @@ static json_t *loader_json(const ls_loader *loader)
 }
 
 /* Of a split of a dataset. The seed is a text, because JSON's integers are signed. */
-static json_t *split_json(const ls_dataset *split)
+static json_t *split_json(ls_context *ctx, const ls_dataset *split)
 {
     char seed[24];
+    const ls_dataset *whole = ls__dataset_whole(split);
     snprintf(seed, sizeof(seed), "%" PRIu64, split->split_seed);
-    return json_pack("{s:f, s:s, s:s}", "fraction", split->split_fraction, "seed", seed, "split",
-                     split->is_validation ? "validation" : "train");
+    ls__json_builder s = { json_pack("{s:f, s:s, s:s}", "fraction", split->split_fraction, "seed",
+                                     seed, "split", split->is_validation ? "validation" : "train"),
+                           false };
+    if (whole->groups)
+        ls__json_put(&s, whole->grouped_by_pattern ? "group_pattern" : "group_column",
+                     ls__json_text(ctx, whole->grouped_by));
+    return ls__json_finish(&s);
 }
 
 json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset)
@@ -139,7 +145,7 @@ json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset)
     /* of a pack whose pixels another version decoded */
     if (strcmp(ls__dataset_decoders(dataset), ls__decoders()) != 0)
         ls__json_put_text(&s, "decoders", ls__dataset_decoders(dataset));
-    if (dataset->whole) ls__json_put(&s, "split", split_json(dataset));
+    if (dataset->whole) ls__json_put(&s, "split", split_json(ctx, dataset));
     return ls__json_finish(&s);
 }
 

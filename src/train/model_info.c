@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "data/dataset/dataset.h"
 #include "run/checkpoint.h"
 #include "run/json.h"
 #include <math.h>
@@ -27,6 +28,7 @@ struct ls_saved_model {
     uint64_t split_seed;
     bool digest_of_contents;
     char validation_digest[LS_DIGEST_TEXT_SIZE];
+    char *group_pattern; /* of ls_dataset_group_by_pattern, in `names`; NULL = none */
 };
 
 /* Keys whose value is one of a few words, and the index of the word if a file lacks the key; -1:
@@ -158,7 +160,7 @@ static bool read_classes(ls_context *ctx, const char *text, ls_saved_model *out)
 }
 
 /* Of the validation data in the run's identity (run/identity.c). */
-static void read_split(const char *text, ls_saved_model *out)
+static void read_split(ls_context *ctx, const char *text, ls_saved_model *out)
 {
     json_t *identity = text ? json_loads(text, 0, NULL) : NULL;
     const json_t *data = json_object_get(json_object_get(identity, "validation"), "data");
@@ -171,6 +173,9 @@ static void read_split(const char *text, ls_saved_model *out)
         out->split_seed = strtoull(seed, NULL, 10);
         out->digest_of_contents = strcmp(digest_of, "contents") == 0;
         strcpy(out->validation_digest, digest);
+        json_t *pattern = json_object_get(split, "group_pattern");
+        if (json_is_string(pattern) && ls__json_restore(ctx, pattern))
+            out->group_pattern = ls__bump_strdup(&out->names, json_string_value(pattern));
     }
     json_decref(identity);
 }
@@ -204,7 +209,7 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
         n_std != out->channels)
         return "std";
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), saved)) return "classes";
-    read_split(ls_tensor_file_metadata(file, "identity"), saved);
+    read_split(ctx, ls_tensor_file_metadata(file, "identity"), saved);
     return NULL;
 }
 
@@ -324,8 +329,12 @@ ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_data
     ls_dataset *train, *validation;
     ls_digest digest;
     char text[LS_DIGEST_TEXT_SIZE];
-    ls_status status =
-        ls_dataset_split(dataset, model->split_fraction, model->split_seed, &train, &validation);
+    ls_status status = LS_OK;
+    if (model->group_pattern && dataset->paths && !ls__dataset_whole(dataset)->groups)
+        status = ls_dataset_group_by_pattern(dataset, model->group_pattern);
+    if (status == LS_OK)
+        status = ls_dataset_split(dataset, model->split_fraction, model->split_seed, &train,
+                                  &validation);
     if (status == LS_ERR_DATA) ls_context_clear_error(ctx); /* other data */
     if (status != LS_OK) return NULL;
     ls_dataset_close(&train);

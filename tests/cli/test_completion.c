@@ -62,7 +62,7 @@ START_TEST(bash_completes)
     expect_proposals("lockstep train --data-dir images.", "images.csv");
     expect_proposals("lockstep train i", "");
     expect_proposals("lockstep repro --restar", "--restart");
-    expect_proposals("lockstep repro --label", "--label-smoothing");
+    expect_proposals("lockstep repro --label", "--label-pattern --label-smoothing");
     expect_proposals("lockstep augment --gri", "--grid");
     expect_proposals("lockstep predict images.", "images.csv");
     expect_proposals("lockstep completion \"\"", "bash zsh fish");

@@ -12,8 +12,8 @@ static int open_both(ls_context *ctx)
 {
     static const char *const classes[] = { "cat", "dog" };
     ls_dataset *data;
-    int answer = folders_open_train(ctx, "data", false, &data);
-    if (answer == EXIT_DONE) answer = folders_open_val(ctx, "data", false, 2, classes, &data);
+    int answer = folders_open_train(ctx, "data", NULL, false, &data);
+    if (answer == EXIT_DONE) answer = folders_open_val(ctx, "data", NULL, false, 2, classes, &data);
     ck_assert_int_eq(answer == EXIT_DONE, data != NULL);
     return answer;
 }

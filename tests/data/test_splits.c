@@ -4,6 +4,8 @@
 #include <lockstep/data.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 START_TEST(names)
 {
@@ -57,12 +59,18 @@ static char *make_folders(const char *const *paths)
     return folder;
 }
 
+/* A wanted name with an extension is a list's, "train" that of a folder without folders. */
 static void expect_split(const char *dir, ls_split split, int i, const char *wanted)
 {
     char path[512] = "none";
-    const bool found = ls_find_split(dir, split, i, path, sizeof(path));
-    ck_assert_msg(found == (wanted != NULL) && (!found || strcmp(path, wanted) == 0),
-                  "%d: got '%s', expected '%s'", i, path, wanted ? wanted : "none");
+    ls_split_kind kind = LS_SPLIT_CLASS_FOLDERS, wanted_kind = LS_SPLIT_CLASS_FOLDERS;
+    const ls_status status = ls_split_find(dir, split, i, path, sizeof(path), &kind);
+    ck_assert_int_eq(status, wanted ? LS_OK : LS_ERR_NOT_FOUND);
+    ck_assert_msg(!wanted || strcmp(path, wanted) == 0, "%d: got '%s', expected '%s'", i, path,
+                  wanted ? wanted : "none");
+    if (wanted && strchr(wanted, '.')) wanted_kind = LS_SPLIT_LIST;
+    if (wanted && i == 2) wanted_kind = LS_SPLIT_FLAT_FOLDER;
+    ck_assert_int_eq(kind, wanted_kind);
 }
 
 START_TEST(folders_and_lists)
@@ -90,9 +98,20 @@ START_TEST(folders_and_lists)
     make_folder(path_in(dir, "train/b"));
     expect_split(dir, LS_SPLIT_TRAIN, 0, "train");
     char small[4];
-    ck_assert(!ls_find_split(dir, LS_SPLIT_TRAIN, 0, small, sizeof(small)));
-    ck_assert(!ls_find_split(dir, LS_SPLIT_TRAIN, -1, small, sizeof(small)));
-    ck_assert(!ls_find_split(NULL, LS_SPLIT_TRAIN, 0, small, sizeof(small)));
+    ls_status status = ls_split_find(dir, LS_SPLIT_TRAIN, 0, small, sizeof(small), NULL);
+    ck_assert_int_eq(status, LS_ERR_INVALID);
+    status = ls_split_find(dir, LS_SPLIT_TRAIN, -1, small, sizeof(small), NULL);
+    ck_assert_int_eq(status, LS_ERR_INVALID);
+    status = ls_split_find(NULL, LS_SPLIT_TRAIN, 0, small, sizeof(small), NULL);
+    ck_assert_int_eq(status, LS_ERR_INVALID);
+    expect_split(path_in(dir, "TEST.CSV"), LS_SPLIT_TRAIN, 0, NULL);
+    if (geteuid() != 0) { /* root reads it */
+        char path[16];
+        ck_assert_int_eq(chmod(dir, 0300), 0);
+        status = ls_split_find(dir, LS_SPLIT_TRAIN, 0, path, sizeof(path), NULL);
+        ck_assert_int_eq(chmod(dir, 0700), 0);
+        ck_assert_int_eq(status, LS_ERR_IO);
+    }
     expect_split(path_in(dir, "none"), LS_SPLIT_TRAIN, 0, NULL);
     remove_folder(dir);
 }

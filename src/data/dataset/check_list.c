@@ -3,9 +3,9 @@
 #include "data/dataset/check.h"
 
 #include "base/error.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static ls_status add_group(ls_dataset_report *r, const char *split, const char *name, int64_t begin)
 {
@@ -97,16 +97,19 @@ static ls_status add_split(ls_dataset_report *r, const char *path)
     return LS_OK;
 }
 
-/* The folders of splits; CSV files are no folders. */
+/* The folders of splits, without lists. */
 static ls_status find_splits(ls_dataset_report *r)
 {
     char path[4096];
+    ls_split_kind kind;
     for (int split = 0; split < LS_N_SPLITS; split++)
-        for (int i = 0; r->n_splits < LS__MOST_SPLITS &&
-                        ls_find_split(r->dir, (ls_split)split, i, path, sizeof(path));
-             i++) {
-            const char *dot = strrchr(path, '.');
-            if (!dot || strcasecmp(dot, ".csv") != 0) LS_TRY(add_split(r, path));
+        for (int i = 0; r->n_splits < LS__MOST_SPLITS; i++) {
+            const ls_status status =
+                ls_split_find(r->dir, (ls_split)split, i, path, sizeof(path), &kind);
+            if (status == LS_ERR_IO)
+                return ls__fail_errno(r->owned.ctx, errno, "image folder '%s'", r->dir);
+            if (status != LS_OK) break;
+            if (kind != LS_SPLIT_LIST) LS_TRY(add_split(r, path));
         }
     return LS_OK;
 }

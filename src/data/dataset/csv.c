@@ -3,6 +3,8 @@
 #include "data/dataset/csv.h"
 
 #include "base/error.h"
+#include "data/dataset/groups.h"
+#include "data/dataset/label_order.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,33 +12,6 @@
 static const int64_t MAX_TARGETS = 1 << 30;
 
 /* ---- The labels found ---- */
-
-/* The value of a number without leading zeros; -1: another text, or a number of 10 digits. */
-static int64_t number_of(const char *text)
-{
-    const size_t n = strlen(text);
-    const bool good =
-        n > 0 && n < 10 && strspn(text, "0123456789") == n && (*text != '0' || n == 1);
-    return good ? atol(text) : -1;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const int64_t x = number_of(*(const char *const *)a), y = number_of(*(const char *const *)b);
-    return (x > y) - (x < y);
-}
-
-/* Sorts the labels of all rows, and keeps one of each. Returns how many. */
-static int64_t sort_labels(int64_t n, const char **labels)
-{
-    bool are_numbers = true;
-    for (int64_t i = 0; i < n; i++) are_numbers = are_numbers && number_of(labels[i]) >= 0;
-    qsort(labels, (size_t)n, sizeof(*labels), are_numbers ? compare_numbers : ls__compare_texts);
-    int64_t n_labels = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (i == 0 || strcmp(labels[i], labels[n_labels - 1]) != 0) labels[n_labels++] = labels[i];
-    return n_labels;
-}
 
 /* Without given names the labels are those of all rows. */
 static ls_status find_labels(ls__csv *c, const char *const *texts)
@@ -46,7 +21,7 @@ static ls_status find_labels(ls__csv *c, const char *const *texts)
     const char **sorted = ls__bump_alloc(&c->bump, (size_t)n * sizeof(*sorted));
     if (!sorted) return ls__fail_memory(c->ctx, c->path, (size_t)n * sizeof(*sorted));
     memcpy(sorted, texts, (size_t)n * sizeof(*sorted));
-    const int64_t n_found = sort_labels(n, sorted);
+    const int64_t n_found = ls__sort_labels(n, sorted);
     if (n_found > INT32_MAX)
         return ls__fail(c->ctx, LS_ERR_UNSUPPORTED, "csv file '%s': too many classes", c->path);
     c->given = sorted;
@@ -113,6 +88,61 @@ static ls_status fill_labels(ls__csv *c, const char *const *texts, ls_dataset *d
     return LS_OK;
 }
 
+/* ---- Likely mistakes ---- */
+
+typedef struct named_row {
+    const char *name; /* of the image; first, for ls__compare_texts */
+    int64_t row;
+} named_row;
+
+static int compare_rows(const void *a, const void *b)
+{
+    const int order = ls__compare_texts(a, b);
+    const int64_t x = ((const named_row *)a)->row, y = ((const named_row *)b)->row;
+    return order ? order : (x > y) - (x < y);
+}
+
+/* An image in rows of several classes. */
+static ls_status warn_classes(const ls__csv *c, const ls_dataset *d)
+{
+    const size_t n = (size_t)d->n_samples;
+    named_row *all = ls__alloc(c->ctx, n * sizeof(*all));
+    if (!all) return ls__fail_memory(c->ctx, c->path, n * sizeof(*all));
+    for (size_t i = 0; i < n; i++) all[i] = (named_row){ d->paths[i], (int64_t)i };
+    qsort(all, n, sizeof(*all), compare_rows);
+    int64_t n_images = 0, row = 0, other = 0;
+    bool counted = false; /* the image of row i - 1 */
+    for (size_t i = 1; i < n; i++) {
+        const bool same = strcmp(all[i - 1].name, all[i].name) == 0;
+        if (!same) counted = false;
+        if (!same || counted || d->labels[all[i - 1].row] == d->labels[all[i].row]) continue;
+        counted = true;
+        if (n_images++ > 0) continue;
+        row = all[i - 1].row;
+        other = all[i].row;
+    }
+    ls__free(c->ctx, all);
+    if (n_images == 0) return LS_OK;
+    ls__warn(c->ctx, LS_LOG_DATA,
+             "csv file '%s': images in rows of several classes: %lld, such as '%s': '%s' in line "
+             "%lld, '%s' in line %lld",
+             c->path, (long long)n_images, d->paths[row], d->class_names[d->labels[row]],
+             (long long)c->rows[row].line, d->class_names[d->labels[other]],
+             (long long)c->rows[other].line);
+    return LS_OK;
+}
+
+/* All rows are read, although a column divides them. */
+static void warn_splits(const ls__csv *c)
+{
+    const bool several = c->splits_seen & (c->splits_seen - 1);
+    if (c->config->rows == LS_CSV_ROWS_ALL && several && !c->has_unknown_split)
+        ls__warn(c->ctx, LS_LOG_DATA,
+                 "csv file '%s': all rows are read as one part, although column %d divides them "
+                 "into training, validation and test rows",
+                 c->path, c->split_column + 1);
+}
+
 static ls_status fill(ls__csv *c, ls_dataset *dataset)
 {
     const size_t bytes = (size_t)c->labels.n * sizeof(char *);
@@ -121,34 +151,96 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
         return ls__fail_memory(c->ctx, c->path, bytes);
     ls__text_list_get(&c->labels, texts);
     LS_TRY(set_names(c, dataset));
-    return fill_labels(c, texts, dataset);
+    LS_TRY(fill_labels(c, texts, dataset));
+    if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
+    warn_splits(c);
+    if (c->group_column < 0) return LS_OK;
+    return ls__set_groups(dataset, c->path, &c->groups, c->config->group_column, false);
+}
+
+/* ---- Opening ---- */
+
+static bool check_config(ls_context *ctx, const char *what, const char *path,
+                         const ls_csv_config *config)
+{
+    const int n = config->n_classes;
+    bool given = config->classes ? n > 0 : n == 0;
+    for (int i = 0; given && i < n; i++) given = config->classes[i] != NULL;
+    const char *reason = !path    ? "no file given"
+                         : !given ? "expected n_classes names of classes, or 0 and NULL"
+                         : (unsigned)config->rows > LS_CSV_ROWS_TEST ? "no such rows"
+                                                                     : NULL;
+    if (reason) ls__fail(ctx, LS_ERR_INVALID, "%s: %s", what, reason);
+    return !reason;
+}
+
+static ls__csv begin(ls_context *ctx, const char *path, const ls_csv_config *config)
+{
+    ls__csv c = { .ctx = ctx,
+                  .path = path,
+                  .config = config,
+                  .n_given = config->n_classes,
+                  .given = config->classes,
+                  .images.ctx = ctx,
+                  .labels.ctx = ctx,
+                  .groups.ctx = ctx,
+                  .folder = "" };
+    ls__bump_open(&c.bump, ctx);
+    return c;
+}
+
+static void end(ls__csv *c)
+{
+    ls__bump_close(&c->bump);
+    ls__text_list_free(&c->images);
+    ls__text_list_free(&c->labels);
+    ls__text_list_free(&c->groups);
+    ls__free(c->ctx, c->bytes);
+}
+
+static ls_dataset *open_list(ls_context *ctx, const char *what, const char *path,
+                             const ls_csv_config *config)
+{
+    if (!check_config(ctx, what, path, config)) return NULL;
+    ls__csv c = begin(ctx, path, config);
+    ls_dataset *dataset = NULL;
+    if (ls__csv_read(&c) == LS_OK) dataset = ls__dataset_open(ctx, path);
+    if (dataset && fill(&c, dataset) != LS_OK) ls_dataset_close(&dataset);
+    end(&c);
+    return dataset;
 }
 
 ls_dataset *ls_csv_open(ls_context *ctx, const char *path, int n_classes,
                         const char *const *classes)
 {
     LS__ENTER_NULL(ctx);
-    bool given = classes ? n_classes > 0 : n_classes == 0;
-    for (int i = 0; given && i < n_classes; i++) given = classes[i] != NULL;
-    if (!path || !given) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_csv_open: %s",
-                 path ? "expected n_classes names of classes, or 0 and NULL" : "no file given");
-        return NULL;
-    }
-    ls__csv c = { .ctx = ctx,
-                  .path = path,
-                  .n_given = n_classes,
-                  .given = classes,
-                  .images.ctx = ctx,
-                  .labels.ctx = ctx,
-                  .folder = "" };
-    ls_dataset *dataset = NULL;
-    ls__bump_open(&c.bump, ctx);
-    if (ls__csv_read(&c) == LS_OK) dataset = ls__dataset_open(ctx, path);
-    if (dataset && fill(&c, dataset) != LS_OK) ls_dataset_close(&dataset);
-    ls__bump_close(&c.bump);
-    ls__text_list_free(&c.images);
-    ls__text_list_free(&c.labels);
-    ls__free(ctx, c.bytes);
-    return dataset;
+    return open_list(ctx, "ls_csv_open", path,
+                     &(ls_csv_config){ .n_classes = n_classes, .classes = classes });
+}
+
+ls_dataset *ls_csv_open_config(ls_context *ctx, const char *path, const ls_csv_config *config)
+{
+    static const ls_csv_config defaults = { 0 };
+    LS__ENTER_NULL(ctx);
+    return open_list(ctx, "ls_csv_open_config", path, config ? config : &defaults);
+}
+
+ls_status ls_csv_count_splits(ls_context *ctx, const char *path, const ls_csv_config *config,
+                              int64_t counts[LS_N_SPLITS])
+{
+    static const char what[] = "ls_csv_count_splits";
+    if (counts) memset(counts, 0, LS_N_SPLITS * sizeof(*counts));
+    LS__ENTER(ctx);
+    if (!counts) return ls__fail(ctx, LS_ERR_INVALID, "%s: counts is NULL", what);
+    ls_csv_config all = config ? *config : (ls_csv_config){ 0 };
+    all.rows = LS_CSV_ROWS_ALL;
+    all.classes = NULL; /* no label is read */
+    all.n_classes = 0;
+    if (!check_config(ctx, what, path, &all)) return LS_ERR_INVALID;
+    ls__csv c = begin(ctx, path, &all);
+    c.counts = counts;
+    const ls_status status = ls__csv_read(&c);
+    if (status != LS_OK || c.has_unknown_split) memset(counts, 0, LS_N_SPLITS * sizeof(*counts));
+    end(&c);
+    return status;
 }

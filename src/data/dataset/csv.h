@@ -15,14 +15,14 @@ typedef struct ls__csv_label {
     int32_t number;
 } ls__csv_label;
 
-/* A row of LS__CSV_LABELS. */
 typedef struct ls__csv_row {
-    int64_t line, end; /* where its labels end in the list of all */
+    int64_t line, end; /* end: where its labels end in the list of all */
 } ls__csv_row;
 
 typedef struct ls__csv {
     ls_context *ctx;
-    const char *path;
+    const char *path, *name; /* name: of the file, without its folder */
+    const ls_csv_config *config;
     unsigned char *bytes; /* a field is unquoted and terminated where it stands */
     char *at, *end;
     char separator;
@@ -36,9 +36,16 @@ typedef struct ls__csv {
     ls__csv_kind kind;
     int path_column, label_column, n_columns;
     int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */
-    size_t root_length;                                /* bytes of `path` up to the file's name */
-    bool is_absolute;                                  /* a path of the list is */
-    /* Where the images may be: the list's folder, "", and those in it: "images/". */
+    int split_column, group_column;                    /* -1: there is none */
+    char *header_path,
+        *header_label; /* the fields of a header; a row that repeats them is skipped */
+    int64_t *counts;   /* LS_N_SPLITS: rows are only counted; else NULL */
+    bool is_split_given, has_unknown_split;
+    unsigned splits_seen; /* bit s: a row of split s */
+    const char *root;     /* begins with the folder of relative paths, "images/", */
+    size_t root_length;   /* of so many bytes */
+    bool is_absolute;     /* a path of the list is */
+    /* Where the images may be: the root, "", and the folders in it: "images/". */
     const char *folders[LS__CSV_MAX_FOLDERS];
     int n_folders, n_split_folders; /* those called like the list's split come after "" */
     const char *folder;             /* the one that has the first image */
@@ -51,9 +58,10 @@ typedef struct ls__csv {
 
     ls__text_list images;
     ls__text_list labels; /* of LS__CSV_CLASS one in each row */
+    ls__text_list groups; /* one in each row, if there is a column */
     ls__bump bump;        /* of the arrays below */
-    ls__csv_row *rows;    /* of LS__CSV_LABELS */
-    float *numbers;       /* of LS__CSV_NUMBERS: n_targets in each row */
+    ls__csv_row *rows;
+    float *numbers; /* of LS__CSV_NUMBERS: n_targets in each row */
     size_t row_room, number_room;
 } ls__csv;
 
@@ -68,8 +76,24 @@ char ls__csv_find_separator(const ls__csv *c);
 ls_status ls__csv_read_row(ls__csv *c, bool *found);
 /* Sets the columns, and has_header if the row that was read is one. */
 ls_status ls__csv_read_header(ls__csv *c);
+/* The same where the config has columns. */
+ls_status ls__csv_read_given_header(ls__csv *c);
+/* The columns of the config, -1 where it has none; those of splits and groups are set in c.
+ * *is_named: one of them is a name. */
+ls_status ls__csv_find_columns(ls__csv *c, int *path, int *label, bool *is_named);
+/* Finds the column of splits by its name, unless the config has one. */
+void ls__csv_find_split_column(ls__csv *c);
+/* Whether the row is of the splits that are read. */
+ls_status ls__csv_selects_row(ls__csv *c, bool *selected);
 /* Makes the names of the columns of numbers the labels; with given names, finds their columns. */
 ls_status ls__csv_choose_targets(ls__csv *c);
+
+/* Whether the config has columns. */
+static inline bool ls__csv_has_columns(const ls__csv *c)
+{
+    const ls_csv_config *g = c->config;
+    return g->path_column || g->label_column || g->split_column || g->group_column;
+}
 
 ls_status ls__csv_list_folders(ls__csv *c);
 /* True if the field has an image's extension. */

@@ -108,9 +108,11 @@ static ls_status examine(const ls__csv *c, first_rows *f)
     return LS_OK;
 }
 
+/* Whether the column holds no images, by its name or the config. */
 static bool is_label(const ls__csv *c, const first_rows *f, int column)
 {
-    bool found = column == f->class || column == f->labels;
+    bool found = column == f->class || column == f->labels || column == c->split_column ||
+                 column == c->group_column;
     for (int i = 0; i < f->n_targets; i++) found |= column == c->target_columns[i];
     return found;
 }
@@ -152,7 +154,7 @@ static ls_status fail_header(const ls__csv *c)
     return ls__fail(c->ctx, LS_ERR_DATA,
                     "csv file '%s', line %lld: a header with the columns %s; name the column of "
                     "the images 'path', and that of the classes 'label' (several in each row: "
-                    "'labels'; numbers: 'target')",
+                    "'labels'; numbers: 'target'), or choose them (path_column, label_column)",
                     c->path, (long long)c->line, buffer);
 }
 
@@ -212,6 +214,69 @@ ls_status ls__csv_read_header(ls__csv *c)
     c->n_columns = 2;
     c->path_column = images == 1 && c->n_fields == 2 ? 1 : 0;
     c->label_column = 1 - c->path_column;
+    return LS_OK;
+}
+
+/* ---- Columns of the config ---- */
+
+/* The column of images, where the config has none. */
+static int find_path(const ls__csv *c, const first_rows *f)
+{
+    int n;
+    const int sure = find_column(c, N_SURE_PATHS, path_names);
+    if (sure >= 0 && !is_label(c, f, sure)) return sure;
+    const int usual = find_usual(c, f, false);
+    if (usual >= 0) return usual;
+    const int images = find_images(c, f, &n);
+    return n == 1 ? images : find_usual(c, f, true);
+}
+
+/* The only column that is not another one. */
+static int find_other(const ls__csv *c, const first_rows *f)
+{
+    int found = -1, n = 0;
+    for (int i = 0; i < c->n_fields; i++)
+        if (i != f->path && !is_label(c, f, i) && n++ == 0) found = i;
+    return n == 1 ? found : -1;
+}
+
+/* The label column is `label`, or that of the usual names. */
+static void set_label(ls__csv *c, first_rows *f, int label)
+{
+    if (label < 0) {
+        f->class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names);
+        f->labels = find_column(c, 1, labels_names);
+        for (int i = 0; i < c->n_fields && f->class < 0 && f->labels < 0; i++)
+            if (is_target(c->fields[i])) c->target_columns[f->n_targets++] = i;
+    } else if (is_target(c->fields[label])) {
+        c->target_columns[f->n_targets++] = label;
+    } else if (find_column(c, 1, labels_names) == label) {
+        f->labels = label;
+    } else {
+        f->class = label;
+    }
+    c->n_targets = f->n_targets;
+}
+
+ls_status ls__csv_read_given_header(ls__csv *c)
+{
+    int path = -1, label = -1;
+    bool is_named = false;
+    LS_TRY(ls__csv_find_columns(c, &path, &label, &is_named));
+    first_rows f = { .class = -1, .labels = -1, .path = path };
+    set_label(c, &f, label);
+    LS_TRY(ls__csv_list_folders(c));
+    LS_TRY(examine(c, &f));
+    if (path < 0) f.path = find_path(c, &f);
+    if (f.path >= 0 && f.class < 0 && f.labels < 0 && f.n_targets == 0) f.class = find_other(c, &f);
+    if (f.path < 0 || (f.class < 0 && f.labels < 0 && f.n_targets == 0)) return fail_header(c);
+    const bool rows_have_images = f.n_rows > 0 && f.n_there[f.path] == f.n_rows;
+    c->has_header = is_named || (!ls__csv_is_image(c, c->fields[f.path]) &&
+                                 (rows_have_images || find_usual(c, &f, true) == f.path));
+    c->kind = f.class >= 0 ? LS__CSV_CLASS : f.labels >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
+    c->path_column = f.path;
+    c->label_column = f.class >= 0 ? f.class : f.labels;
+    c->n_columns = c->n_fields;
     return LS_OK;
 }
 

@@ -28,7 +28,7 @@ static bool find_image(const ls__csv *c, const char *folder, const char *name, c
                       : (int)(sizeof(extensions) / sizeof(extensions[0]));
     const int root = *name == '/' ? 0 : (int)c->root_length;
     for (int i = 0; i <= n; i++) {
-        const int length = snprintf(out, PATH_MAX, "%.*s%s%s%s", root, c->path,
+        const int length = snprintf(out, PATH_MAX, "%.*s%s%s%s", root, c->root,
                                     *name == '/' ? "" : folder, name, i < n ? extensions[i] : "");
         if (length < PATH_MAX && i < n && is_file(out)) return true;
     }
@@ -64,13 +64,13 @@ ls_status ls__csv_list_folders(ls__csv *c)
     int n = 0;
     char path[PATH_MAX];
     ls_split split, other;
-    const bool has_split = ls__split_of_list(c->path + c->root_length, &split);
-    snprintf(path, sizeof(path), "%.*s.", (int)c->root_length, c->path);
+    const bool has_split = ls__split_of_list(c->name, &split);
+    snprintf(path, sizeof(path), "%.*s.", (int)c->root_length, c->root);
     DIR *dir = opendir(path);
     for (const struct dirent *e; dir && n < LS__CSV_MAX_FOLDERS - 1 && (e = readdir(dir));) {
         struct stat status;
         if (e->d_name[0] == '.' ||
-            snprintf(path, sizeof(path), "%.*s%s", (int)c->root_length, c->path, e->d_name) >=
+            snprintf(path, sizeof(path), "%.*s%s", (int)c->root_length, c->root, e->d_name) >=
                 (int)sizeof(path) ||
             stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
             continue;
@@ -106,7 +106,7 @@ bool ls__csv_is_image(const ls__csv *c, const char *field)
 static ls_status add_path(ls__csv *c, const char *below, const char *name)
 {
     const bool is_absolute = *name == '/';
-    char *path = ls__format(c->ctx, "%.*s%s%s", is_absolute ? 0 : (int)c->root_length, c->path,
+    char *path = ls__format(c->ctx, "%.*s%s%s", is_absolute ? 0 : (int)c->root_length, c->root,
                             is_absolute ? "" : below, name);
     const bool added = path && ls__text_list_add(&c->images, path);
     ls__free(c->ctx, path);

@@ -19,7 +19,7 @@ typedef struct roots {
 static ls_status stat_folder(roots *r)
 {
     const ls__csv *c = r->csv;
-    char *text = ls__format(c->ctx, "%.*s.", (int)c->root_length, c->path);
+    char *text = ls__format(c->ctx, "%.*s.", (int)c->root_length, c->root);
     if (!text) return ls__fail_memory(c->ctx, c->path, c->root_length);
     const int error = stat(text, &r->folder) == 0 ? 0 : errno;
     ls__free(c->ctx, text);
@@ -101,7 +101,7 @@ ls_status ls__csv_find_roots(const ls__csv *c, int64_t n, const char *const *pat
     for (int64_t i = 0; i < n; i++) {
         const char *path = paths[i];
         size_t root = c->root_length;
-        if (*path == '/' && (root == 0 || strncmp(path, c->path, root) != 0))
+        if (*path == '/' && (root == 0 || strncmp(path, c->root, root) != 0))
             LS_TRY(find_root(&r, path, &root));
         while (root > 0 && path[root] == '/') root++;
         out[i] = (uint32_t)root;

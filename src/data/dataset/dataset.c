@@ -19,6 +19,9 @@ static void free_dataset(ls_dataset *dataset)
     ls__free(ctx, dataset->paths);
     ls__free(ctx, dataset->path_text);
     ls__free(ctx, dataset->root_lengths);
+    ls__free(ctx, dataset->groups);
+    ls__free(ctx, dataset->group_text);
+    ls__free(ctx, dataset->grouped_by);
     ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
     ls__free(ctx, dataset->images);

@@ -36,6 +36,12 @@ struct ls_dataset {
     uint32_t *root_lengths; /* n_samples: the same, where they differ; else NULL */
     bool in_class_folders;  /* the names begin with "CLASS/" */
 
+    /* Of a whole dataset with groups: n_samples names, "" = none, each in group_text. Else NULL. */
+    const char **groups;
+    char *group_text;
+    char *grouped_by; /* the pattern or column */
+    bool grouped_by_pattern;
+
     /* In a pack. Else NULL. */
     ls__pack *pack;
     int64_t *pack_offsets;     /* n_classes: a sample's number in the pack minus that here */

@@ -2,70 +2,9 @@
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
-#include "base/hash.h"
-#include <lockstep/random.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "data/dataset/split_choice.h"
 
 static const char what[] = "ls_dataset_split";
-
-typedef struct ranked {
-    int32_t label;
-    uint64_t rank;    /* random: the samples of a class with the lowest ranks are for validation */
-    const char *name; /* the path that the rank is keyed by; NULL: the number */
-    int64_t number;
-} ranked;
-
-static int compare_ranks(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->label != y->label) return x->label < y->label ? -1 : 1;
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-    const int order = x->name ? strcmp(x->name, y->name) : 0;
-    return order ? order : (x->number > y->number) - (x->number < y->number);
-}
-
-static ranked rank_sample(const ls_dataset *dataset, int64_t i, uint64_t seed)
-{
-    const char *name = dataset->paths ? ls__dataset_name(dataset, i) : NULL;
-    const uint64_t key = name ? ls__hash(name, strlen(name), 0) : (uint64_t)i;
-    const ls_draw draw = { .stream = LS_RANDOM_SPLIT, .sample = key, .step = key >> 40 };
-    uint32_t words[4];
-    ls_random_words(seed, &draw, words);
-    return (ranked){ dataset->labels[i], (uint64_t)words[0] << 32 | words[1], name, i };
-}
-
-/* The number of validation samples of a class of n. */
-static int64_t validation_count(int64_t n, double fraction)
-{
-    const int64_t rounded = (int64_t)floor((double)n * fraction + 0.5);
-    const int64_t least = n > 1;
-    return rounded < least ? least : rounded > n - 1 ? n - 1 : rounded;
-}
-
-/* Sets is_validation[n_samples], and returns the number of true ones. */
-static int64_t choose(const ls_dataset *dataset, double fraction, ranked *samples,
-                      bool *is_validation)
-{
-    int64_t n_chosen = 0, n_single = 0;
-    const char *single = NULL;
-    qsort(samples, (size_t)dataset->n_samples, sizeof(*samples), compare_ranks);
-    for (int64_t begin = 0, end; begin < dataset->n_samples; begin = end) {
-        const int32_t label = samples[begin].label;
-        for (end = begin; end < dataset->n_samples && samples[end].label == label;) end++;
-        const int64_t n = validation_count(end - begin, fraction);
-        for (int64_t i = 0; i < end - begin; i++) is_validation[samples[begin + i].number] = i < n;
-        n_chosen += n;
-        if (n == 0 && label >= 0 && n_single++ == 0) single = dataset->class_names[label];
-    }
-    if (n_single > 0 && n_chosen > 0)
-        ls__warn(dataset->owned.ctx, LS_LOG_DATA,
-                 "%s: classes with one sample: %lld, such as '%s'; it stays in training, so "
-                 "validation does not cover the class",
-                 what, (long long)n_single, single);
-    return n_chosen;
-}
 
 /* The samples where is_validation is `validation`. */
 static ls_dataset *open_split(ls_dataset *dataset, const bool *is_validation, bool validation,
@@ -129,24 +68,13 @@ ls_status ls_dataset_split(ls_dataset *dataset, double fraction, uint64_t seed, 
     LS__ENTER(ctx);
     LS_TRY(check(dataset, fraction, train, validation));
     const int64_t n = dataset->n_samples;
-    ranked *samples = ls__alloc(ctx, (size_t)n * sizeof(*samples));
     bool *is_validation = ls__alloc(ctx, (size_t)n * sizeof(*is_validation));
-    if (samples && is_validation) {
-        for (int64_t i = 0; i < n; i++) samples[i] = rank_sample(dataset, i, seed);
-        const int64_t n_chosen = choose(dataset, fraction, samples, is_validation);
-        if (n_chosen > 0) {
-            *train = open_split(dataset, is_validation, false, n - n_chosen);
-            *validation = open_split(dataset, is_validation, true, n_chosen);
-        } else {
-            ls__fail(ctx, LS_ERR_DATA,
-                     "%s: no class has two samples: of %lld samples in %d classes none is left for "
-                     "validation, because each class keeps one for training",
-                     what, (long long)n, dataset->n_classes);
-        }
-    } else {
-        ls__fail_memory(ctx, what, (size_t)n * sizeof(*samples));
+    if (!is_validation) return ls__fail_memory(ctx, what, (size_t)n * sizeof(*is_validation));
+    int64_t n_chosen;
+    if (ls__choose_validation(dataset, what, fraction, seed, is_validation, &n_chosen) == LS_OK) {
+        *train = open_split(dataset, is_validation, false, n - n_chosen);
+        *validation = open_split(dataset, is_validation, true, n_chosen);
     }
-    ls__free(ctx, samples);
     ls__free(ctx, is_validation);
     if (*train && *validation) {
         (*train)->split_fraction = (*validation)->split_fraction = fraction;

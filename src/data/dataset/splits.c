@@ -3,6 +3,7 @@
 #include "data/dataset/splits.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,8 +146,9 @@ static bool is_hidden(const char *name)
     return name[0] == '.' || strcmp(name, "__MACOSX") == 0;
 }
 
-/* Counts the folders and other files of a folder; *first: the name of one of the folders. */
-static void count_entries(const char *path, int *n_folders, int *n_files, char first[NAME_SIZE])
+/* Counts the folders and other files of a folder; *first: the name of one of the folders. False: it
+ * can't be read. */
+static bool count_entries(const char *path, int *n_folders, int *n_files, char first[NAME_SIZE])
 {
     *n_folders = *n_files = 0;
     DIR *folder = opendir(path);
@@ -158,14 +160,23 @@ static void count_entries(const char *path, int *n_folders, int *n_files, char f
         *n_files += !is_dir;
     }
     if (folder) closedir(folder);
+    return folder != NULL;
 }
 
+/* A folder that can't be read may have some; opening it then fails for that reason. */
 static bool has_folders(const char *dir, const char *name)
 {
     char path[PATH_SIZE], first[NAME_SIZE];
-    int n_folders = 0, n_files;
-    if (join(path, dir, name)) count_entries(path, &n_folders, &n_files, first);
-    return n_folders > 0;
+    int n_folders, n_files;
+    return join(path, dir, name) &&
+           (!count_entries(path, &n_folders, &n_files, first) || n_folders > 0);
+}
+
+/* Sets errno to 0 unless reading fails. */
+static const struct dirent *next_entry(DIR *folder)
+{
+    errno = 0;
+    return readdir(folder);
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -210,20 +221,31 @@ static void descend(const char *dir, char name[PATH_SIZE])
     snprintf(name + length, PATH_SIZE - length, "/%s", only);
 }
 
-bool ls_find_split(const char *dir, ls_split split, int i, char *name, size_t size)
+ls_status ls_split_find(const char *dir, ls_split split, int i, char *name, size_t size,
+                        ls_split_kind *kind)
 {
     entry found[MAX_FOUND];
     int n = 0;
-    DIR *folder = dir ? opendir(dir) : NULL;
-    for (const struct dirent *e; folder && n < MAX_FOUND && (e = readdir(folder));) {
+    if (!dir || !name || i < 0) return LS_ERR_INVALID;
+    errno = 0;
+    DIR *folder = opendir(dir);
+    if (!folder && (errno == ENOENT || errno == ENOTDIR)) return LS_ERR_NOT_FOUND;
+    for (const struct dirent *e; folder && n < MAX_FOUND && (e = next_entry(folder));) {
         if (is_hidden(e->d_name) || !is_candidate(dir, e->d_name, split, &found[n].rank)) continue;
         snprintf(found[n++].name, NAME_SIZE, "%s", e->d_name);
     }
+    const int error = n < MAX_FOUND ? errno : 0; /* of opendir or readdir */
     if (folder) closedir(folder);
-    if (i < 0 || i >= n || !name) return false;
+    errno = error;
+    if (error != 0) return LS_ERR_IO;
+    if (i >= n) return LS_ERR_NOT_FOUND;
     qsort(found, (size_t)n, sizeof(*found), compare_entries);
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s", found[i].name);
     descend(dir, path);
-    return snprintf(name, size, "%s", path) < (int)size;
+    if (kind)
+        *kind = found[i].rank & NO_CLASSES ? LS_SPLIT_FLAT_FOLDER
+                : found[i].rank & CSV_FILE ? LS_SPLIT_LIST
+                                           : LS_SPLIT_CLASS_FOLDERS;
+    return snprintf(name, size, "%s", path) < (int)size ? LS_OK : LS_ERR_INVALID;
 }

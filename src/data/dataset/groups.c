@@ -1,0 +1,187 @@
+/* groups.c: see groups.h. */
+#include "data/dataset/groups.h"
+
+#include "base/error.h"
+#include "data/dataset/name_pattern.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- Images ---- */
+
+/* A text of a sample: the file that its path leads to, or its group. */
+typedef struct keyed {
+    const char *text;
+    int64_t sample;
+} keyed;
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    const int order = strcmp(x->text, y->text);
+    return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* The last folder that was resolved, because images of one folder follow each other. */
+typedef struct resolver {
+    char folder[PATH_MAX], real[PATH_MAX];
+} resolver;
+
+/* The path without links, "." and ".."; of a file that is not there, its folder without them. */
+static void resolve(resolver *r, const char *path, char out[PATH_MAX + 256])
+{
+    struct stat there;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t n = (size_t)(name - path);
+    if (n >= sizeof(r->folder)) {
+        snprintf(out, PATH_MAX + 256, "%s", path);
+        return;
+    }
+    if (!*r->real || strncmp(r->folder, path, n) != 0 || r->folder[n]) {
+        snprintf(r->folder, sizeof(r->folder), "%.*s", (int)n, path);
+        if (!realpath(n > 0 ? r->folder : ".", r->real))
+            snprintf(r->real, sizeof(r->real), "%s", r->folder);
+    }
+    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode) && realpath(path, out)) return;
+    snprintf(out, PATH_MAX + 256, "%s/%s", r->real, name);
+}
+
+/* first[i]: the first sample whose text equals that of sample i. Samples with an empty text are
+ * alone. */
+static ls_status find_first(ls_context *ctx, const char *what, int64_t n, const char *const *texts,
+                            int64_t *first)
+{
+    keyed *all = ls__alloc(ctx, (size_t)n * sizeof(*all));
+    if (!all) return ls__fail_memory(ctx, what, (size_t)n * sizeof(*all));
+    for (int64_t i = 0; i < n; i++) all[i] = (keyed){ texts[i], i };
+    qsort(all, (size_t)n, sizeof(*all), compare_keyed);
+    for (int64_t i = 0, begin = 0; i < n; i++) {
+        if (!*all[i].text || strcmp(all[i].text, all[begin].text) != 0) begin = i;
+        first[all[i].sample] = all[begin].sample;
+    }
+    ls__free(ctx, all);
+    return LS_OK;
+}
+
+ls_status ls__find_images(ls_dataset *dataset, const char *what, int64_t *image)
+{
+    ls_context *ctx = dataset->owned.ctx;
+    const int64_t n = dataset->n_samples;
+    for (int64_t i = 0; i < n; i++) image[i] = i;
+    if (!dataset->paths || dataset->in_class_folders) return LS_OK;
+    ls__text_list files = { .ctx = ctx };
+    resolver r = { "", "" };
+    const char **texts = ls__alloc(ctx, (size_t)n * sizeof(*texts));
+    bool good = texts != NULL;
+    for (int64_t i = 0; i < n && good; i++) {
+        char file[PATH_MAX + 256];
+        resolve(&r, dataset->paths[i], file);
+        good = ls__text_list_add(&files, file);
+    }
+    ls_status status = LS_OK;
+    if (good) {
+        ls__text_list_get(&files, texts);
+        status = find_first(ctx, what, n, texts, image);
+    } else {
+        status = ls__fail_memory(ctx, what, files.n_bytes);
+    }
+    ls__free(ctx, texts);
+    ls__text_list_free(&files);
+    return status;
+}
+
+/* ---- Groups ---- */
+
+const char *ls__group_of(const ls_dataset *dataset, int64_t sample)
+{
+    dataset = ls__dataset_source(dataset, &sample);
+    return dataset->groups && *dataset->groups[sample] ? dataset->groups[sample] : NULL;
+}
+
+static int64_t find_root(int64_t *joined, int64_t i)
+{
+    while (joined[i] != i) i = joined[i] = joined[joined[i]];
+    return i;
+}
+
+/* The smaller root stays, so that a root is the first sample of what is joined. */
+static void join(int64_t *joined, int64_t a, int64_t b)
+{
+    a = find_root(joined, a);
+    b = find_root(joined, b);
+    joined[a > b ? a : b] = a < b ? a : b;
+}
+
+ls_status ls__join_groups(ls_dataset *dataset, const char *what, const int64_t *image,
+                          int64_t *joined)
+{
+    ls_context *ctx = dataset->owned.ctx;
+    const int64_t n = dataset->n_samples;
+    memcpy(joined, image, (size_t)n * sizeof(*joined));
+    if (!ls__dataset_whole(dataset)->groups) return LS_OK;
+    const char **texts = ls__alloc(ctx, (size_t)n * sizeof(*texts));
+    int64_t *first = ls__alloc(ctx, (size_t)n * sizeof(*first));
+    ls_status status = LS_OK;
+    if (texts && first) {
+        for (int64_t i = 0; i < n; i++) {
+            const char *group = ls__group_of(dataset, i);
+            texts[i] = group ? group : "";
+        }
+        status = find_first(ctx, what, n, texts, first);
+        for (int64_t i = 0; i < n && status == LS_OK; i++) join(joined, i, first[i]);
+        for (int64_t i = 0; i < n && status == LS_OK; i++) joined[i] = joined[joined[i]];
+    } else {
+        status = ls__fail_memory(ctx, what, (size_t)n * sizeof(*texts));
+    }
+    ls__free(ctx, texts);
+    ls__free(ctx, first);
+    return status;
+}
+
+ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *texts,
+                         const char *by, bool is_pattern)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    const char **groups = ls__alloc(ctx, (size_t)texts->n * sizeof(*groups));
+    char *copy = ls__strdup(ctx, by);
+    if (!groups || !copy) {
+        ls__free(ctx, groups);
+        ls__free(ctx, copy);
+        return ls__fail_memory(dataset->owned.ctx, what, texts->n_bytes);
+    }
+    ls__free(ctx, dataset->groups);
+    ls__free(ctx, dataset->group_text);
+    ls__free(ctx, dataset->grouped_by);
+    ls__text_list_get(texts, groups);
+    dataset->groups = groups;
+    dataset->group_text = texts->text;
+    dataset->grouped_by = copy;
+    dataset->grouped_by_pattern = is_pattern;
+    texts->text = NULL;
+    return LS_OK;
+}
+
+ls_status ls_dataset_group_by_pattern(ls_dataset *dataset, const char *pattern)
+{
+    static const char what[] = "ls_dataset_group_by_pattern";
+    if (!dataset) return LS_ERR_EARLIER;
+    ls_context *ctx = dataset->owned.ctx;
+    LS__ENTER(ctx);
+    const int64_t n = dataset->n_samples;
+    if (!pattern || !dataset->paths || dataset->whole)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %s", what,
+                        !pattern         ? "pattern is NULL"
+                        : dataset->whole ? "the dataset is a split of another one; expected that"
+                                         : "the samples have no paths; expected image files");
+    ls__text_list groups = { .ctx = ctx };
+    const char **names = ls__alloc(ctx, (size_t)n * sizeof(*names));
+    if (!names) return ls__fail_memory(ctx, what, (size_t)n * sizeof(*names));
+    for (int64_t i = 0; i < n; i++) names[i] = ls__dataset_name(dataset, i);
+    ls_status status = ls__match_names(ctx, what, pattern, n, names, &groups);
+    if (status == LS_OK) status = ls__set_groups(dataset, what, &groups, pattern, true);
+    ls__free(ctx, names);
+    ls__text_list_free(&groups);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* label_order.c: see label_order.h. The order is part of the identity of runs. */
+#include "data/dataset/label_order.h"
+
+#include "data/dataset/folder.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The value of a number without leading zeros; -1: another text, or a number of 10 digits. */
+static int64_t number_of(const char *text)
+{
+    const size_t n = strlen(text);
+    const bool good =
+        n > 0 && n < 10 && strspn(text, "0123456789") == n && (*text != '0' || n == 1);
+    return good ? atol(text) : -1;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const int64_t x = number_of(*(const char *const *)a), y = number_of(*(const char *const *)b);
+    return (x > y) - (x < y);
+}
+
+int64_t ls__sort_labels(int64_t n, const char **labels)
+{
+    bool are_numbers = true;
+    for (int64_t i = 0; i < n; i++) are_numbers = are_numbers && number_of(labels[i]) >= 0;
+    qsort(labels, (size_t)n, sizeof(*labels), are_numbers ? compare_numbers : ls__compare_texts);
+    int64_t n_labels = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(labels[i], labels[n_labels - 1]) != 0) labels[n_labels++] = labels[i];
+    return n_labels;
+}

@@ -1,0 +1,61 @@
+/* name_pattern.c: see name_pattern.h. */
+#include "data/dataset/name_pattern.h"
+
+#include "base/c_locale.h"
+#include "base/error.h"
+#include <regex.h>
+#include <string.h>
+
+static ls_status compile(ls_context *ctx, const char *what, const char *pattern, regex_t *out)
+{
+    char reason[128];
+    const int error = regcomp(out, pattern, REG_EXTENDED);
+    if (error == REG_ESPACE) return ls__fail_memory(ctx, what, 0);
+    if (error != 0) {
+        regerror(error, out, reason, sizeof(reason));
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: the pattern '%s' is no regular expression: %s",
+                        what, pattern, reason);
+    }
+    if (out->re_nsub == 1) return LS_OK;
+    const size_t n = out->re_nsub;
+    regfree(out);
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "%s: the pattern '%s' has %zu groups, expected one, in parentheses, such as "
+                    "'([a-z]+)_[0-9]+'",
+                    what, pattern, n);
+}
+
+/* Adds the part of the name that the group matches. */
+static ls_status add_part(ls_context *ctx, const char *what, const char *name,
+                          const regmatch_t *part, ls__text_list *parts)
+{
+    char *text = ls__format(ctx, "%.*s", (int)(part->rm_eo - part->rm_so), name + part->rm_so);
+    const bool added = text && ls__text_list_add(parts, text);
+    ls__free(ctx, text);
+    return added ? LS_OK : ls__fail_memory(ctx, what, parts->n_bytes);
+}
+
+ls_status ls__match_names(ls_context *ctx, const char *what, const char *pattern, int64_t n,
+                          const char *const *names, ls__text_list *parts)
+{
+    LS__IN_C_LOCALE;
+    regex_t regex;
+    LS_TRY(compile(ctx, what, pattern, &regex));
+    ls_status status = LS_OK;
+    int64_t n_unmatched = 0;
+    const char *unmatched = NULL;
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
+        regmatch_t found[2];
+        const bool matches = regexec(&regex, names[i], 2, found, 0) == 0;
+        if (matches && found[1].rm_so >= 0 && found[1].rm_eo > found[1].rm_so)
+            status = add_part(ctx, what, names[i], &found[1], parts);
+        else if (n_unmatched++ == 0)
+            unmatched = names[i];
+    }
+    regfree(&regex);
+    if (status != LS_OK || n_unmatched == 0) return status;
+    return ls__fail(ctx, LS_ERR_DATA,
+                    "%s: the pattern '%s' does not match the paths of %lld of %lld images, such as "
+                    "'%s'; expected a match in each path below the folder",
+                    what, pattern, (long long)n_unmatched, (long long)n, unmatched);
+}

@@ -1,0 +1,120 @@
+/* test_lists.c: lists with columns of other names, splits in a column, classes in the names of
+ * files, and groups. */
+#include "command.h"
+
+#include "../suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    " --model lenet5 --image-size 32 -b 8 --epochs 1 --steps 1 -j 0 --threads 1 --no-report "
+#define EVAL "eval --checkpoint run/last.safetensors --threads 1 -j 0 "
+
+static void make(const char *commands)
+{
+    ck_assert_int_eq(system(commands), 0);
+}
+
+/* data: folders; flat: the same with classes in the names of files, "star_3.png". */
+static void begin(void)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 8 --val 2");
+    make("for s in train val; do mkdir -p flat/$s; for f in data/$s/*/*; do c=${f%/*}; "
+         "cp $f flat/$s/${c##*/}_${f##*/}; done; done");
+    /* every fifth image is for validation; one of 4 persons is in each fourth row */
+    make(
+        "(echo 'who,file,kind,split'; find data/train -type f | sort | awk -F/ '{ print \"p\" NR % "
+        "4 \",\" $0 \",\" $3 \",\" (NR % 5 ? \"train\" : \"val\") }') > list.csv");
+}
+
+START_TEST(columns_of_lists)
+{
+    begin();
+    expect(3, "train --data-dir list.csv --out run" RUN);
+    expect_err("--csv-columns path=NAME,label=NAME names the columns");
+    expect(2, "train --data-dir list.csv --csv-columns file --out run" RUN);
+    expect_err("expected path=NAME, label=NAME, split=NAME or group=NAME");
+    expect(2, "train --data-dir list.csv --csv-columns label=a,label=b --out run" RUN);
+    expect_err("label twice");
+    expect(3, "train --data-dir list.csv --csv-columns label=none --out run" RUN);
+    expect_err("no column 'none' (label_column)");
+    expect(2, "train --data-dir data --csv-columns label=kind --out run" RUN);
+    expect_err("--csv-columns is for lists");
+    expect(2, "train --data-dir list.csv --label-pattern (a) --no-val --out run" RUN);
+    expect_err("--label-pattern is for folders of image files");
+    expect(0, "train --data-dir list.csv --csv-columns path=file,label=3 --out run" RUN);
+    expect_out("64 training images  16 validation images");
+    expect(0, EVAL "--data-dir list.csv --csv-columns label=kind");
+    expect_out("16 images: loss");
+    expect(2, "train --resume run --csv-columns label=kind --steps 2");
+    expect_err("--csv-columns can't be changed on resume");
+    expect(0, "train --resume run --steps 2");
+    /* moved: the list elsewhere, the images by --image-root */
+    make("mkdir lists; mv list.csv lists/moved.csv");
+    expect(0, "train --resume run --steps 3 --data-dir lists/moved.csv --image-root .");
+    expect(0,
+           "train --data-dir lists/moved.csv --image-root . --csv-columns label=kind --val-split "
+           "0.2 --out all" RUN);
+    expect_out("60 training images  20 validation images");
+    end_folder();
+}
+END_TEST
+
+START_TEST(classes_in_names)
+{
+    begin();
+    expect(3, "train --data-dir flat/train --val-split 0.2 --out run" RUN);
+    expect_err("--label-pattern");
+    expect(0, "train --data-dir flat --label-pattern ^([a-z]+)_ --out run" RUN);
+    expect_out("80 training images  20 validation images  10 classes");
+    expect(0, EVAL "--data-dir flat --label-pattern ^([a-z]+)_");
+    expect_out("20 images: loss");
+    expect(0, EVAL "--data-dir data"); /* the classes are those of the folders */
+    expect_out("20 images: loss");
+    expect(0,
+           "augment --data-dir flat --label-pattern ^([a-z]+)_ --image-size 32 -b 8 --grid g.png");
+    expect(3, "train --data-dir flat --label-pattern ^([b-z]+)_ --out other" RUN);
+    expect_err("does not match the paths of");
+    expect(3, "train --data-dir flat --label-pattern ^(.*_ --out other" RUN);
+    expect_err("is no regular expression");
+    expect(2, "train --data-dir flat --label-pattern (a) --image-root . --out other" RUN);
+    expect_err("--label-pattern is for folders of image files");
+    end_folder();
+}
+END_TEST
+
+START_TEST(groups)
+{
+    begin();
+    expect(2, "train --data-dir flat --label-pattern (.) --group-pattern (.) --out run" RUN);
+    expect_err("--group-pattern has no effect here: it requires --val-split");
+    expect(0,
+           "train --data-dir data/train --val-split 0.2 --group-pattern ([0-9])[.] --out run" RUN);
+    expect_out("60 training images  20 validation images");
+    ck_assert_int_eq(
+        system("test $(grep -c '\"group_pattern\": \"(\\[0-9\\])\\[.\\]\"' run/manifest.json) = 2"),
+        0);
+    expect(0, EVAL "--data-dir data/train"); /* the checkpoint has the pattern */
+    expect_out("20 of 80 images, the validation split");
+    expect(2, "train --resume run --group-pattern ([0-9][0-9])[.] --steps 2");
+    expect_err("--group-pattern can't be changed on resume");
+    expect(0, "train --resume run --steps 2");
+    make("rm -r run");
+    expect(0,
+           "train --data-dir list.csv --csv-columns label=kind --group-column who --val-split 0.2 "
+           "--out run" RUN);
+    expect_err("although column 4 divides them");
+    expect(0, EVAL "--data-dir list.csv --csv-columns label=kind,group=who");
+    expect_out("of 80 images, the validation split");
+    expect(0, EVAL "--data-dir list.csv --csv-columns label=kind");
+    expect_err("with the same --csv-columns and --group-column alone");
+    end_folder();
+}
+END_TEST
+
+TEST_PROGRAM(lists)
+{
+    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups);
+}
