@@ -18,6 +18,8 @@ typedef struct ls_training_state {
     ls_loader *validation;       /* the loader whose metric decides which epoch is best */
     int64_t epoch, step;         /* the next step to run */
     double best;                 /* best metric so far */
+    const char *metric;          /* ls_trainer_config.metric, part of the identity; NULL = the
+                                    default. Of a net's own metric with `minimize`: "NAME, lowest" */
     bool force;                  /* load: resume even if the identity differs; each difference is a
                                     warning */
     const char *const *metadata; /* additional metadata: key, value, ..., NULL; may be NULL */

@@ -22,9 +22,11 @@ typedef struct ls_evaluation_config {
     const char *const *classes; /* n_classes names, copied; NULL = "0", "1", ... */
     double zero_division; /* a precision, recall or F1 that is 0/0: 0, 1 or NaN; averages leave out
                              NaN. As zero_division of scikit-learn */
+    bool auc;             /* also compute ls_evaluation_result.auc */
 } ls_evaluation_config;
 
-/* An empty evaluation. It takes 24 bytes for each prediction that is added. Errors: LS_ERR_INVALID
+/* An empty evaluation. It takes 32 bytes for each prediction that is added, and with `auc`
+ * another 4 (n_classes + 1). Errors: LS_ERR_INVALID
  * names the member; LS_ERR_MEMORY. */
 LS_API ls_evaluation *ls_evaluation_open(ls_context *ctx, const ls_evaluation_config *config);
 LS_API void ls_evaluation_close(ls_evaluation **evaluation);
@@ -63,6 +65,15 @@ typedef struct ls_evaluation_result {
      * confidence| images / n_images (Guo et al. 2017). MulticlassCalibrationError of torchmetrics
      * with norm l1 differs in that images with p = 1 have a bin of their own. */
     double calibration_error;
+    /* The mean of -log of the label's probability, without label smoothing and class weights.
+     * Probabilities below 1.2e-38 count as that. */
+    double cross_entropy;
+    /* Mean of the areas under the ROC curves, of each class against all others. The area is the
+     * probability that an image of the class has a higher probability of it than an image of
+     * another class, where equal ones count half (Hanley and McNeil 1982; roc_auc_score of
+     * scikit-learn with multi_class="ovr", average="macro"). Only classes that some, but not all
+     * images have; NaN without such a class; 0 without ls_evaluation_config.auc. */
+    double auc;
 } ls_evaluation_result;
 LS_API ls_evaluation_result ls_evaluation_scores(const ls_evaluation *evaluation);
 

@@ -170,6 +170,11 @@ typedef struct ls_results {
     int64_t n;           /* number of images in the batch; 0 = no results */
     bool has_loss;       /* false where the net has no loss or the batch no labels */
     double loss;         /* the sum of losses, as ls_net_loss gives it; 0 if has_loss is false */
+    double loss_weight;  /* what the mean `loss` was divided by: the mean over several batches is
+                            (sum of loss_weight loss) / (sum of loss_weight). The sum of the class
+                            weights of the labels that are not -1, if each loss is a cross-entropy
+                            of the same labels with the same class weights; else n. 0 if has_loss is
+                            false */
     int n_metrics;       /* in the order of the graph; 0 where the batch had no labels */
     ls_metric_value metrics[LS_MAX_METRICS];
     double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 without clip_norm and loss

@@ -20,10 +20,13 @@ LS_BEGIN_DECLARATIONS
 
 /* Averages over images. All are 0 where there is no image yet. */
 typedef struct ls_averages {
-    double loss;
+    double loss;       /* with class weights the weighted mean: see ls_results.loss_weight */
     double top1, top5; /* fractions; top5 is 0 for 5 classes or fewer; both are 0 for a net without
                           these metrics */
     int64_t n_images;
+    int n_metrics; /* of the net's own metrics (ls_metric), in the order of the graph, without
+                      "top1" and "top5" */
+    ls_metric_value metrics[LS_MAX_METRICS];
 } ls_averages;
 
 /* ---- Events, which a run reports to its caller ---- */
@@ -58,7 +61,10 @@ typedef struct ls_event {
     double validation_seconds; /* EPOCH */
     bool is_best; /* EPOCH: the best so far; best.safetensors is written after the callback returns
                    */
-    double loss;  /* NONFINITE */
+    const char
+        *metric; /* EPOCH: the metric that decides: ls_trainer_config.metric or its default */
+    double metric_value;    /* EPOCH: its value; NaN if it is undefined for these images */
+    double loss;            /* NONFINITE */
     const int64_t *samples; /* NONFINITE: sample numbers of the batch, the first 8 at most */
     int n_samples;          /* NONFINITE: length of `samples` */
     int64_t batch_size;     /* NONFINITE: number of samples in the batch */
@@ -189,10 +195,24 @@ typedef struct ls_trainer_config {
     int64_t epochs; /* 1 to 2^20; required */
     int64_t
         max_steps; /* the run saves and ends after this many steps over all epochs; 0 = no limit */
-    /* The best epoch is the one with the highest top-1; for a net without the metric "top1", the
-     * one with the lowest loss. */
-    int64_t patience;      /* the run ends after this many epochs without a better one; 0 = no early
-                              stopping */
+    /* The metric that decides which epoch is the best, and so the weights in best.safetensors, when
+     * `patience` ends the run, and when a plateau schedule reduces the learning rate. NULL = "top1"
+     * if the net has it, else "loss". Other names:
+     *   "loss"           the lowest value is the best, of the others below the highest
+     *   "macro_recall"   mean of the classes' recalls: each class counts the same
+     *   "macro_f1"       mean of the classes' F1
+     *   "auc"            mean of the classes' areas under the ROC curve
+     *   "cross_entropy"  lowest is best; without label smoothing, class weights and soft targets
+     *   others           a metric of the net (ls_metric), averaged over images
+     * These four are computed by ls_evaluation from the validation's predictions: they require
+     * `validation` and a net with the metric "top1". The names above precede equal names of the
+     * net's metrics. Of epochs with equal values the one with the lower loss is the best, then the
+     * earlier one. LS_ERR_INVALID names the metrics that the net has. Part of the run's identity
+     * unless it is the default, so that `resume` requires the same one. Copied. */
+    const char *metric;
+    bool minimize;    /* the lowest value of `metric` is the best; only for a metric of the net */
+    int64_t patience; /* the run ends after this many epochs without a better one; 0 = no early
+                         stopping */
     ls_loader *validation; /* NULL = none; the best epoch is then that of the training metric */
 
     /* The run's folder, created if missing; NULL = no files are written. It contains metrics.jsonl
@@ -227,9 +247,10 @@ typedef struct ls_trainer_config {
 } ls_trainer_config;
 
 /* Opens a run at its start or, with `resume`, where it was saved. All objects must belong to
- * one context and stay open. A schedule that reduces on a plateau reads the top-1 accuracy if it
- * has maximize (LS_ERR_INVALID for a net without that metric), else the loss: of validation, or
- * without validation of training. To resume a run whose kernels were selected by
+ * one context and stay open. A schedule that reduces on a plateau reads config.metric if the
+ * highest value of that is the best and it has maximize, or neither is true. Else it reads with
+ * maximize the top-1 accuracy (LS_ERR_INVALID for a net without that metric), without it the loss:
+ * of validation, or without validation of training. To resume a run whose kernels were selected by
  * ls_algorithm_cache_load or by timing, call ls_checkpoint_load_algorithms before the net is built.
  * Errors: LS_ERR_INVALID for an invalid field, which the message names, for a folder that already
  * holds a run (without `resume`), and if another process trains in it; LS_ERR_SHAPE if the size of
@@ -272,7 +293,7 @@ typedef struct ls_trainer_state {
     int64_t epoch, step; /* the next step, counted from 0. Between the last step of an epoch and its
                             validation, step is the number of steps per epoch */
     int64_t n_steps;     /* done, in all epochs */
-    double best;         /* top-1 of the best epoch, or its loss; only if best_epoch > 0 */
+    double best;         /* the metric of the best epoch; only if best_epoch > 0 */
     int64_t best_epoch;  /* from 1; 0 = none yet */
     bool best_is_lost;   /* best.safetensors was missing or damaged on resume, and has not been
                             written since */

@@ -9,6 +9,7 @@
 #include "nn/select/selector.h"
 #include "tensor/tensor.h"
 #include <lockstep/net.h>
+#include <string.h>
 
 ls__net_blocks ls__net_get_blocks(const ls_net *net);
 
@@ -30,6 +31,13 @@ ls__selector *ls__net_selector(ls_net *net);
 
 /* Whether the graph has a metric of that name. */
 bool ls__net_has_metric(const ls_net *net, const char *name);
+/* Whether it is the name of a metric that every result of a classifier has. */
+static inline bool ls__is_accuracy(const char *name)
+{
+    return strcmp(name, "top1") == 0 || strcmp(name, "top5") == 0;
+}
+/* The names of the other metrics, in the order of the graph. Returns their number. */
+int ls__net_own_metrics(const ls_net *net, const char *names[LS_MAX_METRICS]);
 /* Fails if the net has not run yet. */
 ls_status ls__net_expect_results(ls_net *net, const char *call);
 /* The addresses of the last forward's losses, in device memory, and their weights: up to max of

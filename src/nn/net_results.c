@@ -42,6 +42,14 @@ static const float *metric_address(const ls_net *net, int i)
                                   : address(net, net->graph.metrics.items[i].node);
 }
 
+/* The divisor of the last batch's mean loss; NULL = the number of samples. */
+static const float *loss_weight_address(const ls_net *net)
+{
+    const ls__program *p = net->current;
+    if (p->is_shard) return ls__net_shard_scalar(net, LS__SHARD_WEIGHT);
+    return p->loss_weight < 0 ? NULL : ls__program_address(p, p->loss_weight);
+}
+
 /* Fails if the program of a shard ran last. */
 static ls_status expect_output(const ls_net *net, const char *call, const char *name)
 {
@@ -54,10 +62,10 @@ static ls_status expect_output(const ls_net *net, const char *call, const char *
 
 /* ---- By readback ---- */
 
-/* In the device's bytes: the losses, the metrics, the gradients' norm. */
+/* In the device's bytes: the losses, the metrics, the loss's divisor, the gradients' norm. */
 static int count_scalars(const ls_net *net)
 {
-    return net->graph.losses.n + net->graph.metrics.n + 1;
+    return net->graph.losses.n + net->graph.metrics.n + 2;
 }
 
 ls_status ls__net_open_results(ls_net *net)
@@ -82,14 +90,16 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
     ls__device *device = net->owned.ctx->device;
     const ls_graph *graph = &net->graph;
     ls__results *r = &net->results[net->n_sent % LS__N_RESULTS];
-    const float *norm = update ? update->norm : NULL;
+    const float *weight = loss_weight_address(net), *norm = update ? update->norm : NULL;
     int n = 0;
     for (int i = 0; i < graph->losses.n; i++) net->scalars[n++] = loss_address(net, i);
     for (int i = 0; i < graph->metrics.n; i++) net->scalars[n++] = metric_address(net, i);
+    if (weight) net->scalars[n++] = weight;
     if (norm) net->scalars[n++] = norm;
     LS_TRY(device->backend->gather(device, r->readback.memory, net->scalars, n));
     LS_TRY(ls__readback_send(&r->readback));
     r->unlabelled = net->unlabelled;
+    r->has_weight = weight != NULL;
     r->has_norm = norm != NULL;
     r->epoch = batch->epoch;
     r->step = batch->step;
@@ -102,6 +112,15 @@ ls_status ls__net_send_results(ls_net *net, const ls_batch *batch, const ls__upd
 bool ls__net_has_metric(const ls_net *net, const char *name)
 {
     return ls__find_named(&net->graph.metrics, name) >= 0;
+}
+
+int ls__net_own_metrics(const ls_net *net, const char *names[LS_MAX_METRICS])
+{
+    const ls__named_list *metrics = &net->graph.metrics;
+    int n = 0;
+    for (int i = 0; i < metrics->n; i++)
+        if (!ls__is_accuracy(metrics->items[i].name)) names[n++] = metrics->items[i].name;
+    return n;
 }
 
 double ls_results_metric(const ls_results *results, const char *name)
@@ -133,7 +152,9 @@ static ls_status take(ls_net *net, int64_t kept, const char *call, ls_results *o
     for (int i = 0; i < out->n_metrics; i++)
         out->metrics[i] = (ls_metric_value){ metrics->items[i].name,
                                              (double)scalars[losses->n + i] / (double)r->n };
-    if (r->has_norm) out->gradient_norm = (double)scalars[count_scalars(net) - 1];
+    const float *others = scalars + losses->n + metrics->n;
+    if (out->has_loss) out->loss_weight = r->has_weight ? (double)others[0] : (double)r->n;
+    if (r->has_norm) out->gradient_norm = (double)others[r->has_weight];
     return LS_OK;
 }
 

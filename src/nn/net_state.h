@@ -22,7 +22,7 @@ typedef struct ls__plan_cache {
 /* The results of a batch during their readback, which is one batch behind the last step. */
 typedef struct ls__results {
     ls__readback readback;
-    bool unlabelled, has_norm;
+    bool unlabelled, has_weight, has_norm;
     int64_t epoch, step, n;
 } ls__results;
 enum { LS__N_RESULTS = 2 };

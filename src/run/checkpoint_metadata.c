@@ -270,7 +270,7 @@ static json_t *make_comparable(const checking *c, const ls_training_state *state
 {
     static const char *const with_optimizer[] = {
         "shards",    "sync_batch_norm", "device", "libraries", "libc",
-        "processor", "precision",       "model",  "kernels"
+        "processor", "precision",       "model",  "kernels",   "metric"
     };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
@@ -307,6 +307,19 @@ static ls_status compare_identities(const checking *c, const json_t *there, json
     return c->ctx->error;
 }
 
+/* Fails, also with `force`, if another metric decides which epoch is the best: the best value so
+ * far could not be compared. */
+static ls_status check_metric(const checking *c, const json_t *identity, const json_t *own)
+{
+    static const char usual[] = "the default";
+    const char *other = ls__json_get_string(identity, "metric");
+    const char *here = ls__json_get_string(own, "metric");
+    if (other && here ? strcmp(other, here) == 0 : other == here) return LS_OK;
+    return ls__fail(c->ctx, LS_ERR_MISMATCH,
+                    "'%s': metric is %s there, %s here; the metric of a run can't be changed",
+                    c->path, other ? other : usual, here ? here : usual);
+}
+
 /* What a version that had no such option did. */
 static void add_missing(json_t *identity)
 {
@@ -327,7 +340,9 @@ static ls_status check_identity(const checking *c, const ls_training_state *stat
         if (there) add_missing(there);
         const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
         if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
-        status = there ? compare_identities(c, there, here, state->force) : c->ctx->error;
+        status = there ? LS_OK : c->ctx->error;
+        if (status == LS_OK && state->optimizer) status = check_metric(c, there, here);
+        if (status == LS_OK) status = compare_identities(c, there, here, state->force);
     }
     json_decref(there);
     json_decref(here);

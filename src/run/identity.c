@@ -251,6 +251,8 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     if (state->net) ls__json_put(&s, "model", model_json(state->net));
     if (state->optimizer) ls__json_put(&s, "optimizer", optimizer_json(state->optimizer));
     if (state->schedule) ls__json_put(&s, "schedule", schedule_json(state->schedule));
+    if (state->metric)
+        ls__json_put(&s, "metric", ls__json_text(ctx, state->metric)); /* of the best epoch */
     if (state->net) ls__json_put(&s, "kernels", kernels_json(state->net));
     json_t *out = ls__json_finish(&s);
     if (!out) ls__fail_memory(ctx, "identity of the run", 0);

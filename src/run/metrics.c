@@ -52,6 +52,15 @@ static ls_status put_json(ls__metrics *m, ls__bytes *t, const json_t *json)
     return status;
 }
 
+/* Names of a net's own metrics may hold any characters; see RFC 4180. */
+static ls_status put_csv_name(ls__metrics *m, ls__bytes *t, const char *name)
+{
+    if (!strpbrk(name, ",\"\r\n")) return put(m, t, name, strlen(name));
+    LS_TRY(put(m, t, "\"", 1));
+    for (; *name; name++) LS_TRY(put(m, t, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1));
+    return put(m, t, "\"", 1);
+}
+
 /* The columns' names, or with a row its cells. The columns are the last row's keys. */
 static ls_status put_csv_line(ls__metrics *m, ls__bytes *t, const json_t *row)
 {
@@ -61,7 +70,7 @@ static ls_status put_csv_line(ls__metrics *m, ls__bytes *t, const json_t *row)
     {
         const json_t *cell = json_object_get(row, key);
         LS_TRY(put(m, t, separator, strlen(separator)));
-        if (!row) LS_TRY(put(m, t, key, strlen(key)));
+        if (!row) LS_TRY(put_csv_name(m, t, key));
         if (cell && !json_is_null(cell)) LS_TRY(put_json(m, t, cell));
         separator = ",";
     }

@@ -3,8 +3,10 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 void ls__progress_write(const ls__progress *p, char out[LS__PROGRESS_TEXT])
 {
@@ -12,17 +14,38 @@ void ls__progress_write(const ls__progress *p, char out[LS__PROGRESS_TEXT])
     snprintf(out, LS__PROGRESS_TEXT, "%" PRId64 " %a %a %a %" PRId64 " %a %a", p->best_epoch,
              p->sums.loss, p->sums.top1, p->sums.top5, p->sums.n_images, p->seconds,
              p->wait_seconds);
+    if (p->sums.n_own == 0 && p->sums.loss_weight == (double)p->sums.n_images) return;
+    ls__text text = { out, LS__PROGRESS_TEXT, strlen(out) };
+    ls__text_put(&text, " %a", p->sums.loss_weight);
+    for (int i = 0; i < p->sums.n_own; i++) ls__text_put(&text, " %a", p->sums.own[i]);
+}
+
+/* The numbers after those that every version has written. */
+static bool read_more(const char *at, ls__sums *sums)
+{
+    double value;
+    sums->loss_weight = (double)sums->n_images;
+    for (int i = 0, length = 0; sscanf(at, "%la%n", &value, &length) == 1; i++, at += length) {
+        if (i > LS_MAX_METRICS) return false;
+        if (i == 0)
+            sums->loss_weight = value;
+        else
+            sums->own[sums->n_own++] = value;
+    }
+    return *at == '\0';
 }
 
 bool ls__progress_read(const char *text, ls__progress *out)
 {
     LS__IN_C_LOCALE;
     ls__progress p = { 0 };
-    const bool good =
-        text &&
-        sscanf(text, "%" SCNd64 " %la %la %la %" SCNd64 " %la %la", &p.best_epoch, &p.sums.loss,
-               &p.sums.top1, &p.sums.top5, &p.sums.n_images, &p.seconds, &p.wait_seconds) == 7 &&
-        p.best_epoch >= 0 && p.sums.n_images >= 0;
+    int length = 0;
+    const bool good = text &&
+                      sscanf(text, "%" SCNd64 " %la %la %la %" SCNd64 " %la %la%n", &p.best_epoch,
+                             &p.sums.loss, &p.sums.top1, &p.sums.top5, &p.sums.n_images, &p.seconds,
+                             &p.wait_seconds, &length) == 7 &&
+                      p.best_epoch >= 0 && p.sums.n_images >= 0 &&
+                      read_more(text + length, &p.sums);
     if (good) *out = p;
     return good;
 }

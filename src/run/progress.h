@@ -9,6 +9,9 @@
 typedef struct ls__sums {
     double loss, top1, top5;
     int64_t n_images;
+    double loss_weight;         /* the divisor of `loss` (ls_results); n_images without weights */
+    double own[LS_MAX_METRICS]; /* the net's other metrics */
+    int n_own;
 } ls__sums;
 
 typedef struct ls__progress {
@@ -17,8 +20,9 @@ typedef struct ls__progress {
     double seconds, wait_seconds; /* duration of these steps, and waiting for data */
 } ls__progress;
 
-/* The text of the key "progress" in a checkpoint's metadata. */
-enum { LS__PROGRESS_TEXT = 256 };
+/* The text of the key "progress" in a checkpoint's metadata. The sums of loss weights and of own
+ * metrics are in it only if there are any. */
+enum { LS__PROGRESS_TEXT = 512 };
 void ls__progress_write(const ls__progress *progress, char out[LS__PROGRESS_TEXT]);
 /* False if the text is NULL or malformed. */
 bool ls__progress_read(const char *text, ls__progress *out);

@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/text.h"
 #include "run/json.h"
 #include "run/page.h"
 #include "run/report.h"
@@ -23,6 +24,8 @@ static double cell(const json_t *row, const char *key)
 typedef struct summary {
     long long n_epochs, best_epoch;
     double best_top1, best_loss;             /* of validation, else of training; NaN = none */
+    const char *metric;                      /* that decides, if it is not the default; else NULL */
+    double best_metric;                      /* of the best epoch */
     double seconds, images_per_second, wait; /* wait: a mean over epochs */
 } summary;
 
@@ -32,19 +35,46 @@ static bool is_better(double value, double best, bool larger)
     return !isnan(value) && (isnan(best) || (larger ? value > best : value < best));
 }
 
+/* Finds the metric that decides, in a run with another one than the default: its rows have
+ * "best_epoch". The name is an option of `lockstep train`, or that of a column. */
+static void find_metric(const ls__report_run *run, summary *s)
+{
+    static const char *const names[] = { "macro_recall", "macro_f1", "auc", "cross_entropy" };
+    const size_t n = json_array_size(run->metrics);
+    const json_t *last = n > 0 ? json_array_get(run->metrics, n - 1) : NULL;
+    char key[64];
+    if (!json_object_get(last, "best_epoch")) return;
+    s->best_epoch = ls__json_get_integer(last, "best_epoch");
+    s->metric = json_string_value(ls__report_option(run, "metric"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !s->metric; i++) {
+        snprintf(key, sizeof key, "val_%s", names[i]);
+        if (json_object_get(last, key)) s->metric = names[i];
+    }
+    if (!s->metric) return;
+    const json_t *best = json_array_get(run->metrics, (size_t)(s->best_epoch - 1));
+    const bool has_val = json_is_number(json_object_get(best, "val_loss"));
+    ls__snprintf(key, sizeof key, "%s_%s", has_val ? "val" : "train", s->metric);
+    s->best_metric = cell(best, key);
+}
+
 static summary summarize(const ls__report_run *run)
 {
     summary s = { .best_top1 = NAN, .best_loss = NAN, .images_per_second = NAN };
     const json_t *row;
     size_t i;
+    double loss_of_best = NAN; /* decides between equal top-1 */
     json_array_foreach(run->metrics, i, row)
     {
         const bool has_val = json_is_number(json_object_get(row, "val_loss"));
         const double top1 = cell(row, has_val ? "val_top1" : "train_top1");
         const double loss = cell(row, has_val ? "val_loss" : "train_loss");
         const bool by_top1 = !isnan(top1);
-        if (by_top1 ? is_better(top1, s.best_top1, true) : is_better(loss, s.best_loss, false))
+        if (by_top1 ? is_better(top1, s.best_top1, true) ||
+                          (top1 == s.best_top1 && is_better(loss, loss_of_best, false))
+                    : is_better(loss, s.best_loss, false)) {
             s.best_epoch = ls__json_get_integer(row, "epoch");
+            loss_of_best = loss;
+        }
         if (is_better(top1, s.best_top1, true)) s.best_top1 = top1;
         if (is_better(loss, s.best_loss, false)) s.best_loss = loss;
         s.seconds += fmax(0, cell(row, "seconds"));
@@ -52,6 +82,7 @@ static summary summarize(const ls__report_run *run)
         s.images_per_second = cell(row, "images_per_second");
     }
     s.n_epochs = (long long)json_array_size(run->metrics);
+    find_metric(run, &s);
     s.wait = s.n_epochs > 0 ? s.wait / (double)s.n_epochs : 0;
     return s;
 }
@@ -66,10 +97,11 @@ static void format_time(double seconds, char *out, size_t size)
         snprintf(out, size, "%lld:%02lld", whole / 60, whole % 60);
 }
 
-enum { N_FACTS = 8, FACT_SIZE = 48 };
-static const char *const fact_names[N_FACTS] = { "epochs",           "best top-1", "best epoch",
-                                                 "lowest loss",      "time",       "images/s",
-                                                 "waiting for data", "parameters" };
+enum { N_FACTS = 9, FACT_SIZE = 48 };
+static const char *const fact_names[N_FACTS] = {
+    "epochs",   "best top-1",       "best epoch", "lowest loss",    "time",
+    "images/s", "waiting for data", "parameters", "deciding metric"
+};
 
 static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
 {
@@ -85,6 +117,8 @@ static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
     char count[LS__COUNT_SIZE];
     if (n_parameters > 0) snprintf(out[7], FACT_SIZE, "%s", ls__html_count(n_parameters, count));
     if (s.n_epochs == 0) return;
+    if (s.metric)
+        ls__snprintf(out[8], FACT_SIZE, "%.*s %.4f", LS__CUT(s.metric, 30), s.best_metric);
     if (!isnan(s.best_top1)) snprintf(out[1], FACT_SIZE, "%.4f", s.best_top1);
     snprintf(out[2], FACT_SIZE, "%lld", s.best_epoch);
     if (!isnan(s.best_loss)) snprintf(out[3], FACT_SIZE, "%.4f", s.best_loss);
@@ -113,14 +147,20 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         ls__html_put(html, "</b></li>\n");
         for (int k = 0; k < N_FACTS; k++) {
             if (!*facts[k]) continue;
-            ls__html_put(html, "<li><span>%s</span> <b>%s</b></li>\n", fact_names[k], facts[k]);
+            ls__html_put(html, "<li><span>%s</span> <b>", fact_names[k]);
+            ls__html_wrap(html, "", facts[k], "</b></li>\n");
         }
         ls__html_put(html, "</ul>\n");
         return;
     }
+    int n_facts = N_FACTS - 1; /* the deciding metric only if a run has one */
+    for (int i = 0; i < n; i++) {
+        describe(&runs[i], facts);
+        if (*facts[N_FACTS - 1]) n_facts = N_FACTS;
+    }
     ls__page_begin_table(html, "Runs");
     ls__html_put(html, "<th scope=\"col\">run</th><th scope=\"col\">model</th>");
-    for (int k = 0; k < N_FACTS; k++)
+    for (int k = 0; k < n_facts; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", fact_names[k]);
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
     for (int i = 0; i < n; i++) {
@@ -128,8 +168,9 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th><td>");
         put_model(html, &runs[i]);
         ls__html_put(html, "</td>");
-        for (int k = 0; k < N_FACTS; k++)
-            ls__html_put(html, "<td class=\"number\">%s</td>", *facts[k] ? facts[k] : "&ndash;");
+        for (int k = 0; k < n_facts; k++)
+            ls__html_wrap(html, "<td class=\"number\">", *facts[k] ? facts[k] : "\xe2\x80\x93",
+                          "</td>");
         ls__html_put(html, "</tr>\n");
     }
     ls__page_end_table(html);

@@ -3,12 +3,15 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "run/chart.h"
 #include "run/metrics.h"
 #include "run/page.h"
+#include <lockstep/nn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CHART_WIDTH = 400 };
 
@@ -20,14 +23,50 @@ typedef struct curve_chart {
     bool from_zero, cuts;
 } curve_chart;
 
-static const curve_chart charts[] = {
+static const curve_chart usual_charts[] = {
     { "Loss", "loss", { "train_loss", "val_loss" }, 0, true, true },
     { "Top-1 accuracy", "top-1 accuracy", { "train_top1", "val_top1" }, 1, true },
+    { "Macro recall", "macro recall", { "val_macro_recall", NULL }, 1, true },
+    { "Macro F1", "macro F1", { "val_macro_f1", NULL }, 1, true },
+    { "Mean area under the ROC curves", "AUC", { "val_auc", NULL }, 1, true },
+    { "Cross-entropy", "cross-entropy", { "val_cross_entropy", NULL }, 0, true, true },
     { "Learning rate", "learning rate", { "lr", NULL }, 0, true },
     { "Time per epoch", "seconds", { "seconds", NULL }, 0, true, true },
     { "Share of time waiting for data", "share", { "data_wait", NULL }, 0.1, true },
 };
-enum { N_CHARTS = sizeof(charts) / sizeof(charts[0]) };
+enum { N_USUAL = sizeof(usual_charts) / sizeof(usual_charts[0]) };
+
+/* The usual charts, and those of own metrics. */
+typedef struct chart_list {
+    curve_chart items[N_USUAL + LS_MAX_METRICS];
+    int n;
+} chart_list;
+
+/* Appends a chart for each metric of the net; texts are borrowed from the runs. */
+static void add_own_charts(chart_list *list, const ls__report_run *run)
+{
+    static const char train[] = "train_", val[] = "val_";
+    const size_t n_rows = json_array_size(run->metrics);
+    json_t *row = n_rows > 0 ? json_array_get(run->metrics, n_rows - 1) : NULL, *value;
+    const char *key, *validation;
+    json_object_foreach(row, key, value)
+    {
+        const char *name = key + sizeof(train) - 1;
+        bool is_there = strncmp(key, train, sizeof(train) - 1) != 0 || strcmp(name, "top5") == 0;
+        for (int i = 0; i < list->n && !is_there; i++)
+            is_there = strcmp(list->items[i].keys[0], key) == 0;
+        if (is_there || list->n == N_USUAL + LS_MAX_METRICS) continue;
+        curve_chart *chart = &list->items[list->n++];
+        *chart = (curve_chart){ .title = name, .label = name, .keys = { key, NULL } };
+        json_t *other;
+        json_object_foreach(row, validation, other)
+        {
+            if (strncmp(validation, val, sizeof(val) - 1) == 0 &&
+                strcmp(validation + sizeof(val) - 1, name) == 0)
+                chart->keys[1] = validation;
+        }
+    }
+}
 
 static ls_status put_chart(ls__html *html, const curve_chart *c, const char *what,
                            const ls__chart_panel *panel)
@@ -38,8 +77,9 @@ static ls_status put_chart(ls__html *html, const curve_chart *c, const char *wha
         .x_label = "epoch", .width = CHART_WIDTH, .n_panels = 1, .panels = panel
     };
     LS_TRY(ls__chart_format(html->ctx, &chart, &text, &size));
-    ls__html_put(html, "<figure>\n<figcaption>%s%s</figcaption>\n", c->title, what);
-    snprintf(label, sizeof label, "%s%s by epoch", c->title, what);
+    ls__html_wrap(html, "<figure>\n<figcaption>", c->title, what);
+    ls__html_put(html, "</figcaption>\n");
+    ls__snprintf(label, sizeof label, "%s%s by epoch", c->title, what);
     ls__page_put_svg(html, "", label, text, size);
     ls__html_put(html, "</figure>\n");
     return LS_OK;
@@ -120,11 +160,13 @@ static ls_status put_lines(ls__html *html, const curve_chart *c, const char *wha
 }
 
 /* Training and validation in one chart. */
-static ls_status put_single(ls__html *html, const ls__report_run *run, double *room)
+static ls_status put_single(ls__html *html, const chart_list *list, const ls__report_run *run,
+                            double *room)
 {
+    const curve_chart *charts = list->items;
     static const char *const names[] = { "training", "validation" };
     const size_t stride = 2 * json_array_size(run->metrics);
-    for (int c = 0; c < N_CHARTS; c++) {
+    for (int c = 0; c < list->n; c++) {
         ls__chart_line lines[2];
         int n_lines = 0;
         for (int k = 0; k < 2 && charts[c].keys[k]; k++)
@@ -140,11 +182,13 @@ static ls_status put_single(ls__html *html, const ls__report_run *run, double *r
 }
 
 /* A line per run; training and validation in charts of their own. */
-static ls_status put_several(ls__html *html, int n, const ls__report_run *runs, double *room,
-                             ls__chart_line *lines, const char **names)
+static ls_status put_several(ls__html *html, const chart_list *list, int n,
+                             const ls__report_run *runs, double *room, ls__chart_line *lines,
+                             const char **names)
 {
+    const curve_chart *charts = list->items;
     for (int i = 0; i < n; i++) names[i] = runs[i].dir;
-    for (int c = 0; c < N_CHARTS; c++)
+    for (int c = 0; c < list->n; c++)
         for (int k = 0; k < 2 && charts[c].keys[k]; k++) {
             double *at = room;
             bool is_there = false;
@@ -171,13 +215,16 @@ ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *run
     ls__html_put(html, "<section>\n<h2>Curves</h2>\n");
     ls__report_put_problems(html, n, runs, LS__REPORT_METRICS);
     ls__html_put(html, "<div class=\"grid\">\n");
+    chart_list list = { .n = N_USUAL };
+    memcpy(list.items, usual_charts, sizeof usual_charts);
+    for (int i = 0; i < n; i++) add_own_charts(&list, &runs[i]);
     ls_status status;
     if (!room || !lines || !names)
         status = ls__fail_memory(ctx, "report", 4 * n_rows * sizeof *room);
     else if (n == 1)
-        status = put_single(html, runs, room);
+        status = put_single(html, &list, runs, room);
     else
-        status = put_several(html, n, runs, room, lines, names);
+        status = put_several(html, &list, n, runs, room, lines, names);
     ls__html_put(html, "</div>\n</section>\n");
     ls__free(ctx, room);
     ls__free(ctx, lines);

@@ -34,13 +34,52 @@ ls_status ls__notify_in_ranks(const ls__listener *listener, const ls_event *even
     return ls__ranks_agree(listener->ctx, NULL);
 }
 
-ls_averages ls__averages(const ls__sums *s)
+/* ---- Sums ---- */
+
+static void add_sums(ls__sums *to, const ls__sums *from)
 {
-    const double n = s->n_images > 0 ? (double)s->n_images : 1;
-    return (ls_averages){ s->loss / n, s->top1 / n, s->top5 / n, s->n_images };
+    to->loss += from->loss;
+    to->loss_weight += from->loss_weight;
+    to->top1 += from->top1;
+    to->top5 += from->top5;
+    to->n_images += from->n_images;
+    if (from->n_own > to->n_own) to->n_own = from->n_own;
+    for (int i = 0; i < from->n_own; i++) to->own[i] += from->own[i];
 }
 
-/* ---- Sums ---- */
+static ls__sums sums_of(const ls_results *r)
+{
+    const double n = (double)r->n;
+    ls__sums s = { .loss = r->loss * r->loss_weight,
+                   .loss_weight = r->loss_weight,
+                   .top1 = ls_results_metric(r, "top1") * n,
+                   .top5 = ls_results_metric(r, "top5") * n,
+                   .n_images = r->n };
+    for (int i = 0; i < r->n_metrics; i++)
+        if (!ls__is_accuracy(r->metrics[i].name)) s.own[s.n_own++] = r->metrics[i].value * n;
+    return s;
+}
+
+void ls__add_results(ls__sums *sums, const ls_results *r)
+{
+    const ls__sums s = sums_of(r);
+    add_sums(sums, &s);
+}
+
+ls_averages ls__averages(const ls_net *net, const ls__sums *s)
+{
+    const char *names[LS_MAX_METRICS];
+    const double n = s->n_images > 0 ? (double)s->n_images : 1;
+    ls_averages out = { .loss = s->loss_weight > 0 ? s->loss / s->loss_weight : s->loss,
+                        .top1 = s->top1 / n,
+                        .top5 = s->top5 / n,
+                        .n_images = s->n_images };
+    const int n_names = ls__net_own_metrics(net, names);
+    out.n_metrics = s->n_own < n_names ? s->n_own : n_names;
+    for (int i = 0; i < out.n_metrics; i++)
+        out.metrics[i] = (ls_metric_value){ names[i], s->own[i] / n };
+    return out;
+}
 
 static ls_status fail_nonfinite(const ls__tally *t, const ls__batch_sums *b, int64_t epoch,
                                 const int64_t *samples, int n_known)
@@ -66,22 +105,10 @@ static ls_status fail_nonfinite(const ls__tally *t, const ls__batch_sums *b, int
                     t->validation ? "validation" : "training", epoch, b->step, first);
 }
 
-static void add_sums(ls__sums *to, const ls__sums *from)
-{
-    to->loss += from->loss;
-    to->top1 += from->top1;
-    to->top5 += from->top5;
-    to->n_images += from->n_images;
-}
-
 static ls_status add(ls__tally *t, const ls_results *r)
 {
-    const double n = (double)r->n;
     const int64_t at = t->n_added % LS__TALLY_BATCHES;
-    const ls__batch_sums b = { .sums = { .loss = r->loss * n,
-                                         .top1 = ls_results_metric(r, "top1") * n,
-                                         .top5 = ls_results_metric(r, "top5") * n,
-                                         .n_images = r->n },
+    const ls__batch_sums b = { .sums = sums_of(r),
                                .step = r->step,
                                .first_sample = t->samples[at][0] };
     t->n_added++;
@@ -186,7 +213,7 @@ static ls_status evaluate_batch(ls__tally *t, ls__prediction *p, const ls_batch 
     event->probabilities = p->probabilities;
     event->step = batch->step;
     event->batch = batch;
-    event->averages = ls__averages(t->sums);
+    event->averages = ls__averages(t->net, t->sums);
     event->wait_seconds = ls_loader_statistics(t->loader).wait_seconds - waited;
     return ls__notify(&t->listener, event);
 }
@@ -296,6 +323,6 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
         return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: %s is for nets with the metric 'top1'",
                         by_class);
     ls__evaluate(net, loader, config ? config : &defaults, 0, &sums);
-    *out = ls__averages(&sums);
+    *out = ls__averages(net, &sums);
     return ls__has_error(ctx) ? ctx->error : LS_OK;
 }

@@ -17,7 +17,10 @@ ls_status ls__notify_in_ranks(const ls__listener *listener, const ls_event *even
 /* Without an error of the context. */
 ls_status ls__call_listener(const ls__listener *listener, const ls_event *event);
 
-ls_averages ls__averages(const ls__sums *sums);
+/* Adds the results of a batch; a batch without a loss adds 0. */
+void ls__add_results(ls__sums *sums, const ls_results *results);
+/* The names of own metrics are the net's. */
+ls_averages ls__averages(const ls_net *net, const ls__sums *sums);
 
 /* Adds up a net's results. Those of a batch may arrive after the next batch has been queued. */
 enum { LS__TALLY_BATCHES = 2, LS__TALLY_SAMPLES = 8 };

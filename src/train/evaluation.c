@@ -4,8 +4,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "comm/comm.h"
+#include "base/functions.h"
 #include "data/dataset/dataset.h"
+#include "train/auc.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,8 @@ static void close_evaluation(ls__owned *owned)
     for (int i = 0; e->classes && i < e->n_classes; i++) ls__free(ctx, e->classes[i]);
     ls__free(ctx, e->classes);
     ls__free(ctx, e->outcomes);
+    ls__free(ctx, e->labels);
+    ls__free(ctx, e->rows);
     ls__free(ctx, e->json);
     ls__free(ctx, e);
 }
@@ -57,6 +61,7 @@ ls_evaluation *ls_evaluation_open(ls_context *ctx, const ls_evaluation_config *c
     e->owned.ctx = ctx;
     e->n_classes = c->n_classes;
     e->zero_division = c->zero_division;
+    e->has_auc = c->auc;
     e->classes = ls__dataset_copy_names(ctx, c->n_classes, c->classes);
     if (!e->classes) {
         ls__fail_memory(ctx, "ls_evaluation_open", 0);
@@ -82,15 +87,27 @@ void ls__evaluation_clear(ls_evaluation *e)
     free_values(e);
 }
 
-static ls_status reserve(ls_evaluation *e, int64_t n)
+/* Enlarges an array of e->n items. */
+static bool enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int64_t capacity)
 {
-    ls_context *ctx = e->owned.ctx;
+    void *memory = *(void **)items;
+    memory =
+        ls__realloc(e->owned.ctx, memory, (size_t)e->n * item_bytes, (size_t)capacity * item_bytes);
+    if (memory) *(void **)items = memory;
+    return memory != NULL;
+}
+
+ls_status ls__evaluation_reserve(ls_evaluation *e, int64_t n)
+{
     if (e->n + n <= e->capacity) return LS_OK;
     const int64_t capacity = 2 * e->capacity + n;
-    const size_t bytes = (size_t)capacity * sizeof(ls__outcome);
-    void *memory = ls__realloc(ctx, e->outcomes, (size_t)e->n * sizeof(ls__outcome), bytes);
-    if (!memory) return ls__fail_memory(ctx, "predictions", bytes);
-    e->outcomes = memory;
+    const size_t row_bytes = (size_t)e->n_classes * sizeof *e->rows;
+    const bool good = enlarge(e, &e->outcomes, sizeof *e->outcomes, capacity) &&
+                      (!e->has_auc || (enlarge(e, &e->labels, sizeof *e->labels, capacity) &&
+                                       enlarge(e, &e->rows, row_bytes, capacity)));
+    if (!good)
+        return ls__fail_memory(e->owned.ctx, "predictions",
+                               (size_t)capacity * (sizeof *e->outcomes + row_bytes));
     e->capacity = capacity;
     return LS_OK;
 }
@@ -104,9 +121,11 @@ static bool judge(const float *row, int n_classes, int32_t label, ls__outcome *o
         if (row[k] > row[best]) best = k;
         before += k < label ? row[k] >= row[label] : row[k] > row[label];
     }
-    *out = (ls__outcome){
-        .label = label, .predicted = best, .confidence = row[best], .before_label = before
-    };
+    *out = (ls__outcome){ .label = label,
+                          .predicted = best,
+                          .confidence = row[best],
+                          .label_probability = row[label],
+                          .before_label = before };
     return true;
 }
 
@@ -125,50 +144,20 @@ ls_status ls_evaluation_add(ls_evaluation *e, int64_t n, const int32_t *labels,
         if (labels[i] < -1 || labels[i] >= e->n_classes)
             return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluation_add: label %d, expected -1 to %d",
                             (int)labels[i], e->n_classes - 1);
-    LS_TRY(reserve(e, n));
+    LS_TRY(ls__evaluation_reserve(e, n));
     for (int64_t i = 0; i < n; i++) {
         ls__outcome *out = &e->outcomes[e->n];
         if (labels[i] < 0 || !judge(probabilities + i * e->n_classes, e->n_classes, labels[i], out))
             continue;
         out->sample = samples ? samples[i] : e->n;
+        if (e->has_auc) {
+            e->labels[e->n] = labels[i];
+            memcpy(e->rows + e->n * e->n_classes, probabilities + i * e->n_classes,
+                   (size_t)e->n_classes * sizeof *e->rows);
+        }
         e->n++;
     }
     return LS_OK;
-}
-
-/* A gather moves the same number of bytes from each rank: the rest of the last ones is not read. */
-ls_status ls__evaluation_gather(ls_evaluation *e)
-{
-    enum { AT_ONCE = LS__GATHER_BYTES / sizeof(ls__outcome) };
-    ls_context *ctx = e->owned.ctx;
-    const int n_ranks = ctx->comm->n_ranks, own_rank = ctx->comm->rank;
-    const int64_t n_own = e->n;
-    const size_t bytes = (size_t)n_ranks * AT_ONCE * sizeof(ls__outcome);
-    int64_t most = 0, *counts = ls__alloc(ctx, (size_t)n_ranks * sizeof *counts);
-    ls__outcome some[AT_ONCE], *received = ls__alloc(ctx, bytes);
-    ls_status status = counts && received ? LS_OK : ls__fail_memory(ctx, "predictions", bytes);
-    if (status == LS_OK)
-        status = ls__comm_gather(ctx->comm, &n_own, sizeof n_own, counts, "validation results");
-    for (int r = 0; r < n_ranks && status == LS_OK; r++)
-        if (counts[r] > most) most = counts[r];
-    for (int64_t first = 0; first < most && status == LS_OK; first += AT_ONCE) {
-        memset(some, 0, sizeof some);
-        for (int64_t i = first; i < n_own && i < first + AT_ONCE; i++)
-            some[i - first] = e->outcomes[i];
-        status = ls__comm_gather(ctx->comm, some, sizeof some, received, "validation results");
-        for (int r = 0; r < n_ranks && status == LS_OK; r++) {
-            const int64_t left = counts[r] - first, n = left < AT_ONCE ? left : AT_ONCE;
-            if (r == own_rank || n <= 0) continue;
-            status = reserve(e, n);
-            if (status != LS_OK) break;
-            memcpy(e->outcomes + e->n, received + (int64_t)r * AT_ONCE,
-                   (size_t)n * sizeof(ls__outcome));
-            e->n += n;
-        }
-    }
-    ls__free(ctx, counts);
-    ls__free(ctx, received);
-    return status;
 }
 
 /* ---- Orders ---- */
@@ -182,7 +171,8 @@ static int by_sample(const void *x, const void *y)
     if (a->sample != b->sample) return ORDER(a->sample, b->sample);
     if (a->label != b->label) return ORDER(a->label, b->label);
     if (a->predicted != b->predicted) return ORDER(a->predicted, b->predicted);
-    return ORDER(a->confidence, b->confidence);
+    if (a->confidence != b->confidence) return ORDER(a->confidence, b->confidence);
+    return ORDER(a->label_probability, b->label_probability);
 }
 
 static int by_label(const void *x, const void *y)
@@ -299,6 +289,25 @@ static void calibrate(ls_evaluation *e)
     e->result.calibration_error = e->n > 0 ? error / (double)e->n : 0;
 }
 
+/* In the order of outcomes. */
+static void count_labels(ls_evaluation *e)
+{
+    int64_t top1 = 0, top5 = 0;
+    double loss = 0;
+    for (int64_t i = 0; i < e->n; i++) {
+        const ls__outcome *o = &e->outcomes[i];
+        const float p = o->label_probability > FLT_MIN ? o->label_probability : FLT_MIN;
+        top1 += o->before_label < 1;
+        top5 += o->before_label < 5 && e->n_classes > 5;
+        loss -= ls__log2((double)p) * M_LN2;
+    }
+    const double images = e->n > 0 ? (double)e->n : 1;
+    e->result.n_images = e->n;
+    e->result.top1 = (double)top1 / images;
+    e->result.top5 = (double)top5 / images;
+    e->result.cross_entropy = loss / images;
+}
+
 ls_status ls_evaluation_finish(ls_evaluation *e)
 {
     LS__DEFAULT_FLOATS;
@@ -320,18 +329,11 @@ ls_status ls_evaluation_finish(ls_evaluation *e)
     list_mistakes(e);
     score_classes(e);
     calibrate(e);
-    int64_t top1 = 0, top5 = 0;
-    for (int64_t i = 0; i < e->n; i++) {
-        top1 += e->outcomes[i].before_label < 1;
-        top5 += e->outcomes[i].before_label < 5 && e->n_classes > 5;
-    }
-    const double images = e->n > 0 ? (double)e->n : 1;
-    e->result.n_images = e->n;
-    e->result.top1 = (double)top1 / images;
-    e->result.top5 = (double)top5 / images;
+    count_labels(e);
     e->result.macro = mean_scores(e, false);
     e->result.weighted = mean_scores(e, true);
-    return LS_OK;
+    return e->has_auc ? ls__auc(ctx, e->n, e->n_classes, e->labels, e->rows, &e->result.auc)
+                      : LS_OK;
 }
 
 /* ---- Access ---- */

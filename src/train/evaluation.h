@@ -10,7 +10,8 @@
 typedef struct ls__outcome {
     int64_t sample;
     int32_t label, predicted;
-    float confidence;     /* probability of the predicted class */
+    float confidence; /* probability of the predicted class */
+    float label_probability;
     int32_t before_label; /* number of classes that are more probable than the label */
 } ls__outcome;
 
@@ -20,7 +21,10 @@ struct ls_evaluation {
     char **classes;
     double zero_division;
 
+    bool has_auc;
     ls__outcome *outcomes;
+    int32_t *labels; /* with has_auc: [n], */
+    float *rows;     /* and [n][n_classes] probabilities, in the order in which they were added */
     int64_t n, capacity;
 
     /* What ls_evaluation_finish computes. */
@@ -37,6 +41,8 @@ struct ls_evaluation {
 
 /* Removes all predictions. */
 void ls__evaluation_clear(ls_evaluation *evaluation);
+/* Makes room for n more predictions. */
+ls_status ls__evaluation_reserve(ls_evaluation *evaluation, int64_t n);
 /* Adds the predictions of the other ranks. All ranks call it. */
 ls_status ls__evaluation_gather(ls_evaluation *evaluation);
 /* The object of ls_evaluation_json; NULL if memory is short. Where `dataset` is not NULL, each

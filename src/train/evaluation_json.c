@@ -111,6 +111,7 @@ json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *datase
     ls__json_put(&out, "top1", json_real(r->top1));
     if (e->n_classes > 5) ls__json_put(&out, "top5", json_real(r->top5));
     ls__json_put(&out, "calibration_error", json_real(r->calibration_error));
+    if (e->has_auc) ls__json_put(&out, "auc", number(r->auc));
     ls__json_put(&out, "macro", describe_scores(&r->macro));
     ls__json_put(&out, "weighted", describe_scores(&r->weighted));
     ls__json_put(&out, "classes", describe_classes(e));

@@ -75,18 +75,14 @@ static ls_status take_batch(search *s, ls_batch *batch)
 
 static ls_status report(search *s, const ls_batch *batch, const ls_results *r, int64_t step)
 {
-    const double n = (double)r->n;
-    s->sums.loss += r->loss * n;
-    s->sums.top1 += ls_results_metric(r, "top1") * n;
-    s->sums.top5 += ls_results_metric(r, "top5") * n;
-    s->sums.n_images += r->n;
+    ls__add_results(&s->sums, r);
     return ls__notify(
         &s->listener,
         &(ls_event){ .kind = LS_EVENT_STEP,
                      .epoch = batch->epoch,
                      .step = step,
                      .batch = batch,
-                     .averages = ls__averages(&s->sums),
+                     .averages = ls__averages(s->net, &s->sums),
                      .wait_seconds = ls_loader_statistics(s->loader).wait_seconds - s->waited });
 }
 

@@ -243,6 +243,7 @@ ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_re
                       .n = p->n,
                       .has_loss = true,
                       .loss = loss / n,
+                      .loss_weight = n,
                       .n_metrics = 2,
                       .metrics = { { "top1", (double)top1 / n }, { "top5", (double)top5 / n } } };
     return status;

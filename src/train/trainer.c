@@ -9,7 +9,6 @@
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "run/json.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,7 +101,7 @@ static ls_status report_step(ls_trainer *t, const ls_batch *batch, const pass *p
                                    .epoch = t->epoch,
                                    .step = batch->step,
                                    .batch = batch,
-                                   .averages = ls__averages(&done->sums),
+                                   .averages = ls__averages(t->net, &done->sums),
                                    .wait_seconds = done->wait_seconds - p->waited_before }));
     if (is_halted(t) || !is_checkpoint_due(t)) return LS_OK;
     LS_TRY(ls__tally_finish(&t->tally)); /* a checkpoint's sums are those of all its steps */
@@ -181,42 +180,9 @@ static int64_t count_bad(const ls_trainer *t)
     return ls_loader_statistics(t->loader).n_bad + (val ? ls_loader_statistics(val).n_bad : 0);
 }
 
-/* JSON has no infinity and no NaN. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *metrics_row(const ls_trainer *t, const ls_event *e, double lr)
-{
-    const bool has_val = t->config.validation != NULL, has_top1 = !t->by_loss;
-    const bool has_top5 = ls__net_has_metric(t->net, "top5");
-    const ls_averages *train = &e->averages, *val = &e->validation_averages;
-    ls__json_builder row = { json_object(), false };
-    ls__json_put(&row, "epoch", json_integer(t->epoch + 1));
-    ls__json_put(&row, "lr", number(lr));
-    ls__json_put(&row, "train_loss", number(train->loss));
-    if (has_top1) ls__json_put(&row, "train_top1", number(train->top1));
-    if (has_top5) ls__json_put(&row, "train_top5", number(train->top5));
-    ls__json_put(&row, "val_loss", has_val ? number(val->loss) : json_null());
-    if (has_top1) ls__json_put(&row, "val_top1", has_val ? number(val->top1) : json_null());
-    if (has_top5) ls__json_put(&row, "val_top5", has_val ? number(val->top5) : json_null());
-    ls__json_put(&row, "images_per_second", number((double)train->n_images / e->seconds));
-    ls__json_put(&row, "data_wait", number(e->wait_seconds / e->seconds));
-    ls__json_put(&row, "seconds", number(e->seconds + e->validation_seconds));
-    double scale;
-    int64_t skipped;
-    if (has_loss_scale(t) && ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
-        ls__json_put(&row, "loss_scale", number(scale));
-        ls__json_put(&row, "skipped_updates", json_integer(skipped));
-    }
-    ls__json_put(&row, "bad_images", json_integer(count_bad(t)));
-    return ls__json_finish(&row);
-}
-
 static ls_status write_row(ls_trainer *t, const ls_event *e, double lr)
 {
-    json_t *row = metrics_row(t, e, lr);
+    json_t *row = ls__trainer_row(t, e, lr, count_bad(t));
     ls_status status = ls__metrics_append(t->metrics, json_incref(row));
     t->has_row = status == LS_OK;
     if (status == LS_OK) status = ls__event_log_epoch(t->events, ls__trainer_steps(t), row, t->net);
@@ -234,6 +200,14 @@ static ls_status report_epoch(ls_trainer *t, const ls_event *e, double lr)
     return ls__notify(&t->listener, e);
 }
 
+/* What a plateau schedule reads. */
+static double metric_of_schedule(const ls_trainer *t, const ls_averages *averages, double metric)
+{
+    const bool maximize = t->schedule->config.maximize;
+    if (maximize != t->metric.minimize) return metric;
+    return maximize ? averages->top1 : averages->loss;
+}
+
 /* Metrics first, then best, then last: a resumed run writes the files that a kill left out, with
  * the same contents. */
 static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_seconds)
@@ -241,27 +215,30 @@ static ls_status finish_epoch(ls_trainer *t, const ls__sums *val, double val_sec
     ls_event e = { .kind = LS_EVENT_EPOCH,
                    .epoch = t->epoch,
                    .step = t->step,
-                   .averages = ls__averages(&t->progress.sums),
-                   .validation_averages = ls__averages(val),
+                   .averages = ls__averages(t->net, &t->progress.sums),
+                   .validation_averages = ls__averages(t->net, val),
                    .seconds = t->progress.seconds,
                    .wait_seconds = t->progress.wait_seconds,
                    .validation_seconds = val_seconds };
     const ls_averages *averages = t->config.validation ? &e.validation_averages : &e.averages;
-    const double metric = t->by_loss ? averages->loss : averages->top1;
     const double lr = ls__optimizer_lr(t->optimizer, t->schedule, t->epoch, t->step - 1);
-    const bool is_first = t->progress.best_epoch == 0;
-    e.is_best = t->by_loss ? is_first || metric < t->best : metric > t->best;
+    e.metric = t->metric.name;
+    e.metric_value = ls__deciding_metric_value(&t->metric, averages, t->evaluation);
+    e.is_best = t->progress.best_epoch == 0 ||
+                ls__deciding_metric_is_better(&t->metric, e.metric_value, averages->loss, t->best,
+                                              t->best_loss);
     LS_TRY(ls__loader_share_bads(t->loader));
     if (t->config.validation) LS_TRY(ls__loader_share_bads(t->config.validation));
     (void)report_epoch(t, &e, lr);
     LS_TRY(ls__ranks_agree(t->owned.ctx, NULL));
-    LS_TRY(ls_schedule_report(t->schedule, t->schedule->config.maximize ? metric : averages->loss));
+    LS_TRY(ls_schedule_report(t->schedule, metric_of_schedule(t, averages, e.metric_value)));
     t->has_row = false;
     t->epoch++;
     t->step = 0;
     t->progress = (ls__progress){ .best_epoch = t->progress.best_epoch };
     if (e.is_best) {
-        t->best = metric;
+        t->best = e.metric_value;
+        t->best_loss = averages->loss;
         t->progress.best_epoch = t->epoch;
         LS_TRY(ls__trainer_save_best(t));
     }

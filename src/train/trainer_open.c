@@ -11,6 +11,7 @@
 #include "run/run_folder.h"
 #include "train/check_identity.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -95,7 +96,7 @@ static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
 /* A schedule that counts batches would not reach its end; one that reads top-1 needs it. */
 static ls_status check_schedule(ls_context *ctx, const ls_trainer *t)
 {
-    if (t->by_loss && t->schedule->config.maximize)
+    if (!t->has_top1 && t->schedule->config.maximize && t->metric.minimize)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "%s: the schedule has maximize, but the net has no metric 'top1'", call);
     const int64_t steps = ls_loader_step_count(t->loader);
@@ -190,6 +191,16 @@ static ls_status check_best(ls_trainer *t)
                                                  .message = is_missing ? NULL : ctx->message });
 }
 
+/* Checkpoints have the best metric, but not its loss. */
+static void restore_best_loss(ls_trainer *t)
+{
+    const int64_t epoch = t->progress.best_epoch;
+    json_t *row = epoch > 0 ? ls__metrics_read_row(t->owned.ctx, t->dir, epoch) : NULL;
+    const json_t *loss = json_object_get(row, t->config.validation ? "val_loss" : "train_loss");
+    t->best_loss = json_is_number(loss) ? json_number_value(loss) : INFINITY;
+    json_decref(row);
+}
+
 static ls_status restore(ls_trainer *t)
 {
     ls_training_state state = ls__trainer_training_state(t);
@@ -197,6 +208,7 @@ static ls_status restore(ls_trainer *t)
     t->epoch = state.epoch;
     t->step = state.step;
     t->best = state.best;
+    restore_best_loss(t);
     LS_TRY(ls__trainer_keep(t, false));
     /* With force this is a new run, which is saved when it begins. */
     t->is_saved = !t->config.force;
@@ -259,14 +271,15 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                        .loader = loader,
                        .config = *c,
                        .listener = { ctx, c->on_event, c->user },
-                       .by_loss = !ls__net_has_metric(net, "top1"),
+                       .has_top1 = ls__net_has_metric(net, "top1"),
                        .best = -1 };
     if (c->model) t->model = *c->model;
     if (ls__net_loss_kind(net) != LS_LOSS_NONE) t->model.loss = ls__net_loss_kind(net);
     ls_status status = check_objects(ctx, t);
+    if (status == LS_OK) status = ls__deciding_metric_find(net, c, &t->metric);
     if (status == LS_OK) status = check_schedule(ctx, t);
     if (status == LS_OK && c->dir) status = open_folder(t);
-    if (status == LS_OK && c->dir) status = ls__trainer_open_report(t);
+    if (status == LS_OK) status = ls__trainer_open_evaluation(t);
     status = ls__ranks_agree(ctx, NULL);
     const ls_training_state whole = ls__trainer_training_state(t);
     if (status == LS_OK) status = ls__check_identity_of_ranks(ctx, &whole);
@@ -293,5 +306,5 @@ ls_trainer_state ls_trainer_get_state(const ls_trainer *t)
                                .best = t->best,
                                .best_epoch = t->progress.best_epoch,
                                .best_is_lost = t->best_is_lost,
-                               .averages = ls__averages(&t->progress.sums) };
+                               .averages = ls__averages(t->net, &t->progress.sums) };
 }

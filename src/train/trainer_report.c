@@ -16,14 +16,16 @@
 #include <lockstep/report.h>
 #include <string.h>
 
-ls_status ls__trainer_open_report(ls_trainer *t)
+ls_status ls__trainer_open_evaluation(ls_trainer *t)
 {
-    if (t->config.no_report || t->by_loss || !t->config.validation) return LS_OK;
+    const bool reports = t->dir && !t->config.no_report && t->has_top1 && t->config.validation;
+    if (!reports && t->metric.source != LS__METRIC_OF_EVALUATION) return LS_OK;
     const ls_dataset *data = t->config.validation->dataset;
     if (data->n_classes == 0) return LS_OK;
     t->evaluation = ls_evaluation_open(
         t->owned.ctx, &(ls_evaluation_config){ .n_classes = data->n_classes,
-                                               .classes = (const char *const *)data->class_names });
+                                               .classes = (const char *const *)data->class_names,
+                                               .auc = t->metric.reads_auc });
     return t->evaluation ? LS_OK : LS_ERR_EARLIER;
 }
 

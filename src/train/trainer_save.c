@@ -21,6 +21,7 @@ ls_training_state ls__trainer_training_state(const ls_trainer *t)
                                 .epoch = t->epoch,
                                 .step = t->step,
                                 .best = t->best,
+                                .metric = *t->metric.identity ? t->metric.identity : NULL,
                                 .force = t->config.force };
 }
 

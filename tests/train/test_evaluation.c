@@ -2,6 +2,7 @@
  * order of predictions. Those of larger data: tests/parity/test_parity_evaluation.c. */
 #include "../run/checkpoint_support.h"
 #include "../suite.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,8 +19,8 @@ static ls_evaluation *evaluate(ls_context *ctx, int64_t first)
 {
     static const char *const names[CLASSES] = { "cat", "<b>&\"", "\xff" };
     static const int64_t samples[N] = { 0, 1, 2, 3, 4, 5 };
-    ls_evaluation *e =
-        ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = CLASSES, .classes = names });
+    ls_evaluation *e = ls_evaluation_open(
+        ctx, &(ls_evaluation_config){ .n_classes = CLASSES, .classes = names, .auc = true });
     ls_evaluation_add(e, N - first, labels + first, probabilities[first], samples + first);
     ls_evaluation_add(e, first, labels, probabilities[0], samples);
     ls_evaluation_finish(e);
@@ -45,6 +46,12 @@ START_TEST(values_by_hand)
     ck_assert_double_eq(cat.scores.f1, 4 / 7.0);
     ck_assert_double_eq(r.macro.recall, (2 / 3.0 + 0 + 1) / 3);
     ck_assert_double_eq(r.weighted.recall, 0.5);
+    /* pairs: class 0 has 3 + 0.5 + 3 of 9, class 1 has 1.5 + 3 of 8, class 2 has all 5 */
+    ck_assert_double_eq_tol(r.auc, (6.5 / 9 + 4.5 / 8 + 1) / 3, 1e-15);
+    ck_assert_double_eq_tol(
+        r.cross_entropy,
+        -(log(0.75) + log(FLT_MIN) + log(0.25) + log(0.75) + log(0.5) + log((double)0.6f)) / 6,
+        1e-12);
     ck_assert_int_eq(ls_evaluation_confusion_count(e), 4);
     ck_assert_int_eq(ls_evaluation_confusion_at(e, 2).n_images, 2); /* (1, 0), of a tie, too */
     const ls_confusion most = ls_evaluation_most_confused_at(e, 0);
@@ -128,6 +135,12 @@ START_TEST(misuse)
     ck_assert_int_eq(ls_evaluation_add(e, 2, none, nan, NULL), LS_OK);
     ck_assert_int_eq(ls_evaluation_finish(e), LS_OK);
     ck_assert_int_eq(ls_evaluation_scores(e).n_images, 0);
+    ck_assert_double_eq(ls_evaluation_scores(e).auc, 0);
+    ls_evaluation *one =
+        ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = CLASSES, .auc = true });
+    ls_evaluation_add(one, 2, labels, probabilities[0], NULL); /* of one class */
+    ck_assert_int_eq(ls_evaluation_finish(one), LS_OK);
+    ck_assert(isnan(ls_evaluation_scores(one).auc));
     ck_assert_int_eq(ls_evaluation_finish(NULL), LS_ERR_EARLIER);
     ck_assert_ptr_null(ls_evaluation_json(NULL, NULL));
     ls_evaluation_close(&e);

@@ -33,10 +33,12 @@ typedef struct rank {
     int rank, n_ranks, at;
     trouble trouble;
     bool skips_bad; /* several samples are unreadable, and replaced */
+    bool weighted;  /* has class weights, and AUC decides */
     local_hub *hub;
     const char *dir; /* may be NULL */
     /* Results. */
     int64_t n_validated, n_steps, n_bad;
+    double metric;
     ls_averages train, validation; /* of the last epoch */
     ls_trainer_end end;
     ls_status status;
@@ -126,6 +128,7 @@ static ls_status hear(void *user, const ls_event *e)
     if (e->kind == LS_EVENT_EPOCH) {
         r->train = e->averages;
         r->validation = e->validation_averages;
+        r->metric = e->metric_value;
     }
     if (!is_troubled(r)) return LS_OK;
     const bool is_due = e->kind == LS_EVENT_STEP && !e->validation && e->step == r->at;
@@ -156,6 +159,7 @@ static void *run_rank(void *arg)
 {
     rank *r = arg;
     source sources[2] = { { r, 0 }, { r, N_TRAIN } };
+    static const float weights[CLASSES] = { 1, 0.25f, 3, 1.5f, 0.75f };
     const uint64_t seed = r->trouble == HAS_OTHER_SEED && is_troubled(r) ? 6 : 5;
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .seed = seed, .shards = SHARDS, .threads = 1 + r->rank % 2 });
@@ -165,19 +169,23 @@ static void *run_rank(void *arg)
     }
     ls_loader *train = open_loader(ctx, &sources[0], N_TRAIN, true),
               *val = open_loader(ctx, &sources[1], N_VAL, false);
-    ls_net *net = ls_net_build(ctx, model, NULL,
-                               &(ls_net_config){ .input = ls_loader_input_spec(train),
-                                                 .loss = { LS_LOSS_CROSS_ENTROPY } });
+    ls_net *net =
+        ls_net_build(ctx, model, NULL,
+                     &(ls_net_config){ .input = ls_loader_input_spec(train),
+                                       .loss = { LS_LOSS_CROSS_ENTROPY,
+                                                 .class_weights = r->weighted ? weights : NULL } });
     ls_optimizer *opt = ls_sgd(net, &(ls_sgd_config){ .momentum = 0.9f });
     ls_schedule *schedule = ls_schedule_open(
         ctx, &(ls_schedule_config){ .lr = 0.1, .epochs = EPOCHS, .steps_per_epoch = STEPS });
-    ls_trainer *trainer = ls_trainer_open(net, opt, schedule, train,
-                                          &(ls_trainer_config){ .epochs = EPOCHS,
-                                                                .dir = r->dir,
-                                                                .validation = val,
-                                                                .stop = &r->stop,
-                                                                .on_event = hear,
-                                                                .user = r });
+    ls_trainer *trainer =
+        ls_trainer_open(net, opt, schedule, train,
+                        &(ls_trainer_config){ .epochs = EPOCHS,
+                                              .dir = r->dir,
+                                              .validation = val,
+                                              .metric = r->weighted ? "auc" : NULL,
+                                              .stop = &r->stop,
+                                              .on_event = hear,
+                                              .user = r });
     if (trainer) (void)ls_trainer_run(trainer, &r->end);
     finish(r, ctx, net, trainer, train);
     /* A loader that evaluation has used trains as before. */
@@ -220,7 +228,7 @@ static bool same_averages(ls_averages a, ls_averages b)
 
 START_TEST(ranks_have_the_results_of_one)
 {
-    const rank settings = { .skips_bad = _i == 1 };
+    const rank settings = { .skips_bad = _i == 1, .weighted = _i == 2 };
     run_ranks(&settings, 1);
     const rank alone = ranks[0];
     ck_assert_int_eq(alone.end, LS_TRAINER_DONE);
@@ -234,6 +242,7 @@ START_TEST(ranks_have_the_results_of_one)
             ck_assert_int_eq(ranks[i].end, LS_TRAINER_DONE);
             ck_assert(same_averages(ranks[i].train, alone.train));
             ck_assert(same_averages(ranks[i].validation, alone.validation));
+            ck_assert_double_eq(ranks[i].metric, alone.metric);
             ck_assert(ls_digest_equal(ranks[i].weights, alone.weights));
             ck_assert_int_eq(ranks[i].n_bad, alone.n_bad);
             n_validated += ranks[i].n_validated;
@@ -289,6 +298,6 @@ END_TEST
 
 TEST_PROGRAM(trainer_ranks)
 {
-    const int same = run_loop("trainer in ranks: results", ranks_have_the_results_of_one, 2);
+    const int same = run_loop("trainer in ranks: results", ranks_have_the_results_of_one, 3);
     return both(same, run_loop("trainer in ranks: ends", all_ranks_end_alike, N_TROUBLES));
 }

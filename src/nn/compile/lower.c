@@ -3,6 +3,8 @@
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
+#include <string.h>
+
 /* Casts the parameters to the compute weights. Each program does this at its beginning, so that it
  * sees every write to a parameter. */
 static void cast_compute_weights(ls__builder *b)
@@ -19,6 +21,28 @@ static void cast_compute_weights(ls__builder *b)
         ls__value_at(b, b->activations, shape, LS__PLACE_COMPUTE_WEIGHTS, 0);
     b->node = &parameters;
     ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &masters, 1, &compute_weights);
+}
+
+/* Whether two losses have the same divisor: the sum of the class weights of the same labels. */
+static bool have_equal_weights(const ls_node *a, const ls_node *b)
+{
+    const int64_t n = a->inputs[0]->spec.shape.dims[1];
+    const float *x = a->u.class_weights, *y = b->u.class_weights;
+    if (a->inputs[1] != b->inputs[1] || !x || !y) return a->inputs[1] == b->inputs[1] && x == y;
+    return n == b->inputs[0]->spec.shape.dims[1] && memcmp(x, y, (size_t)n * sizeof *x) == 0;
+}
+
+/* The divisor of the mean loss, if each loss is a cross-entropy of labels and has the same one. */
+static int weight_of_losses(const ls__builder *b)
+{
+    const ls__named_list *losses = &b->program->graph->losses;
+    for (int i = 0; i < losses->n; i++) {
+        const ls_node *loss = losses->items[i].node;
+        if (loss->layer != &ls__cross_entropy_layer || loss->inputs[1]->spec.dtype != LS_I32 ||
+            !have_equal_weights(losses->items[0].node, loss))
+            return -1;
+    }
+    return losses->n > 0 ? b->saved[losses->items[0].node->id * LS__MAX_SAVED + 1] : -1;
 }
 
 static void lower_forward(ls__builder *b)
@@ -45,6 +69,8 @@ static void lower_forward(ls__builder *b)
             if (b->status == LS_OK) p->values[v].pinned = true;
         }
     }
+    p->loss_weight = b->status == LS_OK ? weight_of_losses(b) : -1;
+    if (p->loss_weight >= 0) p->values[p->loss_weight].pinned = true;
     if (p->is_shard) ls__end_shard(b);
     p->n_forward = p->n_instructions;
 }

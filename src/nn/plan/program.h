@@ -153,6 +153,8 @@ typedef struct ls__program {
     int *full_values;     /* per node: the same as f32, if it is named or read as f32; else -1 */
     int *output_values;   /* per graph output: dense value */
     int *input_gradients; /* per graph input: dense value, -1 */
+    int loss_weight;      /* the divisor of the mean loss, if that is a sum of class weights; -1 =
+                             the number of samples */
     float *constants;     /* host copy */
     int64_t n_constants;
     size_t constant_room;
