@@ -140,8 +140,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Detects images that would be much enlarged, and photographs that would be reduced to thumbnails.
- * From 128 pixels on, the shapes in a
- * photograph stay recognizable; 224 is the usual size. */
+ * From 128 pixels on, the shapes in a photograph stay recognizable; 224 is the usual size. */
 static void advise_size(const recipe *r, int n, const ls_image_info *images)
 {
     enum { MUCH = 4, ENOUGH = 128, MIN_SIZE = 32 };
@@ -149,7 +148,9 @@ static void advise_size(const recipe *r, int n, const ls_image_info *images)
     for (int i = 0; i < n; i++)
         sides[i] = images[i].height < images[i].width ? images[i].height : images[i].width;
     qsort(sides, (size_t)n, sizeof(*sides), by_size);
-    const int64_t size = r->image_size, median = n > 0 ? sides[n / 2] : 0;
+    const cli_size *wanted = &r->image_size;
+    const int64_t size = wanted->height < wanted->width ? wanted->height : wanted->width;
+    const int64_t median = n > 0 ? sides[n / 2] : 0;
     if (n > 0 && MUCH * median < size) {
         int64_t better = MIN_SIZE;
         while (better < median) better *= 2;
@@ -178,6 +179,40 @@ static void advise_orientation(const recipe *r, int n, const ls_image_info *imag
                       n_turned, n);
 }
 
+static void advise_transparency(const recipe *r, int n, const ls_image_info *images)
+{
+    static const char *const alphas[] = { "composed on white", "composed on black",
+                                          "used with their stored colours" };
+    int n_transparent = 0;
+    for (int i = 0; i < n; i++) n_transparent += images[i].transparent;
+    if (n_transparent > 0)
+        print_message("%d of %d training images examined have transparent pixels, which are %s "
+                      "(--alpha white|black|ignore)",
+                      n_transparent, n, alphas[r->alpha]);
+}
+
+/* Images of 16 bits of which only the lower bits are used would be nearly black. */
+static void advise_depth(const recipe *r, int n, const ls_image_info *images)
+{
+    const int depth = r->depth > 0 ? (int)r->depth : 16;
+    int min = UINT16_MAX, max = 0, bits = 9, n_deep = 0;
+    for (int i = 0; i < n; i++) {
+        if (images[i].max_sample == 0) continue;
+        n_deep++;
+        if (images[i].min_sample < min) min = images[i].min_sample;
+        if (images[i].max_sample > max) max = images[i].max_sample;
+    }
+    while (bits < 16 && max >> bits) bits++;
+    if (n_deep > 0 && bits < depth)
+        print_warning("%d of %d training images examined have samples of 16 bits that use %d to "
+                      "%d only: they are nearly black; --depth %d shows their differences",
+                      n_deep, n, min, max, bits);
+    else if (n_deep > 0 && bits > depth)
+        print_warning("%d of %d training images examined have samples of 16 bits up to %d: "
+                      "--depth %d makes those above %d white",
+                      n_deep, n, max, depth, (1 << depth) - 1);
+}
+
 /* Examines some images, evenly spaced, without those that are unreadable. */
 static void advise_images(const cli_run *t)
 {
@@ -191,6 +226,8 @@ static void advise_images(const cli_run *t)
     }
     advise_size(t->recipe, n_images, images);
     advise_orientation(t->recipe, n_images, images);
+    advise_transparency(t->recipe, n_images, images);
+    advise_depth(t->recipe, n_images, images);
 }
 
 void advise(const cli_run *t)

@@ -42,7 +42,8 @@ static void make_options(cli_option out[MAX_OPTIONS + 1])
 /* ---- The grid ---- */
 
 typedef struct grid {
-    int64_t side, columns, rows; /* side: of an image */
+    cli_size image;
+    int64_t columns, rows;
     int64_t width, height;
     uint8_t *pixels; /* [height][width][3] */
 } grid;
@@ -50,14 +51,14 @@ typedef struct grid {
 enum { GAP = 2 }; /* white pixels between images */
 
 /* Variants are in a row; else the images fill the rows of a square. Returns the exit status. */
-static int open_grid(grid *g, int64_t side, int64_t n, int64_t variants)
+static int open_grid(grid *g, cli_size image, int64_t n, int64_t variants)
 {
     int64_t root = 1;
     while (root * root < n) root++;
-    *g = (grid){ .side = side, .columns = variants > 1 ? variants : root };
+    *g = (grid){ .image = image, .columns = variants > 1 ? variants : root };
     g->rows = variants > 1 ? n : (n + root - 1) / root;
-    g->width = g->columns * (side + GAP) - GAP;
-    g->height = g->rows * (side + GAP) - GAP;
+    g->width = g->columns * (image.width + GAP) - GAP;
+    g->height = g->rows * (image.height + GAP) - GAP;
     if (g->height > LS_LARGEST_MAX_PIXELS / g->width)
         return fail_with(EXIT_USAGE,
                          "the grid has %lld x %lld pixels: expected at most %d; use a smaller -b, "
@@ -75,13 +76,14 @@ static void put_image(grid *g, int64_t place, const ls_batch *batch, int64_t i)
 {
     const ls_shape *shape = ls_tensor_shape(batch->images);
     const int64_t channels = shape->dims[3];
+    const int64_t height = g->image.height, width = g->image.width;
     const uint8_t *from =
-        (const uint8_t *)ls_tensor_data_const(batch->images) + i * g->side * g->side * channels;
-    const int64_t top = place / g->columns * (g->side + GAP);
-    const int64_t left = place % g->columns * (g->side + GAP);
-    for (int64_t y = 0; y < g->side; y++) {
+        (const uint8_t *)ls_tensor_data_const(batch->images) + i * height * width * channels;
+    const int64_t top = place / g->columns * (height + GAP);
+    const int64_t left = place % g->columns * (width + GAP);
+    for (int64_t y = 0; y < height; y++) {
         uint8_t *to = g->pixels + ((top + y) * g->width + left) * 3;
-        for (int64_t x = 0; x < g->side; x++, from += channels)
+        for (int64_t x = 0; x < width; x++, from += channels)
             for (int64_t c = 0; c < 3; c++) to[3 * x + c] = from[channels == 3 ? c : 0];
     }
 }
@@ -135,7 +137,7 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
     if (answer == EXIT_DONE)
         print_text(stdout, "%s: %lld image%s of %lld x %lld pixels\n", v->grid,
                    (long long)(batch.n * v->variants), plural(batch.n * v->variants),
-                   (long long)g.side, (long long)g.side);
+                   (long long)g.image.width, (long long)g.image.height);
     free(g.pixels);
     return answer;
 }

@@ -9,8 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* The largest --image-size. */
-enum { MAX_IMAGE_SIZE = 4096 };
+/* The sides of --image-size. */
+enum { MIN_IMAGE_SIZE = 8, MAX_IMAGE_SIZE = 4096 };
 
 /* The default of --max-pixels, for help texts. */
 #define MAX_PIXELS_NOTE "89478485"
@@ -24,11 +24,17 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
     "mlp or lenet5"
 
 /* Help of options that several commands have. */
+#define ALPHA_HELP                                                                                 \
+    "transparent pixels: white, black = composed on that colour; ignore = the stored colour"
 #define BENCHMARK_HELP "select kernels by timing them before the first step"
+#define DEPTH_HELP                                                                                 \
+    "bits that the samples of PNG and PNM files of 16 bits use, such as 12 for X-rays; larger "    \
+    "samples are white"
 #define DETERMINISTIC_HELP                                                                         \
     "kernels: strict = deterministic only; warn = a warning where an op has none; off = any "      \
     "kernel"
-#define DEVICE_HELP "device: cpu, cuda, cuda:1, ..., or auto"
+#define DEVICE_HELP     "device: cpu, cuda, cuda:1, ..., or auto"
+#define IMAGE_SIZE_HELP "height and width of the model's input in pixels; N = a square"
 #define MAX_PIXELS_HELP                                                                            \
     "maximum number of pixels of an image; larger images are treated as unreadable"
 #define ON_BAD_IMAGE_HELP "unreadable images: fail = stop, skip = replace each by another image"
@@ -37,6 +43,9 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
 #define PRECISION_HELP                                                                             \
     "data type of matrix multiplications and convolutions; bf16 and f16 also store activations "   \
     "in that type; tf32 requires CUDA"
+#define RESIZE_HELP                                                                                \
+    "images of other shapes than --image-size: crop = the sides are cut off; pad = the whole "     \
+    "image, with borders of the mean colour; stretch = the whole image, distorted"
 #define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
 #define STEM_HELP                                                                                  \
     "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "    \

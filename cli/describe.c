@@ -7,7 +7,8 @@ enum { LONG_TRAINING = 1000000 }; /* steps, so that --benchmark times what a tra
 
 typedef struct describe_values {
     const char *model, *device;
-    int64_t image_size, batch, n_classes, threads;
+    cli_size image_size;
+    int64_t batch, n_classes, threads;
     int stem, deterministic, precision;
     bool grey, parameter_free_shortcuts, inference, benchmark;
 } describe_values;
@@ -16,8 +17,8 @@ typedef struct describe_values {
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
     { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20" },
-    { OPTION_INTEGER, 0, "image-size", AT(image_size), "side of the model's square input in pixels",
-      "S", 8, MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
+    { OPTION_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", MIN_IMAGE_SIZE,
+      MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
     { OPTION_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
@@ -46,7 +47,7 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     const ls_model *model = find_model(v.model);
     if (!model || !check_resnet_options(&parsed, model)) return EXIT_USAGE;
-    const int64_t side = v.image_size ? v.image_size : model->image_size;
+    if (!v.image_size.height) v.image_size = (cli_size){ model->image_size, model->image_size };
 
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device,
@@ -60,7 +61,8 @@ static int run(int argc, char **argv)
         .parameter_free_shortcuts = v.parameter_free_shortcuts,
     };
     const ls_net_config config = {
-        .input = { .image = { LS_U8, LS_SHAPE(v.batch, side, side, v.grey ? 1 : 3) },
+        .input = { .image = { LS_U8, LS_SHAPE(v.batch, v.image_size.height, v.image_size.width,
+                                              v.grey ? 1 : 3) },
                    .n_classes = (int)model_options.n_classes },
         .loss = { LS_LOSS_CROSS_ENTROPY },
         .precision = (ls_precision)v.precision,

@@ -166,10 +166,11 @@ static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info
     const ls_status status = ls_context_status(ctx);
     const int answer = print_error(ctx, EXIT_RUNTIME);
     if (!v->file.model || (status != LS_ERR_SHAPE && status != LS_ERR_MISMATCH)) return answer;
-    const int64_t side = info->image_size;
+    const int64_t height = info->image_size;
+    const int64_t width = info->image_width > 0 ? info->image_width : height;
     ls_net *net = ls_net_build(
         ctx, info->model->function, &info->options,
-        &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, side, side, info->channels) },
+        &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, height, width, info->channels) },
                           .inference = true });
     ls_weight_report *report = NULL;
     char path[WEIGHTS_PATH_SIZE];

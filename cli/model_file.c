@@ -4,8 +4,10 @@
 
 bool model_file_check(const cli_parsed *parsed, const model_file *file, const char *more)
 {
-    const char *const names[] = { "weights-key", "image-size", "stem", "parameter-free-shortcuts",
-                                  "grey",        more };
+    const char *const names[] = {
+        "weights-key", "image-size", "resize", "alpha", "depth", "stem", "parameter-free-shortcuts",
+        "grey",        more
+    };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !file->model; i++)
         if (names[i] && options_given(parsed, names[i]))
             return fail_with(false, "--%s has no effect here: it requires --model", names[i]);
@@ -43,11 +45,15 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
         return NULL;
     }
     if (!file->model) return open_checkpoint(ctx, path);
-    const recipe r = { .model = file->model,
-                       .stem = file->stem,
-                       .parameter_free_shortcuts = file->parameter_free_shortcuts,
-                       .image_size = file->image_size ? file->image_size
-                                                      : ls_model_find(file->model)->image_size };
+    recipe r = { .model = file->model,
+                 .stem = file->stem,
+                 .parameter_free_shortcuts = file->parameter_free_shortcuts,
+                 .image_size = file->image_size,
+                 .resize_mode = file->resize_mode,
+                 .alpha = file->alpha,
+                 .depth = file->depth };
+    const int64_t usual = ls_model_find(file->model)->image_size;
+    if (!r.image_size.height) r.image_size = (cli_size){ usual, usual };
     ls_model_info info = recipe_model(&r);
     info.options.n_classes = n_classes;
     info.classes = classes;

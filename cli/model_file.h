@@ -6,10 +6,11 @@
 #include "cli.h"
 
 typedef struct model_file {
-    const char *path, *model; /* model: NULL = stored in the file */
-    const char *key;          /* of the weights in the file, or NULL */
-    int64_t image_size;       /* 0 = the model's */
-    int stem;                 /* ls_stem */
+    const char *path, *model;     /* model: NULL = stored in the file */
+    const char *key;              /* of the weights in the file, or NULL */
+    cli_size image_size;          /* 0 = the model's */
+    int stem, resize_mode, alpha; /* ls_stem, ls_resize_mode, ls_alpha */
+    int64_t depth;                /* 0 = 16 */
     bool parameter_free_shortcuts, grey;
 } model_file;
 
@@ -37,15 +38,38 @@ typedef struct model_file {
           "with --model: " WEIGHTS_KEY_HELP,                                                       \
           "KEY",                                                                                   \
           .note = "found" },                                                                       \
-        { OPTION_INTEGER,                                                                          \
+        { OPTION_SIZE,                                                                             \
           0,                                                                                       \
           "image-size",                                                                            \
           offsetof(values, file.image_size),                                                       \
-          "with --model: side of the model's square input in pixels",                              \
-          "S",                                                                                     \
-          8,                                                                                       \
+          "with --model: " IMAGE_SIZE_HELP,                                                        \
+          "HxW",                                                                                   \
+          MIN_IMAGE_SIZE,                                                                          \
           MAX_IMAGE_SIZE,                                                                          \
           .note = "28, 32 or 224, depending on the model" },                                       \
+        { OPTION_CHOICE,                                                                           \
+          0,                                                                                       \
+          "resize",                                                                                \
+          offsetof(values, file.resize_mode),                                                      \
+          "with --model: " RESIZE_HELP,                                                            \
+          "crop|pad|stretch",                                                                      \
+          .fallback = "crop" },                                                                    \
+        { OPTION_CHOICE,                                                                           \
+          0,                                                                                       \
+          "alpha",                                                                                 \
+          offsetof(values, file.alpha),                                                            \
+          "with --model: " ALPHA_HELP,                                                             \
+          "white|black|ignore",                                                                    \
+          .fallback = "white" },                                                                   \
+        { OPTION_INTEGER,                                                                          \
+          0,                                                                                       \
+          "depth",                                                                                 \
+          offsetof(values, file.depth),                                                            \
+          "with --model: " DEPTH_HELP,                                                             \
+          "BITS",                                                                                  \
+          9,                                                                                       \
+          16,                                                                                      \
+          .note = "16" },                                                                          \
         { OPTION_CHOICE,                                                                           \
           0,                                                                                       \
           "stem",                                                                                  \

@@ -37,6 +37,10 @@ void option_describe_expected(const cli_option *option, char *out, size_t size)
     case OPTION_INTEGER:
         snprintf(out, size, "an integer from %.0f to %.0f", option->min, option->max);
         break;
+    case OPTION_SIZE:
+        snprintf(out, size, "N or HEIGHTxWIDTH, integers from %.0f to %.0f", option->min,
+                 option->max);
+        break;
     case OPTION_NUMBER:
         snprintf(out, size, "a number from %.10g to %.10g", option->min, option->max);
         break;
@@ -46,6 +50,21 @@ void option_describe_expected(const cli_option *option, char *out, size_t size)
     case OPTION_HEADING:
     case OPTION_END: break;
     }
+}
+
+/* "64" or "48x96". */
+static bool read_size(const cli_option *option, const char *text, cli_size *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text)) return false;
+    const long long height = strtoll(text, &end, 10);
+    long long width = height;
+    if (*end == 'x' && isdigit((unsigned char)end[1])) width = strtoll(end + 1, &end, 10);
+    const double less = (double)(height < width ? height : width);
+    const double more = (double)(height < width ? width : height);
+    if (*end || errno || less < option->min || more > option->max) return false;
+    *out = (cli_size){ height, width };
+    return true;
 }
 
 bool option_set(const cli_option *option, const char *text, void *values,
@@ -65,6 +84,7 @@ bool option_set(const cli_option *option, const char *text, void *values,
         *(int64_t *)out = n;
         return true;
     }
+    case OPTION_SIZE: return begins && read_size(option, text, out);
     case OPTION_NUMBER: {
         const double x = strtod(text, &end);
         if (!begins || *end || !(x >= option->min && x <= option->max)) return false;

@@ -23,10 +23,16 @@ typedef enum option_kind {
     OPTION_HEADING, /* only a line of --help: `help` */
     OPTION_SWITCH,  /* bool: "--name" or "--name=true"; "--name=false" */
     OPTION_INTEGER, /* int64_t in [min, max] */
+    OPTION_SIZE,    /* cli_size, both in [min, max]: "N" for a square, or "HxW" */
     OPTION_NUMBER,  /* double in [min, max], finite, of 15 digits */
     OPTION_TEXT,    /* const char *, not empty */
     OPTION_CHOICE   /* int: which of the words of `value`, "fail|skip" */
 } option_kind;
+
+/* Of an image, in pixels. */
+typedef struct cli_size {
+    int64_t height, width;
+} cli_size;
 
 typedef struct cli_option {
     option_kind kind;

@@ -13,12 +13,21 @@ static const char *choice_word(const char *choices, int index, int *length)
     return choices;
 }
 
+/* A number for a square, which older versions wrote, else the text of the option. */
+static json_t *size_to_json(const cli_size *size)
+{
+    return size->height == size->width
+               ? json_integer(size->height)
+               : json_sprintf("%lldx%lld", (long long)size->height, (long long)size->width);
+}
+
 static json_t *value_to_json(const cli_option *option, const void *values)
 {
     const void *in = (const char *)values + option->offset;
     switch (option->kind) {
     case OPTION_SWITCH: return json_boolean(*(const bool *)in);
     case OPTION_INTEGER: return json_integer(*(const int64_t *)in);
+    case OPTION_SIZE: return size_to_json(in);
     case OPTION_NUMBER: return json_real(*(const double *)in);
     case OPTION_TEXT: {
         const char *text = *(const char *const *)in;
@@ -84,6 +93,14 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
     switch (option->kind) {
     case OPTION_SWITCH: *(bool *)out = json_is_true(json); return json_is_boolean(json);
     case OPTION_INTEGER: *(int64_t *)out = json_integer_value(json); break;
+    case OPTION_SIZE: {
+        char expected[EXPECTED_SIZE];
+        const int64_t side = json_integer_value(json);
+        *(cli_size *)out = (cli_size){ side, side };
+        if (json_is_string(json))
+            return option_set(option, json_string_value(json), values, expected);
+        break;
+    }
     case OPTION_NUMBER: *(double *)out = json_number_value(json); break;
     case OPTION_TEXT:
         *(const char **)out = json_string_value(json);
@@ -96,8 +113,7 @@ static bool value_from_json(const cli_option *option, const json_t *json, void *
     case OPTION_END: break;
     }
     const double x = json_number_value(json);
-    const bool right =
-        option->kind == OPTION_INTEGER ? json_is_integer(json) : json_is_number(json);
+    const bool right = option->kind == OPTION_NUMBER ? json_is_number(json) : json_is_integer(json);
     return right && (is_unset(option, json) || (x >= option->min && x <= option->max));
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 typedef struct pack_values {
-    int64_t resize, workers, max_pixels;
-    int on_bad_image;
+    int64_t resize, workers, max_pixels, depth;
+    int on_bad_image, alpha; /* ls_alpha */
     bool raw, overwrite, check;
 } pack_values;
 
@@ -19,6 +19,10 @@ static const cli_option options[] = {
       "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
       "= no resizing",
       "N", 0, 65536, .fallback = "0" },
+    { OPTION_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
+      "white|black|ignore", .fallback = "white" },
+    { OPTION_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9, 16,
+      .note = "16" },
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
@@ -116,6 +120,8 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                                     .on_bad_image = (ls_bad_image)v->on_bad_image,
                                     .workers = (int)v->workers,
                                     .max_pixels = v->max_pixels,
+                                    .alpha = (ls_alpha)v->alpha,
+                                    .depth = (int)v->depth,
                                     .overwrite = v->overwrite,
                                     .progress = print_progress,
                                     .user = &bar };
@@ -152,6 +158,12 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "expected %s, got %d argument%s",
                          v.check ? "one pack to check" : "a folder and the file to write",
                          parsed.n_arguments, plural(parsed.n_arguments));
+    const bool of_files = !v.raw && v.resize == 0;
+    if (of_files && (v.alpha != LS_ALPHA_WHITE || v.depth > 0))
+        return fail_with(EXIT_USAGE,
+                         "--%s has no effect here: it requires --raw or --resize; of a pack of "
+                         "files it is an option of 'lockstep train'",
+                         v.depth > 0 ? "depth" : "alpha");
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;

@@ -120,7 +120,7 @@ static bool check_loss_options(const cli_parsed *parsed, const recipe *r)
 
 static bool check_options(const cli_parsed *parsed, const recipe *r)
 {
-    const bool sgd = r->optimizer == OPT_SGD, small = r->image_size < SMALL_IMAGE_SIZE;
+    const bool sgd = r->optimizer == OPT_SGD, small = recipe_is_small(r);
     const bool plateau = r->schedule == LS_SCHEDULE_REDUCE_ON_PLATEAU;
     const bool step = r->schedule == LS_SCHEDULE_STEP;
     const bool polynomial = r->schedule == LS_SCHEDULE_POLYNOMIAL;
@@ -194,8 +194,8 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     recipe_apply_preset(parsed, r);
     const ls_model *model = find_model(r->model);
     if (!model) return false;
-    if (!r->image_size) r->image_size = model->image_size;
-    const bool sgd = r->optimizer == OPT_SGD, small = r->image_size < SMALL_IMAGE_SIZE;
+    if (!r->image_size.height) r->image_size = (cli_size){ model->image_size, model->image_size };
+    const bool sgd = r->optimizer == OPT_SGD, small = recipe_is_small(r);
     static const double weight_decay[] = { 5e-4, 0, 0.01, 0 }; /* by cli_optimizer */
     const int64_t warmup = r->epochs / 10 > 1 ? r->epochs / 10 : r->epochs > 1;
 
@@ -207,8 +207,9 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     if (!options_is_set(parsed, option)) r->member = (value)
     DEFAULT("workers", workers, default_workers());
     DEFAULT("dropout", dropout, fmax(model->dropout, 0));
-    DEFAULT("crop-padding", crop_padding, small ? 4 : 0);
-    DEFAULT("scale-min", scale_min, small ? 0 : 0.35);
+    const bool whole = r->resize_mode == LS_RESIZE_PAD; /* nothing is cut off a padded image */
+    DEFAULT("crop-padding", crop_padding, small && !whole ? 4 : 0);
+    DEFAULT("scale-min", scale_min, small ? 0 : whole ? 1 : 0.35);
     DEFAULT("lr", lr, recipe_default_lr(r));
     else if (options_given(parsed, "lr-per-256") && !options_given(parsed, "lr")) /* of the run */
         r->lr = recipe_default_lr(r);

@@ -18,11 +18,15 @@ typedef struct recipe {
     bool no_val;
     double val_split; /* 0 = off */
     int64_t val_split_seed;
-    int64_t image_size, workers, max_pixels;
+    cli_size image_size;
+    int64_t workers, max_pixels;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
     int decode;       /* ls_decode */
     int sampler;      /* ls_sampler */
+    int resize_mode;  /* ls_resize_mode */
+    int alpha;        /* ls_alpha */
+    int64_t depth;    /* 0 = 16 */
     bool exif, digest_contents, grey;
     int64_t crop_padding;
     double scale_min, flip, vertical_flip;
@@ -92,9 +96,13 @@ bool recipe_may_resume(const json_t *stored, const recipe *r);
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool recipe_can_be_extended(const recipe *r);
 
-/* Images under this side are cropped from a padded border, as CIFAR's; larger ones by random
- * area, as ImageNet's. */
+/* Images whose shorter side is below this are cropped from a padded border, as CIFAR's; larger ones
+ * by random area, as ImageNet's. */
 enum { SMALL_IMAGE_SIZE = 64 };
+static inline bool recipe_is_small(const recipe *r)
+{
+    return r->image_size.height < SMALL_IMAGE_SIZE || r->image_size.width < SMALL_IMAGE_SIZE;
+}
 
 enum { MAX_MILESTONES = 64 };
 /* Reads "30,60,90" and returns the number of epochs; on failure prints the reason and returns 0. */

@@ -13,16 +13,22 @@ static float dropout_of(const recipe *r)
 
 ls_model_info recipe_model(const recipe *r)
 {
-    /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole */
-    const bool small = r->image_size < SMALL_IMAGE_SIZE;
+    /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole, and those
+     * that are not cropped */
+    const bool whole = recipe_is_small(r) || r->resize_mode != LS_RESIZE_CROP;
+    const int64_t size = r->image_size.height;
     return (ls_model_info){
         .model = ls_model_find(r->model),
         .options = { .dropout = dropout_of(r),
                      .stem = (ls_stem)r->stem,
                      .zero_init_residual = r->zero_init_residual,
                      .parameter_free_shortcuts = r->parameter_free_shortcuts },
-        .image_size = r->image_size,
-        .resize = small ? r->image_size : (int64_t)lround((double)r->image_size * 256 / 224),
+        .image_size = size,
+        .image_width = r->image_size.width,
+        .resize = whole ? size : (int64_t)lround((double)size * 256 / 224),
+        .resize_mode = (ls_resize_mode)r->resize_mode,
+        .alpha = (ls_alpha)r->alpha,
+        .depth = (int)r->depth,
         .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
         .loss = recipe_loss(r),
@@ -31,9 +37,20 @@ ls_model_info recipe_model(const recipe *r)
     };
 }
 
+/* The size before the crop. A padded or stretched image is so large that few random crops are
+ * enlarged: the smallest one has the area scale_min. */
+static int64_t train_resize(const recipe *r)
+{
+    enum { MAX_ENLARGED = 2 };
+    const bool small = recipe_is_small(r);
+    const int64_t size = r->image_size.height;
+    if (small || r->resize_mode == LS_RESIZE_CROP) return small ? size : 0;
+    return (int64_t)lround((double)size * fmin(1 / sqrt(r->scale_min), MAX_ENLARGED));
+}
+
 ls_loader_config recipe_train_loader(const recipe *r)
 {
-    const bool small = r->image_size < SMALL_IMAGE_SIZE;
+    const bool small = recipe_is_small(r);
     return (ls_loader_config){
         .batch_size = r->batch,
         .workers = (int)r->workers,
@@ -46,8 +63,12 @@ ls_loader_config recipe_train_loader(const recipe *r)
         .max_pixels = r->max_pixels,
         .grey = r->grey,
         .seeding = (ls_seeding)r->seeding,
-        .resize = small ? r->image_size : 0,
-        .crop = r->image_size,
+        .alpha = (ls_alpha)r->alpha,
+        .depth = (int)r->depth,
+        .resize = train_resize(r),
+        .resize_mode = (ls_resize_mode)r->resize_mode,
+        .crop = r->image_size.height,
+        .crop_width = r->image_size.width,
         .crop_padding = r->crop_padding,
         .random_resized_crop = !small,
         .scale_min = (float)r->scale_min,

@@ -359,8 +359,10 @@ static int build_net(cli_run *t, const ls_net_config *config)
     const ls_status status = ls_context_status(t->ctx);
     const int answer = print_error(t->ctx, EXIT_RUNTIME);
     if (status == LS_ERR_SHAPE || status == LS_ERR_UNSUPPORTED)
-        print_message("--image-size is %lld; the usual size of --model %s is %lld",
-                      (long long)t->recipe->image_size, model->name, (long long)model->image_size);
+        print_message("--image-size is %lldx%lld; the usual size of --model %s is %lld",
+                      (long long)t->recipe->image_size.height,
+                      (long long)t->recipe->image_size.width, model->name,
+                      (long long)model->image_size);
     return answer;
 }
 

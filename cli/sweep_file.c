@@ -64,10 +64,10 @@ static bool check_range(reader *r, const sweep_parameter *p, bool is_parsed)
         return config_fail(
             lines, "%s: expected KIND(LOW, HIGH) or, in a grid, KIND(LOW, HIGH, POINTS); got '%s'",
             o->name, p->text);
-    if (o->kind != OPTION_NUMBER && o->kind != OPTION_INTEGER)
+    if (o->kind != OPTION_NUMBER && o->kind != OPTION_INTEGER && o->kind != OPTION_SIZE)
         return config_fail(lines, "%s: expected a list of values, because it is no number",
                            o->name);
-    if (is_integer != (o->kind == OPTION_INTEGER))
+    if (is_integer != (o->kind != OPTION_NUMBER))
         return config_fail(lines, "%s: expected %s", o->name,
                            is_integer ? "linear(LOW, HIGH) or log(LOW, HIGH)"
                                       : "integer(LOW, HIGH)");

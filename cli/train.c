@@ -157,7 +157,9 @@ static void print_begin(const cli_run *t)
     field_line model = begin_fields(stdout);
     print_field(&model, "model   %s", r->model);
     print_field(&model, "%lld parameters", (long long)ls_net_parameter_element_count(t->net));
-    print_field(&model, "images of %lldx%lld", (long long)r->image_size, (long long)r->image_size);
+    static const char *const modes[] = { "", ", padded", ", stretched" };
+    print_field(&model, "images of %lldx%lld%s", (long long)r->image_size.height,
+                (long long)r->image_size.width, modes[r->resize_mode]);
     print_field(&model, "batch size %lld", (long long)r->batch);
     if (r->shards > 1)
         print_field(&model, "in %lld shards%s", (long long)r->shards,

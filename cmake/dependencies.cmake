@@ -7,6 +7,7 @@ find_package(ZLIB REQUIRED)
 find_library(LOCKSTEP_DNNL_LIBRARY dnnl HINTS ${dnnl_ROOT} PATH_SUFFIXES lib REQUIRED)
 find_library(LOCKSTEP_JANSSON_LIBRARY jansson REQUIRED)
 find_library(LOCKSTEP_ZIP_LIBRARY zip REQUIRED)
+find_library(LOCKSTEP_WEBP_LIBRARY webp REQUIRED)
 
 # oneDNN runs one-threaded inside our tasks; only libgomp's own functions are called to tell it so. It must be the very
 # library that oneDNN uses, with any compiler.
@@ -16,4 +17,4 @@ cmake_path(GET LOCKSTEP_GOMP_PATH PARENT_PATH LOCKSTEP_GOMP_FOLDER)
 find_library(LOCKSTEP_GOMP_LIBRARY NAMES libgomp.so.1 HINTS ${LOCKSTEP_GOMP_FOLDER} REQUIRED)
 
 set(LOCKSTEP_DEPENDENCIES
-  Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_DNNL_LIBRARY} ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_GOMP_LIBRARY} m)
+  Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_DNNL_LIBRARY} ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_WEBP_LIBRARY} ${LOCKSTEP_GOMP_LIBRARY} m)

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?usage: gpu_bundle_check.sh BUILD}
-ours='lib(dnnl|jansson|jpeg|zip|subunit|gomp|OpenCL)\.so'
+ours='lib(dnnl|jansson|jpeg|zip|webp|sharpyuv|subunit|gomp|OpenCL)\.so'
 if [ ! -e "$build/liblockstep_cuda.so" ]; then
   echo "skipped: $build has no CUDA module; CUDA's toolkit or cuDNN is missing"
   exit 77

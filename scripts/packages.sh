@@ -8,7 +8,7 @@ export HOME=~
 
 # To build what is installed, and run it.
 demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
-  libjansson-dev libzip-dev)
+  libjansson-dev libzip-dev libwebp-dev)
 # To build all, and run the tests.
 build_packages=("${demo_packages[@]}" g++ check xz-utils libopenmpi-dev openmpi-bin)
 

@@ -46,8 +46,8 @@ LS_API ls_status ls_split_find(const char *dir, ls_split split, int i, char *pat
  * "photos.pack/train".
  *
  * Classes are the sub-folder names in byte order; samples are the files below them, class by class,
- * sorted by path. Extensions, in any case: jpg jpeg png bmp ppm pgm; other files are ignored and
- * counted. Names that begin with a dot are skipped. Links to files and folders are followed.
+ * sorted by path. Extensions, in any case: jpg jpeg png webp bmp ppm pgm; other files are ignored
+ * and counted. Names that begin with a dot are skipped. Links to files and folders are followed.
  * Errors: no such folder, no class folders, a class folder without images, a link back to a folder
  * above it, a pack that is damaged or has no such split; each message names what was found and what
  * was expected. Warnings (ls_context_warning): one class only; classes that are called train, val
@@ -82,7 +82,7 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 
 /* Files for prediction, without labels: each path is an image file, or a folder, which stands for
  * the images below it at any depth, sorted by path (extensions and links as in
- * ls_image_folder_open, and files of other image formats, such as WebP, which the loader can't
+ * ls_image_folder_open, and files of other image formats, such as GIF, which the loader can't
  * read). The strings are copied. A folder that can't be read, such as a link that
  * leads back, is a warning, and a sample of its path that the loader can't read. LS_ERR_DATA names
  * a folder without images. */
@@ -308,6 +308,10 @@ LS_API bool ls_dataset_targets_are_labels(const ls_dataset *dataset);
 typedef struct ls_image_info {
     int64_t height, width; /* of the upright image */
     int orientation;       /* EXIF: 1 = stored upright, 2 to 8 = turned or mirrored */
+    bool transparent;      /* some pixel is not opaque: see ls_alpha */
+    /* The smallest and largest sample of a file of 16 bits per channel, see ls_loader_config.depth;
+     * of others 0. */
+    int min_sample, max_sample;
 } ls_image_info;
 /* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a
  * program's sample is loaded. LS_ERR_INVALID: no such sample. The errors of an unreadable image are
@@ -338,7 +342,8 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
  * LS_LARGEST_MAX_PIXELS, so that an image of 8 bytes per pixel stays below 2^31 bytes.
  *
  * Decoding a file, even a hostile one, takes at most
- *   memory: 24 bytes per pixel for PNG, 14 for JPEG, 6 for BMP and PNM, plus 4 times the file size;
+ *   memory: 24 bytes per pixel for PNG, 14 for JPEG, 12 for WebP, 8 for BMP, 6 for PNM, plus 4
+ *     times the file size;
  *   time: 50 ns per pixel, plus 3 s for the scans of a JPEG, plus 2 us per byte of the file
  *     (measured on one core of a Xeon server). At the default limit that is 4 to 8 s, plus 2 s per
  *     MB of the file.
@@ -348,21 +353,32 @@ LS_API ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest
  * if its compressed data is larger than 64 KiB plus twice the image. */
 enum { LS_DEFAULT_MAX_PIXELS = 89478485, LS_LARGEST_MAX_PIXELS = (1 << 28) - 1 };
 
-/* Decodes a JPEG, PNG, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Result: u8
- * [H,W,3]. The pixels are those of Pillow 13's convert("RGB"), except where noted:
- *   grey becomes three equal channels, alpha is dropped without blending, gamma and colour profiles
- *     are ignored;
+/* What transparent pixels of PNG (an alpha channel or tRNS), WebP and BMP (an alpha mask) become. A
+ * colour c with alpha a is composed on the background b: (c a + b (255 - a)) / 255, rounded.
+ * Opaque pixels are the same with all values. A BMP file whose alpha is 0 everywhere is opaque. */
+typedef enum ls_alpha {
+    LS_ALPHA_WHITE, /* composed on white */
+    LS_ALPHA_BLACK, /* composed on black, for bright shapes */
+    LS_ALPHA_IGNORE /* the stored colour, whatever alpha is, as Pillow's convert("RGB") */
+} ls_alpha;
+
+/* Decodes a JPEG, PNG, WebP, BMP or PNM (P2, P3, P5, P6) file by its content, not its name. Result:
+ * u8 [H,W,3]. The pixels are those of Pillow 13's convert("RGB"), except where noted:
+ *   grey becomes three equal channels, transparent pixels are composed on white (ls_alpha), gamma
+ *     and colour profiles are ignored;
  *   16 bits per channel: of PNG the upper 8 bits are kept; PNM is scaled from 0..maxval to 0..255,
- *     halves rounded up (Pillow: to even; it clips 16-bit grey at 255);
+ *     halves rounded up (Pillow: to even; it clips 16-bit grey at 255). ls_loader_config.depth;
  *   CMYK is inverted only if the file has Adobe's marker (Pillow: always); R = C K / 255, rounded;
+ *   WebP: animations are an error;
  *   BMP: channels of 5 and 6 bits are scaled to 8 bits and rounded to nearest (Pillow: down); all
  *     colour masks are read; RLE is an error;
- *   honour_exif turns the image upright by the EXIF orientation in APP1 of JPEG or the eXIf chunk
- *     of PNG, like Pillow's ImageOps.exif_transpose, except that Pillow also reads XMP.
- * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read,
- * LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage detectable),
- * of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as damaged if
- * libjpeg warns of damage. It may have unused bytes between its segments or after a scan. */
+ *   honour_exif turns the image upright by the EXIF orientation in APP1 of JPEG, the eXIf chunk of
+ *     PNG or the EXIF chunk of WebP, like Pillow's ImageOps.exif_transpose, except that Pillow also
+ * reads XMP. Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be
+ * read, LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage
+ * detectable), of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as
+ * damaged if libjpeg warns of damage. It may have unused bytes between its segments or after a
+ * scan. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3], horizontally first: the bytes of Image.resize with
@@ -402,6 +418,18 @@ typedef enum ls_seeding {
  * sharp. The mode is part of a run's identity. LS_ERR_INVALID for datasets in memory and packs of
  * pixels. */
 typedef enum ls_decode { LS_DECODE_EXACT, LS_DECODE_FAST } ls_decode;
+
+/* How an image gets the size `resize` of a loader, r. The box is r high and r crop_width / crop
+ * wide, rounded down: r x r for a square crop and without a crop. */
+typedef enum ls_resize_mode {
+    LS_RESIZE_CROP,   /* the image keeps its aspect ratio and covers the box: with a square box its
+                         shorter side becomes r. The longer side is rounded down. What lies outside
+                         of the crop is lost */
+    LS_RESIZE_PAD,    /* the image keeps its aspect ratio and fits into the box, centred, with its
+                         shorter side rounded to nearest. The rest has the bytes nearest to
+                         255 mean, so a normalized value is within 0.5 / (255 std) of 0 */
+    LS_RESIZE_STRETCH /* both sides become those of the box */
+} ls_resize_mode;
 
 /* Ops with random magnitudes, as torchvision defines them for PIL images: identity, shear,
  * translate, rotate (to the nearest pixel; pixels from outside are 0), brightness, color, contrast,
@@ -445,21 +473,32 @@ typedef struct ls_loader_config {
      * (19595 R + 38470 G + 7471 B + 32768) >> 16, computed after the geometry below. A grey file
      * gives its own pixels, a dataset of one channel is unchanged. */
     bool grey;
+    /* Transparent pixels, and the bits of samples in files of 16 bits per channel: 9 to 16, 0 = 16.
+     * With d bits, as cameras and X-ray detectors of 12 bits use of them, the samples
+     * 0..2^d-1 become 0..255, larger ones 255: of PNG the upper 8 of the d bits are kept, PNM is
+     * scaled as if its maxval were 2^d-1. Both are LS_ERR_INVALID for data that are no files; for a
+     * pack of pixels they must be those of ls_pack_config. */
+    ls_alpha alpha;
+    int depth;
 
     /* Geometry, in this order: resize, random resized crop or crop, flips. All batches have the
      * same height and width; an image that cannot be transformed to that size is unreadable. Sizes
-     * and rounding are those of torchvision. A field that would have no effect is an error. */
-    int64_t resize; /* shorter side becomes this, keeping the aspect ratio; 0 = keep the size */
-    int64_t crop;   /* side of the square crop; 0 = no crop: all images must have the size of the
-                       first readable one */
-    int64_t crop_padding;     /* > 0: pads each side with zeros and takes a random crop; 0: centre
-                                 crop */
-    bool random_resized_crop; /* a random area and aspect ratio, resized to crop x crop (Szegedy et
-                                 al. 2015) */
-    float scale_min, scale_max;      /* range of the crop's area, as a fraction of the image;
-                                        0, 0 = 0.08, 1 */
-    float ratio_min, ratio_max;      /* range of its aspect ratio; 0, 0 = 3/4, 4/3 */
-    float flip_probability;          /* probability of a horizontal flip */
+     * and rounding are those of torchvision. A field that would have no effect is an error. The
+     * random crops and their fractions are those of the resized image, with its padding. */
+    int64_t resize; /* size after resizing, by resize_mode: with 0 the shorter side becomes this;
+                       0 = keep the size */
+    ls_resize_mode resize_mode;
+    int64_t crop; /* height of the crop; 0 = no crop: all images must have the size of the first
+                     readable one */
+    int64_t crop_width;         /* 0 = crop: a square */
+    int64_t crop_padding;       /* > 0: pads each side with zeros and takes a random crop; 0: centre
+                                   crop */
+    bool random_resized_crop;   /* a random area and aspect ratio, resized to the size of the crop
+                                   (Szegedy et al. 2015) */
+    float scale_min, scale_max; /* range of the crop's area, as a fraction of the image;
+                                   0, 0 = 0.08, 1 */
+    float ratio_min, ratio_max; /* range of its aspect ratio; 0, 0 = 3/4, 4/3 */
+    float flip_probability;     /* probability of a horizontal flip */
     float vertical_flip_probability; /* probability of a vertical flip */
 
     /* Random changes of the cropped image's pixels, in this order. Operations and magnitudes are

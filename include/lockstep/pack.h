@@ -41,7 +41,9 @@ typedef struct ls_pack_config {
     int workers;               /* threads that read and decode; 0 = the calling thread. The
                                   number does not change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
-    bool overwrite;     /* replaces an existing file, unless it is an image to be packed */
+    ls_alpha alpha; /* these two as in ls_loader_config, for packs of pixels, whose loaders must */
+    int depth;      /* have the same; LS_ERR_INVALID for packs of files */
+    bool overwrite; /* replaces an existing file, unless it is an image to be packed */
 
     /* Called for each sample by the calling thread. If it returns false, the call ends with
      * LS_ERR_IO and writes no file; with `overwrite` the previous file is unchanged. */

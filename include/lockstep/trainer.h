@@ -131,9 +131,8 @@ LS_API ls_status ls_predict(ls_net *net, const ls_batch *batch, const ls_predict
 typedef struct ls_model_info {
     const ls_model *model;
     ls_model_options options; /* n_classes = that of `classes` */
-    int64_t image_size;       /* side of the net's square input */
-    int64_t resize; /* validation and prediction: length of the shorter side after resizing, before
-                       the centre crop */
+    int64_t image_size;       /* height of the net's input */
+    int64_t resize; /* validation and prediction: as in ls_loader_config, before the centre crop */
     bool honour_exif;
     ls_decode decode;
     float mean[3], std[3];
@@ -141,7 +140,11 @@ typedef struct ls_model_info {
                                    these */
     int channels;      /* of the net's input: 0 = 3; 1 = grey images, with mean[0] and std[0] */
     ls_loss_kind loss; /* 0 = LS_LOSS_CROSS_ENTROPY */
-    const char *weights_key; /* of ls_saved_model_from_weights: ls_load_weights_config.key */
+    const char *weights_key;    /* of ls_saved_model_from_weights: ls_load_weights_config.key */
+    int64_t image_width;        /* 0 = image_size: a square */
+    ls_resize_mode resize_mode; /* these three as in ls_loader_config */
+    ls_alpha alpha;
+    int depth;
 } ls_model_info;
 
 /* A checkpoint whose model can be rebuilt. */
@@ -161,7 +164,7 @@ LS_API void ls_saved_model_close(ls_saved_model **model);
 /* The class names are valid as long as `model`. All is 0 for NULL. */
 LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
 /* An inference net with the checkpoint's weights, for u8 images
- * [batch,image_size,image_size,channels].
+ * [batch,image_size,image_width,channels].
  * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
  * and top-5; or, by the info's `loss`, it takes targets, and has that loss. Errors are those of
  * ls_net_build and ls_net_load_weights. */
@@ -234,9 +237,9 @@ typedef struct ls_trainer_config {
     bool no_report;             /* no report.html, first_batch.jpg and evaluation.json */
     bool keep_checkpoints;      /* each is also kept as checkpoint-<steps, 12 digits>.safetensors */
     const ls_model_info *model; /* saved with the weights, for ls_saved_model_open: model, options,
-                                   resize, honour_exif, decode, and loss if the net's is
-                                   LS_LOSS_NONE, else the net's; the other fields come from the
-                                   loader. Copied; NULL = the weights alone */
+                                   resize, resize_mode, honour_exif, decode, alpha, depth, and loss
+                                   if the net's is LS_LOSS_NONE, else the net's; the other fields
+                                   come from the loader. Copied; NULL = the weights alone */
 
     ls_tensorboard tensorboard;
     int64_t log_every; /* steps between two steps in event files; 0 = 50 */

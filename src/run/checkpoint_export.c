@@ -93,9 +93,10 @@ static ls_status list(exporting *e)
 }
 
 /* What a checkpoint says about its model, so that the file can be used without naming it again. */
-static const char *const model_keys[] = { "model", "stem",   "shortcuts", "dropout",
-                                          "crop",  "resize", "exif",      "decode",
-                                          "loss",  "mean",   "std",       "classes" };
+static const char *const model_keys[] = {
+    "model", "stem", "shortcuts", "dropout", "crop",  "resize", "exif",       "decode",
+    "loss",  "mean", "std",       "classes", "depth", "alpha",  "resize_mode"
+};
 enum { N_MODEL_KEYS = sizeof(model_keys) / sizeof(model_keys[0]) };
 
 static ls_status export(exporting *e, const char *out)

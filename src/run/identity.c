@@ -85,7 +85,12 @@ static json_t *loader_json(const ls_loader *loader)
                 { "seeding_by_worker", by_worker },
                 { "workers", by_worker ? loader->config.workers : 0 },
                 { "grey", loader->config.grey },
+                { "alpha_black", loader->config.alpha == LS_ALPHA_BLACK },
+                { "alpha_ignored", loader->config.alpha == LS_ALPHA_IGNORE },
+                { "depth", loader->config.depth == 16 ? 0 : loader->config.depth },
                 { "resize", (double)t->resize },
+                { "resize_pad", t->resize_mode == LS_RESIZE_PAD },
+                { "resize_stretch", t->resize_mode == LS_RESIZE_STRETCH },
                 { "height", (double)t->height },
                 { "width", (double)t->width },
                 { "crop_padding", (double)t->padding },
@@ -142,9 +147,10 @@ json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset)
                       dataset->digest_of_contents ? "contents" : "paths and sizes");
     const ls__pack *pack = ls__dataset_whole(dataset)->pack;
     if (pack && pack->resize > 0) ls__json_put(&s, "resized_in_pack", json_integer(pack->resize));
-    /* of a pack whose pixels another version decoded */
-    if (strcmp(ls__dataset_decoders(dataset), ls__decoders()) != 0)
-        ls__json_put_text(&s, "decoders", ls__dataset_decoders(dataset));
+    /* of WebP files, or of a pack whose pixels another version decoded */
+    char buffer[LS__DECODERS_SIZE];
+    const char *decoders = ls__dataset_decoders(dataset, buffer);
+    if (strcmp(decoders, ls__decoders()) != 0) ls__json_put_text(&s, "decoders", decoders);
     if (dataset->whole) ls__json_put(&s, "split", split_json(ctx, dataset));
     return ls__json_finish(&s);
 }

@@ -46,9 +46,9 @@ ls_status ls__evaluation_reserve(ls_evaluation *evaluation, int64_t n);
 /* Adds the predictions of the other ranks. All ranks call it. */
 ls_status ls__evaluation_gather(ls_evaluation *evaluation);
 /* The object of ls_evaluation_json; NULL if memory is short. Where `dataset` is not NULL, each
- * mistake has the "path" of its sample below the dataset's folder, and with_images its "image", a
- * JPEG as a data URI; an unreadable image has none. */
+ * mistake has the "path" of its sample below the dataset's folder, and with `loading`, whose alpha
+ * and depth are read, its "image", a JPEG as a data URI; an unreadable image has none. */
 json_t *ls__evaluation_describe(const ls_evaluation *evaluation, const ls_dataset *dataset,
-                                bool with_images);
+                                const ls_loader_config *loading);
 
 #endif

@@ -69,12 +69,13 @@ static json_t *describe_bins(const ls_evaluation *e)
     return ls__json_finish(&out);
 }
 
-static void put_image(ls_context *ctx, const ls_dataset *dataset, int64_t sample,
+static void put_image(const ls_dataset *dataset, int64_t sample, const ls_loader_config *loading,
                       ls__json_builder *out)
 {
+    ls_context *ctx = dataset->owned.ctx;
     uint8_t *jpeg;
     size_t size;
-    if (ls__dataset_thumbnail(dataset, sample, THUMBNAIL_SIDE, &jpeg, &size) != LS_OK)
+    if (ls__dataset_thumbnail(dataset, sample, loading, THUMBNAIL_SIDE, &jpeg, &size) != LS_OK)
         out->failed = true;
     if (!jpeg) return;
     char *uri = ls__data_uri(ctx, "image/jpeg", jpeg, size);
@@ -84,7 +85,7 @@ static void put_image(ls_context *ctx, const ls_dataset *dataset, int64_t sample
 }
 
 static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *dataset,
-                                 bool with_images)
+                                 const ls_loader_config *loading)
 {
     ls_context *ctx = e->owned.ctx;
     ls__json_builder out = { json_array(), false };
@@ -97,13 +98,14 @@ static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *datas
         ls__json_put(&one, "confidence", json_real((double)m->confidence));
         if (dataset && ls_dataset_sample_path(dataset, m->sample))
             ls__json_put(&one, "path", ls__json_text(ctx, ls__dataset_name(dataset, m->sample)));
-        if (dataset && with_images) put_image(ctx, dataset, m->sample, &one);
+        if (dataset && loading) put_image(dataset, m->sample, loading, &one);
         ls__json_append(&out, ls__json_finish(&one));
     }
     return ls__json_finish(&out);
 }
 
-json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *dataset, bool with_images)
+json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *dataset,
+                                const ls_loader_config *loading)
 {
     const ls_evaluation_result *r = &e->result;
     ls__json_builder out = { json_object(), false };
@@ -117,7 +119,7 @@ json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *datase
     ls__json_put(&out, "classes", describe_classes(e));
     ls__json_put(&out, "confusion", describe_confusion(e));
     ls__json_put(&out, "calibration", describe_bins(e));
-    ls__json_put(&out, "mistakes", describe_mistakes(e, dataset, with_images));
+    ls__json_put(&out, "mistakes", describe_mistakes(e, dataset, loading));
     return ls__json_finish(&out);
 }
 
@@ -128,7 +130,7 @@ const char *ls_evaluation_json(ls_evaluation *e, const ls_dataset *dataset)
     LS__ENTER_NULL(ctx);
     ls__free(ctx, e->json);
     e->json = NULL;
-    json_t *json = e->results ? ls__evaluation_describe(e, dataset, false) : json_object();
+    json_t *json = e->results ? ls__evaluation_describe(e, dataset, NULL) : json_object();
     char *text;
     size_t size;
     if (ls__json_dump(ctx, json, ls__json_exact(json), &text, &size)) {

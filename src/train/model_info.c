@@ -1,4 +1,4 @@
-/* model_info.c: reads a checkpoint's metadata about its model, and rebuilds the model. */
+/* model_info.c: writes and reads a checkpoint's metadata about its model. */
 #include "train/model_info.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,6 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "data/dataset/dataset.h"
 #include "run/checkpoint.h"
 #include "run/json.h"
 #include <math.h>
@@ -15,25 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_IMAGE_SIDE = 4096 };
-
-struct ls_saved_model {
-    ls__owned owned;
-    char *path;
-    ls_model_info info;
-    json_t *classes; /* owns the names of info.classes, */
-    ls__bump names;  /* or, of weights without metadata, this does */
-    /* Of ls_dataset_split; the fraction is 0 if the validation data are no part of a dataset. */
-    double split_fraction;
-    uint64_t split_seed;
-    bool digest_of_contents;
-    char validation_digest[LS_DIGEST_TEXT_SIZE];
-    char *group_pattern; /* of ls_dataset_group_by_pattern, in `names`; NULL = none */
-};
+/* `resize` is larger than the side by as much as torchvision's 256 is larger than 224. */
+enum { MAX_RESIZE = 2 * LS__MAX_IMAGE_SIDE };
 
 /* Keys whose value is one of a few words, and the index of the word if a file lacks the key; -1:
  * the key is required. Older files have no decode, because there was only one mode. */
-enum { STEM, SHORTCUTS, EXIF, DECODE, LOSS, N_WORDS };
+enum { STEM, SHORTCUTS, EXIF, DECODE, LOSS, RESIZE_MODE, ALPHA, N_WORDS };
 static const struct {
     const char *key, *words[4];
     int missing;
@@ -43,20 +29,19 @@ static const struct {
     [EXIF] = { "exif", { "ignored", "honoured" }, -1 },
     [DECODE] = { "decode", { "exact", "fast" }, LS_DECODE_EXACT },
     [LOSS] = { "loss", { "", "cross-entropy", "bce", "mse" }, LS_LOSS_CROSS_ENTROPY },
+    [RESIZE_MODE] = { "resize_mode", { "crop", "pad", "stretch" }, LS_RESIZE_CROP },
+    [ALPHA] = { "alpha", { "white", "black", "ignore" }, LS_ALPHA_WHITE },
 };
-
-/* The loss of the model, with its default. */
-static ls_loss_kind loss_of(const ls_model_info *info)
-{
-    return info->loss == LS_LOSS_NONE ? LS_LOSS_CROSS_ENTROPY : info->loss;
-}
 
 ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model_info *info)
 {
     const struct {
         const char *name;
         int64_t value, low, high;
-    } members[] = { { "resize", info->resize, 1, MAX_IMAGE_SIDE },
+    } members[] = { { "resize", info->resize, 1, MAX_RESIZE },
+                    { "resize_mode", info->resize_mode, LS_RESIZE_CROP, LS_RESIZE_STRETCH },
+                    { "alpha", info->alpha, LS_ALPHA_WHITE, LS_ALPHA_IGNORE },
+                    { "depth", info->depth, info->depth ? 9 : 0, 16 },
                     { "options.stem", info->options.stem, LS_STEM_AUTO, LS_STEM_LARGE },
                     { "decode", info->decode, LS_DECODE_EXACT, LS_DECODE_FAST },
                     { "loss", info->loss, LS_LOSS_NONE, LS_LOSS_MSE } };
@@ -78,9 +63,20 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
     LS__IN_C_LOCALE;
     snprintf(out->resize, LS__INFO_TEXT, "%lld", (long long)info->resize);
     snprintf(out->dropout, LS__INFO_TEXT, "%.9g", fabs((double)info->options.dropout));
-    /* The last two only where they are not the default, as in files of older versions. */
-    const bool has_loss = loss_of(info) != LS_LOSS_CROSS_ENTROPY;
-    const bool has_dropout = info->options.dropout != 0 || signbit(info->options.dropout);
+    snprintf(out->depth, LS__INFO_TEXT, "%d", info->depth);
+    /* Only where they are not the default, as in files of older versions. */
+    const struct {
+        bool differs;
+        const char *key, *value;
+    } others[] = {
+        { ls__model_info_loss(info) != LS_LOSS_CROSS_ENTROPY, fields[LOSS].key,
+          fields[LOSS].words[info->loss] },
+        { info->options.dropout != 0 || signbit(info->options.dropout), "dropout", out->dropout },
+        { info->resize_mode != LS_RESIZE_CROP, fields[RESIZE_MODE].key,
+          fields[RESIZE_MODE].words[info->resize_mode] },
+        { info->alpha != LS_ALPHA_WHITE, fields[ALPHA].key, fields[ALPHA].words[info->alpha] },
+        { info->depth != 0 && info->depth != 16, "depth", out->depth },
+    };
     const char *const pairs[] = {
         "model",     info->model->name,
         "stem",      fields[STEM].words[info->options.stem],
@@ -91,13 +87,10 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
     };
     memcpy(out->pairs, pairs, sizeof(pairs));
     out->n = sizeof(pairs) / sizeof(pairs[0]);
-    if (has_loss) {
-        out->pairs[out->n++] = fields[LOSS].key;
-        out->pairs[out->n++] = fields[LOSS].words[info->loss];
-    }
-    if (has_dropout) {
-        out->pairs[out->n++] = "dropout";
-        out->pairs[out->n++] = out->dropout;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (!others[i].differs) continue;
+        out->pairs[out->n++] = others[i].key;
+        out->pairs[out->n++] = others[i].value;
     }
 }
 
@@ -113,9 +106,30 @@ static int read_word(const ls_tensor_file *file, int i)
     return -1;
 }
 
-static bool read_side(const ls_tensor_file *file, const char *key, int64_t *out)
+/* "224", or "[224, 320]" for an input that is not square. */
+static bool read_crop(const ls_tensor_file *file, ls_model_info *out)
 {
-    return ls__metadata_count(file, key, out) && *out > 0 && *out <= MAX_IMAGE_SIDE;
+    const char *text = ls_tensor_file_metadata(file, "crop");
+    json_t *sides = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    const bool square = json_is_integer(sides);
+    bool good =
+        square || (json_array_size(sides) == 2 && json_is_integer(json_array_get(sides, 0)) &&
+                   json_is_integer(json_array_get(sides, 1)));
+    out->image_size = json_integer_value(square ? sides : json_array_get(sides, 0));
+    out->image_width = square ? 0 : json_integer_value(json_array_get(sides, 1));
+    good = good && ls__is_image_side(out->image_size) &&
+           (square || ls__is_image_side(out->image_width));
+    json_decref(sides);
+    return good;
+}
+
+static bool read_depth(const ls_tensor_file *file, int *out)
+{
+    int64_t depth = 0;
+    const bool good = !ls_tensor_file_metadata(file, "depth") ||
+                      (ls__metadata_count(file, "depth", &depth) && depth > 8 && depth <= 16);
+    *out = (int)depth;
+    return good;
 }
 
 /* The option of the model as it was; an absent key is the default. False: not in [0,1). */
@@ -180,8 +194,7 @@ static void read_split(ls_context *ctx, const char *text, ls_saved_model *out)
     json_decref(identity);
 }
 
-/* The first key whose value cannot be used, or NULL. */
-static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *saved)
+const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *saved)
 {
     LS__IN_C_LOCALE;
     ls_model_info *out = &saved->info;
@@ -198,10 +211,15 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
     out->honour_exif = words[EXIF] == 1;
     out->decode = (ls_decode)words[DECODE];
     out->loss = (ls_loss_kind)words[LOSS];
+    out->resize_mode = (ls_resize_mode)words[RESIZE_MODE];
+    out->alpha = (ls_alpha)words[ALPHA];
+    if (!read_depth(file, &out->depth)) return "depth";
     if (!read_dropout(ls_tensor_file_metadata(file, "dropout"), &out->options.dropout))
         return "dropout";
-    if (!read_side(file, "crop", &out->image_size)) return "crop";
-    if (!read_side(file, "resize", &out->resize)) return "resize";
+    if (!read_crop(file, out)) return "crop";
+    if (!ls__metadata_count(file, "resize", &out->resize) || out->resize < 1 ||
+        out->resize > MAX_RESIZE)
+        return "resize";
     int n_std;
     if (!read_channels(ls_tensor_file_metadata(file, "mean"), out->mean, &out->channels))
         return "mean";
@@ -211,175 +229,4 @@ static const char *read_keys(ls_context *ctx, const ls_tensor_file *file, ls_sav
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), saved)) return "classes";
     read_split(ctx, ls_tensor_file_metadata(file, "identity"), saved);
     return NULL;
-}
-
-static void close_saved(ls__owned *owned)
-{
-    ls_saved_model *saved = (ls_saved_model *)owned;
-    ls__free(owned->ctx, (void *)saved->info.classes);
-    ls__free(owned->ctx, saved->path);
-    json_decref(saved->classes);
-    ls__bump_close(&saved->names);
-    ls__free(owned->ctx, saved);
-}
-
-static ls_status read_model(ls_context *ctx, const char *path, ls_saved_model *out)
-{
-    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
-    if (!file) return ctx->error;
-    const char *key = read_keys(ctx, file, out);
-    const char *value = key ? ls_tensor_file_metadata(file, key) : NULL;
-    if (key)
-        ls__fail(
-            ctx, LS_ERR_FORMAT,
-            "%s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' have all required "
-            "keys",
-            path, value ? "unusable" : "no", key, value ? ": " : "", value ? value : "");
-    ls_tensor_file_close(&file);
-    return key ? LS_ERR_FORMAT : LS_OK;
-}
-
-static ls_status copy_model(ls_context *ctx, const char *call, const ls_model_info *info,
-                            ls_saved_model *out)
-{
-    LS_TRY(ls__model_info_check(ctx, call, info));
-    const int64_t n = info->options.n_classes;
-    if (n < 1 || !info->classes || info->image_size < 1 || info->image_size > MAX_IMAGE_SIDE)
-        return ls__fail(
-            ctx, LS_ERR_INVALID,
-            "%s: %lld classes, image_size %lld; expected 1 or more, with names, and 1 to "
-            "%d",
-            call, (long long)n, (long long)info->image_size, (int)MAX_IMAGE_SIDE);
-    out->info = *info;
-    if (out->info.channels == 0) out->info.channels = 3;
-    out->info.loss = loss_of(info);
-    const char **classes = ls__zalloc(ctx, (size_t)n * sizeof(*classes));
-    out->info.classes = classes;
-    if (!classes) return ls__fail_memory(ctx, call, (size_t)n * sizeof(*classes));
-    if (info->weights_key) {
-        out->info.weights_key = ls__bump_strdup(&out->names, info->weights_key);
-        if (!out->info.weights_key) return ls__fail_memory(ctx, call, 0);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        classes[i] = ls__bump_strdup(&out->names, info->classes[i]);
-        if (!classes[i]) return ls__fail_memory(ctx, call, 0);
-    }
-    return LS_OK;
-}
-
-/* info NULL: from the file's metadata. */
-static ls_saved_model *open_saved(ls_context *ctx, const char *call, const char *path,
-                                  const ls_model_info *info)
-{
-    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: path is NULL", call), NULL;
-    ls_saved_model *saved = ls__zalloc(ctx, sizeof(*saved));
-    if (!saved) return ls__fail_memory(ctx, path, sizeof(*saved)), NULL;
-    saved->owned.ctx = ctx;
-    ls__bump_open(&saved->names, ctx);
-    saved->path = ls__strdup(ctx, path);
-    if (!saved->path) ls__fail_memory(ctx, path, strlen(path));
-    if (saved->path &&
-        (info ? copy_model(ctx, call, info, saved) : read_model(ctx, path, saved)) == LS_OK) {
-        ls__own(ctx, &saved->owned, close_saved);
-        return saved;
-    }
-    close_saved(&saved->owned);
-    return NULL;
-}
-
-ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path)
-{
-    LS__ENTER_NULL(ctx);
-    return open_saved(ctx, "ls_saved_model_open", path, NULL);
-}
-
-ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
-                                            const ls_model_info *info)
-{
-    static const char call[] = "ls_saved_model_from_weights";
-    LS__ENTER_NULL(ctx);
-    if (!info) return ls__fail(ctx, LS_ERR_INVALID, "%s: info is NULL", call), NULL;
-    return open_saved(ctx, call, path, info);
-}
-
-void ls_saved_model_close(ls_saved_model **model)
-{
-    if (!model || !*model) return;
-    ls__disown_and_close(&(*model)->owned);
-    *model = NULL;
-}
-
-ls_model_info ls_saved_model_info(const ls_saved_model *model)
-{
-    return model ? model->info : (ls_model_info){ 0 };
-}
-
-/* ---- Use ---- */
-
-bool ls_saved_model_has_split(const ls_saved_model *model)
-{
-    return model && model->split_fraction > 0;
-}
-
-ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_dataset *dataset)
-{
-    if (!dataset || !ls_saved_model_has_split(model)) return NULL;
-    ls_context *ctx = model->owned.ctx;
-    LS__ENTER_NULL(ctx);
-    ls_dataset *train, *validation;
-    ls_digest digest;
-    char text[LS_DIGEST_TEXT_SIZE];
-    ls_status status = LS_OK;
-    if (model->group_pattern && dataset->paths && !ls__dataset_whole(dataset)->groups)
-        status = ls_dataset_group_by_pattern(dataset, model->group_pattern);
-    if (status == LS_OK)
-        status = ls_dataset_split(dataset, model->split_fraction, model->split_seed, &train,
-                                  &validation);
-    if (status == LS_ERR_DATA) ls_context_clear_error(ctx); /* other data */
-    if (status != LS_OK) return NULL;
-    ls_dataset_close(&train);
-    status = ls_dataset_digest(validation, model->digest_of_contents, &digest);
-    if (status != LS_OK || strcmp(ls_digest_text(digest, text), model->validation_digest) != 0)
-        ls_dataset_close(&validation);
-    return validation;
-}
-
-ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_precision precision,
-                             bool with_loss)
-{
-    if (!model) return NULL;
-    ls_context *ctx = model->owned.ctx;
-    LS__ENTER_NULL(ctx);
-    const ls_model_info *info = &model->info;
-    const bool has_classes = info->loss == LS_LOSS_CROSS_ENTROPY;
-    ls_net_config config = {
-        .input = { .image = { LS_U8,
-                              LS_SHAPE(batch, info->image_size, info->image_size, info->channels) },
-                   .n_classes = with_loss && has_classes ? (int)info->options.n_classes : 0,
-                   .n_targets = with_loss && !has_classes ? (int)info->options.n_classes : 0 },
-        .loss = { .kind = with_loss ? info->loss : LS_LOSS_NONE },
-        .precision = precision,
-        .inference = true
-    };
-    memcpy(config.input.mean, info->mean, sizeof(info->mean));
-    memcpy(config.input.std, info->std, sizeof(info->std));
-    ls_net *net = ls_net_build(ctx, info->model->function, &info->options, &config);
-    const ls_load_weights_config weights = { .key = info->weights_key };
-    if (net && ls_net_load_weights(net, model->path, &weights, NULL) != LS_OK) ls_net_close(&net);
-    return net;
-}
-
-ls_loader_config ls_model_info_loader_config(const ls_model_info *info, int64_t batch)
-{
-    ls_loader_config config = {
-        .batch_size = batch,
-        .honour_exif = info->honour_exif,
-        .decode = info->decode,
-        .resize = info->resize,
-        .crop = info->image_size,
-        .grey = info->channels == 1,
-    };
-    memcpy(config.mean, info->mean, sizeof(config.mean));
-    memcpy(config.std, info->std, sizeof(config.std));
-    return config;
 }

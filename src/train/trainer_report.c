@@ -187,7 +187,8 @@ ls_status ls__trainer_report_batch(ls_trainer *t, const ls_batch *batch)
 static ls_status save_evaluation(ls_trainer *t, const char *path)
 {
     ls_context *ctx = t->owned.ctx;
-    json_t *json = ls__evaluation_describe(t->evaluation, t->config.validation->dataset, true);
+    const ls_loader *loader = t->config.validation;
+    json_t *json = ls__evaluation_describe(t->evaluation, loader->dataset, &loader->config);
     char *text = NULL;
     size_t size;
     ls_status status;

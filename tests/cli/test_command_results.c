@@ -283,7 +283,7 @@ START_TEST(predictions_of_many_images)
         ck_assert_msg(second && strncmp(said_out, "in/a,\"b/x.png\n  0.", 18) == 0, "%s", said_out);
         ck_assert_ptr_nonnull(strstr(second + 1, "\nin/z.png\n  "));
         ck_assert_str_eq(said_err,
-                         "lockstep predict: in/m.jpg: not a JPEG, PNG, BMP or PNM file\n");
+                         "lockstep predict: in/m.jpg: not a JPEG, PNG, WebP, BMP or PNM file\n");
     }
     ck_assert_int_eq(system("printf 'in/z.png\\r\\n\\nin/m.jpg\\nin' | " LOCKSTEP_COMMAND
                             " " PREDICT "--json - >json 2>err; test $? = 3 && " LOCKSTEP_COMMAND
@@ -321,13 +321,13 @@ START_TEST(predictions_of_many_images)
     ck_assert(value > probability - 1e-6 && value < probability + 1e-6);
     free(text);
     /* Images of other formats are not left out. */
-    write_text("in/b.webp", "RIFF....WEBPVP8 ");
+    write_text("in/b.avif", "....ftypavif....");
     write_text("in/n.GIF", "GIF89a");
     write_text("in/notes.txt", "no image");
     expect(3, PREDICT "--csv in");
-    ck_assert_ptr_nonnull(strstr(said_out, "\nin/b.webp,,\nin/m.jpg,,\nin/n.GIF,,\nin/z.png,"));
-    expect_err("in/b.webp: a file of type WebP, expected JPEG, PNG, BMP or PNM; ImageMagick "
-               "converts it: mogrify -format png FILE\n");
+    ck_assert_ptr_nonnull(strstr(said_out, "\nin/b.avif,,\nin/m.jpg,,\nin/n.GIF,,\nin/z.png,"));
+    expect_err("in/b.avif: a file of type HEIF, AVIF or MP4, expected JPEG, PNG, WebP, BMP or PNM; "
+               "ImageMagick converts it: mogrify -format png FILE\n");
     expect_err("in/n.GIF: a file of type GIF, ");
     ck_assert_ptr_null(strstr(said_err, "notes"));
     expect(2, PREDICT "--json --csv in");

@@ -145,8 +145,7 @@ static void plant_skipped(const char *folder)
     make_folder(path_in(folder, "train/.ipynb_checkpoints"));
     copy(folder, "train/cat/0.jpg", "train/.ipynb_checkpoints/0.jpg");
     copy(folder, "train/cat/0.jpg", "train/dog/._0.jpg");
-    write_text(path_in(folder, "train/cat/new.webp"), "RIFF\x10"
-                                                      "000WEBPVP8 ");
+    write_text(path_in(folder, "train/cat/new.avif"), "0000ftypavif0000");
     write_text(path_in(folder, "train/cat/anim.gif"), "GIF89a");
     write_text(path_in(folder, "val/cat/phone.heic"), "0000ftypheic0000");
     copy(folder, "train/cat/0.jpg", "train/cat/0.jpe");
@@ -188,7 +187,7 @@ const planted_fault planted[N_PLANTED] = {
     { LS_FINDING_UNREADABLE, "train/cat/empty.jpg", "empty file" },
     { LS_FINDING_UNREADABLE, "train/dog/cut.JPEG", "damaged JPEG" },
     { LS_FINDING_UNREADABLE, "train/dog/page.jpg", "a file of type HTML, XML or SVG" },
-    { LS_FINDING_UNREADABLE, "train/fox/text.jpg", "not a JPEG, PNG, BMP or PNM file" },
+    { LS_FINDING_UNREADABLE, "train/fox/text.jpg", "not a JPEG, PNG, WebP, BMP or PNM file" },
     { LS_FINDING_UNREADABLE, "val/cat/empty.png", "empty file" },
     { LS_FINDING_UNREADABLE, "val/dog/cut.jpg", "damaged JPEG" },
     { LS_FINDING_LEAK, "val/cat/copy.jpg", "the same file as train/cat/3.jpg" },
@@ -206,7 +205,7 @@ const planted_fault planted[N_PLANTED] = {
     { LS_FINDING_NEAR_DUPLICATE, "train/fox/scaled.png", "looks the same as train/fox/0.jpg" },
     { LS_FINDING_IGNORED, "train/cat/0.jpe", "a readable image" },
     { LS_FINDING_IGNORED, "train/cat/anim.gif", "a file of type GIF" },
-    { LS_FINDING_IGNORED, "train/cat/new.webp", "a file of type WebP" },
+    { LS_FINDING_IGNORED, "train/cat/new.avif", "a file of type HEIF, AVIF or MP4" },
     { LS_FINDING_IGNORED, "val/cat/phone.heic", "a file of type HEIF" },
     { LS_FINDING_HIDDEN, ".DS_Store", "begins with a dot" },
     { LS_FINDING_HIDDEN, "train/.ipynb_checkpoints", "begins with a dot" },

@@ -203,12 +203,12 @@ START_TEST(other_kinds_are_named)
     ls_context *ctx = open_context();
     ls__decoder decoder = { .ctx = ctx };
     expect_bad(&decoder, "", 0, "empty file");
-    expect_bad(&decoder, "RIFF\0\0\0\0WEBPVP8 ", 16, "WebP");
+    expect_bad(&decoder, "RIFF\0\0\0\0WEBPVP8 ", 16, "damaged WebP");
     expect_bad(&decoder, "GIF89a....", 10, "GIF");
     expect_bad(&decoder, "II*\0....", 8, "TIFF");
     expect_bad(&decoder, "<!DOCTYPE html>", 15, "HTML");
-    expect_bad(&decoder, "hello, world", 12, "not a JPEG, PNG, BMP or PNM");
-    expect_bad(&decoder, "\xff", 1, "not a JPEG, PNG, BMP or PNM");
+    expect_bad(&decoder, "hello, world", 12, "not a JPEG, PNG, WebP, BMP or PNM");
+    expect_bad(&decoder, "\xff", 1, "not a JPEG, PNG, WebP, BMP or PNM");
     ls__decoder_free(&decoder);
     ls_context_close(&ctx);
 }

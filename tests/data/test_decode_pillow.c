@@ -1,5 +1,6 @@
 /* test_decode_pillow.c: every kind of image file against the pixels of
- * tests/fixtures/images.safetensors, which tests/reference/images.py made with Pillow. */
+ * tests/fixtures/images.safetensors and webp.safetensors, which tests/reference/images.py and
+ * webp.py made with Pillow. */
 #include "decode_support.h"
 #include "../suite.h"
 
@@ -76,11 +77,15 @@ static const char *check_case(fixture *f, const char *name, char text[TEXT_SIZE]
     return *text ? text : NULL;
 }
 
-START_TEST(pixels_are_pillows)
+/* Every case of tests/fixtures/FILE, at least `least`. */
+static void check_cases(const char *file, int least)
 {
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tests/fixtures/%s", LOCKSTEP_SOURCE_DIR, file);
     fixture f = { .ctx = open_context() };
     f.decoder.ctx = f.ctx;
-    f.file = ls_tensor_file_open(f.ctx, LOCKSTEP_SOURCE_DIR "/tests/fixtures/images.safetensors");
+    f.decoder.alpha = LS_ALPHA_IGNORE; /* as convert("RGB") */
+    f.file = ls_tensor_file_open(f.ctx, path);
     expect_ok(f.ctx);
     int n = 0, n_wrong = 0;
     for (int64_t i = 0; i < ls_tensor_file_tensor_count(f.file); i++) {
@@ -94,14 +99,25 @@ START_TEST(pixels_are_pillows)
         n_wrong++;
     }
     ck_assert_msg(n_wrong == 0, "%d of %d cases are wrong", n_wrong, n);
-    ck_assert_int_gt(n, 200);
+    ck_assert_int_ge(n, least);
     ls__decoder_free(&f.decoder);
     ls_tensor_file_close(&f.file);
     ls_context_close(&f.ctx);
+}
+
+START_TEST(pixels_are_pillows)
+{
+    check_cases("images.safetensors", 200);
+}
+END_TEST
+
+START_TEST(pixels_of_webp_are_pillows)
+{
+    check_cases("webp.safetensors", 29);
 }
 END_TEST
 
 TEST_PROGRAM(decode_pillow)
 {
-    return RUN_SUITE("decode_pillow", pixels_are_pillows);
+    return RUN_SUITE("decode_pillow", pixels_are_pillows, pixels_of_webp_are_pillows);
 }

@@ -81,7 +81,7 @@ static unsigned char *make_png(raw_png png, const unsigned char *rows, size_t ro
 START_TEST(png_depths_and_colours_give_the_image)
 {
     ls_context *ctx = open_context();
-    ls__decoder decoder = { .ctx = ctx };
+    ls__decoder decoder = { .ctx = ctx, .alpha = LS_ALPHA_IGNORE };
     static const unsigned char palette[] = { 10, 20, 30, 40, 50, 60, 70, 80, 90 };
     const struct {
         raw_png png;

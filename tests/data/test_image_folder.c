@@ -45,7 +45,7 @@ START_TEST(classes_and_samples_are_sorted_by_bytes)
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) touch(folder, files[i]);
     touch(folder, "b/notes.txt");
-    touch(folder, "b/anim.webp");
+    touch(folder, "b/anim.gif");
     touch(folder, "a/noextension");
     touch(folder, "readme.txt");
     touch(folder, "stray.png"); /* in no class */
@@ -126,7 +126,7 @@ START_TEST(wrong_folders_say_what_was_found)
     expect_error(ctx, LS_ERR_DATA, "class folder 'cat' is empty", "cat/<image>");
     touch(folder, "cat/1.png");
     make_folder(path_in(folder, "dog"));
-    touch(folder, "dog/2.webp");
+    touch(folder, "dog/2.gif");
     touch(folder, "dog/1.tiff");
     ck_assert_ptr_null(ls_image_folder_open(ctx, folder));
     expect_error(ctx, LS_ERR_DATA, "class folder 'dog' has no images; found 2 other files",

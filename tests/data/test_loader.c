@@ -293,7 +293,8 @@ START_TEST(when_all_images_are_bad_skipping_ends)
     expect_error(ctx, LS_ERR_DATA, "none of the 5 images can be read");
     config.on_bad_image = LS_BAD_IMAGE_FAIL;
     ck_assert_ptr_null(ls_loader_open(data, &config));
-    expect_error(ctx, LS_ERR_DATA, "a/0.png': not a JPEG, PNG, BMP or PNM file", "ls_loader_open");
+    expect_error(ctx, LS_ERR_DATA, "a/0.png': not a JPEG, PNG, WebP, BMP or PNM file",
+                 "ls_loader_open");
     ls_context_close(&ctx);
     remove_folder(folder);
 }

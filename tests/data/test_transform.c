@@ -42,7 +42,8 @@ START_TEST(resize_keeps_the_aspect_ratio_as_torchvision)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t h = cases[i].from.h, w = cases[i].from.w;
-        ls__resized_size(cases[i].size, &h, &w);
+        ls__transformed_size(&(ls__transform){ .resize = cases[i].size }, &h, &w,
+                             &(ls__window){ 0 });
         ck_assert_int_eq(h, cases[i].to.h);
         ck_assert_int_eq(w, cases[i].to.w);
     }
@@ -108,7 +109,7 @@ START_TEST(centre_crop_rounds_as_python)
     ls_context *ctx = ls_context_open(NULL);
     char reason[LS__REASON_SIZE];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const ls__transform transform = { .crop = 4, .height = 4, .width = 4 };
+        const ls__transform transform = { .crop = 4, .crop_width = 4, .height = 4, .width = 4 };
         uint8_t dst[4 * 4 * 3];
         ck_assert_int_eq(run(&transform, ctx, cases[i].size, 10, 0, 0, dst, reason), LS_OK);
         ck_assert_int_eq(dst[0], 1 + cases[i].begin);
@@ -127,7 +128,9 @@ START_TEST(padded_crop_reaches_every_place_and_pads_with_zeros)
 {
     enum { H = 6, W = 5, P = 2, C = 4 };
     ls_context *ctx = ls_context_open(NULL);
-    const ls__transform transform = { .seed = 9, .crop = C, .padding = P, .height = C, .width = C };
+    const ls__transform transform = {
+        .seed = 9, .crop = C, .crop_width = C, .padding = P, .height = C, .width = C
+    };
     char reason[LS__REASON_SIZE];
     int seen[H + 2 * P - C + 1][W + 2 * P - C + 1] = { { 0 } };
     for (int64_t sample = 0; sample < 4000; sample++) {
@@ -266,7 +269,7 @@ START_TEST(resize_and_crop_give_the_window_of_the_resized_image)
     const ls__window all = { 0, 0, 24, 36 };
     const ls_draw first = draw_of(0, 0);
     ck_assert(resize_window(&self.resizer, &view, 24, 36, &all, whole));
-    ls__transform transform = { .resize = 24, .crop = C, .height = C, .width = C };
+    ls__transform transform = { .resize = 24, .crop = C, .crop_width = C, .height = C, .width = C };
     ck_assert_int_eq(plan_and_apply(&transform, &first, &self, &source, dst, reason), LS_OK);
     for (int y = 0; y < C; y++)
         ck_assert_mem_eq(dst + y * C * 3, whole + ((2 + y) * 36 + 8) * 3, C * 3);
@@ -296,6 +299,7 @@ START_TEST(random_resized_crop_is_crop_then_resize)
     const ls__source source = ls__source_of_all(&view);
     const ls__transform transform = { .seed = 2,
                                       .crop = C,
+                                      .crop_width = C,
                                       .random_resized_crop = true,
                                       .scale_min = 0.08,
                                       .scale_max = 1,
@@ -372,6 +376,9 @@ START_TEST(the_planned_region_is_enough)
         { .crop = C, .resize = 30 },
         { .crop = C, .resize = 100 },
         { .crop = C, .resize = 30, .padding = 4, .flip = 0.5f },
+        { .crop = C, .resize = 30, .resize_mode = LS_RESIZE_PAD },
+        { .crop = C, .resize = 30, .resize_mode = LS_RESIZE_STRETCH },
+        { .crop = C, .resize = 24, .resize_mode = LS_RESIZE_STRETCH, .flip = 0.5f },
     };
     ls_context *ctx = ls_context_open(NULL);
     ls__transformer self = { .resizer.ctx = ctx };
@@ -382,7 +389,7 @@ START_TEST(the_planned_region_is_enough)
     int n_smaller = 0;
     for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
         ls__transform transform = transforms[i];
-        transform.height = transform.width = C;
+        transform.height = transform.width = transform.crop_width = C;
         for (int64_t sample = 0; sample < 40; sample++) {
             uint8_t expected[C * C * 3], dst[C * C * 3];
             const ls_draw draw = draw_of(0, sample);
@@ -465,7 +472,7 @@ START_TEST(a_reduced_image_gives_nearly_the_same_sample)
     for (size_t i = 0; i < sizeof(transforms) / sizeof(transforms[0]); i++) {
         ls__transform transform = transforms[i];
         transform.decode = LS_DECODE_FAST;
-        transform.crop = transform.height = transform.width = C;
+        transform.crop = transform.crop_width = transform.height = transform.width = C;
         for (int64_t sample = 0; sample < 100; sample++) {
             uint8_t exact[C * C * 3], dst[C * C * 3];
             const ls_draw draw = draw_of(0, sample);
@@ -491,7 +498,7 @@ START_TEST(images_that_do_not_fit_are_refused)
     ls_context *ctx = ls_context_open(NULL);
     char reason[LS__REASON_SIZE];
     uint8_t dst[64 * 64 * 3];
-    ls__transform transform = { .crop = 16, .height = 16, .width = 16 };
+    ls__transform transform = { .crop = 16, .crop_width = 16, .height = 16, .width = 16 };
     ck_assert_int_eq(run(&transform, ctx, 15, 40, 0, 0, dst, reason), LS_ERR_DATA);
     ck_assert_ptr_nonnull(strstr(reason, "40 x 15"));
     transform.padding = 1;
@@ -502,7 +509,8 @@ START_TEST(images_that_do_not_fit_are_refused)
     ck_assert_int_eq(run(&transform, ctx, 9, 8, 0, 0, dst, reason), LS_ERR_DATA);
     ck_assert_ptr_nonnull(strstr(reason, "8 x 9 pixels"));
     ck_assert_ptr_nonnull(strstr(reason, "9 x 8"));
-    transform = (ls__transform){ .resize = 65536, .crop = 16, .height = 16, .width = 16 };
+    transform =
+        (ls__transform){ .resize = 65536, .crop = 16, .crop_width = 16, .height = 16, .width = 16 };
     ck_assert_int_eq(run(&transform, ctx, 1, 200, 0, 0, dst, reason), LS_ERR_DATA);
     ck_assert_ptr_nonnull(strstr(reason, "pixels in all"));
     /* A box of a single row: 5 GB of weights. */

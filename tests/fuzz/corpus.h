@@ -14,6 +14,7 @@ void make_jpegs(void);
 void make_pngs(void);
 void make_bmps(void);
 void make_pnms(void);
+void make_webps(void);
 
 void make_packs(void);
 void make_lists(void);

@@ -146,6 +146,25 @@ void make_bmps(void)
     put("bmp", "core", core, sizeof(core));
 }
 
+/* Those of the decoder's test. */
+void make_webps(void)
+{
+    static const char *const names[] = { "lossy_17x33", "lossless_17x33", "palette",
+                                         "alpha_lossy", "alpha_lossless", "animated",
+                                         "cut_pixels" };
+    ls_context *ctx = ls_context_open(NULL);
+    ls_tensor_file *file =
+        ls_tensor_file_open(ctx, LOCKSTEP_SOURCE_DIR "/tests/fixtures/webp.safetensors");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "webp/%s/file", names[i]);
+        ls_tensor *bytes = ls_tensor_file_load(file, name);
+        expect_ok(ctx);
+        put("webp", names[i], ls_tensor_data_const(bytes), ls_tensor_bytes(bytes));
+    }
+    ls_context_close(&ctx);
+}
+
 void make_pnms(void)
 {
     PUT_TEXT("pnm", "p2", "P2 # grey\n3 2\n15\n0 1 2\n13 14 15\n");

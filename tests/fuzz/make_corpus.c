@@ -23,6 +23,7 @@ START_TEST(images)
     make_pngs();
     make_bmps();
     make_pnms();
+    make_webps();
 }
 END_TEST
 

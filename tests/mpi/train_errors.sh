@@ -104,11 +104,11 @@ quoted=$lockstep # as the command prints itself
 
 options_bad=("${options[@]}" --data-dir bad --seed 3) # the image is in the last of three ranks
 launch 1 - -- "${options_bad[@]}" --on-bad-image skip --out skipped || fail "skipped" err.txt
-expect 3 "lockstep train: rank 2: epoch 1, step 6: image 'bad/train/heart/000003.jpg': not a JPEG, PNG, BMP or PNM file
+expect 3 "lockstep train: rank 2: epoch 1, step 6: image 'bad/train/heart/000003.jpg': not a JPEG, PNG, WebP, BMP or PNM file
 lockstep train: saved at epoch 1, step 5
 to continue without unreadable images: mpirun -n 3 $quoted train --resume resumed --on-bad-image skip" \
   3 shm -- "${options_bad[@]}" --out resumed
-expect 0 "lockstep train: warning: unreadable image replaced: $PWD/bad/train/heart/000003.jpg: not a JPEG, PNG, BMP or PNM \
+expect 0 "lockstep train: warning: unreadable image replaced: $PWD/bad/train/heart/000003.jpg: not a JPEG, PNG, WebP, BMP or PNM \
 file" 2 shm -- --resume resumed --on-bad-image skip
 same skipped resumed
 expect 2 "lockstep train: 9 ranks: the run has --shards 8, and resumes in at most as many ranks" 9 shm -- --resume resumed

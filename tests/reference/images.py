@@ -380,9 +380,10 @@ def add_pnms():
     refuse("pnm/p4", b"P4\n2 1\n\x40", "a file of type PBM")
 
 
-add_jpegs()
-add_exif()
-add_pngs()
-add_bmps()
-add_pnms()
-save()
+if __name__ == "__main__":
+    add_jpegs()
+    add_exif()
+    add_pngs()
+    add_bmps()
+    add_pnms()
+    save()

@@ -480,7 +480,10 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     run r = open_good_run(&usual);
     const ls_model_info info = { .model = ls_model_find("resnet20"),
                                  .options = { .n_classes = usual.n_classes },
-                                 .resize = SIDE };
+                                 .resize = SIDE,
+                                 .resize_mode = LS_RESIZE_PAD,
+                                 .alpha = LS_ALPHA_BLACK,
+                                 .depth = 12 };
     ls_net *net = ls_net_build(r.ctx, info.model->function, &info.options,
                                &(ls_net_config){ .input = ls_loader_input_spec(r.state.loader),
                                                  .loss = { LS_LOSS_CROSS_ENTROPY } });
@@ -502,7 +505,12 @@ START_TEST(a_model_is_rebuilt_from_its_checkpoint)
     ck_assert_ptr_eq(found.model, info.model);
     ck_assert_int_eq(found.options.n_classes, usual.n_classes);
     ck_assert_int_eq(found.image_size, SIDE);
-    ck_assert_int_eq(ls_model_info_loader_config(&found, 3).crop, SIDE);
+    const ls_loader_config prepared = ls_model_info_loader_config(&found, 3);
+    ck_assert_int_eq(prepared.crop, SIDE);
+    ck_assert_int_eq(prepared.crop_width, 0);
+    ck_assert_int_eq(prepared.resize_mode, LS_RESIZE_PAD);
+    ck_assert_int_eq(prepared.alpha, LS_ALPHA_BLACK);
+    ck_assert_int_eq(prepared.depth, 12);
     ck_assert_str_eq(found.classes[3], "3");
     ls_net *rebuilt = ls_saved_model_build(saved, BATCH, LS_PRECISION_F32, true);
     expect_ok(r.ctx);

@@ -179,7 +179,7 @@ static ls_status check_ignored(ls_dataset_report *r, const ls__checked_file *f)
     return add_file(r, LS_FINDING_IGNORED, f->path,
                     ls__strdup(r->owned.ctx, f->status == LS_OK
                                                  ? "a readable image, whose name does not end in "
-                                                   "jpg, jpeg, png, bmp, ppm or pgm"
+                                                   "jpg, jpeg, png, webp, bmp, ppm or pgm"
                                                  : f->reason));
 }
 

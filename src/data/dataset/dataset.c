@@ -2,6 +2,7 @@
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"
+#include <stdio.h>
 #include <string.h>
 
 static void free_names(const ls_context *ctx, int n, char **names)
@@ -138,10 +139,18 @@ ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t i, const ls__reg
     return LS_OK;
 }
 
-const char *ls__dataset_decoders(const ls_dataset *dataset)
+const char *ls__dataset_decoders(const ls_dataset *dataset, char buffer[LS__DECODERS_SIZE])
 {
-    const ls__pack *pack = ls__dataset_whole(dataset)->pack;
-    return pack && pack->form == LS__PACK_PIXELS ? pack->decoders : ls__decoders();
+    const ls_dataset *whole = ls__dataset_whole(dataset);
+    const ls__pack *pack = whole->pack;
+    char webp[LS__WEBP_VERSION_SIZE];
+    if (pack && pack->form == LS__PACK_PIXELS) return pack->decoders;
+    int64_t i = 0;
+    while (whole->paths && i < whole->n_samples && !ls__is_webp_name(whole->paths[i])) i++;
+    if (!whole->paths || i == whole->n_samples) return ls__decoders();
+    ls__webp_version(webp);
+    snprintf(buffer, LS__DECODERS_SIZE, "%s, %s", ls__decoders(), webp);
+    return buffer;
 }
 
 int64_t ls_dataset_sample_count(const ls_dataset *dataset)
@@ -188,7 +197,12 @@ ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_im
                         out ? "" : ", out is NULL");
     ls__decoder decoder = { .ctx = ctx, .max_pixels = LS_LARGEST_MAX_PIXELS, .orientation = 1 };
     const ls_status status = ls__dataset_probe(dataset, sample, true, &decoder);
-    *out = (ls_image_info){ decoder.height, decoder.width, decoder.orientation };
+    *out = (ls_image_info){ .height = decoder.height,
+                            .width = decoder.width,
+                            .orientation = decoder.orientation,
+                            .transparent = decoder.transparent,
+                            .min_sample = (int)decoder.min_sample,
+                            .max_sample = (int)decoder.max_sample };
     if (status != LS_OK && dataset->paths)
         ls__fail(ctx, status, "image '%s': %s", dataset->paths[sample], decoder.reason);
     else if (status != LS_OK)

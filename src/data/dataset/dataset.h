@@ -126,7 +126,9 @@ ls_status ls__callbacks_probe(const ls_dataset *dataset, int64_t sample, ls__dec
 ls_status ls__callbacks_digest(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder,
                                uint64_t *size, uint64_t *digest);
 
-/* The decoders that its pixels depend on: those of a pack of pixels, else the library's. */
-const char *ls__dataset_decoders(const ls_dataset *dataset);
+/* The decoders that its pixels depend on: those of a pack of pixels, else the library's: libjpeg,
+ * and libwebp if a file has the extension of WebP. */
+enum { LS__DECODERS_SIZE = 96 };
+const char *ls__dataset_decoders(const ls_dataset *dataset, char buffer[LS__DECODERS_SIZE]);
 
 #endif

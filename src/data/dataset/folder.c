@@ -53,15 +53,20 @@ static bool has_extension(const char *name, int n, const char *const *extensions
 
 bool ls__is_image_name(const char *name)
 {
-    static const char *const extensions[] = { "jpg", "jpeg", "png", "bmp", "ppm", "pgm" };
+    static const char *const extensions[] = { "jpg", "jpeg", "png", "webp", "bmp", "ppm", "pgm" };
     return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
 }
 
 bool ls__is_other_image_name(const char *name)
 {
-    static const char *const extensions[] = { "webp", "gif", "tif", "tiff", "heic", "heif",
-                                              "avif", "jxl", "jp2", "pbm",  "psd" };
+    static const char *const extensions[] = { "gif",  "tif", "tiff", "heic", "heif",
+                                              "avif", "jxl", "jp2",  "pbm",  "psd" };
     return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
+}
+
+bool ls__is_webp_name(const char *name)
+{
+    return has_extension(name, 1, &(const char *){ "webp" });
 }
 
 /* A link to nowhere counts as a file. Most file systems return the type with the name, which saves

@@ -43,6 +43,8 @@ void ls__folder_files_free(ls__folder_files *files);
 
 /* True if the name has the extension of an image format that is read, in any case. */
 bool ls__is_image_name(const char *name);
+/* True if it has that of WebP. */
+bool ls__is_webp_name(const char *name);
 /* True if it has that of another format. */
 bool ls__is_other_image_name(const char *name);
 

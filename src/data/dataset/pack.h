@@ -47,7 +47,9 @@ typedef struct ls__pack_header {
     char magic[8];
     uint32_t version, form;
     uint32_t resize; /* shorter side of the pixels; 0 = not resized */
-    uint32_t zeros[9];
+    uint32_t alpha;  /* of the pixels: ls_alpha */
+    uint32_t depth;  /* and the bits of samples in files of 16 bits per channel; 0 = 16 */
+    uint32_t zeros[7];
     uint64_t hash; /* of the bytes before it */
 } ls__pack_header;
 
@@ -94,6 +96,8 @@ typedef struct ls__pack {
     uint64_t bytes, data_end; /* of the file when it was opened; where the index begins */
     ls__pack_form form;
     int64_t resize;
+    ls_alpha alpha;
+    int depth; /* 9 to 16 */
     const char *decoders;
     int64_t n_splits, n_classes, n_samples;
     ls__pack_index *index;

@@ -33,9 +33,9 @@ static ls_status add_name(ls__pack_file *file, const char *name, uint64_t *out)
                : ls__fail_memory(file->ctx, "ls_pack_write", file->names.n_bytes);
 }
 
-ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form form, int64_t resize,
-                             int64_t n_splits, int64_t n_classes, int64_t n_samples,
-                             ls__pack_file *out)
+ls_status ls__pack_file_open(ls_context *ctx, const char *path, const ls__pack_header *settings,
+                             const char *decoders, int64_t n_splits, int64_t n_classes,
+                             int64_t n_samples, ls__pack_file *out)
 {
     *out = (ls__pack_file){ .ctx = ctx, .names.ctx = ctx };
     out->splits = ls__zalloc(ctx, (size_t)n_splits * sizeof(*out->splits));
@@ -44,12 +44,11 @@ ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form fo
     out->buffer = ls__alloc(ctx, BUFFER_BYTES);
     if (!out->splits || !out->classes || !out->samples || !out->buffer)
         return ls__fail_memory(ctx, "ls_pack_write", (size_t)n_samples * sizeof(*out->samples));
-    LS_TRY(add_name(out, ls__decoders(), &out->decoders));
+    LS_TRY(add_name(out, decoders, &out->decoders));
     LS_TRY(ls__atomic_file_open(ctx, path, &out->file));
     ls__atomic_file_sweep(out->file);
-    ls__pack_header header = { .version = LS__PACK_VERSION,
-                               .form = form,
-                               .resize = (uint32_t)resize };
+    ls__pack_header header = *settings;
+    header.version = LS__PACK_VERSION;
     memcpy(header.magic, LS__PACK_MAGIC, sizeof(header.magic));
     header.hash = ls__hash(&header, offsetof(ls__pack_header, hash), 0);
     out->header_hash = ls__hash(&header, sizeof(header), 0);

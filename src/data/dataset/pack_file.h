@@ -21,10 +21,11 @@ typedef struct ls__pack_file {
     uint64_t decoders; /* in names */
 } ls__pack_file;
 
-/* Writes the header; has room for so many of each. Errors are kept in ctx, here and below. */
-ls_status ls__pack_file_open(ls_context *ctx, const char *path, ls__pack_form form, int64_t resize,
-                             int64_t n_splits, int64_t n_classes, int64_t n_samples,
-                             ls__pack_file *out);
+/* Writes the header with the form, resize, alpha and depth of `settings`; has room for so many of
+ * each. Errors are kept in ctx, here and below. */
+ls_status ls__pack_file_open(ls_context *ctx, const char *path, const ls__pack_header *settings,
+                             const char *decoders, int64_t n_splits, int64_t n_classes,
+                             int64_t n_samples, ls__pack_file *out);
 /* A new split or class, to which the next classes or samples belong. */
 ls_status ls__pack_file_split(ls__pack_file *file, const char *name);
 ls_status ls__pack_file_class(ls__pack_file *file, const char *name);

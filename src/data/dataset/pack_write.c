@@ -61,7 +61,8 @@ static ls_status resize(const packing *p, worker *w, slot *s)
 {
     const ls__image *from = &w->decoder.image;
     int64_t height = from->height, width = from->width;
-    ls__resized_size(p->config.resize, &height, &width);
+    const ls__transform shorter_side = { .resize = p->config.resize };
+    ls__transformed_size(&shorter_side, &height, &width, &(ls__window){ 0 });
     LS_TRY(ls__check_resize(from->height, from->width, height, width, w->decoder.reason));
     if (!ls__resize_image(&w->resizer, &w->decoder.source, height, width, &s->image))
         return ls__undecodable(&w->decoder, LS_ERR_MEMORY, "no memory to resize it");
@@ -182,10 +183,25 @@ static ls_status check_path(const packing *p)
     return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already", what, p->path);
 }
 
+/* Of the first split that depends on more than libjpeg, else of all. */
+static const char *find_decoders(const packing *p, char buffer[LS__DECODERS_SIZE])
+{
+    const char *out = ls__decoders();
+    for (int i = 0; i < p->n_splits && strcmp(out, ls__decoders()) == 0; i++)
+        out = ls__dataset_decoders(p->splits[i].dataset, buffer);
+    return out;
+}
+
 static ls_status write_all(packing *p)
 {
-    LS_TRY(ls__pack_file_open(p->ctx, p->path, p->form, p->config.resize, p->n_splits, p->n_classes,
-                              p->n_samples, &p->file));
+    char buffer[LS__DECODERS_SIZE];
+    const ls__pack_header settings = { .form = p->form,
+                                       .resize = (uint32_t)p->config.resize,
+                                       .alpha = p->config.alpha,
+                                       .depth =
+                                           p->config.depth == 16 ? 0 : (uint32_t)p->config.depth };
+    LS_TRY(ls__pack_file_open(p->ctx, p->path, &settings, find_decoders(p, buffer), p->n_splits,
+                              p->n_classes, p->n_samples, &p->file));
     ls__queue_start(p->queue, p->n_samples, 1, 0, p->n_samples);
     for (int64_t done = 0; done < p->n_samples; done++) {
         if (p->config.progress && !p->config.progress(p->config.user, done, p->n_samples))
@@ -211,7 +227,10 @@ static ls_status open_workers(packing *p)
     if (!p->slots || !p->workers)
         return ls__fail_memory(p->ctx, what, (size_t)p->n_slots * sizeof(*p->slots));
     for (int i = 0; i < p->n_workers; i++)
-        p->workers[i] = (worker){ .decoder = { .ctx = p->ctx, .max_pixels = p->config.max_pixels },
+        p->workers[i] = (worker){ .decoder = { .ctx = p->ctx,
+                                               .max_pixels = p->config.max_pixels,
+                                               .alpha = p->config.alpha,
+                                               .depth = p->config.depth },
                                   .resizer = { .ctx = p->ctx } };
     return ls__queue_open(p->ctx, what, p->config.workers, p->n_slots, 0, fill, p, &p->queue);
 }
@@ -242,6 +261,15 @@ static ls_status check_config(ls_context *ctx, const ls_pack_config *c)
     if (c->max_pixels < 0 || c->max_pixels > LS__MAX_PIXELS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: max_pixels is %lld, expected 0 to %d", what,
                         (long long)c->max_pixels, LS__MAX_PIXELS);
+    if (c->alpha < LS_ALPHA_WHITE || c->alpha > LS_ALPHA_IGNORE || c->depth < 0 || c->depth > 16 ||
+        (c->depth > 0 && c->depth <= 8))
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: alpha is %d, depth %d; expected 0 to 2, 9 to 16",
+                        what, (int)c->alpha, c->depth);
+    if ((c->alpha != LS_ALPHA_WHITE || c->depth > 0) && !c->pixels && c->resize == 0)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: alpha or depth is set, but the pack holds files, which its loaders "
+                        "decode",
+                        what);
     if (c->workers < 0 || c->workers > MAX_WORKERS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, expected 0 to %d", what,
                         c->workers, MAX_WORKERS);

@@ -38,12 +38,16 @@ static int reduction_for(const ls__decoder *decoder, int64_t side)
     return reduction;
 }
 
-ls_status ls__dataset_thumbnail(const ls_dataset *dataset, int64_t sample, int64_t side,
-                                uint8_t **out, size_t *size)
+ls_status ls__dataset_thumbnail(const ls_dataset *dataset, int64_t sample,
+                                const ls_loader_config *loading, int64_t side, uint8_t **out,
+                                size_t *size)
 {
     LS__DEFAULT_FLOATS;
     ls_context *ctx = dataset->owned.ctx;
-    ls__decoder decoder = { .ctx = ctx, .max_pixels = LS_LARGEST_MAX_PIXELS };
+    ls__decoder decoder = { .ctx = ctx,
+                            .max_pixels = LS_LARGEST_MAX_PIXELS,
+                            .alpha = loading->alpha,
+                            .depth = loading->depth };
     *out = NULL;
     ls_status status = ls__dataset_probe(dataset, sample, true, &decoder);
     if (status == LS_OK) {

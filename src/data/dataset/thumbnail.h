@@ -4,9 +4,11 @@
 
 #include "data/dataset/dataset.h"
 
-/* The sample's image, upright, with its longer side at most `side`, as a JPEG file from the
- * context's allocator. *out is NULL for an unreadable image, which is no error. LS_ERR_MEMORY. */
-ls_status ls__dataset_thumbnail(const ls_dataset *dataset, int64_t sample, int64_t side,
-                                uint8_t **out, size_t *size);
+/* The sample's image, upright, decoded with the alpha and depth of `loading`, with its longer side
+ * at most `side`, as a JPEG file from the context's allocator. *out is NULL for an unreadable
+ * image, which is no error. LS_ERR_MEMORY. */
+ls_status ls__dataset_thumbnail(const ls_dataset *dataset, int64_t sample,
+                                const ls_loader_config *loading, int64_t side, uint8_t **out,
+                                size_t *size);
 
 #endif

@@ -1,13 +1,15 @@
 /* bmp.c: Windows and OS/2 bitmaps, uncompressed: 1, 4 and 8 bits with a palette, 16 and 32 bits
  * with masks, 24 bits. Rows lie bottom up unless the height is negative, each padded to 4 bytes.
- * Alpha is dropped. Microsoft, "Bitmap Storage" and "BITMAPV5HEADER". */
+ * An alpha mask is read where the header has one. Microsoft, "Bitmap Storage" and "BITMAPV5HEADER".
+ */
 #include "data/decode/decoder.h"
 
 enum {
     FILE_HEADER = 14,
     CORE_HEADER = 12,  /* OS/2: 16-bit sizes, palette colours of 3 bytes */
     INFO_HEADER = 40,  /* followed by masks when compression is BITFIELDS */
-    MASKS_HEADER = 52, /* from this size on the header holds the masks itself */
+    MASKS_HEADER = 52, /* from this size on the header holds the masks itself, */
+    ALPHA_HEADER = 56, /* and from this one on alpha's, which may be 0 */
     NOT_COMPRESSED = 0,
     BITFIELDS = 3
 };
@@ -16,7 +18,8 @@ typedef struct bitmap {
     int64_t height, width, row_bytes;
     bool top_down;
     int bits;
-    uint32_t masks[3];       /* red, green, blue */
+    int channels;            /* of a decoded row: 4 with alpha, else 3 */
+    uint32_t masks[4];       /* red, green, blue, alpha */
     uint8_t palette[256][3]; /* black where the file has no colour */
     const uint8_t *rows;
     void (*decode_row)(const struct bitmap *self, const uint8_t *in, uint8_t *rgb);
@@ -36,13 +39,13 @@ static void row_of_palette(const bitmap *self, const uint8_t *in, uint8_t *out)
 static void row_of_masks(const bitmap *self, const uint8_t *in, uint8_t *out)
 {
     const int step = self->bits / 8;
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < self->channels; c++) {
         const int shift = __builtin_ctz(self->masks[c]);
         const uint64_t most = self->masks[c] >> shift;
         for (int64_t x = 0; x < self->width; x++) {
             const uint32_t word = step == 2 ? ls__le16(in + 2 * x) : ls__le32(in + 4 * x);
             const uint64_t value = (word & self->masks[c]) >> shift;
-            out[3 * x + c] = (uint8_t)((value * 255 + most / 2) / most);
+            out[self->channels * x + c] = (uint8_t)((value * 255 + most / 2) / most);
         }
     }
 }
@@ -83,6 +86,9 @@ static ls_status read_masks(ls__decoder *decoder, bitmap *self, size_t header_by
         if (self->masks[c] == 0)
             return ls__undecodable(decoder, LS_ERR_DATA, "damaged BMP: an empty mask");
     }
+    if (compression == BITFIELDS && header_bytes >= ALPHA_HEADER)
+        self->masks[3] = ls__le32(decoder->file + FILE_HEADER + MASKS_HEADER);
+    if (self->masks[3] != 0) self->channels = 4;
     return LS_OK;
 }
 
@@ -133,15 +139,30 @@ static ls_status read_header(ls__decoder *decoder, bitmap *self)
     return LS_OK;
 }
 
+/* The rows with alpha become RGB. Programs that do not use alpha may leave it 0. */
+static void compose(ls__decoder *decoder, int64_t n, uint8_t *pixels)
+{
+    uint8_t any = 0;
+    for (int64_t i = 0; i < n; i++) any |= pixels[4 * i + 3];
+    for (int64_t i = 0; i < n && any == 0; i++) pixels[4 * i + 3] = 255;
+    ls__decoder_compose(decoder, n, pixels);
+}
+
 ls_status ls__bmp_probe(ls__decoder *decoder)
 {
-    bitmap self = { 0 };
+    bitmap self = { .channels = 3 };
+    ls__image *image = &decoder->image;
     LS_TRY(read_header(decoder, &self));
     LS_TRY(ls__decoder_begin(decoder));
+    if (!ls__image_reserve(decoder->ctx, image, self.height, self.width, self.channels))
+        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
+                               (long long)self.width, (long long)self.height);
     for (int64_t y = 0; y < self.height; y++) {
         const int64_t from = self.top_down ? y : self.height - 1 - y;
         self.decode_row(&self, self.rows + from * self.row_bytes,
-                        decoder->image.pixels + 3 * y * self.width);
+                        image->pixels + self.channels * y * self.width);
     }
+    if (self.channels == 4) compose(decoder, self.height * self.width, image->pixels);
+    image->channels = 3;
     return LS_OK;
 }

@@ -22,7 +22,7 @@ static const struct {
     { "P3", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P5", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P6", 0, 2, "PNM", ls__pnm_probe, NULL },
-    { "WEBP", 8, 4, "WebP", NULL, CONVERT },
+    { "WEBP", 8, 4, "WebP", ls__webp_probe, NULL },
     { "GIF8", 0, 4, "GIF", NULL, CONVERT },
     { "II*\0", 0, 4, "TIFF", NULL, CONVERT },
     { "MM\0*", 0, 4, "TIFF", NULL, CONVERT },
@@ -49,7 +49,8 @@ void ls__decoder_free(ls__decoder *decoder)
 static void begin(ls__decoder *decoder)
 {
     ls__jpeg_close(decoder);
-    decoder->is_cmyk = false;
+    decoder->is_cmyk = decoder->transparent = false;
+    decoder->min_sample = decoder->max_sample = 0;
     if (decoder->image.capacity > LS__KEEP_BYTES) ls__image_free(decoder->ctx, &decoder->image);
 }
 
@@ -82,10 +83,11 @@ static ls_status probe_bytes(ls__decoder *decoder, bool honour_exif)
            (bytes < formats[i].offset + formats[i].n ||
             memcmp(decoder->file + formats[i].offset, formats[i].magic, formats[i].n) != 0))
         i++;
-    if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, BMP or PNM file");
+    if (i == n)
+        return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, WebP, BMP or PNM file");
     if (!formats[i].probe)
         return ls__undecodable(decoder, LS_ERR_DATA,
-                               "a file of type %s, expected JPEG, PNG, BMP or PNM%s",
+                               "a file of type %s, expected JPEG, PNG, WebP, BMP or PNM%s",
                                formats[i].name, formats[i].advice);
     const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].probe(decoder));

@@ -56,6 +56,22 @@ ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *windo
     return LS_OK;
 }
 
+void ls__decoder_compose(ls__decoder *decoder, int64_t n, uint8_t *pixels)
+{
+    const uint8_t *in = pixels;
+    const uint32_t background = decoder->alpha == LS_ALPHA_WHITE ? 255 : 0;
+    const bool composes = decoder->alpha != LS_ALPHA_IGNORE;
+    uint8_t all = 255;
+    for (int64_t i = 0; i < n; i++, in += 4, pixels += 3) {
+        const uint32_t a = in[3];
+        all &= in[3];
+        for (int c = 0; c < 3; c++)
+            pixels[c] =
+                composes ? (uint8_t)((in[c] * a + background * (255 - a) + 127) / 255) : in[c];
+    }
+    decoder->transparent = all != 255;
+}
+
 static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
 {
     if (file_bytes > LS__MAX_FILE_BYTES)

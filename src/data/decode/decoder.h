@@ -11,12 +11,17 @@ enum { LS__MAX_FILE_BYTES = 1 << 30 }; /* an uncompressed image of LS__MAX_PIXEL
 /* For one thread. Start with all zero but ctx and, where there is a limit, max_pixels. */
 typedef struct ls__decoder {
     const ls_context *ctx;
-    int64_t max_pixels;  /* a larger image is refused; 0 = LS_DEFAULT_MAX_PIXELS */
+    int64_t max_pixels; /* a larger image is refused; 0 = LS_DEFAULT_MAX_PIXELS */
+    ls_alpha alpha;     /* these two as in ls_loader_config */
+    int depth;
     const uint8_t *file; /* the file's bytes: in the buffer, or borrowed; NULL: not read */
     size_t file_bytes;
     ls__buffer buffer;
-    int orientation;       /* EXIF's, or 1 */
-    bool is_cmyk;          /* a JPEG file of CMYK or YCCK, set by the probe */
+    int orientation;  /* EXIF's, or 1 */
+    bool is_cmyk;     /* a JPEG file of CMYK or YCCK, set by the probe */
+    bool transparent; /* some pixel is not opaque, set by the probe */
+    /* The smallest and largest sample of 16 bits, set by the probe; else 0. */
+    uint32_t min_sample, max_sample;
     int64_t height, width; /* of the upright image, set by the probe */
     struct ls__jpeg *jpeg; /* a JPEG file between probe and decoding, else NULL */
     ls__image image;       /* the decoded pixels */
@@ -53,8 +58,11 @@ ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored);
 /* Reads a file into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
-/* "libjpeg-turbo 2.1.5": the decoders that pixels may depend on. */
+/* "libjpeg-turbo 2.1.5": the decoder that the pixels of JPEG files depend on. */
 const char *ls__decoders(void);
+/* "libwebp 1.2.4": that of WebP files. */
+enum { LS__WEBP_VERSION_SIZE = 32 };
+void ls__webp_version(char out[LS__WEBP_VERSION_SIZE]);
 
 /* ---- For the formats ---- */
 
@@ -62,6 +70,7 @@ const char *ls__decoders(void);
  * stored. */
 ls_status ls__jpeg_probe(ls__decoder *decoder);
 ls_status ls__png_probe(ls__decoder *decoder);
+ls_status ls__webp_probe(ls__decoder *decoder);
 ls_status ls__bmp_probe(ls__decoder *decoder);
 ls_status ls__pnm_probe(ls__decoder *decoder);
 /* After its probe: decodes the region, which is one of the stored image. */
@@ -78,7 +87,17 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
 ls_status ls__decoder_begin(ls__decoder *decoder);
 ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction);
 
-/* The EXIF orientation, 1 to 8, in a JPEG or PNG file; 1 where there is none or an invalid one. */
+/* Turns n pixels RGBA into RGB in the same memory, as decoder->alpha says, and sets
+ * decoder->transparent. */
+void ls__decoder_compose(ls__decoder *decoder, int64_t n, uint8_t *pixels);
+/* The shift by which the samples of 16 bits become 8 bits: those above 255 become 255. */
+static inline int ls__decoder_shift(const ls__decoder *decoder)
+{
+    return decoder->depth > 0 ? decoder->depth - 8 : 8;
+}
+
+/* The EXIF orientation, 1 to 8, in a JPEG, PNG or WebP file; 1 where there is none or an invalid
+ * one. */
 int ls__exif_orientation(const uint8_t *file, size_t bytes);
 /* Turns decoder->image upright, and the offsets and sizes in decoder->source. */
 ls_status ls__exif_turn(ls__decoder *decoder);

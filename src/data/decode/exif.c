@@ -67,10 +67,28 @@ static int orientation_in_png(const uint8_t *file, size_t bytes)
     return 1;
 }
 
+/* Chunks: type, length, data, filled up to an even length. Some programs begin the data as in
+ * JPEG. */
+static int orientation_in_webp(const uint8_t *file, size_t bytes)
+{
+    size_t at = 12;
+    while (bytes >= 8 && at <= bytes - 8) {
+        const size_t length = ls__le32(file + at + 4);
+        const uint8_t *data = file + at + 8;
+        if (length > bytes - at - 8) return 1;
+        const size_t n_prefix = length >= 6 && memcmp(data, "Exif\0", 6) == 0 ? 6 : 0;
+        if (memcmp(file + at, "EXIF", 4) == 0)
+            return orientation_in_tiff(data + n_prefix, length - n_prefix);
+        at += 8 + length + length % 2;
+    }
+    return 1;
+}
+
 int ls__exif_orientation(const uint8_t *file, size_t bytes)
 {
     if (bytes >= 2 && file[0] == 0xff && file[1] == 0xd8) return orientation_in_jpeg(file, bytes);
     if (bytes >= 8 && file[0] == 0x89 && file[1] == 'P') return orientation_in_png(file, bytes);
+    if (bytes >= 12 && memcmp(file + 8, "WEBP", 4) == 0) return orientation_in_webp(file, bytes);
     return 1;
 }
 

@@ -3,8 +3,8 @@
  * stb_image checks neither checksums nor the end of a palette (an index beyond it reads undefined
  * bytes of the stack), and keeps the name of an unknown chunk in a variable that all threads share.
  * So the chunks are checked first: all critical ones are known, their checksums are right, and IEND
- * is reached. A palette is filled up. Grey becomes RGB, 16 bits keep the upper 8, alpha is dropped
- * without blending. */
+ * is reached. A palette is filled up. Grey becomes RGB, 16 bits become 8, transparent pixels are
+ * composed. */
 #include "data/decode/decoder.h"
 
 #include <string.h>
@@ -94,6 +94,7 @@ typedef struct chunks {
     int depth, colour_type;
     size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
     size_t data_bytes;                /* of all IDAT chunks */
+    bool has_transparency;            /* a tRNS chunk */
 } chunks;
 
 /* One critical chunk, whose checksum is right. */
@@ -133,6 +134,7 @@ static ls_status check_chunks(ls__decoder *decoder, chunks *self)
         const size_t length = ls__be32(file + at);
         const char *type = (const char *)file + at + 4;
         const bool critical = (type[0] & 32) == 0;
+        if (memcmp(type, "tRNS", 4) == 0) self->has_transparency = true;
         if (first && memcmp(type, "IHDR", 4) != 0 && memcmp(type, "CgBI", 4) != 0)
             return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: does not begin with IHDR");
         if (length > bytes - at - CHUNK_BYTES)
@@ -175,6 +177,47 @@ static ls_status fill_palette(ls__decoder *decoder, const chunks *self)
     return LS_OK;
 }
 
+/* Samples of 16 bits become bytes in the same memory. */
+static void reduce(ls__decoder *decoder, int64_t n_pixels, int channels, uint16_t *samples)
+{
+    const int shift = ls__decoder_shift(decoder);
+    uint8_t *out = (uint8_t *)samples;
+    uint16_t min = UINT16_MAX, max = 0;
+    for (int64_t i = 0; i < n_pixels * channels; i++) {
+        const uint16_t sample = samples[i];
+        const bool is_alpha = channels == 4 && i % 4 == 3;
+        const int byte = sample >> (is_alpha ? 8 : shift);
+        if (!is_alpha && sample < min) min = sample;
+        if (!is_alpha && sample > max) max = sample;
+        out[i] = (uint8_t)(byte < 255 ? byte : 255);
+    }
+    decoder->min_sample = min;
+    decoder->max_sample = max;
+}
+
+/* The file's pixels, RGB, in a block of the decoder's allocator, of *capacity bytes; NULL on
+ * failure. */
+static uint8_t *decode(ls__decoder *decoder, const chunks *self, size_t *capacity)
+{
+    enum { HAS_ALPHA = 4 }; /* a bit of the colour type */
+    const int channels = self->colour_type & HAS_ALPHA || self->has_transparency ? 4 : 3;
+    const int bytes = (int)decoder->file_bytes;
+    const int64_t n_pixels = self->height * self->width;
+    int width, height, stored;
+    uint8_t *pixels = NULL;
+    *capacity = (size_t)(channels * n_pixels) * (self->depth == 16 ? 2 : 1);
+    if (self->depth == 16) {
+        uint16_t *samples =
+            stbi_load_16_from_memory(decoder->file, bytes, &width, &height, &stored, channels);
+        if (samples) reduce(decoder, n_pixels, channels, samples);
+        pixels = (uint8_t *)samples;
+    } else {
+        pixels = stbi_load_from_memory(decoder->file, bytes, &width, &height, &stored, channels);
+    }
+    if (pixels && channels == 4) ls__decoder_compose(decoder, n_pixels, pixels);
+    return pixels;
+}
+
 ls_status ls__png_probe(ls__decoder *decoder)
 {
     chunks self = { 0 };
@@ -192,12 +235,11 @@ ls_status ls__png_probe(ls__decoder *decoder)
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: %s", too_much_data);
     scope here = { .ctx = decoder->ctx, .budget = 2 * (image_bytes + decoder->file_bytes) + 4096 };
     current = &here;
-    int width, height, channels;
-    uint8_t *pixels = stbi_load_from_memory(decoder->file, (int)decoder->file_bytes, &width,
-                                            &height, &channels, 3);
+    size_t capacity;
+    uint8_t *pixels = decode(decoder, &self, &capacity);
     current = NULL;
     if (pixels) {
-        decoder->image = (ls__image){ pixels, 3 * n_pixels, self.height, self.width, 3 };
+        decoder->image = (ls__image){ pixels, capacity, self.height, self.width, 3 };
         return LS_OK;
     }
     if (here.starved) return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory to decode a PNG");

@@ -1,5 +1,6 @@
 /* pnm.c: the grey and colour maps of Netpbm, P2 and P3 in decimal text, P5 and P6 in binary.
- * Samples 0..maxval become 0..255, rounded. https://netpbm.sourceforge.net/doc/ppm.html */
+ * Samples 0..maxval, or with a depth 0..2^depth-1, become 0..255, rounded.
+ * https://netpbm.sourceforge.net/doc/ppm.html */
 #include "data/decode/decoder.h"
 
 typedef struct reader {
@@ -29,16 +30,37 @@ static int64_t next_number(reader *in)
     return number;
 }
 
-static bool next_sample(reader *in, bool text, int64_t most, uint8_t *out)
+/* -1: none. */
+static int64_t next_sample(reader *in, bool text, int bytes)
+{
+    if (text) return next_number(in);
+    if (in->end - in->at < bytes) return -1;
+    const int64_t sample = bytes == 2 ? ls__be16(in->at) : *in->at;
+    in->at += bytes;
+    return sample;
+}
+
+static ls_status read_samples(ls__decoder *decoder, reader *in, bool text, int channels,
+                              int64_t most)
 {
     const int bytes = most > 255 ? 2 : 1;
-    if (!text && in->end - in->at < bytes) return false;
-    int64_t sample = text ? next_number(in) : bytes == 2 ? ls__be16(in->at) : *in->at;
-    if (sample < 0) return false;
-    if (!text) in->at += bytes;
-    if (sample > most) sample = most;
-    *out = (uint8_t)((sample * 255 + most / 2) / most);
-    return true;
+    const int64_t n = decoder->image.height * decoder->image.width * channels;
+    const int64_t white = bytes == 2 && decoder->depth > 0 ? (1 << decoder->depth) - 1 : most;
+    int64_t min = most, max = 0;
+    uint8_t *out = decoder->image.pixels;
+    for (int64_t i = 0; i < n; i++, out += 3 / channels) {
+        int64_t sample = next_sample(in, text, bytes);
+        if (sample < 0) return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
+        if (sample > most) sample = most;
+        if (sample < min) min = sample;
+        if (sample > max) max = sample;
+        if (sample > white) sample = white;
+        out[0] = (uint8_t)((sample * 255 + white / 2) / white);
+        if (channels == 1) out[1] = out[2] = out[0];
+    }
+    decoder->min_sample = bytes == 2 ? (uint32_t)min : 0;
+    decoder->max_sample = bytes == 2 ? (uint32_t)max : 0;
+    return LS_OK;
 }
 
 ls_status ls__pnm_probe(ls__decoder *decoder)
@@ -55,13 +77,5 @@ ls_status ls__pnm_probe(ls__decoder *decoder)
     if (in.end - in.at < height * width * channels)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
     LS_TRY(ls__decoder_begin(decoder));
-
-    uint8_t *out = decoder->image.pixels;
-    for (int64_t i = 0; i < height * width; i++, out += 3) {
-        for (int c = 0; c < channels; c++)
-            if (!next_sample(&in, text, most, &out[c]))
-                return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
-        if (channels == 1) out[1] = out[2] = out[0];
-    }
-    return LS_OK;
+    return read_samples(decoder, &in, text, channels, most);
 }

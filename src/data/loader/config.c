@@ -39,9 +39,13 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
         { "sampler", c->sampler, LS_SAMPLER_ALL, LS_SAMPLER_BALANCED },
         { "seeding", c->seeding, LS_SEED_BY_SAMPLE, LS_SEED_BY_WORKER },
         { "resize", c->resize, 0, MAX_SIDE },
+        { "resize_mode", c->resize_mode, LS_RESIZE_CROP, LS_RESIZE_STRETCH },
         { "crop", c->crop, 0, MAX_SIDE },
+        { "crop_width", c->crop_width, 0, MAX_SIDE },
         { "crop_padding", c->crop_padding, 0, MAX_SIDE },
         { "max_pixels", c->max_pixels, 0, LS__MAX_PIXELS },
+        { "alpha", c->alpha, LS_ALPHA_WHITE, LS_ALPHA_IGNORE },
+        { "depth", c->depth, c->depth ? 9 : 0, 16 },
         { "auto_augment", c->auto_augment, LS_AUTO_AUGMENT_NONE, LS_AUTO_AUGMENT_RAND },
     };
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -73,15 +77,42 @@ static ls_status check_ranges(ls_context *ctx, const ls_loader_config *c)
     return LS_OK;
 }
 
-/* Fields that would have no effect, and ratios and scales that are no intervals. */
-static ls_status check_effects(const ls_loader *loader)
+/* How files are decoded can't be chosen where the samples are pixels. */
+static ls_status check_decoding(const ls_loader *loader)
 {
     const ls_loader_config *c = &loader->config;
     const ls_dataset *source = ls__dataset_whole(loader->dataset);
     const ls__pack *pack = source->pack;
-    const bool in_memory = source->images != NULL;
-    const bool in_pack = pack && pack->form == LS__PACK_PIXELS;
-    const bool box = c->random_resized_crop, fast = c->decode == LS_DECODE_FAST;
+    ls_context *ctx = loader->owned.ctx;
+    const int depth = c->depth > 0 ? c->depth : 16;
+    const char *pixels = source->images      ? "data in memory are"
+                         : source->callbacks ? "callbacks give"
+                                             : NULL;
+    const char *field = c->decode == LS_DECODE_FAST  ? "decode is fast"
+                        : c->alpha != LS_ALPHA_WHITE ? "alpha is set"
+                        : depth != 16                ? "depth is set"
+                                                     : NULL;
+    if (pixels && field)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_loader_open: %s, but the %s pixels, not files",
+                        field, pixels);
+    if (!pack || pack->form != LS__PACK_PIXELS) return LS_OK;
+    if (c->decode == LS_DECODE_FAST)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: decode is fast, but the pack holds pixels, not files");
+    if (c->alpha == pack->alpha && depth == pack->depth) return LS_OK;
+    static const char *const alphas[] = { "white", "black", "ignore" };
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "ls_loader_open: alpha is %s and depth %d, but the pack holds pixels that were "
+                    "decoded with alpha %s and depth %d",
+                    alphas[c->alpha], depth, alphas[pack->alpha], pack->depth);
+}
+
+/* Fields that would have no effect, and ratios and scales that are no intervals. */
+static ls_status check_effects(const ls_loader *loader)
+{
+    const ls_loader_config *c = &loader->config;
+    const bool in_memory = ls__dataset_whole(loader->dataset)->images != NULL;
+    const bool box = c->random_resized_crop;
     const bool balanced = c->sampler == LS_SAMPLER_BALANCED;
     const bool has_scale = c->scale_min != 0 || c->scale_max != 0;
     const bool has_ratio = c->ratio_min != 0 || c->ratio_max != 0;
@@ -101,13 +132,12 @@ static ls_status check_effects(const ls_loader *loader)
         { loader->mixes && loader->dataset->n_classes == 0,
           "mixup or cutmix is set, but the samples have no labels" },
         { c->crop_padding > 0 && c->crop == 0, "crop_padding without crop" },
+        { c->crop_width > 0 && c->crop == 0, "crop_width without crop" },
+        { c->resize_mode != LS_RESIZE_CROP && c->resize == 0, "resize_mode without resize" },
         { has_scale && !box, "scale without random_resized_crop" },
         { has_ratio && !box, "ratio without random_resized_crop" },
         { box && c->crop == 0, "random_resized_crop without crop" },
         { box && c->crop_padding > 0, "random_resized_crop and crop_padding exclude each other" },
-        { fast && in_pack, "decode is fast, but the pack holds pixels, not files" },
-        { fast && in_memory, "decode is fast, but the data in memory are pixels, not files" },
-        { fast && source->callbacks, "decode is fast, but the callbacks give pixels, not files" },
         { c->max_pixels > 0 && in_memory,
           "max_pixels is set, but the data in memory are pixels, not files" },
         { c->saturation > 0 && grey, "saturation is set, but the images have one channel" },
@@ -163,10 +193,20 @@ static ls_status find_size(ls_loader *loader)
     ls_context *ctx = loader->owned.ctx;
     ls__transform *transform = &loader->transform;
     if (transform->crop > 0) {
-        transform->height = transform->width = transform->crop;
-        return LS_OK;
+        transform->height = transform->crop;
+        transform->width = transform->crop_width;
+        const int64_t box_width = transform->resize * transform->width / transform->height;
+        if (transform->resize == 0 || (box_width > 0 && box_width <= MAX_SIDE)) return LS_OK;
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_loader_open: resize %lld with a crop of %lld x %lld (height x width) "
+                        "gives a width of %lld, expected 1 to %d",
+                        (long long)transform->resize, (long long)transform->height,
+                        (long long)transform->width, (long long)box_width, MAX_SIDE);
     }
-    ls__decoder decoder = { .ctx = ctx, .max_pixels = loader->config.max_pixels };
+    ls__decoder decoder = { .ctx = ctx,
+                            .max_pixels = loader->config.max_pixels,
+                            .alpha = loader->config.alpha,
+                            .depth = loader->config.depth };
     ls_status status = LS_ERR_DATA;
     int64_t sample = 0;
     for (; sample < loader->dataset->n_samples; sample++) {
@@ -177,7 +217,7 @@ static ls_status find_size(ls_loader *loader)
     if (status == LS_OK) {
         transform->height = decoder.height;
         transform->width = decoder.width;
-        ls__resized_size(transform->resize, &transform->height, &transform->width);
+        ls__transformed_size(transform, &transform->height, &transform->width, &(ls__window){ 0 });
     } else if (sample == loader->dataset->n_samples) {
         ls__fail(ctx, status, "ls_loader_open: none of the %lld images can be read",
                  (long long)sample);
@@ -209,6 +249,7 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
                         "targets");
     loader->mixes = c->mixup_alpha > 0 || c->cutmix_alpha > 0;
     LS_TRY(check_effects(loader));
+    LS_TRY(check_decoding(loader));
     loader->n_targets =
         loader->mixes ? loader->dataset->n_classes : ls_dataset_target_count(loader->dataset);
     c->grey = c->grey && loader->dataset->channels == 3;
@@ -228,7 +269,9 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         .seed = ctx->config.seed,
         .decode = c->decode,
         .resize = c->resize,
+        .resize_mode = c->resize_mode,
         .crop = c->crop,
+        .crop_width = c->crop_width > 0 ? c->crop_width : c->crop,
         .padding = c->crop_padding,
         .random_resized_crop = c->random_resized_crop,
         .scale_min = default_scale ? 0.08 : (double)c->scale_min,

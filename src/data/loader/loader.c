@@ -89,6 +89,8 @@ static ls_status open_members(ls_loader *loader, const ls_loader_config *config)
     for (int i = 0; i < loader->n_workers; i++) {
         loader->workers[i].decoder.ctx = ctx;
         loader->workers[i].decoder.max_pixels = loader->config.max_pixels;
+        loader->workers[i].decoder.alpha = loader->config.alpha;
+        loader->workers[i].decoder.depth = loader->config.depth;
         loader->workers[i].transformer.resizer.ctx = ctx;
     }
     LS_TRY(ls__sampler_open(loader));

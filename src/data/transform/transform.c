@@ -16,13 +16,38 @@ static int64_t half_to_even(int64_t n)
     return n % 2 ? half + half % 2 : half;
 }
 
-void ls__resized_size(int64_t resize, int64_t *height, int64_t *width)
+/* a b / c, rounded to nearest and at least 1. */
+static int64_t scaled(int64_t a, int64_t b, int64_t c)
 {
-    if (resize == 0) return;
-    int64_t *shorter = *width <= *height ? width : height;
-    int64_t *longer = *width <= *height ? height : width;
-    *longer = resize * *longer / *shorter;
-    *shorter = resize;
+    const int64_t out = (2 * a * b + c) / (2 * c);
+    return out > 0 ? out : 1;
+}
+
+void ls__transformed_size(const ls__transform *self, int64_t *height, int64_t *width,
+                          ls__window *content)
+{
+    const int64_t box_height = self->resize;
+    const int64_t box_width =
+        self->crop > 0 ? self->resize * self->crop_width / self->crop : self->resize;
+    const int64_t by_height = *width * box_height, by_width = *height * box_width;
+    *content = (ls__window){ 0, 0, *height, *width };
+    if (self->resize == 0) return;
+    if (self->resize_mode == LS_RESIZE_CROP) {
+        content->width = by_height <= by_width ? box_width : by_height / *height;
+        content->height = by_height <= by_width ? by_width / *width : box_height;
+    } else {
+        content->width = box_width;
+        content->height = box_height;
+    }
+    if (self->resize_mode == LS_RESIZE_PAD && by_height > by_width)
+        content->height = scaled(*height, box_width, *width);
+    else if (self->resize_mode == LS_RESIZE_PAD)
+        content->width = scaled(*width, box_height, *height);
+    const bool crops = self->resize_mode == LS_RESIZE_CROP;
+    *height = crops ? content->height : box_height;
+    *width = crops ? content->width : box_width;
+    content->top = half_to_even(*height - content->height);
+    content->left = half_to_even(*width - content->width);
 }
 
 /* The central box with the nearest allowed aspect ratio. */
@@ -56,7 +81,7 @@ ls__window ls__random_box(const ls__transform *self, const ls_draw *draw, int64_
 static ls_status crop_window(const ls__transform *self, const ls_draw *draw, int64_t height,
                              int64_t width, ls__window *out, char reason[LS__REASON_SIZE])
 {
-    const int64_t crop = self->crop, padding = self->padding;
+    const int64_t crop = self->crop, crop_width = self->crop_width, padding = self->padding;
     *out = (ls__window){ 0, 0, self->height, self->width };
     if (crop == 0 && (height != self->height || width != self->width)) {
         snprintf(reason, LS__REASON_SIZE,
@@ -65,19 +90,25 @@ static ls_status crop_window(const ls__transform *self, const ls_draw *draw, int
                  (long long)self->height);
         return LS_ERR_DATA;
     }
-    if (height + 2 * padding < crop || width + 2 * padding < crop) {
-        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop is %lld",
-                 (long long)width, (long long)height, (long long)padding, (long long)crop);
+    if (height + 2 * padding < crop || width + 2 * padding < crop_width) {
+        char text[48];
+        if (crop == crop_width)
+            snprintf(text, sizeof(text), "%lld", (long long)crop);
+        else
+            snprintf(text, sizeof(text), "%lld x %lld", (long long)crop_width, (long long)crop);
+        snprintf(reason, LS__REASON_SIZE, "%lld x %lld pixels with padding %lld, crop is %s",
+                 (long long)width, (long long)height, (long long)padding, text);
         return LS_ERR_DATA;
     }
     if (padding > 0) {
         uint32_t words[4];
         ls__draw_block(self->seed, draw, LS__BLOCK_CROP, words);
         out->top = ls__random_offset(words[0], words[1], height + 2 * padding, crop) - padding;
-        out->left = ls__random_offset(words[2], words[3], width + 2 * padding, crop) - padding;
+        out->left =
+            ls__random_offset(words[2], words[3], width + 2 * padding, crop_width) - padding;
     } else if (crop > 0) {
         out->top = half_to_even(height - crop);
-        out->left = half_to_even(width - crop);
+        out->left = half_to_even(width - crop_width);
     }
     return LS_OK;
 }
@@ -148,7 +179,7 @@ static ls__region plan_region(const ls__transform *self, const ls__sample_plan *
     if (plan->resize_first || plan->mode == LS__CROP_RESIZED) {
         if (fast)
             out.reduction =
-                most_reduction(height, width, plan->resized_height, plan->resized_width);
+                most_reduction(height, width, plan->content.height, plan->content.width);
         out.window = plan->resize_first ? (ls__window){ 0, 0, height, width }
                                         : window_inputs(plan, height, width, out.reduction);
     } else {
@@ -167,11 +198,14 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
                               .resized_width = width,
                               .height = self->height,
                               .width = self->width };
-    ls__resized_size(self->resize, &out->resized_height, &out->resized_width);
+    ls__transformed_size(self, &out->resized_height, &out->resized_width, &out->content);
+    memcpy(out->fill, self->augment.erased, sizeof(out->fill));
     const bool resizing = out->resized_height != height || out->resized_width != width;
     if (resizing)
         LS_TRY(ls__check_resize(height, width, out->resized_height, out->resized_width, reason));
-    out->resize_first = resizing && (self->random_resized_crop || self->padding > 0);
+    out->resize_first = (resizing && (self->random_resized_crop || self->padding > 0)) ||
+                        out->content.height != out->resized_height ||
+                        out->content.width != out->resized_width;
     if (self->random_resized_crop) {
         out->mode = LS__CROP_RESIZE;
         out->crop = ls__random_box(self, draw, out->resized_height, out->resized_width);
@@ -267,8 +301,31 @@ static bool resize_crop(ls__transformer *self, const ls__sample_plan *plan, cons
 void ls__transformer_free(ls__transformer *self)
 {
     ls__image_free(self->resizer.ctx, &self->resized);
+    ls__image_free(self->resizer.ctx, &self->padded);
     ls__buffer_free(self->resizer.ctx, &self->resizer.memory);
     ls__buffer_free(self->resizer.ctx, &self->copy);
+}
+
+/* The whole image after `resize`, in memory of the transformer; NULL without memory. */
+static const ls__image *resize_whole(ls__transformer *self, const ls__sample_plan *plan,
+                                     const ls__source *source)
+{
+    const ls__window *content = &plan->content;
+    const ls_context *ctx = self->resizer.ctx;
+    const int64_t width = plan->resized_width;
+    const int channels = source->view.channels;
+    ls__image *inner = &self->resized, *out = &self->padded;
+    if (!ls__resize_image(&self->resizer, source, content->height, content->width, inner))
+        return NULL;
+    if (content->height == plan->resized_height && content->width == width) return inner;
+    if (!ls__image_reserve(ctx, out, plan->resized_height, width, channels)) return NULL;
+    for (int64_t i = 0; i < out->height * width; i++)
+        memcpy(out->pixels + i * channels, plan->fill, (size_t)channels);
+    const int64_t row_bytes = content->width * channels;
+    for (int64_t y = 0; y < content->height; y++)
+        memcpy(out->pixels + ((content->top + y) * width + content->left) * channels,
+               inner->pixels + y * row_bytes, (size_t)row_bytes);
+    return out;
 }
 
 bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
@@ -276,10 +333,8 @@ bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
 {
     ls__source resized;
     if (plan->resize_first) {
-        ls__image *image = &self->resized;
-        if (!ls__resize_image(&self->resizer, source, plan->resized_height, plan->resized_width,
-                              image))
-            return false;
+        const ls__image *image = resize_whole(self, plan, source);
+        if (!image) return false;
         resized = ls__source_of_image(image);
         source = &resized;
     }

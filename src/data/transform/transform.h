@@ -10,7 +10,8 @@
 typedef struct ls__transform {
     uint64_t seed;
     ls_decode decode;
-    int64_t resize, crop, padding;
+    int64_t resize, crop, crop_width, padding;
+    ls_resize_mode resize_mode;
     bool random_resized_crop;
     double scale_min, scale_max, ratio_min, ratio_max;
     float flip, vertical_flip;
@@ -21,15 +22,17 @@ typedef struct ls__transform {
 /* For one thread. Start with all zero but resizer.ctx. */
 typedef struct ls__transformer {
     ls__resizer resizer;
-    ls__image resized;
+    ls__image resized, padded;
     ls__buffer copy; /* for the augmentation */
 } ls__transformer;
 
 void ls__transformer_free(ls__transformer *self);
 
-/* As torchvision's Resize: the shorter side becomes `resize`, the longer one keeps the aspect
- * ratio, rounded down. 0 changes nothing. */
-void ls__resized_size(int64_t resize, int64_t *height, int64_t *width);
+/* The size of an image after `resize`, in its mode; the default is torchvision's Resize for a
+ * square crop and without a crop. *content: the window of it in which the image lies, without the
+ * padding. */
+void ls__transformed_size(const ls__transform *transform, int64_t *height, int64_t *width,
+                          ls__window *content);
 
 /* The box that a random resized crop cuts from an image of that size. */
 ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, int64_t height,
@@ -38,6 +41,8 @@ ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, i
 /* How an image of one size becomes a sample. */
 typedef struct ls__sample_plan {
     int64_t resized_height, resized_width; /* of the image after `resize` */
+    ls__window content;                    /* of it: without the padding */
+    uint8_t fill[3];                       /* the colour of the padding */
     bool resize_first;                     /* the whole image is resized before it is cropped */
     enum {
         LS__CROP_COPY,    /* the crop window is copied */
