@@ -88,6 +88,10 @@ static const char *const advice[LS_FINDING_KIND_COUNT] = {
     [LS_FINDING_LEAK] = "remove one of the two, or the validation accuracy is too high",
     [LS_FINDING_NEAR_LEAK] = "remove one of the two, or the validation accuracy is too high",
     [LS_FINDING_ROTATED] = "--exif turns them upright",
+    [LS_FINDING_ALPHA] = "they are composed on white; --alpha black is for bright shapes",
+    [LS_FINDING_DEPTH] = "--depth with these bits uses the whole range; without it the images are "
+                         "nearly black",
+    [LS_FINDING_ASPECT] = "--resize pad or --resize stretch uses the whole image",
 };
 
 static json_t *advice_json(const ls_dataset_report *report)

@@ -34,6 +34,8 @@ LS_BEGIN_DECLARATIONS
     X(HIDDEN, "hidden", "names that begin with a dot, which are skipped")                          \
     X(ROTATED, "rotated", "images that are stored turned, with an EXIF orientation")               \
     X(CMYK, "cmyk", "JPEG files in CMYK, whose colours are converted without a profile")           \
+    X(ALPHA, "alpha", "images with transparent pixels")                                            \
+    X(DEPTH, "depth", "images of 16 bits that use a part of the range")                            \
     X(ASPECT, "aspect", "images of which a centre crop drops more than 37 %")                      \
     X(SMALL, "small", "very small images")
 

@@ -2,6 +2,7 @@
  * number of workers. */
 #include "planted.h"
 #include "support.h"
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -225,6 +226,93 @@ START_TEST(aspect_ratios_that_a_crop_cuts)
 }
 END_TEST
 
+/* RGBA of one colour, with the shape in alpha: a disc of the radius. */
+static void write_shape(const char *path, uint8_t colour, int radius)
+{
+    enum { SIDE = 40 };
+    static uint8_t pixels[SIDE * SIDE * 4];
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            uint8_t *p = pixels + 4 * (y * SIDE + x);
+            const int dx = 2 * x - SIDE, dy = 2 * y - SIDE;
+            p[0] = p[1] = p[2] = colour;
+            p[3] = dx * dx + dy * dy < 4 * radius * radius ? 255 : 0;
+        }
+    write_png(path, SIDE, SIDE, 4, pixels);
+}
+
+/* Shapes of one colour are compared by alpha, whatever the colour is. */
+START_TEST(shapes_in_the_alpha_channel)
+{
+    char *folder = new_folder();
+    open_context();
+    make_folder(path_in(folder, "a"));
+    make_folder(path_in(folder, "b"));
+    write_shape(path_in(folder, "a/black.png"), 0, 8);
+    write_shape(path_in(folder, "b/black.png"), 0, 18);
+    write_shape(path_in(folder, "a/white.png"), 255, 8);
+    write_shape(path_in(folder, "b/white.png"), 255, 18);
+    write_shape(path_in(folder, "b/copy.png"), 255, 18);
+    write_shape(path_in(folder, "b/opaque.png"), 90, 80);
+    const ls_dataset_report *report = check(folder, 0);
+    expect_finding(report, 0, LS_FINDING_DUPLICATE, "b/white.png", "same file as b/copy.png");
+    expect_finding(report, 1, LS_FINDING_ALPHA, "a/black.png", "mean opacity 13 %");
+    expect_finding(report, 2, LS_FINDING_ALPHA, "a/white.png", "mean opacity 13 %");
+    expect_finding(report, 3, LS_FINDING_ALPHA, "b/black.png", "mean opacity 63 %");
+    expect_finding(report, 4, LS_FINDING_ALPHA, "b/copy.png", "mean opacity");
+    expect_finding(report, 5, LS_FINDING_ALPHA, "b/white.png", "mean opacity");
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 6);
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
+/* A PGM file of 16 bits with the samples of a scene from `min` to `max`. */
+static void write_deep(const char *path, int maxval, int min, int max, unsigned seed)
+{
+    enum { SIDE = 32, HEADER = 32 };
+    uint8_t *scene = draw_scene(SIDE, SIDE, seed), file[HEADER + 2 * SIDE * SIDE];
+    const int n = snprintf((char *)file, HEADER, "P5 %d %d %d\n", SIDE, SIDE, maxval);
+    scene[0] = 0;
+    scene[3] = 255;
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        const int sample = min + scene[3 * i] * (max - min) / 255;
+        file[n + 2 * i] = (uint8_t)(sample >> 8);
+        file[n + 2 * i + 1] = (uint8_t)(sample & 255);
+    }
+    write_file(path, file, (size_t)n + 2 * SIDE * SIDE);
+    free(scene);
+}
+
+/* Samples of 12 bits in files of 16: the range is stated, and the images are compared by their bits
+ * in use. A maxval of 4095 says so itself. */
+START_TEST(small_ranges_of_16_bits)
+{
+    char *folder = new_folder();
+    open_context();
+    make_folder(path_in(folder, "a"));
+    make_folder(path_in(folder, "b"));
+    write_deep(path_in(folder, "a/0.pgm"), 65535, 600, 2199, 1);
+    write_deep(path_in(folder, "a/1.pgm"), 65535, 800, 2100, 2);
+    write_deep(path_in(folder, "b/0.pgm"), 65535, 0, 400, 3);
+    write_deep(path_in(folder, "b/1.pgm"), 65535, 0, 400, 4);
+    ls_dataset_report *report = check(folder, 0);
+    expect_finding(report, 0, LS_FINDING_DEPTH, "",
+                   "4 images of 16 bits with samples from 0 to 2199, which are 12 bits");
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 1);
+    ls_dataset_report_close(&report);
+    write_deep(path_in(folder, "b/2.pgm"), 65535, 0, 40000, 5);
+    report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
+    ls_dataset_report_close(&report);
+    write_deep(path_in(folder, "b/2.pgm"), 4095, 0, 4095, 5);
+    report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
+
 /* Pairs that look different: other colours, a plain image, a mirrored one. */
 START_TEST(images_that_do_not_look_the_same)
 {
@@ -374,6 +462,7 @@ TEST_PROGRAM(dataset_check)
 {
     return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
                      wrong_arrangements, empty_class_folders, imbalance_begins_at_a_ratio,
-                     aspect_ratios_that_a_crop_cuts, images_that_do_not_look_the_same,
+                     aspect_ratios_that_a_crop_cuts, shapes_in_the_alpha_channel,
+                     small_ranges_of_16_bits, images_that_do_not_look_the_same,
                      folders_are_listed_as_a_tree, misuse, short_memory_is_an_error);
 }

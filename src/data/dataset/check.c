@@ -41,6 +41,7 @@ static ls_status check(ls_dataset_report *r, const ls_dataset_check_config *conf
     LS_TRY(ls__check_layout(r));
     LS_TRY(ls__check_decode(r, config));
     LS_TRY(ls__check_files(r, config->min_side > 0 ? config->min_side : DEFAULT_MIN_SIDE));
+    LS_TRY(ls__check_samples(r));
     LS_TRY(ls__check_near(r));
     LS_TRY(ls__check_shares(r));
     if (r->findings.n > 0)

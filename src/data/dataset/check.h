@@ -15,11 +15,14 @@ typedef struct ls__checked_file {
     char *reason;        /* why it is unreadable; owned; NULL = it was decoded */
     int32_t group;       /* -1: a file that is ignored because of its name */
     int32_t orientation; /* EXIF's, or 1 */
-    bool is_cmyk;
-    int64_t height, width;  /* upright */
-    ls_digest file, pixels; /* pixels: only if it was decoded */
-    bool is_copy;           /* an earlier image has these pixels; set by ls__check_files */
-    ls__fingerprint look;   /* only if it was decoded */
+    bool is_cmyk, is_transparent;
+    int opacity;                    /* of a transparent image: the mean of alpha, in per cent */
+    int32_t min_sample, max_sample; /* of a file of 16 bits per channel; else 0 */
+    uint8_t brightest;              /* byte of the decoded image */
+    int64_t height, width;          /* upright */
+    ls_digest file, pixels;         /* pixels: only if it was decoded */
+    bool is_copy;                   /* an earlier image has these pixels; set by ls__check_files */
+    ls__fingerprint look;           /* only if it was decoded */
 } ls__checked_file;
 
 /* The images of a class folder, or those of a split that lie outside of class folders. */
@@ -72,6 +75,21 @@ static inline const char *ls__check_name(const ls_dataset_report *report, const 
     return path + report->root_length;
 }
 
+/* Whether samples of 16 bits leave the brighter half of the range unused. The samples of PNM files
+ * may be so small because their maxval is, and are scaled by it. */
+static inline bool ls__check_is_dark(const ls__checked_file *file)
+{
+    return file->max_sample > 0 && file->brightest < 128;
+}
+
+/* The bits that samples up to `max` use, 9 to 16: a value of ls_loader_config.depth. */
+static inline int ls__check_bits(int32_t max)
+{
+    int bits = 9;
+    while (bits < 16 && max >> bits) bits++;
+    return bits;
+}
+
 /* An empty report of a folder; NULL with an error kept. */
 ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir);
 void ls__check_free_files(ls_dataset_report *report);
@@ -95,6 +113,8 @@ ls_status ls__check_decode(ls_dataset_report *report, const ls_dataset_check_con
 ls_status ls__check_files(ls_dataset_report *report, int64_t min_side);
 /* Findings about images that look the same, after ls__check_files. */
 ls_status ls__check_near(ls_dataset_report *report);
+/* Findings about samples that training changes, after ls__check_files. */
+ls_status ls__check_samples(ls_dataset_report *report);
 /* Findings about shares of the images and classes, after ls__check_files. */
 ls_status ls__check_shares(ls_dataset_report *report);
 

@@ -29,6 +29,43 @@ static ls_digest digest(const void *bytes, size_t size, int64_t width)
     return (ls_digest){ { sum.words[0], sum.words[1] } };
 }
 
+/* Sets what shows whether images are equal or look the same. Returns the sum of the bytes. */
+static int64_t describe(const ls__image *image, ls__checked_file *f)
+{
+    const int64_t n = 3 * image->height * image->width;
+    const ls__source source = ls__source_of_image(image);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += image->pixels[i];
+        if (image->pixels[i] > f->brightest) f->brightest = image->pixels[i];
+    }
+    f->pixels = digest(image->pixels, (size_t)n, image->width);
+    ls__fingerprint_image(&source.view, &f->look);
+    return sum;
+}
+
+/* A transparent image is composed on black, too, because white shapes are all alike on white. Of
+ * samples of 16 bits of which only the lower ones are used the bits in use are compared. on_white:
+ * the sum of the bytes of the first image. */
+static ls_status decode_again(ls__decoder *decoder, ls__checked_file *f, int64_t on_white)
+{
+    ls__checked_file again = { 0 };
+    decoder->alpha = LS_ALPHA_BLACK;
+    decoder->depth = f->is_transparent ? 0 : ls__check_bits(f->max_sample);
+    ls_status status = ls__decoder_probe(decoder, f->path, true);
+    if (status == LS_OK) status = ls__decode_region(decoder, NULL);
+    decoder->alpha = LS_ALPHA_WHITE;
+    decoder->depth = 0;
+    if (status != LS_OK) return status;
+    const int64_t on_black = describe(&decoder->image, &again);
+    const ls_digest both[2] = { f->pixels, again.pixels };
+    f->pixels = digest(both, sizeof(both), f->width);
+    if (again.look.spread > f->look.spread) f->look = again.look;
+    /* Of a channel the difference is 255 - alpha. */
+    f->opacity = 100 - (int)(100 * (on_white - on_black) / (255 * 3 * f->height * f->width));
+    return LS_OK;
+}
+
 static ls_status decode(ls__decoder *decoder, ls__checked_file *f)
 {
     LS_TRY(ls__decoder_read(decoder, f->path));
@@ -36,13 +73,14 @@ static ls_status decode(ls__decoder *decoder, ls__checked_file *f)
     LS_TRY(ls__decoder_probe_memory(decoder, decoder->file, decoder->file_bytes, true));
     f->orientation = decoder->orientation;
     f->is_cmyk = decoder->is_cmyk;
+    f->is_transparent = decoder->transparent;
+    f->min_sample = (int32_t)decoder->min_sample;
+    f->max_sample = (int32_t)decoder->max_sample;
     LS_TRY(ls__decode_region(decoder, NULL));
-    const ls__image *image = &decoder->image;
-    f->height = image->height;
-    f->width = image->width;
-    f->pixels = digest(image->pixels, (size_t)(3 * image->height * image->width), image->width);
-    ls__fingerprint_image(&decoder->source.view, &f->look);
-    return LS_OK;
+    f->height = decoder->image.height;
+    f->width = decoder->image.width;
+    const int64_t on_white = describe(&decoder->image, f);
+    return f->is_transparent || ls__check_is_dark(f) ? decode_again(decoder, f, on_white) : LS_OK;
 }
 
 static void fill(void *arg, const ls__queue_item *item)
