@@ -84,10 +84,14 @@ static ls_status end_epoch(void *user, int64_t epoch)
     const cli_run *t = &side->run;
     if (t->recipe->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
     json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch + 1);
-    static const char *const keys[2][2] = { { "train_top1", "train_loss" },
-                                            { "val_top1", "val_loss" } };
-    const double metric =
-        json_number_value(json_object_get(row, keys[t->val != NULL][t->recipe->plateau_loss]));
+    const recipe *r = t->recipe;
+    const bool by_metric = metric_is_minimized(recipe_metric(r)) == (bool)r->plateau_loss;
+    const int read = by_metric         ? (int)recipe_metric(r)
+                     : r->plateau_loss ? METRIC_LOSS
+                                       : METRIC_TOP1;
+    char key[64];
+    snprintf(key, sizeof(key), "%s_%s", t->val ? "val" : "train", metric_name(read));
+    const double metric = json_number_value(json_object_get(row, key));
     json_decref(row);
     return ls_schedule_report(t->schedule, metric);
 }

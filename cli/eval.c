@@ -265,7 +265,10 @@ const cli_command command_eval = {
     .arguments = "",
     .details =
         "With --on-bad-image skip, loss and accuracy include the images that replace unreadable "
-        "ones.",
+        "ones.\n"
+        "The loss is the cross-entropy without label smoothing and class weights. With the "
+        "training's -b it is the validation loss of a training without these to the last bit; with "
+        "another one its last digits may differ.",
     .options = options,
     .run = run,
 };

@@ -2,6 +2,7 @@
 #include "events.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void make_title(run_report *r, const char *what, int64_t epoch)
@@ -41,6 +42,8 @@ static void print_epoch(run_report *r, const ls_event *e)
     loss_text(val->loss, !by_class, loss);
     if (r->val_data)
         print_field(&line, by_class ? "val loss %s top-1 %.4f" : "val loss %s", loss, val->top1);
+    if (strcmp(e->metric, "loss") != 0 && strcmp(e->metric, "top1") != 0)
+        print_field(&line, "%s %s %.4f", r->val_data ? "val" : "train", e->metric, e->metric_value);
     print_field(&line, "%.0f images/s", (double)train->n_images / e->seconds);
     print_field(&line, "data wait %.0f%%", 100 * e->wait_seconds / e->seconds);
     print_field(&line, "time %s", time);

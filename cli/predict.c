@@ -327,6 +327,9 @@ const cli_command command_predict = {
         "Images "
         "and "
         "folders that can't be read are reported, and the others are predicted.\n"
+        "The last digits of a probability may depend on the number of images in the batch; with -b "
+        "1 "
+        "they depend on the image alone.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
         "not finite.",
     .options = options,

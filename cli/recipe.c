@@ -113,6 +113,7 @@ static bool check_loss_options(const cli_parsed *parsed, const recipe *r)
                              { "sampler", r->sampler == LS_SAMPLER_ALL, when },
                              { "mixup-alpha", r->mixup_alpha == 0, when },
                              { "cutmix-alpha", r->cutmix_alpha == 0, when },
+                             { "metric", r->metric == METRIC_LOSS, when },
                              { "plateau-metric", r->plateau_loss == 1, when } };
     return r->loss == LOSS_CROSS_ENTROPY ||
            check_effects(parsed, sizeof(table) / sizeof(table[0]), table);
@@ -152,6 +153,15 @@ static bool check_options(const cli_parsed *parsed, const recipe *r)
         { "lr-gamma", step || multi_step || plateau || r->schedule == LS_SCHEDULE_EXPONENTIAL,
           "--lr-scheduler step, multistep, exponential or plateau" },
         { "plateau-metric", plateau, "--lr-scheduler plateau" },
+        { "plateau-metric",
+          r->plateau_loss ? r->metric != METRIC_CROSS_ENTROPY
+                          : r->metric == METRIC_TOP1 || metric_is_minimized(r->metric),
+          r->plateau_loss ? "another --metric than cross_entropy"
+                          : "--metric top1, loss or cross_entropy" },
+        { "metric",
+          !r->no_val || r->metric == METRIC_LOSS || r->metric == METRIC_TOP1 ||
+              r->metric == METRIC_TOP5,
+          "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
     };
     if (model && !check_resnet_options(parsed, model)) return false;
@@ -202,6 +212,7 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     if (r->loss != LOSS_CROSS_ENTROPY) {
         if (!options_given(parsed, "label-smoothing")) r->label_smoothing = 0;
         if (!options_given(parsed, "plateau-metric")) r->plateau_loss = 1;
+        if (!options_given(parsed, "metric")) r->metric = METRIC_LOSS;
     }
 #define DEFAULT(option, member, value)                                                             \
     if (!options_is_set(parsed, option)) r->member = (value)
@@ -222,6 +233,7 @@ bool recipe_resolve(cli_parsed *parsed, recipe *r)
     DEFAULT("lr-restart-mult", restart_mult, 2);
     DEFAULT("lr-gamma", gamma, r->schedule == LS_SCHEDULE_EXPONENTIAL ? 0.95 : 0.1);
     DEFAULT("lr-power", power, 1);
+    DEFAULT("plateau-metric", plateau_loss, metric_is_minimized(r->metric));
 #undef DEFAULT
     /* Of a run with images of another size. */
     if (!small && !options_given(parsed, "crop-padding")) r->crop_padding = 0;

@@ -10,6 +10,18 @@ typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_opt
 /* In the order of ls_loss_kind, without the first. */
 typedef enum cli_loss { LOSS_CROSS_ENTROPY, LOSS_BCE, LOSS_MSE } cli_loss;
 
+/* What decides which epoch is the best. The words of --metric, in this order. */
+typedef enum cli_metric {
+    METRIC_TOP1,
+    METRIC_LOSS,
+    METRIC_MACRO_RECALL,
+    METRIC_MACRO_F1,
+    METRIC_AUC,
+    METRIC_CROSS_ENTROPY,
+    METRIC_TOP5
+} cli_metric;
+#define METRIC_NAMES "top1|loss|macro_recall|macro_f1|auc|cross_entropy|top5"
+
 typedef struct recipe {
     int preset; /* --recipe; 0 = none */
     /* data */
@@ -55,6 +67,7 @@ typedef struct recipe {
     int64_t warmup_epochs, step_size, restart_epochs, restart_mult;
     const char *milestones; /* "30,60", or NULL */
     double min_lr, gamma, power;
+    int metric;       /* cli_metric */
     int64_t patience; /* 0 = endless */
     /* run */
     int64_t seed, threads;
@@ -121,6 +134,21 @@ static inline ls_loss_kind recipe_loss(const recipe *r)
 {
     return (ls_loss_kind)(LS_LOSS_CROSS_ENTROPY + r->loss);
 }
+
+/* "top1", ...: the metric's name in ls_trainer_config and, after "val_", in metrics.jsonl. */
+const char *metric_name(int metric);
+/* Whether its lowest value is the best. */
+static inline bool metric_is_minimized(int metric)
+{
+    return metric == METRIC_LOSS || metric == METRIC_CROSS_ENTROPY;
+}
+/* The metric that decides: the loss for targets. */
+static inline cli_metric recipe_metric(const recipe *r)
+{
+    return r->loss == LOSS_CROSS_ENTROPY ? (cli_metric)r->metric : METRIC_LOSS;
+}
+/* For ls_trainer_config.metric: NULL where it is the default. */
+const char *recipe_metric_name(const recipe *r);
 
 /* Whether training batches have targets, by mixup or cutmix. */
 static inline bool recipe_mixes(const recipe *r)

@@ -102,6 +102,19 @@ ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
     .clip_value = (float)(r)->clip_value, .ema_decay = (float)(r)->ema_decay,                      \
     .accumulate = (r)->accumulate
 
+const char *metric_name(int metric)
+{
+    static const char *const names[] = { "top1", "loss",          "macro_recall", "macro_f1",
+                                         "auc",  "cross_entropy", "top5" };
+    return names[metric];
+}
+
+const char *recipe_metric_name(const recipe *r)
+{
+    const bool is_default = r->loss != LOSS_CROSS_ENTROPY || r->metric == METRIC_TOP1;
+    return is_default ? NULL : metric_name(r->metric);
+}
+
 ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
 {
     const float momentum = (float)r->momentum, weight_decay = (float)r->weight_decay;

@@ -185,9 +185,15 @@ const cli_option recipe_options[] = {
       "decay of exponential moving averages of the weights, which are validated and saved as the "
       "best weights; 0 = none",
       "D", 0, 0.9999999, .fallback = "0", .optional = true, .usual = true, .whole_run = true },
+    { OPTION_CHOICE, 0, "metric", AT(metric),
+      "validation metric that decides which epoch has the best weights, also for --patience and "
+      "plateau: macro_recall and macro_f1 are means over the classes, for unequal numbers of "
+      "images; auc = mean area under the ROC curves; cross_entropy = the loss without label "
+      "smoothing and class weights; bce and mse have the loss",
+      METRIC_NAMES, .fallback = "top1", .optional = true, .usual = true, .whole_run = true },
     { OPTION_INTEGER, 0, "patience", AT(patience),
-      "stop after N epochs without a better top-1, or with bce and mse a lower loss", "N", 1, 1e5,
-      .note = "off", .usual = true, .whole_run = true },
+      "stop after N epochs without a better --metric, or an equal one with a lower loss", "N", 1,
+      1e5, .note = "off", .usual = true, .whole_run = true },
 
     { OPTION_HEADING, .help = "Learning rate schedule:" },
     { OPTION_CHOICE, 0, "lr-scheduler", AT(schedule), "learning rate schedule",
@@ -216,7 +222,7 @@ const cli_option recipe_options[] = {
       .note = "0.1; exponential: 0.95", .whole_run = true },
     { OPTION_CHOICE, 0, "plateau-metric", AT(plateau_loss),
       "metric that must improve: validation top-1 or loss, or without validation that of training "
-      "(plateau); loss with bce and mse",
+      "(plateau); --metric where that is another one",
       "top1|loss", .fallback = "top1", .optional = true, .whole_run = true },
     { OPTION_NUMBER, 0, "lr-power", AT(power), "exponent (polynomial)", "X", 0.01, 100, .note = "1",
       .whole_run = true },

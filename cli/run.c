@@ -402,7 +402,8 @@ ls_training_state cli_run_state(const cli_run *t)
                                 .optimizer = t->optimizer,
                                 .schedule = t->schedule,
                                 .loader = t->train,
-                                .validation = t->val };
+                                .validation = t->val,
+                                .metric = recipe_metric_name(t->recipe) };
 }
 
 int cli_run_open(cli_run *t, bool resumed)

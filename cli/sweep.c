@@ -71,17 +71,18 @@ static int open_search(sweep *s)
     const sweep_values *v = s->values;
     ls_search_parameter parameters[SWEEP_MAX_PARAMETERS];
     for (int i = 0; i < s->file->n_searched; i++) parameters[i] = s->file->searched[i].search;
-    s->search = ls_search_open(s->ctx, &(ls_search_config){ .method = (ls_search_method)v->method,
-                                                            .parameters = parameters,
-                                                            .parameter_count = s->file->n_searched,
-                                                            .trials = v->trials,
-                                                            .max_epochs = s->epochs,
-                                                            .min_epochs = v->min_epochs,
-                                                            .eta = v->eta,
-                                                            .startup = v->startup,
-                                                            .batch = v->batch,
-                                                            .maximize = !v->by_loss,
-                                                            .seed = (uint64_t)v->seed });
+    s->search =
+        ls_search_open(s->ctx, &(ls_search_config){ .method = (ls_search_method)v->method,
+                                                    .parameters = parameters,
+                                                    .parameter_count = s->file->n_searched,
+                                                    .trials = v->trials,
+                                                    .max_epochs = s->epochs,
+                                                    .min_epochs = v->min_epochs,
+                                                    .eta = v->eta,
+                                                    .startup = v->startup,
+                                                    .batch = v->batch,
+                                                    .maximize = !metric_is_minimized(v->metric),
+                                                    .seed = (uint64_t)v->seed });
     if (s->search) return EXIT_DONE;
     return ls_context_status(s->ctx) == LS_ERR_INVALID ? fail_search(s)
                                                        : print_error(s->ctx, EXIT_RUNTIME);
@@ -163,7 +164,7 @@ static int open_folder(sweep *s)
     return sweep_read_results(s);
 }
 
-static int open_and_run(const sweep_values *v, sweep_file *file)
+static int open_and_run(sweep_values *v, sweep_file *file)
 {
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
@@ -173,6 +174,7 @@ static int open_and_run(const sweep_values *v, sweep_file *file)
     };
     int answer = open_data(&s);
     if (answer == EXIT_DONE) answer = check_combinations(&s);
+    if (answer == EXIT_DONE && !sweep_settle_scale(&s)) answer = EXIT_USAGE;
     if (answer == EXIT_DONE) answer = open_search(&s);
     if (answer == EXIT_DONE) answer = open_folder(&s);
     if (answer == EXIT_DONE) {
@@ -203,7 +205,8 @@ static int run(int argc, char **argv)
                                      "--help' shows an example");
     const char *path = parsed.arguments[0];
     int answer = EXIT_USAGE;
-    if (sweep_file_read(path, &parsed, &v, &file) && check_method(&file, &parsed, &v)) {
+    if (sweep_file_read(path, &parsed, &v, &file) && check_method(&file, &parsed, &v) &&
+        sweep_settle_metric(&parsed, &v, &file)) {
         if (strlen(v.out) < RUN_DIR_SIZE)
             answer = open_and_run(&v, &file);
         else

@@ -16,8 +16,8 @@ enum {
 
 /* The options of the sweep itself: of the command line, or of the first section of the file. */
 typedef struct sweep_values {
-    int method; /* ls_search_method */
-    int by_loss;
+    int method;          /* ls_search_method */
+    int metric;          /* cli_metric */
     int on_failed_trial; /* 0 = stop, 1 = skip */
     bool force;
     int64_t trials, min_epochs, eta, startup, batch, seed, parallel;
@@ -53,7 +53,7 @@ typedef struct sweep_result {
 
 typedef struct sweep {
     ls_context *ctx; /* trains nothing */
-    const sweep_values *values;
+    sweep_values *values;
     sweep_file *file;
     ls_search *search;
     const char *out;
@@ -107,6 +107,16 @@ bool sweep_parse_words(char **words, recipe *r);
  * reason and the words. False also for words == NULL. */
 bool sweep_check_words(const sweep *s, char **words, recipe *r);
 
+/* ---- sweep_metric.c ---- */
+
+/* The word of a metric as sweep.json has it, "val-top1" or "auc", to its number; -1 if unknown. */
+int sweep_metric_find(const char *word);
+/* Sets the metric of the sweep from [train] if the sweep has none. On failure prints the reason. */
+bool sweep_settle_metric(const cli_parsed *parsed, sweep_values *values, sweep_file *file);
+/* If the options of trials change the scale of the loss, sets METRIC_CROSS_ENTROPY in place of
+ * METRIC_LOSS. The combinations must have been checked. */
+bool sweep_settle_scale(sweep *s);
+
 /* ---- sweep_train.c ---- */
 
 /* Trains the jobs of a round that have no result, `parallel` at a time. Returns the exit status. */
@@ -114,7 +124,7 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
 
 /* ---- sweep_results.c ---- */
 
-/* Whether the metric a is better than b. */
+/* Whether the metric `a` is better than `b`. */
 bool sweep_is_better(const sweep *s, double a, double b);
 
 /* Makes the definition and reads OUT/sweep.json, if there is one. It must have the same definition

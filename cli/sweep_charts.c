@@ -62,7 +62,7 @@ void sweep_put_legend(ls__html *html, const sweep_history *h)
 /* The better end is the high one. */
 static ls__parallel_axis metric_axis(const sweep_history *h)
 {
-    ls__parallel_axis a = { .name = sweep_metric_key(h->by_loss), .low = 0, .high = 1 };
+    ls__parallel_axis a = { .name = sweep_metric_key(h->metric), .low = 0, .high = 1 };
     for (int64_t i = h->n_trials - 1; i >= 0; i--) {
         const double value = h->ranked[i]->metric;
         if (isnan(value)) {
@@ -72,7 +72,7 @@ static ls__parallel_axis metric_axis(const sweep_history *h)
         if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->metric)) a.low = value;
         a.high = value;
     }
-    a.is_log = h->by_loss && a.high > 0 && a.low > LOG_RATIO * a.high;
+    a.is_log = metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
     return a;
 }
 
@@ -161,7 +161,7 @@ static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__ch
     const int64_t n = (int64_t)json_array_size(rows);
     double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
     if (room && ls__metrics_column(rows, "epoch", room) &&
-        ls__metrics_column(rows, sweep_metric_key(h->by_loss), room + n))
+        ls__metrics_column(rows, sweep_metric_key(h->metric), room + n))
         line->n = n;
     line->x = room;
     line->y = room ? room + n : NULL;
@@ -178,7 +178,7 @@ static bool needs_log(const sweep_history *h, const ls__chart_line *lines)
             low = fmin(low, lines[i].y[k]);
             high = fmax(high, lines[i].y[k]);
         }
-    return h->by_loss && low > 0 && high > LOG_RATIO * low;
+    return metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
 }
 
 static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,
@@ -204,14 +204,14 @@ ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
         any = any || lines[k].n > 0;
     }
     if (status == LS_OK && any) {
-        const ls__chart_panel panel = { .y_label = sweep_metric_key(h->by_loss),
+        const ls__chart_panel panel = { .y_label = sweep_metric_key(h->metric),
                                         .log_y = needs_log(h, lines),
                                         .n_lines = (int)h->n_trials,
                                         .lines = lines };
         ls__html_put(html,
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
-                     sweep_metric_key(h->by_loss));
+                     sweep_metric_key(h->metric));
         status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
         if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
         sweep_put_legend(html, h);

@@ -121,6 +121,8 @@ static const char *why_not(const cli_option *option, section in)
     if (is_among(option->name, sizeof(set) / sizeof(set[0]), set))
         return "the sweep sets it, or it has no use in a sweep";
     if (strcmp(option->name, "no-val") == 0) return "the metric requires validation";
+    if (in == SEARCH && strcmp(option->name, "metric") == 0)
+        return "all trials are compared by the same metric; it belongs before [train]";
     if (strcmp(option->name, "benchmark") == 0)
         return "each trial would select other kernels; use algorithm-cache";
     if (in == SEARCH && option->execution) return "it cannot change a result";

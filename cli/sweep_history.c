@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *sweep_metric_key(bool by_loss)
+const char *sweep_metric_key(int metric)
 {
-    return by_loss ? "val_loss" : "val_top1";
+    static const char *const keys[] = { "val_top1",     "val_loss", "val_macro_recall",
+                                        "val_macro_f1", "val_auc",  "val_cross_entropy",
+                                        "val_top5" };
+    return keys[metric];
 }
 
 void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE])
@@ -48,9 +51,10 @@ static bool read_definition(sweep_history *h, const char *path)
     h->definition = json_object_get(h->file, "sweep");
     search = json_object_get(h->definition, "search");
     const char *metric = ls__json_get_string(h->definition, "metric");
-    if (!metric || json_array_size(search) < 1 || json_array_size(search) > SWEEP_MAX_PARAMETERS)
+    h->metric = metric ? sweep_metric_find(metric) : -1;
+    if (h->metric < 0 || json_array_size(search) < 1 ||
+        json_array_size(search) > SWEEP_MAX_PARAMETERS)
         return fail_with(false, "%s: expected 'metric' and a list 'search' in 'sweep'", path);
-    h->by_loss = strcmp(metric, "val-loss") == 0;
     json_array_foreach((json_t *)search, i, parameter)
     {
         if (!read_axis(parameter, &h->axes[h->n_axes++]))
@@ -145,7 +149,7 @@ static bool rank_trials(sweep_history *h)
     if (!h->ranked) return print_error(NULL, false);
     for (int64_t i = 0; i < h->n_trials; i++) h->ranked[i] = &h->trials[i];
     qsort(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked),
-          h->by_loss ? compare_losses : compare_accuracies);
+          metric_is_minimized(h->metric) ? compare_losses : compare_accuracies);
     return true;
 }
 
@@ -234,8 +238,8 @@ bool sweep_history_importance(const sweep_history *h, int64_t *epochs, int64_t *
     }
     for (int axis = 0; axis < h->n_axes && good; axis++) {
         for (int64_t k = 0; k < *n; k++) values[k] = trials[k]->values[axis];
-        good = ls_search_importance(h->ctx, &h->axes[axis].search, *n, values, metrics, !h->by_loss,
-                                    &effects[axis]) == LS_OK;
+        good = ls_search_importance(h->ctx, &h->axes[axis].search, *n, values, metrics,
+                                    !metric_is_minimized(h->metric), &effects[axis]) == LS_OK;
     }
     free(trials);
     free(metrics);

@@ -22,8 +22,8 @@ typedef struct sweep_history {
     const char *dir;
     json_t *file;             /* DIR/sweep.json; other texts are borrowed from it */
     const json_t *definition; /* in it */
-    bool by_loss;
-    int64_t epochs; /* of a complete trial */
+    int metric;               /* cli_metric */
+    int64_t epochs;           /* of a complete trial */
     int n_axes;
     sweep_axis axes[SWEEP_MAX_PARAMETERS];
     int64_t n_trials;
@@ -32,7 +32,7 @@ typedef struct sweep_history {
 } sweep_history;
 
 /* "val_top1": the key of the metric in metrics.jsonl. */
-const char *sweep_metric_key(bool by_loss);
+const char *sweep_metric_key(int metric);
 /* DIR/trial-007: the folder of a trial's run. */
 void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE]);
 

@@ -12,10 +12,12 @@ const cli_option sweep_options[] = {
       "random|grid|halving|hyperband|tpe", .fallback = "random" },
     { OPTION_INTEGER, 0, "trials", AT(trials), "number of trials; computed by grid and hyperband",
       "N", 1, 10000, .note = "required by random, halving and tpe" },
-    { OPTION_CHOICE, 0, "metric", AT(by_loss),
-      "metric of a trial: the best value of its epochs; val-top1 = the highest, val-loss = the "
-      "lowest",
-      "val-top1|val-loss", .fallback = "val-top1" },
+    { OPTION_CHOICE, 0, "metric", AT(metric),
+      "metric of a trial, and --metric of its run: the best value of its epochs; val-loss (or "
+      "loss) "
+      "and cross_entropy = the lowest, val-top1 (or top1) and others = the highest",
+      "val-top1|val-loss|macro_recall|macro_f1|auc|cross_entropy|top5|top1|loss",
+      .fallback = "val-top1" },
     { OPTION_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S", 0,
       9e18, .fallback = "0" },
     { OPTION_INTEGER, 0, "min-epochs", AT(min_epochs),

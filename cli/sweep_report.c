@@ -52,7 +52,7 @@ static void put_tile(ls__html *html, const char *name, const char *value)
 static bool put_best(ls__html *html, const sweep_history *h)
 {
     const sweep_trial *best = h->n_trials > 0 ? h->ranked[0] : NULL;
-    char text[SWEEP_VALUE_SIZE];
+    char text[SWEEP_VALUE_SIZE], name[64], weights[RUN_PATH_SIZE + 32];
     if (!best || isnan(best->metric)) {
         ls__html_put(html, "<p class=\"card\">%s</p>\n",
                      best ? "All trials have failed." : "No trial has a result yet.");
@@ -60,13 +60,18 @@ static bool put_best(ls__html *html, const sweep_history *h)
     }
     ls__page_begin_tiles(html, 3);
     snprintf(text, sizeof(text), "%.4f", best->metric);
-    put_tile(html, h->by_loss ? "lowest val_loss" : "highest val_top1", text);
+    snprintf(name, sizeof(name), "%s %s", metric_is_minimized(h->metric) ? "lowest" : "highest",
+             sweep_metric_key(h->metric));
+    put_tile(html, name, text);
     snprintf(text, sizeof(text), "%lld", (long long)best->trial);
     put_tile(html, "in trial", text);
     snprintf(text, sizeof(text), "%lld of %lld", (long long)best->best_epoch,
              (long long)best->epochs);
     put_tile(html, "after epoch", text);
     ls__html_put(html, "</ul>\n");
+    sweep_trial_dir(h->dir, best->trial, weights);
+    strcat(weights, "/best.safetensors");
+    ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
     if (!sweep_history_has_values(h, best)) return true;
     ls__html_put(html, "<div class=\"card\">\n<h3>Command of the best trial</h3>\n");
     const bool good = put_command(html, h, best);
@@ -157,7 +162,7 @@ static void put_row(ls__html *html, const sweep_history *h, int64_t rank)
 
 static void put_trials(ls__html *html, const sweep_history *h)
 {
-    const char *const heads[] = { "epochs", sweep_metric_key(h->by_loss), "best epoch" };
+    const char *const heads[] = { "epochs", sweep_metric_key(h->metric), "best epoch" };
     ls__html_put(html, "<section>\n<h2>Table of trials</h2>\n");
     ls__page_begin_table(html, "Trials, from the best to the worst");
     ls__html_put(html, "<th scope=\"col\" class=\"number\">trial</th>");

@@ -10,7 +10,7 @@
 
 bool sweep_is_better(const sweep *s, double a, double b)
 {
-    return s->values->by_loss ? a < b : a > b;
+    return metric_is_minimized(s->values->metric) ? a < b : a > b;
 }
 
 /* ---- What the results depend on: options and images ---- */
@@ -281,25 +281,31 @@ int sweep_read_results(sweep *s)
     return answer;
 }
 
+/* As the trainer chooses the epoch of best.safetensors. */
 int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
 {
     json_t *rows, *row;
     size_t i;
     if (ls__metrics_read(s->ctx, dir, &rows) != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
+    double best_loss = 0;
     json_array_foreach(rows, i, row)
     {
-        const json_t *value = json_object_get(row, sweep_metric_key(s->values->by_loss));
+        const json_t *value = json_object_get(row, sweep_metric_key(s->values->metric));
         const int64_t epoch = ls__json_get_integer(row, "epoch");
         const double x = json_number_value(value);
-        if (!json_is_number(value) || epoch > result->epochs ||
-            (result->best_epoch > 0 && !sweep_is_better(s, x, result->value)))
+        const double loss = json_number_value(json_object_get(row, "val_loss"));
+        if (!json_is_number(value) || epoch > result->epochs) continue;
+        const bool is_first = result->best_epoch == 0;
+        if (!is_first && x == result->value ? loss >= best_loss
+                                            : !is_first && !sweep_is_better(s, x, result->value))
             continue;
         result->value = x;
         result->best_epoch = epoch;
+        best_loss = loss;
     }
     json_decref(rows);
     if (result->best_epoch > 0) return EXIT_DONE;
     return fail_with(EXIT_DATA, "%s/metrics.jsonl has no %s; expected a run with validation%s", dir,
-                     sweep_metric_key(s->values->by_loss),
-                     s->values->by_loss ? "" : ", or metric = val-loss");
+                     sweep_metric_key(s->values->metric),
+                     s->values->metric == METRIC_LOSS ? "" : ", or metric = val-loss");
 }

@@ -22,7 +22,7 @@ static const char *cell(const sweep *s, int64_t trial, int column, bool exact, c
 {
     const int n = s->file->n_searched;
     const sweep_result *r = trial < 0 ? NULL : sweep_last(s, trial);
-    const char *const heads[] = { "epochs", sweep_metric_key(s->values->by_loss), "best_epoch",
+    const char *const heads[] = { "epochs", sweep_metric_key(s->values->metric), "best_epoch",
                                   "error" };
     if (column > 0 && column <= n) {
         const sweep_parameter *p = &s->file->searched[column - 1];
@@ -102,10 +102,12 @@ static int print_best(const sweep *s, const sweep_result *best)
     char **words = sweep_trial_words(s, best->trial);
     if (!words) return EXIT_RUNTIME;
     for (int i = 0; words[i]; i++) list[i + 1] = words[i];
-    print_text(stdout,
-               "\nbest: trial %lld, %s %.4f (epoch %lld), in %s; the table is in %s/sweep.csv\n",
-               (long long)best->trial, sweep_metric_key(s->values->by_loss), best->value,
-               (long long)best->best_epoch, dir, s->out);
+    print_text(
+        stdout,
+        "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors; the table is in "
+        "%s/sweep.csv\n",
+        (long long)best->trial, sweep_metric_key(s->values->metric), best->value,
+        (long long)best->best_epoch, dir, s->out);
     print_command_words(stdout, "the same run", list);
     if (best->epochs < s->epochs)
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);

@@ -39,7 +39,7 @@ static double combination_value(const sweep_parameter *p, int64_t *rest)
 static char **make_words(const sweep *s, int64_t number, which_words which)
 {
     const sweep_file *f = s->file;
-    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 1, sizeof(*words));
+    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 2, sizeof(*words));
     int n = 0;
     int64_t rest = number;
     bool good = words != NULL;
@@ -53,6 +53,10 @@ static char **make_words(const sweep *s, int64_t number, which_words which)
         char text[SWEEP_VALUE_SIZE];
         good = add_word(words, &n, p->option, sweep_value_text(p, value, text));
     }
+    const int metric = s->values->metric;
+    if (good && which != EXECUTION && metric != METRIC_TOP1 && !sweep_fixed_text(f, "metric"))
+        good = add_word(words, &n, &recipe_options[option_find(recipe_options, "metric", 6)],
+                        metric_name(metric));
     if (good) return words;
     sweep_free_words(words);
     print_error(NULL, EXIT_RUNTIME);
@@ -99,7 +103,7 @@ static bool is_trainable(const sweep *s, const recipe *r)
         return config_fail(sweep_file_at(s->file, "recipe"),
                            "expected 'epochs = N' in [train]: trials have %lld and %lld epochs",
                            (long long)s->epochs, (long long)r->epochs);
-    if (r->loss != LOSS_CROSS_ENTROPY && !s->values->by_loss)
+    if (r->loss != LOSS_CROSS_ENTROPY && s->values->metric != METRIC_LOSS)
         return config_fail(sweep_file_at(s->file, "loss"),
                            "the loss of the trials requires 'metric = val-loss'");
     return r->batch <= s->n_images ||

@@ -29,6 +29,7 @@ static ls_trainer *open_trainer(const cli_run *t, run_report *report)
     const bool ends_earlier = r->stop_at > 0 && (r->steps == 0 || r->stop_at < r->steps);
     const ls_trainer_config config = { .epochs = r->epochs,
                                        .max_steps = ends_earlier ? r->stop_at : r->steps,
+                                       .metric = recipe_metric_name(r),
                                        .patience = r->patience,
                                        .validation = t->val,
                                        .dir = t->dir,
@@ -173,6 +174,9 @@ static void print_begin(const cli_run *t)
     if (r->lr_per_256 > 0)
         print_text(stdout, "lr      %g (%g per 256 images)\n", r->lr, r->lr_per_256);
     print_loss(t);
+    if (recipe_metric_name(r))
+        print_text(stdout, "metric  %s; it decides which weights are the best\n",
+                   recipe_metric_name(r));
     if (r->ema_decay > 0)
         print_text(stdout, "ema     decay %g; validation and the best weights use the averages\n",
                    r->ema_decay);
@@ -201,9 +205,11 @@ static void print_begin(const cli_run *t)
     fflush(stdout);
 }
 
-static const char *metric_name(const cli_run *t)
+/* As in texts. */
+static const char *metric_text(const cli_run *t)
 {
-    return t->recipe->loss == LOSS_CROSS_ENTROPY ? "top-1" : "loss";
+    const cli_metric metric = recipe_metric(t->recipe);
+    return metric == METRIC_TOP1 ? "top-1" : metric_name(metric);
 }
 
 /* The last line: how long it took, what was reached, and where the weights are. */
@@ -216,7 +222,7 @@ static void print_result(const cli_run *t, double seconds)
     print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
     const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
     if (at.best_epoch > 0)
-        print_field(&line, "best %s %s %s (epoch %lld)", t->val ? "val" : "train", metric_name(t),
+        print_field(&line, "best %s %s %s (epoch %lld)", t->val ? "val" : "train", metric_text(t),
                     loss_text(at.best, by_loss, best), (long long)at.best_epoch);
     print_field(&line, "weights %s/%s.safetensors", t->dir, best_weights(t));
     end_fields(&line);
@@ -273,7 +279,7 @@ static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_ear
     if (print_is_quiet()) return;
     if (is_early_stop)
         print_text(stdout, "ended after epoch %lld: no better %s since epoch %lld\n",
-                   (long long)at->epoch, metric_name(t), (long long)at->best_epoch);
+                   (long long)at->epoch, metric_text(t), (long long)at->best_epoch);
     snprintf(weights, sizeof(weights), "%s/%s.safetensors", t->dir, best_weights(t));
     if (t->val) print_eval(t, weights, precision);
     print_command(stdout, "next", "predict", "--checkpoint", weights,
@@ -506,8 +512,9 @@ const cli_command command_train = {
         "report.html (with evaluation.json, the results of the last validation, "
         "first_batch.jpg and first_batch.json), log.txt (command lines and messages with their "
         "times), last.safetensors (the complete state, for --resume) "
-        "and best.safetensors (the weights with the best validation top-1, or with bce and mse the "
-        "lowest loss).\n"
+        "and best.safetensors (the weights with the best validation --metric; of equal values "
+        "those "
+        "with the lower loss).\n"
         "With --resume RUN, only these options may differ from the run's: --data-dir, --workers, "
         "--threads, --rank-timeout, --partition-optimizer, --audit-every, --steps, --stop-at, "
         "--checkpoint-every, "

@@ -188,9 +188,10 @@ START_TEST(interruptions_and_parallel_trials_change_nothing)
     ck_assert(same_files("one/sweep.csv", "killed/sweep.csv"));
     ck_assert(same_files("one/sweep.json", "killed/sweep.json"));
 
-    char best[16], *at = strstr(said_out, "in killed/trial-");
+    char best[16], *at = strstr(said_out, "weights killed/trial-");
     ck_assert_ptr_nonnull(at);
-    snprintf(best, sizeof(best), "%.9s", at + 10);
+    snprintf(best, sizeof(best), "%.9s", at + 15);
+    ck_assert(exists(path_in("killed", "%s/best.safetensors", best)));
     char *command = strstr(said_out, "the same run: ");
     command = strstr(command, " train ") + 1;
     *strchr(command, '\n') = '\0';
