@@ -1,4 +1,5 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
+#include "check_parts.h"
 #include "check_tree.h"
 #include "folders.h"
 #include "progress.h"
@@ -12,11 +13,13 @@ enum { EXIT_FINDINGS = 1 };
 typedef struct check_values {
     int64_t workers, max_pixels, min_side, limit;
     bool json;
+    data_options data;
 } check_values;
 
 #define AT(member) offsetof(check_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
+    LIST_OPTIONS(check_values, data),
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
@@ -216,13 +219,24 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
+    ls_check_part parts[LS_N_SPLITS];
+    int n_parts = 0;
+    if (check_has_parts(dir, &v->data)) {
+        const int answer = check_open_parts(ctx, dir, &v->data, parts, &n_parts);
+        if (answer != EXIT_DONE) return answer == EXIT_USAGE ? answer : EXIT_DATA;
+    } else if (v->data.csv_columns || v->data.image_root) {
+        return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
+                         v->data.csv_columns ? "csv-columns" : "image-root");
+    }
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
                                              .progress = print_progress,
                                              .user = &bar };
-    const ls_dataset_report *report = ls_dataset_check(ctx, dir, &config);
+    const ls_dataset_report *report = n_parts > 0
+                                          ? ls_dataset_check_parts(ctx, n_parts, parts, &config)
+                                          : ls_dataset_check(ctx, dir, &config);
     progress_clear(&bar);
     if (!report) {
         print_error(ctx, EXIT_DATA);
@@ -246,13 +260,15 @@ static int run(int argc, char **argv)
     const int ended = options_parse(&command_check, argc, argv, &v, &parsed);
     if (ended >= 0) return ended;
     if (parsed.n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one folder, got %d argument%s", parsed.n_arguments,
-                         plural(parsed.n_arguments));
+        return fail_with(EXIT_USAGE, "expected one folder or list, got %d argument%s",
+                         parsed.n_arguments, plural(parsed.n_arguments));
     char *dir = parsed.arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
-    if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
-    if (is_file(dir))
+    if (!data_options_check(&v.data)) return EXIT_USAGE;
+    if (!folders_check(dir)) return EXIT_DATA;
+    if (!check_has_parts(dir, &v.data) && !folders_check_files(dir)) return EXIT_DATA;
+    if (is_file(dir) && !folders_is_csv(dir))
         return fail_with(
             EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
@@ -265,12 +281,14 @@ static int run(int argc, char **argv)
 
 const cli_command command_check = {
     .name = "check",
-    .summary = "check a folder of images: unreadable files, duplicates, wrong folders",
+    .summary = "check images and lists: unreadable files, duplicates, wrong folders",
     .arguments = "DIR",
     .details =
         "DIR is the --data-dir of 'lockstep train'. All images of DIR/train, DIR/val, "
         "DIR/validation, DIR/valid and DIR/test that exist are decoded, or those of the class "
-        "folders in DIR. Nothing is changed. docs/data.md explains the findings.\n"
+        "folders in DIR. DIR may also be a CSV list, or hold train.csv and val.csv; with "
+        "--label-pattern a folder whose files have their classes in their names. Nothing is "
+        "changed. docs/data.md explains the findings.\n"
         "Exit status: 0 no findings, 1 findings, 2 wrong command line, 3 no image can be read or "
         "the folder can't be checked, 128+n stopped by signal n.",
     .options = options,

@@ -11,7 +11,10 @@ typedef struct data_options {
 } data_options;
 
 /* Rows of an option table; `values` is the command's struct, with data_options `member`. */
-#define DATA_OPTIONS(values, member)                                                               \
+#define DATA_OPTIONS(values, member) LIST_OPTIONS(values, member), GROUP_OPTIONS(values, member)
+
+/* Those that say which images and classes there are. */
+#define LIST_OPTIONS(values, member)                                                               \
     { OPTION_TEXT,                                                                                 \
       0,                                                                                           \
       "csv-columns",                                                                               \
@@ -32,25 +35,24 @@ typedef struct data_options {
           .execution = true,                                                                       \
           .optional = true,                                                                        \
           .images = true },                                                                        \
-        { OPTION_TEXT,                                                                             \
-          0,                                                                                       \
-          "label-pattern",                                                                         \
-          offsetof(values, member.label_pattern),                                                  \
-          "the class of an image is what the group of this POSIX extended regular expression "     \
-          "matches in its path below the folder: '([a-z]+)[.][0-9]+' for cat.12.jpg",              \
-          "REGEX",                                                                                 \
-          .note = "none: class folders",                                                           \
-          .optional = true,                                                                        \
-          .images = true },                                                                        \
-        { OPTION_TEXT,                                                                             \
-          0,                                                                                       \
-          "group-column",                                                                          \
-          offsetof(values, member.group_column),                                                   \
-          "with --val-split: column of a CSV list, such as 'patient', whose images stay together", \
-          "NAME",                                                                                  \
-          .note = "none",                                                                          \
-          .optional = true,                                                                        \
-          .images = true },                                                                        \
+    {                                                                                              \
+        OPTION_TEXT, 0, "label-pattern", offsetof(values, member.label_pattern),                   \
+            "the class of an image is what the group of this POSIX extended regular expression "   \
+            "matches in its path below the folder: '([a-z]+)[.][0-9]+' for cat.12.jpg",            \
+            "REGEX", .note = "none: class folders", .optional = true, .images = true               \
+    }
+
+/* Those that say which images stay together. */
+#define GROUP_OPTIONS(values, member)                                                              \
+    { OPTION_TEXT,                                                                                 \
+      0,                                                                                           \
+      "group-column",                                                                              \
+      offsetof(values, member.group_column),                                                       \
+      "with --val-split: column of a CSV list, such as 'patient', whose images stay together",     \
+      "NAME",                                                                                      \
+      .note = "none",                                                                              \
+      .optional = true,                                                                            \
+      .images = true },                                                                            \
     {                                                                                              \
         OPTION_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),                   \
             "with --val-split: images stay together if the group of this regular expression "      \

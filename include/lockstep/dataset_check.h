@@ -88,6 +88,20 @@ typedef struct ls_dataset_report ls_dataset_report;
  * finding, not an error. */
 LS_API ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
                                            const ls_dataset_check_config *config);
+
+/* A part of a dataset that is open. */
+typedef struct ls_check_part {
+    const char *split; /* its name in the report, such as "train"; "" for a dataset without parts */
+    ls_dataset *dataset;
+} ls_check_part;
+
+/* The same for n parts of image files, 1 to 16, the first one for training: CSV lists
+ * (ls_csv_open_config), or files with classes in their names (ls_image_pattern_open). An image that
+ * several rows name is LEAK or AMBIGUOUS as a duplicate is, and else counted once. Paths in the
+ * report are those of the datasets. There are no findings about folders, and no folder summaries.
+ * Errors: LS_ERR_INVALID names the member, also for samples without files; as ls_dataset_check. */
+LS_API ls_dataset_report *ls_dataset_check_parts(ls_context *ctx, int n, const ls_check_part *parts,
+                                                 const ls_dataset_check_config *config);
 LS_API void ls_dataset_report_close(ls_dataset_report **report);
 
 /* Texts are valid as long as the report. */

@@ -212,14 +212,14 @@ START_TEST(misuse)
         int status;
         const char *line, *said;
     } cases[] = {
-        { 2, "", "expected one folder, got 0 arguments" },
-        { 2, "data data", "expected one folder, got 2 arguments" },
+        { 2, "", "expected one folder or list, got 0 arguments" },
+        { 2, "data data", "expected one folder or list, got 2 arguments" },
         { 2, "data --min-side 0", "--min-side: expected an integer from 1" },
         { 2, "data --data-dir data", "unknown option '--data-dir'" },
         { 3, "none", "image folder 'none': No such file or directory" },
         { 3, "/dev/null", "/dev/null: a device; expected a folder or a pack" },
         { 3, "list", "list: a file; expected a folder; 'lockstep pack --check' checks a pack" },
-        { 3, "list.csv", "list.csv: a CSV list of images; expected a folder of class folders" },
+        { 3, "list.csv", "list.csv: no image can be read" },
         { 3, ".", ".: idx files, which hold all images in one file already" },
         { 3, "empty", "empty: no image can be read" },
         { 3, "bad --json", "bad: no image can be read" },

@@ -114,7 +114,30 @@ START_TEST(groups)
 }
 END_TEST
 
+START_TEST(checks)
+{
+    begin();
+    expect(3, "check list.csv");
+    expect_err("--csv-columns path=NAME,label=NAME");
+    expect(0, "check list.csv --csv-columns label=kind --json");
+    expect_out("\"images\": 80");
+    expect_out("\"split\": \"val\"");
+    expect(0, "check flat --label-pattern ^([a-z]+)_");
+    expect_out("100 images, 100 readable");
+    expect(2, "check data --image-root .");
+    expect_err("--image-root is for lists");
+    expect(2, "check list.csv --label-pattern (a)");
+    expect_err("--label-pattern is for folders");
+    make("mkdir two; sed 's|data/|../data/|' list.csv | sed 's/,[a-z]*$//' > two/train.csv;"
+         "(sed 1q two/train.csv; sed -n 7p two/train.csv; echo p1,none.png,star) > two/val.csv");
+    expect(1, "check two --csv-columns label=kind --json");
+    expect_out("\"kind\": \"leak\"");
+    expect_out("\"kind\": \"unreadable\"");
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups);
+    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups, checks);
 }

@@ -2,6 +2,7 @@
 #include "data/dataset/check.h"
 
 #include "base/error.h"
+#include "data/dataset/dataset.h"
 #include "data/decode/image.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,8 @@ static const char what[] = "ls_dataset_check";
 
 enum { MAX_WORKERS = 1024, DEFAULT_MIN_SIDE = 16 };
 
-static ls_status check_config(ls_context *ctx, const char *dir, const ls_dataset_check_config *c)
+static ls_status check_config(ls_context *ctx, const ls_dataset_check_config *c)
 {
-    if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: no folder given", what);
     if (c->workers < 0 || c->workers > MAX_WORKERS)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: workers is %d, expected 0 to %d", what,
                         c->workers, MAX_WORKERS);
@@ -34,11 +34,9 @@ static int compare_findings(const void *a, const void *b)
     return order ? order : strcmp(x->reason, y->reason);
 }
 
-static ls_status check(ls_dataset_report *r, const ls_dataset_check_config *config)
+/* The findings about the listed files. */
+static ls_status check_listed(ls_dataset_report *r, const ls_dataset_check_config *config)
 {
-    LS_TRY(ls__check_list(r));
-    LS_TRY(ls__check_count_folders(r));
-    LS_TRY(ls__check_layout(r));
     LS_TRY(ls__check_decode(r, config));
     LS_TRY(ls__check_files(r, config->min_side > 0 ? config->min_side : DEFAULT_MIN_SIDE));
     LS_TRY(ls__check_samples(r));
@@ -51,14 +49,58 @@ static ls_status check(ls_dataset_report *r, const ls_dataset_check_config *conf
     return LS_OK;
 }
 
+static ls_status check(ls_dataset_report *r, const ls_dataset_check_config *config)
+{
+    LS_TRY(ls__check_list(r));
+    LS_TRY(ls__check_count_folders(r));
+    LS_TRY(ls__check_layout(r));
+    return check_listed(r, config);
+}
+
+static const ls_dataset_check_config defaults = { 0 };
+
 ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
                                     const ls_dataset_check_config *config)
 {
-    static const ls_dataset_check_config defaults = { 0 };
     LS__ENTER_NULL(ctx);
     if (!config) config = &defaults;
-    if (check_config(ctx, dir, config) != LS_OK) return NULL;
+    if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: no folder given", what), NULL;
+    if (check_config(ctx, config) != LS_OK) return NULL;
     ls_dataset_report *report = ls__check_open_report(ctx, dir);
     if (report && check(report, config) != LS_OK) ls_dataset_report_close(&report);
+    return report;
+}
+
+/* ---- Open datasets ---- */
+
+static ls_status check_parts(ls_context *ctx, int n, const ls_check_part *parts)
+{
+    static const char call[] = "ls_dataset_check_parts";
+    if (n < 1 || n > LS__MOST_SPLITS || !parts)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: n is %d, expected 1 to %d, with parts", call, n,
+                        LS__MOST_SPLITS);
+    for (int i = 0; i < n; i++) {
+        const ls_dataset *d = parts[i].dataset;
+        if (!parts[i].split || !d)
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: part %d: %s is NULL", call, i,
+                            d ? "split" : "dataset");
+        if (!d->paths || ls__dataset_whole(d)->pack)
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: part %d: expected image files, got %s", call,
+                            i, d->paths ? "a pack" : "samples without paths");
+    }
+    return LS_OK;
+}
+
+ls_dataset_report *ls_dataset_check_parts(ls_context *ctx, int n, const ls_check_part *parts,
+                                          const ls_dataset_check_config *config)
+{
+    LS__ENTER_NULL(ctx);
+    if (!config) config = &defaults;
+    if (check_config(ctx, config) != LS_OK || check_parts(ctx, n, parts) != LS_OK) return NULL;
+    ls_dataset_report *report = ls__check_open_report(ctx, "");
+    if (!report) return NULL;
+    report->root_length = 0;
+    if (ls__check_list_parts(report, n, parts) != LS_OK || check_listed(report, config) != LS_OK)
+        ls_dataset_report_close(&report);
     return report;
 }

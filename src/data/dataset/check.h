@@ -101,6 +101,15 @@ void *ls__check_grow(ls_dataset_report *report, ls__check_array *array, size_t s
 ls_status ls__check_add(ls_dataset_report *report, ls_finding_kind kind, char *path,
                         const char *other, char *reason);
 
+/* Adds the images from number `begin` on as a group. split: borrowed; name: copied, may be NULL. */
+ls_status ls__check_add_group(ls_dataset_report *report, const char *split, const char *name,
+                              int64_t begin);
+ls_status ls__check_add_split(ls_dataset_report *report, const char *path);
+/* Sorts the paths of each group, of the ignored and of the hidden files, and fills files. */
+ls_status ls__check_take_paths(ls_dataset_report *report);
+
+/* Fills groups, paths and files from datasets; with findings about their classes. */
+ls_status ls__check_list_parts(ls_dataset_report *report, int n, const ls_check_part *parts);
 /* Fills groups, paths and files. */
 ls_status ls__check_list(ls_dataset_report *report);
 /* Fills folders. */

@@ -163,7 +163,10 @@ static ls_status add_duplicate(ls_dataset_report *r, const ls__checked_file *ori
         : strcmp(name_a, name_b) != 0   ? LS_FINDING_AMBIGUOUS
                                         : LS_FINDING_DUPLICATE,
         ls__strdup(r->owned.ctx, ls__check_name(r, f->path)), other,
-        ls__format(r->owned.ctx, "the same %s as %s", same_file ? "file" : "pixels", other));
+        strcmp(original->path, f->path) == 0
+            ? ls__format(r->owned.ctx, "also in class '%s'%s%s%s", name_a, *a->split ? " of '" : "",
+                         a->split, *a->split ? "'" : "")
+            : ls__format(r->owned.ctx, "the same %s as %s", same_file ? "file" : "pixels", other));
 }
 
 static ls_status find_duplicates(ls_dataset_report *r)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ls_status add_group(ls_dataset_report *r, const char *split, const char *name, int64_t begin)
+ls_status ls__check_add_group(ls_dataset_report *r, const char *split, const char *name,
+                              int64_t begin)
 {
     ls__check_group *group = ls__check_grow(r, &r->groups, sizeof(*group));
     if (!group) return LS_ERR_MEMORY;
@@ -28,7 +29,7 @@ static ls_status add_loose(ls_dataset_report *r, const char *split, const ls__te
     for (int64_t i = 0; i < images->n; i++, at += strlen(at) + 1)
         if (!ls__text_list_add(&r->found.images, at))
             return ls__fail_memory(r->owned.ctx, at, r->found.images.n_bytes);
-    return add_group(r, split, NULL, begin);
+    return ls__check_add_group(r, split, NULL, begin);
 }
 
 static ls_status add_class(ls_dataset_report *r, const char *split, const char *dir,
@@ -41,7 +42,7 @@ static ls_status add_class(ls_dataset_report *r, const char *split, const char *
     ls__free(r->owned.ctx, path);
     const bool is_unreadable = r->unreadable.n > n_unreadable && r->found.images.n == begin;
     if (is_unreadable) return status; /* it is a finding, and may have images */
-    return status == LS_OK ? add_group(r, split, name, begin) : status;
+    return status == LS_OK ? ls__check_add_group(r, split, name, begin) : status;
 }
 
 /* The names of the folders in `top`, sorted; borrowed. The caller frees the array. */
@@ -89,7 +90,7 @@ static ls_status list_folder(ls_dataset_report *r, const char *split)
     return status;
 }
 
-static ls_status add_split(ls_dataset_report *r, const char *path)
+ls_status ls__check_add_split(ls_dataset_report *r, const char *path)
 {
     r->splits[r->n_splits] = ls__strdup(r->owned.ctx, path);
     if (!r->splits[r->n_splits]) return ls__fail_memory(r->owned.ctx, path, strlen(path));
@@ -109,7 +110,7 @@ static ls_status find_splits(ls_dataset_report *r)
             if (status == LS_ERR_IO)
                 return ls__fail_errno(r->owned.ctx, errno, "image folder '%s'", r->dir);
             if (status != LS_OK) break;
-            if (kind != LS_SPLIT_LIST) LS_TRY(add_split(r, path));
+            if (kind != LS_SPLIT_LIST) LS_TRY(ls__check_add_split(r, path));
         }
     return LS_OK;
 }
@@ -119,7 +120,7 @@ static ls_status list_splits(ls_dataset_report *r, const ls__folder_files *top)
 {
     LS_TRY(find_splits(r));
     if (r->n_splits == 0) {
-        LS_TRY(add_split(r, ""));
+        LS_TRY(ls__check_add_split(r, ""));
         return list_split(r, r->splits[0], r->dir, top);
     }
     LS_TRY(add_loose(r, "", &top->images));
@@ -127,8 +128,7 @@ static ls_status list_splits(ls_dataset_report *r, const ls__folder_files *top)
     return LS_OK;
 }
 
-/* Sorts the paths of each group, of the ignored and of the hidden files, and fills files. */
-static ls_status take_paths(ls_dataset_report *r)
+ls_status ls__check_take_paths(ls_dataset_report *r)
 {
     ls_context *ctx = r->owned.ctx;
     const int64_t n_images = r->found.images.n, n_files = n_images + r->ignored.n;
@@ -176,7 +176,7 @@ ls_status ls__check_list(ls_dataset_report *r)
     if (status == LS_OK) status = list_splits(r, &top);
     ls__folder_files_free(&top);
     if (status == LS_OK) status = report_unreadable(r);
-    return status == LS_OK ? take_paths(r) : status;
+    return status == LS_OK ? ls__check_take_paths(r) : status;
 }
 
 /* ---- Folders ---- */
