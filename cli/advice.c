@@ -103,34 +103,29 @@ static void advise_balance(const cli_run *t)
     free(counts);
 }
 
-/* ---- The images ---- */
-
-/* Counts the images of a list that are not there, because it was moved without them or its paths
- * are wrong, and prints how many. Returns whether all others can be trained. */
-static bool check_list(const cli_run *t, const ls_dataset *data, const char *what)
+/* Without this, "10" before "2" looks like a mistake of the model. */
+static void advise_order(const cli_run *t)
 {
-    const int64_t n = ls_dataset_sample_count(data);
-    int64_t n_missing = 0;
-    const char *missing = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        const char *path = ls_dataset_sample_path(data, i);
-        if (!file_exists(path) && n_missing++ == 0) missing = path;
+    const int n = ls_dataset_class_count(t->train_data);
+    for (int c = 1; c < n; c++) {
+        if (strverscmp(t->classes[c - 1], t->classes[c]) <= 0) continue;
+        print_note("the classes are in byte order, '%s' before '%s': read predictions by the name "
+                   "of the class, not its number",
+                   t->classes[c - 1], t->classes[c]);
+        return;
     }
-    if (n_missing > 0)
-        print_message("%s: %lld of %lld %s images are missing, such as '%s'; if they were moved, "
-                      "change the paths in the list",
-                      t->recipe->data_dir, (long long)n_missing, (long long)n, what, missing);
-    const bool skips = t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL;
-    if (n_missing > 0 && n_missing < n && !skips)
-        print_message("--on-bad-image skip trains without the missing images");
-    return n_missing == 0 || (skips && n_missing < n);
 }
+
+/* ---- The images ---- */
 
 bool check_missing(const cli_run *t)
 {
-    if (!folders_has_csv(t->recipe->data_dir)) return true;
-    const bool train = check_list(t, t->train_data, "training");
-    return (!t->val_data || check_list(t, t->val_data, "validation")) && train;
+    const recipe *r = t->recipe;
+    const bool skips = r->on_bad_image != LS_BAD_IMAGE_FAIL;
+    if (!folders_has_csv(r->data_dir)) return true;
+    const bool train = data_check_missing(r->data_dir, t->train_data, "training", skips);
+    return (!t->val_data || data_check_missing(r->data_dir, t->val_data, "validation", skips)) &&
+           train;
 }
 
 static int by_size(const void *a, const void *b)
@@ -236,5 +231,6 @@ void advise(const cli_run *t)
     advise_batch(t);
     advise_accumulate(t);
     advise_balance(t);
+    advise_order(t);
     advise_images(t);
 }

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SIZE = 4096 };
-
 static const char *const split_names[LS_N_SPLITS] = { "train", "val", "test" };
 
 /* The path of a part in DIR that is read: with --label-pattern a folder, else a list. Class folders

@@ -11,7 +11,6 @@
 
 bool config_lines_open(const char *path, config_lines *out)
 {
-    static const char byte_order_mark[] = "\xef\xbb\xbf";
     size_t size = 0;
     *out = (config_lines){ .path = path };
     errno = 0;
@@ -21,9 +20,8 @@ bool config_lines_open(const char *path, config_lines *out)
     if (!is_read) print_message("%s: %s", path, strerror(errno));
     if (file) fclose(file);
     if (n <= 0) return is_read;
-    const size_t n_mark = strncmp(out->text, byte_order_mark, 3) == 0 ? 3 : 0;
-    out->rest = out->text + n_mark;
-    out->n_rest = (size_t)n - n_mark;
+    out->rest = skip_byte_order_mark(out->text);
+    out->n_rest = (size_t)n - (size_t)(out->rest - out->text);
     return true;
 }
 

@@ -126,3 +126,22 @@ bool data_count_splits(const char *path, const data_options *o, int64_t counts[L
     for (int i = 0; i < LS_N_SPLITS; i++) n += counts[i];
     return n > 0;
 }
+
+bool data_check_missing(const char *dir, const ls_dataset *data, const char *what, bool skips)
+{
+    const int64_t n = ls_dataset_sample_count(data);
+    int64_t n_missing = 0;
+    const char *missing = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const char *path = ls_dataset_sample_path(data, i);
+        if (!file_exists(path) && n_missing++ == 0) missing = path;
+    }
+    if (n_missing > 0)
+        print_message("%s: %lld of %lld %s images are missing, such as '%s'; if they were moved, "
+                      "change the paths in the list",
+                      dir, (long long)n_missing, (long long)n, what, missing);
+    if (n_missing > 0 && n_missing < n && !skips)
+        print_message("--on-bad-image skip %s without the missing images",
+                      strcmp(command_name, "eval") == 0 ? "evaluates" : "trains");
+    return n_missing == 0 || (skips && n_missing < n);
+}

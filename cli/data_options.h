@@ -76,6 +76,11 @@ typedef struct data_opening {
  * NULL. */
 ls_dataset *data_open(ls_context *ctx, const char *path, const data_opening *how);
 
+/* Prints how many images of a list are not there, because it was moved without them or its paths
+ * are wrong; what: "training". Returns whether the others can be used. skips: missing images are
+ * replaced. */
+bool data_check_missing(const char *dir, const ls_dataset *data, const char *what, bool skips);
+
 /* How many rows a list has of each split by its column of splits; false if it has none, or can't be
  * read, which opening it reports. */
 bool data_count_splits(const char *path, const data_options *o, int64_t counts[LS_N_SPLITS]);

@@ -189,6 +189,9 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 {
     const ls_model_info info = ls_saved_model_info(model);
     if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
+    if (folders_has_csv(v->data_dir) &&
+        !data_check_missing(v->data_dir, dataset, "listed", v->on_bad_image != LS_BAD_IMAGE_FAIL))
+        return EXIT_DATA;
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;

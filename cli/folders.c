@@ -1,14 +1,12 @@
 /* folders.c: finding the training and validation images in a folder; see folders.h. */
 #include "folders.h"
-#include <dirent.h>
+#include "folders_hints.h"
+#include "folders_idx.h"
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-
-enum { PATH_SIZE = 4096 };
 
 /* "photos.pack/train" */
 static bool is_split(const char *path)
@@ -78,45 +76,6 @@ static bool is_whole(const char *dir)
     bool found;
     if (is_file(dir)) return ls_pack_holds(dir, 1, &(const char *){ "" }, &found);
     return is_folder(dir) || is_split(dir);
-}
-
-/* MNIST's files of that split, "train" or "t10k", each plain or compressed. False when neither is
- * there; of a file that is missing the plain name. */
-static bool find_idx(const char *dir, const char *split, char images[PATH_SIZE],
-                     char labels[PATH_SIZE])
-{
-    static const char *const names[] = { "images-idx3-ubyte", "labels-idx1-ubyte" };
-    int n_found = 0;
-    for (int i = 0; i < 2; i++) {
-        char *path = i ? labels : images;
-        const int length = snprintf(path, PATH_SIZE, "%s/%s-%s.gz", dir, split, names[i]);
-        if (length >= PATH_SIZE) return false;
-        if (!is_file(path)) path[length - (int)strlen(".gz")] = '\0';
-        n_found += is_file(path);
-    }
-    return n_found > 0;
-}
-
-bool folders_has_idx(const char *dir)
-{
-    char images[PATH_SIZE], labels[PATH_SIZE];
-    return find_idx(dir, "train", images, labels) || find_idx(dir, "t10k", images, labels);
-}
-
-/* n_classes 0: as many as the labels have. classes NULL: any. */
-static int open_idx(ls_context *ctx, const char *images, const char *labels, int n_classes,
-                    const char *const *classes, ls_dataset **out)
-{
-    *out = ls_idx_open(ctx, images, labels, n_classes);
-    if (!*out) return print_error(ctx, EXIT_DATA);
-    for (int i = 0; classes && i < n_classes; i++) {
-        const char *name = ls_dataset_class_name(*out, i);
-        if (strcmp(name, classes[i]) == 0) continue;
-        print_message("%s: class %d is '%s', expected '%s'", images, i, name, classes[i]);
-        ls_dataset_close(out);
-        return EXIT_DATA;
-    }
-    return EXIT_DONE;
 }
 
 bool folders_has_csv(const char *dir)
@@ -209,33 +168,6 @@ static int open_found(ls_context *ctx, const char *dir, const char *path, const 
     return EXIT_DONE;
 }
 
-/* A folder in DIR that has training images: DIR is one level too high. */
-static bool find_nested(const char *dir, char path[PATH_SIZE])
-{
-    bool found = false;
-    DIR *folder = opendir(dir);
-    for (const struct dirent *e; folder && !found && (e = readdir(folder));) {
-        char train[PATH_SIZE];
-        const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, e->d_name);
-        found = e->d_name[0] != '.' && length < PATH_SIZE && is_folder(path) &&
-                find_split(path, LS_SPLIT_TRAIN, train);
-    }
-    if (folder) closedir(folder);
-    return found;
-}
-
-/* DIR is "ABOVE/train", so one level too low. */
-static bool find_above(const char *dir, char path[PATH_SIZE])
-{
-    char copy[PATH_SIZE];
-    ls_split split;
-    if (strlen(dir) >= PATH_SIZE || !ls_split_of_name(basename(strcpy(copy, dir)), &split) ||
-        split != LS_SPLIT_TRAIN)
-        return false;
-    snprintf(path, PATH_SIZE, "%s", dirname(strcpy(copy, dir)));
-    return true;
-}
-
 /* The path below DIR. */
 static bool copy_name(const char *dir, const char *path, char name[FOLDER_NAME_SIZE])
 {
@@ -257,7 +189,7 @@ bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE])
 bool folders_has_test(const char *dir, char name[FOLDER_NAME_SIZE])
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
-    return (find_split(dir, LS_SPLIT_TEST, path) || find_idx(dir, "t10k", path, labels)) &&
+    return (find_split(dir, LS_SPLIT_TEST, path) || folders_find_idx(dir, "t10k", path, labels)) &&
            copy_name(dir, path, name);
 }
 
@@ -279,11 +211,12 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     if (!folders_check(dir)) return false;
     if (find_named(dir, LS_SPLIT_TRAIN, o, path)) return true;
     if (!can_be_searched(dir)) return false;
-    const bool nested = find_nested(dir, other);
+    const int nested = folders_find_nested(dir, other);
     snprintf(path, PATH_SIZE, "%s", dir);
+    if (folders_print_nested(dir, nested, other)) return false;
     if (folders_is_csv(dir)) return true;
-    if (dir_itself && is_whole(dir) && !nested) return true;
-    const bool found = nested || (is_folder(dir) && find_above(dir, other));
+    if (dir_itself && is_whole(dir) && nested == 0) return true;
+    const bool found = nested > 0 || (is_folder(dir) && folders_find_above(dir, other));
     const char *hint = found ? "; did you mean --data-dir "
                        : is_folder(dir)
                            ? "; for a folder of class folders add --val-split 0.2 or --no-val"
@@ -299,8 +232,8 @@ int folders_open_unsplit(ls_context *ctx, const char *dir, const data_options *o
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
     *out = NULL;
-    if (find_idx(dir, "train", path, labels) || find_idx(dir, "t10k", path, labels))
-        return open_idx(ctx, path, labels, n_classes, classes, out);
+    if (folders_find_idx(dir, "train", path, labels) || folders_find_idx(dir, "t10k", path, labels))
+        return folders_open_idx(ctx, path, labels, n_classes, classes, out);
     if (!find_train(dir, o, true, path)) return EXIT_DATA;
     const data_opening how = {
         .options = o, .in_groups = true, .n_classes = n_classes, .classes = classes
@@ -317,8 +250,8 @@ int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, 
     *out = NULL;
     if (!dir_itself && data_count_splits(dir, o, counts)) how.rows = LS_CSV_ROWS_TRAIN;
     int answer = EXIT_DATA;
-    if (find_idx(dir, "train", path, labels))
-        answer = open_idx(ctx, path, labels, 0, NULL, out);
+    if (folders_find_idx(dir, "train", path, labels))
+        answer = folders_open_idx(ctx, path, labels, 0, NULL, out);
     else if (find_train(dir, o, dir_itself, path))
         answer = open_found(ctx, dir, path, &how, out);
     if (answer != EXIT_DONE) return answer;
@@ -349,8 +282,8 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
     data_opening how = { .options = o, .n_classes = n_classes, .classes = classes };
     *out = NULL;
     if (!folders_check(dir)) return EXIT_DATA;
-    if (find_idx(dir, "t10k", path, labels))
-        return open_idx(ctx, path, labels, n_classes, classes, out);
+    if (folders_find_idx(dir, "t10k", path, labels))
+        return folders_open_idx(ctx, path, labels, n_classes, classes, out);
     how.rows = val_rows(dir, o);
     if (how.rows == LS_CSV_ROWS_TEST)
         print_note("%s: has no rows for validation; its rows for tests are used", dir);

@@ -32,7 +32,7 @@ bool folders_has_idx(const char *dir);
 
 /* Whether DIR has a folder or CSV file of training or validation images; copies its path below DIR.
  */
-enum { FOLDER_NAME_SIZE = 600 };
+enum { FOLDER_NAME_SIZE = 600, PATH_SIZE = 4096 };
 bool folders_has_train(const char *dir, char name[FOLDER_NAME_SIZE]);
 bool folders_has_val(const char *dir, char name[FOLDER_NAME_SIZE]);
 /* The same for test images, and for MNIST's t10k files. */

@@ -84,7 +84,6 @@ static int check(ls_context *ctx, const char *path)
 /* The folders of DIR that are read for training and validation, or DIR itself. */
 static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
 {
-    enum { PATH_SIZE = 4096 };
     static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
     int n = 0;
     for (int split = 0; split < LS_N_SPLITS; split++) {

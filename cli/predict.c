@@ -167,7 +167,7 @@ static void free_paths(path_list *list)
 
 /* At most `most` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
  * Prints the reason of a failure. */
-static bool add_lines(path_list *list, FILE *file, int64_t most, bool *ended)
+static bool add_lines(path_list *list, FILE *file, int64_t most, bool is_first, bool *ended)
 {
     char *line = NULL;
     size_t size = 0;
@@ -181,8 +181,9 @@ static bool add_lines(path_list *list, FILE *file, int64_t most, bool *ended)
             good =
                 fail_with(false, "standard input: a line contains a zero byte; expected one path "
                                  "per line");
-        else if (n > 0 && !add_path(list, line))
-            good = print_error(NULL, false);
+        const char *path = is_first ? skip_byte_order_mark(line) : line;
+        if (good && *path && !add_path(list, path)) good = print_error(NULL, false);
+        is_first = false;
     }
     *ended = n < 0;
     /* getline's errors, such as ENOMEM, need not be those of the file */
@@ -199,7 +200,7 @@ static bool read_paths(path_source *from, int64_t most, path_list *list)
         bool ended = true;
         if (strcmp(*from->arguments, "-") != 0) {
             if (!add_path(list, *from->arguments)) return print_error(NULL, false);
-        } else if (!add_lines(list, stdin, most, &ended)) {
+        } else if (!add_lines(list, stdin, most, from->n_read == 0, &ended)) {
             return false;
         }
         from->n -= ended;
@@ -261,7 +262,7 @@ static const ls_saved_model *open_unnamed(ls_context *ctx, const predict_values 
     for (const char *at = text; *at; at++) n += *at == '\n';
     const char **names = calloc((size_t)n + 1, sizeof(*names));
     n = 0;
-    char *rest = text;
+    char *rest = skip_byte_order_mark(text);
     for (char *line; names && (line = strsep(&rest, "\n"));) {
         line[strcspn(line, "\r")] = '\0';
         if (*line) names[n++] = line;

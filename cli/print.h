@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* As fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of controls,
  * invisible characters and marks of text direction (ls__utf8_is_hidden), and of bytes 0x80 to 0x9F
@@ -37,6 +38,12 @@ void print_copy_line(const char *text);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message that is neither an error nor a warning. */
 #define print_note(...) (print_is_quiet() ? (void)0 : print_message("note: " __VA_ARGS__))
+/* The text after a byte order mark of UTF-8, which Windows' editors write. */
+static inline char *skip_byte_order_mark(char *text)
+{
+    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+}
+
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
 

@@ -137,7 +137,42 @@ START_TEST(checks)
 }
 END_TEST
 
+/* What is wrong with a folder or list is said, with the way out. */
+START_TEST(advice)
+{
+    begin();
+    make("mkdir yolo; mkdir -p yolo/images/train yolo/images/val yolo/labels/train; cp "
+         "flat/train/star_* yolo/images/train");
+    expect(3, "train --data-dir yolo --out run" RUN);
+    expect_err("a dataset of boxes (images/, labels/), which are not read");
+    expect(3, "train --data-dir yolo --val-split 0.2 --out run" RUN);
+    expect_err("a dataset of boxes");
+    make("for c in star ring; do for s in train test; do mkdir -p inner/$c/$s; cp data/train/$c/* "
+         "inner/$c/$s; done; done");
+    expect(3, "train --data-dir inner --val-split 0.2 --out run" RUN);
+    expect_err("2 folders, such as 'inner/ring', have a folder 'train' each");
+    expect_err("move the images to inner/train/<class>/<image>");
+    /* numbers and numbered names in byte order */
+    make("for n in 1 10 2; do mkdir -p numbers/c$n; cp data/train/star/* numbers/c$n; done");
+    expect(0, "train --data-dir numbers --no-val --out run" RUN);
+    expect_err("the classes are in byte order, 'c10' before 'c2'");
+    make("sed 's/,p[0-9]*//; s/,star,/,10.0,/; s/,ring,/,5.0,/' list.csv > floats.csv");
+    expect(0, "train --data-dir floats.csv --csv-columns label=kind --out floats" RUN);
+    expect_err("'10.0' before '5.0'");
+    /* missing images in eval, byte order marks */
+    expect(0, "train --data-dir list.csv --csv-columns label=kind --out all" RUN);
+    make("sed 's/000001/9/' list.csv > bad.csv");
+    expect(3, "eval --checkpoint all/last.safetensors --data-dir bad.csv --csv-columns label=kind");
+    expect_err("listed images are missing, such as");
+    expect_err("--on-bad-image skip evaluates without the missing images");
+    make("(printf '\\357\\273\\277'; find data/val -type f | head -2) | " LOCKSTEP_PROGRAM
+         " predict --checkpoint all/last.safetensors --threads 1 -j 0 - > predictions");
+    make("test $(grep -c '^data/val' predictions) = 2");
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups, checks);
+    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups, checks, advice);
 }

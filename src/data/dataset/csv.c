@@ -132,6 +132,20 @@ static ls_status warn_classes(const ls__csv *c, const ls_dataset *d)
     return LS_OK;
 }
 
+/* ';' separates labels, no other character. */
+static void warn_separators(const ls__csv *c, int64_t n_rows, const char *const *texts)
+{
+    const char *found = NULL;
+    if (c->labels.n > n_rows) return; /* some row has several */
+    for (int64_t i = 0; i < c->labels.n && !found; i++)
+        if (strpbrk(texts[i], "|,")) found = texts[i];
+    if (found)
+        ls__warn(c->ctx, LS_LOG_DATA,
+                 "csv file '%s': each row has one label at most, such as '%s'; several labels have "
+                 "';' between",
+                 c->path, found);
+}
+
 /* All rows are read, although a column divides them. */
 static void warn_splits(const ls__csv *c)
 {
@@ -153,6 +167,7 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     LS_TRY(set_names(c, dataset));
     LS_TRY(fill_labels(c, texts, dataset));
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
+    if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
     warn_splits(c);
     if (c->group_column < 0) return LS_OK;
     return ls__set_groups(dataset, c->path, &c->groups, c->config->group_column, false);

@@ -5,7 +5,8 @@
 #include "base/bump.h"
 #include "data/dataset/dataset.h"
 
-enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 64 };
+/* Folders: the first ones are searched, because each costs time for each name without a file. */
+enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 1024 };
 
 typedef enum ls__csv_kind { LS__CSV_CLASS, LS__CSV_LABELS, LS__CSV_NUMBERS } ls__csv_kind;
 
@@ -46,7 +47,7 @@ typedef struct ls__csv {
     size_t root_length;   /* of so many bytes */
     bool is_absolute;     /* a path of the list is */
     /* Where the images may be: the root, "", and the folders in it: "images/". */
-    const char *folders[LS__CSV_MAX_FOLDERS];
+    const char **folders;
     int n_folders, n_split_folders; /* those called like the list's split come after "" */
     const char *folder;             /* the one that has the first image */
 

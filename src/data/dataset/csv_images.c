@@ -58,30 +58,50 @@ static int compare_folders(const void *a, const void *b)
     return x->is_split != y->is_split ? y->is_split - x->is_split : strcmp(x->name, y->name);
 }
 
-ls_status ls__csv_list_folders(ls__csv *c)
+/* Appends the folders in the root, in the order in which the system lists them. */
+static ls_status read_folders(ls__csv *c, folder **found, int *n)
 {
-    folder found[LS__CSV_MAX_FOLDERS];
-    int n = 0;
     char path[PATH_MAX];
     ls_split split, other;
+    size_t room = 0;
     const bool has_split = ls__split_of_list(c->name, &split);
     snprintf(path, sizeof(path), "%.*s.", (int)c->root_length, c->root);
     DIR *dir = opendir(path);
-    for (const struct dirent *e; dir && n < LS__CSV_MAX_FOLDERS - 1 && (e = readdir(dir));) {
-        struct stat status;
+    ls_status status = LS_OK;
+    for (const struct dirent *e; dir && status == LS_OK && (e = readdir(dir));) {
+        struct stat there;
         if (e->d_name[0] == '.' ||
             snprintf(path, sizeof(path), "%.*s%s", (int)c->root_length, c->root, e->d_name) >=
                 (int)sizeof(path) ||
-            stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
+            stat(path, &there) != 0 || !S_ISDIR(there.st_mode))
             continue;
-        snprintf(found[n].name, sizeof(found[n].name), "%s", e->d_name);
-        found[n].is_split = has_split && ls_split_of_name(e->d_name, &other) && other == split;
-        c->n_split_folders += found[n++].is_split;
+        folder *all = ls__bump_room(&c->bump, *found, (size_t)*n, 1, &room, sizeof(*all));
+        if (all) {
+            const bool is_split =
+                has_split && ls_split_of_name(e->d_name, &other) && other == split;
+            snprintf(all[*n].name, sizeof(all->name), "%s", e->d_name);
+            all[(*n)++].is_split = is_split;
+            *found = all;
+        } else {
+            status = ls__fail_memory(c->ctx, c->path, room * sizeof(*all));
+        }
     }
     if (dir) closedir(dir);
-    qsort(found, (size_t)n, sizeof(*found), compare_folders);
+    return status;
+}
+
+ls_status ls__csv_list_folders(ls__csv *c)
+{
+    folder *found = NULL;
+    int n = 0;
+    LS_TRY(read_folders(c, &found, &n));
+    if (n > 0) qsort(found, (size_t)n, sizeof(*found), compare_folders);
+    if (n > LS__CSV_MAX_FOLDERS) n = LS__CSV_MAX_FOLDERS;
+    c->folders = ls__bump_alloc(&c->bump, (size_t)(n + 1) * sizeof(*c->folders));
+    if (!c->folders) return ls__fail_memory(c->ctx, c->path, (size_t)n * sizeof(*c->folders));
     c->folders[c->n_folders++] = "";
     for (int i = 0; i < n; i++) {
+        c->n_split_folders += found[i].is_split;
         c->folders[c->n_folders] = ls__bump_format(&c->bump, "%s/", found[i].name);
         if (!c->folders[c->n_folders++]) return ls__fail_memory(c->ctx, c->path, 0);
     }
