@@ -52,6 +52,8 @@ static int take(const cli_run *t, bool resumed, bool *made, int *number)
     if (!again) return EXIT_DONE;
     if (!may_replace(dir)) return EXIT_USAGE;
     char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/log.txt", dir);
+    (void)remove(path);
     snprintf(path, sizeof(path), "%s/config.json", dir);
     if (remove(path) == 0) return EXIT_DONE; /* from here on the folder contains no run */
     return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));

@@ -183,7 +183,7 @@ static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
         const char *colour = ls__svg_colour(&line->stroke, colours[i % LS__CHART_COLOURS]);
         const int below = p->may_coincide ? p->n_lines - 1 - i : 0; /* lines above this one */
         const bool is_best = line->stroke.shade == LS__SHADE_BEST;
-        ls__svg_begin_path(d->out, &line->stroke, colour, is_best ? 4 : 2 + 2 * fmin(below, 4));
+        ls__svg_begin_path(d->out, &line->stroke, colour, is_best ? 4 : 2 + 3 * fmin(below, 3));
         draw_path(d, p, line, &y);
         ls__text_put(d->out, "\"/>\n");
         const int64_t most_dots = line->stroke.shade ? 1 : MOST_DOTS;
@@ -191,7 +191,7 @@ static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
             if (can_draw(p, line->y[k]))
                 ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n",
                              position(&d->x, x_of(line, k)), y_position(&y, line->y[k]),
-                             3.5 + fmin(below, 4), colour);
+                             3.5 + 1.5 * fmin(below, 3), colour);
     }
 }
 
