@@ -96,8 +96,8 @@ static void advise_balance(const cli_run *t)
     if (most >= 0 && counts[most] >= LS_IMBALANCE_RATIO * counts[least] && !r->class_weights &&
         r->sampler != LS_SAMPLER_BALANCED)
         print_warning("class '%s' has %lld training images, '%s' %lld: --class-weights balanced or "
-                      "--sampler balanced gives rare classes more weight; top-1 hides them, the "
-                      "macro recall of 'lockstep eval' does not",
+                      "--sampler balanced gives rare classes more weight; --metric macro_recall "
+                      "chooses the best epoch by all classes",
                       t->classes[most], (long long)counts[most], t->classes[least],
                       (long long)counts[least]);
     free(counts);

@@ -87,7 +87,7 @@ static json_t *findings_json(ls_context *ctx, const ls_dataset_report *report)
 static const char *const advice[LS_FINDING_KIND_COUNT] = {
     [LS_FINDING_IMBALANCE] =
         "--class-weights balanced or --sampler balanced gives rare classes more "
-        "weight; judge by the macro recall that 'lockstep eval' prints",
+        "weight; --metric macro_recall chooses the best epoch by all classes",
     [LS_FINDING_LEAK] = "remove one of the two, or the validation accuracy is too high",
     [LS_FINDING_NEAR_LEAK] = "remove one of the two, or the validation accuracy is too high",
     [LS_FINDING_ROTATED] = "--exif turns them upright",
