@@ -40,7 +40,7 @@ START_TEST(misuse)
           "--dropout 1e-40: expected 0, or at" },
         { 2, "train --data-dir data --model vgg16_bn --dropout 0.99999999", "got '0.99999999'" },
         { 1, "train --data-dir data -b 8 --model lenet5 --image-size 8",
-          "--image-size is 8; the usual size of --model lenet5 is 28" },
+          "--image-size is 8x8; the usual size of --model lenet5 is 28" },
         { 1, "train --data-dir data -b 8 --model vgg16_bn --image-size 64",
           "vgg16_bn: images of 64 x 64 pixels" },
     };
