@@ -51,10 +51,11 @@ static bool count(prefixes *p, const char *name, size_t length)
 static bool count_prefixes(prefixes *p, const char *name)
 {
     bool ok = true;
-    for (const char *rest = name; rest && ok; rest = strchr(rest, '.')) {
-        if (rest > name) rest++;
+    for (const char *rest = name; rest && ok;) {
         if (bsearch(&rest, p->net, p->n_net, sizeof(*p->net), compare_names))
             ok = count(p, name, (size_t)(rest - name));
+        const char *dot = strchr(rest, '.');
+        rest = dot ? dot + 1 : NULL;
     }
     return ok;
 }

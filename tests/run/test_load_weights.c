@@ -109,6 +109,29 @@ START_TEST(formats_give_the_same_weights)
 }
 END_TEST
 
+static ls_node *dotted(ls_graph *g, ls_node *x, const void *name)
+{
+    return ls_linear(g, name, ls_flatten(g, x), 3, NULL);
+}
+
+/* A search for prefixes must end in any name. */
+START_TEST(names_may_begin_and_end_with_dots)
+{
+    static const char *const dots[] = { ".fc", "..", "a.", ".", "a..b" };
+    for (size_t i = 0; i < sizeof(dots) / sizeof(dots[0]); i++) {
+        ls_context *ctx = ls_context_open(NULL);
+        ls_net *net = ls_net_build(
+            ctx, dotted, dots[i],
+            &(ls_net_config){ .input.image = { LS_F32, LS_SHAPE(2, 2, 2, 3) }, .inference = true });
+        expect_ok(ctx);
+        const char *path = path_of("dots.safetensors");
+        ck_assert_int_eq(ls_checkpoint_save(&(ls_training_state){ .net = net }, path), LS_OK);
+        ck_assert_int_eq(ls_net_load_weights(net, path, NULL, NULL), LS_OK);
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 START_TEST(ambiguous_and_missing_keys)
 {
     static const struct {
@@ -491,10 +514,10 @@ TEST_PROGRAM(load_weights)
     begin_runs();
     const int memory = run_loop("allocations", every_allocation_failing, 3);
     const int others = RUN_SUITE(
-        "load_weights", formats_give_the_same_weights, ambiguous_and_missing_keys,
-        classes_are_matched_by_name, values_that_are_not_finite, mismatches_change_nothing,
-        new_head_keeps_its_values, partial_files_and_nets_without_a_head, columns_after_flatten,
-        checkpoints_name_the_columns, unsupported_tensors_are_named, identity_names_the_weights,
-        models_that_are_not_described);
+        "load_weights", formats_give_the_same_weights, names_may_begin_and_end_with_dots,
+        ambiguous_and_missing_keys, classes_are_matched_by_name, values_that_are_not_finite,
+        mismatches_change_nothing, new_head_keeps_its_values, partial_files_and_nets_without_a_head,
+        columns_after_flatten, checkpoints_name_the_columns, unsupported_tensors_are_named,
+        identity_names_the_weights, models_that_are_not_described);
     return end_runs(both(memory, others));
 }
