@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/write.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -204,18 +205,10 @@ ls_status ls__atomic_file_replace(ls_context *ctx, const char *path, ls__atomic_
 
 ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t size)
 {
-    const char *at = bytes;
-    while (size > 0) {
-        const ssize_t n = write(file->fd, at, size);
-        if (n > 0) {
-            at += n;
-            size -= (size_t)n;
-        } else if (n == 0 || errno != EINTR) {
-            file->failed = true;
-            return fail_writing(file, n == 0 ? EIO : errno);
-        }
-    }
-    return LS_OK;
+    const int error = ls__write(file->fd, bytes, size, -1);
+    if (error == 0) return LS_OK;
+    file->failed = true;
+    return fail_writing(file, error);
 }
 
 static int open_folder(const char *folder)
@@ -353,7 +346,9 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
     const char *kind = NOT_REGULAR;
     int error = 0;
     /* O_NONBLOCK: opening a pipe must not wait for its other end */
-    *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0666);
+    do {
+        *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0666);
+    } while (*fd < 0 && errno == EINTR);
     if (*fd < 0 || fstat(*fd, &there) != 0) error = errno;
     if (error == 0 && S_ISREG(there.st_mode)) {
         *size = there.st_size;
@@ -366,6 +361,7 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
              has_kind ? kind : ls__errno_text(error, text, sizeof(text)));
     if (*fd >= 0) close(*fd);
     *fd = -1;
+    errno = has_kind ? 0 : error;
     return ls__file_status(error);
 }
 
@@ -377,7 +373,7 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
     unsigned char *bytes = NULL;
     char reason[LS__ERRNO_TEXT_SIZE], text[LS__ERRNO_TEXT_SIZE];
     int fd;
-    int64_t file_bytes;
+    int64_t file_bytes = 0;
     ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
     if (status == LS_OK && (uintmax_t)file_bytes > max_bytes) {
         snprintf(reason, sizeof(reason), "%jd bytes, at most %zu are allowed", (intmax_t)file_bytes,

@@ -48,8 +48,8 @@ ls_status ls__file_status(int error);
 
 /* Opens a regular file with open's `flags`; *size is in bytes. Does not wait if `path` is a pipe.
  * With write access, a link at `path` is an error. On failure *fd is -1 and `reason` is "not a
- * regular file" (LS_ERR_IO), or the system's reason with the status of ls__file_status.
- * Thread-safe. */
+ * regular file" (LS_ERR_IO, errno 0), or the system's reason with the status of ls__file_status and
+ * its errno. Thread-safe. */
 ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
                            char reason[LS__ERRNO_TEXT_SIZE]);
 

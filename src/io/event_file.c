@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/write.h"
 #include "io/bytes.h"
 #include "io/png_write.h"
 #include <errno.h>
@@ -109,18 +110,6 @@ static uint32_t masked_crc(const unsigned char *bytes, size_t size)
     return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
 }
 
-static int write_all(int fd, const unsigned char *bytes, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        const ssize_t n = write(fd, bytes + done, size - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            return n == 0 ? EIO : errno;
-    }
-    return 0;
-}
-
 /* Appends a record of the event's bytes. */
 static ls_status write_record(ls__event_file *f)
 {
@@ -131,7 +120,7 @@ static ls_status write_record(ls__event_file *f)
     put_fixed(&record, f->event.failed ? 0 : masked_crc(f->event.data, f->event.size), 4);
     ls_status status = LS_OK;
     if (record.failed || f->event.failed) status = ls__fail_memory(f->ctx, f->path, record.size);
-    const int error = status == LS_OK ? write_all(f->fd, record.data, record.size) : 0;
+    const int error = status == LS_OK ? ls__write(f->fd, record.data, record.size, -1) : 0;
     if (error) {
         status = ls__fail_errno(f->ctx, error, "writing '%s'", f->path);
         if (ftruncate(f->fd, f->size) == 0) (void)lseek(f->fd, f->size, SEEK_SET);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/write.h"
 #include "io/bytes.h"
 #include "io/json_text.h"
 #include "run/json.h"
@@ -123,14 +124,7 @@ static ls_status write_whole(ls__metrics *m, kind k)
 static ls_status write_end(ls__metrics *m, kind k, int fd, const ls__bytes *t)
 {
     const off_t begin = (off_t)m->sizes[k];
-    int error = 0;
-    for (size_t done = 0; done < t->size && error == 0;) {
-        const ssize_t n = pwrite(fd, t->data + done, t->size - done, begin + (off_t)done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            error = n == 0 ? EIO : errno;
-    }
+    int error = ls__write(fd, t->data, t->size, begin);
     if (error == 0 && fsync(fd) != 0) error = errno;
     if (error == 0) {
         m->sizes[k] += (int64_t)t->size;

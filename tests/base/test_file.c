@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/context.h"
+#include "base/write.h"
 
 #include "../failing_allocator.h"
 #include "../suite.h"
@@ -192,7 +193,6 @@ START_TEST(a_failing_write_leaves_the_old_file)
 {
     enter_folder();
     write_atomic("a.txt", "old");
-    signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
     const rlim_t before = limit.rlim_cur;
@@ -210,6 +210,69 @@ START_TEST(a_failing_write_leaves_the_old_file)
     ck_assert_ptr_null(file);
     check_file("a.txt", "old");
     ck_assert_int_eq(count_files(), 1);
+    leave_folder();
+}
+END_TEST
+
+/* Writes to a pipe that nobody reads, or beyond the limit of file size. Returns the error. */
+static int write_where_it_fails(int signal_number)
+{
+    if (signal_number == SIGPIPE) {
+        int ends[2];
+        ck_assert_int_eq(pipe(ends), 0);
+        close(ends[0]);
+        const int error = ls__write(ends[1], "x", 1, -1);
+        close(ends[1]);
+        return error;
+    }
+    struct rlimit before, none;
+    getrlimit(RLIMIT_FSIZE, &before);
+    none = (struct rlimit){ 0, before.rlim_max };
+    const int fd = open("a.txt", O_RDWR | O_CREAT, 0600);
+    setrlimit(RLIMIT_FSIZE, &none);
+    const int error = ls__write(fd, "x", 1, 0);
+    setrlimit(RLIMIT_FSIZE, &before);
+    close(fd);
+    return error;
+}
+
+static volatile sig_atomic_t n_delivered;
+
+static void deliver(int number)
+{
+    (void)number;
+    n_delivered++;
+}
+
+/* The default action of both signals ends the process. A program's own signal that was pending
+ * before the write, and its mask, stay as they were. */
+START_TEST(a_failing_write_sends_no_signal)
+{
+    static const struct {
+        int number, error;
+    } signals[] = { { SIGXFSZ, EFBIG }, { SIGPIPE, EPIPE } };
+    enter_folder();
+    for (int i = 0; i < 2; i++) {
+        const int number = signals[i].number;
+        sigset_t one, pending;
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        ck_assert_int_eq(write_where_it_fails(number), signals[i].error);
+        sigpending(&pending);
+        ck_assert(!sigismember(&pending, number));
+
+        signal(number, deliver);
+        n_delivered = 0;
+        ck_assert_int_eq(write_where_it_fails(number), signals[i].error);
+        ck_assert_int_eq(n_delivered, 0);
+        sigprocmask(SIG_BLOCK, &one, NULL);
+        raise(number);
+        ck_assert_int_eq(write_where_it_fails(number), signals[i].error);
+        ck_assert_int_eq(n_delivered, 0);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        ck_assert_int_eq(n_delivered, 1);
+        signal(number, SIG_DFL);
+    }
     leave_folder();
 }
 END_TEST
@@ -424,7 +487,8 @@ TEST_PROGRAM(file)
 {
     return RUN_SUITE("file", a_file_appears_when_it_is_committed, an_abandoned_file_leaves_nothing,
                      a_killed_process_leaves_nothing, a_failing_write_leaves_the_old_file,
-                     a_full_disk_is_an_error, places_that_cannot_be_written,
-                     a_locked_folder_cannot_be_written, a_link_is_followed, a_link_is_replaced,
-                     the_longest_names, reading_misuse, every_allocation_fails_in_turn);
+                     a_failing_write_sends_no_signal, a_full_disk_is_an_error,
+                     places_that_cannot_be_written, a_locked_folder_cannot_be_written,
+                     a_link_is_followed, a_link_is_replaced, the_longest_names, reading_misuse,
+                     every_allocation_fails_in_turn);
 }

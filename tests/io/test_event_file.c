@@ -200,7 +200,7 @@ START_TEST(full_disk)
     const char *path = path_in(folder, "events");
     struct rlimit before, few;
     getrlimit(RLIMIT_FSIZE, &before);
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* of writes by Check, whose file the limit applies to, too */
     few = (struct rlimit){ 10, before.rlim_max };
     setrlimit(RLIMIT_FSIZE, &few);
     ck_assert_int_eq(ls__event_file_create(ctx, path, 1, &file), LS_ERR_IO);
