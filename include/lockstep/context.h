@@ -6,7 +6,19 @@
  *
  * Calls set the default floating-point environment (round to nearest, no flushing of denormals) and
  * restore the caller's environment before they return. Callbacks run in the default environment. So
- * neither fesetround nor a program linked with -ffast-math changes a result. */
+ * neither fesetround nor a program linked with -ffast-math changes a result.
+ *
+ * Objects may be closed in any order. One that others use remains until the last of these is
+ * closed: a dataset for its loaders and splits, a net for its optimizers, all of them for a trainer
+ * and during a call with callbacks. Only ls_context_close frees everything at once, which leaves
+ * all pointers to objects of the context invalid.
+ *
+ * A child made by fork has none of the library's threads. There calls fail with
+ * LS_ERR_UNSUPPORTED, and those that close free memory and do nothing else. A child may open a
+ * context of its own.
+ *
+ * Writing beyond the limit of file size is an error (EFBIG), and so is writing into a pipe that
+ * nobody reads (EPIPE): SIGXFSZ and SIGPIPE are not delivered for the library's writes. */
 #ifndef LOCKSTEP_CONTEXT_H
 #define LOCKSTEP_CONTEXT_H
 

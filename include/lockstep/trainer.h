@@ -100,9 +100,9 @@ typedef struct ls_evaluate_config {
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
  * out: the averages over all images, or, if `stop` ended the pass, over the images until then.
  * Errors: those of the loader and of ls_net_evaluate; LS_ERR_NONFINITE names the first batch whose
- * loss is not finite. With several ranks (context.h) all of them call it. Batch k is that of rank
- * k % n, whose event callback gets it; the averages are those of all, but after `stop` those of
- * this rank's batches. */
+ * loss is not finite; LS_ERR_INVALID for a loader over which another call runs a pass. With several
+ * ranks (context.h) all of them call it. Batch k is that of rank k % n, whose event callback gets
+ * it; the averages are those of all, but after `stop` those of this rank's batches. */
 LS_API ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *config,
                              ls_averages *out);
 
@@ -250,14 +250,15 @@ typedef struct ls_trainer_config {
 } ls_trainer_config;
 
 /* Opens a run at its start or, with `resume`, where it was saved. All objects must belong to
- * one context and stay open. A schedule that reduces on a plateau reads config.metric if the
+ * one context. A schedule that reduces on a plateau reads config.metric if the
  * highest value of that is the best and it has maximize, or neither is true. Else it reads with
  * maximize the top-1 accuracy (LS_ERR_INVALID for a net without that metric), without it the loss:
  * of validation, or without validation of training. To resume a run whose kernels were selected by
  * ls_algorithm_cache_load or by timing, call ls_checkpoint_load_algorithms before the net is built.
  * Errors: LS_ERR_INVALID for an invalid field, which the message names, for a folder that already
  * holds a run (without `resume`), and if another process trains in it; LS_ERR_SHAPE if the size of
- * the images or the number of classes or targets differs in validation. With `resume`, those of
+ * the images or the number of classes or targets differs in validation; LS_ERR_MISMATCH if the
+ * names of these differ, where both datasets were given names. With `resume`, those of
  * ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a file of the run is damaged. An
  * optimizer with `accumulate` requires a schedule whose steps_per_epoch is the number of updates in
  * an epoch (optim.h), else LS_ERR_INVALID. Steps are those of the loader. */
@@ -277,7 +278,8 @@ typedef enum ls_trainer_end {
 
 /* Trains from the run's position to its end. end: how the run ended; may be NULL. Returns LS_OK for
  * the first four values of ls_trainer_end, else the error: that of the loader, LS_ERR_NONFINITE, or
- * another.
+ * another. The loaders belong to the run until it returns: a callback that uses them, or runs a
+ * trainer that does, gets LS_ERR_INVALID.
  *
  * With several ranks (context.h) all of them open and run a trainer with the same configuration.
  * Rank 0 alone writes the run's folder; the others only read it to resume. ls_trainer_open fails

@@ -8,6 +8,7 @@
 #include "backend/communicator.h"
 #include "backend/pool.h"
 #include "backend/registry.h"
+#include <unistd.h>
 
 enum { MAX_THREADS = 1024, MAX_SHARDS = 65536 };
 
@@ -60,7 +61,7 @@ ls_context *ls_context_open(const ls_context_config *config)
 
     ls_context *ctx = allocator.allocate(allocator.user, sizeof(*ctx), LS__ALIGNMENT);
     if (!ctx) return NULL;
-    *ctx = (ls_context){ .allocator = allocator, .config = *config };
+    *ctx = (ls_context){ .allocator = allocator, .config = *config, .process = getpid() };
     ctx->config.allocator = &ctx->allocator;
     if (config->shards == 0) ctx->config.shards = 1;
 
@@ -80,6 +81,7 @@ ls_context *ls_context_open(const ls_context_config *config)
         status = ls__pool_open(ctx, ctx->device, LS__POOL_HOST, 0, &ctx->host_pool);
     if (status == LS_OK) status = ls__selections_open(ctx, &ctx->selections);
     ctx->unusable = status != LS_OK;
+    ctx->is_remote = ctx->comm || (ctx->device && !ctx->device->backend->host_memory);
     /* The user's texts may be freed after this call. */
     ctx->config.device = ctx->device ? ctx->device->backend->name : NULL;
     ctx->config.communicator = ctx->comm ? ctx->comm->provider->name : NULL;
@@ -91,7 +93,8 @@ void ls_context_close(ls_context **ctx)
     if (!ctx || !*ctx) return;
     ls_context *c = *ctx;
     *ctx = NULL;
-    while (c->last_owned) ls__disown_and_close(c->last_owned);
+    while (c->last_owned) ls__close_last_owned(c);
+    if (c->is_remote && ls__is_forked(c)) return; /* the memory is the GPU's, or MPI's */
     /* Before device memory is released, which waits for the device without a time limit. */
     if (c->device_comm != c->comm) ls__comm_close(&c->device_comm);
     ls__selections_close(&c->selections);

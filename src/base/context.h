@@ -1,5 +1,6 @@
 /* context.h: the struct of a context. Objects opened through a context begin with an ls__owned. The
- * context closes those that are still open, the last one first. */
+ * context closes those that are still open, the last one first. An object that others use remains
+ * until the last of them is closed. */
 #ifndef LS_BASE_CONTEXT_H
 #define LS_BASE_CONTEXT_H
 
@@ -13,6 +14,8 @@ struct ls__owned {
     ls_context *ctx;
     void (*close)(ls__owned *self); /* frees the whole object; it is already unlinked */
     ls__owned *previous, *next;
+    int n_users;    /* objects that need it, and calls in progress */
+    bool is_closed; /* by the program: freed when n_users becomes 0 */
 };
 
 struct ls_context {
@@ -20,6 +23,8 @@ struct ls_context {
     ls_context_config config;
     ls_status error; /* the first one since it was cleared, or LS_OK */
     bool unusable;   /* opening failed, or the device is lost: the error can't be cleared */
+    bool is_remote;  /* a GPU's memory or other ranks belong to it, which a fork must not touch */
+    int64_t process; /* that opened it; 0 = any */
     char message[LS__MESSAGE_SIZE];              /* of the last error, also after it was cleared */
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL = memory was short */
     _Atomic int64_t n_warnings;                  /* includes those that were dropped */
@@ -33,7 +38,18 @@ struct ls_context {
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));
-/* Unlinks and closes. */
+/* Unlinks and closes, now or when the last user releases it. */
 void ls__disown_and_close(ls__owned *object);
+/* The same for a closing context, whatever uses the object. */
+void ls__close_last_owned(ls_context *ctx);
+
+/* Keeps an object, which begins with an ls__owned, until it is released as often, also if the
+ * program closes it. Both accept NULL. */
+void ls__use(void *object);
+void ls__release(void *object);
+
+/* True in a child of the process that opened ctx, made by fork. It has none of the context's
+ * threads, so closing an object there frees memory and does nothing else. */
+bool ls__is_forked(const ls_context *ctx);
 
 #endif

@@ -5,7 +5,9 @@
 #include "base/context.h"
 #include "base/text.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *ls_status_text(ls_status status)
 {
@@ -21,6 +23,17 @@ const char *ls_status_text(ls_status status)
 bool ls__has_error(const ls_context *ctx)
 {
     return !ctx || ctx->error != LS_OK;
+}
+
+ls_status ls__enter(ls_context *ctx)
+{
+    if (ls__has_error(ctx)) return LS_ERR_EARLIER;
+    if (!ls__is_forked(ctx)) return LS_OK;
+    return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                    "process %" PRId64 " opened this context; process %ld, which fork made of it, "
+                    "has none of its threads and can only close it: open a context of its own "
+                    "there, or fork before ls_context_open",
+                    ctx->process, (long)getpid());
 }
 
 ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_list args)
@@ -39,6 +52,12 @@ ls_status ls__fail(ls_context *ctx, ls_status status, const char *format, ...)
     ls__fail_v(ctx, status, format, args);
     va_end(args);
     return status;
+}
+
+ls_status ls__fail_null(ls_context *ctx, const char *call, const char *name)
+{
+    LS__ENTER(ctx);
+    return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is NULL", call, name);
 }
 
 ls_status ls__fail_memory(ls_context *ctx, const char *what, size_t bytes)

@@ -21,18 +21,21 @@ ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS
 /* Prepends "TEXT: ", the place of the error, to the stored message. */
 void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
-/* True for a stored error, and for NULL, the result of an earlier failure. Public verbs begin with
- * LS__ENTER, public constructors with LS__ENTER_NULL. */
+/* True for a stored error, and for NULL, the result of an earlier failure. */
 bool ls__has_error(const ls_context *ctx);
 
-#define LS__ENTER(ctx)                                                                             \
-    do {                                                                                           \
-        if (ls__has_error(ctx)) return LS_ERR_EARLIER;                                             \
-    } while (0)
+/* LS_ERR_EARLIER for a stored error and for NULL; LS_ERR_UNSUPPORTED in a child made by fork.
+ * Public verbs begin with LS__ENTER, public constructors with LS__ENTER_NULL. */
+ls_status ls__enter(ls_context *ctx);
+#define LS__ENTER(ctx) LS_TRY(ls__enter(ctx))
 #define LS__ENTER_NULL(ctx)                                                                        \
     do {                                                                                           \
-        if (ls__has_error(ctx)) return NULL;                                                       \
+        if (ls__enter(ctx) != LS_OK) return NULL;                                                  \
     } while (0)
+
+/* Stores "CALL: NAME is NULL" unless the context has an error already, of which the NULL may be the
+ * result. Returns LS_ERR_INVALID, or LS_ERR_EARLIER. */
+ls_status ls__fail_null(ls_context *ctx, const char *call, const char *name);
 
 /* Pass a message to the user's log callback; the context also stores warnings. Thread-safe. */
 void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);

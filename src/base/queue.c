@@ -3,6 +3,7 @@
 #include "base/queue.h"
 
 #include "base/alloc.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "base/signals.h"
 #include <pthread.h>
@@ -137,18 +138,23 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
     return status;
 }
 
+static void join_workers(ls__queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->quit = true;
+    pthread_cond_broadcast(&queue->work);
+    pthread_mutex_unlock(&queue->mutex);
+    for (int i = 0; i < queue->n_started; i++) pthread_join(queue->workers[i].handle, NULL);
+    pthread_cond_destroy(&queue->finish);
+    pthread_cond_destroy(&queue->work);
+    pthread_mutex_destroy(&queue->mutex);
+}
+
 void ls__queue_close(ls__queue **queue)
 {
     ls__queue *q = *queue;
     if (!q) return;
-    pthread_mutex_lock(&q->mutex);
-    q->quit = true;
-    pthread_cond_broadcast(&q->work);
-    pthread_mutex_unlock(&q->mutex);
-    for (int i = 0; i < q->n_started; i++) pthread_join(q->workers[i].handle, NULL);
-    pthread_cond_destroy(&q->finish);
-    pthread_cond_destroy(&q->work);
-    pthread_mutex_destroy(&q->mutex);
+    if (!ls__is_forked(q->ctx)) join_workers(q);
     ls__free(q->ctx, q->workers);
     ls__free(q->ctx, q->n_unfinished);
     ls__free(q->ctx, q);

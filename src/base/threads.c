@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/available.h"
 #include "base/clock.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "base/signals.h"
 #include <pthread.h>
@@ -242,11 +243,8 @@ ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), 
     return status;
 }
 
-void ls__threads_close(ls__threads **threads)
+static void join_workers(ls__threads *pool)
 {
-    ls__threads *pool = *threads;
-    *threads = NULL;
-    if (!pool) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->stop, true);
     pthread_cond_broadcast(&pool->work);
@@ -255,6 +253,14 @@ void ls__threads_close(ls__threads **threads)
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mutex);
+}
+
+void ls__threads_close(ls__threads **threads)
+{
+    ls__threads *pool = *threads;
+    *threads = NULL;
+    if (!pool) return;
+    if (!ls__is_forked(pool->ctx)) join_workers(pool);
     ls__free(pool->ctx, pool->workers);
     ls__free(pool->ctx, pool);
 }

@@ -31,12 +31,12 @@ static void name_library(char *out, size_t size)
 static _Atomic int n_open; /* communicators */
 
 /* MPI_Finalize waits for the other ranks. After a failure they may wait for this one in an
- * exchange; without it the launcher ends them. */
-static void finalize(int exit_status, void *unused)
+ * exchange; without it the launcher ends them. A child made by fork is no rank. */
+static void finalize(int exit_status, void *process)
 {
-    (void)unused;
     int finalized = 1;
-    if (exit_status == 0 && n_open == 0 && MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
+    if (exit_status == 0 && n_open == 0 && (intptr_t)process == getpid() &&
+        MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized)
         (void)MPI_Finalize();
 }
 
@@ -64,7 +64,7 @@ static ls_status start(ls_context *ctx)
         make_global();
         LS_TRY(ls__mpi_check_alone(
             ctx, 0, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread"));
-        (void)on_exit(finalize, NULL);
+        (void)on_exit(finalize, (void *)(intptr_t)getpid());
         LS_TRY(ls__mpi_check_alone(ctx, 0,
                                    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                                    "MPI_Comm_set_errhandler"));

@@ -124,6 +124,7 @@ ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, dou
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(refuse_averages(opt, "ls_net_step"));
+    if (!net && opt) return ls__fail_null(opt->owned.ctx, "ls_net_step", "net");
     ls__update *update = opt ? ls__optimizer_update_of(opt, batch) : NULL;
     return ls__net_step(net, "ls_net_step", update, batch, lr);
 }
@@ -249,6 +250,7 @@ static void close_optimizer(ls__owned *owned)
     ls__free(ctx, opt->segments);
     ls__free(ctx, opt->own_segments);
     ls__groups_close(ctx, &opt->groups);
+    ls__release(opt->net);
     ls__free(ctx, opt);
 }
 
@@ -446,6 +448,7 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     }
     opt->owned.ctx = ctx;
     opt->net = net;
+    ls__use(net);
     opt->kind = kind;
     opt->options = *options;
     if (options->accumulate == 0) opt->options.accumulate = 1;

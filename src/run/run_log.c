@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/write.h"
 #include "comm/comm.h"
 #include "run/step_digest.h"
 #include <errno.h>
@@ -121,17 +122,11 @@ static ls_status write_line(log_file *file, const ls_step_digest *digest)
     if (file->fd < 0) return file->n_lines++, LS_OK;
     char line[LS__LINE_SIZE + 1];
     ls__run_log_format(file->n_lines, digest, line);
-    const off_t begin = (off_t)(file->n_lines * LS__LINE_SIZE);
-    for (size_t done = 0; done < LS__LINE_SIZE;) {
-        const ssize_t put =
-            pwrite(file->fd, line + done, LS__LINE_SIZE - done, begin + (off_t)done);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) {
-            const ls_status status = fail_errno(file, put < 0 ? errno : EIO);
-            (void)cut(file); /* readers skip an incomplete line */
-            return status;
-        }
-        done += (size_t)put;
+    const int error = ls__write(file->fd, line, LS__LINE_SIZE, file->n_lines * LS__LINE_SIZE);
+    if (error) {
+        const ls_status status = fail_errno(file, error);
+        (void)cut(file); /* readers skip an incomplete line */
+        return status;
     }
     file->n_lines++;
     return LS_OK;
@@ -154,7 +149,8 @@ static ls_status append_finished(ls_run_log *log, int64_t n_pending)
 static void close_log(ls__owned *owned)
 {
     ls_run_log *log = (ls_run_log *)owned;
-    if (log->file.fd >= 0 && !owned->ctx->comm) (void)append_finished(log, 0);
+    if (log->file.fd >= 0 && !owned->ctx->comm && !ls__is_forked(owned->ctx))
+        (void)append_finished(log, 0);
     for (int i = 0; i < 2; i++) ls__step_digest_close(&log->digests[i]);
     if (log->file.fd >= 0) close(log->file.fd);
     ls__free(owned->ctx, log->path);
@@ -221,9 +217,10 @@ ls_status ls_run_log_append(ls_run_log *log, const ls_step_digest *digest)
 
 ls_status ls_run_log_step(ls_run_log *log, ls_net *net, const ls_batch *batch)
 {
-    if (!log || !net) return LS_ERR_EARLIER;
+    if (!log) return LS_ERR_EARLIER;
     ls_context *ctx = log->owned.ctx;
     LS__ENTER(ctx);
+    if (!net) return ls__fail_null(ctx, "ls_run_log_step", "net");
     if (ls_net_context(net) != ctx)
         return ls__fail(ctx, LS_ERR_MISMATCH,
                         "ls_run_log_step: the net belongs to another context than the run log");

@@ -227,15 +227,15 @@ static bool take_batch(ls__tally *t, const ls_evaluate_config *config, bool *sto
     bool stop = config->stop && *config->stop;
     if (!ctx->comm) {
         *stopped = stop;
-        return !stop && ls_loader_next(t->loader, batch);
+        return !stop && ls__loader_next(t->loader, batch);
     }
-    if (t->n_taken++ % ctx->comm->n_ranks > 0) return ls_loader_next(t->loader, batch);
+    if (t->n_taken++ % ctx->comm->n_ranks > 0) return ls__loader_next(t->loader, batch);
     if (ls__ranks_agree(ctx, &stop) != LS_OK) {
         t->is_ended = true;
         return false;
     }
     t->is_ended = *stopped = stop;
-    return !stop && ls_loader_next(t->loader, batch);
+    return !stop && ls__loader_next(t->loader, batch);
 }
 
 /* After the last batch of each rank. An error that ranks agree on is in the context. */
@@ -311,9 +311,9 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
     ls_context *ctx;
     ls__sums sums;
     if (out) *out = (ls_averages){ 0 };
-    if (!net || !loader) return LS_ERR_EARLIER;
     LS_TRY(ls__state_context("ls_evaluate", &(ls_training_state){ .net = net, .loader = loader },
                              &ctx));
+    if (!net || !loader) return ls__fail_null(ctx, "ls_evaluate", net ? "loader" : "net");
     if (!out) return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
     const char *by_class = !config                  ? NULL
                            : config->test_time_flip ? "test_time_flip"
@@ -322,7 +322,13 @@ ls_status ls_evaluate(ls_net *net, ls_loader *loader, const ls_evaluate_config *
     if (by_class && !ls__net_has_metric(net, "top1"))
         return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluate: %s is for nets with the metric 'top1'",
                         by_class);
-    ls__evaluate(net, loader, config ? config : &defaults, 0, &sums);
+    if (!config) config = &defaults;
+    LS_TRY(ls__loader_take(loader, "ls_evaluate"));
+    void *const used[] = { net, loader, config->evaluation }; /* a callback may close them */
+    for (int i = 0; i < 3; i++) ls__use(used[i]);
+    ls__evaluate(net, loader, config, 0, &sums);
+    ls__loader_give_back(loader);
     *out = ls__averages(net, &sums);
+    for (int i = 0; i < 3; i++) ls__release(used[i]);
     return ls__has_error(ctx) ? ctx->error : LS_OK;
 }

@@ -65,10 +65,10 @@ static ls_lr_find_config with_defaults(const ls_lr_find_config *config)
 /* The next batch, of the next epoch after the last one. */
 static ls_status take_batch(search *s, ls_batch *batch)
 {
-    if (ls_loader_next(s->loader, batch)) return LS_OK;
+    if (ls__loader_next(s->loader, batch)) return LS_OK;
     LS_TRY(ls_loader_status(s->loader));
-    LS_TRY(ls_loader_start(s->loader, ++s->epoch));
-    if (ls_loader_next(s->loader, batch)) return LS_OK;
+    LS_TRY(ls__loader_start_at(s->loader, call, ++s->epoch, 0));
+    if (ls__loader_next(s->loader, batch)) return LS_OK;
     LS_TRY(ls_loader_status(s->loader));
     return ls__fail(s->listener.ctx, LS_ERR_DATA, "%s: the loader has no batches", call);
 }
@@ -126,7 +126,7 @@ static ls_status run_steps(search *s)
 static ls_status run(search *s)
 {
     LS_TRY(ls__tally_begin(&(ls__tally){ .net = s->net })); /* drops results of earlier batches */
-    LS_TRY(ls_loader_start(s->loader, 0));
+    LS_TRY(ls__loader_start_at(s->loader, call, 0, 0));
     s->waited = ls_loader_statistics(s->loader).wait_seconds;
     const int64_t batches = s->config.steps * s->optimizer->options.accumulate;
     ls_status status =
@@ -170,15 +170,23 @@ ls_lr_curve *ls_lr_find(ls_net *net, ls_optimizer *optimizer, ls_loader *loader,
                         const ls_lr_find_config *config)
 {
     LS__DEFAULT_FLOATS;
-    if (!net || !optimizer || !loader) return NULL;
     ls_context *ctx;
     const ls_training_state state = { .net = net, .optimizer = optimizer, .loader = loader };
     if (ls__state_context(call, &state, &ctx) != LS_OK) return NULL;
+    if (!net || !optimizer || !loader) {
+        ls__fail_null(ctx, call, !net ? "net" : !optimizer ? "optimizer" : "loader");
+        return NULL;
+    }
     search s = { .net = net, .optimizer = optimizer, .loader = loader };
     s.config = with_defaults(config);
     s.listener = (ls__listener){ ctx, s.config.on_event, s.config.user };
     if (check_config(ctx, &s.config) != LS_OK) return NULL;
+    if (ls__loader_take(loader, call) != LS_OK) return NULL;
+    void *const used[] = { optimizer, loader }; /* a callback may close them */
+    for (int i = 0; i < 2; i++) ls__use(used[i]);
     s.curve = open_curve(ctx, s.config.steps);
     if (s.curve && run(&s) != LS_OK) ls_lr_curve_close(&s.curve);
+    ls__loader_give_back(loader);
+    for (int i = 0; i < 2; i++) ls__release(used[i]);
     return s.curve;
 }

@@ -119,9 +119,14 @@ bool ls_saved_model_has_split(const ls_saved_model *model)
 
 ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_dataset *dataset)
 {
-    if (!dataset || !ls_saved_model_has_split(model)) return NULL;
+    if (!model) return NULL;
     ls_context *ctx = model->owned.ctx;
     LS__ENTER_NULL(ctx);
+    if (!dataset) {
+        ls__fail_null(ctx, "ls_saved_model_validation_split", "dataset");
+        return NULL;
+    }
+    if (!ls_saved_model_has_split(model)) return NULL;
     ls_dataset *train, *validation;
     ls_digest digest;
     char text[LS_DIGEST_TEXT_SIZE];

@@ -13,14 +13,16 @@
 #include <math.h>
 #include <stdio.h>
 
+static const char run_call[] = "ls_trainer_run";
+
 /* The next batch. False at the end of the epoch, and if the run ends here: all ranks end at the
  * same batch, also if only one of them is stopped or can't load its images. */
 static bool take_batch(ls_trainer *t, ls_batch *batch)
 {
     ls_context *ctx = t->owned.ctx;
     t->is_stopped = t->config.stop && *t->config.stop;
-    if (!ctx->comm) return !t->is_stopped && ls_loader_next(t->loader, batch);
-    const bool is_there = ls_loader_next(t->loader, batch);
+    if (!ctx->comm) return !t->is_stopped && ls__loader_next(t->loader, batch);
+    const bool is_there = ls__loader_next(t->loader, batch);
     const ls_status status = ls__ranks_agree(ctx, &t->is_stopped);
     return is_there && !t->is_stopped && status == LS_OK;
 }
@@ -141,7 +143,7 @@ static ls_trainer_end train_epoch(ls_trainer *t)
                             .listener = t->listener,
                             .on_results = log_results,
                             .user = t };
-    if (ls_loader_start_at(t->loader, t->epoch, t->step) != LS_OK ||
+    if (ls__loader_start_at(t->loader, run_call, t->epoch, t->step) != LS_OK ||
         ls__tally_begin(&t->tally) != LS_OK)
         return LS_TRAINER_ERROR;
     ls_status status = ls__notify_in_ranks(
@@ -297,6 +299,32 @@ static ls_trainer_end train_epochs(ls_trainer *t)
     return is_stale(t) ? LS_TRAINER_EARLY_STOP : LS_TRAINER_DONE;
 }
 
+/* For the run, so that a callback can't use them. */
+static ls_status take_loaders(const ls_trainer *t)
+{
+    LS_TRY(ls__loader_take(t->loader, run_call));
+    if (!t->config.validation || t->config.validation == t->loader) return LS_OK;
+    const ls_status status = ls__loader_take(t->config.validation, run_call);
+    if (status != LS_OK) ls__loader_give_back(t->loader);
+    return status;
+}
+
+static void give_loaders_back(const ls_trainer *t)
+{
+    ls__loader_give_back(t->loader);
+    if (t->config.validation) ls__loader_give_back(t->config.validation);
+}
+
+static ls_trainer_end run(ls_trainer *t)
+{
+    if (t->dir && !t->is_saved && ls_trainer_save(t) != LS_OK) return LS_TRAINER_ERROR;
+    if (begin_watch(t) != LS_OK) return LS_TRAINER_ERROR;
+    ls_trainer_end end = train_epochs(t);
+    if (end == LS_TRAINER_DATA_ERROR) end = stop_at_bad_data(t);
+    const bool is_resumable = end == LS_TRAINER_INTERRUPTED || end == LS_TRAINER_MAX_STEPS;
+    return is_resumable && t->dir && ls_trainer_save(t) != LS_OK ? LS_TRAINER_ERROR : end;
+}
+
 ls_status ls_trainer_run(ls_trainer *t, ls_trainer_end *out)
 {
     LS__DEFAULT_FLOATS;
@@ -304,12 +332,11 @@ ls_status ls_trainer_run(ls_trainer *t, ls_trainer_end *out)
     if (!t) return LS_ERR_EARLIER;
     ls_context *ctx = t->owned.ctx;
     LS__ENTER(ctx);
-    if (t->dir && !t->is_saved) LS_TRY(ls_trainer_save(t));
-    LS_TRY(begin_watch(t));
-    ls_trainer_end end = train_epochs(t);
-    if (end == LS_TRAINER_DATA_ERROR) end = stop_at_bad_data(t);
-    const bool is_resumable = end == LS_TRAINER_INTERRUPTED || end == LS_TRAINER_MAX_STEPS;
-    if (is_resumable && t->dir && ls_trainer_save(t) != LS_OK) end = LS_TRAINER_ERROR;
+    LS_TRY(take_loaders(t));
+    ls__use(&t->owned); /* a callback may close it */
+    const ls_trainer_end end = run(t);
+    give_loaders_back(t);
     if (out) *out = end;
+    ls__release(&t->owned);
     return ctx->error;
 }

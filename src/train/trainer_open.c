@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/agree.h"
+#include "data/loader/loader.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -73,6 +75,27 @@ static ls_status check_ranks(ls_context *ctx, const ls_trainer_config *c)
     return ls__ranks_check_settings(ctx, settings, sizeof(settings) / sizeof(settings[0]));
 }
 
+/* A class or target of one number has one name. Datasets whose program gave no names have none. */
+static ls_status check_names(ls_context *ctx, const ls_dataset *training,
+                             const ls_dataset *validation)
+{
+    const bool targets = ls_dataset_target_count(training) > 0;
+    const int n = targets ? ls_dataset_target_count(training) : ls_dataset_class_count(training);
+    const char *(*name)(const ls_dataset *, int) =
+        targets ? ls_dataset_target_name : ls_dataset_class_name;
+    if (!ls__dataset_whole(training)->has_names || !ls__dataset_whole(validation)->has_names)
+        return LS_OK;
+    for (int i = 0; i < n; i++)
+        if (strcmp(name(training, i), name(validation, i)) != 0)
+            return ls__fail(ctx, LS_ERR_MISMATCH,
+                            "%s: %s %d is '%.*s' in validation, '%.*s' in training; "
+                            "ls_image_folder_open_classes and ls_csv_open read validation data "
+                            "with the names of the training data",
+                            call, targets ? "target" : "class", i,
+                            LS__CUT(name(validation, i), 200), LS__CUT(name(training, i), 200));
+    return LS_OK;
+}
+
 /* The validation batches go to the net that is trained. */
 static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
 {
@@ -82,7 +105,7 @@ static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
     for (int i = 0; i < 2; i++) specs[i].image.shape.dims[0] = 0;
     if (ls_shape_equal(&specs[0].image.shape, &specs[1].image.shape) &&
         specs[0].n_classes == specs[1].n_classes && specs[0].n_targets == specs[1].n_targets)
-        return LS_OK;
+        return check_names(ctx, t->loader->dataset, t->config.validation->dataset);
     char texts[2][LS_SHAPE_TEXT_SIZE];
     return ls__fail(ctx, LS_ERR_SHAPE,
                     "%s: validation has images %s of %d classes and %d targets, training %s of %d "
@@ -135,6 +158,9 @@ static ls_status check_unused(ls_trainer *t)
     return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", t->dir);
 }
 
+/* The objects that a trainer keeps. */
+enum { N_USED = 5 };
+
 static void close_trainer(ls__owned *owned)
 {
     ls_trainer *t = (ls_trainer *)owned;
@@ -147,6 +173,8 @@ static void close_trainer(ls__owned *owned)
     ls__free(ctx, t->dir);
     ls__free(ctx, t->last_path);
     ls__free(ctx, t->best_path);
+    void *const used[] = { t->net, t->optimizer, t->schedule, t->loader, t->config.validation };
+    for (int i = 0; i < N_USED; i++) ls__release(used[i]);
     ls__free(ctx, t);
 }
 
@@ -253,7 +281,6 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
 {
     static const ls_trainer_config none = { 0 };
     const ls_trainer_config *c = config ? config : &none;
-    if (!net || !optimizer || !schedule || !loader) return NULL;
     ls_context *ctx;
     const ls_training_state state = { .net = net,
                                       .optimizer = optimizer,
@@ -261,6 +288,12 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                                       .loader = loader,
                                       .validation = c->validation };
     if (ls__state_context(call, &state, &ctx) != LS_OK) return NULL;
+    const char *missing = !net         ? "net"
+                          : !optimizer ? "optimizer"
+                          : !schedule  ? "schedule"
+                          : !loader    ? "loader"
+                                       : NULL;
+    if (missing) return ls__fail_null(ctx, call, missing), NULL;
     if (check_config(ctx, c) != LS_OK || check_ranks(ctx, c) != LS_OK) return NULL;
     ls_trainer *t = ls__zalloc(ctx, sizeof(*t));
     if (!t) return ls__fail_memory(ctx, call, sizeof(*t)), NULL;
@@ -273,6 +306,8 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
                        .listener = { ctx, c->on_event, c->user },
                        .has_top1 = ls__net_has_metric(net, "top1"),
                        .best = -1 };
+    void *const used[N_USED] = { net, optimizer, schedule, loader, c->validation };
+    for (int i = 0; i < N_USED; i++) ls__use(used[i]);
     if (c->model) t->model = *c->model;
     if (ls__net_loss_kind(net) != LS_LOSS_NONE) t->model.loss = ls__net_loss_kind(net);
     ls_status status = check_objects(ctx, t);

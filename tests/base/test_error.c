@@ -208,10 +208,40 @@ START_TEST(owned_objects_form_a_list)
 }
 END_TEST
 
+START_TEST(used_objects_remain)
+{
+    static const int wanted[4] = { 2, 0, 1, 3 };
+    ls_context ctx = { 0 };
+    thing things[4];
+    n_closed = 0;
+    for (int i = 0; i < 4; i++) {
+        things[i].number = i;
+        ls__own(&ctx, &things[i].owned, close_thing);
+    }
+    for (int i = 0; i < 2; i++) ls__use(&things[0]);
+    ls__use(&things[1]);
+    ls__use(&things[3]);
+    ls__use(NULL);
+    ls__disown_and_close(&things[0].owned);
+    ls__disown_and_close(&things[2].owned); /* nobody uses it */
+    ls__release(&things[0]);
+    ls__release(&things[1]); /* not closed: it stays */
+    ck_assert_int_eq(n_closed, 1);
+    ls__release(&things[0]);
+    ls__release(NULL);
+    ls__disown_and_close(&things[1].owned);
+    ck_assert_int_eq(n_closed, 3);
+    while (ctx.last_owned) ls__close_last_owned(&ctx); /* closes what is in use, too */
+    ck_assert_int_eq(n_closed, 4);
+    ck_assert_mem_eq(closed, wanted, sizeof(wanted));
+}
+END_TEST
+
 TEST_PROGRAM(error)
 {
     return RUN_SUITE("error", every_status_has_a_text, first_error_is_kept_until_it_is_cleared,
                      without_a_context, an_unusable_context_keeps_its_error, a_long_message_is_cut,
                      a_long_message_ends_with_a_whole_character, warnings_go_to_the_log,
-                     warnings_are_kept, errno_has_a_reason, owned_objects_form_a_list);
+                     warnings_are_kept, errno_has_a_reason, owned_objects_form_a_list,
+                     used_objects_remain);
 }

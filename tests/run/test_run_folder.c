@@ -366,6 +366,7 @@ START_TEST(killed_processes_leave_no_lock)
     const pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
+        ctx = ls_context_open(NULL); /* a child can't use its parent's */
         if (ls__run_folder_lock(ctx, dir, NULL) != LS_OK || write(ready[1], "", 1) != 1) _exit(1);
         for (;;) pause();
     }

@@ -271,7 +271,8 @@ START_TEST(evaluation_averages_over_images)
     h.answer = LS_ERR_IO; /* of the callback */
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, &config, &averages), LS_ERR_IO);
     expect_error(r.ctx, LS_ERR_IO, "callback");
-    ck_assert_int_eq(ls_evaluate(NULL, r.state.loader, NULL, &averages), LS_ERR_EARLIER);
+    expect_failure(ls_evaluate(NULL, r.state.loader, NULL, &averages), r.ctx, LS_ERR_INVALID,
+                   "net is NULL");
     ck_assert_int_eq(ls_evaluate(r.state.net, r.state.loader, NULL, NULL), LS_ERR_INVALID);
     expect_error(r.ctx, LS_ERR_INVALID, "ls_evaluate: out is NULL");
     ls_context_close(&r.ctx);

@@ -11,8 +11,9 @@ static void free_names(const ls_context *ctx, int n, char **names)
     ls__free(ctx, names);
 }
 
-static void free_dataset(ls_dataset *dataset)
+static void close_dataset(ls__owned *self)
 {
+    ls_dataset *dataset = (ls_dataset *)self;
     const ls_context *ctx = dataset->owned.ctx;
     free_names(ctx, dataset->n_classes, dataset->class_names);
     free_names(ctx, dataset->n_targets, dataset->target_names);
@@ -32,15 +33,8 @@ static void free_dataset(ls_dataset *dataset)
     ls__free(ctx, dataset->pack_offsets);
     ls__free(ctx, dataset->packed_sound);
     ls__free(ctx, dataset->source_samples);
-    if (dataset->whole) ls__dataset_release(dataset->whole);
+    ls__release(dataset->whole);
     ls__free(ctx, dataset);
-}
-
-static void close_dataset(ls__owned *self)
-{
-    ls_dataset *dataset = (ls_dataset *)self;
-    dataset->closed = true;
-    if (dataset->n_users == 0) free_dataset(dataset);
 }
 
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
@@ -69,6 +63,7 @@ bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *co
 {
     dataset->class_names = ls__dataset_copy_names(dataset->owned.ctx, n_classes, names);
     dataset->n_classes = dataset->class_names ? n_classes : 0;
+    dataset->has_names = names != NULL;
     return dataset->class_names != NULL;
 }
 
@@ -91,11 +86,6 @@ void ls_dataset_close(ls_dataset **dataset)
     if (!dataset || !*dataset) return;
     ls__disown_and_close(&(*dataset)->owned);
     *dataset = NULL;
-}
-
-void ls__dataset_release(ls_dataset *dataset)
-{
-    if (--dataset->n_users == 0 && dataset->closed) free_dataset(dataset);
 }
 
 /* A sample's data are checked when they are first read. Two threads may do so at once. */

@@ -11,13 +11,12 @@
 
 struct ls_dataset {
     ls__owned owned;
-    int n_users; /* loaders and splits of it; with 0 of them a closed dataset is freed */
-    bool closed;
 
     int64_t n_samples;
     int n_classes;
     int channels;       /* 3 for files */
     char **class_names; /* n_classes */
+    bool has_names;     /* of classes or targets; else they are "0", "1" and so on */
     int32_t *labels;    /* n_samples; -1 = none */
 
     /* Of a whole dataset; else 0 and NULL. */
@@ -107,9 +106,6 @@ ls_status ls__dataset_open_targets(ls_dataset *dataset, const char *what, int n,
 /* The list's texts become the paths of as many samples, in this order; the dataset takes their
  * memory. Allocates the labels, too. */
 bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths);
-
-/* For a loader or split that closes: frees a closed dataset after the last of them. */
-void ls__dataset_release(ls_dataset *dataset);
 
 /* The size of a sample's upright image, into decoder->height and width. Thread-safe with a decoder
  * per thread; errors as ls__decoder_probe. */

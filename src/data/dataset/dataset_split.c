@@ -14,7 +14,7 @@ static ls_dataset *open_split(ls_dataset *dataset, const bool *is_validation, bo
     ls_dataset *out = ls__dataset_open(ctx, what);
     if (!out) return NULL;
     out->whole = (ls_dataset *)ls__dataset_whole(dataset);
-    out->whole->n_users++;
+    ls__use(out->whole);
     out->channels = dataset->channels;
     out->in_class_folders = dataset->in_class_folders;
     out->is_validation = validation;

@@ -15,6 +15,7 @@ ls_status ls__dataset_open_targets(ls_dataset *dataset, const char *what, int n,
     if (bytes < SIZE_MAX) dataset->targets = ls__zalloc(ctx, bytes);
     dataset->target_names = ls__dataset_copy_names(ctx, n, names);
     if (dataset->target_names) dataset->n_targets = n;
+    dataset->has_names = names != NULL;
     if (dataset->targets && dataset->target_names) return LS_OK;
     return ls__fail_memory(dataset->owned.ctx, what, bytes);
 }

@@ -54,7 +54,7 @@ static void close_loader(ls__owned *self)
     ls__free(ctx, loader->workers);
     ls__free(ctx, loader->known_whole);
     ls__sampler_free(ctx, &loader->sampler);
-    ls__dataset_release(loader->dataset);
+    ls__release(loader->dataset);
     ls__free(ctx, loader);
 }
 
@@ -111,7 +111,7 @@ ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
         return NULL;
     }
     loader->dataset = dataset;
-    dataset->n_users++;
+    ls__use(dataset);
     ls__own(ctx, &loader->owned, close_loader);
     if (open_members(loader, config) != LS_OK) ls_loader_close(&loader);
     return loader;
@@ -141,7 +141,6 @@ int64_t ls_loader_step_count(const ls_loader *loader)
 static ls_status start(ls_loader *loader, const char *call, int64_t epoch, int64_t step,
                        bool by_batch)
 {
-    if (!loader) return LS_ERR_EARLIER;
     ls_context *ctx = loader->owned.ctx;
     LS__ENTER(ctx);
     if (epoch < 0 || epoch >= MAX_EPOCHS)
@@ -165,14 +164,9 @@ static ls_status start(ls_loader *loader, const char *call, int64_t epoch, int64
     return LS_OK;
 }
 
-ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step)
+ls_status ls__loader_start_at(ls_loader *loader, const char *call, int64_t epoch, int64_t step)
 {
-    return start(loader, "ls_loader_start_at", epoch, step, false);
-}
-
-ls_status ls_loader_start(ls_loader *loader, int64_t epoch)
-{
-    return start(loader, "ls_loader_start", epoch, 0, false);
+    return start(loader, call, epoch, step, false);
 }
 
 ls_status ls__loader_start_turns(ls_loader *loader)
@@ -296,16 +290,10 @@ static bool stop(ls_loader *loader)
     return false;
 }
 
-bool ls_loader_next(ls_loader *loader, ls_batch *batch)
+bool ls__loader_next(ls_loader *loader, ls_batch *batch)
 {
-    LS__DEFAULT_FLOATS;
-    if (batch) *batch = (ls_batch){ 0 };
-    if (!loader || loader->status != LS_OK || ls__has_error(loader->owned.ctx)) return false;
-    if (!batch || !loader->started) {
-        loader->status = ls__fail(loader->owned.ctx, LS_ERR_INVALID, "ls_loader_next: %s",
-                                  batch ? "no epoch was started" : "batch is NULL");
-        return false;
-    }
+    *batch = (ls_batch){ 0 };
+    if (loader->status != LS_OK || ls__enter(loader->owned.ctx) != LS_OK) return false;
     loader->status = ls__staging_wait(loader, false);
     if (loader->status == LS_OK) loader->status = ls__staging_release(loader);
     if (loader->status != LS_OK) return stop(loader);

@@ -91,8 +91,11 @@ struct ls_loader {
      * result depends on it. */
     atomic_bool *known_whole;
 
-    bool by_batch; /* rank k % n loads the whole batch k; otherwise each rank its samples of all
-                      batches */
+    bool by_batch;    /* rank k % n loads the whole batch k; otherwise each rank its samples of all
+                         batches */
+    const char *user; /* the call that runs passes over it, such as ls_trainer_run; NULL = none */
+    const char *cut_by; /* the call that ended an epoch of the program's own loop; NULL = none */
+    int64_t cut_epoch, cut_step;
     bool started;
     int64_t epoch, step; /* step: the next one to deliver */
     ls_status status;    /* of the epoch */
@@ -147,6 +150,15 @@ ls_status ls__loader_start_turns(ls_loader *loader);
 
 /* Mixes the images of a batch of n that this rank delivers, and makes their targets and labels: see
  * ls_loader_config. */
+/* Takes the loader for the passes of a call that returns to callbacks of the program, until
+ * ls__loader_give_back. Meanwhile the program's own calls are errors. An epoch of the program's
+ * loop that is in progress is lost, which its next ls_loader_next reports. */
+ls_status ls__loader_take(ls_loader *loader, const char *call);
+void ls__loader_give_back(ls_loader *loader);
+/* ls_loader_start_at and ls_loader_next for the call that has taken the loader, or nobody. `call`
+ * is for messages. */
+ls_status ls__loader_start_at(ls_loader *loader, const char *call, int64_t epoch, int64_t step);
+bool ls__loader_next(ls_loader *loader, ls_batch *batch);
 void ls__loader_mix(const ls_loader *loader, const ls__slot *slot, int64_t step, int64_t n);
 
 /* The number of images of a batch. */
