@@ -218,8 +218,9 @@ typedef struct ls_dataset_callbacks {
 
     /* Required. Calls ls_image_writer_reserve with the size of the sample's image, and writes its
      * pixels to the memory returned. It must give the same pixels for a sample each time. On
-     * failure it returns a status: the image is unreadable (see on_bad_image) with LS_ERR_DATA,
-     * LS_ERR_IO and LS_ERR_NOT_FOUND, and the epoch ends with others.
+     * failure it returns a status: LS_ERR_DATA if its data are unusable, to which on_bad_image
+     * applies. With LS_ERR_IO and LS_ERR_NOT_FOUND the image is unreadable, and LS_BAD_IMAGE_BLANK
+     * applies. The epoch ends with others.
      *
      * The loader's threads call it, several at a time, in any order, also for the same sample; they
      * block all signals. ls_loader_open and ls_dataset_digest may call it in the caller's thread.
@@ -395,7 +396,10 @@ typedef enum ls_bad_image {
     LS_BAD_IMAGE_SKIP, /* the image is replaced by another sample, of any class, drawn with the key
                           (seed, epoch, unreadable sample, number of its draw in the epoch,
                           attempt), in at most 100 attempts. The unreadable sample is counted and
-                          listed when its batch is returned */
+                          listed when its batch is returned. Replaced are images with unusable
+                          contents (LS_ERR_DATA), and files that did not exist when the loader was
+                          opened. Another error of reading, which may pass, is tried
+                          again and ends the epoch, because no result may depend on it */
     LS_BAD_IMAGE_BLANK /* the image is black, its number in ls_batch.samples -1, and the unreadable
                           sample is listed. For datasets without labels and targets, else
                           LS_ERR_INVALID */
@@ -572,10 +576,11 @@ typedef struct ls_batch {
 LS_API ls_status ls_loader_start(ls_loader *loader, int64_t epoch);
 LS_API ls_status ls_loader_start_at(ls_loader *loader, int64_t epoch, int64_t step);
 /* Returns the next batch in order; false at the end of the epoch and on an error, which
- * ls_loader_status returns. When several images of a batch are unreadable, the error names the
- * first one in batch order. With several ranks (context.h) the batch has its whole size, but only
- * the samples of this rank's shards are loaded, and with mixup or cutmix the one before them. The
- * label and the number of the others are -1, their targets 0, their pixels undefined. */
+ * ls_loader_status returns. LS_ERR_INVALID if ls_evaluate, ls_lr_find or a trainer has used the
+ * loader in the middle of the epoch. When several images of a batch are unreadable, the error names
+ * the first one in batch order. With several ranks (context.h) the batch has its whole size, but
+ * only the samples of this rank's shards are loaded, and with mixup or cutmix the one before them.
+ * The label and the number of the others are -1, their targets 0, their pixels undefined. */
 LS_API bool ls_loader_next(ls_loader *loader, ls_batch *batch);
 LS_API ls_status ls_loader_status(const ls_loader *loader);
 

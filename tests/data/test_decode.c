@@ -229,10 +229,10 @@ START_TEST(files_that_cannot_be_read_say_why)
     expect_error(ctx, LS_ERR_NOT_FOUND, "none.jpg", "No such file");
     make_folder(path_in(folder, "folder.jpg"));
     ck_assert_ptr_null(ls_image_load(ctx, path_in(folder, "folder.jpg"), false));
-    expect_error(ctx, LS_ERR_IO, "folder.jpg", "not a regular file");
+    expect_error(ctx, LS_ERR_DATA, "folder.jpg", "not a regular file");
     ck_assert_int_eq(mkfifo(path_in(folder, "pipe.jpg"), 0666), 0);
     ck_assert_ptr_null(ls_image_load(ctx, path_in(folder, "pipe.jpg"), false));
-    expect_error(ctx, LS_ERR_IO, "pipe.jpg", "not a regular file");
+    expect_error(ctx, LS_ERR_DATA, "pipe.jpg", "not a regular file");
     write_file(path_in(folder, "empty.png"), "", 0);
     ck_assert_ptr_null(ls_image_load(ctx, path_in(folder, "empty.png"), false));
     expect_error(ctx, LS_ERR_DATA, "empty.png", "empty file");

@@ -141,7 +141,8 @@ static void fill(void *arg, const ls__queue_item *item)
 static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, int64_t i)
 {
     if (s->status != LS_OK) {
-        const bool is_bad = ls__is_bad_image(s->status);
+        /* another error of reading may pass, but would be in the pack for ever */
+        const bool is_bad = s->status == LS_ERR_DATA || s->status == LS_ERR_NOT_FOUND;
         p->n_bad += is_bad;
         if (p->config.on_bad_image == LS_BAD_IMAGE_FAIL || !is_bad)
             return ls__fail(p->ctx, s->status, "%s: '%s': image '%s': %s", what, p->path,

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 bool ls__is_bad_image(ls_status status)
@@ -72,7 +73,14 @@ void ls__decoder_compose(ls__decoder *decoder, int64_t n, uint8_t *pixels)
     decoder->transparent = all != 255;
 }
 
-static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes)
+/* Errors of file systems in a network or under load, which the next attempt may not meet. */
+static bool may_pass(int error)
+{
+    return error == ESTALE || error == EAGAIN || error == EIO || error == ETIMEDOUT;
+}
+
+/* *error is the system's, or 0. */
+static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes, int *error)
 {
     if (file_bytes > LS__MAX_FILE_BYTES)
         return ls__undecodable(decoder, LS_ERR_DATA, "a file of %lld bytes, the limit is %d",
@@ -84,11 +92,12 @@ static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes
     char text[LS__ERRNO_TEXT_SIZE];
     for (size_t n = 0; n < size;) {
         const ssize_t got = read(fd, decoder->buffer.bytes + n, size - n);
-        const int error = errno;
-        if (got < 0 && error == EINTR) continue;
-        if (got < 0)
-            return ls__undecodable(decoder, ls__file_status(error), "%s",
-                                   ls__errno_text(error, text, sizeof(text)));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            *error = errno;
+            return ls__undecodable(decoder, ls__file_status(*error), "%s",
+                                   ls__errno_text(*error, text, sizeof(text)));
+        }
         if (got == 0) return ls__undecodable(decoder, LS_ERR_IO, "shrank while it was read");
         n += (size_t)got;
     }
@@ -97,14 +106,27 @@ static ls_status read_open_file(ls__decoder *decoder, int fd, int64_t file_bytes
     return LS_OK;
 }
 
-ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
+static ls_status read_once(ls__decoder *decoder, const char *path, int *error)
 {
     int fd;
     int64_t file_bytes;
     char reason[LS__ERRNO_TEXT_SIZE];
     ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
-    if (status != LS_OK) return ls__undecodable(decoder, status, "%s", reason);
-    status = read_open_file(decoder, fd, file_bytes);
+    *error = status == LS_OK ? 0 : errno;
+    if (status != LS_OK) /* without a system's error it is a folder or a device */
+        return ls__undecodable(decoder, *error ? status : LS_ERR_DATA, "%s", reason);
+    status = read_open_file(decoder, fd, file_bytes, error);
     close(fd);
     return status;
+}
+
+ls_status ls__decoder_read(ls__decoder *decoder, const char *path)
+{
+    static const long pauses_ms[] = { 10, 50, 250 };
+    for (size_t i = 0;; i++) {
+        int error = 0;
+        const ls_status status = read_once(decoder, path, &error);
+        if (!may_pass(error) || i == sizeof(pauses_ms) / sizeof(pauses_ms[0])) return status;
+        nanosleep(&(struct timespec){ .tv_nsec = pauses_ms[i] * 1000000 }, NULL);
+    }
 }

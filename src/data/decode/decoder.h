@@ -32,14 +32,15 @@ typedef struct ls__decoder {
 
 void ls__decoder_free(ls__decoder *decoder);
 
-/* Whether the status is about the image, so that a loader may continue without it, and not about
- * the machine (no memory, no file handles). */
+/* Whether the status is about this image, and not about the machine (no memory, no file handles).
+ * LS_ERR_DATA is about its contents; the others are about reading them, and may pass. */
 bool ls__is_bad_image(ls_status status);
 
 /* Reads a file and sets decoder->height and width. A JPEG file is read up to its pixels. The other
- * formats are decoded here, and always whole. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be read;
- * LS_ERR_DATA: empty, damaged, too large, or not an image of a known format; LS_ERR_MEMORY;
- * LS_ERR_DEVICE: no file handle left. The reason does not name the file: "truncated PNG file". */
+ * formats are decoded here, and always whole. LS_ERR_NOT_FOUND and LS_ERR_IO: could not be read, in
+ * four attempts where the error may pass; LS_ERR_DATA: no regular file, empty, damaged, too large,
+ * or not an image of a known format; LS_ERR_MEMORY; LS_ERR_DEVICE: no file handle left. The reason
+ * does not name the file: "truncated PNG file". */
 ls_status ls__decoder_probe(ls__decoder *decoder, const char *path, bool honour_exif);
 /* The same for a file in memory, which is not changed and must stay until it is decoded. */
 ls_status ls__decoder_probe_memory(ls__decoder *decoder, const void *file, size_t bytes,

@@ -212,7 +212,9 @@ static ls_status find_size(ls_loader *loader)
     for (; sample < loader->dataset->n_samples; sample++) {
         status = ls__dataset_probe(loader->dataset, sample, loader->config.honour_exif, &decoder);
         if (status == LS_OK) status = ls__dataset_decode(loader->dataset, sample, NULL, &decoder);
-        if (!ls__is_bad_image(status) || loader->config.on_bad_image == LS_BAD_IMAGE_FAIL) break;
+        if (!ls__loader_is_unusable(loader, sample, status) ||
+            loader->config.on_bad_image == LS_BAD_IMAGE_FAIL)
+            break;
     }
     if (status == LS_OK) {
         transform->height = decoder.height;
@@ -292,5 +294,6 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         const double value = floor((double)mean * 255 + 0.5);
         loader->transform.augment.erased[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
     }
+    LS_TRY(ls__loader_find_missing(loader));
     return find_size(loader);
 }

@@ -53,6 +53,7 @@ static void close_loader(ls__owned *self)
     ls__free(ctx, loader->slots);
     ls__free(ctx, loader->workers);
     ls__free(ctx, loader->known_whole);
+    ls__free(ctx, loader->missing);
     ls__sampler_free(ctx, &loader->sampler);
     ls__release(loader->dataset);
     ls__free(ctx, loader);
@@ -233,9 +234,15 @@ static ls_status fail_item(ls_loader *loader, const ls__item_result *result)
     char text[2][LS__SAMPLE_TEXT_SIZE];
     ls__sample_text(loader->dataset, first->sample, text[0]);
     ls__sample_text(loader->dataset, last->sample, text[1]);
-    if (n_tried == 1)
-        return ls__fail(ctx, result->status, "loader: epoch %lld, step %lld: %s: %s",
-                        (long long)loader->epoch, (long long)loader->step, text[0], first->reason);
+    const bool is_unread = !ls__loader_is_unusable(loader, last->sample, last->status);
+    if (n_tried == 1 || (is_unread && ls__is_bad_image(last->status)))
+        return ls__fail(ctx, result->status, "loader: epoch %lld, step %lld: %s: %s%s",
+                        (long long)loader->epoch, (long long)loader->step, text[n_tried > 1],
+                        last->reason,
+                        is_unread && ls__is_bad_image(last->status)
+                            ? "; only images with unusable contents are replaced, because an error "
+                              "of reading may pass"
+                            : "");
     return ls__fail(ctx, result->status,
                     "loader: epoch %lld, step %lld: %lld replacements for %.*s failed too, the "
                     "last of them %.*s: %s",
@@ -251,7 +258,7 @@ static ls_status report_bads(ls_loader *loader, ls__slot *slot, int64_t n)
         ls__item_result *result = &slot->results[i];
         if (result->status == LS_OK && !result->bads) continue;
         for (const ls__bad_sample *bad = result->bads; bad; bad = bad->next)
-            if (ls__is_bad_image(bad->status))
+            if (ls__loader_is_unusable(loader, bad->sample, bad->status))
                 LS_TRY(ls__loader_add_bad(loader, bad->sample, bad->reason));
         if (result->status != LS_OK) return fail_item(loader, result);
         free_bads(loader->owned.ctx, result);

@@ -90,6 +90,7 @@ struct ls_loader {
     /* n_samples: read once without an error, so that data after the region are not read again. No
      * result depends on it. */
     atomic_bool *known_whole;
+    bool *missing; /* n_samples: had no file when the loader was opened; NULL = none */
 
     bool by_batch;    /* rank k % n loads the whole batch k; otherwise each rank its samples of all
                          batches */
@@ -108,6 +109,11 @@ struct ls_loader {
 /* Checks the configuration against the dataset and fills in defaults: config, transform, n_steps.
  * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
+
+/* Notes the samples whose file does not exist, which on_bad_image may replace. */
+ls_status ls__loader_find_missing(ls_loader *loader);
+/* Whether on_bad_image applies to a sample that failed with this status. Thread-safe. */
+bool ls__loader_is_unusable(const ls_loader *loader, int64_t sample, ls_status status);
 
 /* Sets the unreadable samples that a resumed run had found: n in ascending order, copied. */
 ls_status ls__loader_set_bads(ls_loader *loader, int64_t n, const int64_t *samples,
@@ -144,12 +150,6 @@ void ls__loader_fill(void *loader, const ls__queue_item *item);
 /* The images [*begin, *end) of a batch that this rank delivers. */
 void ls__loader_own_range(const ls_loader *loader, int64_t step, int64_t *begin, int64_t *end);
 
-/* ls_loader_start for epoch 0, except that with several ranks batch k is loaded by rank k % n. The
- * other ranks get it without images. */
-ls_status ls__loader_start_turns(ls_loader *loader);
-
-/* Mixes the images of a batch of n that this rank delivers, and makes their targets and labels: see
- * ls_loader_config. */
 /* Takes the loader for the passes of a call that returns to callbacks of the program, until
  * ls__loader_give_back. Meanwhile the program's own calls are errors. An epoch of the program's
  * loop that is in progress is lost, which its next ls_loader_next reports. */
@@ -159,6 +159,12 @@ void ls__loader_give_back(ls_loader *loader);
  * is for messages. */
 ls_status ls__loader_start_at(ls_loader *loader, const char *call, int64_t epoch, int64_t step);
 bool ls__loader_next(ls_loader *loader, ls_batch *batch);
+/* ls_loader_start for epoch 0, except that with several ranks batch k is loaded by rank k % n. The
+ * other ranks get it without images. */
+ls_status ls__loader_start_turns(ls_loader *loader);
+
+/* Mixes the images of a batch of n that this rank delivers, and makes their targets and labels: see
+ * ls_loader_config. */
 void ls__loader_mix(const ls_loader *loader, const ls__slot *slot, int64_t step, int64_t n);
 
 /* The number of images of a batch. */

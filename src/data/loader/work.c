@@ -128,8 +128,8 @@ static void fill(const ls_loader *loader, const ls__slot *slot, const ls__queue_
         memcpy(bad->reason, worker->decoder.reason, sizeof(bad->reason));
         end = &bad->next;
         const ls_bad_image on_bad = loader->config.on_bad_image;
-        if (!ls__is_bad_image(result->status) || on_bad == LS_BAD_IMAGE_FAIL ||
-            attempt == MAX_REPLACEMENTS)
+        if (!ls__loader_is_unusable(loader, sample, result->status) ||
+            on_bad == LS_BAD_IMAGE_FAIL || attempt == MAX_REPLACEMENTS)
             return;
         if (on_bad == LS_BAD_IMAGE_BLANK) {
             memset(dst, 0, loader->sample_bytes);
