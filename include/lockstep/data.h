@@ -200,7 +200,7 @@ LS_API ls_dataset *ls_idx_open(ls_context *ctx, const char *images, const char *
 typedef struct ls_image_writer ls_image_writer;
 
 typedef struct ls_dataset_callbacks {
-    int64_t sample_count;       /* required */
+    int64_t sample_count;       /* 1 to 2^40; required */
     int n_classes;              /* required with label, else 0 */
     const char *const *classes; /* n_classes names, copied; NULL = "0", "1", ... */
     int channels;               /* of all images: 1 or 3; 0 = 3 */

@@ -57,13 +57,16 @@ typedef struct element {
 } element;
 
 /* False if it is not one of n classes. */
+/* A file may state any number. Sums of these fit. */
+static const int64_t MAX_IMAGES = (int64_t)1 << 40;
+
 static bool read_element(const json_t *list, int64_t n, element *out)
 {
     *out = (element){ json_integer_value(json_array_get(list, 0)),
                       json_integer_value(json_array_get(list, 1)),
                       json_integer_value(json_array_get(list, 2)) };
     return out->label >= 0 && out->label < n && out->predicted >= 0 && out->predicted < n &&
-           out->images > 0;
+           out->images > 0 && out->images <= MAX_IMAGES;
 }
 
 static void put_cell(ls__html *html, const json_t *e, int label, int predicted, int64_t images,
@@ -96,8 +99,9 @@ static void put_matrix(ls__html *html, const json_t *e, int n)
         element c;
         if (!read_element(list, n, &c)) continue;
         counts[c.label][c.predicted] = c.images;
-        totals[c.label] += c.images;
     }
+    for (int l = 0; l < n; l++)
+        for (int k = 0; k < n; k++) totals[l] += counts[l][k];
     ls__html_put(html, "<h3>Confusion matrix</h3>\n<p class=\"note\">A row per class, a column per "
                        "predicted class. Below the number of "
                        "images is their share of the row; the darker a cell, the larger it "

@@ -194,7 +194,13 @@ START_TEST(mistakes)
     expect_error(ctx, LS_ERR_INVALID, "load is NULL");
     c = good, c.sample_count = 0;
     ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
-    expect_error(ctx, LS_ERR_INVALID, "sample_count is 0, expected 1 or more");
+    expect_error(ctx, LS_ERR_INVALID, "sample_count is 0, expected 1 to 1099511627776");
+    /* products with the size of a label or a row of targets would overflow */
+    for (int i = 0; i < 4; i++) {
+        c = good, c.sample_count = i < 3 ? ((int64_t)1 << (40 + 11 * i)) + 1 : INT64_MAX;
+        ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
+        expect_error(ctx, LS_ERR_INVALID, "sample_count is ", "expected 1 to 1099511627776");
+    }
     c = good, c.channels = 2;
     ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
     expect_error(ctx, LS_ERR_INVALID, "channels is 2, expected 0, 1 or 3");

@@ -5,14 +5,17 @@
 #include "base/error.h"
 #include <math.h>
 
+/* Their product with the epochs, 2^20, and with the bytes of a sample's row, is below 2^63. */
+static const int64_t MAX_SAMPLES = (int64_t)1 << 40;
+
 static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
 {
     static const char what[] = "ls_dataset_from_callbacks";
     if (!c || !c->load)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: %s", what, c ? "load is NULL" : "no callbacks");
-    if (c->sample_count < 1)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: sample_count is %lld, expected 1 or more", what,
-                        (long long)c->sample_count);
+    if (c->sample_count < 1 || c->sample_count > MAX_SAMPLES)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: sample_count is %lld, expected 1 to %lld", what,
+                        (long long)c->sample_count, (long long)MAX_SAMPLES);
     if (c->channels != 0 && c->channels != 1 && c->channels != 3)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: channels is %d, expected 0, 1 or 3", what,
                         c->channels);
