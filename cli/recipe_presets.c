@@ -12,11 +12,11 @@ enum { MAX_VALUES = 16 };
 #define MOMENTUM_ONLY .unless = { "opt", "momentum" }
 #define SGD_ONLY      .unless = { "opt" }
 #define LR_ONLY       .unless = { "opt", "lr" }
-#define SIZE_ONLY     .unless = { "image-size" }
+#define SIZE_ONLY     .unless = { "image-size", "resize" }
 #define STEP_ONLY     .unless = { "lr-scheduler" }
 
-/* By the words of --recipe. Values that belong to an optimizer, a schedule or an image size are not
- * set if another one is given. */
+/* By the words of --recipe. Values that belong to an optimizer, a schedule, an image size or a
+ * resize are not set if another one is given. */
 static const preset_value presets[][MAX_VALUES] = {
     { { NULL } }, /* none */
     {             /* cifar: small images, from random weights */

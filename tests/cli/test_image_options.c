@@ -22,6 +22,11 @@ START_TEST(sizes_that_are_not_square)
     ck_assert_ptr_nonnull(strstr(config, "\"resize\": \"pad\""));
     ck_assert_ptr_nonnull(strstr(config, "\"crop-padding\": 0"));
     free(config);
+    expect(0, "train --recipe small --data-dir data --model mlp -b 8 --resize pad --epochs 1 "
+              "--threads 1 --no-report --stop-at 1 --out small");
+    config = read_file("small/config.json", &(size_t){ 0 });
+    ck_assert_ptr_nonnull(strstr(config, "\"scale-min\": 1.0"));
+    free(config);
     expect(2, "train --resume run --image-size 8");
     expect_err("--image-size can't be changed on resume: the run has \"8x16\" (run/config.json)");
     expect(2, "train --resume run --resize stretch");
