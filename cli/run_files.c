@@ -45,8 +45,9 @@ static bool describe_path(json_t *options, const char *key, const char *path)
 static json_t *describe_options(const cli_run *t)
 {
     json_t *options = options_to_json(recipe_options, t->recipe);
-    const char *weights = t->recipe->weights;
+    const char *weights = t->recipe->weights, *root = t->recipe->data.image_root;
     if (describe_path(options, "data-dir", t->recipe->data_dir) &&
+        (!root || describe_path(options, "image-root", root)) &&
         (!weights || describe_path(options, "weights", weights)))
         return options;
     json_decref(options);

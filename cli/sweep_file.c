@@ -116,8 +116,9 @@ static const char *why_not(const cli_option *option, section in)
     static const char *const set[] = {
         "out", "resume", "steps", "stop-at", "force", "inject-fault"
     };
-    static const char *const data[] = { "val-split", "val-split-seed", "epochs",
-                                        "digest-contents" };
+    static const char *const data[] = { "val-split",       "val-split-seed", "epochs",
+                                        "digest-contents", "csv-columns",    "label-pattern",
+                                        "group-column",    "group-pattern" };
     if (is_among(option->name, sizeof(set) / sizeof(set[0]), set))
         return "the sweep sets it, or it has no use in a sweep";
     if (strcmp(option->name, "no-val") == 0) return "the metric requires validation";

@@ -52,7 +52,10 @@ START_TEST(columns_of_lists)
     expect_err("--csv-columns can't be changed on resume");
     expect(0, "train --resume run --steps 2");
     /* moved: the list elsewhere, the images by --image-root */
+    expect(0, "train --data-dir list.csv --csv-columns label=kind --image-root . --out rooted" RUN);
     make("mkdir lists; mv list.csv lists/moved.csv");
+    make("cp -r rooted lists && cd lists && " LOCKSTEP_PROGRAM
+         " train --resume rooted --steps 2 --data-dir moved.csv >/dev/null"); /* the stored root */
     expect(0, "train --resume run --steps 3 --data-dir lists/moved.csv --image-root .");
     expect(0,
            "train --data-dir lists/moved.csv --image-root . --csv-columns label=kind --val-split "
@@ -75,6 +78,14 @@ START_TEST(classes_in_names)
     expect_out("20 images: loss");
     expect(0,
            "augment --data-dir flat --label-pattern ^([a-z]+)_ --image-size 32 -b 8 --grid g.png");
+    write_text("names.sweep",
+               "method = grid\nout = trials\n[train]\ndata-dir = flat\nmodel = mlp\n"
+               "image-size = 8\nbatch-size = 40\nworkers = 0\nthreads = 1\n"
+               "label-pattern = '^([a-z]+)_'\nepochs = 1\n[search]\nlr = 0.1, 0.01\n");
+    expect(0, "sweep names.sweep");
+    write_text("names.sweep", "[train]\ndata-dir = flat\n[search]\nlabel-pattern = '(a)', '(b)'\n");
+    expect(2, "sweep names.sweep");
+    expect_err("all trials have the same; it belongs to [train]");
     expect(3, "train --data-dir flat --label-pattern ^([b-z]+)_ --out other" RUN);
     expect_err("does not match the paths of");
     expect(3, "train --data-dir flat --label-pattern ^(.*_ --out other" RUN);
