@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "io/json_text.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"
@@ -46,17 +47,18 @@ static ls_status sort_tensors(ls_context *ctx, const char *path, int64_t n,
 static ls_status add_member(ls_context *ctx, const char *path, json_t *object, const char *what,
                             const char *key, json_t *value)
 {
+    if (!ls__utf8_is_valid(key)) {
+        json_decref(value);
+        return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': a name of its %s is not UTF-8", path,
+                        what);
+    }
     if (json_object_get(object, key)) {
         json_decref(value);
         return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': there are two %s '%s'", path, what,
                         key);
     }
     if (!value) return ls__fail_memory(ctx, path, 0);
-    if (json_object_set_new(object, key, value) != 0)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "writing '%s': %s '%s': the name is not UTF-8, or out of memory", path,
-                        what, key);
-    return LS_OK;
+    return json_object_set_new(object, key, value) == 0 ? LS_OK : ls__fail_memory(ctx, path, 0);
 }
 
 static ls_status add_metadata(ls_context *ctx, const char *path, json_t *root,
@@ -68,13 +70,11 @@ static ls_status add_metadata(ls_context *ctx, const char *path, json_t *root,
         if (!metadata[1])
             return ls__fail(ctx, LS_ERR_INVALID, "writing '%s': metadata '%s' has no value", path,
                             metadata[0]);
-        json_t *value = json_string(metadata[1]);
-        if (!value)
+        if (!ls__utf8_is_valid(metadata[1]))
             return ls__fail(ctx, LS_ERR_INVALID,
-                            "writing '%s': metadata '%s': the value is not UTF-8, or out of "
-                            "memory",
-                            path, metadata[0]);
-        LS_TRY(add_member(ctx, path, map, "metadata", metadata[0], value));
+                            "writing '%s': metadata '%s': the value is not UTF-8", path,
+                            metadata[0]);
+        LS_TRY(add_member(ctx, path, map, "metadata", metadata[0], json_string(metadata[1])));
     }
     return LS_OK;
 }

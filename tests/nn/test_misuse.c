@@ -54,6 +54,55 @@ static void set_labels(setup *s, int32_t first, int32_t second)
     ck_assert_int_eq(ls_tensor_write(s->labels, (int32_t[]){ first, second }, 8), LS_OK);
 }
 
+/* ---- Names ---- */
+
+typedef struct odd_names {
+    const char *scope, *layer, *metric;
+} odd_names;
+
+static ls_node *oddly_named(ls_graph *g, ls_node *x, const void *options)
+{
+    const odd_names *names = options;
+    if (names->scope) ls_scope_begin(g, "%s", names->scope);
+    ls_node *y = ls_linear(g, names->layer, ls_flatten(g, x), CLASSES, NULL);
+    if (names->scope) ls_scope_end(g);
+    if (names->metric) ls_output(g, names->metric, y);
+    return y;
+}
+
+/* Otherwise a checkpoint of it could not be saved. */
+START_TEST(names_are_utf8)
+{
+    static const struct {
+        odd_names names;
+        const char *said; /* NULL = good */
+    } cases[] = {
+        { { NULL, "fc", NULL }, NULL },
+        { { NULL, "\xc3\xa9tage", NULL }, NULL },
+        { { NULL, "\xf0\x9f\x98\x80", NULL }, NULL },
+        { { NULL, "\xff\xfe", NULL }, "the name, with those of its scopes," },
+        { { NULL, "a\xc3", NULL }, "the name, with those of its scopes," },
+        { { NULL, "\xc0\xaf", NULL },
+          "the name, with those of its scopes," }, /* an overlong form */
+        { { NULL, "\xed\xa0\x80", NULL }, "the name, with those of its scopes," }, /* a surrogate */
+        { { NULL, "\xf4\x90\x80\x80", NULL },
+          "the name, with those of its scopes," }, /* beyond U+10FFFF */
+        { { "\x80", "fc", NULL }, "the name, with those of its scopes," },
+        { { NULL, "fc", "\xe2\x82" }, "ls_output: the name, with those of its scopes," },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+        const ls_net_config config = { .input = { .image = { LS_U8, LS_SHAPE(N, SIDE, SIDE, 3) },
+                                                  .n_classes = CLASSES },
+                                       .loss = { LS_LOSS_CROSS_ENTROPY } };
+        ls_net *net = ls_net_build(ctx, oddly_named, &cases[i].names, &config);
+        ck_assert_int_eq(net != NULL, !cases[i].said);
+        if (cases[i].said) expect_error(ctx, LS_ERR_INVALID, cases[i].said, "is not UTF-8");
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 START_TEST(labels_must_be_classes)
 {
     static const struct {
@@ -243,8 +292,9 @@ END_TEST
 
 TEST_PROGRAM(misuse)
 {
-    return RUN_SUITE("misuse", labels_must_be_classes, a_batch_is_as_long_as_its_tensors,
-                     wrong_names_name_the_nearest, an_op_is_named_once, a_custom_op_has_a_kind,
+    return RUN_SUITE("misuse", names_are_utf8, labels_must_be_classes,
+                     a_batch_is_as_long_as_its_tensors, wrong_names_name_the_nearest,
+                     an_op_is_named_once, a_custom_op_has_a_kind,
                      two_threads_on_one_net_are_found_out,
                      feeds_that_another_thread_took_are_explained, a_null_net_is_mentioned);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -155,6 +156,9 @@ void ls_scope_end(ls_graph *graph)
     graph->scope[graph->scopes[--graph->n_scopes]] = 0;
 }
 
+/* Checkpoints hold names as JSON. */
+#define NOT_UTF8 "the name, with those of its scopes, is not UTF-8"
+
 /* "layer1.0.conv1"; unnamed nodes are numbered by kind: "layer1.0.relu", "layer1.0.relu2". */
 static const char *make_name(ls_graph *graph, const ls__layer *layer, const char *name)
 {
@@ -174,6 +178,8 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
         }
         if (same > 0) snprintf(text + length, sizeof text - length, "%d", same + 1);
     }
+    if (!ls__utf8_is_valid(text))
+        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name);
     const char *copy = ls__bump_strdup(&graph->bump, text);
     if (!copy) ls__fail_memory(graph->ctx, text, strlen(text));
     return copy;
@@ -230,6 +236,8 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
     ls_graph *graph = node->graph;
     char text[3 * LS__MAX_NAME];
     snprintf(text, sizeof text, "%s%s%s", node->name, suffix ? "." : "", suffix ? suffix : "");
+    if (!ls__utf8_is_valid(text))
+        return ls__node_fail(node, LS_ERR_INVALID, "a parameter's name is not UTF-8");
     if (parameter_exists(graph, text))
         return ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
     const int64_t count = ls_shape_element_count(&shape);
@@ -285,6 +293,8 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
     ls_graph *graph = node->graph;
     if (!name || !name[0])
         return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
+    if (!ls__utf8_is_valid(name))
+        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
     if (ls__find_named(list, name) >= 0)
         return ls__graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
     ls__named_node *items =
