@@ -113,8 +113,10 @@ static ls_status read_once(ls__decoder *decoder, const char *path, int *error)
     char reason[LS__ERRNO_TEXT_SIZE];
     ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
     *error = status == LS_OK ? 0 : errno;
-    if (status != LS_OK) /* without a system's error it is a folder or a device */
-        return ls__undecodable(decoder, *error ? status : LS_ERR_DATA, "%s", reason);
+    if (status != LS_OK) { /* without a system's error it is a folder or a device */
+        const bool is_no_file = *error == 0 || *error == ELOOP;
+        return ls__undecodable(decoder, is_no_file ? LS_ERR_DATA : status, "%s", reason);
+    }
     status = read_open_file(decoder, fd, file_bytes, error);
     close(fd);
     return status;
