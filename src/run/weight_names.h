@@ -8,8 +8,8 @@
 /* Sets *prefix to what the file's names have before the net's, such as "module." of DataParallel
  * or "model." of a module that holds the net: the prefix with which most of the net's tensors are
  * found, preferably "". `key`, which may be NULL, is that prefix, with or without the dot, or the
- * dict's key followed by it, unless it names the dict in the file. LS_ERR_MISMATCH names two prefixes that suit equally well,
- * or a key without tensors. *prefix lies in `bump`. */
+ * dict's key followed by it, unless it names the dict in the file. LS_ERR_MISMATCH names two
+ * prefixes that suit equally well, or a key without tensors. *prefix lies in `bump`. */
 ls_status ls__weight_prefix(ls__bump *bump, const ls_tensor_file *file,
                             const ls__saved_tensors *net, const char *key, const char **prefix);
 

@@ -105,11 +105,12 @@ static void write_images(const char *format)
             if (strcmp(format, "png") == 0) {
                 uint8_t pixels[8 * 8 * 4] = { 0 };
                 for (int k = 0; k < 64; k++)
-                    pixels[4 * k + 3] = (uint8_t)(k < 32 == i % 2 ? 255 : i);
+                    pixels[4 * k + 3] = (uint8_t)((k < 32) == i % 2 ? 255 : i);
                 write_png(path, 8, 8, 4, pixels);
             } else {
                 uint8_t file[13 + 128] = "P5 8 8 65535 ";
-                for (int k = 0; k < 64; k++) file[13 + 2 * k] = (uint8_t)(k < 32 == i % 2 ? 15 : 3);
+                for (int k = 0; k < 64; k++)
+                    file[13 + 2 * k] = (uint8_t)((k < 32) == i % 2 ? 15 : 3);
                 write_file(path, file, sizeof(file));
             }
         }
