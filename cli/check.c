@@ -268,7 +268,7 @@ static int run(int argc, char **argv)
     if (!data_options_check(&v.data)) return EXIT_USAGE;
     if (!folders_check(dir)) return EXIT_DATA;
     if (!check_has_parts(dir, &v.data) && !folders_check_files(dir)) return EXIT_DATA;
-    if (is_file(dir) && !folders_is_csv(dir))
+    if (is_file(dir) && !data_is_csv(dir))
         return fail_with(
             EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });

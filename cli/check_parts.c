@@ -24,7 +24,7 @@ static bool find_part(const char *dir, const data_options *o, ls_split split, ch
 bool check_has_parts(const char *dir, const data_options *o)
 {
     char path[PATH_SIZE];
-    bool found = folders_is_csv(dir) || o->label_pattern;
+    bool found = data_is_csv(dir) || o->label_pattern;
     for (int s = 0; s < LS_N_SPLITS && !found; s++) found = find_part(dir, o, (ls_split)s, path);
     return found;
 }
@@ -60,7 +60,7 @@ int check_open_parts(ls_context *ctx, const char *dir, const data_options *o,
     const data_opening how = { .options = o };
     int answer = EXIT_DONE;
     *n = 0;
-    if (folders_is_csv(dir)) return open_list(ctx, dir, o, out, n);
+    if (data_is_csv(dir)) return open_list(ctx, dir, o, out, n);
     for (int s = 0; s < LS_N_SPLITS && answer == EXIT_DONE; s++) {
         char path[PATH_SIZE];
         if (find_part(dir, o, (ls_split)s, path))

@@ -1,8 +1,8 @@
 /* data_options.c: see data_options.h. */
 #include "data_options.h"
-#include "folders.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { COLUMNS_SIZE = 1024 };
 
@@ -51,6 +51,15 @@ static bool list_config(const data_options *o, char text[COLUMNS_SIZE], ls_csv_c
     return true;
 }
 
+bool data_is_csv(const char *path)
+{
+    static const char *const endings[] = { ".csv", ".tsv", ".txt" };
+    const char *dot = strrchr(path, '.');
+    for (int i = 0; dot && i < 3; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return is_file(path);
+    return false;
+}
+
 bool data_options_check(const data_options *o)
 {
     char text[COLUMNS_SIZE];
@@ -71,7 +80,7 @@ static bool fits(const char *path, const data_options *o)
                                  : o->image_root   ? "image-root"
                                  : o->group_column ? "group-column"
                                                    : NULL;
-    if (folders_is_csv(path))
+    if (data_is_csv(path))
         return !o->label_pattern ||
                fail_with(false, "%s: a CSV list; --label-pattern is for folders of image files",
                          path);
@@ -86,7 +95,7 @@ static ls_dataset *open_plain(ls_context *ctx, const char *path, const data_open
 {
     const data_options *o = how->options;
     char text[COLUMNS_SIZE];
-    if (folders_is_csv(path)) {
+    if (data_is_csv(path)) {
         ls_csv_config config;
         if (!list_config(o, text, &config)) return NULL;
         config.n_classes = how->n_classes;
@@ -117,7 +126,7 @@ bool data_count_splits(const char *path, const data_options *o, int64_t counts[L
     char text[COLUMNS_SIZE];
     ls_csv_config config;
     memset(counts, 0, LS_N_SPLITS * sizeof(*counts));
-    if (!folders_is_csv(path) || !list_config(o, text, &config)) return false;
+    if (!data_is_csv(path) || !list_config(o, text, &config)) return false;
     config.group_column = NULL;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     ls_csv_count_splits(ctx, path, &config, counts);

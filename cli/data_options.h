@@ -60,6 +60,9 @@ typedef struct data_options {
             "REGEX", .note = "none", .optional = true, .images = true                              \
     }
 
+/* Whether the path is a CSV file, by its name. */
+bool data_is_csv(const char *path);
+
 /* Whether the options can be used together; else prints why not. */
 bool data_options_check(const data_options *o);
 

@@ -136,9 +136,9 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
                       "its images%s",
                       dir,
-                      folders_is_csv(dir) ? "; a list is divided as in training with the same "
-                                            "--csv-columns and --group-column alone"
-                                          : "");
+                      data_is_csv(dir) ? "; a list is divided as in training with the same "
+                                         "--csv-columns and --group-column alone"
+                                       : "");
     if (split) *out = split;
     return EXIT_DONE;
 }

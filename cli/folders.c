@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 /* "photos.pack/train" */
@@ -17,15 +16,6 @@ static bool is_split(const char *path)
     snprintf(pack, sizeof(pack), "%.*s", (int)(slash - path), path);
     bool found;
     return is_file(pack) && ls_pack_holds(pack, 1, &(const char *){ slash + 1 }, &found);
-}
-
-bool folders_is_csv(const char *path)
-{
-    static const char *const endings[] = { ".csv", ".tsv", ".txt" };
-    const char *dot = strrchr(path, '.');
-    for (int i = 0; dot && i < 3; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return is_file(path);
-    return false;
 }
 
 /* The path of the images of a split in a pack. */
@@ -47,7 +37,7 @@ static bool find_in_pack(const char *pack, ls_split split, char path[PATH_SIZE])
 static bool find_split(const char *dir, ls_split split, char path[PATH_SIZE])
 {
     char name[FOLDER_NAME_SIZE];
-    if (folders_is_csv(dir)) return false;
+    if (data_is_csv(dir)) return false;
     if (is_file(dir)) return find_in_pack(dir, split, path);
     const ls_status status = ls_split_find(dir, split, 0, name, sizeof(name), NULL);
     return status == LS_OK && snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
@@ -81,17 +71,17 @@ static bool is_whole(const char *dir)
 bool folders_has_csv(const char *dir)
 {
     char path[PATH_SIZE];
-    return folders_is_csv(dir) ||
-           (is_folder(dir) && find_split(dir, LS_SPLIT_TRAIN, path) && folders_is_csv(path));
+    return data_is_csv(dir) ||
+           (is_folder(dir) && find_split(dir, LS_SPLIT_TRAIN, path) && data_is_csv(path));
 }
 
 /* The message for a folder or pack without the folder that was searched for. */
 static const char *lack(const char *dir, const char *folder_lacks, const char *pack_lacks)
 {
-    return is_folder(dir)        ? folder_lacks
-           : folders_is_csv(dir) ? "a CSV file with training images only"
-           : is_file(dir)        ? pack_lacks
-                                 : "no such folder";
+    return is_folder(dir)     ? folder_lacks
+           : data_is_csv(dir) ? "a CSV file with training images only"
+           : is_file(dir)     ? pack_lacks
+                              : "no such folder";
 }
 
 static void print_wrong_kind(const char *dir, const char *kind)
@@ -214,7 +204,7 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     const int nested = folders_find_nested(dir, other);
     snprintf(path, PATH_SIZE, "%s", dir);
     if (folders_print_nested(dir, nested, other)) return false;
-    if (folders_is_csv(dir)) return true;
+    if (data_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && nested == 0) return true;
     const bool found = nested > 0 || (is_folder(dir) && folders_find_above(dir, other));
     const char *hint = found ? "; did you mean --data-dir "

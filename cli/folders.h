@@ -21,8 +21,6 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir);
 /* Prints why DIR could not be opened, and returns the command's answer. */
 int folders_fail(ls_context *ctx, const char *dir);
 
-/* Whether the path is a CSV file, by its name. */
-bool folders_is_csv(const char *path);
 /* Whether the training images of DIR are listed in a CSV file: DIR itself, or DIR/train.csv. */
 bool folders_has_csv(const char *dir);
 

@@ -1,13 +1,12 @@
 /* foreign_options.c: the names that other training programs give to options; see options.h. */
 #include "options.h"
 #include <ctype.h>
-#include <string.h>
 
 /* Names of PyTorch's and torchvision's reference scripts, timm, ultralytics, fastai, Keras,
  * Lightning and Hugging Face that edit distance does not lead to the right option. The first of the
  * options that the command has is meant. */
 static const struct {
-    const char *name, *options[2];
+    const char *name, *options[N_FOREIGN_OPTIONS];
 } foreign[] = {
     { "accelerator", { "device" } },
     { "accumulate-grad-batches", { "accumulate" } },
@@ -118,24 +117,16 @@ static const struct {
     { "weights", { "checkpoint" } },
 };
 
-/* Whether both names are equal but for the case of letters, and _ for -. */
-static bool is_same_name(const char *typed, const char *name)
+bool option_is_same_name(const char *typed, const char *name)
 {
     for (; *typed && *name; typed++, name++)
         if ((*typed == '_' ? '-' : tolower((unsigned char)*typed)) != *name) return false;
     return *typed == *name;
 }
 
-const char *option_of_foreign_name(const cli_option *options, const char *name)
+const char *const *options_of_foreign_name(const char *name)
 {
-    for (const cli_option *o = options; o->kind != OPTION_END; o++)
-        if (o->name && is_same_name(name, o->name)) return o->name;
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-        if (!is_same_name(name, foreign[i].name)) continue;
-        for (int k = 0; k < 2; k++) {
-            const char *option = foreign[i].options[k];
-            if (option && option_find(options, option, strlen(option)) >= 0) return option;
-        }
-    }
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (option_is_same_name(name, foreign[i].name)) return foreign[i].options;
     return NULL;
 }

@@ -197,11 +197,22 @@ int option_find(const cli_option *options, const char *name, size_t length)
     return -1;
 }
 
+/* The option of the table that is meant by such a name; NULL if none. */
+static const char *option_of_name(const cli_option *options, const char *name)
+{
+    for (const cli_option *o = options; o->kind != OPTION_END; o++)
+        if (o->name && option_is_same_name(name, o->name)) return o->name;
+    const char *const *meant = options_of_foreign_name(name);
+    for (int i = 0; meant && i < N_FOREIGN_OPTIONS; i++)
+        if (meant[i] && option_find(options, meant[i], strlen(meant[i])) >= 0) return meant[i];
+    return NULL;
+}
+
 const char *option_hint(const cli_option *options, const char *name, const char *dashes,
                         const char *otherwise, char out[HINT_SIZE])
 {
     enum { N_TABLES = 2 };
-    const char *meant = option_of_foreign_name(options, name);
+    const char *meant = option_of_name(options, name);
     if (meant) {
         snprintf(out, HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
         return out;

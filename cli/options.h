@@ -182,11 +182,16 @@ void option_describe_expected(const cli_option *option, char *out, size_t size);
 
 /* The index of the option of that name in the table, or -1. */
 int option_find(const cli_option *options, const char *name, size_t length);
-/* The option of the table that is meant by a name of another training program, such as "imgsz", or
- * by an option's name with _ or capitals; NULL if none. In foreign_options.c. */
-const char *option_of_foreign_name(const cli_option *options, const char *name);
-/* The same, then closest_hint for the options of a table; after `dashes` "--" also for those of all
- * commands. */
+/* Whether both names are equal but for the case of letters, and _ for -. */
+bool option_is_same_name(const char *typed, const char *name);
+/* The names of the options that may be meant by a name of another training program, such as
+ * "imgsz", in the order of preference, or NULL; an array whose last elements may be NULL. In
+ * foreign_options.c, as the function above. */
+enum { N_FOREIGN_OPTIONS = 2 };
+const char *const *options_of_foreign_name(const char *name);
+/* "; did you mean ...": by an option's name with _ or capitals, by a name of another training
+ * program, then by closest_hint for the options of a table; after `dashes` "--" also for those of
+ * all commands. */
 const char *option_hint(const cli_option *options, const char *name, const char *dashes,
                         const char *otherwise, char out[HINT_SIZE]);
 
