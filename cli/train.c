@@ -65,7 +65,7 @@ static int begin_run(cli_run *t, json_t *stored, run_report *report)
 }
 
 /* Makes the folder with its config, or resumes from its last checkpoint. A start that fails leaves
- * no new folder. */
+ * no new folder, and changes no file of a run. */
 static int open_run(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE], run_report *report)
 {
     int all[LS__MAX_RANKS];
@@ -73,9 +73,9 @@ static int open_run(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE], run_repo
     /* Only if no rank has failed yet: it ends rank 0. */
     if (ls__ranks_gather(t->ctx, 0, all) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     int answer = train_folder_take(t, stored != NULL, dir, &made);
-    if (answer == EXIT_DONE && ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
     if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
     if (answer == EXIT_DONE) answer = begin_run(t, stored, report);
+    if (answer == EXIT_DONE && ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
     if (answer != EXIT_DONE && made) ls__run_folder_remove(t->dir);
     return answer;
 }

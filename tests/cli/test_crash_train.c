@@ -114,6 +114,7 @@ static void go_on(void)
 static const char *const same_bytes[] = { "run_log.txt",
                                           "config.json",
                                           "first_batch.jpg",
+                                          "first_batch.json",
                                           "evaluation.json",
                                           "best.safetensors",
                                           "last.safetensors",
@@ -165,14 +166,16 @@ typedef struct wanted_calls {
  * call. */
 static const wanted_calls wanted[] = {
     { "run", { [CALL_MKDIR] = 1 } },
-    { "/", { [CALL_FSYNC] = 1 + 12 } }, /* after mkdir and each rename */
+    { "/", { [CALL_FSYNC] = 1 + 13 } }, /* after mkdir and each rename */
     { ".lock", { [CALL_CREATE] = 1 } },
     { "config.json", SAVED(1) },
     { "manifest.json", SAVED(2) },
     { "metrics.jsonl", SAVED_IN_ONE_WRITE },
     { "metrics.csv", SAVED_IN_ONE_WRITE },
     { "events.out.tfevents.*", { [CALL_CREATE] = 1, [CALL_WRITE] = 2 } },
+    { "log.txt", { [CALL_CREATE] = 1 } },
     { "first_batch.jpg", SAVED_IN_ONE_WRITE },
+    { "first_batch.json", SAVED(1) },
     { "evaluation.json", SAVED_IN_ONE_WRITE },
     { "report.html", SAVED_IN_ONE_WRITE },
     { "best.safetensors", SAVED(1) },

@@ -54,7 +54,7 @@ START_TEST(columns_of_lists)
     /* moved: the list elsewhere, the images by --image-root */
     expect(0, "train --data-dir list.csv --csv-columns label=kind --image-root . --out rooted" RUN);
     make("mkdir lists; mv list.csv lists/moved.csv");
-    make("cp -r rooted lists && cd lists && " LOCKSTEP_PROGRAM
+    make("cp -r rooted lists && cd lists && " LOCKSTEP_COMMAND
          " train --resume rooted --steps 2 --data-dir moved.csv >/dev/null"); /* the stored root */
     expect(0, "train --resume run --steps 3 --data-dir lists/moved.csv --image-root .");
     expect(0,
@@ -176,7 +176,7 @@ START_TEST(advice)
     expect(3, "eval --checkpoint all/last.safetensors --data-dir bad.csv --csv-columns label=kind");
     expect_err("listed images are missing, such as");
     expect_err("--on-bad-image skip evaluates without the missing images");
-    make("(printf '\\357\\273\\277'; find data/val -type f | head -2) | " LOCKSTEP_PROGRAM
+    make("(printf '\\357\\273\\277'; find data/val -type f | head -2) | " LOCKSTEP_COMMAND
          " predict --checkpoint all/last.safetensors --threads 1 -j 0 - > predictions");
     make("test $(grep -c '^data/val' predictions) = 2");
     end_folder();
