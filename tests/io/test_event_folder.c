@@ -46,7 +46,8 @@ END_TEST
 static void write_events(const char *name, int n, const double *times)
 {
     ls__event_file *file;
-    ck_assert_int_eq(ls__event_file_create(ctx, path_in(folder, name), times[0], &file), LS_OK);
+    ck_assert_int_eq(ls__event_file_create(ctx, path_in(folder, "%s", name), times[0], &file),
+                     LS_OK);
     for (int i = 1; i < n; i++) {
         ls__event_begin(file, times[i], i);
         ls__event_add_scalar(file, "loss", 0.5);
@@ -90,16 +91,16 @@ START_TEST(damaged_files)
     const char *name = "events.out.tfevents.0000000100.0";
     write_events(name, 3, (double[]){ 100, 101, 102 });
     struct stat there;
-    ck_assert_int_eq(stat(path_in(folder, name), &there), 0);
+    ck_assert_int_eq(stat(path_in(folder, "%s", name), &there), 0);
     for (off_t size = there.st_size; size > 0; size--) {
         double last;
-        ck_assert_int_eq(truncate(path_in(folder, name), size - 1), 0);
+        ck_assert_int_eq(truncate(path_in(folder, "%s", name), size - 1), 0);
         ck_assert_int_eq(ls__event_folder_scan(folder, 0, &last), 101);
         ck_assert(last >= 0 && last < 102);
     }
     static const unsigned char lengths[][12] = { { 0 }, { 8 }, { [7] = 0x80 }, { [3] = 0xff } };
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        FILE *file = fopen(path_in(folder, name), "wb");
+        FILE *file = fopen(path_in(folder, "%s", name), "wb");
         ck_assert_ptr_nonnull(file);
         fwrite(lengths[i], 1, sizeof(lengths[i]), file);
         for (int k = 0; k < 40; k++) fputc(9, file);
