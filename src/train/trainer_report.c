@@ -136,7 +136,8 @@ static json_t *describe_batch(ls_trainer *t, const ls_batch *batch)
     int64_t height, width;
     cell_size(dims, &height, &width);
     const size_t bytes = ls_tensor_bytes(batch->labels);
-    const size_t n_shares = batch->targets ? ls_tensor_bytes(batch->targets) : 0;
+    const bool is_mixed = batch->targets && ls_dataset_target_count(data) == 0;
+    const size_t n_shares = is_mixed ? ls_tensor_bytes(batch->targets) : 0;
     ls_context *ctx = t->owned.ctx;
     int32_t *labels = ls__alloc(ctx, bytes);
     float *shares = n_shares ? ls__alloc(ctx, n_shares) : NULL;
