@@ -5,6 +5,7 @@
 #include "run/metrics.h"
 #include <dirent.h>
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,13 +78,14 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
     return best;
 }
 
-/* Reports the stored metric to the plateau schedule, as the run did; 0 if its row can't be read. */
+/* Reports the stored metric to the plateau schedule, as the run did; NaN is null in its row. */
 static ls_status end_epoch(void *user, int64_t epoch)
 {
     const compare_side *side = user;
     const cli_run *t = &side->run;
     if (t->recipe->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
-    json_t *row = ls__metrics_read_row(t->ctx, side->dir, epoch + 1);
+    json_t *row;
+    LS_TRY(ls__metrics_read_row(t->ctx, side->dir, epoch + 1, &row));
     const recipe *r = t->recipe;
     const bool by_metric = metric_is_minimized(recipe_metric(r)) == (bool)r->plateau_loss;
     const int read = by_metric         ? (int)recipe_metric(r)
@@ -91,7 +93,8 @@ static ls_status end_epoch(void *user, int64_t epoch)
                                        : METRIC_TOP1;
     char key[64];
     snprintf(key, sizeof(key), "%s_%s", t->val ? "val" : "train", metric_name(read));
-    const double metric = json_number_value(json_object_get(row, key));
+    const json_t *value = json_object_get(row, key);
+    const double metric = json_is_number(value) ? json_number_value(value) : NAN;
     json_decref(row);
     return ls_schedule_report(t->schedule, metric);
 }

@@ -257,8 +257,9 @@ void ls__metrics_close(ls__metrics **metrics)
     ls__free(m->ctx, m);
 }
 
-/* Reads rows up to an incomplete last line, which a run may be writing. */
-static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out, char message[512])
+/* Reads at most max_rows rows, up to an incomplete last line, which a run may be writing. */
+static ls_status read_rows(const ls_context *ctx, const char *dir, int64_t max_rows, json_t **out,
+                           char message[512])
 {
     unsigned char *bytes = NULL;
     size_t size;
@@ -274,9 +275,9 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out,
     *out = json_array();
     const char *line = bytes ? (const char *)bytes : "", *end;
     status = *out ? LS_OK : LS_ERR_MEMORY;
-    for (; status == LS_OK && (end = strchr(line, '\n')); line = end + 1) {
+    for (int64_t epoch = 1; status == LS_OK && epoch <= max_rows && (end = strchr(line, '\n'));
+         epoch++, line = end + 1) {
         json_t *row = json_loadb(line, (size_t)(end - line), 0, NULL);
-        const int64_t epoch = (int64_t)json_array_size(*out) + 1;
         const bool is_next = ls__json_get_integer(row, "epoch") == epoch;
         if (is_next && json_array_append(*out, row) == 0) {
             json_decref(row);
@@ -298,7 +299,7 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, json_t **out,
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows)
 {
     char message[512];
-    const ls_status status = read_rows(ctx, dir, rows, message);
+    const ls_status status = read_rows(ctx, dir, INT64_MAX, rows, message);
     return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
 }
 
@@ -316,12 +317,14 @@ bool ls__metrics_column(const json_t *rows, const char *key, double *column)
     return is_there;
 }
 
-json_t *ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch)
+ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, json_t **row)
 {
     char message[512];
     json_t *rows;
-    if (read_rows(ctx, dir, &rows, message) != LS_OK) return NULL;
-    json_t *row = json_incref(json_array_get(rows, (size_t)(epoch - 1)));
+    *row = NULL;
+    const ls_status status = read_rows(ctx, dir, epoch, &rows, message);
+    if (status != LS_OK) return ls__fail(ctx, status, "%s", message);
+    *row = json_incref(json_array_get(rows, (size_t)(epoch - 1)));
     json_decref(rows);
-    return row;
+    return LS_OK;
 }

@@ -4,7 +4,9 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/net.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +52,15 @@ bool ls__progress_read(const char *text, ls__progress *out)
     return good;
 }
 
+/* The averages of own metrics are NaN in an epoch whose first steps are those of a version without
+ * them. */
+static void add_unknown(const ls_net *net, ls__sums *sums)
+{
+    const char *names[LS_MAX_METRICS];
+    const int n_own = ls__net_own_metrics(net, names);
+    while (sums->n_images > 0 && sums->n_own < n_own) sums->own[sums->n_own++] = NAN;
+}
+
 ls_status ls__progress_load(const char *path, ls_training_state *state, ls__progress *out)
 {
     LS_TRY(ls_checkpoint_load(state, path));
@@ -57,6 +68,7 @@ ls_status ls__progress_load(const char *path, ls_training_state *state, ls__prog
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     const bool good = ls__progress_read(ls_tensor_file_metadata(file, "progress"), out);
     ls_tensor_file_close(&file);
+    if (good) add_unknown(state->net, &out->sums);
     if (good) return LS_OK;
     return ls__fail(ctx, LS_ERR_FORMAT, "%s: no usable 'progress' in its metadata", path);
 }

@@ -130,12 +130,13 @@ void ls__run_folder_name(const char *name, int number, char *out, size_t size)
 
 ls_status ls__run_folder_create_new(ls_context *ctx, const char *name, int *number)
 {
-    enum { MAX_NUMBER = 1000000 };
+    enum { MAX_NUMBER = 1000000, MAX_SUFFIX = sizeof("-1000000") };
     char path[4096];
+    const bool is_long = strlen(name) + MAX_SUFFIX > sizeof(path);
     int error = EEXIST, i = 0;
     while (error == EEXIST && i < (number ? MAX_NUMBER : 1)) {
         ls__run_folder_name(name, ++i, path, sizeof(path));
-        error = *path ? make_folders(path) : ENOENT;
+        error = is_long ? ENAMETOOLONG : *path ? make_folders(path) : ENOENT;
     }
     if (number) *number = i;
     if (error == EEXIST)

@@ -219,14 +219,17 @@ static ls_status check_best(ls_trainer *t)
                                                  .message = is_missing ? NULL : ctx->message });
 }
 
-/* Checkpoints have the best metric, but not its loss. */
-static void restore_best_loss(ls_trainer *t)
+/* Checkpoints have the best metric, but not its loss. Each rank reads it; ls__metrics_open fails if
+ * the row is missing. */
+static ls_status restore_best_loss(ls_trainer *t)
 {
     const int64_t epoch = t->progress.best_epoch;
-    json_t *row = epoch > 0 ? ls__metrics_read_row(t->owned.ctx, t->dir, epoch) : NULL;
+    json_t *row = NULL;
+    if (epoch > 0) LS_TRY(ls__metrics_read_row(t->owned.ctx, t->dir, epoch, &row));
     const json_t *loss = json_object_get(row, t->config.validation ? "val_loss" : "train_loss");
     t->best_loss = json_is_number(loss) ? json_number_value(loss) : INFINITY;
     json_decref(row);
+    return LS_OK;
 }
 
 static ls_status restore(ls_trainer *t)
@@ -236,7 +239,7 @@ static ls_status restore(ls_trainer *t)
     t->epoch = state.epoch;
     t->step = state.step;
     t->best = state.best;
-    restore_best_loss(t);
+    LS_TRY(restore_best_loss(t));
     LS_TRY(ls__trainer_keep(t, false));
     /* With force this is a new run, which is saved when it begins. */
     t->is_saved = !t->config.force;

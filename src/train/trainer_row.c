@@ -5,6 +5,7 @@
 #include "nn/net.h"
 #include "run/json.h"
 #include <math.h>
+#include <string.h>
 
 /* JSON has no infinity and no NaN. */
 static json_t *number(double value)
@@ -27,7 +28,8 @@ static void put(ls__json_builder *row, ls_context *ctx, const char *prefix, cons
     json_decref(key);
 }
 
-/* Of training or validation; all null if `averages` is NULL. */
+/* Of training or validation; all null if `averages` is NULL. An own metric with the name of the one
+ * that decides has no columns, because "val_NAME" is the value that decides. */
 static void put_averages(ls__json_builder *row, const ls_trainer *t, const char *prefix,
                          const ls_averages *averages)
 {
@@ -41,7 +43,8 @@ static void put_averages(ls__json_builder *row, const ls_trainer *t, const char 
     if (ls__net_has_metric(t->net, "top5"))
         put(row, ctx, prefix, "top5", averages != NULL, a->top5);
     for (int i = 0; i < n_own; i++)
-        put(row, ctx, prefix, own[i], i < a->n_metrics, a->metrics[i].value);
+        if (t->metric.source != LS__METRIC_OF_EVALUATION || strcmp(own[i], t->metric.name) != 0)
+            put(row, ctx, prefix, own[i], i < a->n_metrics, a->metrics[i].value);
 }
 
 json_t *ls__trainer_row(const ls_trainer *t, const ls_event *e, double lr, int64_t n_bad)

@@ -179,10 +179,21 @@ START_TEST(metrics_are_written_once)
     ck_assert_int_eq(status_of("metrics.jsonl").st_ino, jsonl.st_ino);
     ck_assert_int_eq(status_of("metrics.csv").st_ino, csv.st_ino);
     for (int i = 1; i <= 6; i++) {
-        json_t *there = ls__metrics_read_row(ctx, dir, i);
+        json_t *there;
+        ck_assert_int_eq(ls__metrics_read_row(ctx, dir, i, &there), LS_OK);
         ck_assert_int_eq(json_integer_value(json_object_get(there, "epoch")), i < 6 ? i : 0);
         json_decref(there);
     }
+
+    put_text("metrics.csv", "mine");
+    put_text("metrics.jsonl", "{\"epoch\": 1}\n{\"epoch\n");
+    json_t *first;
+    ck_assert_int_eq(ls__metrics_read_row(ctx, dir, 1, &first), LS_OK);
+    ck_assert_ptr_nonnull(first);
+    json_decref(first);
+    ck_assert_int_eq(ls__metrics_read_row(ctx, dir, 2, &first), LS_ERR_DATA);
+    ck_assert_ptr_null(first);
+    ls_context_clear_error(ctx);
 
     /* one that has gone, or is another than it was, is written anew */
     remove(path("metrics.jsonl"));
@@ -418,6 +429,10 @@ START_TEST(new_folders)
     ck_assert_int_eq(ls__run_folder_create_new(ctx, path("file"), &number), LS_OK);
     ck_assert_int_eq(number, 2);
     ck_assert_int_ne(ls__run_folder_create_new(ctx, path("file/sub"), &number), LS_OK);
+    char long_name[5001];
+    memset(long_name, '/', sizeof(long_name));
+    long_name[sizeof(long_name) - 1] = '\0';
+    ck_assert_int_ne(ls__run_folder_create_new(ctx, long_name, &number), LS_OK);
     ls_context_clear_error(ctx);
     pid_t pids[N];
     for (int i = 0; i < N; i++) {

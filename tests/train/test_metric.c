@@ -1,7 +1,10 @@
 /* test_metric.c: averages with class weights, a net's own metrics, and the metric that decides
  * which epoch of a run is the best. */
 #include "../run/checkpoint_support.h"
+#include "../failing_allocator.h"
 #include "../suite.h"
+#include "run/metrics.h"
+#include "train/trainer.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,16 +31,16 @@ static ls_status add_logits(const ls_custom_op_call *c)
     return LS_OK;
 }
 
-static ls_node *small_net(ls_graph *g, ls_node *x, const void *unused)
+/* name: of the second metric. */
+static ls_node *small_net(ls_graph *g, ls_node *x, const void *name)
 {
-    (void)unused;
     x = ls_linear(g, "fc", ls_flatten(g, x), CLASSES, NULL);
     const ls_spec scalar = { LS_F32, LS_SHAPE(1) };
     ls_metric(g, "ones",
               ls_custom_op(g, "n", 1, &x,
                            &(ls_custom_op_config){
                                .kind = "count", .output = scalar, .forward = count_images }));
-    ls_metric(g, "a,b",
+    ls_metric(g, name,
               ls_custom_op(g, "s", 1, &x,
                            &(ls_custom_op_config){
                                .kind = "sum", .output = scalar, .forward = add_logits }));
@@ -47,6 +50,8 @@ static ls_node *small_net(ls_graph *g, ls_node *x, const void *unused)
 typedef struct setting {
     int64_t batch;
     bool weighted, one_class;
+    const char *name; /* of the net's second metric; NULL = "a,b" */
+    const ls_allocator *allocator;
 } setting;
 
 typedef struct parts {
@@ -64,13 +69,14 @@ static parts open_parts(const setting *s)
     static int32_t labels[N];
     for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 21);
     for (int i = 0; i < N; i++) labels[i] = s->one_class ? 1 : i % 7 == 0 ? 2 : i % 2;
-    parts p = { .ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 1 }) };
+    parts p = { .ctx = ls_context_open(
+                    &(ls_context_config){ .seed = 3, .threads = 1, .allocator = s->allocator }) };
     p.data = ls_dataset_from_memory(p.ctx, pixels, LS_SHAPE(N, 4, 4, 3), labels, CLASSES);
     p.train = ls_loader_open(
         p.data, &(ls_loader_config){ .batch_size = s->batch, .shuffle = true, .crop = 4 });
     p.val = ls_loader_open(p.data, &(ls_loader_config){ .batch_size = s->batch, .crop = 4 });
     p.net = ls_net_build(
-        p.ctx, small_net, NULL,
+        p.ctx, small_net, s->name ? s->name : "a,b",
         &(ls_net_config){ .input = ls_loader_input_spec(p.train),
                           .loss = { LS_LOSS_CROSS_ENTROPY,
                                     .class_weights = s->weighted ? class_weights : NULL } });
@@ -281,6 +287,97 @@ START_TEST(a_run_writes_and_keeps_its_metric)
 }
 END_TEST
 
+/* The trainer's metric precedes an own metric of the same name in the columns, too. */
+START_TEST(the_row_has_the_value_that_decides)
+{
+    heard h = { 0 };
+    char dir[128];
+    snprintf(dir, sizeof dir, "%s", path_of("name"));
+    const setting s = { .batch = 5, .weighted = true, .name = "macro_f1" };
+    run_parts(&s, (ls_trainer_config){ .epochs = EPOCHS,
+                                       .validation = VALIDATES,
+                                       .metric = "macro_f1",
+                                       .dir = dir,
+                                       .on_event = hear,
+                                       .user = &h });
+    ls_context *ctx = ls_context_open(NULL);
+    for (int i = 0; i < EPOCHS; i++) {
+        json_t *row;
+        ck_assert_int_eq(ls__metrics_read_row(ctx, dir, i + 1, &row), LS_OK);
+        ck_assert_double_eq(json_number_value(json_object_get(row, "val_macro_f1")), h.values[i]);
+        ck_assert_double_ne(h.validation.metrics[1].value, h.values[i]);
+        ck_assert_ptr_null(json_object_get(row, "train_macro_f1"));
+        json_decref(row);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Without the loss of the best epoch, an equal metric would be a better one. */
+START_TEST(a_resumed_run_has_the_best_loss_or_fails)
+{
+    char dir[128];
+    snprintf(dir, sizeof dir, "%s", path_of("loss"));
+    setting s = { .batch = 5 };
+    ls_trainer_config config = {
+        .epochs = EPOCHS, .validation = VALIDATES, .dir = dir, .max_steps = 8
+    };
+    run_parts(&s, config);
+    config.resume = true;
+    int n_failed = 0;
+    double expected = NAN;
+    for (int64_t n = 0;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        s.allocator = &a.allocator;
+        parts p = open_parts(&s);
+        config.validation = p.val;
+        if (n > 0) a.fail_at = atomic_load(&a.n_requests) + n;
+        const ls_trainer *trainer = open_trainer(&p, &config);
+        const bool failed = failing_allocator_failed(&a);
+        if (n == 0) expected = trainer->best_loss;
+        if (trainer) ck_assert_double_eq(trainer->best_loss, expected);
+        n_failed += trainer == NULL;
+        ls_context_close(&p.ctx);
+        if (n > 0 && !failed) break;
+    }
+    ck_assert(isfinite(expected));
+    ck_assert_int_ge(n_failed, 8);
+}
+END_TEST
+
+/* The checkpoint of an earlier version in mid-epoch: its epoch has no averages of own metrics. */
+START_TEST(own_metrics_of_a_part_of_an_epoch_are_unknown)
+{
+    char dir[128];
+    snprintf(dir, sizeof dir, "%s", path_of("earlier"));
+    heard h = { 0 };
+    const setting s = { .batch = 5 };
+    ls_trainer_config config = { .epochs = EPOCHS, .dir = dir, .max_steps = 8 };
+    parts p = open_parts(&s);
+    ls_trainer *trainer = open_trainer(&p, &config);
+    ck_assert_int_eq(ls_trainer_run(trainer, NULL), LS_OK);
+    trainer->progress.sums.n_own = 0; /* earlier versions did not write these sums */
+    trainer->is_saved = false;
+    ck_assert_int_eq(ls_trainer_save(trainer), LS_OK);
+    ls_context_close(&p.ctx);
+    config.resume = true;
+    config.max_steps = 0;
+    config.on_event = hear;
+    config.user = &h;
+    run_parts(&s, config);
+    ls_context *ctx = ls_context_open(NULL);
+    for (int i = 1; i < EPOCHS; i++) {
+        json_t *row;
+        ck_assert_int_eq(ls__metrics_read_row(ctx, dir, i + 1, &row), LS_OK);
+        const json_t *ones = json_object_get(row, "train_ones");
+        ck_assert(i == 1 ? json_is_null(ones) : json_number_value(ones) == 1);
+        json_decref(row);
+    }
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(a_metric_that_is_not_there_is_an_error)
 {
     static const struct {
@@ -317,9 +414,12 @@ TEST_PROGRAM(metric)
 {
     begin_runs();
     int status = run_loop("metric: decides", the_metric_decides, 9);
-    status = both(status,
-                  RUN_SUITE("metric", averages_do_not_depend_on_the_batch_size,
-                            results_have_the_divisor_of_the_loss, a_run_writes_and_keeps_its_metric,
-                            a_metric_that_is_not_there_is_an_error));
+    status =
+        both(status,
+             RUN_SUITE("metric", averages_do_not_depend_on_the_batch_size,
+                       results_have_the_divisor_of_the_loss, a_run_writes_and_keeps_its_metric,
+                       the_row_has_the_value_that_decides, a_resumed_run_has_the_best_loss_or_fails,
+                       own_metrics_of_a_part_of_an_epoch_are_unknown,
+                       a_metric_that_is_not_there_is_an_error));
     return end_runs(status);
 }
