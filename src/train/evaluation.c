@@ -87,14 +87,12 @@ void ls__evaluation_clear(ls_evaluation *e)
     free_values(e);
 }
 
-/* Enlarges an array of e->n items. */
-static bool enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int64_t capacity)
+/* Returns an array of e->n items with more capacity; NULL without memory, and then it is unchanged.
+ */
+static void *enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int64_t capacity)
 {
-    void *memory = *(void **)items;
-    memory =
-        ls__realloc(e->owned.ctx, memory, (size_t)e->n * item_bytes, (size_t)capacity * item_bytes);
-    if (memory) *(void **)items = memory;
-    return memory != NULL;
+    return ls__realloc(e->owned.ctx, items, (size_t)e->n * item_bytes,
+                       (size_t)capacity * item_bytes);
 }
 
 ls_status ls__evaluation_reserve(ls_evaluation *e, int64_t n)
@@ -102,10 +100,13 @@ ls_status ls__evaluation_reserve(ls_evaluation *e, int64_t n)
     if (e->n + n <= e->capacity) return LS_OK;
     const int64_t capacity = 2 * e->capacity + n;
     const size_t row_bytes = (size_t)e->n_classes * sizeof *e->rows;
-    const bool good = enlarge(e, &e->outcomes, sizeof *e->outcomes, capacity) &&
-                      (!e->has_auc || (enlarge(e, &e->labels, sizeof *e->labels, capacity) &&
-                                       enlarge(e, &e->rows, row_bytes, capacity)));
-    if (!good)
+    ls__outcome *outcomes = enlarge(e, e->outcomes, sizeof *outcomes, capacity);
+    int32_t *labels = e->has_auc ? enlarge(e, e->labels, sizeof *labels, capacity) : NULL;
+    float *rows = e->has_auc ? enlarge(e, e->rows, row_bytes, capacity) : NULL;
+    if (outcomes) e->outcomes = outcomes;
+    if (labels) e->labels = labels;
+    if (rows) e->rows = rows;
+    if (!outcomes || (e->has_auc && (!labels || !rows)))
         return ls__fail_memory(e->owned.ctx, "predictions",
                                (size_t)capacity * (sizeof *e->outcomes + row_bytes));
     e->capacity = capacity;
