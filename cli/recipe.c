@@ -252,7 +252,7 @@ bool recipe_can_be_extended(const recipe *r)
            r->schedule != LS_SCHEDULE_ONE_CYCLE;
 }
 
-bool recipe_may_resume(const json_t *stored, const recipe *r)
+bool recipe_may_resume(const json_t *stored, const recipe *r, const char *dir)
 {
     const long long epochs = ls__json_get_integer(stored, "epochs");
     if (r->epochs < epochs)
@@ -269,5 +269,5 @@ bool recipe_may_resume(const json_t *stored, const recipe *r)
         "from "
         "these weights with --weights %s/last.safetensors (runs with constant, step, multistep, "
         "exponential, plateau and cosine-restarts can be extended)",
-        (long long)r->epochs, schedule, epochs, (long long)r->epochs, r->resume);
+        (long long)r->epochs, schedule, epochs, (long long)r->epochs, dir);
 }

@@ -10,17 +10,21 @@ typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_opt
 /* In the order of ls_loss_kind, without the first. */
 typedef enum cli_loss { LOSS_CROSS_ENTROPY, LOSS_BCE, LOSS_MSE } cli_loss;
 
-/* What decides which epoch is the best. The words of --metric, in this order. */
-typedef enum cli_metric {
-    METRIC_TOP1,
-    METRIC_LOSS,
-    METRIC_MACRO_RECALL,
-    METRIC_MACRO_F1,
-    METRIC_AUC,
-    METRIC_CROSS_ENTROPY,
-    METRIC_TOP5
-} cli_metric;
-#define METRIC_NAMES "top1|loss|macro_recall|macro_f1|auc|cross_entropy|top5"
+/* What decides which epoch is the best, and the words of --metric. */
+#define CLI_OTHER_METRICS(X)                                                                       \
+    X(MACRO_RECALL, "macro_recall")                                                                \
+    X(MACRO_F1, "macro_f1")                                                                        \
+    X(AUC, "auc")                                                                                  \
+    X(CROSS_ENTROPY, "cross_entropy")                                                              \
+    X(TOP5, "top5")
+#define CLI_METRICS(X)         X(TOP1, "top1") X(LOSS, "loss") CLI_OTHER_METRICS(X)
+#define CLI_METRIC(NAME, word) METRIC_##NAME,
+typedef enum cli_metric { CLI_METRICS(CLI_METRIC) } cli_metric;
+#undef CLI_METRIC
+/* "|macro_recall|...": the words after the first two. */
+#define CLI_METRIC_WORD(NAME, word) "|" word
+#define OTHER_METRIC_NAMES          CLI_OTHER_METRICS(CLI_METRIC_WORD)
+#define METRIC_NAMES                "top1|loss" OTHER_METRIC_NAMES
 
 typedef struct recipe {
     int preset; /* --recipe; 0 = none */
@@ -104,8 +108,9 @@ void recipe_apply_preset(cli_parsed *parsed, recipe *r);
 void recipe_print_preset(const cli_parsed *parsed, const recipe *r);
 
 /* Whether a run with the stored options may resume as `r`: --epochs may only increase, and only if
- * the learning rates of the completed steps do not depend on it. Otherwise prints why. */
-bool recipe_may_resume(const json_t *stored, const recipe *r);
+ * the learning rates of the completed steps do not depend on it. Otherwise prints why; dir: the
+ * run's folder. */
+bool recipe_may_resume(const json_t *stored, const recipe *r, const char *dir);
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool recipe_can_be_extended(const recipe *r);
 

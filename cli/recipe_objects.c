@@ -104,8 +104,9 @@ ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
 
 const char *metric_name(int metric)
 {
-    static const char *const names[] = { "top1", "loss",          "macro_recall", "macro_f1",
-                                         "auc",  "cross_entropy", "top5" };
+#define NAME(NAME, word) word,
+    static const char *const names[] = { CLI_METRICS(NAME) };
+#undef NAME
     return names[metric];
 }
 

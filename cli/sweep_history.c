@@ -8,15 +8,38 @@
 
 const char *sweep_metric_key(int metric)
 {
-    static const char *const keys[] = { "val_top1",     "val_loss", "val_macro_recall",
-                                        "val_macro_f1", "val_auc",  "val_cross_entropy",
-                                        "val_top5" };
+#define KEY(NAME, word) "val_" word,
+    static const char *const keys[] = { CLI_METRICS(KEY) };
+#undef KEY
     return keys[metric];
 }
 
 void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE])
 {
     snprintf(dir, RUN_PATH_SIZE, "%s/trial-%03lld", sweep_dir, (long long)trial);
+}
+
+/* The config.json of a trial's run; NULL if it can't be read. */
+static json_t *read_config(const char *trial_dir)
+{
+    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
+    json_t *config;
+    snprintf(path, sizeof(path), "%s/config.json", trial_dir);
+    ls__json_read(path, &config, reason);
+    return config;
+}
+
+bool sweep_has_weights(const char *trial_dir, int metric)
+{
+    json_t *config = read_config(trial_dir);
+    const json_t *options = json_object_get(config, "options");
+    const char *loss = ls__json_get_string(options, "loss");
+    const char *decides = ls__json_get_string(options, "metric");
+    const bool by_loss = loss && strcmp(loss, "cross-entropy") != 0;
+    if (!decides || by_loss) decides = metric_name(by_loss ? METRIC_LOSS : METRIC_TOP1);
+    const bool same = strcmp(decides, metric_name(metric)) == 0;
+    json_decref(config);
+    return same;
 }
 
 /* ---- The definition ---- */
@@ -78,11 +101,9 @@ static double value_of(const sweep_axis *axis, const json_t *row)
 /* Of the run of a trial, which has the epochs of all trials. 0 for a trial that has not begun. */
 static int64_t read_epochs(const sweep_history *h, int64_t trial)
 {
-    char dir[RUN_PATH_SIZE], path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
-    json_t *config;
+    char dir[RUN_PATH_SIZE];
     sweep_trial_dir(h->dir, trial, dir);
-    snprintf(path, sizeof(path), "%s/config.json", dir);
-    ls__json_read(path, &config, reason);
+    json_t *config = read_config(dir);
     const int64_t epochs = ls__json_get_integer(json_object_get(config, "options"), "epochs");
     json_decref(config);
     return epochs;

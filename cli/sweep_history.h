@@ -33,6 +33,9 @@ typedef struct sweep_history {
 
 /* "val_top1": the key of the metric in metrics.jsonl. */
 const char *sweep_metric_key(int metric);
+/* Whether best.safetensors in the folder of a trial has the best weights by the metric. Versions
+ * whose trials had no --metric chose them by top-1, or by the loss of targets. */
+bool sweep_has_weights(const char *trial_dir, int metric);
 /* DIR/trial-007: the folder of a trial's run. */
 void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE]);
 

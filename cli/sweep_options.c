@@ -16,8 +16,7 @@ const cli_option sweep_options[] = {
       "metric of a trial, and --metric of its run: the best value of its epochs; val-loss (or "
       "loss) "
       "and cross_entropy = the lowest, val-top1 (or top1) and others = the highest",
-      "val-top1|val-loss|macro_recall|macro_f1|auc|cross_entropy|top5|top1|loss",
-      .fallback = "val-top1" },
+      "val-top1|val-loss" OTHER_METRIC_NAMES "|top1|loss", .fallback = "val-top1" },
     { OPTION_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S", 0,
       9e18, .fallback = "0" },
     { OPTION_INTEGER, 0, "min-epochs", AT(min_epochs),

@@ -70,8 +70,10 @@ static bool put_best(ls__html *html, const sweep_history *h)
     put_tile(html, "after epoch", text);
     ls__html_put(html, "</ul>\n");
     sweep_trial_dir(h->dir, best->trial, weights);
+    const bool has_weights = sweep_has_weights(weights, h->metric);
     strcat(weights, "/best.safetensors");
-    ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
+    if (has_weights)
+        ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
     if (!sweep_history_has_values(h, best)) return true;
     ls__html_put(html, "<div class=\"card\">\n<h3>Command of the best trial</h3>\n");
     const bool good = put_command(html, h, best);

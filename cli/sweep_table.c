@@ -102,12 +102,11 @@ static int print_best(const sweep *s, const sweep_result *best)
     char **words = sweep_trial_words(s, best->trial);
     if (!words) return EXIT_RUNTIME;
     for (int i = 0; words[i]; i++) list[i + 1] = words[i];
-    print_text(
-        stdout,
-        "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors; the table is in "
-        "%s/sweep.csv\n",
-        (long long)best->trial, sweep_metric_key(s->values->metric), best->value,
-        (long long)best->best_epoch, dir, s->out);
+    print_text(stdout, "\nbest: trial %lld, %s %.4f (epoch %lld)", (long long)best->trial,
+               sweep_metric_key(s->values->metric), best->value, (long long)best->best_epoch);
+    if (sweep_has_weights(dir, s->values->metric))
+        print_text(stdout, ", weights %s/best.safetensors", dir);
+    print_text(stdout, "; the table is in %s/sweep.csv\n", s->out);
     print_command_words(stdout, "the same run", list);
     if (best->epochs < s->epochs)
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);

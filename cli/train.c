@@ -456,7 +456,7 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         const json_t *options = json_object_get(*stored, "options");
         const char *taken = keep_device(*stored, r);
         if (!options_resume(&parsed, options, path, r) || !keeps_workers(options, r) ||
-            !recipe_may_resume(options, r) ||
+            !recipe_may_resume(options, r, dir) ||
             !ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER))
             return EXIT_USAGE;
         if (taken)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
+#include "run/evaluation_metrics.h"
 #include "run/json.h"
 #include "run/page.h"
 #include "run/report.h"
@@ -39,7 +40,9 @@ static bool is_better(double value, double best, bool larger)
  * "best_epoch". The name is an option of `lockstep train`, or that of a column. */
 static void find_metric(const ls__report_run *run, summary *s)
 {
-    static const char *const names[] = { "macro_recall", "macro_f1", "auc", "cross_entropy" };
+#define NAME(name, member, minimize, reads_auc, title, axis, end) #name,
+    static const char *const names[] = { LS__EVALUATION_METRICS(NAME) };
+#undef NAME
     const size_t n = json_array_size(run->metrics);
     const json_t *last = n > 0 ? json_array_get(run->metrics, n - 1) : NULL;
     char key[64];
@@ -51,7 +54,8 @@ static void find_metric(const ls__report_run *run, summary *s)
         if (json_object_get(last, key)) s->metric = names[i];
     }
     if (!s->metric) return;
-    const json_t *best = json_array_get(run->metrics, (size_t)(s->best_epoch - 1));
+    const json_t *best =
+        s->best_epoch > 0 ? json_array_get(run->metrics, (size_t)(s->best_epoch - 1)) : NULL;
     const bool has_val = json_is_number(json_object_get(best, "val_loss"));
     ls__snprintf(key, sizeof key, "%s_%s", has_val ? "val" : "train", s->metric);
     s->best_metric = cell(best, key);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/chart.h"
+#include "run/evaluation_metrics.h"
 #include "run/metrics.h"
 #include "run/page.h"
 #include <lockstep/nn.h>
@@ -26,11 +27,11 @@ typedef struct curve_chart {
 static const curve_chart usual_charts[] = {
     { "Loss", "loss", { "train_loss", "val_loss" }, 0, true, true },
     { "Top-1 accuracy", "top-1 accuracy", { "train_top1", "val_top1" }, 1, true },
-    { "Macro recall", "macro recall", { "val_macro_recall", NULL }, 1, true },
-    { "Macro F1", "macro F1", { "val_macro_f1", NULL }, 1, true },
-    { "Mean area under the ROC curves", "AUC", { "val_auc", NULL }, 1, true },
-    { "Cross-entropy", "cross-entropy", { "val_cross_entropy", NULL }, 0, true, true },
-    { "Learning rate", "learning rate", { "lr", NULL }, 0, true },
+#define CHART(name, member, minimize, reads_auc, title, axis, end)                                 \
+    { title, axis, { "val_" #name, NULL }, end, true, minimize },
+    LS__EVALUATION_METRICS(CHART)
+#undef CHART
+        { "Learning rate", "learning rate", { "lr", NULL }, 0, true },
     { "Time per epoch", "seconds", { "seconds", NULL }, 0, true, true },
     { "Share of time waiting for data", "share", { "data_wait", NULL }, 0.1, true },
 };

@@ -6,41 +6,25 @@
 #include "base/text.h"
 #include "data/loader/loader.h"
 #include "nn/net.h"
+#include "run/evaluation_metrics.h"
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 static const char call[] = "ls_trainer_open";
 
 /* ---- Metrics of an evaluation ---- */
 
-static double macro_recall(const ls_evaluation_result *r)
-{
-    return r->macro.recall;
-}
-
-static double macro_f1(const ls_evaluation_result *r)
-{
-    return r->macro.f1;
-}
-
-static double auc(const ls_evaluation_result *r)
-{
-    return r->auc;
-}
-
-static double cross_entropy(const ls_evaluation_result *r)
-{
-    return r->cross_entropy;
-}
-
 static const struct {
     const char *name;
-    double (*value)(const ls_evaluation_result *r);
+    size_t offset; /* of a double in ls_evaluation_result */
     bool minimize, reads_auc;
-} measures[] = { { "macro_recall", macro_recall, false, false },
-                 { "macro_f1", macro_f1, false, false },
-                 { "auc", auc, false, true },
-                 { "cross_entropy", cross_entropy, true, false } };
+} measures[] = {
+#define MEASURE(name, member, minimize, reads_auc, title, axis, end)                               \
+    { #name, offsetof(ls_evaluation_result, member), minimize, reads_auc },
+    LS__EVALUATION_METRICS(MEASURE)
+#undef MEASURE
+};
 enum { N_MEASURES = sizeof measures / sizeof measures[0] };
 
 /* ---- Finding ---- */
@@ -154,7 +138,7 @@ double ls__deciding_metric_value(const ls__deciding_metric *m, const ls_averages
         return m->index < averages->n_metrics ? averages->metrics[m->index].value : NAN;
     case LS__METRIC_OF_EVALUATION: {
         const ls_evaluation_result result = ls_evaluation_scores(evaluation);
-        return measures[m->index].value(&result);
+        return *(const double *)((const char *)&result + measures[m->index].offset);
     }
     }
     return NAN;

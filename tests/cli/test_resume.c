@@ -232,6 +232,9 @@ START_TEST(a_schedule_over_all_epochs_is_not_lengthened)
     for (int i = 0; i < 3; i++) {
         char said[128];
         expect(0, TRAIN "--lr-scheduler %s --epochs 2 --steps 1 --out run%d", schedules[i], i);
+        expect(2, "train --resume run%d/last.safetensors --epochs 4", i);
+        snprintf(said, sizeof(said), "with --weights run%d/last.safetensors (", i);
+        expect_err(said);
         expect(2, "train --resume run%d --epochs 4", i);
         snprintf(said, sizeof(said),
                  "the learning rates of --lr-scheduler %s depend on the number of epochs",

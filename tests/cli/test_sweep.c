@@ -83,7 +83,8 @@ START_TEST(a_report_by_the_first_rung)
     make_folder("x");
     for (int i = 1; i < 14; i++) {
         make_folder(path_in("x", "trial-%03d", i));
-        write_text(path_in("x", "trial-%03d/config.json", i), "{\"options\": {\"epochs\": 3}}");
+        write_text(path_in("x", "trial-%03d/config.json", i),
+                   "{\"options\": {\"epochs\": 3, \"metric\": \"loss\"}}");
         for (int epochs = 1; epochs <= (i < 5 ? 3 : 1); epochs += 2)
             n += snprintf(text + n, sizeof(text) - (size_t)n,
                           ", {\"trial\": %d, \"epochs\": %d, \"value\": %g, \"best_epoch\": 1, "
