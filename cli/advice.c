@@ -81,14 +81,10 @@ static void advise_balance(const cli_run *t)
 {
     const recipe *r = t->recipe;
     const int n_classes = ls_dataset_class_count(t->train_data);
-    const int64_t n = ls_dataset_sample_count(t->train_data);
     int64_t *counts = n_classes > 1 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
+    const bool counted = counts && ls_dataset_class_sizes(t->train_data, counts) == LS_OK;
     int most = -1, least = -1;
-    for (int64_t i = 0; i < n && counts; i++) {
-        const int label = ls_dataset_label(t->train_data, i);
-        if (label >= 0) counts[label]++;
-    }
-    for (int c = 0; c < n_classes && counts; c++) {
+    for (int c = 0; c < n_classes && counted; c++) {
         if (counts[c] == 0) continue;
         if (most < 0 || counts[c] > counts[most]) most = c;
         if (least < 0 || counts[c] < counts[least]) least = c;

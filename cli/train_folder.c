@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char default_name[] = "run";
 
@@ -46,7 +47,10 @@ static int take(const cli_run *t, bool resumed, bool *made, int *number)
     } else if (!resumed && !again) {
         status = ls__run_folder_create(t->ctx, dir);
     }
+    const bool is_there = status == LS_OK;
     if (status == LS_OK) status = ls__run_folder_lock(t->ctx, dir, NULL);
+    /* Another process may have locked the new folder first, so only an empty one is removed. */
+    if (is_there && status != LS_OK && !existed) (void)rmdir(dir);
     if (status != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
     *made = !existed;
     if (!again) return EXIT_DONE;
