@@ -466,8 +466,9 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
             return fail_with(EXIT_USAGE,
                              "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
                              r->model);
-        /* The run of a version without the option has the model's. */
+        /* The run of a version without the option has the model's, and ignores alpha. */
         if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
+        if (!json_object_get(options, "alpha")) r->alpha = LS_ALPHA_IGNORE;
         return EXIT_DONE;
     }
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");

@@ -163,6 +163,9 @@ ls_status ls__communicator_open(ls_context *ctx)
     }
     const double timeout_seconds = ctx->config.communication_timeout_seconds;
     ctx->comm->timeout_seconds = timeout_seconds > 0 ? timeout_seconds : DEFAULT_TIMEOUT_SECONDS;
+    if (ctx->comm->n_ranks > LS__MAX_RANK_SHARDS)
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_context_open: %d ranks, expected at most %d",
+                        ctx->comm->n_ranks, LS__MAX_RANK_SHARDS);
     LS_TRY(check_ranks(ctx));
     LS_TRY(check_shards(ctx));
     return divide_processors(ctx);

@@ -72,6 +72,8 @@ static json_t *loader_json(const ls_loader *loader)
     const bool random_size = t->random_resized_crop;
     const bool by_worker = loader->config.seeding == LS_SEED_BY_WORKER;
     const int64_t max_pixels = loader->config.max_pixels;
+    /* Runs of versions that ignored alpha have neither of its settings. */
+    const bool has_alpha = ls__dataset_may_have_alpha(loader->dataset);
     const struct {
         const char *name;
         double value;
@@ -85,8 +87,8 @@ static json_t *loader_json(const ls_loader *loader)
                 { "seeding_by_worker", by_worker },
                 { "workers", by_worker ? loader->config.workers : 0 },
                 { "grey", loader->config.grey },
-                { "alpha_black", loader->config.alpha == LS_ALPHA_BLACK },
-                { "alpha_ignored", loader->config.alpha == LS_ALPHA_IGNORE },
+                { "alpha_white", has_alpha && loader->config.alpha == LS_ALPHA_WHITE },
+                { "alpha_black", has_alpha && loader->config.alpha == LS_ALPHA_BLACK },
                 { "depth", loader->config.depth == 16 ? 0 : loader->config.depth },
                 { "resize", (double)t->resize },
                 { "resize_pad", t->resize_mode == LS_RESIZE_PAD },

@@ -88,16 +88,28 @@ static bool begins_with(const char *text, const char *begin)
     return strncmp(text, begin, strlen(begin)) == 0;
 }
 
-/* `key`: a prefix of names, or a dict's key followed by one. */
-static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char *key,
-                         const char **prefix)
+/* Sets *prefix to the key with a dot at its end, and *found to whether names begin with it. */
+static ls_status use_prefix(ls__bump *bump, const ls_tensor_file *file, const char *key,
+                            const char **prefix, bool *found)
 {
-    if (file->key && *file->key && ls__is_below_key(key, file->key)) key += strlen(file->key) + 1;
     const size_t n = strlen(key);
     *prefix = ls__bump_format(bump, "%s%s", key, n > 0 && key[n - 1] == '.' ? "" : ".");
     if (!*prefix) return ls__fail_memory(file->owned.ctx, file->path, n);
-    for (int64_t i = 0; i < file->n_tensors; i++)
-        if (begins_with(file->tensors[i].name, *prefix)) return LS_OK;
+    *found = false;
+    for (int64_t i = 0; i < file->n_tensors && !*found; i++)
+        *found = begins_with(file->tensors[i].name, *prefix);
+    return LS_OK;
+}
+
+/* `key`: a prefix of names, or else a dict's key followed by one. */
+static ls_status use_key(ls__bump *bump, const ls_tensor_file *file, const char *key,
+                         const char **prefix)
+{
+    bool found;
+    LS_TRY(use_prefix(bump, file, key, prefix, &found));
+    if (!found && file->key && *file->key && ls__is_below_key(key, file->key))
+        LS_TRY(use_prefix(bump, file, key + strlen(file->key) + 1, prefix, &found));
+    if (found) return LS_OK;
     return ls__fail(file->owned.ctx, LS_ERR_MISMATCH, "'%s' has no tensors at the key '%.*s'",
                     file->path, LS__CUT(key, 100));
 }

@@ -30,7 +30,7 @@ static const struct {
     [DECODE] = { "decode", { "exact", "fast" }, LS_DECODE_EXACT },
     [LOSS] = { "loss", { "", "cross-entropy", "bce", "mse" }, LS_LOSS_CROSS_ENTROPY },
     [RESIZE_MODE] = { "resize_mode", { "crop", "pad", "stretch" }, LS_RESIZE_CROP },
-    [ALPHA] = { "alpha", { "white", "black", "ignore" }, LS_ALPHA_WHITE },
+    [ALPHA] = { "alpha", { "white", "black", "ignore" }, LS_ALPHA_IGNORE },
 };
 
 ls_status ls__model_info_check(ls_context *ctx, const char *call, const ls_model_info *info)
@@ -64,7 +64,7 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
     snprintf(out->resize, LS__INFO_TEXT, "%lld", (long long)info->resize);
     snprintf(out->dropout, LS__INFO_TEXT, "%.9g", fabs((double)info->options.dropout));
     snprintf(out->depth, LS__INFO_TEXT, "%d", info->depth);
-    /* Only where they are not the default, as in files of older versions. */
+    /* Only where they are not what files of older versions mean. */
     const struct {
         bool differs;
         const char *key, *value;
@@ -74,7 +74,7 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
         { info->options.dropout != 0 || signbit(info->options.dropout), "dropout", out->dropout },
         { info->resize_mode != LS_RESIZE_CROP, fields[RESIZE_MODE].key,
           fields[RESIZE_MODE].words[info->resize_mode] },
-        { info->alpha != LS_ALPHA_WHITE, fields[ALPHA].key, fields[ALPHA].words[info->alpha] },
+        { info->alpha != LS_ALPHA_IGNORE, fields[ALPHA].key, fields[ALPHA].words[info->alpha] },
         { info->depth != 0 && info->depth != 16, "depth", out->depth },
     };
     const char *const pairs[] = {

@@ -84,17 +84,25 @@ ls_status ls__trainer_keep(ls_trainer *t, bool is_new)
     return status;
 }
 
+static ls_status save_last(ls_trainer *t)
+{
+    LS_TRY(flush_log(t));
+    LS_TRY(save(t, t->last_path, true));
+    (void)ls__trainer_keep(t, true);
+    LS_TRY(ls__ranks_agree(t->owned.ctx, NULL));
+    t->is_saved = true;
+    return ls__notify_in_ranks(
+        &t->listener, &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
+}
+
 ls_status ls_trainer_save(ls_trainer *t)
 {
     if (!t) return LS_ERR_EARLIER;
     ls_context *ctx = t->owned.ctx;
     LS__ENTER(ctx);
     if (!t->dir) return ls__fail(ctx, LS_ERR_INVALID, "ls_trainer_save: the run has no folder");
-    LS_TRY(flush_log(t));
-    LS_TRY(save(t, t->last_path, true));
-    (void)ls__trainer_keep(t, true);
-    LS_TRY(ls__ranks_agree(ctx, NULL));
-    t->is_saved = true;
-    return ls__notify_in_ranks(
-        &t->listener, &(ls_event){ .kind = LS_EVENT_SAVED, .epoch = t->epoch, .step = t->step });
+    ls__use(t); /* the event's callback may close it */
+    const ls_status status = save_last(t);
+    ls__release(t);
+    return status;
 }

@@ -74,6 +74,14 @@ START_TEST(given_classes_and_mistakes)
     expect_error(ctx, LS_ERR_MISMATCH, "'cat' is not among the 2 known classes", "cat.1.jpg");
     ck_assert_ptr_null(ls_image_pattern_open(ctx, folder, "(", 0, NULL));
     expect_error(ctx, LS_ERR_INVALID, "no regular expression", "");
+    /* Compiling these would take the whole stack or all memory. */
+    char nested[2048] = "";
+    memset(nested, '(', 1000);
+    const char *const large[] = { nested, "(a{255}{255}{255})", "(a{1,99999999999999999999})" };
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(ls_image_pattern_open(ctx, folder, large[i], 0, NULL));
+        expect_error(ctx, LS_ERR_INVALID, "or has more than 100 groups", "");
+    }
     ck_assert_ptr_null(ls_image_pattern_open(ctx, folder, NULL, 0, NULL));
     expect_error(ctx, LS_ERR_INVALID, "no pattern given", "");
     ck_assert_ptr_null(ls_image_pattern_open(ctx, path_in(folder, "sub"), pattern, 0, NULL));

@@ -1,8 +1,10 @@
 /* test_transparency.c: transparent pixels, and samples of 16 bits, in files of all formats. */
+#include "data/dataset/pack.h"
 #include "decode_support.h"
 #include "support.h"
 
 #include "../suite.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -289,8 +291,19 @@ START_TEST(packs_of_pixels_keep_how_they_were_decoded)
 
     ls_dataset *packed = ls_image_folder_open(ctx, black);
     ck_assert_ptr_null(ls_loader_open(packed, &(ls_loader_config){ .batch_size = 1 }));
-    expect_error(ctx, LS_ERR_INVALID, "alpha is white and depth 16, but the pack holds pixels",
+    expect_error(ctx, LS_ERR_INVALID, "alpha is white and depth 16, but the pixels of '",
                  "alpha black and depth 16");
+    /* The header of older versions, which ignored alpha. */
+    const ls_pack_config ignoring = { .pixels = true, .alpha = LS_ALPHA_IGNORE };
+    const char *const old = path_in(folder, "old.pack");
+    ls__pack_header header;
+    ck_assert_int_eq(ls_pack_write(ctx, old, 1, &split, &ignoring, NULL), LS_OK);
+    FILE *file = fopen(old, "rb");
+    ck_assert_uint_eq(fread(&header, sizeof(header), 1, file), 1);
+    fclose(file);
+    ck_assert_uint_eq(header.alpha, 0);
+    ck_assert_int_eq(first_byte(ctx, old, LS_ALPHA_IGNORE), 10);
+
     const ls_pack_config wrong[] = { { .alpha = LS_ALPHA_BLACK },
                                      { .depth = 12 },
                                      { .pixels = true, .depth = 8 },
@@ -328,8 +341,8 @@ START_TEST(pixels_have_no_alpha_or_depth)
         ls_loader_config config;
         const char *word;
     } cases[] = {
-        { { .batch_size = 1, .alpha = LS_ALPHA_IGNORE },
-          "alpha is set, but the data in memory are" },
+        { { .batch_size = 1, .alpha = LS_ALPHA_BLACK },
+          "alpha is black, but the data in memory are" },
         { { .batch_size = 1, .depth = 12 }, "depth is set, but the data in memory are" },
         { { .batch_size = 1, .depth = 8 }, "depth is 8, expected 9 to 16" },
         { { .batch_size = 1, .depth = 17 }, "depth is 17, expected 9 to 16" },

@@ -123,6 +123,7 @@ save("shared.pt", {"state_dict": shared, "model_ema": shared})
 save("mean_inside.pt", {**state_dict(), "norm": {"mean": numbers(3)}})
 save("two_nets.pt", {"student": other, "teacher": state_dict()})
 save("two_prefixes.pt", {**prefixed("teacher."), **{"student." + name: value for name, value in other.items()}})
+save("key_in_prefix.pt", {"model": {**prefixed("model.teacher."), **{"model.student." + name: value for name, value in other.items()}}})
 save("no_tensor.pt", {"epoch": 3})
 torch.save(state_dict(), os.path.join(FOLDER, "before_1.6.pt"), _use_new_zipfile_serialization=False)
 torch.save({"model": prefixed("_orig_mod."), "optimizer": optimizer(), **values()},

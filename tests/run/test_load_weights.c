@@ -71,6 +71,7 @@ START_TEST(formats_give_the_same_weights)
         { "two_nets.pt", "teacher", "teacher", "", 1 },
         { "two_prefixes.pt", "teacher", "", "teacher.", 11 },
         { "two_prefixes.pt", "teacher.", "", "teacher.", 11 },
+        { "key_in_prefix.pt", "model.teacher", "model", "model.teacher.", 11 },
         { "nested.pt", "state_dict.module", "state_dict", "module.", 1 },
         { "checkpoint.pt", "model_ema.module.", "model_ema", "module.", 2 },
         { "f64.pt", NULL, "", "", 1 },

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static void free_names(const ls_context *ctx, int n, char **names)
 {
@@ -127,6 +128,20 @@ ls_status ls__dataset_decode(const ls_dataset *dataset, int64_t i, const ls__reg
                                   dataset->width, dataset->channels };
     decoder->source = ls__source_of_all(&view);
     return LS_OK;
+}
+
+bool ls__dataset_may_have_alpha(const ls_dataset *dataset)
+{
+    static const char *const opaque[] = { ".jpg", ".jpeg", ".ppm", ".pgm" };
+    enum { N_OPAQUE = sizeof(opaque) / sizeof(opaque[0]) };
+    const ls_dataset *whole = ls__dataset_whole(dataset);
+    for (int64_t i = 0; whole->paths && i < whole->n_samples; i++) {
+        const char *dot = strrchr(whole->paths[i], '.');
+        int k = 0;
+        while (dot && k < N_OPAQUE && strcasecmp(dot, opaque[k]) != 0) k++;
+        if (!dot || k == N_OPAQUE) return true;
+    }
+    return false;
 }
 
 const char *ls__dataset_decoders(const ls_dataset *dataset, char buffer[LS__DECODERS_SIZE])

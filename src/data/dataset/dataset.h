@@ -122,6 +122,9 @@ ls_status ls__callbacks_probe(const ls_dataset *dataset, int64_t sample, ls__dec
 ls_status ls__callbacks_digest(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder,
                                uint64_t *size, uint64_t *digest);
 
+/* Whether samples may be transparent: files of other formats than JPEG and PNM, by their names. */
+bool ls__dataset_may_have_alpha(const ls_dataset *dataset);
+
 /* The decoders that its pixels depend on: those of a pack of pixels, else the library's: libjpeg,
  * and libwebp if a file has the extension of WebP. */
 enum { LS__DECODERS_SIZE = 96 };

@@ -3,12 +3,41 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/text.h"
 #include <regex.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* regcomp's stack and memory grow with the nesting of groups and with the product of repetitions,
+ * and patterns may come from checkpoints. */
+static bool is_small(const char *pattern)
+{
+    enum { MAX_LENGTH = 1024, MAX_OPEN = 100, MAX_REPETITIONS = 1000 };
+    int n_open = 0;
+    int64_t repetitions = 1;
+    if (strlen(pattern) > MAX_LENGTH) return false;
+    for (const char *at = pattern; *at; at++) {
+        n_open += *at == '(';
+        if (*at != '{') continue;
+        const int64_t low = strtoll(at + 1, NULL, 10);
+        const char *comma = strpbrk(at, ",}");
+        const int64_t high = comma && *comma == ',' ? strtoll(comma + 1, NULL, 10) : low;
+        const int64_t most = low > high ? low : high;
+        if (most > MAX_REPETITIONS) return false;
+        repetitions *= most > 1 ? most : 1;
+        if (repetitions > MAX_REPETITIONS) return false;
+    }
+    return n_open <= MAX_OPEN;
+}
 
 static ls_status compile(ls_context *ctx, const char *what, const char *pattern, regex_t *out)
 {
     char reason[128];
+    if (!is_small(pattern))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: the pattern '%.*s' is longer than 1024 bytes, or has more than 100 "
+                        "groups or 1000 repetitions in all",
+                        what, LS__CUT(pattern, 100));
     const int error = regcomp(out, pattern, REG_EXTENDED);
     if (error == REG_ESPACE) return ls__fail_memory(ctx, what, 0);
     if (error != 0) {
@@ -46,8 +75,10 @@ ls_status ls__match_names(ls_context *ctx, const char *what, const char *pattern
     const char *unmatched = NULL;
     for (int64_t i = 0; i < n && status == LS_OK; i++) {
         regmatch_t found[2];
-        const bool matches = regexec(&regex, names[i], 2, found, 0) == 0;
-        if (matches && found[1].rm_so >= 0 && found[1].rm_eo > found[1].rm_so)
+        const int error = regexec(&regex, names[i], 2, found, 0);
+        if (error != 0 && error != REG_NOMATCH)
+            status = ls__fail_memory(ctx, what, 0);
+        else if (error == 0 && found[1].rm_so >= 0 && found[1].rm_eo > found[1].rm_so)
             status = add_part(ctx, what, names[i], &found[1], parts);
         else if (n_unmatched++ == 0)
             unmatched = names[i];

@@ -47,7 +47,7 @@ typedef struct ls__pack_header {
     char magic[8];
     uint32_t version, form;
     uint32_t resize; /* shorter side of the pixels; 0 = not resized */
-    uint32_t alpha;  /* of the pixels: ls_alpha */
+    uint32_t alpha;  /* of the pixels: 0 = ignored, as by older versions; 1 = white, 2 = black */
     uint32_t depth;  /* and the bits of samples in files of 16 bits per channel; 0 = 16 */
     uint32_t zeros[7];
     uint64_t hash; /* of the bytes before it */

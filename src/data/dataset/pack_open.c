@@ -74,13 +74,13 @@ static ls_status check_header(ls__pack *pack, const ls__pack_header *header,
     if (header->form > LS__PACK_PIXELS || header->resize > LS__MAX_PIXELS ||
         (header->resize > 0 && header->form != LS__PACK_PIXELS) ||
         ((header->alpha > 0 || header->depth > 0) && header->form != LS__PACK_PIXELS) ||
-        header->alpha > LS_ALPHA_IGNORE || header->depth > 16 ||
-        (header->depth > 0 && header->depth <= 8))
+        header->alpha > 2 || header->depth > 16 || (header->depth > 0 && header->depth <= 8))
         return refuse(reason, "a pack of unknown form %u, resized to %u, alpha %u, depth %u",
                       header->form, header->resize, header->alpha, header->depth);
     pack->form = (ls__pack_form)header->form;
     pack->resize = header->resize;
-    pack->alpha = (ls_alpha)header->alpha;
+    static const ls_alpha alphas[] = { LS_ALPHA_IGNORE, LS_ALPHA_WHITE, LS_ALPHA_BLACK };
+    pack->alpha = alphas[header->alpha];
     pack->depth = header->depth > 0 ? (int)header->depth : 16;
     return LS_OK;
 }

@@ -196,9 +196,11 @@ static const char *find_decoders(const packing *p, char buffer[LS__DECODERS_SIZE
 static ls_status write_all(packing *p)
 {
     char buffer[LS__DECODERS_SIZE];
+    static const uint32_t alphas[] = { [LS_ALPHA_WHITE] = 1, [LS_ALPHA_BLACK] = 2 };
+    const bool has_alpha = p->form == LS__PACK_PIXELS && p->config.alpha != LS_ALPHA_IGNORE;
     const ls__pack_header settings = { .form = p->form,
                                        .resize = (uint32_t)p->config.resize,
-                                       .alpha = p->config.alpha,
+                                       .alpha = has_alpha ? alphas[p->config.alpha] : 0,
                                        .depth =
                                            p->config.depth == 16 ? 0 : (uint32_t)p->config.depth };
     LS_TRY(ls__pack_file_open(p->ctx, p->path, &settings, find_decoders(p, buffer), p->n_splits,
@@ -334,6 +336,8 @@ ls_status ls_pack_write(ls_context *ctx, const char *path, int n_splits,
         p.n_classes += splits[i].dataset->n_classes;
         p.n_samples += splits[i].dataset->n_samples;
     }
+    /* `progress` may close them. */
+    for (int i = 0; i < n_splits; i++) ls__use(splits[i].dataset);
     ls_status status = open_workers(&p);
     if (status == LS_OK) status = write_all(&p);
     if (out) out->n_bad = p.n_bad;
@@ -345,5 +349,6 @@ ls_status ls_pack_write(ls_context *ctx, const char *path, int n_splits,
                                   .pixels = p.form == LS__PACK_PIXELS,
                                   .resize = p.config.resize };
     close_all(&p);
+    for (int i = 0; i < n_splits; i++) ls__release(splits[i].dataset);
     return status;
 }

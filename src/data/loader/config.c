@@ -89,7 +89,7 @@ static ls_status check_decoding(const ls_loader *loader)
                          : source->callbacks ? "callbacks give"
                                              : NULL;
     const char *field = c->decode == LS_DECODE_FAST  ? "decode is fast"
-                        : c->alpha != LS_ALPHA_WHITE ? "alpha is set"
+                        : c->alpha == LS_ALPHA_BLACK ? "alpha is black"
                         : depth != 16                ? "depth is set"
                                                      : NULL;
     if (pixels && field)
@@ -99,12 +99,15 @@ static ls_status check_decoding(const ls_loader *loader)
     if (c->decode == LS_DECODE_FAST)
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_loader_open: decode is fast, but the pack holds pixels, not files");
-    if (c->alpha == pack->alpha && depth == pack->depth) return LS_OK;
+    const bool same_alpha = c->alpha == pack->alpha || !ls__dataset_may_have_alpha(source);
+    if (same_alpha && depth == pack->depth) return LS_OK;
     static const char *const alphas[] = { "white", "black", "ignore" };
-    return ls__fail(ctx, LS_ERR_INVALID,
-                    "ls_loader_open: alpha is %s and depth %d, but the pack holds pixels that were "
-                    "decoded with alpha %s and depth %d",
-                    alphas[c->alpha], depth, alphas[pack->alpha], pack->depth);
+    return ls__fail(
+        ctx, LS_ERR_INVALID,
+        "ls_loader_open: alpha is %s and depth %d, but the pixels of '%.*s' were decoded "
+        "with alpha %s and depth %d",
+        alphas[c->alpha], depth, (int)source->root_length, source->paths[0], alphas[pack->alpha],
+        pack->depth);
 }
 
 /* Fields that would have no effect, and ratios and scales that are no intervals. */
