@@ -60,6 +60,16 @@ bool data_is_csv(const char *path)
     return false;
 }
 
+const char *data_options_given(const data_options *o)
+{
+    return o->csv_columns     ? "csv-columns"
+           : o->image_root    ? "image-root"
+           : o->label_pattern ? "label-pattern"
+           : o->group_column  ? "group-column"
+           : o->group_pattern ? "group-pattern"
+                              : NULL;
+}
+
 bool data_options_check(const data_options *o)
 {
     char text[COLUMNS_SIZE];

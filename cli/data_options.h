@@ -63,6 +63,9 @@ typedef struct data_options {
 /* Whether the path is a CSV file, by its name. */
 bool data_is_csv(const char *path);
 
+/* The name of the first option that is given, or NULL. */
+const char *data_options_given(const data_options *o);
+
 /* Whether the options can be used together; else prints why not. */
 bool data_options_check(const data_options *o);
 

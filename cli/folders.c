@@ -217,13 +217,22 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     return false;
 }
 
+/* Options about lists and names of files have no effect on idx files. */
+static int open_idx(ls_context *ctx, const char *images, const char *labels, const data_options *o,
+                    int n_classes, const char *const *classes, ls_dataset **out)
+{
+    const char *given = o ? data_options_given(o) : NULL;
+    if (given) return fail_with(EXIT_USAGE, "--%s has no effect here: %s", given, images);
+    return folders_open_idx(ctx, images, labels, n_classes, classes, out);
+}
+
 int folders_open_unsplit(ls_context *ctx, const char *dir, const data_options *o, int n_classes,
                          const char *const *classes, ls_dataset **out)
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
     *out = NULL;
     if (folders_find_idx(dir, "train", path, labels) || folders_find_idx(dir, "t10k", path, labels))
-        return folders_open_idx(ctx, path, labels, n_classes, classes, out);
+        return open_idx(ctx, path, labels, o, n_classes, classes, out);
     if (!find_train(dir, o, true, path)) return EXIT_DATA;
     const data_opening how = {
         .options = o, .in_groups = true, .n_classes = n_classes, .classes = classes
@@ -241,7 +250,7 @@ int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, 
     if (!dir_itself && data_count_splits(dir, o, counts)) how.rows = LS_CSV_ROWS_TRAIN;
     int answer = EXIT_DATA;
     if (folders_find_idx(dir, "train", path, labels))
-        answer = folders_open_idx(ctx, path, labels, 0, NULL, out);
+        answer = open_idx(ctx, path, labels, o, 0, NULL, out);
     else if (find_train(dir, o, dir_itself, path))
         answer = open_found(ctx, dir, path, &how, out);
     if (answer != EXIT_DONE) return answer;
@@ -273,7 +282,7 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
     *out = NULL;
     if (!folders_check(dir)) return EXIT_DATA;
     if (folders_find_idx(dir, "t10k", path, labels))
-        return folders_open_idx(ctx, path, labels, n_classes, classes, out);
+        return open_idx(ctx, path, labels, o, n_classes, classes, out);
     how.rows = val_rows(dir, o);
     if (how.rows == LS_CSV_ROWS_TEST)
         print_note("%s: has no rows for validation; its rows for tests are used", dir);

@@ -21,7 +21,7 @@ typedef struct ls_training_state {
     const char *metric;          /* ls_trainer_config.metric, part of the identity; NULL = the
                                     default. Of a net's own metric with `minimize`: "NAME, lowest" */
     bool force;                  /* load: resume even if the identity differs; each difference is a
-                                    warning */
+                                    warning. The metric must be the same */
     const char *const *metadata; /* additional metadata: key, value, ..., NULL; may be NULL */
 } ls_training_state;
 

@@ -14,8 +14,9 @@
  * all pointers to objects of the context invalid.
  *
  * A child made by fork has none of the library's threads. There calls fail with
- * LS_ERR_UNSUPPORTED, and those that close free memory and do nothing else. A child may open a
- * context of its own.
+ * LS_ERR_UNSUPPORTED, and those that close free memory and do nothing else; of a GPU and of several
+ * ranks they free nothing. A child may open a context of its own. It shares the lock of a run's
+ * folder until it closes the trainer or ends.
  *
  * Writing beyond the limit of file size is an error (EFBIG), and so is writing into a pipe that
  * nobody reads (EPIPE): SIGXFSZ and SIGPIPE are not delivered for the library's writes. */

@@ -159,7 +159,8 @@ typedef struct ls_csv_config {
     /* Columns: a number from 1, or a name of the header, in any case. NULL: as ls_csv_open finds
      * them; split_column: "split", "subset", "partition" or "set", if all its fields are splits.
      * A label column called "labels", "target" or "target_..." has several labels or numbers. If
-     * only numbers are given, the first row is a header if its path is none of an image. */
+     * only numbers are given, the first row is a header if its path is none of an image and later
+     * rows have images in that column, or the row begins with a usual name. */
     const char *path_column, *label_column;
     const char *split_column; /* fields are names of splits: see ls_split_of_name */
     const char *group_column; /* of ls_dataset_split; images with an empty field have no group */
@@ -375,7 +376,9 @@ typedef enum ls_alpha {
  *     colour masks are read; RLE is an error;
  *   honour_exif turns the image upright by the EXIF orientation in APP1 of JPEG, the eXIf chunk of
  *     PNG or the EXIF chunk of WebP, like Pillow's ImageOps.exif_transpose, except that Pillow also
- * reads XMP. Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be
+ *     reads XMP.
+ *
+ * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be
  * read, LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage
  * detectable), of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as
  * damaged if libjpeg warns of damage. It may have unused bytes between its segments or after a
@@ -478,8 +481,8 @@ typedef struct ls_loader_config {
      * gives its own pixels, a dataset of one channel is unchanged. */
     bool grey;
     /* Transparent pixels, and the bits of samples in files of 16 bits per channel: 9 to 16, 0 = 16.
-     * With d bits, as cameras and X-ray detectors of 12 bits use of them, the samples
-     * 0..2^d-1 become 0..255, larger ones 255: of PNG the upper 8 of the d bits are kept, PNM is
+     * With d bits, such as the 12 of many cameras and X-ray detectors, the samples 0..2^d-1
+     * become 0..255, larger ones 255: of PNG the upper 8 of the d bits are kept, PNM is
      * scaled as if its maxval were 2^d-1. Both are LS_ERR_INVALID for data that are no files; for a
      * pack of pixels they must be those of ls_pack_config. */
     ls_alpha alpha;

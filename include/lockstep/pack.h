@@ -35,9 +35,10 @@ typedef struct ls_pack_config {
     bool pixels;    /* each image is stored decoded, u8 [H,W,3]: fast to read, but large */
     int64_t resize; /* > 0: stores pixels, each image resized so that its shorter side has this
                        size; smaller ones are enlarged */
-    ls_bad_image on_bad_image; /* SKIP: an unreadable image is packed as it is, with a warning;
-                                  loaders treat it like an unreadable file. At least one
-                                  image must be readable */
+    ls_bad_image on_bad_image; /* SKIP: an image with unusable contents, or without a file, is
+                                  packed as it is, with a warning; loaders treat it like an
+                                  unreadable file. Another error of reading ends the call. At
+                                  least one image must be readable */
     int workers;               /* threads that read and decode; 0 = the calling thread. The
                                   number does not change a byte of the pack */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */

@@ -173,9 +173,10 @@ static bool read_classes(ls_context *ctx, const char *text, ls_saved_model *out)
     return classes != NULL;
 }
 
-/* Of the validation data in the run's identity (run/identity.c). */
-static void read_split(ls_context *ctx, const char *text, ls_saved_model *out)
+/* Of the validation data in the run's identity (run/identity.c). False without memory. */
+static bool read_split(ls_context *ctx, const char *text, ls_saved_model *out)
 {
+    bool ok = true;
     json_t *identity = text ? json_loads(text, 0, NULL) : NULL;
     const json_t *data = json_object_get(json_object_get(identity, "validation"), "data");
     const json_t *split = json_object_get(data, "split");
@@ -188,10 +189,14 @@ static void read_split(ls_context *ctx, const char *text, ls_saved_model *out)
         out->digest_of_contents = strcmp(digest_of, "contents") == 0;
         strcpy(out->validation_digest, digest);
         json_t *pattern = json_object_get(split, "group_pattern");
-        if (json_is_string(pattern) && ls__json_restore(ctx, pattern))
-            out->group_pattern = ls__bump_strdup(&out->names, json_string_value(pattern));
+        if (json_is_string(pattern)) {
+            if (ls__json_restore(ctx, pattern))
+                out->group_pattern = ls__bump_strdup(&out->names, json_string_value(pattern));
+            ok = out->group_pattern != NULL;
+        }
     }
     json_decref(identity);
+    return ok;
 }
 
 const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *saved)
@@ -227,6 +232,5 @@ const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_
         n_std != out->channels)
         return "std";
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), saved)) return "classes";
-    read_split(ctx, ls_tensor_file_metadata(file, "identity"), saved);
-    return NULL;
+    return read_split(ctx, ls_tensor_file_metadata(file, "identity"), saved) ? NULL : "identity";
 }

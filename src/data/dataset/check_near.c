@@ -88,8 +88,10 @@ static void compare(const near_index *x, int32_t candidate, match *best)
 static void search_key(const near_index *x, int number, uint32_t key, match *best)
 {
     const band *b = &x->bands[number];
-    for (int32_t k = b->begin[key]; k < b->begin[key + 1] && b->items[k] < best->i; k++)
-        if (best->n_candidates++ < MAX_CANDIDATES) compare(x, b->items[k], best);
+    for (int32_t k = b->begin[key];
+         k < b->begin[key + 1] && b->items[k] < best->i && best->n_candidates < MAX_CANDIDATES;
+         k++, best->n_candidates++)
+        compare(x, b->items[k], best);
 }
 
 static match search(const near_index *x, int32_t i)

@@ -21,8 +21,8 @@ static bool is_file(const char *path)
  * such a file is there. False: there is no such file; the path is then without an extension. */
 static bool find_image(const ls__csv *c, const char *folder, const char *name, char out[PATH_MAX])
 {
-    static const char *const extensions[] = { "",     ".jpg",  ".png", ".jpeg", ".JPG",
-                                              ".PNG", ".JPEG", ".bmp", ".ppm",  ".pgm" };
+    static const char *const extensions[] = { "",      ".jpg", ".png", ".jpeg", ".JPG", ".PNG",
+                                              ".JPEG", ".bmp", ".ppm", ".pgm",  ".webp" };
     const int n = ls__is_image_name(name) || ls__is_other_image_name(name)
                       ? 1
                       : (int)(sizeof(extensions) / sizeof(extensions[0]));

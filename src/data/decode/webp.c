@@ -46,7 +46,8 @@ ls_status ls__webp_probe(ls__decoder *decoder)
                                features.width, features.height);
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return ls__undecodable(decoder, LS_ERR_DATA, "libwebp has another version than its header");
+        return ls__undecodable(decoder, LS_ERR_UNSUPPORTED,
+                               "libwebp has another version than its header");
     config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA = (WebPRGBABuffer){ .rgba = image->pixels,

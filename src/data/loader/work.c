@@ -74,6 +74,9 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
     atomic_bool *known_whole = &loader->known_whole[sample];
     const ls_draw draw = transform_draw(loader, item, sample, occurrence);
     ls__sample_plan plan;
+    if (loader->missing && loader->missing[sample])
+        return ls__undecodable(decoder, LS_ERR_NOT_FOUND,
+                               "was not there when the loader was opened");
     LS_TRY(ls__dataset_probe(dataset, sample, loader->config.honour_exif, decoder));
     LS_TRY(ls__transform_plan(&loader->transform, &draw, decoder->height, decoder->width, &plan,
                               decoder->reason));
