@@ -1,8 +1,10 @@
 /* work.c: fills one image of a batch, in a worker's thread. No pixel depends on the worker or on
  * its earlier images. The context's error is not touched. */
+#include "base/error.h"
 #include "data/loader/loader.h"
 #include "data/transform/pixel_ops.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Replacements tried for one image. If half of all files are bad, the probability that all of them
@@ -74,9 +76,10 @@ static ls_status load(const ls_loader *loader, ls__loader_worker *worker,
     atomic_bool *known_whole = &loader->known_whole[sample];
     const ls_draw draw = transform_draw(loader, item, sample, occurrence);
     ls__sample_plan plan;
-    if (loader->missing && loader->missing[sample])
-        return ls__undecodable(decoder, LS_ERR_NOT_FOUND,
-                               "was not there when the loader was opened");
+    char text[LS__ERRNO_TEXT_SIZE];
+    if (loader->missing && loader->missing[sample]) /* even if it is there now */
+        return ls__undecodable(decoder, LS_ERR_NOT_FOUND, "%s",
+                               ls__errno_text(ENOENT, text, sizeof(text)));
     LS_TRY(ls__dataset_probe(dataset, sample, loader->config.honour_exif, decoder));
     LS_TRY(ls__transform_plan(&loader->transform, &draw, decoder->height, decoder->width, &plan,
                               decoder->reason));
