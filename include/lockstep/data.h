@@ -483,8 +483,8 @@ typedef struct ls_loader_config {
     /* Transparent pixels, and the bits of samples in files of 16 bits per channel: 9 to 16, 0 = 16.
      * With d bits, such as the 12 of many cameras and X-ray detectors, the samples 0..2^d-1
      * become 0..255, larger ones 255: of PNG the upper 8 of the d bits are kept, PNM is
-     * scaled as if its maxval were 2^d-1. Both are LS_ERR_INVALID for data that are no files; for a
-     * pack of pixels they must be those of ls_pack_config. */
+     * scaled as if its maxval were 2^d-1. LS_ALPHA_BLACK and depth are LS_ERR_INVALID for data that
+     * are no files; for a pack of pixels they must be those of ls_pack_config. */
     ls_alpha alpha;
     int depth;
 

@@ -25,7 +25,7 @@ typedef struct ls_averages {
                           these metrics */
     int64_t n_images;
     int n_metrics; /* of the net's own metrics (ls_metric), in the order of the graph, without
-                      "top1" and "top5" */
+                      "top1" and "top5". NaN in an epoch that a version without them began */
     ls_metric_value metrics[LS_MAX_METRICS];
 } ls_averages;
 
@@ -210,9 +210,10 @@ typedef struct ls_trainer_config {
      *   others           a metric of the net (ls_metric), averaged over images
      * These four are computed by ls_evaluation from the validation's predictions: they require
      * `validation` and a net with the metric "top1". The names above precede equal names of the
-     * net's metrics. Of epochs with equal values the one with the lower loss is the best, then the
-     * earlier one. LS_ERR_INVALID names the metrics that the net has. Part of the run's identity
-     * unless it is the default, so that `resume` requires the same one. Copied. */
+     * net's metrics, which then have no columns in metrics.csv. Of epochs with equal values the one
+     * with the lower loss is the best, then the earlier one. LS_ERR_INVALID names the metrics that
+     * the net has. Part of the run's identity unless it is the default, so that `resume` requires
+     * the same one. Copied. */
     const char *metric;
     bool minimize;    /* the lowest value of `metric` is the best; only for a metric of the net */
     int64_t patience; /* the run ends after this many epochs without a better one; 0 = no early
