@@ -83,9 +83,8 @@ LS_API ls_dataset *ls_image_list_open(ls_context *ctx, int64_t n, const char *co
 /* Files for prediction, without labels: each path is an image file, or a folder, which stands for
  * the images below it at any depth, sorted by path (extensions and links as in
  * ls_image_folder_open, and files of other image formats, such as GIF, which the loader can't
- * read). The strings are copied. A folder that can't be read, such as a link that
- * leads back, is a warning, and a sample of its path that the loader can't read. LS_ERR_DATA names
- * a folder without images. */
+ * read). The strings are copied. A folder that can't be read, such as a link that leads back, is a
+ * warning, and an unreadable sample of its path. LS_ERR_DATA names a folder without images. */
 LS_API ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *paths);
 
 /* Samples in memory: images u8 [N,H,W,C] (C 1 or 3) and labels [N] in 0..n_classes-1, copied. The
@@ -378,18 +377,16 @@ typedef enum ls_alpha {
  *     PNG or the EXIF chunk of WebP, like Pillow's ImageOps.exif_transpose, except that Pillow also
  *     reads XMP.
  *
- * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be
- * read, LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage
- * detectable), of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as
- * damaged if libjpeg warns of damage. It may have unused bytes between its segments or after a
- * scan. */
+ * Errors name the file and the reason: LS_ERR_NOT_FOUND or LS_ERR_IO when it cannot be read,
+ * LS_ERR_DATA when it is empty, truncated, damaged (as far as the format makes damage detectable),
+ * of another format, or beyond LS_DEFAULT_MAX_PIXELS or 2^30 bytes. A JPEG counts as damaged if
+ * libjpeg warns of damage. It may have unused bytes between its segments or after a scan. */
 LS_API ls_tensor *ls_image_load(ls_context *ctx, const char *path, bool honour_exif);
 
 /* Antialiased bilinear resize of u8 [H,W,3], horizontally first: the bytes of Image.resize with
  * BILINEAR of Pillow 9.4 to 12.2. Pillow 13 resizes vertically first where the height shrinks more
  * than the width; then some bytes differ by 1. LS_ERR_INVALID beyond LS_LARGEST_MAX_PIXELS, and
- * where the weights, which grow with the sides, take more than 1 GiB: a side of about 10 million
- * pixels. */
+ * where the weights, which grow with the sides, take more than 1 GiB (about 10 million pixels). */
 LS_API ls_tensor *ls_image_resize(const ls_tensor *image, int64_t height, int64_t width);
 
 /* ---- The loader. ---- */
@@ -401,8 +398,8 @@ typedef enum ls_bad_image {
                           attempt), in at most 100 attempts. The unreadable sample is counted and
                           listed when its batch is returned. Replaced are images with unusable
                           contents (LS_ERR_DATA), and files that did not exist when the loader was
-                          opened. Another error of reading, which may pass, is tried
-                          again and ends the epoch, because no result may depend on it */
+                          opened. Reading is tried again after other errors, which may pass; then
+                          they end the epoch, because no result may depend on them */
     LS_BAD_IMAGE_BLANK /* the image is black, its number in ls_batch.samples -1, and the unreadable
                           sample is listed. For datasets without labels and targets, else
                           LS_ERR_INVALID */
@@ -481,10 +478,10 @@ typedef struct ls_loader_config {
      * gives its own pixels, a dataset of one channel is unchanged. */
     bool grey;
     /* Transparent pixels, and the bits of samples in files of 16 bits per channel: 9 to 16, 0 = 16.
-     * With d bits, such as the 12 of many cameras and X-ray detectors, the samples 0..2^d-1
-     * become 0..255, larger ones 255: of PNG the upper 8 of the d bits are kept, PNM is
-     * scaled as if its maxval were 2^d-1. LS_ALPHA_BLACK and depth are LS_ERR_INVALID for data that
-     * are no files; for a pack of pixels they must be those of ls_pack_config. */
+     * With d bits, such as the 12 of many cameras, the samples 0..2^d-1 become 0..255, larger ones
+     * 255: of PNG the upper 8 of the d bits are kept, PNM is scaled as if its maxval were 2^d-1.
+     * LS_ALPHA_BLACK and depth are LS_ERR_INVALID for data that are no files; for a pack of pixels
+     * they must be those of ls_pack_config. */
     ls_alpha alpha;
     int depth;
 

@@ -142,9 +142,8 @@ START_TEST(transparent_images)
     ck_assert(same_files("of_files/run_log.txt", "black/run_log.txt"));
     ck_assert(same_files("of_pixels/run_log.txt", "black/run_log.txt"));
     ck_assert_int_ne(run_command(TINY "--data-dir pixels.pack --out of_white"), 0);
-    expect_err(
-        "alpha is white and depth 16, but the pack holds pixels that were decoded with alpha "
-        "black");
+    expect_err("alpha is white and depth 16, but the pixels of ");
+    expect_err("were decoded with alpha black");
     end_folder();
 }
 END_TEST
