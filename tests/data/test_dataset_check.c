@@ -305,7 +305,12 @@ START_TEST(small_ranges_of_16_bits)
     report = check(folder, 0);
     ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
     ls_dataset_report_close(&report);
-    write_deep(path_in(folder, "b/2.pgm"), 4095, 0, 4095, 5);
+    write_deep(path_in(folder, "b/2.pgm"), 4095, 0, 400, 5);
+    report = check(folder, 0);
+    expect_finding(report, 0, LS_FINDING_DEPTH, "", "4 images of 16 bits with samples from 0 to");
+    ls_dataset_report_close(&report);
+    for (int i = 0; i < 4; i++)
+        write_deep(path_in(folder, "%s/%d.pgm", i < 2 ? "a" : "b", i % 2), 4095, 0, 2000, 10 + i);
     report = check(folder, 0);
     ck_assert_int_eq(ls_dataset_report_finding_count(report), 0);
     close_context();

@@ -231,7 +231,7 @@ START_TEST(samples_of_16_bits_use_their_depth)
                 2199);
     static const char ppm[] = "P3 2 1 4095 0 600 4095 2199 4095 1";
     n = sizeof(ppm) - 1;
-    check_depth(&decoder, 0, (const uint8_t *)ppm, n, BYTES(0, 37, 255, 137, 255, 0), 0, 4095);
+    check_depth(&decoder, 0, (const uint8_t *)ppm, n, BYTES(0, 37, 255, 137, 255, 0), 0, 0);
 
     /* 8 bits do not have another depth */
     static const char eight[] = "P5 2 1 255 \x10\xff";

@@ -75,8 +75,7 @@ static inline const char *ls__check_name(const ls_dataset_report *report, const 
     return path + report->root_length;
 }
 
-/* Whether samples of 16 bits leave the brighter half of the range unused. The samples of PNM files
- * may be so small because their maxval is, and are scaled by it. */
+/* Whether samples of 16 bits leave the brighter half of the range unused. */
 static inline bool ls__check_is_dark(const ls__checked_file *file)
 {
     return file->max_sample > 0 && file->brightest < 128;

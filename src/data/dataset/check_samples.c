@@ -17,14 +17,14 @@ static ls_status check_alpha(ls_dataset_report *r)
 }
 
 /* One finding for all images, because one depth applies to all. None if an image uses the whole
- * range. */
+ * range. Transparent images are left out, because they are composed on white here. */
 static ls_status check_depth(ls_dataset_report *r)
 {
     int32_t min = UINT16_MAX, max = 0;
     int64_t n = 0;
     for (int64_t i = 0; i < r->n_images; i++) {
         const ls__checked_file *f = &r->files[i];
-        if (f->status != LS_OK || f->max_sample == 0) continue;
+        if (f->status != LS_OK || f->is_transparent || f->max_sample == 0) continue;
         if (f->min_sample < min) min = f->min_sample;
         if (f->max_sample > max) max = f->max_sample;
         if (!ls__check_is_dark(f)) return LS_OK;

@@ -3,6 +3,7 @@
 #include "data/dataset/check.h"
 
 #include "base/error.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -16,22 +17,28 @@ enum {
 
 /* ---- Centre crop ---- */
 
-/* The crop is a square of the shorter side. */
+static int64_t longer_side(const ls__checked_file *f)
+{
+    return f->height > f->width ? f->height : f->width;
+}
+
+/* The pixels of the longer side that the crop drops, which is a square of the shorter side. */
+static int64_t dropped(const ls__checked_file *f)
+{
+    return llabs(f->height - f->width);
+}
+
 static bool is_cut(const ls__checked_file *f)
 {
-    const int64_t longer = f->height > f->width ? f->height : f->width;
-    const int64_t shorter = f->height > f->width ? f->width : f->height;
-    return f->status == LS_OK && CROP_DENOMINATOR * (longer - shorter) > CROP_NUMERATOR * longer;
+    return f->status == LS_OK && CROP_DENOMINATOR * dropped(f) > CROP_NUMERATOR * longer_side(f);
 }
 
 static ls_status add_cut(ls_dataset_report *r, const ls__checked_file *f)
 {
-    const int64_t longer = f->height > f->width ? f->height : f->width;
-    const int64_t shorter = f->height > f->width ? f->width : f->height;
     return ls__check_add(
         r, LS_FINDING_ASPECT, ls__strdup(r->owned.ctx, ls__check_name(r, f->path)), "",
         ls__format(r->owned.ctx, "%lld x %lld pixels: the crop drops %lld %%", (long long)f->width,
-                   (long long)f->height, (long long)(100 * (longer - shorter) / longer)));
+                   (long long)f->height, (long long)(100 * dropped(f) / longer_side(f))));
 }
 
 static ls_status check_crop(ls_dataset_report *r)

@@ -153,10 +153,7 @@ ls_status ls__bmp_probe(ls__decoder *decoder)
     bitmap self = { .channels = 3 };
     ls__image *image = &decoder->image;
     LS_TRY(read_header(decoder, &self));
-    LS_TRY(ls__decoder_begin(decoder));
-    if (!ls__image_reserve(decoder->ctx, image, self.height, self.width, self.channels))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
-                               (long long)self.width, (long long)self.height);
+    LS_TRY(ls__decoder_begin(decoder, self.channels));
     for (int64_t y = 0; y < self.height; y++) {
         const int64_t from = self.top_down ? y : self.height - 1 - y;
         self.decode_row(&self, self.rows + from * self.row_bytes,

@@ -150,7 +150,7 @@ ls_status ls__decode_region(ls__decoder *decoder, const ls__region *region)
 
 ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored)
 {
-    LS_TRY(ls__decoder_begin(decoder));
+    LS_TRY(ls__decoder_begin(decoder, 3));
     for (int64_t y = 0; y < stored->height; y++)
         memcpy(decoder->image.pixels + y * 3 * stored->width,
                stored->pixels + y * stored->row_bytes, (size_t)(3 * stored->width));

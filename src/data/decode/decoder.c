@@ -40,21 +40,27 @@ ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width)
     return LS_OK;
 }
 
-ls_status ls__decoder_begin(ls__decoder *decoder)
-{
-    const ls__window all = { 0, 0, decoder->source.height, decoder->source.width };
-    return ls__decoder_begin_window(decoder, &all, 1);
-}
-
-ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction)
+static ls_status reserve(ls__decoder *decoder, const ls__window *window, int reduction,
+                         int channels)
 {
     decoder->source.top = window->top;
     decoder->source.left = window->left;
     decoder->source.reduction = reduction;
-    if (!ls__image_reserve(decoder->ctx, &decoder->image, window->height, window->width, 3))
+    if (!ls__image_reserve(decoder->ctx, &decoder->image, window->height, window->width, channels))
         return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %lld x %lld pixels",
                                (long long)window->width, (long long)window->height);
     return LS_OK;
+}
+
+ls_status ls__decoder_begin(ls__decoder *decoder, int channels)
+{
+    const ls__window all = { 0, 0, decoder->source.height, decoder->source.width };
+    return reserve(decoder, &all, 1, channels);
+}
+
+ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction)
+{
+    return reserve(decoder, window, reduction, 3);
 }
 
 void ls__decoder_compose(ls__decoder *decoder, int64_t n, uint8_t *pixels)

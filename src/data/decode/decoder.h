@@ -20,7 +20,8 @@ typedef struct ls__decoder {
     int orientation;  /* EXIF's, or 1 */
     bool is_cmyk;     /* a JPEG file of CMYK or YCCK, set by the probe */
     bool transparent; /* some pixel is not opaque, set by the probe */
-    /* The smallest and largest sample of 16 bits, set by the probe; else 0. */
+    /* The smallest and largest sample of 16 bits, set by the probe; else, and in PNM files with a
+     * maxval below 65535, 0. */
     uint32_t min_sample, max_sample;
     int64_t height, width; /* of the upright image, set by the probe */
     struct ls__jpeg *jpeg; /* a JPEG file between probe and decoding, else NULL */
@@ -83,9 +84,9 @@ ls_status ls__undecodable(ls__decoder *decoder, ls_status status, const char *fo
     LS_PRINTF(3, 4);
 /* Checks a size that a header claims; decoder->source becomes the whole image. */
 ls_status ls__decoder_check(ls__decoder *decoder, int64_t height, int64_t width);
-/* After ls__decoder_check: makes room for the image, or a window of the reduced image, in
- * decoder->image, RGB. */
-ls_status ls__decoder_begin(ls__decoder *decoder);
+/* After ls__decoder_check: makes room in decoder->image for the whole image, of 3 or 4 channels, or
+ * for a window of the reduced image, RGB. */
+ls_status ls__decoder_begin(ls__decoder *decoder, int channels);
 ls_status ls__decoder_begin_window(ls__decoder *decoder, const ls__window *window, int reduction);
 
 /* Turns n pixels RGBA into RGB in the same memory, as decoder->alpha says, and sets

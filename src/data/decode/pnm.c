@@ -58,8 +58,9 @@ static ls_status read_samples(ls__decoder *decoder, reader *in, bool text, int c
         out[0] = (uint8_t)((sample * 255 + white / 2) / white);
         if (channels == 1) out[1] = out[2] = out[0];
     }
-    decoder->min_sample = bytes == 2 ? (uint32_t)min : 0;
-    decoder->max_sample = bytes == 2 ? (uint32_t)max : 0;
+    /* With a smaller maxval, which the file states, the samples use their range as they are. */
+    decoder->min_sample = most == UINT16_MAX ? (uint32_t)min : 0;
+    decoder->max_sample = most == UINT16_MAX ? (uint32_t)max : 0;
     return LS_OK;
 }
 
@@ -76,6 +77,6 @@ ls_status ls__pnm_probe(ls__decoder *decoder)
     if (in.at < in.end) in.at++; /* the one white space before the samples */
     if (in.end - in.at < height * width * channels)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
-    LS_TRY(ls__decoder_begin(decoder));
+    LS_TRY(ls__decoder_begin(decoder, 3));
     return read_samples(decoder, &in, text, channels, most);
 }

@@ -39,11 +39,8 @@ ls_status ls__webp_probe(ls__decoder *decoder)
     WebPBitstreamFeatures features;
     ls__image *image = &decoder->image;
     LS_TRY(read_features(decoder, &features));
-    LS_TRY(ls__decoder_begin(decoder));
     const int channels = features.has_alpha ? 4 : 3, row_bytes = channels * features.width;
-    if (!ls__image_reserve(decoder->ctx, image, features.height, features.width, channels))
-        return ls__undecodable(decoder, LS_ERR_MEMORY, "no memory for %d x %d pixels",
-                               features.width, features.height);
+    LS_TRY(ls__decoder_begin(decoder, channels));
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
         return ls__undecodable(decoder, LS_ERR_UNSUPPORTED,

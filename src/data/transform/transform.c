@@ -201,8 +201,10 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
     ls__transformed_size(self, &out->resized_height, &out->resized_width, &out->content);
     memcpy(out->fill, self->augment.erased, sizeof(out->fill));
     const bool resizing = out->resized_height != height || out->resized_width != width;
-    if (resizing)
+    if (resizing) {
         LS_TRY(ls__check_resize(height, width, out->resized_height, out->resized_width, reason));
+        LS_TRY(ls__check_resize(height, width, out->content.height, out->content.width, reason));
+    }
     out->resize_first = (resizing && (self->random_resized_crop || self->padding > 0)) ||
                         out->content.height != out->resized_height ||
                         out->content.width != out->resized_width;
