@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "backend/backend.h"
+#include "data/decode/decoder.h"
 #include "run/json.h"
 #include <sys/utsname.h>
 #include <time.h>
@@ -23,8 +24,10 @@ json_t *ls__provenance_make(const ls_context *ctx)
     if (gmtime_r(&now, &utc)) strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", &utc);
     const ls__backend *backend = ctx->device->backend;
     const char *driver = backend->driver ? backend->driver(ctx->device) : NULL;
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s*}", "lockstep", ls_version(),
+    char webp[LS__WEBP_VERSION_SIZE];
+    ls__webp_version(webp);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s*}", "lockstep", ls_version(),
                      "commit", LOCKSTEP_COMMIT, "compiler", COMPILER, "flags", LOCKSTEP_FLAGS,
-                     "host", ls__json_text(ctx, system.nodename), "system", system.sysname, " ",
-                     system.release, "begun", begun, "driver", driver);
+                     "webp", webp, "host", ls__json_text(ctx, system.nodename), "system",
+                     system.sysname, " ", system.release, "begun", begun, "driver", driver);
 }

@@ -148,6 +148,56 @@ START_TEST(transparent_images)
 }
 END_TEST
 
+/* Removes "alpha": what the run's version, which had no such option, wrote. */
+static void remove_alpha(const char *run)
+{
+    const char *path = path_in(run, "config.json");
+    json_t *config = json_load_file(path, 0, NULL);
+    ck_assert_int_eq(json_object_del(json_object_get(config, "options"), "alpha"), 0);
+    ck_assert_int_eq(json_dump_file(config, path, JSON_INDENT(2)), 0);
+    json_decref(config);
+}
+
+static int64_t setting_of_alpha(const char *run, const char *name)
+{
+    json_t *identity = read_identity(path_in(run, "manifest.json"));
+    const json_t *loader = json_object_get(identity, "loader"),
+                 *found = json_object_get(loader, name);
+    const int64_t out = json_integer_value(found);
+    json_decref(identity);
+    return out;
+}
+
+START_TEST(runs_of_older_versions_ignore_alpha)
+{
+    begin_folder();
+    write_images("png");
+    expect(0, TINY "--steps 2 --alpha ignore --out whole");
+    expect(0, TINY "--steps 2 --alpha ignore --stop-at 1 --out old");
+    expect(0, TINY "--steps 2 --out white");
+    remove_alpha("old");
+    expect(0, "train --resume old");
+    ck_assert(same_files("whole/run_log.txt", "old/run_log.txt"));
+    ck_assert(!same_files("white/run_log.txt", "old/run_log.txt"));
+
+    ck_assert_int_eq(setting_of_alpha("white", "alpha_white"), 1);
+    ck_assert_int_eq(setting_of_alpha("old", "alpha_white"), 0);
+    char *file = read_file("old/last.safetensors", &(size_t){ 0 });
+    ck_assert_ptr_null(strstr(file + 8, "\"alpha\"")); /* after the header's size */
+    free(file);
+    ls_context *ctx = ls_context_open(NULL);
+    ls_saved_model *saved = ls_saved_model_open(ctx, "old/last.safetensors");
+    ck_assert_ptr_nonnull(saved);
+    ck_assert_int_eq(ls_saved_model_info(saved).alpha, LS_ALPHA_IGNORE);
+    ls_context_close(&ctx);
+    ck_assert_int_eq(system("rm -r data"), 0);
+    write_images("pgm"); /* opaque: the identity is that of older versions */
+    expect(0, TINY "--out opaque");
+    ck_assert_int_eq(setting_of_alpha("opaque", "alpha_white"), 0);
+    end_folder();
+}
+END_TEST
+
 START_TEST(images_of_16_bits)
 {
     begin_folder();
@@ -155,6 +205,11 @@ START_TEST(images_of_16_bits)
     expect(0, TINY "--out dark");
     expect_err("15 of 15 training images examined have samples of 16 bits that use 768 to 3840 "
                "only: they are nearly black; --depth 12 shows their differences\n");
+    ck_assert_int_eq(system("for f in data/*/*/*.pgm; do sed -i '1s/65535/04095/' $f; done"), 0);
+    expect(0, TINY "--out stated"); /* their maxval states the range */
+    ck_assert_ptr_null(strstr(said_err, "16 bits"));
+    ck_assert_int_eq(system("rm -r data"), 0);
+    write_images("pgm");
     expect(0, TINY "--depth 12 --out range");
     ck_assert_ptr_null(strstr(said_err, "16 bits"));
     ck_assert(!same_files("dark/run_log.txt", "range/run_log.txt"));
@@ -172,5 +227,5 @@ END_TEST
 TEST_PROGRAM(image_options)
 {
     return RUN_SUITE("image_options", sizes_that_are_not_square, wrong_sizes, sizes_in_files,
-                     transparent_images, images_of_16_bits);
+                     transparent_images, runs_of_older_versions_ignore_alpha, images_of_16_bits);
 }

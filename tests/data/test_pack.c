@@ -1,6 +1,7 @@
 /* test_pack.c: a pack stands for the folder that it was made of. */
 #include "../failing_allocator.h"
 #include "../suite.h"
+#include "data/dataset/dataset.h"
 #include "loader_support.h"
 #include <signal.h>
 #include <stdio.h>
@@ -231,6 +232,39 @@ START_TEST(parts_are_folders)
 }
 END_TEST
 
+/* libwebp belongs to the splits with WebP files alone, as in their folders. */
+START_TEST(decoders_are_those_of_the_split)
+{
+    static const char *const names[] = { "train", "val" };
+    char *place = new_folder(), buffers[2][LS__DECODERS_SIZE];
+    const uint8_t pixel[3] = { 1, 2, 3 };
+    ls_context *ctx = ls_context_open(NULL);
+    ls_pack_split splits[2];
+    for (int i = 0; i < 2; i++) {
+        make_folder(path_in(place, "%s", names[i]));
+        make_folder(path_in(place, "%s/a", names[i]));
+        write_png(path_in(place, "%s/a/1.%s", names[i], i == 0 ? "png" : "webp"), 1, 1, 3, pixel);
+        splits[i] =
+            (ls_pack_split){ names[i], ls_image_folder_open(ctx, path_in(place, names[i])) };
+    }
+    const ls_pack_config forms[N_FORMS] = { [PIXELS] = { .pixels = true } };
+    for (int form = 0; form < N_FORMS; form++) {
+        char *file = strdup(path_in(place, "p%d", form));
+        ck_assert_int_eq(ls_pack_write(ctx, file, 2, splits, &forms[form], NULL), LS_OK);
+        for (int i = 0; i < 2; i++) {
+            ls_dataset *packed = ls_image_folder_open(ctx, path_in(file, names[i]));
+            expect_ok(ctx);
+            const char *got = ls__dataset_decoders(packed, buffers[0]);
+            ck_assert_str_eq(got, ls__dataset_decoders(splits[i].dataset, buffers[1]));
+            ck_assert_int_eq(strstr(got, "libwebp") != NULL, i);
+        }
+        free(file);
+    }
+    ls_context_close(&ctx);
+    remove_folder(place);
+}
+END_TEST
+
 START_TEST(names_may_hold_any_byte)
 {
     static const char *const names[] = { "a b", "\xff\xfe", "line\nbreak", "quote'\"%s" };
@@ -454,5 +488,6 @@ TEST_PROGRAM(pack)
     return RUN_SUITE("pack", packs_read_as_the_folder, bad_images_stay_bad,
                      bad_images_end_the_packing, packs_need_no_folder,
                      resized_packs_are_data_of_their_own, parts_are_folders,
-                     names_may_hold_any_byte, killed_packings_leave_nothing, mistakes, no_memory);
+                     decoders_are_those_of_the_split, names_may_hold_any_byte,
+                     killed_packings_leave_nothing, mistakes, no_memory);
 }
