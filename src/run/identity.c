@@ -125,14 +125,13 @@ static json_t *loader_json(const ls_loader *loader)
 static json_t *split_json(ls_context *ctx, const ls_dataset *split)
 {
     char seed[24];
-    const ls_dataset *whole = ls__dataset_whole(split);
     snprintf(seed, sizeof(seed), "%" PRIu64, split->split_seed);
     ls__json_builder s = { json_pack("{s:f, s:s, s:s}", "fraction", split->split_fraction, "seed",
                                      seed, "split", split->is_validation ? "validation" : "train"),
                            false };
-    if (whole->groups)
-        ls__json_put(&s, whole->grouped_by_pattern ? "group_pattern" : "group_column",
-                     ls__json_text(ctx, whole->grouped_by));
+    if (split->grouped_by)
+        ls__json_put(&s, split->grouped_by_pattern ? "group_pattern" : "group_column",
+                     ls__json_text(ctx, split->grouped_by));
     return ls__json_finish(&s);
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/groups.h"
 #include <string.h>
 
 static void close_saved(ls__owned *owned)
@@ -127,21 +128,24 @@ ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_data
         return NULL;
     }
     if (!ls_saved_model_has_split(model)) return NULL;
-    ls_dataset *train, *validation;
+    ls_dataset *train = NULL, *validation = NULL;
     ls_digest digest;
     char text[LS_DIGEST_TEXT_SIZE];
     ls_status status = LS_OK;
-    if (model->group_pattern && dataset->paths && !ls__dataset_whole(dataset)->groups)
-        status = ls_dataset_group_by_pattern(dataset, model->group_pattern);
+    const bool groups =
+        model->group_pattern && dataset->paths && !ls__dataset_whole(dataset)->groups;
+    if (groups) status = ls_dataset_group_by_pattern(dataset, model->group_pattern);
     if (status == LS_OK)
         status = ls_dataset_split(dataset, model->split_fraction, model->split_seed, &train,
                                   &validation);
     if (status == LS_ERR_DATA) ls_context_clear_error(ctx); /* other data */
-    if (status != LS_OK) return NULL;
-    ls_dataset_close(&train);
-    status = ls_dataset_digest(validation, model->digest_of_contents, &digest);
-    if (status != LS_OK || strcmp(ls_digest_text(digest, text), model->validation_digest) != 0)
-        ls_dataset_close(&validation);
+    if (status == LS_OK) {
+        ls_dataset_close(&train);
+        status = ls_dataset_digest(validation, model->digest_of_contents, &digest);
+        if (status != LS_OK || strcmp(ls_digest_text(digest, text), model->validation_digest) != 0)
+            ls_dataset_close(&validation);
+    }
+    if (groups && !validation) ls__remove_groups(dataset); /* as the caller gave it */
     return validation;
 }
 

@@ -141,7 +141,7 @@ START_TEST(wrong_folders)
     /* one image in each class */
     ck_assert_int_eq(system("rm -r data && mkdir data && mv drawn/val data/train"), 0);
     expect(3, SPLIT "--out none");
-    expect_err("no class has two samples: of 10 samples in 10 classes none is left for validation");
+    expect_err("no class has two images: of 10 samples in 10 classes none is left for validation");
     ck_assert(!exists("none"));
     end_folder();
 }

@@ -194,7 +194,7 @@ START_TEST(mistakes)
         expect_error(ctx, LS_ERR_INVALID, "ls_dataset_split: fraction is", "more than 0");
     }
     expect_failure(ls_dataset_split(data, 0.5, 0, &train, &val), ctx, LS_ERR_DATA,
-                   "no class has two samples", "2 samples in 2 classes");
+                   "no class has two images", "2 samples in 2 classes");
     ck_assert(!train && !val);
     expect_failure(ls_dataset_split(data, 0.5, 0, NULL, &val), ctx, LS_ERR_INVALID,
                    "train is NULL");

@@ -183,6 +183,69 @@ START_TEST(large_groups)
 }
 END_TEST
 
+/* Which of 8 images, each in two groups and in a row without one, are for validation. The rows of
+ * an image begin with its `first`-th one. */
+static unsigned choose_images(ls_context *ctx, const char *path, int first, uint64_t seed)
+{
+    char list[1024] = "path,label,g\n";
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < 3; k++) {
+            sprintf(list + strlen(list), "%d.png,x,", i);
+            const int row = (first + k) % 3;
+            if (row > 0) sprintf(list + strlen(list), "%c%d", "-ab"[row], i);
+            strcat(list, "\n");
+        }
+    write_text(path, list);
+    unsigned chosen = 0;
+    ls_dataset *train, *val,
+        *data = ls_csv_open_config(ctx, path, &(ls_csv_config){ .group_column = "g" });
+    ck_assert_int_eq(ls_dataset_split(data, 0.5, seed, &train, &val), LS_OK);
+    ck_assert_int_eq(ls_dataset_sample_count(val), 4 * 3);
+    for (int64_t i = 0; i < ls_dataset_sample_count(val); i++)
+        chosen |= 1u << (strrchr(ls_dataset_sample_path(val, i), '/')[1] - '0');
+    ls_dataset_close(&train);
+    ls_dataset_close(&val);
+    ls_dataset_close(&data);
+    return chosen;
+}
+
+START_TEST(order_of_joined_groups)
+{
+    char *folder = new_folder();
+    ls_context *ctx = ls_context_open(NULL);
+    const char *const path = path_in(folder, "list.csv");
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        const unsigned chosen = choose_images(ctx, path, 0, seed);
+        for (int first = 1; first < 3; first++)
+            ck_assert_uint_eq(choose_images(ctx, path, first, seed), chosen);
+    }
+    expect_ok(ctx);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* A path that can't be resolved may lead to the image of another one. */
+START_TEST(unresolved_paths)
+{
+    char *folder = new_folder(), list[1024] = "a.png,x\nnone.png,x\nno/folder.png,x\nloop.png,x\n";
+    write_file(path_in(folder, "a.png"), "", 0);
+    ck_assert_int_eq(symlink("loop.png", path_in(folder, "loop.png")), 0);
+    write_text(path_in(folder, "list.csv"), list);
+    ls_context *ctx = ls_context_open(NULL);
+    ls_dataset *train, *val;
+    ls_dataset *data = ls_csv_open(ctx, path_in(folder, "list.csv"), 0, NULL);
+    ck_assert_int_eq(ls_dataset_split(data, 0.5, 0, &train, &val), LS_OK);
+    sprintf(list + strlen(list), "%0300d.png,x\n", 1);
+    write_text(path_in(folder, "list.csv"), list);
+    data = ls_csv_open(ctx, path_in(folder, "list.csv"), 0, NULL);
+    expect_failure(ls_dataset_split(data, 0.5, 0, &train, &val), ctx, LS_ERR_IO, "ls_dataset_split",
+                   "/0000", "File name too long");
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(unusable_patterns)
 {
     char *folder = make_patients();
@@ -237,6 +300,6 @@ END_TEST
 TEST_PROGRAM(split_groups)
 {
     return RUN_SUITE("split_groups", rows_of_one_image, choice_of_single_images,
-                     groups_stay_together, large_groups, unusable_patterns,
-                     every_allocation_may_fail);
+                     groups_stay_together, large_groups, order_of_joined_groups, unresolved_paths,
+                     unusable_patterns, every_allocation_may_fail);
 }

@@ -38,7 +38,7 @@ struct ls_dataset {
     /* Of a whole dataset with groups: n_samples names, "" = none, each in group_text. Else NULL. */
     const char **groups;
     char *group_text;
-    char *grouped_by; /* the pattern or column */
+    char *grouped_by; /* the pattern or column; of a split, that by which it was divided */
     bool grouped_by_pattern;
 
     /* In a pack. Else NULL. */

@@ -13,8 +13,11 @@ static ls_dataset *open_split(ls_dataset *dataset, const bool *is_validation, bo
     ls_context *ctx = dataset->owned.ctx;
     ls_dataset *out = ls__dataset_open(ctx, what);
     if (!out) return NULL;
+    const char *grouped_by = ls__dataset_whole(dataset)->grouped_by;
     out->whole = (ls_dataset *)ls__dataset_whole(dataset);
     ls__use(out->whole);
+    out->grouped_by = grouped_by ? ls__strdup(ctx, grouped_by) : NULL;
+    out->grouped_by_pattern = out->whole->grouped_by_pattern;
     out->channels = dataset->channels;
     out->in_class_folders = dataset->in_class_folders;
     out->is_validation = validation;
@@ -22,6 +25,7 @@ static ls_dataset *open_split(ls_dataset *dataset, const bool *is_validation, bo
     out->source_samples = ls__alloc(ctx, (size_t)n * sizeof(*out->source_samples));
     if (dataset->paths) out->paths = ls__alloc(ctx, (size_t)n * sizeof(*out->paths));
     if (!out->labels || !out->source_samples || (dataset->paths && !out->paths) ||
+        (grouped_by && !out->grouped_by) ||
         !ls__dataset_name_classes(out, dataset->n_classes,
                                   (const char *const *)dataset->class_names)) {
         ls__fail_memory(ctx, what, (size_t)n * sizeof(*out->source_samples));

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "data/dataset/name_pattern.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,23 +30,35 @@ typedef struct resolver {
     char folder[PATH_MAX], real[PATH_MAX];
 } resolver;
 
-/* The path without links, "." and ".."; of a file that is not there, its folder without them. */
-static void resolve(resolver *r, const char *path, char out[PATH_MAX + 256])
+/* No file is there. After another error, such as EIO, the same image may be there by two paths. */
+static bool is_absent(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+/* The path without links, "." and ".."; of a file that is not there, its folder without them.
+ * Returns 0 or errno. */
+static int resolve(resolver *r, const char *path, char out[PATH_MAX + 256])
 {
     struct stat there;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const size_t n = (size_t)(name - path);
-    if (n >= sizeof(r->folder)) {
-        snprintf(out, PATH_MAX + 256, "%s", path);
-        return;
-    }
+    if (n >= sizeof(r->folder)) return ENAMETOOLONG;
     if (!*r->real || strncmp(r->folder, path, n) != 0 || r->folder[n]) {
         snprintf(r->folder, sizeof(r->folder), "%.*s", (int)n, path);
-        if (!realpath(n > 0 ? r->folder : ".", r->real))
+        if (!realpath(n > 0 ? r->folder : ".", r->real)) {
+            if (!is_absent(errno)) return errno;
             snprintf(r->real, sizeof(r->real), "%s", r->folder);
+        }
     }
-    if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode) && realpath(path, out)) return;
+    if (lstat(path, &there) != 0) {
+        if (!is_absent(errno)) return errno;
+    } else if (S_ISLNK(there.st_mode)) {
+        if (realpath(path, out)) return 0;
+        if (!is_absent(errno)) return errno;
+    }
     snprintf(out, PATH_MAX + 256, "%s/%s", r->real, name);
+    return 0;
 }
 
 /* first[i]: the first sample whose text equals that of sample i. Samples with an empty text are
@@ -74,18 +87,18 @@ ls_status ls__find_images(ls_dataset *dataset, const char *what, int64_t *image)
     ls__text_list files = { .ctx = ctx };
     resolver r = { "", "" };
     const char **texts = ls__alloc(ctx, (size_t)n * sizeof(*texts));
-    bool good = texts != NULL;
-    for (int64_t i = 0; i < n && good; i++) {
+    ls_status status = texts ? LS_OK : ls__fail_memory(ctx, what, (size_t)n * sizeof(*texts));
+    for (int64_t i = 0; i < n && status == LS_OK; i++) {
         char file[PATH_MAX + 256];
-        resolve(&r, dataset->paths[i], file);
-        good = ls__text_list_add(&files, file);
+        const int error = resolve(&r, dataset->paths[i], file);
+        if (error != 0)
+            status = ls__fail_errno(ctx, error, "%s: '%s'", what, dataset->paths[i]);
+        else if (!ls__text_list_add(&files, file))
+            status = ls__fail_memory(ctx, what, files.n_bytes);
     }
-    ls_status status = LS_OK;
-    if (good) {
+    if (status == LS_OK) {
         ls__text_list_get(&files, texts);
         status = find_first(ctx, what, n, texts, image);
-    } else {
-        status = ls__fail_memory(ctx, what, files.n_bytes);
     }
     ls__free(ctx, texts);
     ls__text_list_free(&files);
@@ -140,6 +153,16 @@ ls_status ls__join_groups(ls_dataset *dataset, const char *what, const int64_t *
     return status;
 }
 
+void ls__remove_groups(ls_dataset *dataset)
+{
+    const ls_context *ctx = dataset->owned.ctx;
+    ls__free(ctx, dataset->groups);
+    ls__free(ctx, dataset->group_text);
+    ls__free(ctx, dataset->grouped_by);
+    dataset->groups = NULL;
+    dataset->group_text = dataset->grouped_by = NULL;
+}
+
 ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *texts,
                          const char *by, bool is_pattern)
 {
@@ -151,9 +174,7 @@ ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *t
         ls__free(ctx, copy);
         return ls__fail_memory(dataset->owned.ctx, what, texts->n_bytes);
     }
-    ls__free(ctx, dataset->groups);
-    ls__free(ctx, dataset->group_text);
-    ls__free(ctx, dataset->grouped_by);
+    ls__remove_groups(dataset);
     ls__text_list_get(texts, groups);
     dataset->groups = groups;
     dataset->group_text = texts->text;

@@ -21,5 +21,7 @@ const char *ls__group_of(const ls_dataset *dataset, int64_t sample);
  * pattern or column, for the run's identity. */
 ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *texts,
                          const char *by, bool is_pattern);
+/* The samples have no groups afterwards. */
+void ls__remove_groups(ls_dataset *dataset);
 
 #endif

@@ -13,7 +13,8 @@
 typedef struct ranked {
     uint64_t rank;    /* random: the units are visited in this order */
     const char *name; /* of the unit, by which the rank is keyed; NULL: the number of its sample */
-    int64_t unit;     /* its first sample */
+    bool named_by_group;
+    int64_t unit; /* its first sample */
     int32_t label;
     int64_t image, sample;
 } ranked;
@@ -61,18 +62,21 @@ static const char *name_of(const ls_dataset *dataset, int64_t i)
     return group ? group : dataset->paths ? ls__dataset_name(dataset, i) : NULL;
 }
 
-/* unit[i]: the first sample of the unit of sample i. Groups are preferred to images as names. */
+/* unit[i]: the first sample of the unit of sample i. A unit has the least name of its groups, and
+ * without groups that of its images, so that the order of the samples does not matter. */
 static void rank_units(choice *c, const int64_t *image, const int64_t *unit, uint64_t seed)
 {
     const ls_dataset *d = c->dataset;
     ranked *s = c->samples;
     for (int64_t i = 0; i < d->n_samples; i++) {
-        s[i] = (ranked){ 0, name_of(d, i), unit[i], d->labels[i], image[i], i };
+        const bool is_group = ls__group_of(d, i) != NULL;
+        s[i] = (ranked){ 0, name_of(d, i), is_group, unit[i], d->labels[i], image[i], i };
         ranked *first = &s[unit[i]];
         if (first == &s[i] || !s[i].name) continue;
-        const bool is_group = ls__group_of(d, i), has_group = ls__group_of(d, first->sample);
-        if (is_group != has_group ? is_group : strcmp(s[i].name, first->name) < 0)
-            first->name = s[i].name;
+        if (is_group != first->named_by_group ? !is_group : strcmp(s[i].name, first->name) >= 0)
+            continue;
+        first->name = s[i].name;
+        first->named_by_group = is_group;
     }
     for (int64_t i = 0; i < d->n_samples; i++) {
         s[i].name = s[unit[i]].name;
@@ -236,7 +240,7 @@ static ls_status choose(choice *c, const char *what, double fraction)
                         "training",
                         what, (long long)n, (long long)c->n_units);
     return ls__fail(c->dataset->owned.ctx, LS_ERR_DATA,
-                    "%s: no class has two samples: of %lld samples in %d classes none is left for "
+                    "%s: no class has two images: of %lld samples in %d classes none is left for "
                     "validation, because each class keeps one for training",
                     what, (long long)n, c->dataset->n_classes);
 }
