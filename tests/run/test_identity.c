@@ -440,10 +440,56 @@ START_TEST(hosts_may_have_any_name)
 }
 END_TEST
 
+/* The member of a split's identity, without its quotes; "" where there is none. */
+static const char *grouped_by(ls_context *ctx, ls_dataset *split, const char *member)
+{
+    static char text[64];
+    json_t *data = ls__identity_data(ctx, split);
+    const char *found = json_string_value(json_object_get(json_object_get(data, "split"), member));
+    snprintf(text, sizeof(text), "%s", found ? found : "");
+    json_decref(data);
+    return text;
+}
+
+/* What a split was divided by: not what its dataset is grouped by later, nor how the caller named
+ * the column. */
+START_TEST(groups_of_splits)
+{
+    static const struct {
+        const char *list, *given, *column;
+    } cases[] = { { "path,label,Patient\na.jpg,x,1\nb.jpg,x,2\n", "Patient", "Patient" },
+                  { "path,label,Patient\na.jpg,x,1\nb.jpg,x,2\n", "patient", "Patient" },
+                  { "path,label,Patient\na.jpg,x,1\nb.jpg,x,2\n", "3", "Patient" },
+                  { "path,label,\na.jpg,x,1\nb.jpg,x,2\n", "3", "3" },
+                  { "a.jpg,x,1\nb.jpg,x,2\n", "03", "3" } };
+    char *folder = new_folder();
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const char *const path = path_in(folder, "list.csv");
+    write_text(path_in(folder, "a.jpg"), "a");
+    write_text(path_in(folder, "b.jpg"), "b");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_text(path, cases[i].list);
+        const ls_csv_config config = { .group_column = cases[i].given };
+        ls_dataset *data = ls_csv_open_config(ctx, path, &config), *train, *val;
+        ck_assert_int_eq(ls_dataset_split(data, 0.5, 0, &train, &val), LS_OK);
+        ck_assert_int_eq(ls_dataset_group_by_pattern(data, "([ab])[.]jpg"), LS_OK);
+        ck_assert_str_eq(grouped_by(ctx, train, "group_column"), cases[i].column);
+        ck_assert_str_eq(grouped_by(ctx, val, "group_pattern"), "");
+        ck_assert_int_eq(ls_dataset_split(data, 0.5, 0, &train, &val), LS_OK);
+        ck_assert_str_eq(grouped_by(ctx, val, "group_pattern"), "([ab])[.]jpg");
+        ck_assert_str_eq(grouped_by(ctx, val, "group_column"), "");
+    }
+    expect_ok(ctx);
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
 TEST_PROGRAM(identity)
 {
     return RUN_SUITE("identity", the_c_library_counts, variables_that_change_kernels_count,
                      execution_settings_do_not_count, epochs_of_schedules, all_that_decides_counts,
-                     differences_are_listed, long_values_are_truncated, long_keys_are_truncated,
-                     settings_without_a_number_in_json, hosts_may_have_any_name);
+                     groups_of_splits, differences_are_listed, long_values_are_truncated,
+                     long_keys_are_truncated, settings_without_a_number_in_json,
+                     hosts_may_have_any_name);
 }

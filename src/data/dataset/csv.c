@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "data/dataset/groups.h"
-#include "data/dataset/label_order.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +157,15 @@ static void warn_splits(const ls__csv *c)
                  c->path, c->split_column + 1);
 }
 
+/* One column is one name in the run's identity, however the caller named it. */
+static ls_status set_groups(ls__csv *c, ls_dataset *dataset)
+{
+    char number[16];
+    const bool has_name = c->header_group && *c->header_group;
+    snprintf(number, sizeof(number), "%d", c->group_column + 1);
+    return ls__set_groups(dataset, c->path, &c->groups, has_name ? c->header_group : number, false);
+}
+
 static ls_status fill(ls__csv *c, ls_dataset *dataset)
 {
     const size_t bytes = (size_t)c->labels.n * sizeof(char *);
@@ -169,8 +178,7 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
     if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
     warn_splits(c);
-    if (c->group_column < 0) return LS_OK;
-    return ls__set_groups(dataset, c->path, &c->groups, c->config->group_column, false);
+    return c->group_column < 0 ? LS_OK : set_groups(c, dataset);
 }
 
 /* ---- Opening ---- */

@@ -4,17 +4,12 @@
 
 #include "base/bump.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/label_order.h"
 
 /* Folders: the first ones are searched, because each costs time for each name without a file. */
 enum { LS__CSV_MAX_FIELDS = 64, LS__CSV_MAX_FOLDERS = 1024 };
 
 typedef enum ls__csv_kind { LS__CSV_CLASS, LS__CSV_LABELS, LS__CSV_NUMBERS } ls__csv_kind;
-
-/* A label, and its class or target. */
-typedef struct ls__csv_label {
-    const char *name;
-    int32_t number;
-} ls__csv_label;
 
 typedef struct ls__csv_row {
     int64_t line, end; /* end: where its labels end in the list of all */
@@ -38,9 +33,9 @@ typedef struct ls__csv {
     int path_column, label_column, n_columns;
     int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */
     int split_column, group_column;                    /* -1: there is none */
-    char *header_path,
-        *header_label; /* the fields of a header; a row that repeats them is skipped */
-    int64_t *counts;   /* LS_N_SPLITS: rows are only counted; else NULL */
+    /* The fields of a header, or NULL. A row that repeats the first two is skipped. */
+    char *header_path, *header_label, *header_group;
+    int64_t *counts; /* LS_N_SPLITS: rows are only counted; else NULL */
     bool is_split_given, has_unknown_split;
     unsigned splits_seen; /* bit s: a row of split s */
     const char *root;     /* begins with the folder of relative paths, "images/", */
@@ -55,7 +50,7 @@ typedef struct ls__csv {
     int n_given;
     const char *const *given;
     int n_labels;
-    ls__csv_label *known; /* sorted by name. Before the rows are read: those given, or NULL */
+    ls__label *known; /* sorted by name. Before the rows are read: those given, or NULL */
 
     ls__text_list images;
     ls__text_list labels; /* of LS__CSV_CLASS one in each row */
@@ -66,6 +61,9 @@ typedef struct ls__csv {
     size_t row_room, number_room;
 } ls__csv;
 
+/* The first fields of the row that was read last: "'path', 'label'". */
+enum { LS__CSV_FIELDS_TEXT_SIZE = 512 };
+const char *ls__csv_fields_text(const ls__csv *c, char buffer[LS__CSV_FIELDS_TEXT_SIZE]);
 /* An error of the row that was read last. */
 ls_status ls__csv_fail(const ls__csv *c, const char *reason);
 
@@ -106,11 +104,11 @@ ls_status ls__csv_add_image(ls__csv *c, char *field);
 
 ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names);
 /* NULL if it is not among them. */
-const ls__csv_label *ls__csv_find_label(const ls__csv *c, const char *name);
+const ls__label *ls__csv_find_label(const ls__csv *c, const char *name);
 
-/* roots[i]: the bytes of path i before its name, where some paths are absolute. Below the CSV
- * file's folder the name is that of a relative path; else what follows the deepest folder that all
- * such paths share. So neither depends on where the data lie, or how `path` was typed. */
+/* roots[i]: the bytes of path i before its name, where some paths are absolute. Below the
+ * folder of relative paths the name is that of such a path; else what follows the deepest folder
+ * that all such paths share. So neither depends on where the data lie, or how `path` was typed. */
 ls_status ls__csv_find_roots(const ls__csv *c, int64_t n, const char *const *paths,
                              uint32_t *roots);
 

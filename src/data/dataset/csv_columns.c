@@ -9,16 +9,21 @@
 
 /* ---- Columns of the config ---- */
 
-static ls_status fail_column(const ls__csv *c, const char *member, const char *given)
+const char *ls__csv_fields_text(const ls__csv *c, char buffer[LS__CSV_FIELDS_TEXT_SIZE])
 {
     enum { MAX_NAMES = 8 };
-    char buffer[512];
-    ls__text text = { buffer, sizeof(buffer), 0 };
+    ls__text text = { buffer, LS__CSV_FIELDS_TEXT_SIZE, 0 };
     for (int i = 0; i < c->n_fields && i < MAX_NAMES; i++)
         ls__text_put(&text, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(c->fields[i], 40));
     if (c->n_fields > MAX_NAMES) ls__text_put(&text, ", ... (%d in all)", c->n_fields);
+    return buffer;
+}
+
+static ls_status fail_column(const ls__csv *c, const char *member, const char *given)
+{
+    char text[LS__CSV_FIELDS_TEXT_SIZE];
     return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: no column '%s' (%s); found %s",
-                    c->path, (long long)c->line, given, member, buffer);
+                    c->path, (long long)c->line, given, member, ls__csv_fields_text(c, text));
 }
 
 /* A number from 1 in `text`, without sign; -1: it is a name. */

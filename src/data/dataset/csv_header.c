@@ -35,9 +35,11 @@ static ls_status check_unique(const ls__csv *c, int column)
     return LS_OK;
 }
 
+/* A column that the config has is the one that is meant, although another one has its name. */
 static ls_status check_columns(const ls__csv *c)
 {
-    LS_TRY(check_unique(c, c->path_column));
+    if (!c->config->path_column) LS_TRY(check_unique(c, c->path_column));
+    if (c->config->label_column) return LS_OK;
     if (c->kind != LS__CSV_NUMBERS) return check_unique(c, c->label_column);
     for (int i = 0; i < c->n_targets; i++) LS_TRY(check_unique(c, c->target_columns[i]));
     return LS_OK;
@@ -145,17 +147,12 @@ static int find_images(const ls__csv *c, const first_rows *f, int *n)
 /* A header that is not understood: which columns it has, and which it should have. */
 static ls_status fail_header(const ls__csv *c)
 {
-    enum { MAX_NAMES = 8 };
-    char buffer[512];
-    ls__text text = { buffer, sizeof(buffer), 0 };
-    for (int i = 0; i < c->n_fields && i < MAX_NAMES; i++)
-        ls__text_put(&text, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(c->fields[i], 40));
-    if (c->n_fields > MAX_NAMES) ls__text_put(&text, ", ...");
+    char text[LS__CSV_FIELDS_TEXT_SIZE];
     return ls__fail(c->ctx, LS_ERR_DATA,
                     "csv file '%s', line %lld: a header with the columns %s; name the column of "
                     "the images 'path', and that of the classes 'label' (several in each row: "
                     "'labels'; numbers: 'target'), or choose them (path_column, label_column)",
-                    c->path, (long long)c->line, buffer);
+                    c->path, (long long)c->line, ls__csv_fields_text(c, text));
 }
 
 /* "labels_2" and "targets" are not taken for names of classes. */
@@ -277,7 +274,7 @@ ls_status ls__csv_read_given_header(ls__csv *c)
     c->path_column = f.path;
     c->label_column = f.class >= 0 ? f.class : f.labels;
     c->n_columns = c->n_fields;
-    return LS_OK;
+    return c->has_header ? check_columns(c) : LS_OK;
 }
 
 ls_status ls__csv_choose_targets(ls__csv *c)

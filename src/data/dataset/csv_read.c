@@ -127,6 +127,7 @@ static ls_status read_rows(ls__csv *c)
     if (c->has_header) {
         c->header_path = c->fields[c->path_column];
         c->header_label = c->label_column < 0 ? NULL : c->fields[c->label_column];
+        c->header_group = c->group_column < 0 ? NULL : c->fields[c->group_column];
     }
     if (c->kind == LS__CSV_NUMBERS)
         LS_TRY(ls__csv_choose_targets(c));

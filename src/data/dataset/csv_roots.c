@@ -9,7 +9,7 @@
 /* The absolute paths so far. */
 typedef struct roots {
     const ls__csv *csv;
-    struct stat folder;   /* the CSV file's */
+    struct stat folder;   /* of relative paths: image_root, else the CSV file's */
     const char *inside;   /* the last path below it by another spelling; NULL = none */
     size_t inside_length; /* bytes up to that folder */
     const char *outside;  /* the last path that is not below it; NULL = none */
@@ -24,11 +24,13 @@ static ls_status stat_folder(roots *r)
     const int error = stat(text, &r->folder) == 0 ? 0 : errno;
     ls__free(c->ctx, text);
     if (error == 0) return LS_OK;
-    return ls__fail(c->ctx, LS_ERR_IO, "csv file '%s': its folder: %s", c->path, strerror(error));
+    return ls__fail_errno(c->ctx, error, "csv file '%s': the folder of relative paths, '%.*s'",
+                          c->path, (int)(c->root_length > 0 ? c->root_length : 1),
+                          c->root_length > 0 ? c->root : ".");
 }
 
-/* Bytes of an absolute path up to the CSV file's folder, with its slash; 0: it is not below it.
- * Folders are compared by inode, because links and mounts give a folder several paths. */
+/* Bytes of an absolute path up to the folder of relative paths, with its slash; 0: it is not
+ * below it. Folders are compared by inode, because links and mounts give a folder several paths. */
 static ls_status find_folder(const roots *r, const char *path, size_t *out)
 {
     const ls__csv *c = r->csv;
@@ -76,8 +78,8 @@ static void add_outside(roots *r, const char *path)
     r->outside = path;
 }
 
-/* The root of an absolute path that does not begin with the CSV file's folder as it was typed; 0 =
- * it is outside. A path in the folder of the one before it is not examined again. */
+/* The root of an absolute path that does not begin with the folder of relative paths as it was
+ * typed; 0 = it is outside. A path in the folder of the one before it is not examined again. */
 static ls_status find_root(roots *r, const char *path, size_t *out)
 {
     *out = 0;

@@ -105,13 +105,11 @@ ls_status ls__csv_set_labels(ls__csv *c, int n, const char *const *names)
     c->known = ls__bump_alloc(&c->bump, bytes);
     if (!c->known) return ls__fail_memory(c->ctx, c->path, bytes);
     c->n_labels = n;
-    for (int i = 0; i < n; i++) c->known[i] = (ls__csv_label){ names[i], i };
-    qsort(c->known, (size_t)n, sizeof(*c->known), ls__compare_texts); /* the name comes first */
+    ls__index_labels(n, names, c->known);
     return LS_OK;
 }
 
-const ls__csv_label *ls__csv_find_label(const ls__csv *c, const char *name)
+const ls__label *ls__csv_find_label(const ls__csv *c, const char *name)
 {
-    const ls__csv_label key = { name, 0 };
-    return bsearch(&key, c->known, (size_t)c->n_labels, sizeof(key), ls__compare_texts);
+    return ls__find_label(c->n_labels, c->known, name);
 }

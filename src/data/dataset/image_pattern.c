@@ -62,24 +62,16 @@ static ls_status set_classes(reading *r, int n_classes, const char *const *class
     return LS_OK;
 }
 
-typedef struct known {
-    const char *name; /* first, for ls__compare_texts */
-    int32_t label;
-} known;
-
 static ls_status fill_labels(const reading *r, ls_dataset *dataset)
 {
-    known *all = ls__alloc(r->ctx, (size_t)r->n_classes * sizeof(*all));
+    ls__label *all = ls__alloc(r->ctx, (size_t)r->n_classes * sizeof(*all));
     if (!all) return fail_memory(r);
-    for (int i = 0; i < r->n_classes; i++) all[i] = (known){ r->classes[i], i };
-    qsort(all, (size_t)r->n_classes, sizeof(*all), ls__compare_texts);
+    ls__index_labels(r->n_classes, r->classes, all);
     ls_status status = LS_OK;
     for (int64_t i = 0; i < dataset->n_samples && status == LS_OK; i++) {
-        const known key = { r->texts[i], 0 };
-        const known *found =
-            bsearch(&key, all, (size_t)r->n_classes, sizeof(key), ls__compare_texts);
+        const ls__label *found = ls__find_label(r->n_classes, all, r->texts[i]);
         if (found)
-            dataset->labels[i] = found->label;
+            dataset->labels[i] = found->number;
         else
             status = ls__fail(r->ctx, LS_ERR_MISMATCH,
                               "image '%s': the class '%s' is not among the %d known classes, such "

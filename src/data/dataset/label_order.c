@@ -31,3 +31,15 @@ int64_t ls__sort_labels(int64_t n, const char **labels)
         if (i == 0 || strcmp(labels[i], labels[n_labels - 1]) != 0) labels[n_labels++] = labels[i];
     return n_labels;
 }
+
+void ls__index_labels(int n, const char *const *names, ls__label *out)
+{
+    for (int i = 0; i < n; i++) out[i] = (ls__label){ names[i], i };
+    qsort(out, (size_t)n, sizeof(*out), ls__compare_texts);
+}
+
+const ls__label *ls__find_label(int n, const ls__label *labels, const char *name)
+{
+    const ls__label key = { name, 0 };
+    return bsearch(&key, labels, (size_t)n, sizeof(key), ls__compare_texts);
+}

@@ -8,4 +8,15 @@
  * and keeps one of each. Returns how many. */
 int64_t ls__sort_labels(int64_t n, const char **labels);
 
+/* A label, and its class or target. */
+typedef struct ls__label {
+    const char *name; /* first, for ls__compare_texts */
+    int32_t number;
+} ls__label;
+
+/* The n names with their numbers, sorted for ls__find_label. */
+void ls__index_labels(int n, const char *const *names, ls__label *out);
+/* NULL if it is not among them. */
+const ls__label *ls__find_label(int n, const ls__label *labels, const char *name);
+
 #endif
