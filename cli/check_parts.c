@@ -6,26 +6,25 @@
 
 static const char *const split_names[LS_N_SPLITS] = { "train", "val", "test" };
 
-/* The path of a part in DIR that is read: with --label-pattern a folder, else a list. Class folders
- * come before a list. */
-static bool find_part(const char *dir, const data_options *o, ls_split split, char path[PATH_SIZE])
+/* The path of a part in DIR that training reads: with --label-pattern a folder, else the first
+ * place. */
+static bool find_part(const char *dir, const data_options *o, ls_split split, char path[PATH_SIZE],
+                      ls_split_kind *kind)
 {
     char name[FOLDER_NAME_SIZE];
-    ls_split_kind kind;
-    for (int i = 0; ls_split_find(dir, split, i, name, sizeof(name), &kind) == LS_OK; i++) {
-        const bool is_list = kind == LS_SPLIT_LIST;
-        if (!o->label_pattern && kind == LS_SPLIT_CLASS_FOLDERS) return false;
-        if (is_list == !o->label_pattern)
+    for (int i = 0; ls_split_find(dir, split, i, name, sizeof(name), kind) == LS_OK; i++)
+        if (!o->label_pattern || *kind != LS_SPLIT_LIST)
             return snprintf(path, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE;
-    }
     return false;
 }
 
 bool check_has_parts(const char *dir, const data_options *o)
 {
     char path[PATH_SIZE];
+    ls_split_kind kind;
     bool found = data_is_csv(dir) || o->label_pattern;
-    for (int s = 0; s < LS_N_SPLITS && !found; s++) found = find_part(dir, o, (ls_split)s, path);
+    for (int s = 0; s < LS_N_SPLITS && !found; s++)
+        found = find_part(dir, o, (ls_split)s, path, &kind) && kind == LS_SPLIT_LIST;
     return found;
 }
 
@@ -63,7 +62,11 @@ int check_open_parts(ls_context *ctx, const char *dir, const data_options *o,
     if (data_is_csv(dir)) return open_list(ctx, dir, o, out, n);
     for (int s = 0; s < LS_N_SPLITS && answer == EXIT_DONE; s++) {
         char path[PATH_SIZE];
-        if (find_part(dir, o, (ls_split)s, path))
+        ls_split_kind kind;
+        if (!find_part(dir, o, (ls_split)s, path, &kind)) continue;
+        if (kind == LS_SPLIT_FLAT_FOLDER && !o->label_pattern)
+            print_note("%s: not checked, because its images have no classes", path);
+        else
             answer = add_part(ctx, path, &how, split_names[s], out, n);
     }
     if (answer != EXIT_DONE || *n > 0) return answer;

@@ -148,9 +148,9 @@ static int open_found(ls_context *ctx, const char *dir, const char *path, const 
 {
     *out = data_open(ctx, path, how);
     if (!*out && ls_context_status(ctx) == LS_OK) return EXIT_USAGE; /* printed */
-    const bool is_flat = !*out && strstr(ls_context_message(ctx), ": no class folders");
     const int answer = *out ? EXIT_DONE : folders_fail(ctx, dir);
-    if (is_flat)
+    if (!*out && is_folder(path) && !(how->options && how->options->label_pattern) &&
+        folders_is_flat(path))
         print_message("if the names of the files have the classes, as cat.1.jpg has, use "
                       "--label-pattern '([a-z]+)[.]'");
     if (!*out) return answer;

@@ -51,6 +51,18 @@ bool folders_print_nested(const char *dir, int n_nested, const char *nested)
     return true;
 }
 
+bool folders_is_flat(const char *dir)
+{
+    char here[PATH_SIZE];
+    DIR *folder = opendir(dir);
+    bool flat = folder != NULL;
+    for (const struct dirent *e; flat && (e = readdir(folder));)
+        flat = e->d_name[0] == '.' ||
+               snprintf(here, PATH_SIZE, "%s/%s", dir, e->d_name) >= PATH_SIZE || !is_folder(here);
+    if (folder) closedir(folder);
+    return flat;
+}
+
 bool folders_find_above(const char *dir, char path[PATH_SIZE])
 {
     char copy[PATH_SIZE];

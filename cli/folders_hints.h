@@ -12,6 +12,9 @@ int folders_find_nested(const char *dir, char path[PATH_SIZE]);
  * of both. */
 bool folders_print_nested(const char *dir, int n_nested, const char *nested);
 
+/* DIR can be read and holds no folders, so no classes. */
+bool folders_is_flat(const char *dir);
+
 /* DIR is "ABOVE/train", so one level too low. */
 bool folders_find_above(const char *dir, char path[PATH_SIZE]);
 

@@ -323,14 +323,11 @@ const cli_command command_predict = {
     .arguments = "PATH...",
     .details =
         "A path is an image, or a folder, which stands for the images below it at any depth, in "
-        "the order of their paths; - "
-        "reads paths from standard input, one per line, and predicts some batches at a time. "
-        "Images "
-        "and "
-        "folders that can't be read are reported, and the others are predicted.\n"
+        "the order of their paths; - reads paths from standard input, one per line, and predicts "
+        "some batches at a time. Images and folders that can't be read are reported, and the "
+        "others are predicted.\n"
         "The last digits of a probability may depend on the number of images in the batch; with -b "
-        "1 "
-        "they depend on the image alone.\n"
+        "1 they depend on the image alone.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
         "not finite.",
     .options = options,

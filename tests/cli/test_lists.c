@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include "../suite.h"
+#include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,30 @@ START_TEST(classes_in_names)
 }
 END_TEST
 
+/* The path of the i-th validation image, where a half of data/val is divided off. */
+static void divide(ls_dataset *data, const char *paths[10])
+{
+    ls_dataset *train, *val;
+    ck_assert_int_eq(ls_dataset_split(data, 0.5, 1, &train, &val), LS_OK);
+    ck_assert_int_eq(ls_dataset_sample_count(val), 10);
+    for (int i = 0; i < 10; i++) paths[i] = ls_dataset_sample_path(val, i);
+}
+
+/* The pattern of a checkpoint groups a dataset only while its validation split is searched. */
+static void other_data_stays_ungrouped(void)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const char *before[10], *after[10];
+    ls_saved_model *model = ls_saved_model_open(ctx, "run/last.safetensors");
+    divide(ls_image_folder_open(ctx, "data/val"), before);
+    ls_dataset *data = ls_image_folder_open(ctx, "data/val");
+    ck_assert_ptr_null(ls_saved_model_validation_split(model, data));
+    divide(data, after);
+    for (int i = 0; i < 10; i++) ck_assert_str_eq(before[i], after[i]);
+    expect_ok(ctx);
+    ls_context_close(&ctx);
+}
+
 START_TEST(groups)
 {
     begin();
@@ -112,6 +137,7 @@ START_TEST(groups)
     expect(2, "train --resume run --group-pattern ([0-9][0-9])[.] --steps 2");
     expect_err("--group-pattern can't be changed on resume");
     expect(0, "train --resume run --steps 2");
+    other_data_stays_ungrouped();
     make("rm -r run");
     expect(0,
            "train --data-dir list.csv --csv-columns label=kind --group-column who --val-split 0.2 "
@@ -144,6 +170,19 @@ START_TEST(checks)
     expect(1, "check two --csv-columns label=kind --json");
     expect_out("\"kind\": \"leak\"");
     expect_out("\"kind\": \"unreadable\"");
+    /* a list beside class folders, and beside images without classes */
+    make("rm two/val.csv; cp -r data/val two; mkdir two/test; cp data/val/star/* two/test");
+    expect(2, "check two --csv-columns label=kind --json");
+    expect_err("--csv-columns is for lists");
+    make("sed -i 's/kind/label/' two/train.csv");
+    expect(0, "check two --json");
+    expect_out("\"images\": 100");
+    expect_out("\"split\": \"val\"");
+    expect_err("note: two/test: not checked, because its images have no classes");
+    make("mv two/train.csv two/val.csv; rm -r two/val; cp -r data/train two");
+    expect(1, "check two --json");
+    expect_out("\"split\": \"train\"");
+    expect_out("\"kind\": \"leak\"");
     end_folder();
 }
 END_TEST
