@@ -142,8 +142,10 @@ static json_t *describe_batch(ls_trainer *t, const ls_batch *batch)
     int32_t *labels = ls__alloc(ctx, bytes);
     float *shares = n_shares ? ls__alloc(ctx, n_shares) : NULL;
     ls__json_builder list = { json_array(), false };
-    if (labels && (shares || !n_shares) && ls_tensor_read(batch->labels, labels, bytes) == LS_OK &&
-        (!shares || ls_tensor_read(batch->targets, shares, n_shares) == LS_OK))
+    if (!labels || (n_shares && !shares))
+        ls__fail_memory(ctx, t->dir, bytes + n_shares);
+    else if (ls_tensor_read(batch->labels, labels, bytes) == LS_OK &&
+             (!shares || ls_tensor_read(batch->targets, shares, n_shares) == LS_OK))
         for (int64_t i = 0; i < count_images(batch); i++)
             ls__json_append(&list, describe_label(ctx, data, labels[i],
                                                   shares ? shares + i * data->n_classes : NULL));

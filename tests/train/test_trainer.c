@@ -473,6 +473,38 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
+/* Wherever memory is short in the first step, the labels of its images are complete or missing. */
+START_TEST(labels_of_the_first_batch_without_memory)
+{
+    char name[32], dir[128], path[160], text[8192];
+    for (int64_t n = 1, n_failed = 0;; n++) {
+        failing_allocator a;
+        failing_allocator_init(&a, 0);
+        options o = usual;
+        o.allocator = &a.allocator;
+        run r = open_good_run(&o);
+        heard h = { 0 };
+        snprintf(name, sizeof(name), "labels%lld", (long long)n);
+        ls_trainer_config config = config_of(&h, dir_of(name, dir));
+        config.max_steps = 1;
+        ls_trainer *trainer = open_trainer(&r, &config);
+        expect_ok(r.ctx);
+        a.fail_at = atomic_load(&a.n_requests) + n;
+        n_failed += ls_trainer_run(trainer, NULL) != LS_OK;
+        const bool failed = failing_allocator_failed(&a);
+        ls_context_close(&r.ctx);
+        snprintf(path, sizeof(path), "%s/first_batch.json", dir);
+        if (access(path, F_OK) == 0) {
+            read_run_file(dir, "first_batch.json", text);
+            ck_assert_msg(!strstr(text, "[]"), "request %lld: %s", (long long)n, text);
+        }
+        if (failed) continue;
+        ck_assert_int_ge(n_failed, 8);
+        break;
+    }
+}
+END_TEST
+
 /* A bundled model is rebuilt from its checkpoint; weights without its metadata are an error. */
 START_TEST(a_model_is_rebuilt_from_its_checkpoint)
 {
@@ -541,6 +573,6 @@ TEST_PROGRAM(trainer)
         a_forced_run_is_saved_before_its_first_step, evaluation_averages_over_images,
         a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
         a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
-        a_model_is_rebuilt_from_its_checkpoint);
+        labels_of_the_first_batch_without_memory, a_model_is_rebuilt_from_its_checkpoint);
     return end_runs(both(resumed, others));
 }
