@@ -92,10 +92,10 @@ static void put_doubles(ls__bytes *b, int field, int n, const double *values)
 
 /* ---- Records ---- */
 
-/* CRC-32C: the Castagnoli polynomial, bit-reversed. */
-static uint32_t crc32c(const unsigned char *bytes, size_t size)
+/* The Castagnoli polynomial, bit-reversed. */
+uint32_t ls__crc32c(uint32_t crc, const unsigned char *bytes, size_t size)
 {
-    uint32_t crc = ~UINT32_C(0);
+    crc = ~crc;
     for (size_t i = 0; i < size; i++) {
         crc ^= bytes[i];
         for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0x82F63B78) : 0);
@@ -103,11 +103,14 @@ static uint32_t crc32c(const unsigned char *bytes, size_t size)
     return ~crc;
 }
 
-/* The CRC in the masked form of TFRecord, which is for data that contains CRCs. */
+uint32_t ls__mask_crc(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
+}
+
 static uint32_t masked_crc(const unsigned char *bytes, size_t size)
 {
-    const uint32_t crc = crc32c(bytes, size);
-    return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
+    return ls__mask_crc(ls__crc32c(0, bytes, size));
 }
 
 /* Appends a record of the event's bytes. */

@@ -34,4 +34,9 @@ void ls__event_add_histogram(ls__event_file *file, const char *tag, int64_t n, c
 /* Appends the event to the file. After a failure the file has its previous length. */
 ls_status ls__event_commit(ls__event_file *file);
 
+/* CRC-32C of the bytes after those whose CRC is `crc`, which is 0 for the first ones. */
+uint32_t ls__crc32c(uint32_t crc, const unsigned char *bytes, size_t size);
+/* The masked form of TFRecord, which is for data that contains CRCs. */
+uint32_t ls__mask_crc(uint32_t crc);
+
 #endif

@@ -2,6 +2,7 @@
 #include "io/event_folder.h"
 
 #include "base/file.h"
+#include "io/event_file.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LENGTH_BYTES = 8, CRC_BYTES = 4 }; /* of a record */
+
 double ls__event_clock_next(ls__event_clock *clock, double wall, double monotonic)
 {
     const double elapsed = clock->last_at > 0 ? fmax(monotonic - clock->last_at, 0) : 0;
@@ -19,26 +22,49 @@ double ls__event_clock_next(ls__event_clock *clock, double wall, double monotoni
     return clock->last;
 }
 
-/* The last wall time of the file's whole records, which are: 8 bytes of length, 4 of CRC, the
- * event, 4 of CRC. An event begins with its wall time. */
+static uint64_t number_of(const unsigned char *bytes, int n)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < n; i++) number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
+
+/* Whether the CRC of the bytes from `at` on follows them. */
+static bool is_whole(int fd, int64_t at, uint64_t length)
+{
+    unsigned char bytes[4096];
+    uint32_t crc = 0;
+    for (uint64_t left = length; left > 0;) {
+        const size_t n = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+        if (pread(fd, bytes, n, at) != (ssize_t)n) return false;
+        crc = ls__crc32c(crc, bytes, n);
+        at += (int64_t)n;
+        left -= n;
+    }
+    return pread(fd, bytes, CRC_BYTES, at) == CRC_BYTES &&
+           number_of(bytes, CRC_BYTES) == ls__mask_crc(crc);
+}
+
+/* The last wall time of the file's whole records, which are: 8 bytes of length, their CRC, the
+ * event, its CRC. An event begins with its wall time. */
 static double last_time(int fd, int64_t size)
 {
-    enum { HEAD = 12, TAIL = 4, WALL_TIME_KEY = 1 << 3 | 1 }; /* field 1, 8 bytes */
+    enum { HEAD = LENGTH_BYTES + CRC_BYTES, WALL_TIME_KEY = 1 << 3 | 1 }; /* field 1, 8 bytes */
     double last = 0;
-    for (int64_t at = 0; size - at >= HEAD + TAIL;) {
+    for (int64_t at = 0; size - at >= HEAD + CRC_BYTES;) {
         unsigned char bytes[HEAD + 1 + sizeof(double)];
-        uint64_t length = 0, bits = 0;
         const ssize_t n = pread(fd, bytes, sizeof(bytes), at);
-        if (n < HEAD) break;
-        for (int i = 0; i < 8; i++) length |= (uint64_t)bytes[i] << 8 * i;
-        if (length > (uint64_t)(size - at - HEAD - TAIL)) break;
-        at += HEAD + TAIL + (int64_t)length;
+        if (n < HEAD || !is_whole(fd, at, LENGTH_BYTES)) break;
+        const uint64_t length = number_of(bytes, LENGTH_BYTES);
+        if (length > (uint64_t)(size - at - HEAD - CRC_BYTES)) break;
+        const int64_t event = at + HEAD;
+        at = event + (int64_t)length + CRC_BYTES;
         if (n < (ssize_t)sizeof(bytes) || length <= sizeof(double) || bytes[HEAD] != WALL_TIME_KEY)
             continue;
-        for (int i = 0; i < 8; i++) bits |= (uint64_t)bytes[HEAD + 1 + i] << 8 * i;
+        const uint64_t bits = number_of(bytes + HEAD + 1, sizeof(double));
         double time;
         memcpy(&time, &bits, sizeof(time));
-        if (isfinite(time) && time > last) last = time;
+        if (isfinite(time) && time > last && is_whole(fd, event, length)) last = time;
     }
     return last;
 }

@@ -84,6 +84,24 @@ START_TEST(the_next_file)
 }
 END_TEST
 
+/* Bytes of the record that begins a file. */
+static off_t first_record(void)
+{
+    struct stat there;
+    write_events("first", 1, (double[]){ 100 });
+    ck_assert_int_eq(stat(path_in(folder, "first"), &there), 0);
+    return there.st_size;
+}
+
+static void overwrite(const char *name, long at, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path_in(folder, "%s", name), "rb+");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, at, SEEK_SET), 0);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
 /* Records that a power failure or another program has left. */
 START_TEST(damaged_files)
 {
@@ -98,6 +116,15 @@ START_TEST(damaged_files)
         ck_assert_int_eq(ls__event_folder_scan(folder, 0, &last), 101);
         ck_assert(last >= 0 && last < 102);
     }
+    /* A wall time, and a length, that are not those of their CRC. */
+    static const double huge = 1e300;
+    const long record = (long)first_record();
+    write_events("events.out.tfevents.0000000101.0", 3, (double[]){ 100, 101, 102 });
+    overwrite("events.out.tfevents.0000000101.0", record + 12 + 1, &huge, sizeof(huge));
+    expect_scan(0, 102, 102);
+    overwrite("events.out.tfevents.0000000101.0", record + 8, &huge, 4);
+    expect_scan(0, 102, 100);
+    ck_assert_int_eq(remove(path_in(folder, "events.out.tfevents.0000000101.0")), 0);
     static const unsigned char lengths[][12] = { { 0 }, { 8 }, { [7] = 0x80 }, { [3] = 0xff } };
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         FILE *file = fopen(path_in(folder, "%s", name), "wb");
