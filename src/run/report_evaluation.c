@@ -56,10 +56,10 @@ typedef struct element {
     int64_t label, predicted, images;
 } element;
 
-/* False if it is not one of n classes. */
 /* A file may state any number. Sums of these fit. */
 static const int64_t MAX_IMAGES = (int64_t)1 << 40;
 
+/* False if it is not one of n classes. */
 static bool read_element(const json_t *list, int64_t n, element *out)
 {
     *out = (element){ json_integer_value(json_array_get(list, 0)),

@@ -45,17 +45,26 @@ static ls_status read_object(ls_context *ctx, const char *dir, const char *name,
     return status;
 }
 
+/* Names of classes and paths may hold any bytes, which JSON stores escaped. They are the items of
+ * the list, or with a key members of these. */
+static ls_status restore_texts(ls_context *ctx, const char *dir, json_t *list, const char *key)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        json_t *text = key ? json_object_get(item, key) : item;
+        if (json_is_string(text) && !ls__json_restore(ctx, text))
+            return ls__fail_memory(ctx, dir, 0);
+    }
+    return LS_OK;
+}
+
 /* first_batch.json, which the runs of older versions do not have. */
 static ls_status read_first_samples(ls_context *ctx, const char *dir, json_t **out)
 {
     LS_TRY(read_object(ctx, dir, "first_batch.json", out));
-    size_t i;
-    json_t *label;
-    json_array_foreach(json_object_get(*out, "labels"), i,
-                       label) if (json_is_string(label) &&
-                                  !ls__json_restore(ctx, label)) return ls__fail_memory(ctx, dir,
-                                                                                        0);
-    return LS_OK;
+    return restore_texts(ctx, dir, json_object_get(*out, "labels"), NULL);
 }
 
 static ls_status read_log(ls_context *ctx, const char *dir, char **out)
@@ -67,12 +76,8 @@ static ls_status read_log(ls_context *ctx, const char *dir, char **out)
 static ls_status read_config(ls_context *ctx, const char *dir, json_t **out)
 {
     LS_TRY(read_object(ctx, dir, "config.json", out));
-    size_t i;
-    json_t *name;
-    json_array_foreach(json_object_get(json_object_get(*out, "data"), "classes"), i,
-                       name) if (json_is_string(name) &&
-                                 !ls__json_restore(ctx, name)) return ls__fail_memory(ctx, dir, 0);
-    return LS_OK;
+    json_t *data = json_object_get(*out, "data");
+    return restore_texts(ctx, dir, json_object_get(data, "classes"), NULL);
 }
 
 static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
@@ -86,25 +91,11 @@ static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
     return *out ? LS_OK : ls__fail_memory(ctx, "first_batch.jpg", size);
 }
 
-/* Names of classes and paths may hold any bytes, which JSON stores escaped. */
-static bool restore_texts(ls_context *ctx, json_t *list, const char *key)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach(list, i, item)
-    {
-        json_t *text = json_object_get(item, key);
-        if (json_is_string(text) && !ls__json_restore(ctx, text)) return false;
-    }
-    return true;
-}
-
 static ls_status read_evaluation(ls_context *ctx, const char *dir, json_t **out)
 {
     LS_TRY(read_object(ctx, dir, "evaluation.json", out));
-    const bool restored = restore_texts(ctx, json_object_get(*out, "classes"), "class") &&
-                          restore_texts(ctx, json_object_get(*out, "mistakes"), "path");
-    return restored ? LS_OK : ls__fail_memory(ctx, dir, 0);
+    LS_TRY(restore_texts(ctx, dir, json_object_get(*out, "classes"), "class"));
+    return restore_texts(ctx, dir, json_object_get(*out, "mistakes"), "path");
 }
 
 static ls_status read_metrics(ls_context *ctx, const char *dir, json_t **out)

@@ -1,9 +1,9 @@
 /* report_sessions.c: the command lines and the warnings of a run, from log.txt of its folder; see
  * report.h. Others may have changed the file: what is no such line is left out. */
-#include "run/page.h"
 #include "run/report.h"
 
-#include <stdlib.h>
+#include "base/alloc.h"
+#include "run/page.h"
 #include <string.h>
 
 enum { MOST_WARNINGS = 40, MOST_COMMANDS = 20, STAMP = 20 }; /* "2026-11-28T11:40:02Z" */
@@ -79,12 +79,17 @@ static void put_warnings(ls__html *html, char *log)
 
 void ls__report_put_sessions(ls__html *html, const ls__report_run *run)
 {
-    static const char *const kinds[] = { "command", "warning" };
-    for (int k = 0; run->log && k < 2; k++) {
-        char *log = strdup(run->log); /* the lines are ended in place */
-        html->failed |= !log;
-        if (log && strcmp(kinds[k], "command") == 0) put_commands(html, log);
-        if (log && strcmp(kinds[k], "warning") == 0) put_warnings(html, log);
-        free(log);
+    if (run->problems[LS__REPORT_LOG]) {
+        ls__html_put(html, "<section>\n<h2>Command</h2>\n");
+        ls__report_put_problems(html, 1, run, LS__REPORT_LOG);
+        ls__html_put(html, "</section>\n");
     }
+    if (!run->log) return;
+    /* Both end lines in place. */
+    char *commands = ls__strdup(html->ctx, run->log), *warnings = ls__strdup(html->ctx, run->log);
+    html->failed |= !commands || !warnings;
+    put_commands(html, commands);
+    put_warnings(html, warnings);
+    ls__free(html->ctx, commands);
+    ls__free(html->ctx, warnings);
 }

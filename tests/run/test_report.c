@@ -5,6 +5,7 @@
 #include "own_folder.h"
 #include <lockstep/report.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define HOSTILE "<b>&\\\"\\u0001"
@@ -167,6 +168,9 @@ START_TEST(damaged_folders)
     expect_left_out("config.json", "{", "/config.json: line ");
     expect_left_out("manifest.json", "{", "/manifest.json: line ");
     expect_left_out("first_batch.json", "[", "/first_batch.json: line ");
+    ck_assert_int_eq(mkdir(path("log.txt"), 0777), 0);
+    expect_left_out("first_batch.json", "[", "/log.txt");
+    ck_assert_int_eq(rmdir(path("log.txt")), 0);
     static const char *const grids[] = {
         "{}", "{\"labels\": [\"a\"]}", "{\"labels\": [\"a\"], \"columns\": 0, \"height\": 1}",
         "{\"labels\": [\"a\"], \"columns\": 99999999, \"height\": 1, \"width\": 1, \"gap\": -1}"
