@@ -343,6 +343,34 @@ START_TEST(killed_packings_leave_nothing)
 }
 END_TEST
 
+static bool close_split(void *user, int64_t n_done, int64_t n_samples)
+{
+    (void)n_done;
+    (void)n_samples;
+    ls_dataset_close((ls_dataset **)user);
+    return true;
+}
+
+START_TEST(progress_may_close_a_dataset)
+{
+    char *folder = make_images(false), *place = new_folder();
+    ls_context *ctx = ls_context_open(NULL);
+    pack(ctx, folder, path_in(place, "p"), (ls_pack_config){ 0 });
+    for (int workers = 0; workers < 3; workers += 2) {
+        ls_dataset *data = ls_image_folder_open(ctx, folder);
+        const ls_pack_split split = { "", data };
+        const ls_pack_config config = {
+            .workers = workers, .overwrite = true, .progress = close_split, .user = &data
+        };
+        ck_assert_int_eq(ls_pack_write(ctx, path_in(place, "q"), 1, &split, &config, NULL), LS_OK);
+        ck_assert_ptr_null(data);
+        ck_assert(same_files(path_in(place, "p"), path_in(place, "q")));
+    }
+    ls_context_close(&ctx);
+    remove_folder(folder), remove_folder(place);
+}
+END_TEST
+
 START_TEST(mistakes)
 {
     char *folder = make_images(false), *place = new_folder();
@@ -489,5 +517,6 @@ TEST_PROGRAM(pack)
                      bad_images_end_the_packing, packs_need_no_folder,
                      resized_packs_are_data_of_their_own, parts_are_folders,
                      decoders_are_those_of_the_split, names_may_hold_any_byte,
-                     killed_packings_leave_nothing, mistakes, no_memory);
+                     killed_packings_leave_nothing, progress_may_close_a_dataset, mistakes,
+                     no_memory);
 }

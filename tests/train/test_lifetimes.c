@@ -64,6 +64,15 @@ START_TEST(a_callback_may_close)
     ls_context_close(&closed_run.ctx);
 
     closed_run = open_good_run(&usual);
+    closed_trainer = ls_trainer_open(
+        s->net, s->optimizer, s->schedule, s->loader,
+        &(ls_trainer_config){ .epochs = 2, .dir = path_of("saved"), .on_event = close_all });
+    expect_ok(closed_run.ctx);
+    ck_assert_int_eq(ls_trainer_save(closed_trainer), LS_OK);
+    ck_assert_ptr_null(closed_trainer);
+    ls_context_close(&closed_run.ctx);
+
+    closed_run = open_good_run(&usual);
     const ls_evaluate_config config = { .on_event = close_all };
     ck_assert_int_eq(ls_evaluate(s->net, s->loader, &config, &averages), LS_OK);
     ck_assert_int_eq(averages.n_images, N_SAMPLES);
