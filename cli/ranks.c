@@ -2,6 +2,7 @@
 #include "ranks.h"
 #include "cli.h"
 #include "run/ranks.h"
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,8 +93,9 @@ ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const 
     char names[LS__MAX_RANK_SETTINGS][64];
     int n = 0;
     json_t *all = options_to_json(options, values);
-    for (const cli_option *o = options; o->kind != OPTION_END && n < LS__MAX_RANK_SETTINGS; o++) {
+    for (const cli_option *o = options; o->kind != OPTION_END; o++) {
         if (!is_of_all(o)) continue;
+        assert(n < LS__MAX_RANK_SETTINGS);
         snprintf(names[n], sizeof(names[n]), "--%s", o->name);
         settings[n].name = names[n];
         describe_value(o, json_object_get(all, o->name), settings[n].value,

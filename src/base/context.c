@@ -44,12 +44,12 @@ void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self))
 
 static void unlink_and_close(ls__owned *object)
 {
-    const ls_context *ctx = object->ctx;
+    ls_context *ctx = object->ctx;
     if (object->previous) object->previous->next = object->next;
     if (object->next)
         object->next->previous = object->previous;
     else
-        object->ctx->last_owned = object->previous;
+        ctx->last_owned = object->previous;
     object->previous = object->next = NULL;
     if (!ctx->is_remote || !ls__is_forked(ctx)) object->close(object);
 }
