@@ -29,7 +29,7 @@ typedef enum option_kind {
     OPTION_CHOICE   /* int: which of the words of `value`, "fail|skip" */
 } option_kind;
 
-/* Of an image, in pixels. */
+/* The size of an image, in pixels. */
 typedef struct cli_size {
     int64_t height, width;
 } cli_size;

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of controls,
- * invisible characters and marks of text direction (ls__utf8_is_hidden), and of bytes 0x80 to 0x9F
- * outside of UTF-8. All other bytes stay as they are. Only newlines at the beginning and the end of
- * `format` itself end lines. */
+/* Prints as fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of
+ * controls, invisible characters and marks of text direction (ls__utf8_is_hidden), and of bytes
+ * 0x80 to 0x9F outside of UTF-8. All other bytes stay as they are. Only newlines at the beginning
+ * and the end of `format` itself end lines. */
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Name of the command in execution, "train", which main sets; for messages. */

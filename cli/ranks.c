@@ -93,15 +93,16 @@ ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const 
     char names[LS__MAX_RANK_SETTINGS][64];
     int n = 0;
     json_t *all = options_to_json(options, values);
-    for (const cli_option *o = options; o->kind != OPTION_END; o++) {
+    const cli_option *o = options;
+    for (; o->kind != OPTION_END && n < LS__MAX_RANK_SETTINGS; o++) {
         if (!is_of_all(o)) continue;
-        assert(n < LS__MAX_RANK_SETTINGS);
         snprintf(names[n], sizeof(names[n]), "--%s", o->name);
         settings[n].name = names[n];
         describe_value(o, json_object_get(all, o->name), settings[n].value,
                        sizeof(settings[n].value));
         n++;
     }
+    assert(o->kind == OPTION_END); /* all are compared */
     json_decref(all);
     return ls__ranks_check_settings(ctx, settings, n);
 }

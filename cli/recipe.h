@@ -10,7 +10,7 @@ typedef enum cli_optimizer { OPT_SGD, OPT_ADAM, OPT_ADAMW, OPT_RMSPROP } cli_opt
 /* In the order of ls_loss_kind, without the first. */
 typedef enum cli_loss { LOSS_CROSS_ENTROPY, LOSS_BCE, LOSS_MSE } cli_loss;
 
-/* What decides which epoch is the best, and the words of --metric. */
+/* The metrics that can decide which epoch is the best: words of --metric. */
 #define CLI_OTHER_METRICS(X)                                                                       \
     X(MACRO_RECALL, "macro_recall")                                                                \
     X(MACRO_F1, "macro_f1")                                                                        \
@@ -152,7 +152,7 @@ static inline cli_metric recipe_metric(const recipe *r)
 {
     return r->loss == LOSS_CROSS_ENTROPY ? (cli_metric)r->metric : METRIC_LOSS;
 }
-/* For ls_trainer_config.metric: NULL where it is the default. */
+/* The value of ls_trainer_config.metric: NULL where it is the default. */
 const char *recipe_metric_name(const recipe *r);
 
 /* Whether training batches have targets, by mixup or cutmix. */

@@ -31,7 +31,7 @@ bool sweep_settle_metric(const cli_parsed *parsed, sweep_values *v, sweep_file *
                        metric_name(v->metric), metric_name(metric));
 }
 
-/* What the scale of a validation loss depends on. */
+/* The options that a validation loss's scale depends on. */
 typedef struct loss_scale {
     double label_smoothing;
     int class_weights;

@@ -281,7 +281,7 @@ int sweep_read_results(sweep *s)
     return answer;
 }
 
-/* As the trainer chooses the epoch of best.safetensors. */
+/* The best epoch is chosen as the trainer chooses that of best.safetensors. */
 int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
 {
     json_t *rows, *row;

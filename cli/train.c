@@ -205,7 +205,7 @@ static void print_begin(const cli_run *t)
     fflush(stdout);
 }
 
-/* As in texts. */
+/* The metric's name in texts. */
 static const char *metric_text(const cli_run *t)
 {
     const cli_metric metric = recipe_metric(t->recipe);

@@ -10,13 +10,14 @@
  *
  * Objects may be closed in any order. One that others use remains until the last of these is
  * closed: a dataset for its loaders and splits, a net for its optimizers, all of them for a trainer
- * and during a call with callbacks. Only ls_context_close frees everything at once, which leaves
- * all pointers to objects of the context invalid.
+ * and during a call that reports events or progress. The callbacks of allocators, logs and custom
+ * ops must not close objects or call functions of their context. Only ls_context_close frees
+ * everything at once, which leaves all pointers to objects of the context invalid.
  *
  * A child made by fork has none of the library's threads. There calls fail with
  * LS_ERR_UNSUPPORTED, and those that close free memory and do nothing else; of a GPU and of several
  * ranks they free nothing. A child may open a context of its own. It shares the lock of a run's
- * folder until it closes the trainer or ends.
+ * folder until it closes the trainer, or ends where closing frees nothing.
  *
  * Writing beyond the limit of file size is an error (EFBIG), and so is writing into a pipe that
  * nobody reads (EPIPE): SIGXFSZ and SIGPIPE are not delivered for the library's writes. */

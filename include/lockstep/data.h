@@ -22,7 +22,7 @@ typedef enum ls_split { LS_SPLIT_TRAIN, LS_SPLIT_VALIDATION, LS_SPLIT_TEST, LS_N
  * "Training_Images", "testset". split may be NULL. */
 LS_API bool ls_split_of_name(const char *name, ls_split *split);
 
-/* What holds the images of a part. */
+/* The kinds of places that hold the images of a part. */
 typedef enum ls_split_kind {
     LS_SPLIT_CLASS_FOLDERS, /* a folder of folders */
     LS_SPLIT_LIST,          /* a CSV file */
@@ -98,11 +98,11 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  * by the last blank. Blanks around fields that are not quoted are ignored. Each row has a path and
  * a label.
  *
- * A relative path is relative to the CSV file's folder, or to a folder in it, such as "images", if
- * the first image is there; if several have it, to that of the list's split ("train" for
- * "train.csv"), else it is LS_ERR_DATA. "./" before a path is left out. A '\' is read as '/' where
- * there is no
- * '/' and no such file. A path without an image's extension gets that of a file that is there.
+ * A relative path begins in the CSV file's folder (ls_csv_config.image_root), or in a folder there,
+ * such as "images", if the first image is there; if several have it, to that of the list's split
+ * ("train" for "train.csv"), else it is LS_ERR_DATA. "./" before a path is left out. A '\' is read
+ * as '/' where there is no '/' and no such file. A path without an image's extension gets that of
+ * a file that is there.
  *
  * The first row is a header if it has a field "path", "file", "filename" or "image" and a column of
  * the list below, in any case; or if the rows after it have images, by their extensions or because
@@ -281,7 +281,7 @@ LS_API ls_status ls_dataset_group_by_pattern(ls_dataset *dataset, const char *pa
  *
  * Both splits stay valid after the dataset is closed. On failure both are NULL. Errors:
  * LS_ERR_INVALID for a fraction outside of (0, 1), and for a dataset without labels and targets;
- * LS_ERR_DATA if no class has two images, or groups. */
+ * LS_ERR_DATA if no class has two images, or groups; LS_ERR_IO if a path can't be resolved. */
 LS_API ls_status ls_dataset_split(ls_dataset *dataset, double fraction, uint64_t seed,
                                   ls_dataset **train, ls_dataset **validation);
 
@@ -311,7 +311,7 @@ typedef struct ls_image_info {
     int orientation;       /* EXIF: 1 = stored upright, 2 to 8 = turned or mirrored */
     bool transparent;      /* some pixel is not opaque: see ls_alpha */
     /* The smallest and largest sample of a file of 16 bits per channel, see ls_loader_config.depth;
-     * of others 0. */
+     * 0 of others, and of PNM files with a maxval below 65535. */
     int min_sample, max_sample;
 } ls_image_info;
 /* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a

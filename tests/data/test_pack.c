@@ -513,10 +513,9 @@ END_TEST
 
 TEST_PROGRAM(pack)
 {
-    return RUN_SUITE("pack", packs_read_as_the_folder, bad_images_stay_bad,
-                     bad_images_end_the_packing, packs_need_no_folder,
-                     resized_packs_are_data_of_their_own, parts_are_folders,
-                     decoders_are_those_of_the_split, names_may_hold_any_byte,
-                     killed_packings_leave_nothing, progress_may_close_a_dataset, mistakes,
-                     no_memory);
+    return RUN_SUITE(
+        "pack", packs_read_as_the_folder, bad_images_stay_bad, bad_images_end_the_packing,
+        packs_need_no_folder, resized_packs_are_data_of_their_own, parts_are_folders,
+        decoders_are_those_of_the_split, names_may_hold_any_byte, killed_packings_leave_nothing,
+        progress_may_close_a_dataset, mistakes, no_memory);
 }
