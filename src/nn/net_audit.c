@@ -132,7 +132,7 @@ static ls_status compute_other(audit *a, double lr)
     shard.calls = shard.program->calls;
     LS_TRY(ls__executor_begin(&net->executor, &parts, NULL, lr));
     net->executor.call_by_call = true;
-    LS_TRY(ls__executor_run(&net->executor, net->executor.n_calls));
+    LS_TRY(ls__executor_run(&net->executor, net->executor.list->n_calls));
     return add_digest(a, OTHER);
 }
 

@@ -151,11 +151,14 @@ static void forget_feeds(ls_net *net)
     for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
 }
 
-static ls_status run_to(ls_net *net, int end)
+ls_status ls__net_run_to(ls_net *net, int end)
 {
+    const ls__executor *x = &net->executor;
     const ls_status status = ls__executor_run(&net->executor, end);
-    if (status != LS_OK || net->executor.next >= net->executor.ends[LS__PHASE_COPIES])
-        forget_feeds(net);
+    if (status != LS_OK || x->next >= x->list->ends[LS__PHASE_COPIES]) forget_feeds(net);
+    /* Without an update in this step, the gradients are still unused. */
+    if (net->current->gradients && end == x->list->n_calls)
+        net->has_gradients = status == LS_OK && !x->update;
     if (status != LS_OK) net->current = NULL; /* there are no results */
     return status;
 }
@@ -163,7 +166,7 @@ static ls_status run_to(ls_net *net, int end)
 static ls_status forward(ls_net *net)
 {
     LS_TRY(begin(net, NULL, 0));
-    const ls_status status = run_to(net, net->executor.ends[LS__PHASE_FORWARD]);
+    const ls_status status = ls__net_run_to(net, net->executor.list->ends[LS__PHASE_FORWARD]);
     net->forward_done = status == LS_OK && net->current->gradients;
     return status;
 }
@@ -192,10 +195,8 @@ static ls_status backward(ls_net *net)
     if (!net->current || !net->forward_done)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID,
                         "ls_net_backward: call ls_net_forward in mode LS_MODE_TRAIN first");
-    const ls_status status = run_to(net, net->executor.n_calls);
     net->forward_done = false;
-    net->has_gradients = status == LS_OK;
-    return status;
+    return ls__net_run_to(net, net->executor.list->n_calls);
 }
 
 ls_status ls_net_backward(ls_net *net)
@@ -309,20 +310,12 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
     return end_failed(net, status);
 }
 
-ls_status ls__net_run_to(ls_net *net, int end)
-{
-    LS_TRY(run_to(net, end));
-    /* Without an update in this step, the gradients are still unused. */
-    if (!net->executor.update && end == net->executor.n_calls) net->has_gradients = true;
-    return LS_OK;
-}
-
 static ls_status step(ls_net *net, const char *call, ls__update *update, const ls_batch *batch,
                       double lr)
 {
     LS_TRY(ls__net_take_step(net, call, update, batch, lr));
     if (ls__net_is_audited(net)) LS_TRY(end_failed(net, ls__net_audit(net, update, lr)));
-    LS_TRY(ls__net_run_to(net, net->executor.n_calls));
+    LS_TRY(ls__net_run_to(net, net->executor.list->n_calls));
     return ls__net_send_results(net, batch, update);
 }
 
@@ -341,7 +334,7 @@ static ls_status update_alone(ls_net *net, const char *call, ls__update *update,
                         "%s: there are no gradients to use; call ls_net_backward first", call);
     update->prepare(update);
     LS_TRY(ls__executor_begin(&net->executor, NULL, update, lr));
-    return ls__executor_run(&net->executor, net->executor.n_calls);
+    return ls__executor_run(&net->executor, net->executor.list->n_calls);
 }
 
 ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, double lr)

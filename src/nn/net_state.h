@@ -14,7 +14,8 @@
 typedef struct ls__plan_cache {
     ls__program **programs;
     int n_programs, max_programs;
-    int64_t clock; /* counts uses */
+    uint64_t n_compiled; /* numbers the programs */
+    int64_t clock;       /* counts uses */
     unsigned char *arena;
     uint64_t arena_generation;
 } ls__plan_cache;

@@ -13,7 +13,7 @@ ls_status ls__net_step_begin(ls_net *net, ls__update *update, const ls_batch *ba
 
 static void describe(const ls__executor *x, int position, ls__trace_op *out)
 {
-    const ls__call *call = x->calls[position];
+    const ls__call *call = x->list->calls[position];
     *out = (ls__trace_op){ .position = position,
                            .kind = call->kind,
                            .name = call->name,
@@ -22,7 +22,7 @@ static void describe(const ls__executor *x, int position, ls__trace_op *out)
                            .again = call->recomputes,
                            .moves = !call->feeds_input && !call->callback &&
                                     call->op->kind == LS__OP_REORDER };
-    for (int i = 0; i < position; i++) out->number += ls__call_is_numbered(x->calls[i]);
+    for (int i = 0; i < position; i++) out->number += ls__call_is_numbered(x->list->calls[i]);
     ls__trace_value value;
     while (ls__call_value(call, x->blocks, out->n_values, &value)) out->n_values++;
 }
@@ -30,7 +30,7 @@ static void describe(const ls__executor *x, int position, ls__trace_op *out)
 /* The first call at or after `position` that is not skipped. */
 static int next_call(const ls__executor *x, int position)
 {
-    while (position < x->n_calls && x->calls[position]->skipped) position++;
+    while (position < x->list->n_calls && x->list->calls[position]->skipped) position++;
     return position;
 }
 
@@ -38,13 +38,13 @@ bool ls__net_step_op(const ls_net *net, ls__trace_op *out)
 {
     const ls__executor *x = &net->executor;
     const int position = next_call(x, x->next);
-    if (position < x->n_calls) describe(x, position, out);
-    return position < x->n_calls;
+    if (position < x->list->n_calls) describe(x, position, out);
+    return position < x->list->n_calls;
 }
 
 void ls__net_step_value(const ls_net *net, const ls__trace_op *op, int i, ls__trace_value *out)
 {
-    (void)ls__call_value(net->executor.calls[op->position], &net->blocks, i, out);
+    (void)ls__call_value(net->executor.list->calls[op->position], &net->blocks, i, out);
 }
 
 ls_status ls__net_step_next(ls_net *net)
@@ -52,7 +52,7 @@ ls_status ls__net_step_next(ls_net *net)
     LS__ENTER(net->owned.ctx);
     const ls__executor *x = &net->executor;
     int stop = next_call(x, x->next);
-    if (stop < x->n_calls) stop++;
+    if (stop < x->list->n_calls) stop++;
     LS_TRY(ls__net_run_to(net, next_call(x, stop)));
     return net->owned.ctx->device->backend->wait(net->owned.ctx->device);
 }
@@ -60,7 +60,7 @@ ls_status ls__net_step_next(ls_net *net)
 ls_status ls__net_step_end(ls_net *net)
 {
     LS__ENTER(net->owned.ctx);
-    return ls__net_run_to(net, net->executor.n_calls);
+    return ls__net_run_to(net, net->executor.list->n_calls);
 }
 
 void ls__net_set_injected_fault(ls_net *net, const ls__injected_fault *fault)
@@ -70,5 +70,5 @@ void ls__net_set_injected_fault(ls_net *net, const ls__injected_fault *fault)
 
 int64_t ls__net_injectable_elements(const ls_net *net, const ls__trace_op *op)
 {
-    return ls__injected_fault_elements(net->executor.calls[op->position], &net->blocks);
+    return ls__injected_fault_elements(net->executor.list->calls[op->position], &net->blocks);
 }

@@ -90,6 +90,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
             return status;
         }
         make_room(net);
+        program->serial = ++net->cache.n_compiled;
         net->cache.programs[net->cache.n_programs++] = program;
     }
     LS_TRY(ls__fit_arena(net, program)); /* none after a failure to enlarge it */

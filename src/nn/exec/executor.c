@@ -14,11 +14,8 @@
  *   seed, epoch, step, lr ...        the backend copies them to the device before a launch */
 #include "nn/exec/executor.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "nn/exec/run_call.h"
-
-#include <string.h>
 
 ls_status ls__executor_open(ls__executor *x, ls_context *ctx, const ls__net_blocks *blocks)
 {
@@ -36,130 +33,16 @@ void ls__executor_close(ls__executor *x)
 {
     for (int i = 0; i < LS__STEPS_QUEUED; i++)
         if (x->events[i]) x->ctx->device->backend->event_close(x->ctx->device, x->events[i]);
-    ls__free(x->ctx, x->calls);
-    ls__free(x->ctx, x->spans);
+    ls__call_lists_close(x->ctx, &x->lists);
 }
 
-/* ---- The list ---- */
-
-static ls_status reserve(ls__executor *x, int n)
-{
-    if (n <= x->room) return LS_OK;
-    const size_t bytes = (size_t)n * sizeof(*x->calls);
-    ls__free(x->ctx, x->calls);
-    x->room = x->n_calls = 0;
-    x->calls = ls__alloc(x->ctx, bytes);
-    if (!x->calls) return ls__fail_memory(x->ctx, "a step's calls", bytes);
-    x->room = n;
-    return LS_OK;
-}
-
-static ls_status reserve_spans(ls__executor *x, int n)
-{
-    if (n <= x->span_room) return LS_OK;
-    const size_t bytes = (size_t)n * sizeof(*x->spans);
-    ls__free(x->ctx, x->spans);
-    x->span_room = 0;
-    x->spans = ls__alloc(x->ctx, bytes);
-    if (!x->spans) return ls__fail_memory(x->ctx, "a step's calls", bytes);
-    x->span_room = n;
-    return LS_OK;
-}
-
-/* Appends calls and returns their end. */
-static int append(ls__executor *x, int at, ls__call *calls, int n)
-{
-    for (int i = 0; i < n; i++) x->calls[at++] = &calls[i];
-    return at;
-}
-
-static int append_part(ls__executor *x, int at, const ls__parts *parts, const ls__shard *part)
-{
-    at = append(x, at, part->calls, part->program->n_calls);
-    for (int i = 0; i < parts->n_sums; i++) at = append(x, at, parts->sums[i].calls, 1);
-    return at;
-}
-
-static int append_last_part(ls__executor *x, int at, const ls__parts *parts, const ls__shard *part)
-{
-    const ls__program *p = part->program;
-    for (int position = 1; position <= p->n_calls; position++) {
-        x->calls[at++] = &part->calls[position - 1];
-        for (int i = 0; i < parts->n_sums; i++)
-            if (position == (parts->sums_last ? p->n_calls : p->sum_positions[i]))
-                at = append(x, at, parts->sums[i].calls, parts->sums[i].n_calls);
-    }
-    return at;
-}
-
-static int end_span(ls__executor *x, int64_t part, bool copies, int end)
-{
-    x->spans[x->n_spans++] = (ls__span){ part, copies, end };
-    return end;
-}
-
-/* Part after part. */
-static int append_parts(ls__executor *x, const ls__parts *parts)
-{
-    int at = 0;
-    for (int64_t i = 0; i < parts->n; i++) {
-        const ls__shard *part = &parts->list[i];
-        x->ends[LS__PHASE_COPIES] = at + part->program->graph->inputs.n;
-        x->ends[LS__PHASE_FORWARD] = x->ends[LS__PHASE_COPIES] + part->program->n_forward;
-        at = end_span(x, i, true,
-                      i + 1 < parts->n ? append_part(x, at, parts, part)
-                                       : append_last_part(x, at, parts, part));
-    }
-    return at;
-}
-
-/* True if all parts have computed what the sum adds before the point. */
-static bool is_computed(const ls__parts *parts, int sum, int point)
-{
-    for (int64_t i = 0; i < parts->n && point >= 0; i++) {
-        const ls__program *p = parts->list[i].program;
-        if (p->sum_positions[sum] > p->sync_points[point].position) return false;
-    }
-    return point >= 0;
-}
-
-/* All parts up to a sync point; then those sums for which nothing is missing any more. */
-static int append_up_to(ls__executor *x, int at, const ls__parts *parts, int point)
-{
-    for (int64_t i = 0; i < parts->n; i++) {
-        const ls__shard *part = &parts->list[i];
-        const ls__program *p = part->program;
-        const int begin = point > 0 ? p->sync_points[point - 1].position : 0;
-        const int end = p->sync_points[point].position;
-        const bool is_last = i + 1 == parts->n;
-        if (begin == 0) x->ends[LS__PHASE_COPIES] = at + p->graph->inputs.n;
-        at = append(x, at, part->calls + begin, end - begin);
-        for (int j = 0; j < parts->n_sums; j++) {
-            if (!is_computed(parts, j, point) || is_computed(parts, j, point - 1)) continue;
-            at = append(x, at, &parts->synced_sums[i * parts->n_sums + j], 1);
-            if (is_last) at = append(x, at, parts->sums[j].calls + 1, parts->sums[j].n_calls - 1);
-        }
-        ls__call *exchange = p->sync_points[point].exchange;
-        if (is_last && exchange) at = append(x, at, exchange, 1);
-        if (end == p->graph->inputs.n + p->n_forward) x->ends[LS__PHASE_FORWARD] = at;
-        at = end_span(x, i, begin == 0, at);
-    }
-    return at;
-}
-
-static int append_synced_parts(ls__executor *x, const ls__parts *parts)
-{
-    const int n_points = parts->list[0].program->n_sync_points;
-    int at = 0;
-    for (int point = 0; point < n_points; point++) at = append_up_to(x, at, parts, point);
-    return at;
-}
+/* ---- Beginning a step ---- */
 
 /* Begins a span at the position `next`. The inputs' copies read the part's samples. */
 static void begin_span(ls__executor *x, int i)
 {
     const ls__parts *parts = x->parts;
-    const ls__span *span = &x->spans[i];
+    const ls__span *span = &x->list->spans[i];
     const ls__shard *shard = &parts->list[span->part];
     ls__program *p = shard->program;
     x->span = i;
@@ -182,21 +65,6 @@ static void begin_span(ls__executor *x, int i)
     }
 }
 
-static int count_calls(const ls__parts *parts, const ls__update *update)
-{
-    int64_t n = update ? update->n_calls : 0;
-    if (!parts) return (int)n;
-    for (int64_t i = 0; i < parts->n; i++) n += parts->list[i].program->n_calls + parts->n_sums;
-    for (int i = 0; i < parts->n_sums; i++) n += parts->sums[i].n_calls - 1;
-    return (int)(n + parts->list[0].program->n_sync_points + (parts->last_call != NULL));
-}
-
-static int count_spans(const ls__parts *parts)
-{
-    if (!parts) return 0;
-    return (int)parts->n * (parts->synced_sums ? parts->list[0].program->n_sync_points : 1);
-}
-
 ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update *update, double lr)
 {
     x->next = x->begin = x->copied = 0;
@@ -205,24 +73,14 @@ ls_status ls__executor_begin(ls__executor *x, const ls__parts *parts, ls__update
     x->parts = parts;
     x->program = NULL;
     x->update = update;
-    x->n_spans = 0;
-    x->ends[LS__PHASE_COPIES] = x->ends[LS__PHASE_FORWARD] = 0;
-    LS_TRY(reserve(x, count_calls(parts, update)));
-    LS_TRY(reserve_spans(x, count_spans(parts)));
-    int n = !parts               ? 0
-            : parts->synced_sums ? append_synced_parts(x, parts)
-                                 : append_parts(x, parts);
-    x->summed = n;
-    if (parts && parts->last_call) n = append(x, n, parts->last_call, 1);
-    x->ends[LS__PHASE_BACKWARD] = n;
-    if (update) n = append(x, n, update->calls, update->n_calls);
-    x->ends[LS__PHASE_UPDATE] = x->n_calls = x->end = n;
+    x->list = ls__call_lists_find(x->ctx, &x->lists, parts, update);
+    if (!x->list) return ls_context_status(x->ctx);
+    x->end = x->list->n_calls;
     x->step.lr = lr;
     x->step.optimizer_step = update ? update->n_steps : 0;
     x->step.accumulated = update ? update->n_accumulated : 0;
     if (!parts) return LS_OK;
     x->step.n_samples = parts->feeds[0]->shape.dims[0];
-    x->spans[x->n_spans - 1].end = n;
     begin_span(x, 0);
     return LS_OK;
 }
@@ -231,29 +89,30 @@ ls_status ls__executor_place_fault(ls__executor *x)
 {
     const ls__injected_fault *fault = &x->fault;
     if (fault->op < 0 || fault->epoch != x->step.epoch || fault->step != x->step.step) return LS_OK;
-    return ls__injected_fault_find(x->ctx, fault, x->calls, x->n_calls, x->blocks, &x->fault_at);
+    return ls__injected_fault_find(x->ctx, fault, x->list->calls, x->list->n_calls, x->blocks,
+                                   &x->fault_at);
 }
 
 /* ---- Running ---- */
 
 static void note_end(ls__executor *x)
 {
-    if (x->update && x->next == x->n_calls) x->update->done(x->update);
+    if (x->update && x->next == x->list->n_calls) x->update->done(x->update);
 }
 
 /* Begins the addition of other ranks' sums at the next position. */
 static ls_status start_rank_sum(ls__executor *x)
 {
     const int begin = x->next;
-    while (x->next < x->summed && x->calls[x->next]->adds_ranks) x->next++;
-    return ls__rank_sums_start(&x->sums, x->ctx, &x->calls[begin], x->next - begin, &x->step);
+    while (x->next < x->list->summed && x->list->calls[x->next]->adds_ranks) x->next++;
+    return ls__rank_sums_start(&x->sums, x->ctx, &x->list->calls[begin], x->next - begin, &x->step);
 }
 
 /* The backward pass of synchronised parts reads the first sum. */
 static bool waits_for_ranks(const ls__executor *x)
 {
-    return x->next == x->summed ||
-           (x->parts && x->parts->synced_sums && x->next == x->ends[LS__PHASE_FORWARD]);
+    return x->next == x->list->summed ||
+           (x->parts && x->parts->synced_sums && x->next == x->list->ends[LS__PHASE_FORWARD]);
 }
 
 static ls_status run_one_by_one(ls__executor *x, int end)
@@ -262,7 +121,7 @@ static ls_status run_one_by_one(ls__executor *x, int end)
                                             x->ctx->config.nvtx,
                                 .profiled = x->profiled };
     while (x->next < end) {
-        ls__call *call = x->calls[x->next];
+        ls__call *call = x->list->calls[x->next];
         if (call->adds_ranks && call->exchange && !mode.in_order) {
             LS_TRY(start_rank_sum(x));
         } else {
@@ -290,7 +149,7 @@ static bool has_queued_exchange(const ls__executor *x, int end)
 {
     bool found = false;
     if (x->ctx->device_comm != x->ctx->comm)
-        for (int i = x->next; i < end; i++) found |= x->calls[i]->exchange != NULL;
+        for (int i = x->next; i < end; i++) found |= x->list->calls[i]->exchange != NULL;
     return found;
 }
 
@@ -331,7 +190,8 @@ static ls_status capture_range(ls__executor *x, ls__capture *capture)
     ls_status status = backend->capture_begin(ctx->device, &x->step);
     if (status == LS_OK) {
         for (int i = capture->begin; i < capture->end && status == LS_OK; i++)
-            status = ls__run_call(ctx, x->calls[x->begin + i], &x->step, &(ls__run_mode){ 0 });
+            status =
+                ls__run_call(ctx, x->list->calls[x->begin + i], &x->step, &(ls__run_mode){ 0 });
         const ls_status ended = backend->capture_end(ctx->device, &capture->graph);
         if (status == LS_OK) status = ended;
     }
@@ -357,7 +217,7 @@ static ls_status launch(ls__executor *x, ls__captured *graph)
 static ls__capture *find_capture(ls__executor *x, int end)
 {
     ls__captures *captures = x->program ? &x->program->captures : &x->update->captures;
-    const uint64_t serial = x->update && x->end == x->n_calls ? x->update->serial : 0;
+    const uint64_t serial = x->update && x->end == x->list->n_calls ? x->update->serial : 0;
     ls__capture *capture =
         ls__captures_find(x->ctx, captures, serial, x->next - x->begin, end - x->begin);
     capture->last_used = ++x->clock;
@@ -394,33 +254,27 @@ static int earlier(int a, int b)
     return a < b ? a : b;
 }
 
-static ls_status run(ls__executor *x, int end)
-{
-    ls__device *device = x->ctx->device;
-    ls_status status = LS_OK;
-    if (x->next == 0 && x->program) {
-        x->n_steps++;
-        LS_TRY(device->backend->event_wait(device, end_of_step(x)));
-    }
-    device->backend->begin(device);
-    while (x->next < end && status == LS_OK) {
-        status = run_one_by_one(x, earlier(end, x->copied));
-        if (status == LS_OK) status = run_range(x, earlier(end, x->end));
-        if (x->next == x->end && x->next < x->n_calls) begin_span(x, x->span + 1);
-    }
-    if (status != LS_OK) ls__rank_sums_give_up(&x->sums, x->ctx);
-    if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
-    device->backend->end(device);
-    if (status == LS_OK && x->program)
-        status = device->backend->event_record(device, end_of_step(x));
-    return status;
-}
-
 ls_status ls__executor_run(ls__executor *x, int end)
 {
-    ls_context *ctx = x->ctx;
-    const ls_status status = run(x, end);
+    ls__device *device = x->ctx->device;
+    const bool begins = x->next == 0 && x->program;
+    ls_status status = LS_OK;
+    if (begins) x->n_steps++;
+    if (begins) status = device->backend->event_wait(device, end_of_step(x));
+    if (status == LS_OK) {
+        device->backend->begin(device);
+        while (x->next < end && status == LS_OK) {
+            status = run_one_by_one(x, earlier(end, x->copied));
+            if (status == LS_OK) status = run_range(x, earlier(end, x->end));
+            if (x->next == x->end && x->next < x->list->n_calls) begin_span(x, x->span + 1);
+        }
+        if (status != LS_OK) ls__rank_sums_give_up(&x->sums, x->ctx);
+        if (status != LS_OK && x->program && x->program->overlaps) ls__join_streams(x->ctx);
+        device->backend->end(device);
+    }
+    if (status == LS_OK && x->program)
+        status = device->backend->event_record(device, end_of_step(x));
     /* Waiting detects a lost device; a library's error alone does not. */
-    if (status == LS_ERR_DEVICE && !ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
+    if (status == LS_ERR_DEVICE && !x->ctx->unusable) (void)device->backend->wait(device);
     return status;
 }

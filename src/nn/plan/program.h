@@ -180,6 +180,7 @@ typedef struct ls__program {
     ls__captures captures; /* of its calls */
     bool uncapturable;     /* it contains a user's op that is not capturable */
 
+    uint64_t serial;      /* in the net's cache, from 1; never reused */
     ls_spec *input_specs; /* key in the net's cache: per graph input */
     int64_t last_used;
 } ls__program;
