@@ -10,227 +10,6 @@
 
 #include <string.h>
 
-/* ---- Segments: consecutive trained parameters with one weight decay and learning rate. Gaps
- * between parameters are zero in every block, and every update keeps zeros, so a segment may
- * include them. ---- */
-
-/* The gradients that a parameter had before it was frozen. A lost device fails in the step. */
-static void drop_accumulated(const ls_optimizer *opt, const ls__parameter *parameter)
-{
-    ls__device *device = opt->owned.ctx->device;
-    if (opt->sum)
-        (void)device->backend->clear(device, opt->sum + parameter->offset,
-                                     (size_t)parameter->count * sizeof(float));
-}
-
-static void find_own_segments(ls_optimizer *opt)
-{
-    const ls__part *own = &opt->partition.own;
-    opt->n_own_segments = 0;
-    for (int64_t i = 0; i < opt->n_segments; i++) {
-        ls__segment s = opt->segments[i];
-        int64_t begin = s.offset - own->begin, end = begin + s.count;
-        if (begin < 0) begin = 0;
-        if (end > own->count) end = own->count;
-        s.offset = begin;
-        s.count = end - begin;
-        if (s.count > 0) opt->own_segments[opt->n_own_segments++] = s;
-    }
-}
-
-static void find_segments(ls_optimizer *opt)
-{
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    opt->frozen_version = blocks.frozen_version;
-    opt->n_segments = 0;
-    int64_t run_end = -1; /* end of the last segment's parameter, with its gap */
-    for (int64_t i = 0; i < blocks.n_parameters; i++) {
-        const ls__parameter *parameter = &blocks.parameters[i];
-        if (parameter->kind == LS_PARAMETER_BUFFER) continue;
-        if (parameter->frozen) {
-            drop_accumulated(opt, parameter);
-            continue;
-        }
-        const ls_parameter_group own = ls__groups_of(&opt->groups, &opt->options.decay, parameter);
-        ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
-        if (last && run_end == parameter->offset && last->weight_decay == own.weight_decay &&
-            last->lr_scale == own.lr_scale) {
-            last->count = parameter->offset + parameter->count - last->offset;
-        } else {
-            opt->segments[opt->n_segments++] = (ls__segment){ parameter->offset, parameter->count,
-                                                              own.weight_decay, own.lr_scale };
-        }
-        run_end = parameter->offset +
-                  (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
-    }
-    find_own_segments(opt);
-}
-
-/* ---- Updating ---- */
-
-static void set_accumulated(ls_optimizer *opt, int64_t n)
-{
-    opt->update.n_accumulated = opt->accumulation.n_accumulated = n;
-}
-
-static void prepare(ls__update *update)
-{
-    ls_optimizer *opt = update->optimizer;
-    if (opt->frozen_version != ls__net_get_blocks(opt->net).frozen_version) find_segments(opt);
-}
-
-static void update_done(ls__update *update)
-{
-    ls_optimizer *opt = update->optimizer;
-    opt->has_norm = opt->norm != NULL;
-    update->n_steps++;
-    set_accumulated(opt, 0);
-    ls__net_use_gradients(opt->net);
-}
-
-static void accumulation_done(ls__update *update)
-{
-    set_accumulated(update->optimizer, update->n_accumulated + 1);
-    ls__net_use_gradients(update->net);
-}
-
-ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch)
-{
-    const bool is_due = opt->update.n_accumulated + 1 >= opt->options.accumulate;
-    return is_due || (batch && batch->is_last) ? &opt->update : &opt->accumulation;
-}
-
-double ls__optimizer_lr(const ls_optimizer *opt, const ls_schedule *schedule, int64_t epoch,
-                        int64_t step)
-{
-    return ls_schedule_lr(schedule, epoch, step / opt->options.accumulate);
-}
-
-int64_t ls__optimizer_updates_per_epoch(const ls_optimizer *opt, int64_t n_steps)
-{
-    return (n_steps + opt->options.accumulate - 1) / opt->options.accumulate;
-}
-
-static ls_status refuse_averages(const ls_optimizer *opt, const char *call)
-{
-    if (!opt || !opt->holds_average) return LS_OK;
-    LS__ENTER(opt->owned.ctx);
-    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                    "%s: the net holds the moving averages; call ls_optimizer_swap_ema first",
-                    call);
-}
-
-ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr)
-{
-    LS__DEFAULT_FLOATS;
-    LS_TRY(refuse_averages(opt, "ls_net_step"));
-    if (!net && opt) return ls__fail_null(opt->owned.ctx, "ls_net_step", "net");
-    ls__update *update = opt ? ls__optimizer_update_of(opt, batch) : NULL;
-    return ls__net_step(net, "ls_net_step", update, batch, lr);
-}
-
-ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
-{
-    LS__DEFAULT_FLOATS;
-    LS_TRY(refuse_averages(opt, "ls_optimizer_step"));
-    return opt ? ls__net_update(opt->net, "ls_optimizer_step", &opt->update, lr) : LS_ERR_EARLIER;
-}
-
-ls_status ls_optimizer_accumulate(ls_optimizer *opt)
-{
-    static const char call[] = "ls_optimizer_accumulate";
-    LS__DEFAULT_FLOATS;
-    if (!opt) return LS_ERR_EARLIER;
-    LS_TRY(refuse_averages(opt, call));
-    LS__ENTER(opt->owned.ctx);
-    if (opt->sum) return ls__net_update(opt->net, call, &opt->accumulation, 0);
-    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                    "%s: the optimizer's accumulate is %lld, expected more than 1", call,
-                    (long long)opt->options.accumulate);
-}
-
-/* ---- Moving averages ---- */
-
-/* Elements that are exchanged at a time. */
-enum { EXCHANGED = 1 << 18 };
-
-/* Reads the number of updates that the net's loss scaling skipped before this optimizer's first. */
-static ls_status read_skipped(ls_net *net, int64_t *skipped)
-{
-    *skipped = 0;
-    return ls__net_get_blocks(net).loss_scale ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
-}
-
-/* The averaged values, and their averages. */
-typedef struct averaged {
-    float *values, *average;
-    int64_t count;
-} averaged;
-
-static averaged averaged_parameters(const ls_optimizer *opt)
-{
-    const ls__part *own = &opt->partition.own;
-    return (averaged){ ls__net_get_blocks(opt->net).values + own->begin, opt->average, own->count };
-}
-
-static averaged averaged_buffers(const ls_optimizer *opt)
-{
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    return (averaged){ blocks.values + blocks.parameter_elements,
-                       opt->average + opt->partition.own.count,
-                       blocks.block_elements - blocks.parameter_elements };
-}
-
-static ls_status begin_average(const ls_optimizer *opt, averaged a)
-{
-    ls__device *device = opt->owned.ctx->device;
-    if (a.count == 0) return LS_OK;
-    return device->backend->copy(device, a.average, a.values, (size_t)a.count * sizeof(float));
-}
-
-ls_status ls__optimizer_begin_average(ls_optimizer *opt)
-{
-    if (!opt->average || opt->holds_average) return LS_OK;
-    int64_t skipped;
-    LS_TRY(read_skipped(opt->net, &skipped));
-    if (opt->update.n_steps > skipped) return LS_OK;
-    LS_TRY(begin_average(opt, averaged_parameters(opt)));
-    return begin_average(opt, averaged_buffers(opt));
-}
-
-static ls_status swap(const ls_optimizer *opt, averaged a)
-{
-    ls__device *device = opt->owned.ctx->device;
-    for (int64_t i = 0; i < a.count; i += EXCHANGED) {
-        const int64_t left = a.count - i;
-        const size_t bytes = (size_t)(left < EXCHANGED ? left : EXCHANGED) * sizeof(float);
-        LS_TRY(device->backend->copy(device, opt->exchange, a.values + i, bytes));
-        LS_TRY(device->backend->copy(device, a.values + i, a.average + i, bytes));
-        LS_TRY(device->backend->copy(device, a.average + i, opt->exchange, bytes));
-    }
-    return LS_OK;
-}
-
-ls_status ls__optimizer_swap_ema(ls_optimizer *opt)
-{
-    if (!opt->average) return LS_OK;
-    LS_TRY(ls__optimizer_begin_average(opt));
-    LS_TRY(swap(opt, averaged_parameters(opt)));
-    LS_TRY(swap(opt, averaged_buffers(opt)));
-    opt->holds_average = !opt->holds_average;
-    ls__net_use_gradients(opt->net); /* the gradients are of other weights */
-    return ls__partition_exchange(&opt->partition, "moving averages");
-}
-
-ls_status ls_optimizer_swap_ema(ls_optimizer *opt)
-{
-    if (!opt) return LS_ERR_EARLIER;
-    LS__ENTER(opt->owned.ctx);
-    if (opt->average) return ls__optimizer_swap_ema(opt);
-    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                    "ls_optimizer_swap_ema: the optimizer has no ema_decay");
-}
-
 /* ---- Opening and closing ---- */
 
 static void close_optimizer(ls__owned *owned)
@@ -312,7 +91,7 @@ static ls_status open_average(ls_optimizer *opt)
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const int64_t n_buffers = blocks.block_elements - blocks.parameter_elements;
     const size_t bytes = (size_t)(opt->partition.own.count + n_buffers) * sizeof(float);
-    const size_t most = EXCHANGED * sizeof(float);
+    const size_t most = LS__AVERAGES_EXCHANGED * sizeof(float);
     if (opt->options.ema_decay == 0) return LS_OK;
     LS_TRY(allocate(opt, "the moving averages", bytes, (void **)&opt->average));
     LS_TRY(allocate(opt, "the exchange of averages", bytes < most ? bytes : most,
@@ -374,7 +153,7 @@ static ls_status open_sum(ls_optimizer *opt, ls__block gradients, ls__block sum)
     return LS_OK;
 }
 
-static ls_status open_average_call(ls_optimizer *opt, averaged a, ls__block norm,
+static ls_status open_average_call(ls_optimizer *opt, ls__averaged a, ls__block norm,
                                    ls__block loss_scale)
 {
     const ls__op op = { .kind = LS__OP_EMA, .u.ema.decay = opt->options.ema_decay };
@@ -404,8 +183,8 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
     if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
     LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
     if (opt->average) {
-        LS_TRY(open_average_call(opt, averaged_parameters(opt), norm, loss_scale));
-        LS_TRY(open_average_call(opt, averaged_buffers(opt), norm, loss_scale));
+        LS_TRY(open_average_call(opt, ls__averaged_parameters(opt), norm, loss_scale));
+        LS_TRY(open_average_call(opt, ls__averaged_buffers(opt), norm, loss_scale));
     }
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
@@ -452,29 +231,18 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     opt->kind = kind;
     opt->options = *options;
     if (options->accumulate == 0) opt->options.accumulate = 1;
-    opt->update = (ls__update){ .net = net,
-                                .optimizer = opt,
-                                .calls = opt->calls,
-                                .serial = ls__net_number_update(net),
-                                .prepare = prepare,
-                                .done = update_done };
-    if (options->accumulate > 1)
-        opt->accumulation = (ls__update){ .net = net,
-                                          .optimizer = opt,
-                                          .serial = ls__net_number_update(net),
-                                          .prepare = prepare,
-                                          .done = accumulation_done };
+    ls__optimizer_open_updates(opt);
     ls_status status = ls__groups_open(net, kind->call, options->groups, options->n_groups,
                                        &options->decay, &opt->groups);
     opt->options.groups = NULL;
-    if (status == LS_OK) status = read_skipped(net, &opt->skipped_before);
+    if (status == LS_OK) status = ls__optimizer_read_skipped(net, &opt->skipped_before);
     opt->update.n_steps = opt->skipped_before;
     if (status == LS_OK)
         status = ls__partition_open(ctx, blocks.values, blocks.parameter_elements, &opt->partition);
     if (status == LS_OK) status = open_states(opt);
     if (status == LS_OK) status = open_average(opt);
     if (status == LS_OK) {
-        find_segments(opt);
+        ls__optimizer_find_segments(opt);
         status = open_calls(opt, op);
     }
     if (status != LS_OK) {
@@ -497,26 +265,6 @@ void ls_optimizer_close(ls_optimizer **opt)
 int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {
     return opt ? opt->update.n_steps - opt->skipped_before : 0;
-}
-
-ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)
-{
-    if (!opt) return LS_ERR_EARLIER;
-    LS__ENTER(opt->owned.ctx);
-    const ls__field fields[] = { { "steps", (double)steps, LS__COUNT } };
-    LS_TRY(ls__check_fields(opt->owned.ctx, "ls_optimizer_set_step_count", fields, 1));
-    int64_t skipped;
-    LS_TRY(read_skipped(opt->net, &skipped));
-    ls__optimizer_set_updates(opt, steps, skipped, 0);
-    return LS_OK;
-}
-
-void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before,
-                               int64_t accumulated)
-{
-    opt->skipped_before = skipped_before;
-    opt->update.n_steps = steps + skipped_before;
-    set_accumulated(opt, accumulated);
 }
 
 ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)

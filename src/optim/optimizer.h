@@ -72,24 +72,46 @@ struct ls_optimizer {
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                                  const ls__optimizer_options *options, const ls__op *op);
 
+/* ---- segments.c ---- */
+
+/* Finds the segments of the parameters that are not frozen. Clears the accumulated gradients of
+ * those that are. */
+void ls__optimizer_find_segments(ls_optimizer *opt);
+
+/* ---- step.c ---- */
+
+/* Fills update and accumulation, without their calls. */
+void ls__optimizer_open_updates(ls_optimizer *opt);
 /* Sets ls_optimizer_step_count, skipped_before and the number of accumulated batches. */
 void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before,
                                int64_t accumulated);
-
 /* The calls of ls_net_step for this batch: an update, or an accumulation. */
 ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch);
-
 /* The learning rate of a step of the loader. Schedules count updates. */
 double ls__optimizer_lr(const ls_optimizer *opt, const ls_schedule *schedule, int64_t epoch,
                         int64_t step);
 /* The number of updates in an epoch of n_steps batches. */
 int64_t ls__optimizer_updates_per_epoch(const ls_optimizer *opt, int64_t n_steps);
 
+/* ---- moving_averages.c ---- */
+
+/* Averaged values and their averages, in device memory. */
+typedef struct ls__averaged {
+    float *values, *average; /* [count] */
+    int64_t count;
+} ls__averaged;
+/* The maximum number of elements that are exchanged at a time. */
+enum { LS__AVERAGES_EXCHANGED = 1 << 18 };
+
+ls__averaged ls__averaged_parameters(const ls_optimizer *opt);
+ls__averaged ls__averaged_buffers(const ls_optimizer *opt);
 /* Before the first update the averages are the weights, which may have been loaded after the
  * optimizer was opened: copies them. After it, does nothing. */
 ls_status ls__optimizer_begin_average(ls_optimizer *opt);
 /* ls_optimizer_swap_ema, also while the context has an error; LS_OK without a moving average. */
 ls_status ls__optimizer_swap_ema(ls_optimizer *opt);
+/* Reads the number of updates that the net's loss scaling has skipped. */
+ls_status ls__optimizer_read_skipped(ls_net *net, int64_t *skipped);
 
 /* ---- whole_states.c: partitioned states in checkpoints. Without partition: nothing to do. ---- */
 

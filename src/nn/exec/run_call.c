@@ -28,7 +28,7 @@ static ls_status run_exchange(ls_context *ctx, const ls__call *call, const ls__s
     return ls__comm_run(ctx->device_comm, call->exchange, ls__step_text(step, what));
 }
 
-static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step)
+static ls_status call_run(ls_context *ctx, const ls__call *call, const ls__step *step)
 {
     if (call->kernel)
         return call->kernel->run(call->kernel, (void **)call->buffers, call->workspace, step);
@@ -41,7 +41,7 @@ static ls_status run(ls_context *ctx, const ls__call *call, const ls__step *step
 static ls_status run_profiled(ls_context *ctx, ls__call *call, const ls__step *step)
 {
     const double start = ls__now_seconds();
-    LS_TRY(run(ctx, call, step));
+    LS_TRY(call_run(ctx, call, step));
     LS_TRY(ctx->device->backend->wait(ctx->device));
     call->seconds += ls__now_seconds() - start;
     return LS_OK;
@@ -54,7 +54,7 @@ static ls_status run_beside(ls_context *ctx, const ls__call *call, const ls__ste
     const ls__backend *backend = device->backend;
     LS_TRY(backend->stream_wait(device, LS__STREAM_SIDE, LS__STREAM_COMPUTE));
     backend->launch_in(device, LS__STREAM_SIDE);
-    const ls_status status = run(ctx, call, step);
+    const ls_status status = call_run(ctx, call, step);
     backend->launch_in(device, LS__STREAM_COMPUTE);
     return status;
 }
@@ -62,18 +62,6 @@ static ls_status run_beside(ls_context *ctx, const ls__call *call, const ls__ste
 static ls_status join(ls_context *ctx)
 {
     return ctx->device->backend->stream_wait(ctx->device, LS__STREAM_COMPUTE, LS__STREAM_SIDE);
-}
-
-static ls_status queue(ls_context *ctx, ls__call *call, const ls__step *step,
-                       const ls__run_mode *mode)
-{
-    if (mode->in_order) {
-        if (call->skipped) return LS_OK;
-        return mode->profiled ? run_profiled(ctx, call, step) : run(ctx, call, step);
-    }
-    if (call->joins) LS_TRY(join(ctx));
-    if (!call->skipped) LS_TRY(call->side ? run_beside(ctx, call, step) : run(ctx, call, step));
-    return call->joins_after ? join(ctx) : LS_OK;
 }
 
 /* "conv2d 'layer1.0.conv1'", "input 'label'" */
@@ -90,10 +78,15 @@ ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
 {
     char name[NAME_SIZE];
     const ls__backend *backend = ctx->device->backend;
-    const bool shown = ctx->config.nvtx && !call->skipped;
-    if (shown) backend->range_push(ctx->device, name_of(call, name));
-    const ls_status status = queue(ctx, call, step, mode);
-    if (shown) backend->range_pop(ctx->device);
+    const bool is_shown = ctx->config.nvtx && !call->skipped;
+    ls_status status = call->joins && !mode->in_order ? join(ctx) : LS_OK;
+    if (is_shown) backend->range_push(ctx->device, name_of(call, name));
+    if (status == LS_OK && !call->skipped)
+        status = mode->profiled                  ? run_profiled(ctx, call, step)
+                 : call->side && !mode->in_order ? run_beside(ctx, call, step)
+                                                 : call_run(ctx, call, step);
+    if (status == LS_OK && call->joins_after && !mode->in_order) status = join(ctx);
+    if (is_shown) backend->range_pop(ctx->device);
     if (status != LS_OK) ls__error_in(ctx, "%s", name_of(call, name));
     return status;
 }
