@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_EXAMINED = 15 }; /* images */
-
 /* ---- The folder ---- */
 
 /* The slash after the class folder in the path of an image, or NULL. */
@@ -122,103 +120,6 @@ bool check_missing(const cli_run *t)
     const bool train = data_check_missing(r->data_dir, t->train_data, "training", skips);
     return (!t->val_data || data_check_missing(r->data_dir, t->val_data, "validation", skips)) &&
            train;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Detects images that would be much enlarged, and photographs that would be reduced to thumbnails.
- * From 128 pixels on, the shapes in a photograph stay recognizable; 224 is the usual size. */
-static void advise_size(const recipe *r, int n, const ls_image_info *images)
-{
-    enum { MUCH = 4, ENOUGH = 128, MIN_SIZE = 32 };
-    int64_t sides[MAX_EXAMINED];
-    for (int i = 0; i < n; i++)
-        sides[i] = images[i].height < images[i].width ? images[i].height : images[i].width;
-    qsort(sides, (size_t)n, sizeof(*sides), by_size);
-    const cli_size *wanted = &r->image_size;
-    const int64_t size = wanted->height < wanted->width ? wanted->height : wanted->width;
-    const int64_t median = n > 0 ? sides[n / 2] : 0;
-    if (n > 0 && MUCH * median < size) {
-        int64_t better = MIN_SIZE;
-        while (better < median) better *= 2;
-        print_warning(
-            "most training images are much smaller than --image-size %lld (median shorter "
-            "side of %d images: %lld pixels): enlarging them costs time and adds no "
-            "detail; --image-size %lld may do",
-            (long long)size, n, (long long)median, (long long)better);
-    }
-    if (size >= ENOUGH || median < MUCH * size) return;
-    const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
-    print_warning("most training images are much larger than --image-size %lld (median shorter "
-                  "side of %d images: %lld pixels): details are lost; for photographs use "
-                  "%s--image-size %d",
-                  (long long)size, n, (long long)median, large_model ? "" : "--model resnet18 ",
-                  ENOUGH);
-}
-
-static void advise_orientation(const recipe *r, int n, const ls_image_info *images)
-{
-    int n_turned = 0;
-    for (int i = 0; i < n; i++) n_turned += images[i].orientation > 1;
-    if (n_turned > 0 && !r->exif)
-        print_warning("%d of %d training images examined have an EXIF orientation: without --exif "
-                      "they are used as stored, turned or mirrored",
-                      n_turned, n);
-}
-
-static void advise_transparency(const recipe *r, int n, const ls_image_info *images)
-{
-    static const char *const alphas[] = { "composed on white", "composed on black",
-                                          "used with their stored colours" };
-    int n_transparent = 0;
-    for (int i = 0; i < n; i++) n_transparent += images[i].transparent;
-    if (n_transparent > 0)
-        print_message("%d of %d training images examined have transparent pixels, which are %s "
-                      "(--alpha white|black|ignore)",
-                      n_transparent, n, alphas[r->alpha]);
-}
-
-/* Images of 16 bits of which only the lower bits are used would be nearly black. */
-static void advise_depth(const recipe *r, int n, const ls_image_info *images)
-{
-    const int depth = r->depth > 0 ? (int)r->depth : 16;
-    int min = UINT16_MAX, max = 0, bits = 9, n_deep = 0;
-    for (int i = 0; i < n; i++) {
-        if (images[i].max_sample == 0) continue;
-        n_deep++;
-        if (images[i].min_sample < min) min = images[i].min_sample;
-        if (images[i].max_sample > max) max = images[i].max_sample;
-    }
-    while (bits < 16 && max >> bits) bits++;
-    if (n_deep > 0 && bits < depth)
-        print_warning("%d of %d training images examined have samples of 16 bits that use %d to "
-                      "%d only: they are nearly black; --depth %d shows their differences",
-                      n_deep, n, min, max, bits);
-    else if (n_deep > 0 && bits > depth)
-        print_warning("%d of %d training images examined have samples of 16 bits up to %d: "
-                      "--depth %d makes those above %d white",
-                      n_deep, n, max, depth, (1 << depth) - 1);
-}
-
-/* Examines some images, evenly spaced, without those that are unreadable. */
-static void advise_images(const cli_run *t)
-{
-    const int64_t n = ls_dataset_sample_count(t->train_data);
-    ls_image_info images[MAX_EXAMINED];
-    int n_images = 0;
-    for (int64_t i = 0; i < MAX_EXAMINED && i < n; i++) {
-        const int64_t sample = n > MAX_EXAMINED ? i * (n - 1) / (MAX_EXAMINED - 1) : i;
-        n_images += ls_dataset_image_info(t->train_data, sample, &images[n_images]) == LS_OK;
-        ls_context_clear_error(t->ctx);
-    }
-    advise_size(t->recipe, n_images, images);
-    advise_orientation(t->recipe, n_images, images);
-    advise_transparency(t->recipe, n_images, images);
-    advise_depth(t->recipe, n_images, images);
 }
 
 void advise(const cli_run *t)

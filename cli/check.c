@@ -94,7 +94,11 @@ static const char *const advice[LS_FINDING_KIND_COUNT] = {
     [LS_FINDING_ALPHA] = "they are composed on white; --alpha black is for bright shapes",
     [LS_FINDING_DEPTH] = "--depth with these bits uses the whole range; without it the images are "
                          "nearly black",
-    [LS_FINDING_ASPECT] = "--resize pad or --resize stretch uses the whole image",
+    [LS_FINDING_UNIFORM] = "--alpha black shows shapes that are white on white, --depth samples of "
+                           "16 bits that are all dark; other images of one colour show nothing to "
+                           "learn",
+    [LS_FINDING_ASPECT] = "--resize pad or --resize stretch uses the whole image; --image-size HxW "
+                          "gives the crop the shape of the images",
 };
 
 static json_t *advice_json(const ls_dataset_report *report)

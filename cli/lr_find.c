@@ -167,6 +167,7 @@ static int run(int argc, char **argv)
     if (answer == EXIT_DONE && ls__run_folder_create(t.ctx, v.recipe.out) != LS_OK)
         answer = print_error(t.ctx, EXIT_RUNTIME);
     catch_signals();
+    if (answer == EXIT_DONE) advise_images(&t);
     if (answer == EXIT_DONE) answer = find(&t, &v, &parsed);
     cli_run_close(&t);
     return answer;

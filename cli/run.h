@@ -57,8 +57,11 @@ int cli_run_open_datasets(cli_run *t);
 ls_training_state cli_run_state(const cli_run *t);
 
 /* Warnings about a new run that is possible but hardly intended, on stderr, each with what to do.
- * For an opened run. In advice.c. */
+ * For an opened run, also those of advise_images. In advice.c. */
 void advise(const cli_run *t);
+/* Those about the images alone. Of the run only recipe, ctx and train_data must be set. In
+ * advice_images.c. */
+void advise_images(const cli_run *t);
 /* Prints the numbers of images of CSV lists that are missing, if any. Returns whether the others
  * can be trained with these options. In advice.c. */
 bool check_missing(const cli_run *t);

@@ -103,6 +103,19 @@ static int open_images(sweep *s, cli_run *run)
     return s->images ? EXIT_DONE : print_error(run->ctx, EXIT_RUNTIME);
 }
 
+/* Before the first trial of a new sweep, for options that all trials have. */
+static void advise_trials(const sweep *s, const cli_run *run)
+{
+    static const char *const options[] = { "image-size", "resize", "alpha", "depth", "exif" };
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    bool is_searched = false;
+    for (int i = 0; i < s->file->n_searched; i++)
+        for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
+            is_searched |= strcmp(s->file->searched[i].option->name, options[k]) == 0;
+    if (!is_searched && !file_exists(path)) advise_images(run);
+}
+
 static int open_data(sweep *s)
 {
     char **words = sweep_combination_words(s, 0);
@@ -114,6 +127,7 @@ static int open_data(sweep *s)
     if (answer == EXIT_DONE) {
         cli_run run = { .recipe = &r, .ctx = open_context() };
         answer = open_images(s, &run);
+        if (answer == EXIT_DONE) advise_trials(s, &run);
         cli_run_close(&run);
     }
     sweep_free_words(words);

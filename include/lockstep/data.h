@@ -303,20 +303,19 @@ LS_API const char *ls_dataset_target_name(const ls_dataset *dataset,
                                           int i); /* borrowed; NULL out of range */
 /* The sample's targets, ls_dataset_target_count numbers; borrowed; NULL out of range. */
 LS_API const float *ls_dataset_targets(const ls_dataset *dataset, int64_t sample);
-/* Whether the targets are those of the labels in a CSV file: 1 for a sample's own labels, else 0.
- */
+/* Whether targets are those of labels in a CSV file: 1 for a sample's own labels, else 0. */
 LS_API bool ls_dataset_targets_are_labels(const ls_dataset *dataset);
 typedef struct ls_image_info {
     int64_t height, width; /* of the upright image */
     int orientation;       /* EXIF: 1 = stored upright, 2 to 8 = turned or mirrored */
     bool transparent;      /* some pixel is not opaque: see ls_alpha */
-    /* The smallest and largest sample of a file of 16 bits per channel, see ls_loader_config.depth;
-     * 0 of others, and of PNM files with a maxval below 65535. */
+    /* Of 16 bits per channel, see ls_loader_config.depth; 0 of others, and of maxval < 65535. */
     int min_sample, max_sample;
+    /* By ls_alpha: whether no channel's samples differ by more than 2 of 255; false of JPEG. */
+    bool uniform[3];
 } ls_image_info;
 /* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a
- * program's sample is loaded. LS_ERR_INVALID: no such sample. The errors of an unreadable image are
- * those of ls_image_load. */
+ * program's sample is loaded. LS_ERR_INVALID: no such sample; else those of ls_image_load. */
 LS_API ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample,
                                        ls_image_info *out);
 /* counts[class_count]: the number of samples of each class. */

@@ -36,6 +36,7 @@ LS_BEGIN_DECLARATIONS
     X(CMYK, "cmyk", "JPEG files in CMYK, whose colours are converted without a profile")           \
     X(ALPHA, "alpha", "images with transparent pixels")                                            \
     X(DEPTH, "depth", "images of 16 bits that use a part of the range")                            \
+    X(UNIFORM, "uniform", "images of one colour")                                                  \
     X(ASPECT, "aspect", "images of which a centre crop drops more than 37 %")                      \
     X(SMALL, "small", "very small images")
 

@@ -120,6 +120,10 @@ static void write_images(const char *format)
     "train --data-dir data --model mlp --image-size 8 --epochs 1 -b 8 -j 1 --threads 1 "           \
     "--no-report --steps 1 "
 
+/* One step of a tiny model on any folder of classes. */
+#define ANY                                                                                        \
+    "train --val-split 0.5 --model mlp --epochs 1 -b 4 -j 1 --threads 1 --no-report --steps 1 "
+
 START_TEST(transparent_images)
 {
     begin_folder();
@@ -224,8 +228,145 @@ START_TEST(images_of_16_bits)
 }
 END_TEST
 
+static void make_classes(const char *name)
+{
+    make_folder(name);
+    make_folder(path_in(name, "a"));
+    make_folder(path_in(name, "b"));
+}
+
+/* Of two classes, each with 16 images of a size. */
+static void write_sized(const char *name, int height, int width)
+{
+    make_classes(name);
+    for (int i = 0; i < 32; i++) {
+        uint8_t *pixels = draw_image(height, width, 3, (unsigned)i);
+        write_png(path_in(name, "%c/%d.png", i % 2 ? 'a' : 'b', i), height, width, 3, pixels);
+        free(pixels);
+    }
+}
+
+/* What 'lockstep check' says of the whole folder, before the first step. */
+START_TEST(images_that_a_crop_cuts)
+{
+    static const char said[] =
+        "of 15 of 15 training images examined the centre crop leaves out more than 37 %, typically";
+    static const struct {
+        const char *options;
+        bool cuts;
+    } cases[] = {
+        { "--image-size 8", true },
+        { "--image-size 8 --resize pad", false },
+        { "--image-size 8 --resize stretch", false },
+        { "--image-size 8x24", false },
+        { "--image-size 24x8", true },
+        { "--image-size 8x16", false }, /* two thirds are left */
+    };
+    begin_folder();
+    write_sized("wide", 10, 30);
+    write_sized("square", 10, 12);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        expect(0, ANY "--data-dir wide --out run%d %s", (int)i, cases[i].options);
+        ck_assert_msg(!strstr(said_err, said) == !cases[i].cuts, "%s: %s", cases[i].options,
+                      said_err);
+    }
+    expect(0, ANY "--data-dir square --out square1 --image-size 8");
+    ck_assert_ptr_null(strstr(said_err, "crop"));
+    expect(0, ANY "--data-dir square --out square2 --image-size 8x24");
+    expect_err("the centre crop leaves out more than 37 %, typically 60 %: --resize pad or ");
+    run_command("lr-find --data-dir wide --val-split 0.5 --model mlp --image-size 8 -b 4 -j 1 "
+                "--threads 1 --steps 10");
+    expect_err("typically 66 %: --resize pad or --resize stretch uses the whole image");
+    write_text("a.sweep", "method = grid\n[train]\ndata-dir = wide\nval-split = 0.5\nmodel = "
+                          "mlp\nimage-size = 8\nbatch-size = 4\nepochs = 1\nworkers = 1\nthreads "
+                          "= 1\n[search]\nlr = 0.1\n");
+    expect(0, "sweep a.sweep");
+    expect_err("typically 66 %");
+    expect(0, "sweep a.sweep");
+    ck_assert_ptr_null(strstr(said_err, "typically"));
+    end_folder();
+}
+END_TEST
+
+/* The side that decides the scale is that of the resize. */
+START_TEST(sizes_far_from_those_of_the_images)
+{
+    begin_folder();
+    write_sized("wide", 10, 40);
+    expect(0, ANY "--data-dir wide --out crop --image-size 48");
+    expect_err("much smaller than --image-size 48 (median shorter side of 15 images: 10 pixels)");
+    expect(0, ANY "--data-dir wide --out pad --image-size 48 --resize pad");
+    ck_assert_ptr_null(strstr(said_err, "much"));
+    expect(0, ANY "--data-dir wide --out both --image-size 48x192");
+    expect_err("much smaller than --image-size 48x192 (median pixels for its shorter side of 15 "
+               "images: 10 pixels)");
+    expect_err("--image-size 32x128 may do");
+    write_sized("tall", 80, 40);
+    expect(0, ANY "--data-dir tall --out large --image-size 16x8");
+    expect_err("much larger than --image-size 16x8 (median pixels for its shorter side of 15 ");
+    expect_err("--model resnet18 --image-size 256x128\n");
+    end_folder();
+}
+END_TEST
+
+START_TEST(images_of_one_colour)
+{
+    begin_folder();
+    make_classes("data");
+    for (int i = 0; i < 8; i++) {
+        uint8_t pixels[8 * 8 * 4];
+        memset(pixels, 255, sizeof(pixels));
+        for (int k = 0; k < 32; k++) pixels[4 * (k + 4 * i) + 3] = 0;
+        write_png(path_in("data", "%c/%d.png", i % 2 ? 'a' : 'b', i), 8, 8, 4, pixels);
+    }
+    expect(0, ANY "--data-dir data --out white --image-size 8 -b 2");
+    expect_err("4 of 4 training images examined have one colour when they are composed on white, "
+               "because their shapes are in alpha: --alpha black shows 4 of them\n");
+    expect(0, ANY "--data-dir data --out black --image-size 8 -b 2 --alpha black");
+    ck_assert_ptr_null(strstr(said_err, "one colour"));
+    expect(1, "check data --json");
+    json_t *report = json_loads(said_out, 0, NULL);
+    int n_uniform = 0;
+    size_t i;
+    json_t *finding;
+    json_array_foreach(json_object_get(report, "findings"), i, finding) n_uniform +=
+        strcmp(json_string_value(json_object_get(finding, "kind")), "uniform") == 0;
+    ck_assert_int_eq(n_uniform, 8);
+    ck_assert_ptr_nonnull(json_object_get(json_object_get(report, "advice"), "uniform"));
+    json_decref(report);
+    end_folder();
+}
+END_TEST
+
+/* 16 bits of which the range is one grey, and options without an effect. */
+START_TEST(options_that_change_nothing)
+{
+    begin_folder();
+    write_sized("data", 8, 8);
+    expect(0, ANY "--data-dir data --out depth --image-size 8 --depth 12");
+    expect_err("note: --depth 12 changes nothing in the 15 training images examined");
+    expect(0, ANY "--data-dir data --out alpha --image-size 8 --alpha black");
+    expect_err("note: --alpha black changes nothing in the 15 training images examined");
+    expect(0, ANY "--data-dir data --out neither --image-size 8");
+    ck_assert_ptr_null(strstr(said_err, "changes nothing"));
+    make_classes("deep");
+    for (int i = 0; i < 4; i++) {
+        uint8_t file[13 + 128] = "P5 8 8 65535 ";
+        for (int k = 0; k < 64; k++) file[13 + 2 * k] = (uint8_t)(200 + k % 2);
+        write_file(path_in("deep", "%c/%d.pgm", i % 2 ? 'a' : 'b', i), file, sizeof(file));
+    }
+    expect(0, ANY "--data-dir deep --out deep1 --image-size 8 -b 2");
+    expect_err("use 51200 to 51456 only, which are one grey with any --depth");
+    expect(0, ANY "--data-dir deep --out deep2 --image-size 8 -b 2 --depth 16");
+    ck_assert_ptr_null(strstr(said_err, "changes nothing"));
+    end_folder();
+}
+END_TEST
+
 TEST_PROGRAM(image_options)
 {
     return RUN_SUITE("image_options", sizes_that_are_not_square, wrong_sizes, sizes_in_files,
-                     transparent_images, runs_of_older_versions_ignore_alpha, images_of_16_bits);
+                     transparent_images, runs_of_older_versions_ignore_alpha, images_of_16_bits,
+                     images_that_a_crop_cuts, sizes_far_from_those_of_the_images,
+                     images_of_one_colour, options_that_change_nothing);
 }

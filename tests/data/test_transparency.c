@@ -318,6 +318,46 @@ START_TEST(packs_of_pixels_keep_how_they_were_decoded)
 }
 END_TEST
 
+/* 4x4 RGBA of one colour, whose left half has another alpha than the other one. */
+static void write_halves(const char *path, uint8_t colour, uint8_t left, uint8_t right)
+{
+    uint8_t pixels[4 * 4 * 4];
+    for (int i = 0; i < 16; i++)
+        for (int c = 0; c < 4; c++) pixels[4 * i + c] = c < 3 ? colour : i % 4 < 2 ? left : right;
+    write_png(path, 4, 4, 4, pixels);
+}
+
+START_TEST(image_info_finds_one_colour)
+{
+    static const struct {
+        uint8_t colour, left, right;
+        bool uniform[3]; /* by ls_alpha */
+    } cases[] = {
+        { 255, 255, 0, { true, false, true } }, /* white on white */
+        { 0, 255, 0, { false, true, true } },   /* black on black */
+        { 90, 255, 0, { false, false, true } }, /* grey, visible on both */
+        { 90, 255, 255, { true, true, true } }, /* opaque */
+        { 254, 100, 0, { true, false, true } }, /* a difference of less than 3 of 255 */
+        { 90, 0, 0, { true, true, true } },     /* transparent everywhere */
+    };
+    char *folder = new_folder();
+    ls_context *ctx = open_context();
+    make_folder(path_in(folder, "a"));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        write_halves(path_in(folder, "a/%d.png", (int)i), cases[i].colour, cases[i].left,
+                     cases[i].right);
+    ls_dataset *data = ls_image_folder_open(ctx, folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ls_image_info info;
+        ck_assert_int_eq(ls_dataset_image_info(data, (int64_t)i, &info), LS_OK);
+        for (int k = 0; k < 3; k++)
+            ck_assert_msg(info.uniform[k] == cases[i].uniform[k], "case %zu alpha %d", i, k);
+    }
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(image_info_says_what_was_found)
 {
     char *folder = write_folder();
@@ -360,5 +400,6 @@ TEST_PROGRAM(transparency)
 {
     return RUN_SUITE("transparency", png_files_are_composed, bmp_files_are_composed,
                      samples_of_16_bits_use_their_depth, packs_of_pixels_keep_how_they_were_decoded,
-                     image_info_says_what_was_found, pixels_have_no_alpha_or_depth);
+                     image_info_finds_one_colour, image_info_says_what_was_found,
+                     pixels_have_no_alpha_or_depth);
 }

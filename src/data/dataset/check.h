@@ -16,7 +16,9 @@ typedef struct ls__checked_file {
     int32_t group;       /* -1: a file that is ignored because of its name */
     int32_t orientation; /* EXIF's, or 1 */
     bool is_cmyk, is_transparent;
-    int opacity;                    /* of a transparent image: the mean of alpha, in per cent */
+    bool is_uniform;       /* on white, with 16 bits */
+    bool is_uniform_again; /* on black, or with the bits in use; as is_uniform of other images */
+    int opacity;           /* of a transparent image: the mean of alpha, in per cent */
     int32_t min_sample, max_sample; /* of a file of 16 bits per channel; else 0 */
     uint8_t brightest;              /* byte of the decoded image */
     int64_t height, width;          /* upright */

@@ -39,6 +39,7 @@ static int64_t describe(const ls__image *image, ls__checked_file *f)
         sum += image->pixels[i];
         if (image->pixels[i] > f->brightest) f->brightest = image->pixels[i];
     }
+    f->is_uniform = f->is_uniform_again = ls__view_is_uniform(&source.view);
     f->pixels = digest(image->pixels, (size_t)n, image->width);
     ls__fingerprint_image(&source.view, &f->look);
     return sum;
@@ -58,6 +59,7 @@ static ls_status decode_again(ls__decoder *decoder, ls__checked_file *f, int64_t
     decoder->depth = 0;
     if (status != LS_OK) return status;
     const int64_t on_black = describe(&decoder->image, &again);
+    f->is_uniform_again = again.is_uniform;
     const ls_digest both[2] = { f->pixels, again.pixels };
     f->pixels = digest(both, sizeof(both), f->width);
     if (again.look.spread > f->look.spread) f->look = again.look;

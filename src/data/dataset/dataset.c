@@ -198,6 +198,27 @@ int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
     return dataset->labels[sample];
 }
 
+/* After a probe. JPEG files are left out, because decoding them takes time. */
+static bool is_uniform(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder)
+{
+    return !decoder->jpeg && ls__dataset_decode(dataset, sample, NULL, decoder) == LS_OK &&
+           ls__view_is_uniform(&decoder->source.view);
+}
+
+/* Opaque pixels are the same with all values of alpha. */
+static void find_uniform(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder,
+                         ls_image_info *out)
+{
+    const int first = (int)decoder->alpha;
+    const bool uniform = is_uniform(dataset, sample, decoder);
+    for (int i = 0; i < 3; i++) out->uniform[i] = uniform && (i == first || !out->transparent);
+    for (int i = 0; i < 3 && out->transparent; i++) {
+        decoder->alpha = (ls_alpha)i;
+        if (i != first && ls__dataset_probe(dataset, sample, true, decoder) == LS_OK)
+            out->uniform[i] = is_uniform(dataset, sample, decoder);
+    }
+}
+
 ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_image_info *out)
 {
     if (!dataset) return LS_ERR_EARLIER;
@@ -215,6 +236,7 @@ ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_im
                             .transparent = decoder.transparent,
                             .min_sample = (int)decoder.min_sample,
                             .max_sample = (int)decoder.max_sample };
+    if (status == LS_OK) find_uniform(dataset, sample, &decoder, out);
     if (status != LS_OK && dataset->paths)
         ls__fail(ctx, status, "image '%s': %s", dataset->paths[sample], decoder.reason);
     else if (status != LS_OK)

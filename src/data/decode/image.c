@@ -33,3 +33,21 @@ void ls__image_free(const ls_context *ctx, ls__image *image)
     ls__free(ctx, image->pixels);
     *image = (ls__image){ 0 };
 }
+
+bool ls__view_is_uniform(const ls__image_view *view)
+{
+    enum { MAX_DIFFERENCE = 2 };
+    uint8_t low[3] = { 255, 255, 255 }, high[3] = { 0 };
+    for (int64_t y = 0; y < view->height; y++) {
+        const uint8_t *row = view->pixels + y * view->row_bytes;
+        for (int64_t x = 0; x < view->width; x++)
+            for (int c = 0; c < view->channels; c++) {
+                const uint8_t sample = row[x * view->channels + c];
+                if (sample < low[c]) low[c] = sample;
+                if (sample > high[c]) high[c] = sample;
+            }
+        for (int c = 0; c < view->channels; c++)
+            if (high[c] - low[c] > MAX_DIFFERENCE) return false;
+    }
+    return true;
+}

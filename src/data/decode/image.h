@@ -41,6 +41,10 @@ typedef struct ls__image_view {
     int channels;
 } ls__image_view;
 
+/* Whether no channel's samples differ by more than 2 of 255: one colour, also after a JPEG encoder
+ * rounded it. */
+bool ls__view_is_uniform(const ls__image_view *view);
+
 /* A rectangle of an image. */
 typedef struct ls__window {
     int64_t top, left, height, width;
