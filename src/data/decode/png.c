@@ -8,6 +8,7 @@
 #include "data/decode/decoder.h"
 
 #include <string.h>
+#include <zlib.h>
 
 /* stb_image has no argument for the allocator's state. The budget stops files whose data expand far
  * beyond the image that the header claims. */
@@ -58,38 +59,7 @@ enum {
 };
 static const char too_much_data[] = "holds more data than its size allows";
 
-/* CRC-32 of ISO 3309 with a table of 8 x 256: eight bytes at a time (Kounavis and Berry 2005). */
-typedef struct crc_tables {
-    uint32_t t[8][256];
-} crc_tables;
-
-static void crc_open(crc_tables *crc)
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t c = i;
-        for (int bit = 0; bit < 8; bit++) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
-        crc->t[0][i] = c;
-    }
-    for (int k = 1; k < 8; k++)
-        for (int i = 0; i < 256; i++)
-            crc->t[k][i] = crc->t[k - 1][i] >> 8 ^ crc->t[0][crc->t[k - 1][i] & 255];
-}
-
-static uint32_t crc_of(const crc_tables *crc, const uint8_t *p, size_t n)
-{
-    uint32_t c = 0xffffffffu;
-    for (; n >= 8; n -= 8, p += 8) {
-        const uint32_t a = c ^ ls__le32(p), b = ls__le32(p + 4);
-        c = crc->t[7][a & 255] ^ crc->t[6][a >> 8 & 255] ^ crc->t[5][a >> 16 & 255] ^
-            crc->t[4][a >> 24] ^ crc->t[3][b & 255] ^ crc->t[2][b >> 8 & 255] ^
-            crc->t[1][b >> 16 & 255] ^ crc->t[0][b >> 24];
-    }
-    for (; n > 0; n--, p++) c = crc->t[0][(c ^ *p) & 255] ^ c >> 8;
-    return ~c;
-}
-
 typedef struct chunks {
-    crc_tables crc;
     int64_t height, width;
     int depth, colour_type;
     size_t palette_at, palette_bytes; /* of its chunk's data; 0 = no palette */
@@ -140,7 +110,7 @@ static ls_status check_chunks(ls__decoder *decoder, chunks *self)
         if (length > bytes - at - CHUNK_BYTES)
             return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNG file");
         if (critical) {
-            if (crc_of(&self->crc, file + at + 4, length + 4) != ls__be32(file + at + 8 + length))
+            if (crc32_z(0, file + at + 4, length + 4) != ls__be32(file + at + 8 + length))
                 return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: wrong checksum");
             LS_TRY(check_chunk(decoder, self, type, at + 8, length));
         }
@@ -221,7 +191,6 @@ static uint8_t *decode(ls__decoder *decoder, const chunks *self, size_t *capacit
 ls_status ls__png_probe(ls__decoder *decoder)
 {
     chunks self = { 0 };
-    crc_open(&self.crc);
     LS_TRY(check_chunks(decoder, &self));
     LS_TRY(fill_palette(decoder, &self));
     LS_TRY(ls__decoder_check(decoder, self.height, self.width));
