@@ -18,10 +18,6 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
 
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
-#define MODEL_NAMES                                                                                \
-    "resnet20, resnet32, resnet44, resnet56, resnet110, resnet18, resnet34, resnet50, resnet101, " \
-    "resnet152, wide_resnet50_2, resnext50_32x4d, mobilenet_v2, vgg16_bn, wide_resnet28_10, "      \
-    "mlp or lenet5"
 
 /* Help of options that several commands have. */
 #define ALPHA_HELP                                                                                 \
@@ -87,6 +83,9 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
 
 /* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
 const ls_model *find_model(const char *name);
+/* For the help of options: the bundled models, and those with dropout, each with its default. */
+void list_models(char *out, size_t size);
+void list_dropouts(char *out, size_t size);
 /* Prints an error and returns false if an option of ResNets alone is given for another model. */
 bool check_resnet_options(const cli_parsed *parsed, const ls_model *model);
 

@@ -111,6 +111,24 @@ const ls_model *find_model(const char *name)
     return NULL;
 }
 
+void list_models(char *out, size_t size)
+{
+    const ls_model *model;
+    size_t n = 0;
+    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", model->name);
+}
+
+void list_dropouts(char *out, size_t size)
+{
+    const ls_model *model;
+    size_t n = 0;
+    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
+        if (model->dropout >= 0)
+            n += (size_t)snprintf(out + n, size - n, "%s%s: %g", n ? ", " : "", model->name,
+                                  model->dropout);
+}
+
 bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
 {
     static const char *const names[] = { "stem", "parameter-free-shortcuts", "zero-init-residual" };

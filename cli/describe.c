@@ -16,7 +16,8 @@ typedef struct describe_values {
 #define AT(member) offsetof(describe_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20" },
+    { OPTION_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
+      .list = list_models },
     { OPTION_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", MIN_IMAGE_SIZE,
       MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
     { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,

@@ -16,12 +16,13 @@ static void list_choices(const char *choices, char *out, size_t size)
 
 void option_text(const cli_option *option, bool lists, char out[OPTION_TEXT_SIZE])
 {
-    char choices[OPTION_TEXT_SIZE / 2];
+    char choices[OPTION_TEXT_SIZE / 2] = "";
     const char *note = option->fallback ? option->fallback : option->note;
     if (lists) list_choices(option->value, choices, sizeof(choices));
-    snprintf(out, OPTION_TEXT_SIZE, "%s%s%s%s%s%s%s", option->help, lists ? " (" : "",
-             lists ? choices : "", lists ? ")" : "", note ? " [" : "", note ? note : "",
-             note ? "]" : "");
+    if (option->list) option->list(choices, sizeof(choices));
+    const bool listed = *choices != '\0';
+    snprintf(out, OPTION_TEXT_SIZE, "%s%s%s%s%s%s%s", option->help, listed ? " (" : "", choices,
+             listed ? ")" : "", note ? " [" : "", note ? note : "", note ? "]" : "");
 }
 
 /* Choices that do not fit beside the option's name are listed in its text. */

@@ -28,9 +28,10 @@ typedef struct model_file {
           0,                                                                                       \
           "model",                                                                                 \
           offsetof(values, file.model),                                                            \
-          "model of a file that does not store it: " MODEL_NAMES,                                  \
+          "model of a file that does not store it",                                                \
           "NAME",                                                                                  \
-          .note = "stored in checkpoints" },                                                       \
+          .note = "stored in checkpoints",                                                         \
+          .list = list_models },                                                                   \
         { OPTION_TEXT,                                                                             \
           0,                                                                                       \
           "weights-key",                                                                           \

@@ -55,6 +55,8 @@ typedef struct cli_option {
     bool whole_run;   /* does not change a step with a given learning rate: not an option of
                          `lockstep lr-find` */
     bool usual;       /* in --help, which omits the others unless a table marks none */
+    void (*list)(char *out,
+                 size_t size); /* writes a list that --help adds to `help`; NULL = none */
 } cli_option;
 
 enum { MAX_OPTIONS = 128 };

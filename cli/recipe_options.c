@@ -106,14 +106,14 @@ const cli_option recipe_options[] = {
       "sample|worker", .fallback = "sample", .images = true },
 
     { OPTION_HEADING, .help = "Model:" },
-    { OPTION_TEXT, 0, "model", AT(model), "model: " MODEL_NAMES, "NAME", .fallback = "resnet20",
-      .images = true, .usual = true },
+    { OPTION_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
+      .list = list_models, .images = true, .usual = true },
     { OPTION_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
     { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP },
     { OPTION_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
       "initialize the weight of the last batch norm in each block with 0" },
     { OPTION_NUMBER, 0, "dropout", AT(dropout), "probability of the model's dropout layers", "P", 0,
-      0.9999, .note = "mobilenet_v2: 0.2; vgg16_bn: 0.5; wide_resnet28_10: 0", .optional = true },
+      0.9999, .list = list_dropouts, .note = "that of the model", .optional = true },
     { OPTION_TEXT, 0, "weights", AT(weights),
       "begin with these weights: a checkpoint, a safetensors file or a PyTorch file (.pt, .pth) "
       "with torchvision's or timm's names",

@@ -462,10 +462,12 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
         if (taken)
             print_note("%s resumes on %s, the device that --device auto selected", dir, taken);
         const ls_model *model = ls_model_find(r->model);
-        if (!model)
-            return fail_with(EXIT_USAGE,
-                             "%s: option 'model': expected one of " MODEL_NAMES ", got '%s'", path,
-                             r->model);
+        if (!model) {
+            char models[OPTION_TEXT_SIZE];
+            list_models(models, sizeof(models));
+            return fail_with(EXIT_USAGE, "%s: option 'model': expected one of %s, got '%s'", path,
+                             models, r->model);
+        }
         /* The run of a version without the option has the model's, and ignores alpha. */
         if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
         if (!json_object_get(options, "alpha")) r->alpha = LS_ALPHA_IGNORE;
