@@ -1,5 +1,5 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
-#include "sweep.h"
+#include "sweep_history.h"
 #include "child.h"
 #include "run/identity.h"
 #include "run/json.h"
@@ -68,6 +68,7 @@ static int fail_search(sweep *s)
 
 static int open_search(sweep *s)
 {
+    sweep_settle_repeats(s);
     const sweep_values *v = s->values;
     ls_search_parameter parameters[SWEEP_MAX_PARAMETERS];
     for (int i = 0; i < s->file->n_searched; i++) parameters[i] = s->file->searched[i].search;
@@ -82,6 +83,7 @@ static int open_search(sweep *s)
                                                     .startup = v->startup,
                                                     .batch = v->batch,
                                                     .maximize = !metric_is_minimized(v->metric),
+                                                    .distinct = s->is_distinct,
                                                     .seed = (uint64_t)v->seed });
     if (s->search) return EXIT_DONE;
     return ls_context_status(s->ctx) == LS_ERR_INVALID ? fail_search(s)
@@ -148,6 +150,15 @@ static int check_combinations(const sweep *s)
     return good ? EXIT_DONE : EXIT_USAGE;
 }
 
+/* After the last trial. */
+static void print_all_done(const sweep *s)
+{
+    const int64_t n = ls_search_trial_count(s->search);
+    if (s->is_distinct && n < s->values->trials)
+        print_note("all %lld combinations of [search] are done, so 'trials = %lld' has no others",
+                   (long long)n, (long long)s->values->trials);
+}
+
 static int search(sweep *s)
 {
     const ls_search_job *jobs;
@@ -193,11 +204,13 @@ static int open_and_run(sweep_values *v, sweep_file *file)
     if (answer == EXIT_DONE) answer = open_folder(&s);
     if (answer == EXIT_DONE) {
         child_catch_signals();
+        s.ignores_alpha = sweep_ignores_alpha(s.out, ls_search_trial_count(s.search));
         answer = search(&s);
         if (child_signal())
             print_message("signal %d: stopped; the same command continues the sweep",
                           child_signal());
     }
+    if (answer == EXIT_DONE) print_all_done(&s);
     if (answer == EXIT_DONE) answer = sweep_print_results(&s);
     json_decref(s.definition);
     json_decref(s.images);

@@ -62,6 +62,8 @@ typedef struct sweep {
     int64_t epochs;     /* of a complete trial */
     json_t *definition; /* the options that results depend on */
     json_t *images;     /* the data of the trials' identities: "train" and "validation" */
+    bool is_distinct;   /* no two trials have equal values; else as versions before drew them */
+    bool ignores_alpha; /* as trials that a version without --alpha began */
     json_t *forced;     /* the list of differences of the images that --force allowed */
     int64_t n_results, capacity;
     sweep_result *results; /* by trial, then by epochs */
@@ -127,6 +129,9 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs);
 /* Whether the metric `a` is better than `b`. */
 bool sweep_is_better(const sweep *s, double a, double b);
 
+/* Sets is_distinct for a new sweep whose values can repeat, and for one that OUT/sweep.json, which
+ * is read later, has begun so. */
+void sweep_settle_repeats(sweep *s);
 /* Makes the definition and reads OUT/sweep.json, if there is one. It must have the same definition
  * and images. Returns the exit status. */
 int sweep_read_results(sweep *s);

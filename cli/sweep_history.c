@@ -42,6 +42,20 @@ bool sweep_has_weights(const char *trial_dir, int metric)
     return same;
 }
 
+bool sweep_ignores_alpha(const char *sweep_dir, int64_t n)
+{
+    char dir[RUN_PATH_SIZE];
+    json_t *config = NULL;
+    for (int64_t i = 0; i < n && !config; i++) {
+        sweep_trial_dir(sweep_dir, i, dir);
+        config = read_config(dir);
+    }
+    const json_t *options = json_object_get(config, "options");
+    const bool ignores = options && !json_object_get(options, "alpha");
+    json_decref(config);
+    return ignores;
+}
+
 /* ---- The definition ---- */
 
 static bool read_axis(const json_t *parameter, sweep_axis *axis)

@@ -36,6 +36,9 @@ const char *sweep_metric_key(int metric);
 /* Whether best.safetensors in the folder of a trial has the best weights by the metric. Versions
  * whose trials had no --metric chose them by top-1, or by the loss of targets. */
 bool sweep_has_weights(const char *trial_dir, int metric);
+/* Whether the first of n trials that has begun is of a version without --alpha, which ignored it.
+ */
+bool sweep_ignores_alpha(const char *sweep_dir, int64_t n);
 /* DIR/trial-007: the folder of a trial's run. */
 void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE]);
 

@@ -21,7 +21,7 @@ bool sweep_report_is_sweep(const char *dir)
  * memory. */
 static bool put_command(ls__html *html, const sweep_history *h, const sweep_trial *t)
 {
-    const char *words[MAX_OPTIONS + 2] = { "train" }, *name;
+    const char *words[MAX_OPTIONS + 3] = { "train" }, *name;
     char value[SWEEP_VALUE_SIZE];
     json_t *option;
     int n = 1;
@@ -35,6 +35,15 @@ static bool put_command(ls__html *html, const sweep_history *h, const sweep_tria
     for (int i = 0; i < h->n_axes && good; i++) {
         good = asprintf((char **)&words[n], "--%s=%s", h->axes[i].search.name,
                         sweep_history_text(h, t, i, value)) > 0;
+        n += good;
+    }
+    const json_t *train = json_object_get(h->definition, "train");
+    bool has_alpha = json_object_get(train, "alpha") || !sweep_ignores_alpha(h->dir, t->trial + 1);
+    for (int i = 0; i < h->n_axes; i++)
+        has_alpha = has_alpha || strcmp(h->axes[i].search.name, "alpha") == 0;
+    if (good && !has_alpha) {
+        words[n] = strdup("--alpha=ignore");
+        good = words[n] != NULL;
         n += good;
     }
     words[n] = NULL;

@@ -29,6 +29,25 @@ static bool can_extend(const sweep *s)
     return s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_TPE;
 }
 
+void sweep_settle_repeats(sweep *s)
+{
+    const sweep_file *f = s->file;
+    char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
+    json_t *json;
+    s->is_distinct =
+        s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_HALVING;
+    for (int i = 0; i < f->n_searched; i++) {
+        const ls_search_parameter *p = &f->searched[i].search;
+        if (p->kind != LS_SEARCH_LIST && p->kind != LS_SEARCH_INTEGER && p->low < p->high)
+            s->is_distinct = false;
+    }
+    snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    ls__json_read(path, &json, reason);
+    const json_t *stored = json_object_get(json, "sweep");
+    if (stored && !json_object_get(stored, "distinct")) s->is_distinct = false;
+    json_decref(json);
+}
+
 static json_t *make_definition(const sweep *s)
 {
     const sweep_file *f = s->file;
@@ -45,6 +64,7 @@ static json_t *make_definition(const sweep *s)
         if (o->name && !o->execution && !(can_extend(s) && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
     json_decref(options);
+    if (s->is_distinct) ls__json_put(&all, "distinct", json_true());
     ls__json_put(&all, "train", ls__json_finish(&train));
     ls__json_put(&all, "search", ls__json_finish(&search));
     return ls__json_finish(&all);

@@ -39,7 +39,7 @@ static double combination_value(const sweep_parameter *p, int64_t *rest)
 static char **make_words(const sweep *s, int64_t number, which_words which)
 {
     const sweep_file *f = s->file;
-    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 2, sizeof(*words));
+    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 3, sizeof(*words));
     int n = 0;
     int64_t rest = number;
     bool good = words != NULL;
@@ -57,6 +57,12 @@ static char **make_words(const sweep *s, int64_t number, which_words which)
     if (good && which != EXECUTION && metric != METRIC_TOP1 && !sweep_fixed_text(f, "metric"))
         good = add_word(words, &n, &recipe_options[option_find(recipe_options, "metric", 6)],
                         metric_name(metric));
+    bool has_alpha = !s->ignores_alpha || which == EXECUTION || sweep_fixed_text(f, "alpha");
+    for (int i = 0; i < f->n_searched; i++)
+        has_alpha = has_alpha || strcmp(f->searched[i].option->name, "alpha") == 0;
+    if (good && !has_alpha)
+        good =
+            add_word(words, &n, &recipe_options[option_find(recipe_options, "alpha", 5)], "ignore");
     if (good) return words;
     sweep_free_words(words);
     print_error(NULL, EXIT_RUNTIME);

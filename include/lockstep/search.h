@@ -59,6 +59,10 @@ typedef struct ls_search_config {
     int64_t batch;   /* TPE: number of trials in a round: trial k is suggested from the results of
                         the trials before k - k % batch [1] */
     bool maximize;   /* a larger metric is better */
+    bool distinct;   /* random, halving: no two trials have equal values. The values are those of
+                        the draws without `distinct`, less the repeated ones. If lists and integers
+                        have fewer combinations than `trials`, each is one trial. Without an effect
+                        if another range is searched */
     uint64_t seed;
 } ls_search_config;
 
@@ -86,7 +90,7 @@ LS_API ls_status ls_search_report(ls_search *search, int64_t trial, double metri
 
 /* The value of a parameter in a trial of this round or an earlier one; of a list, its index. Values
  * of ranges have 6 significant digits. Equal (seed, trial, parameter name and range) give equal
- * values in random search, halving and Hyperband, on any machine. */
+ * values in random search, halving and Hyperband without `distinct`, on any machine. */
 LS_API double ls_search_value(const ls_search *search, int64_t trial, int64_t parameter);
 
 /* The effect of one parameter on the metric. */

@@ -165,6 +165,32 @@ static double new_value(const ls_search *s, int64_t n_known, int64_t trial, int6
                : ls__search_random_value(s, trial, parameter);
 }
 
+/* At least twice the trials, a power of 2. */
+enum { SEEN_SLOTS = 1 << 15 };
+
+/* Adds the combination of a trial to those that were seen; false if it was there. */
+static bool add_combination(ls_search *s, int64_t trial)
+{
+    const int64_t key = ls__search_combination(s, trial) + 1;
+    size_t slot = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15u >> 49);
+    while (s->seen[slot] != 0 && s->seen[slot] != key) slot = (slot + 1) % SEEN_SLOTS;
+    if (s->seen[slot] == key) return false;
+    s->seen[slot] = key;
+    return true;
+}
+
+/* The values of the next trial from the next draw whose values no trial has. There is one, because
+ * there are no more trials than combinations. */
+static void draw_distinct(ls_search *s)
+{
+    const int64_t n = s->config.parameter_count, trial = s->n_begun;
+    do {
+        for (int64_t i = 0; i < n; i++)
+            s->values[trial * n + i] = ls__search_random_value(s, s->n_draws, i);
+        s->n_draws++;
+    } while (!add_combination(s, trial));
+}
+
 /* A round of the next n trials. */
 static void begin_trials(ls_search *s, int64_t n)
 {
@@ -172,7 +198,8 @@ static void begin_trials(ls_search *s, int64_t n)
     if (n > s->n_trials - n_known) n = s->n_trials - n_known;
     for (s->n_jobs = 0; s->n_jobs < n; s->n_jobs++, s->n_begun++) {
         s->jobs[s->n_jobs].trial = s->n_begun;
-        for (int64_t i = 0; i < n_parameters; i++)
+        if (s->seen) draw_distinct(s);
+        for (int64_t i = 0; i < n_parameters && !s->seen; i++)
             s->values[s->n_begun * n_parameters + i] = new_value(s, n_known, s->n_begun, i);
     }
 }
@@ -250,6 +277,7 @@ static void close_search(ls__owned *self)
     ls__free(ctx, s->scores);
     ls__free(ctx, s->jobs);
     ls__free(ctx, s->is_reported);
+    ls__free(ctx, s->seen);
     ls__free(ctx, s->ranks);
     ls__free(ctx, s->kernels);
     ls__free(ctx, s);
@@ -269,8 +297,9 @@ static bool allocate(ls_context *ctx, ls_search *s)
     s->parameters = ls__zalloc(ctx, n_parameters * sizeof(*s->parameters));
     s->ranks = ls__zalloc(ctx, n * sizeof(*s->ranks));
     s->kernels = ls__zalloc(ctx, (n + 2) * sizeof(*s->kernels));
-    bool good = s->ranks && s->kernels && s->values && s->scores && s->jobs && s->is_reported &&
-                s->parameters;
+    s->seen = c->distinct ? ls__zalloc(ctx, SEEN_SLOTS * sizeof(*s->seen)) : NULL;
+    bool good = (s->seen || !c->distinct) && s->ranks && s->kernels && s->values && s->scores &&
+                s->jobs && s->is_reported && s->parameters;
     for (size_t i = 0; good && i < n_parameters; i++) {
         s->parameters[i] = c->parameters[i];
         s->parameters[i].name = ls__strdup(ctx, c->parameters[i].name);
@@ -289,6 +318,10 @@ ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
     if (c.eta == 0) c.eta = 3;
     if (c.startup == 0) c.startup = 10;
     if (c.batch == 0) c.batch = 1;
+    const int64_t n_combinations = ls__search_combination_count(&c);
+    c.distinct = c.distinct && n_combinations > 0 &&
+                 (c.method == LS_SEARCH_RANDOM || c.method == LS_SEARCH_HALVING);
+    if (c.distinct && c.trials > n_combinations) c.trials = n_combinations;
     const int64_t n_trials = count_trials(&c);
     if (n_trials > LS_SEARCH_MAX_TRIALS) {
         ls__fail(ctx, LS_ERR_INVALID, "%s: the search has more than %d trials", CALL,

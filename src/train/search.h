@@ -17,14 +17,17 @@ struct ls_search {
     ls_search_config config; /* with defaults; its parameters are our own copies */
     ls_search_parameter *parameters;
     int64_t n_trials;
-    double *values;       /* (n_trials, parameter_count), of trials below n_begun */
-    double *scores;       /* (n_trials), of the last report: smaller is better, infinite = failed */
-    int64_t n_begun;      /* trials that have values */
-    ls_search_job *jobs;  /* of the round; (n_trials) */
-    bool *is_reported;    /* (n_trials), of jobs */
-    int64_t n_jobs;       /* 0 before the first round and after the last one */
-    int64_t n_unreported; /* jobs of the round without a result */
-    int64_t *ranks;       /* TPE: (n_trials), of the scores of known trials */
+    double *values;  /* (n_trials, parameter_count), of trials below n_begun */
+    double *scores;  /* (n_trials), of the last report: smaller is better, infinite = failed */
+    int64_t n_begun; /* trials that have values */
+    int64_t n_draws; /* distinct: draws that were made, of trials and of repeats */
+    int64_t *seen;   /* distinct: (SEEN_SLOTS), the hash set of the trials' combinations + 1; else
+                        NULL */
+    ls_search_job *jobs;        /* of the round; (n_trials) */
+    bool *is_reported;          /* (n_trials), of jobs */
+    int64_t n_jobs;             /* 0 before the first round and after the last one */
+    int64_t n_unreported;       /* jobs of the round without a result */
+    int64_t *ranks;             /* TPE: (n_trials), of the scores of known trials */
     ls__search_kernel *kernels; /* TPE: (n_trials + 2) */
     int64_t bracket, rung;      /* of the round; brackets are counted down to 0 */
 };
@@ -37,6 +40,11 @@ void ls__search_uniform(const ls_search *s, int64_t trial, int64_t parameter, ui
 int64_t ls__search_grid_size(const ls_search_config *c);
 double ls__search_grid_value(const ls_search *s, int64_t trial, int64_t parameter);
 double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parameter);
+/* The number of combinations of values that random draws have; 0 if a range has endless ones, or if
+ * there are more than 2^53. */
+int64_t ls__search_combination_count(const ls_search_config *c);
+/* The number of the combination of a trial's values, from 0. */
+int64_t ls__search_combination(const ls_search *s, int64_t trial);
 /* Rounds a value of a range to 6 significant digits, or to an integer, within the range. */
 double ls__search_round(const ls_search_parameter *p, double value);
 

@@ -63,6 +63,39 @@ double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parame
     return at_fraction(p, u[0]);
 }
 
+/* 0 = endless. */
+static int64_t value_count(const ls_search_parameter *p)
+{
+    if (p->kind == LS_SEARCH_LIST) return p->count;
+    if (p->kind == LS_SEARCH_INTEGER) return (int64_t)(p->high - p->low) + 1;
+    return p->low == p->high ? 1 : 0;
+}
+
+int64_t ls__search_combination_count(const ls_search_config *c)
+{
+    const int64_t most = (int64_t)1 << 53;
+    int64_t count = 1;
+    for (int64_t i = 0; i < c->parameter_count; i++) {
+        const int64_t n = value_count(&c->parameters[i]);
+        if (n == 0 || count > most / n) return 0;
+        count *= n;
+    }
+    return count;
+}
+
+int64_t ls__search_combination(const ls_search *s, int64_t trial)
+{
+    const int64_t n = s->config.parameter_count;
+    int64_t combination = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const ls_search_parameter *p = &s->parameters[i];
+        const double value = s->values[trial * n + i];
+        const int64_t at = p->kind == LS_SEARCH_LIST ? (int64_t)value : (int64_t)(value - p->low);
+        combination = combination * value_count(p) + at;
+    }
+    return combination;
+}
+
 static int64_t grid_points(const ls_search_parameter *p)
 {
     return p->count > 0 ? p->count : (int64_t)(p->high - p->low) + 1;

@@ -84,7 +84,7 @@ START_TEST(a_report_by_the_first_rung)
     for (int i = 1; i < 14; i++) {
         make_folder(path_in("x", "trial-%03d", i));
         write_text(path_in("x", "trial-%03d/config.json", i),
-                   "{\"options\": {\"epochs\": 3, \"metric\": \"loss\"}}");
+                   "{\"options\": {\"epochs\": 3, \"metric\": \"loss\", \"alpha\": \"white\"}}");
         for (int epochs = 1; epochs <= (i < 5 ? 3 : 1); epochs += 2)
             n += snprintf(text + n, sizeof(text) - (size_t)n,
                           ", {\"trial\": %d, \"epochs\": %d, \"value\": %g, \"best_epoch\": 1, "
@@ -426,30 +426,75 @@ START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
 }
 END_TEST
 
-START_TEST(equal_trials_train_once)
+/* Removes a key from the object `name` of a JSON file. */
+static void remove_key(const char *path, const char *name, const char *key)
+{
+    json_t *json = json_load_file(path, 0, NULL);
+    ck_assert_int_eq(json_object_del(json_object_get(json, name), key), 0);
+    ck_assert_int_eq(json_dump_file(json, path, JSON_INDENT(2)), 0);
+    json_decref(json);
+}
+
+static int count_rows(const char *csv)
+{
+    size_t size;
+    char *text = read_file(csv, &size);
+    int n = -1; /* the head */
+    for (const char *at = text; (at = strchr(at, '\n')); at++) n++;
+    free(text);
+    return n;
+}
+
+#define EQUAL TRAIN "epochs = 1\n[search]\nopt = sgd, adam\nflip = 0, 0.5\n"
+
+/* Each combination is one trial, and a larger number extends the sweep until all are done. */
+START_TEST(no_trial_repeats_another_one)
 {
     begin();
-    write_text("equal.sweep",
-               "trials = 5\nmetric = val-loss\n" TRAIN "epochs = 2\n[search]\nopt = sgd, adam\n");
+    write_text("equal.sweep", "trials = 3\nmetric = val-loss\n" EQUAL);
     expect(0, "sweep equal.sweep --out s");
-    int n_runs = 0;
-    for (int i = 0; i < 5; i++) n_runs += exists(path_in("s", "trial-%03d", i));
-    ck_assert_int_eq(n_runs, 2);
-    size_t size;
-    char *csv = read_file("s/sweep.csv", &size), *rest = strchr(csv, '\n') + 1;
-    const char *first[2] = { NULL, NULL };
-    for (int i = 0; i < 5; i++) {
-        const char *row = strchr(strsep(&rest, "\n"), ',') + 1;
-        const char **same = &first[*row == 'a'];
-        if (*same) ck_assert_str_eq(row, *same);
-        *same = row;
-    }
-    free(csv);
-    expect(0, "sweep equal.sweep --out two --parallel 2");
+    ck_assert_ptr_null(strstr(said_err, "combinations"));
+    ck_assert_int_eq(count_rows("s/sweep.csv"), 3);
+    expect(0, "sweep equal.sweep --out s --trials 9");
+    expect_err("note: all 4 combinations of [search] are done, so 'trials = 9' has no others\n");
+    ck_assert_int_eq(count_rows("s/sweep.csv"), 4);
+    for (int i = 0; i < 4; i++) ck_assert(exists(path_in("s", "trial-%03d", i)));
+    expect(0, "sweep equal.sweep --out two --trials 9 --parallel 2");
     ck_assert(same_files("s/sweep.json", "two/sweep.json"));
     write_text("equal.sweep", "trials = 5\nmethod = halving\neta = 2\nmetric = val-loss\n" TRAIN
                               "epochs = 2\n[search]\nopt = sgd, adam\n");
     expect(0, "sweep equal.sweep --out halving");
+    expect_err("all 2 combinations of [search] are done");
+    end_folder();
+}
+END_TEST
+
+/* A sweep of a version that repeated draws keeps them, and their trials have equal results. */
+START_TEST(sweeps_of_older_versions)
+{
+    begin();
+    write_text("equal.sweep", "trials = 1\nmetric = val-loss\n" EQUAL);
+    expect(0, "sweep equal.sweep --out s");
+    remove_key("s/sweep.json", "sweep", "distinct");
+    remove_key("s/trial-000/config.json", "options", "alpha");
+    expect(0, "sweep equal.sweep --out s --trials 12");
+    ck_assert_int_eq(count_rows("s/sweep.csv"), 12); /* of at most 4 runs */
+    int n_runs = 0;
+    for (int i = 1; i < 12; i++) {
+        if (!exists(path_in("s", "trial-%03d", i))) continue;
+        n_runs++;
+        char *config = read_file(path_in("s", "trial-%03d/config.json", i), &(size_t){ 0 });
+        ck_assert_ptr_nonnull(strstr(config, "\"alpha\": \"ignore\""));
+        free(config);
+    }
+    ck_assert(n_runs >= 1 && n_runs <= 3);
+    expect_err("note: trial ");
+    expect_out("--alpha=ignore");
+    char *html = read_page("s/report.html");
+    ck_assert_ptr_nonnull(strstr(html, "--alpha=ignore"));
+    free(html);
+    expect(0, "sweep equal.sweep --out new");
+    ck_assert_ptr_null(strstr(said_out, "alpha"));
     end_folder();
 }
 END_TEST
@@ -578,7 +623,8 @@ TEST_PROGRAM(sweep)
         reports_of_damaged_sweeps, interruptions_and_parallel_trials_change_nothing,
         a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
         a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
-        a_failed_trial_is_ranked_last, errors_of_trials_hold_any_bytes, equal_trials_train_once,
-        a_damaged_sweep_is_an_error, suggestions_are_the_same_in_parallel_and_extended,
+        a_failed_trial_is_ranked_last, errors_of_trials_hold_any_bytes,
+        no_trial_repeats_another_one, sweeps_of_older_versions, a_damaged_sweep_is_an_error,
+        suggestions_are_the_same_in_parallel_and_extended,
         a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }

@@ -106,6 +106,63 @@ START_TEST(values_depend_on_seed_trial_and_name)
 }
 END_TEST
 
+/* The draws without `distinct`, less the repeated ones, up to all combinations. */
+START_TEST(distinct_values)
+{
+    static const ls_search_parameter few[] = { { "opt", LS_SEARCH_LIST, .count = 3 },
+                                               { "n", LS_SEARCH_INTEGER, -1, 2, 0 },
+                                               { "flip", LS_SEARCH_LINEAR, 0.5, 0.5, 0 } };
+    enum { N = 12, N_DRAWS = 400 };
+    begin();
+    ls_search_config config = {
+        .parameters = few, .parameter_count = 3, .trials = N_DRAWS, .max_epochs = 1
+    };
+    ls_search *all = open_search(config);
+    config.distinct = true;
+    ls_search *s = open_search(config);
+    ck_assert_int_eq(ls_search_trial_count(s), N);
+    expect_round(all, N_DRAWS, 1);
+    expect_round(s, N, 1);
+    int64_t n = 0;
+    for (int64_t i = 0; i < N_DRAWS; i++) {
+        bool is_new = true;
+        for (int64_t k = 0; k < i && is_new; k++)
+            is_new = ls_search_value(all, i, 0) != ls_search_value(all, k, 0) ||
+                     ls_search_value(all, i, 1) != ls_search_value(all, k, 1);
+        for (int64_t p = 0; p < 3 && is_new; p++)
+            ck_assert(ls_search_value(s, n, p) == ls_search_value(all, i, p));
+        n += is_new;
+    }
+    ck_assert_int_eq(n, N);
+    config.trials = 5; /* a larger number extends the search */
+    ls_search *shorter = open_search(config);
+    expect_round(shorter, 5, 1);
+    for (int64_t i = 0; i < 5; i++)
+        ck_assert(ls_search_value(shorter, i, 1) == ls_search_value(s, i, 1));
+    config.method = LS_SEARCH_HALVING;
+    config.trials = 100;
+    ck_assert_int_eq(ls_search_trial_count(open_search(config)), N);
+    config.parameters = wide; /* endless values */
+    config.parameter_count = 4;
+    ck_assert_int_eq(ls_search_trial_count(open_search(config)), 100);
+    const ls_search_parameter many = { "n", LS_SEARCH_INTEGER, 1, 10000, 0 };
+    config = (ls_search_config){ .parameters = &many,
+                                 .parameter_count = 1,
+                                 .trials = LS_SEARCH_MAX_TRIALS,
+                                 .max_epochs = 1,
+                                 .distinct = true };
+    s = open_search(config);
+    expect_round(s, LS_SEARCH_MAX_TRIALS, 1);
+    bool seen[LS_SEARCH_MAX_TRIALS + 1] = { false };
+    for (int64_t i = 0; i < LS_SEARCH_MAX_TRIALS; i++) {
+        bool *is_seen = &seen[(int)ls_search_value(s, i, 0)];
+        ck_assert(!*is_seen);
+        *is_seen = true;
+    }
+    end();
+}
+END_TEST
+
 START_TEST(grid)
 {
     begin();
@@ -292,7 +349,7 @@ END_TEST
 
 TEST_PROGRAM(search)
 {
-    return RUN_SUITE("search", random_values, values_depend_on_seed_trial_and_name, grid,
-                     hyperband_has_the_rungs_of_the_paper, halving_promotes_the_best,
+    return RUN_SUITE("search", random_values, distinct_values, values_depend_on_seed_trial_and_name,
+                     grid, hyperband_has_the_rungs_of_the_paper, halving_promotes_the_best,
                      few_epochs_have_one_rung, misuse, memory_is_short);
 }
