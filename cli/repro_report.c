@@ -245,7 +245,7 @@ static int put_run(const repro *r, ls__html *html)
     ls__report_run run = { .dir = dir };
     int answer = EXIT_DONE;
     for (int i = 0; i < 2 && answer == EXIT_DONE; i++)
-        if (ls__json_read(path[i], i == 0 ? &run.config : &run.manifest, reason) != LS_OK)
+        if (ls__json_read_own(path[i], i == 0 ? &run.config : &run.manifest, reason) != LS_OK)
             answer = fail_with(EXIT_NO_VERDICT, "%s: %s", path[i], reason);
     if (answer == EXIT_DONE) {
         ls__report_put_settings(html, 1, &run);

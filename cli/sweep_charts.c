@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MAX_POINTS = 200000 };    /* of all curves; longer ones are thinned */
 enum { MOST_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
 
 /* Losses that differ by more have a logarithmic axis. */
@@ -160,9 +161,12 @@ static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__ch
     if (status != LS_OK) return status;
     const int64_t n = (int64_t)json_array_size(rows);
     double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
+    const int64_t fair = MAX_POINTS / (h->n_trials + 1), most = fair > 2 ? fair : 2;
     if (room && ls__metrics_column(rows, "epoch", room) &&
-        ls__metrics_column(rows, sweep_metric_key(h->metric), room + n))
-        line->n = n;
+        ls__metrics_column(rows, sweep_metric_key(h->metric), room + n)) {
+        line->n = ls__metrics_thin(n, most, room);
+        ls__metrics_thin(n, most, room + n);
+    }
     line->x = room;
     line->y = room ? room + n : NULL;
     json_decref(rows);

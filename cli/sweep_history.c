@@ -25,7 +25,7 @@ static json_t *read_config(const char *trial_dir)
     char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
     json_t *config;
     snprintf(path, sizeof(path), "%s/config.json", trial_dir);
-    ls__json_read(path, &config, reason);
+    ls__json_read_own(path, &config, reason);
     return config;
 }
 
@@ -58,13 +58,16 @@ bool sweep_ignores_alpha(const char *sweep_dir, int64_t n)
 
 /* ---- The definition ---- */
 
+/* Options and their values, which are paths at most. */
+enum { MAX_WORD_BYTES = 1024 };
+
 static bool read_axis(const json_t *parameter, sweep_axis *axis)
 {
     const json_t *values = json_object_get(parameter, "values"), *value;
     ls_search_parameter *p = &axis->search;
     size_t i;
     p->name = ls__json_get_string(parameter, "option");
-    if (!p->name) return false;
+    if (!p->name || strlen(p->name) > MAX_WORD_BYTES) return false;
     if (json_is_string(values)) {
         const bool is_range = sweep_parse_range(json_string_value(values), p);
         p->count = 0; /* the points of a grid are not listed */
@@ -72,10 +75,12 @@ static bool read_axis(const json_t *parameter, sweep_axis *axis)
                (p->kind != LS_SEARCH_LOG || p->low > 0);
     }
     p->kind = LS_SEARCH_LIST;
+    if (json_array_size(values) > SWEEP_MAX_VALUES) return false;
     axis->names = calloc(json_array_size(values) + 1, sizeof(*axis->names));
     json_array_foreach((json_t *)values, i, value)
     {
-        if (!axis->names || !json_is_string(value)) return false;
+        if (!axis->names || !json_is_string(value) || json_string_length(value) > MAX_WORD_BYTES)
+            return false;
         axis->names[p->count++] = json_string_value(value);
     }
     return p->count > 0;
@@ -142,7 +147,8 @@ static bool read_trials(sweep_history *h, const char *path)
         sweep_trial *last = h->n_trials > 0 ? &h->trials[h->n_trials - 1] : NULL;
         const int64_t trial = json_integer_value(number);
         const int64_t epochs = ls__json_get_integer(row, "epochs");
-        if (!json_is_integer(number) || trial < 0 || (last && trial < last->trial) ||
+        if (!json_is_integer(number) || trial < 0 || trial >= LS_SEARCH_MAX_TRIALS ||
+            (last && trial < last->trial) ||
             (last && trial == last->trial && epochs <= last->epochs))
             return fail_with(false, "%s: result %zu is malformed", path, i + 1);
         if (!last || trial > last->trial) {
@@ -193,7 +199,7 @@ bool sweep_history_read(ls_context *ctx, const char *dir, sweep_history *out)
     char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
     *out = (sweep_history){ .ctx = ctx, .dir = dir };
     snprintf(path, sizeof(path), "%s/sweep.json", dir);
-    if (ls__json_read(path, &out->file, reason) != LS_OK)
+    if (ls__json_read_own(path, &out->file, reason) != LS_OK)
         return fail_with(false, "%s: %s", path, reason);
     return read_definition(out, path) && read_trials(out, path) && rank_trials(out);
 }

@@ -154,7 +154,7 @@ static void put_row(ls__html *html, const sweep_history *h, int64_t rank)
     char text[SWEEP_VALUE_SIZE];
     ls__html_put(html, "<tr><th scope=\"row\" class=\"number\">%lld</th>", (long long)t->trial);
     for (int i = 0; i < h->n_axes; i++)
-        ls__html_wrap(html, h->axes[i].names ? "<td>" : "<td class=\"number\">",
+        ls__html_cell(html, h->axes[i].names ? "<td>" : "<td class=\"number\">",
                       sweep_history_text(h, t, i, text), "</td>");
     ls__html_put(html, "<td class=\"number\">%lld</td>", (long long)t->epochs);
     if (isnan(t->metric))
@@ -163,12 +163,12 @@ static void put_row(ls__html *html, const sweep_history *h, int64_t rank)
     else
         ls__html_put(html, "<td class=\"number\">%.4f</td><td class=\"number\">%lld</td><td>",
                      t->metric, (long long)t->best_epoch);
-    ls__html_text(html, t->error                ? t->error
-                        : isnan(t->metric)      ? "failed: the loss is not finite"
-                        : rank == 0             ? "best"
-                        : t->epochs < h->epochs ? "fewer epochs"
-                                                : "");
-    ls__html_put(html, "</td></tr>\n");
+    const char *note = t->error                ? t->error
+                       : isnan(t->metric)      ? "failed: the loss is not finite"
+                       : rank == 0             ? "best"
+                       : t->epochs < h->epochs ? "fewer epochs"
+                                               : "";
+    ls__html_cell(html, "", note, "</td></tr>\n");
 }
 
 static void put_trials(ls__html *html, const sweep_history *h)
@@ -184,8 +184,11 @@ static void put_trials(ls__html *html, const sweep_history *h)
     for (int k = 0; k < 3; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", heads[k]);
     ls__html_put(html, "<th scope=\"col\">note</th></tr></thead>\n<tbody>\n");
-    for (int64_t i = 0; i < h->n_trials; i++) put_row(html, h, i);
+    const size_t begin = html->size;
+    int64_t n = 0;
+    while (n < h->n_trials && html->size - begin <= LS__TABLE_BYTES) put_row(html, h, n++);
     ls__page_end_table(html);
+    ls__html_left_out(html, "trials", h->n_trials, n);
     ls__html_put(html, "</section>\n");
 }
 

@@ -342,20 +342,21 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
                            char reason[LS__ERRNO_TEXT_SIZE])
 {
     struct stat there;
-    const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    if ((flags & O_ACCMODE) != O_RDONLY) flags |= O_NOFOLLOW;
+    const bool follows = (flags & O_NOFOLLOW) == 0;
     const char *kind = NOT_REGULAR;
     int error = 0;
     /* O_NONBLOCK: opening a pipe must not wait for its other end */
     do {
-        *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0666);
+        *fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
     } while (*fd < 0 && errno == EINTR);
     if (*fd < 0 || fstat(*fd, &there) != 0) error = errno;
     if (error == 0 && S_ISREG(there.st_mode)) {
         *size = there.st_size;
         return LS_OK;
     }
-    if (error == ELOOP && writes) kind = "a symbolic link; expected a regular file";
-    const bool has_kind = error == 0 || error == ENXIO || (error == ELOOP && writes);
+    if (error == ELOOP && !follows) kind = "a symbolic link; expected a regular file";
+    const bool has_kind = error == 0 || error == ENXIO || (error == ELOOP && !follows);
     char text[LS__ERRNO_TEXT_SIZE];
     snprintf(reason, LS__ERRNO_TEXT_SIZE, "%s",
              has_kind ? kind : ls__errno_text(error, text, sizeof(text)));
@@ -365,8 +366,8 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
     return ls__file_status(error);
 }
 
-ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
-                        unsigned char **out, size_t *size, char *message, size_t message_size)
+static ls_status read_file(const ls_context *ctx, const char *path, int flags, size_t max_bytes,
+                           unsigned char **out, size_t *size, char *message, size_t message_size)
 {
     *out = NULL;
     *size = 0;
@@ -374,7 +375,7 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
     char reason[LS__ERRNO_TEXT_SIZE], text[LS__ERRNO_TEXT_SIZE];
     int fd;
     int64_t file_bytes = 0;
-    ls_status status = ls__open_regular(path, O_RDONLY, &fd, &file_bytes, reason);
+    ls_status status = ls__open_regular(path, O_RDONLY | flags, &fd, &file_bytes, reason);
     if (status == LS_OK && (uintmax_t)file_bytes > max_bytes) {
         snprintf(reason, sizeof(reason), "%jd bytes, at most %zu are allowed", (intmax_t)file_bytes,
                  max_bytes);
@@ -406,4 +407,16 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
     *out = bytes;
     *size = n_bytes;
     return LS_OK;
+}
+
+ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
+                        unsigned char **out, size_t *size, char *message, size_t message_size)
+{
+    return read_file(ctx, path, 0, max_bytes, out, size, message, message_size);
+}
+
+ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
+                            unsigned char **out, size_t *size, char *message, size_t message_size)
+{
+    return read_file(ctx, path, O_NOFOLLOW, max_bytes, out, size, message, message_size);
 }

@@ -47,9 +47,9 @@ void ls__atomic_file_sweep(const ls__atomic_file *file);
 ls_status ls__file_status(int error);
 
 /* Opens a regular file with open's `flags`; *size is in bytes. Does not wait if `path` is a pipe.
- * With write access, a link at `path` is an error. On failure *fd is -1 and `reason` is "not a
- * regular file" (LS_ERR_IO, errno 0), or the system's reason with the status of ls__file_status and
- * its errno. Thread-safe. */
+ * With write access, and with O_NOFOLLOW, a link at `path` is an error. On failure *fd is -1 and
+ * `reason` is "not a regular file" (LS_ERR_IO, errno 0), or the system's reason with the status of
+ * ls__file_status and its errno. Thread-safe. */
 ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
                            char reason[LS__ERRNO_TEXT_SIZE]);
 
@@ -58,6 +58,11 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
  * a failure is described in `message` and does not change the context. */
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);
+
+/* The same for a file in a run's folder, which others may have prepared: a link at `path` is an
+ * error, so that no page shows a file from elsewhere. */
+ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
+                            unsigned char **out, size_t *size, char *message, size_t message_size);
 
 /* Removes the slashes at the end of a path, other than that of "/". */
 void ls__path_trim(char *path);

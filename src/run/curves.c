@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "run/chart.h"
 #include "run/metrics.h"
+#include <stdio.h>
 
-enum { N_LINES = 2, N_PANELS = 2 };
+enum { N_LINES = 2, N_PANELS = 2, MAX_POINTS = 5000 };
 
 /* columns: room for x, then for each line's y. */
 static ls_status save(ls_context *ctx, const char *path, const char *title, bool log_loss,
@@ -21,12 +22,17 @@ static ls_status save(ls_context *ctx, const char *path, const char *title, bool
         { .y_label = "loss", .log_y = log_loss, .from_zero = true, .names = names },
         { .y_label = "top-1 accuracy", .from_zero = true, .up_to = 1 },
     };
+    char note[64];
     ls__metrics_column(rows, "epoch", columns);
+    const int64_t n_points = ls__metrics_thin(n, MAX_POINTS, columns);
+    snprintf(note, sizeof note, "%lld of %lld epochs", (long long)n_points, (long long)n);
+    for (int p = 0; p < N_PANELS && n_points < n; p++) panels[p].note = note;
     for (int p = 0; p < N_PANELS; p++)
         for (int i = 0; i < N_LINES; i++) {
             double *y = columns + (1 + p * N_LINES + i) * n;
-            lines[p][i] = (ls__chart_line){ .n = n, .x = columns, .y = y };
+            lines[p][i] = (ls__chart_line){ .n = n_points, .x = columns, .y = y };
             if (ls__metrics_column(rows, keys[p][i], y)) panels[p].n_lines = i + 1;
+            ls__metrics_thin(n, MAX_POINTS, y);
             panels[p].lines = lines[p];
         }
     panels[0].n_names = panels[0].n_lines;

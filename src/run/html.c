@@ -35,13 +35,32 @@ void ls__html_put(ls__html *html, const char *format, ...)
         ls__html_bytes(html, text, (size_t)n);
 }
 
-void ls__html_text(ls__html *html, const char *text)
+enum { MAX_TEXT_BYTES = 4096, MAX_CELL_BYTES = 512 };
+
+static void put_text(ls__html *html, const char *text, size_t max_bytes)
 {
+    const char *begin = text;
     while (text && *text) {
         const ls__xml_character c = ls__xml_next(text);
+        if ((size_t)(text - begin) + (size_t)c.bytes > max_bytes) {
+            ls__html_bytes(html, "...", 3);
+            return;
+        }
         ls__html_bytes(html, c.out, (size_t)c.length);
         text += c.bytes;
     }
+}
+
+void ls__html_text(ls__html *html, const char *text)
+{
+    put_text(html, text, MAX_TEXT_BYTES);
+}
+
+void ls__html_cell(ls__html *html, const char *before, const char *text, const char *after)
+{
+    ls__html_bytes(html, before, strlen(before));
+    put_text(html, text, MAX_CELL_BYTES);
+    ls__html_bytes(html, after, strlen(after));
 }
 
 const char *ls__html_count(int64_t n, char out[LS__COUNT_SIZE])
@@ -63,6 +82,14 @@ void ls__html_wrap(ls__html *html, const char *before, const char *text, const c
     ls__html_bytes(html, before, strlen(before));
     ls__html_text(html, text);
     ls__html_bytes(html, after, strlen(after));
+}
+
+void ls__html_left_out(ls__html *html, const char *what, int64_t n, int64_t most)
+{
+    char left[LS__COUNT_SIZE], all[LS__COUNT_SIZE];
+    if (n > most)
+        ls__html_put(html, "<p class=\"note\">Left out: %s of %s %s.</p>\n",
+                     ls__html_count(n - most, left), ls__html_count(n, all), what);
 }
 
 void ls__html_free(ls__html *html)

@@ -83,13 +83,9 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
     return status;
 }
 
-ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+static ls_status read_open_file(int fd, json_t **out, char reason[LS__JSON_REASON_SIZE])
 {
-    int fd;
-    int64_t size;
     json_error_t error;
-    *out = NULL;
-    LS_TRY(ls__open_regular(path, O_RDONLY, &fd, &size, reason));
     LS__IN_C_LOCALE;
     FILE *file = fdopen(fd, "r"); /* json_loadfd would call read for each byte */
     if (!file) {
@@ -104,6 +100,29 @@ ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REA
     if (*out) return LS_OK;
     snprintf(reason, LS__JSON_REASON_SIZE, "line %d: %s", error.line, error.text);
     return LS_ERR_FORMAT;
+}
+
+ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+{
+    int fd;
+    int64_t size;
+    *out = NULL;
+    LS_TRY(ls__open_regular(path, O_RDONLY, &fd, &size, reason));
+    return read_open_file(fd, out, reason);
+}
+
+ls_status ls__json_read_own(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+{
+    enum { MAX_BYTES = 32 << 20 };
+    int fd;
+    int64_t size;
+    *out = NULL;
+    LS_TRY(ls__open_regular(path, O_RDONLY | O_NOFOLLOW, &fd, &size, reason));
+    if (size <= MAX_BYTES) return read_open_file(fd, out, reason);
+    close(fd);
+    snprintf(reason, LS__JSON_REASON_SIZE, "%lld bytes, at most %d are allowed", (long long)size,
+             MAX_BYTES);
+    return LS_ERR_DATA;
 }
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)

@@ -267,7 +267,7 @@ static ls_status read_rows(const ls_context *ctx, const char *dir, int64_t max_r
     snprintf(message, 512, "%s: out of memory", dir);
     char *path = ls__format(ctx, "%s/metrics.jsonl", dir);
     ls_status status =
-        path ? ls__read_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, 512)
+        path ? ls__read_own_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, 512)
              : LS_ERR_MEMORY;
     ls__free(ctx, path);
     if (status != LS_OK && status != LS_ERR_NOT_FOUND) return status;
@@ -315,6 +315,13 @@ bool ls__metrics_column(const json_t *rows, const char *key, double *column)
         is_there = is_there || json_is_number(cell);
     }
     return is_there;
+}
+
+int64_t ls__metrics_thin(int64_t n, int64_t most, double *column)
+{
+    if (n <= most) return n;
+    for (int64_t i = 0; i < most; i++) column[i] = column[i * (n - 1) / (most - 1)];
+    return most;
 }
 
 ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, json_t **row)

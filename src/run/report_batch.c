@@ -2,8 +2,9 @@
 #include "run/report.h"
 
 #include "run/json.h"
+#include <string.h>
 
-enum { MAX_SIDE = 4096, MAX_COLUMNS = 64 };
+enum { MAX_SIDE = 4096, MAX_COLUMNS = 64, MAX_IMAGES = 64 }; /* runs write 32 images */
 
 /* Of the grid in first_batch.jpg, in pixels. */
 typedef struct grid {
@@ -16,6 +17,7 @@ static bool read_grid(const json_t *samples, grid *out)
     *out = (grid){ ls__json_get_integer(samples, "height"), ls__json_get_integer(samples, "width"),
                    ls__json_get_integer(samples, "gap"), ls__json_get_integer(samples, "columns"),
                    (int64_t)json_array_size(json_object_get(samples, "labels")) };
+    if (out->n > MAX_IMAGES) out->n = MAX_IMAGES;
     return out->n > 0 && out->height > 0 && out->height <= MAX_SIDE && out->width > 0 &&
            out->width <= MAX_SIDE && out->gap >= 0 && out->gap <= MAX_SIDE && out->columns > 0 &&
            out->columns <= MAX_COLUMNS;
@@ -43,9 +45,17 @@ static void put_images(ls__html *html, const grid *g, const json_t *labels)
                      100.0 * (double)width / (double)g->width,
                      100.0 * (double)height / (double)g->height, place(i % g->columns, columns),
                      place(i / g->columns, rows));
-        ls__html_wrap(html, "<p>", json_string_value(json_array_get(labels, (size_t)i)),
+        ls__html_cell(html, "<p>", json_string_value(json_array_get(labels, (size_t)i)),
                       "</p></li>\n");
     }
+}
+
+/* It needs no escapes. */
+static void put_data_uri(ls__html *html, const char *before, const char *uri, const char *after)
+{
+    ls__html_bytes(html, before, strlen(before));
+    ls__html_bytes(html, uri, strlen(uri));
+    ls__html_bytes(html, after, strlen(after));
 }
 
 void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)
@@ -58,14 +68,16 @@ void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)
         ls__html_put(html, "<p>Training images as the model received them, before normalization, "
                            "at most 96 pixels wide.</p>\n");
     if (run->first_batch && read_grid(run->first_samples, &g)) {
-        ls__html_wrap(html, "<ol class=\"images batch-images\" style=\"--image:url(",
-                      run->first_batch, ")\">\n");
-        put_images(html, &g, json_object_get(run->first_samples, "labels"));
+        const json_t *labels = json_object_get(run->first_samples, "labels");
+        put_data_uri(html, "<ol class=\"images batch-images\" style=\"--image:url(",
+                     run->first_batch, ")\">\n");
+        put_images(html, &g, labels);
         ls__html_put(html, "</ol>\n");
+        ls__html_left_out(html, "labels", (int64_t)json_array_size(labels), MAX_IMAGES);
     } else if (run->first_batch) {
-        ls__html_wrap(html,
-                      "<img class=\"batch\" alt=\"The first training images of the run\" src=\"",
-                      run->first_batch, "\">\n");
+        put_data_uri(html,
+                     "<img class=\"batch\" alt=\"The first training images of the run\" src=\"",
+                     run->first_batch, "\">\n");
     }
     ls__html_put(html, "</section>\n");
 }

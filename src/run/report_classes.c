@@ -15,7 +15,7 @@ static int64_t count_at(const json_t *counts, size_t i)
 static void put_row(ls__html *html, const json_t *name, int64_t n, int64_t most)
 {
     char count[LS__COUNT_SIZE];
-    ls__html_wrap(html, "<tr><th scope=\"row\">", json_string_value(name), "</th>");
+    ls__html_cell(html, "<tr><th scope=\"row\">", json_string_value(name), "</th>");
     ls__html_put(html, "<td class=\"number bar\" style=\"--v:%.3f\">%s</td></tr>\n",
                  most > 0 ? (double)n / (double)most : 0, ls__html_count(n, count));
 }
@@ -44,7 +44,11 @@ void ls__report_put_class_images(ls__html *html, const ls__report_run *run)
                  "images of each class\">\n<table>\n<caption class=\"hidden\">Training images "
                  "of each class</caption>\n<thead><tr><th scope=\"col\">class</th><th "
                  "scope=\"col\" class=\"number\">images</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < n; i++)
-        put_row(html, json_array_get(names, i), count_at(counts, i), most);
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n</details>\n</div>\n</section>\n");
+    const size_t begin = html->size;
+    size_t n_shown = 0;
+    for (; n_shown < n && html->size - begin <= LS__TABLE_BYTES; n_shown++)
+        put_row(html, json_array_get(names, n_shown), count_at(counts, n_shown), most);
+    ls__html_put(html, "</tbody>\n</table>\n</div>\n</details>\n");
+    ls__html_left_out(html, "classes", (int64_t)n, (int64_t)n_shown);
+    ls__html_put(html, "</div>\n</section>\n");
 }

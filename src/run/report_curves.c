@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHART_WIDTH = 400 };
+enum { CHART_WIDTH = 400, MAX_POINTS = 5000, MAX_KEY_BYTES = 200 };
 
 /* One run's curves of one chart: two keys in metrics.jsonl, or one and NULL. */
 typedef struct curve_chart {
@@ -53,7 +53,8 @@ static void add_own_charts(chart_list *list, const ls__report_run *run)
     json_object_foreach(row, key, value)
     {
         const char *name = key + sizeof(train) - 1;
-        bool is_there = strncmp(key, train, sizeof(train) - 1) != 0 || strcmp(name, "top5") == 0;
+        bool is_there = strncmp(key, train, sizeof(train) - 1) != 0 || strcmp(name, "top5") == 0 ||
+                        strlen(key) > MAX_KEY_BYTES;
         for (int i = 0; i < list->n && !is_there; i++)
             is_there = strcmp(list->items[i].keys[0], key) == 0;
         if (is_there || list->n == N_USUAL + LS_MAX_METRICS) continue;
@@ -91,9 +92,12 @@ static ls_status put_chart(ls__html *html, const curve_chart *c, const char *wha
 static bool add_line(const ls__report_run *run, const char *key, double *room, ls__chart_line *line)
 {
     const int64_t n = (int64_t)json_array_size(run->metrics);
-    *line = (ls__chart_line){ .n = n, .x = room, .y = room + n };
     const bool has_epochs = ls__metrics_column(run->metrics, "epoch", room);
-    return ls__metrics_column(run->metrics, key, room + n) && has_epochs;
+    const bool has_values = ls__metrics_column(run->metrics, key, room + n);
+    *line =
+        (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, room), .x = room, .y = room + n };
+    ls__metrics_thin(n, MAX_POINTS, room + n);
+    return has_values && has_epochs;
 }
 
 static int compare_values(const void *a, const void *b)
@@ -226,7 +230,11 @@ ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *run
         status = put_single(html, &list, runs, room);
     else
         status = put_several(html, &list, n, runs, room, lines, names);
-    ls__html_put(html, "</div>\n</section>\n");
+    ls__html_put(html, "</div>\n");
+    for (int i = 0; i < n; i++)
+        ls__html_left_out(html, "epochs in the charts", (int64_t)json_array_size(runs[i].metrics),
+                          MAX_POINTS);
+    ls__html_put(html, "</section>\n");
     ls__free(ctx, room);
     ls__free(ctx, lines);
     ls__free(ctx, names);

@@ -8,7 +8,15 @@
 #include "run/page.h"
 #include <string.h>
 
-enum { MATRIX_CLASSES = 30, MOST_PAIRS = 20, OPEN_CLASSES = 50 };
+enum {
+    MATRIX_CLASSES = 30,
+    MOST_PAIRS = 20,
+    OPEN_CLASSES = 50,
+    /* More than a run writes: 24 mistakes with images of 128 pixels, and 15 bins. */
+    MAX_MISTAKES = 100,
+    MAX_IMAGE_BYTES = 256 << 10, /* as a data URI */
+    MAX_BINS = 100
+};
 
 static double real(const json_t *object, const char *key)
 {
@@ -111,10 +119,10 @@ static void put_matrix(ls__html *html, const json_t *e, int n)
                  "<table class=\"matrix\">\n<caption class=\"hidden\">Confusion matrix</caption>"
                  "\n<thead><tr><td></td>");
     for (int k = 0; k < n; k++)
-        ls__html_wrap(html, "<th scope=\"col\"><span>", class_name(e, k), "</span></th>");
+        ls__html_cell(html, "<th scope=\"col\"><span>", class_name(e, k), "</span></th>");
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
     for (int l = 0; l < n; l++) {
-        ls__html_wrap(html, "<tr><th scope=\"row\">", class_name(e, l), "</th>");
+        ls__html_cell(html, "<tr><th scope=\"row\">", class_name(e, l), "</th>");
         for (int k = 0; k < n; k++) put_cell(html, e, l, k, counts[l][k], totals[l]);
         ls__html_put(html, "</tr>\n");
     }
@@ -147,8 +155,8 @@ static void put_pairs(ls__html *html, const json_t *e, int64_t n)
                        "scope=\"col\">class</th><th scope=\"col\">predicted as</th><th "
                        "scope=\"col\" class=\"number\">images</th></tr></thead>\n<tbody>\n");
     for (int k = 0; k < n_kept; k++) {
-        ls__html_wrap(html, "<tr><th scope=\"row\">", class_name(e, kept[k].label), "</th>");
-        ls__html_wrap(html, "<td>", class_name(e, kept[k].predicted), "</td>");
+        ls__html_cell(html, "<tr><th scope=\"row\">", class_name(e, kept[k].label), "</th>");
+        ls__html_cell(html, "<td>", class_name(e, kept[k].predicted), "</td>");
         ls__html_put(html, "<td class=\"number\">%s</td></tr>\n",
                      ls__html_count(kept[k].images, count));
     }
@@ -181,9 +189,13 @@ static void put_classes(ls__html *html, const json_t *e)
     for (int k = 0; k < 4; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", heads[k]);
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    const size_t begin = html->size;
+    int64_t n_shown = 0;
     json_array_foreach(classes, i, class)
     {
-        ls__html_wrap(html, "<tr><th scope=\"row\">", ls__json_get_string(class, "class"), "</th>");
+        if (html->size - begin > LS__TABLE_BYTES) break;
+        n_shown++;
+        ls__html_cell(html, "<tr><th scope=\"row\">", ls__json_get_string(class, "class"), "</th>");
         ls__html_put(html, "<td class=\"number\">%s</td>",
                      ls__html_count(ls__json_get_integer(class, "images"), count));
         put_score(html, class, "precision");
@@ -192,6 +204,7 @@ static void put_classes(ls__html *html, const json_t *e)
         ls__html_put(html, "</tr>\n");
     }
     ls__html_put(html, "</tbody>\n</table>\n</div>\n</details>\n");
+    ls__html_left_out(html, "classes", (int64_t)json_array_size(classes), n_shown);
 }
 
 /* ---- Calibration ---- */
@@ -273,8 +286,14 @@ static void put_bins(ls__html *html, const json_t *bins)
 static void put_calibration(ls__html *html, const json_t *e)
 {
     const json_t *bins = json_object_get(e, "calibration");
-    if (json_array_size(bins) == 0) return;
+    const int64_t n = (int64_t)json_array_size(bins);
+    if (n == 0) return;
     ls__html_put(html, "<div class=\"card calibration\">\n<h3>Calibration</h3>\n");
+    if (n > MAX_BINS) {
+        ls__html_left_out(html, "bins", n, 0);
+        ls__html_put(html, "</div>\n");
+        return;
+    }
     put_diagram(html, bins);
     ls__html_put(html,
                  "<p class=\"note\">Bars show the accuracy of the images of each confidence, "
@@ -288,27 +307,38 @@ static void put_calibration(ls__html *html, const json_t *e)
 
 /* ---- Mistakes ---- */
 
+/* Whether the text is a data URI of a JPEG file, which needs no escapes and refers to nothing. */
+static bool is_jpeg_uri(const char *text)
+{
+    static const char head[] = "data:image/jpeg;base64,/9j/"; /* the bytes ff d8 ff */
+    const size_t n = sizeof head - 1, length = text ? strlen(text) : 0;
+    return length > n && length <= MAX_IMAGE_BYTES && strncmp(text, head, n) == 0 &&
+           strspn(text + n, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") ==
+               length - n;
+}
+
 static void put_mistakes(ls__html *html, const json_t *e)
 {
-    static const char jpeg[] = "data:image/jpeg;base64,";
     const json_t *mistakes = json_object_get(e, "mistakes"), *m;
     size_t i;
     if (json_array_size(mistakes) == 0) return;
     ls__html_put(html, "<h3>Most confident mistakes</h3>\n<ul class=\"images\">\n");
     json_array_foreach(mistakes, i, m)
     {
+        if (i == MAX_MISTAKES) break;
         const char *image = ls__json_get_string(m, "image"), *path = ls__json_get_string(m, "path");
         const char *predicted = class_name(e, ls__json_get_integer(m, "predicted"));
         const char *label = class_name(e, ls__json_get_integer(m, "label"));
         ls__html_put(html, "<li>");
-        if (image && strncmp(image, jpeg, sizeof jpeg - 1) == 0) {
-            ls__html_wrap(html, "<img alt=\"", label, ", predicted as ");
-            ls__html_wrap(html, "", predicted, "\" src=\"");
-            ls__html_wrap(html, "", image, "\">");
+        if (is_jpeg_uri(image)) {
+            ls__html_cell(html, "<img alt=\"", label, ", predicted as ");
+            ls__html_cell(html, "", predicted, "\" src=\"");
+            ls__html_bytes(html, image, strlen(image));
+            ls__html_put(html, "\">");
         }
-        ls__html_wrap(html, "<p><b class=\"wrong-name\">", predicted, "</b>");
+        ls__html_cell(html, "<p><b class=\"wrong-name\">", predicted, "</b>");
         ls__html_put(html, " %.3f", real(m, "confidence"));
-        ls__html_wrap(html, "<br>is <b>", label, "</b></p>");
+        ls__html_cell(html, "<br>is <b>", label, "</b></p>");
         if (path) ls__html_wrap(html, "<p class=\"path\">", path, "</p>");
         if (!path)
             ls__html_put(html, "<p class=\"path\">sample %lld</p>",
@@ -316,6 +346,7 @@ static void put_mistakes(ls__html *html, const json_t *e)
         ls__html_put(html, "</li>\n");
     }
     ls__html_put(html, "</ul>\n");
+    ls__html_left_out(html, "mistakes", (int64_t)json_array_size(mistakes), MAX_MISTAKES);
 }
 
 /* ---- The section ---- */

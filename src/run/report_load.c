@@ -8,11 +8,14 @@
 #include "run/json.h"
 #include "run/metrics.h"
 #include <stdio.h>
+#include <string.h>
 
-enum { MAX_FILE_BYTES = 256 << 20 };
+enum { MAX_LOG_BYTES = 64 << 20, MAX_JPEG_BYTES = 4 << 20 };
+
+#define JPEG_MAGIC "\xff\xd8\xff"
 
 /* A file of the run folder; NULL for a missing one. */
-static ls_status read_bytes(ls_context *ctx, const char *dir, const char *name,
+static ls_status read_bytes(ls_context *ctx, const char *dir, const char *name, size_t max_bytes,
                             unsigned char **bytes, size_t *size)
 {
     char message[512];
@@ -20,7 +23,7 @@ static ls_status read_bytes(ls_context *ctx, const char *dir, const char *name,
     char *path = ls__format(ctx, "%s/%s", dir, name);
     if (!path) return ls__fail_memory(ctx, dir, 0);
     const ls_status status =
-        ls__read_file(ctx, path, MAX_FILE_BYTES, bytes, size, message, sizeof message);
+        ls__read_own_file(ctx, path, max_bytes, bytes, size, message, sizeof message);
     ls__free(ctx, path);
     if (status == LS_ERR_NOT_FOUND) return LS_OK;
     return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
@@ -32,7 +35,7 @@ static ls_status read_object(ls_context *ctx, const char *dir, const char *name,
     char reason[LS__JSON_REASON_SIZE];
     char *path = ls__format(ctx, "%s/%s", dir, name);
     if (!path) return ls__fail_memory(ctx, dir, 0);
-    ls_status status = ls__json_read(path, out, reason);
+    ls_status status = ls__json_read_own(path, out, reason);
     if (status == LS_OK && !json_is_object(*out)) {
         snprintf(reason, sizeof(reason), "not a JSON object");
         json_decref(*out);
@@ -70,7 +73,7 @@ static ls_status read_first_samples(ls_context *ctx, const char *dir, json_t **o
 static ls_status read_log(ls_context *ctx, const char *dir, char **out)
 {
     size_t size;
-    return read_bytes(ctx, dir, "log.txt", (unsigned char **)out, &size);
+    return read_bytes(ctx, dir, "log.txt", MAX_LOG_BYTES, (unsigned char **)out, &size);
 }
 
 static ls_status read_config(ls_context *ctx, const char *dir, json_t **out)
@@ -84,8 +87,12 @@ static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
 {
     unsigned char *bytes;
     size_t size;
-    LS_TRY(read_bytes(ctx, dir, "first_batch.jpg", &bytes, &size));
+    LS_TRY(read_bytes(ctx, dir, "first_batch.jpg", MAX_JPEG_BYTES, &bytes, &size));
     if (!bytes) return LS_OK;
+    if (size < sizeof(JPEG_MAGIC) - 1 || memcmp(bytes, JPEG_MAGIC, sizeof(JPEG_MAGIC) - 1) != 0) {
+        ls__free(ctx, bytes);
+        return ls__fail(ctx, LS_ERR_DATA, "%s/first_batch.jpg: not a JPEG file", dir);
+    }
     *out = ls__data_uri(ctx, "image/jpeg", bytes, size);
     ls__free(ctx, bytes);
     return *out ? LS_OK : ls__fail_memory(ctx, "first_batch.jpg", size);

@@ -6,7 +6,12 @@
 #include "run/page.h"
 #include <string.h>
 
-enum { MOST_WARNINGS = 40, MOST_COMMANDS = 20, STAMP = 20 }; /* "2026-11-28T11:40:02Z" */
+enum {
+    MOST_WARNINGS = 40,
+    MOST_COMMANDS = 20,
+    STAMP = 20, /* "2026-11-28T11:40:02Z" */
+    MAX_LINE_BYTES = 64 << 10
+};
 
 /* Lines of the log that begin with `kind` after their time, each text once: of equal ones the
  * first. Ends them in place. Returns how many, at most `most`; *more: those beyond. */
@@ -35,10 +40,12 @@ static int find_lines(char *log, const char *kind, int most, char **out, int *mo
     return n;
 }
 
-/* The texts of the lines: those of `find_lines`, ended. */
+/* The texts of the lines: those of `find_lines`, ended. The rest of a long one is left out. */
 static char *text_of(char *line, const char *kind)
 {
-    line[strcspn(line, "\n")] = '\0';
+    const size_t length = strcspn(line, "\n");
+    line[length] = '\0';
+    if (length > MAX_LINE_BYTES) memcpy(line + MAX_LINE_BYTES - 3, "...", 4);
     line[STAMP] = '\0';
     return line + STAMP + 1 + strlen(kind);
 }

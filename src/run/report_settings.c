@@ -59,15 +59,19 @@ static bool differs(int n, const ls__report_run *runs, const char *key)
     return false;
 }
 
-/* The options that differ, or those that do not. Returns how many. */
-static int put_options(ls__html *html, int n, const ls__report_run *runs, bool different)
+/* The options that differ, or those that do not, the end of the table, and how many did not fit. */
+static void put_options(ls__html *html, int n, const ls__report_run *runs, bool different)
 {
-    int count = 0;
+    int count = 0, n_shown = 0;
+    const size_t begin = html->size;
     const char *key;
     json_t *value;
     json_object_foreach(json_object_get(runs[0].config, "options"), key, value)
     {
         if (n > 1 && differs(n, runs, key) != different) continue;
+        count++;
+        if (html->size - begin > LS__TABLE_BYTES) continue;
+        n_shown++;
         ls__html_wrap(html, "<tr><th scope=\"row\">", key, "</th>");
         for (int i = 0; i < (different ? n : 1); i++) {
             ls__html_put(html, "<td>");
@@ -75,9 +79,11 @@ static int put_options(ls__html *html, int n, const ls__report_run *runs, bool d
             ls__html_put(html, "</td>");
         }
         ls__html_put(html, "</tr>\n");
-        count++;
     }
-    return count;
+    if (different && count == 0)
+        ls__html_put(html, "<tr><td colspan=\"%d\">none</td></tr>\n", n + 1);
+    end_table(html);
+    ls__html_left_out(html, "options", count, n_shown);
 }
 
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs)
@@ -91,15 +97,12 @@ void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs)
     }
     if (n > 1) {
         begin_table(html, "Settings that differ between the runs", "option", n, runs);
-        if (put_options(html, n, runs, true) == 0)
-            ls__html_put(html, "<tr><td colspan=\"%d\">none</td></tr>\n", n + 1);
-        end_table(html);
+        put_options(html, n, runs, true);
     }
     ls__html_put(html, "<details>\n<summary>%s</summary>\n",
                  n > 1 ? "Settings that all runs share" : "All settings");
     begin_table(html, n > 1 ? "Settings that all runs share" : "All settings", "option", 1, runs);
     put_options(html, n, runs, false);
-    end_table(html);
     ls__html_put(html, "</details>\n</section>\n");
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define JPEG    "\xff\xd8\xff"
 #define HOSTILE "<b>&\\\"\\u0001"
 
 static const char metrics[] =
@@ -24,7 +25,7 @@ static const char evaluation[] =
     "\"f1\": 1}], \"confusion\": [[0, 0, 1], [0, 1, 1], [1, 1, 2], [2, 0, 9], [0, -1, 9], 7], "
     "\"calibration\": [{\"images\": 4, \"confidence\": 0.625, \"accuracy\": 0.75}], "
     "\"mistakes\": [{\"sample\": 3, \"label\": 0, \"predicted\": 1, \"confidence\": 0.875, "
-    "\"path\": \"a/" HOSTILE ".jpg\", \"image\": \"data:image/jpeg;base64,AAAA\"}, "
+    "\"path\": \"a/" HOSTILE ".jpg\", \"image\": \"data:image/jpeg;base64,/9j/AAAA\"}, "
     "{\"sample\": 5, \"label\": 9, \"predicted\": 1, \"confidence\": 0.5, "
     "\"image\": \"https://example.org/x.jpg\"}]}";
 
@@ -63,7 +64,7 @@ static const char *make_run(const char *name, const char *lr)
     write_text(path_in(run, "evaluation.json"), evaluation);
     write_text(path_in(run, "config.json"), text);
     write_text(path_in(run, "manifest.json"), manifest);
-    write_text(path_in(run, "first_batch.jpg"), "abcd");
+    write_text(path_in(run, "first_batch.jpg"), JPEG "abcd");
     write_text(path_in(run, "first_batch.json"), first_batch);
     write_text(path_in(run, "log.txt"), log_text);
     return run;
@@ -97,8 +98,8 @@ START_TEST(a_page_of_one_run)
     char *html = read_text(path("a&b/report.html"));
     expect_page_text(html, NULL, "report_of_a_run.txt");
     ck_assert_int_eq(count_parts(html, "<img"), 1); /* not the one of another server */
-    ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,AAAA\""));
-    ck_assert_int_eq(count_parts(html, "data:image/jpeg;base64,YWJjZA=="), 1);
+    ck_assert_ptr_nonnull(strstr(html, "src=\"data:image/jpeg;base64,/9j/AAAA\""));
+    ck_assert_int_eq(count_parts(html, "data:image/jpeg;base64,/9j/YWJjZA=="), 1);
     ck_assert_ptr_nonnull(strstr(html, "aspect-ratio:32/24;background-size:206.250% 208.333%;"
                                        "background-position:100.000% 0.000%"));
     /* the same again */
@@ -175,7 +176,7 @@ START_TEST(damaged_folders)
         "{}", "{\"labels\": [\"a\"]}", "{\"labels\": [\"a\"], \"columns\": 0, \"height\": 1}",
         "{\"labels\": [\"a\"], \"columns\": 99999999, \"height\": 1, \"width\": 1, \"gap\": -1}"
     };
-    write_text(path("first_batch.jpg"), "abcd");
+    write_text(path("first_batch.jpg"), JPEG "abcd");
     for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
         write_text(path("first_batch.json"), grids[i]);
         ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
@@ -200,6 +201,110 @@ START_TEST(damaged_folders)
 }
 END_TEST
 
+static const char *const own_files[] = { "metrics.jsonl",   "config.json",      "manifest.json",
+                                         "evaluation.json", "first_batch.json", "first_batch.jpg",
+                                         "log.txt" };
+
+/* A link in the folder shows nothing of what it leads to, nor does a file that is no image. */
+START_TEST(links_are_not_followed)
+{
+    begin();
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", make_run("run", "1"));
+    const char *run = folder;
+    make_folder(path("elsewhere"));
+    for (size_t i = 0; i < sizeof own_files / sizeof own_files[0]; i++) {
+        char own[4096], other[4096], text[128];
+        snprintf(own, sizeof own, "%s", path_in(run, "%s", own_files[i]));
+        snprintf(other, sizeof other, "%s", path_in(path("elsewhere"), "%s", own_files[i]));
+        ck_assert_int_eq(rename(own, other), 0);
+        ck_assert_int_eq(symlink(other, own), 0);
+        ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+        char *html = read_text(path_in(run, "report.html"));
+        expect_page(html);
+        snprintf(text, sizeof text, "%s: a symbolic link; expected a regular file", own_files[i]);
+        const char *also = strstr(html, "a symbolic link; expected a regular file");
+        ck_assert_msg(also != NULL, "%s", text);
+        free(html);
+        ck_assert_int_eq(remove(own), 0);
+        ck_assert_int_eq(rename(other, own), 0);
+    }
+    write_text(path_in(run, "first_batch.jpg"), "root:x:0:0");
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path_in(run, "report.html"));
+    ck_assert_ptr_nonnull(strstr(html, "first_batch.jpg: not a JPEG file"));
+    ck_assert_ptr_null(strstr(html, "cm9vd"));
+    free(html);
+    end();
+}
+END_TEST
+
+/* Writes n copies of the item between `before` and `after`. */
+static void write_many(const char *name, const char *before, const char *item, int64_t n,
+                       const char *after)
+{
+    FILE *file = fopen(name, "w");
+    fputs(before, file);
+    for (int64_t i = 0; i < n; i++) fprintf(file, "%s%s", i > 0 ? "," : "", item);
+    fputs(after, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Files that would give a page of 100 MB and more give a small one, which says what it leaves out.
+ */
+START_TEST(large_files)
+{
+    enum { MAX_PAGE_BYTES = 24 << 20, LONG = 1 << 20 };
+    static const struct {
+        const char *name, *before, *item;
+        int64_t n;
+        const char *after, *said;
+    } cases[] = {
+        { "first_batch.json",
+          "{\"columns\": 64, \"height\": 1, \"width\": 1, \"gap\": 0, \"labels\": [", "\"a\"",
+          300000, "]}", "Left out: 299,936 of 300,000 labels." },
+        { "evaluation.json", "{\"classes\": [", "{\"class\": \"\\\"\\\"\"}", 400000, "]}",
+          "of 400,000 classes." },
+        { "evaluation.json", "{\"classes\": [{}], \"calibration\": [", "{\"images\": 1}", 100000,
+          "]}", "Left out: 100,000 of 100,000 bins." },
+        { "evaluation.json", "{\"classes\": [{}], \"mistakes\": [", "{\"label\": 0}", 200000, "]}",
+          "Left out: 199,900 of 200,000 mistakes." },
+        { "evaluation.json", "{\"classes\": [", "{\"class\": \"01234567890123456789\"}", 1200000,
+          "]}", "bytes, at most 33554432 are allowed" },
+    };
+    begin();
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", make_run("run", "1"));
+    const char *run = folder;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_many(path_in(run, "%s", cases[i].name), cases[i].before, cases[i].item, cases[i].n,
+                   cases[i].after);
+        ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+        char *html = read_text(path_in(run, "report.html"));
+        ck_assert_msg(strstr(html, cases[i].said) != NULL, "%s", cases[i].said);
+        ck_assert_msg(strlen(html) < MAX_PAGE_BYTES, "%s: %zu", cases[i].said, strlen(html));
+        free(html);
+    }
+    write_text(path_in(run, "evaluation.json"), evaluation);
+    char *text = malloc(LONG + 64);
+    memset(text, '"', LONG);
+    strcpy(text + LONG, "\n");
+    memcpy(text, "2026-11-28T11:40:02Z command: lockstep train --a ", 49);
+    write_text(path_in(run, "log.txt"), text);
+    free(text);
+    FILE *file = fopen(path_in(run, "metrics.jsonl"), "w");
+    for (int i = 1; i <= 20000; i++)
+        fprintf(file, "{\"epoch\": %d, \"train_loss\": 1.5, \"val_loss\": 2.5}\n", i);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path_in(run, "report.html"));
+    ck_assert_ptr_nonnull(strstr(html, "Left out: 15,000 of 20,000 epochs in the charts."));
+    ck_assert_uint_lt(strlen(html), 1 << 20);
+    free(html);
+    end();
+}
+END_TEST
+
 static bool work(ls_context *context, void *run)
 {
     const char *one = run;
@@ -219,5 +324,6 @@ END_TEST
 TEST_PROGRAM(report)
 {
     return RUN_SUITE("report", a_page_of_one_run, a_page_of_several_runs, metrics_alone_are_enough,
-                     damaged_folders, every_allocation_failing);
+                     damaged_folders, links_are_not_followed, large_files,
+                     every_allocation_failing);
 }
