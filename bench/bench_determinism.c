@@ -20,7 +20,7 @@
  * set, which is faster for both sides.
  *
  * digest_share is the time of a step's digests as a share of a step. */
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "support.h"
 #include <lockstep/run_log.h>
 

@@ -17,7 +17,7 @@
  *                            the CPU times */
 #include "base/context.h"
 #include "nn/exec/rank_sums.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "support.h"
 
 #include <limits.h>

@@ -6,7 +6,7 @@
  * DIR/0, DIR/1, .. have one class each. An image is value noise of several octaves in three
  * colours, with about the decoding cost of a photograph: 45 KB at 500 x 375. The same options give
  * the same files. One JSON line. */
-#include "../cli/write_image.h"
+#include "../cli/commands/write_image.h"
 #include "support.h"
 #include <errno.h>
 #include <math.h>

@@ -13,7 +13,7 @@
  * a first run: cached plans, kernel selections and bytes, their maximum, and the bytes in the
  * middle and at the end, which show whether memory grows. */
 #include "base/context.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "support.h"
 #include <lockstep/algorithm_cache.h>
 

@@ -17,7 +17,7 @@
  *                        few nanoseconds of arithmetic included
  *   overhead_us_per_op   what a step without update spends outside of kernels, its clock readings
  *                        and the copy of the batch included, by its ops */
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@
  * faster than memory gives them. Winograd does fewer products than are counted: it may exceed 100
  * %. */
 #include "limits.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "support.h"
 #include <lockstep/algorithm_cache.h>
 #include <stdio.h>

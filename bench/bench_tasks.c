@@ -13,7 +13,7 @@
 #include "cpu/cpu.h"
 #include "base/context.h"
 #include "nn/compile/compile.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "support.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef LS_CLI_CLI_H
 #define LS_CLI_CLI_H
 
-#include "options.h"
-#include "print.h"
+#include "options/options.h"
+#include "terminal/print.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
 #include <signal.h>

@@ -9,8 +9,8 @@ build=$1
 tests=(
   base/{error,text,alloc,file} io/{event_file,safetensors,torch_file} backend/context
   data/{csv,idx,pack_damage,targets,image_folder,image_list,decode,decode_png,dataset_check}
-  nn/{misuse,net_errors} optim/schedule train/search
-  run/{run_folder,report,identity,record,algorithm_cache_file,checkpoint,load_weights,checkpoint_export}
+  nn/{misuse,net_errors} optim/schedule experiment/search
+  log/{run_folder,record} report/report checkpoint/{identity,algorithm_cache_file,checkpoint,load_weights,checkpoint_export}
   cli/{options,print,folders}
 )
 logs=$build/memcheck

@@ -21,7 +21,7 @@
  * The training loop can also be written by hand:
  *
  *   ls_loader_start, _next   for each epoch, for each batch:               data.h
- *   ls_net_step              forward, backward, update                     net.h
+ *   ls_net_step              forward, backward, update                     optim.h
  *   ls_net_results           the batch's loss and metrics                  net.h
  *   ls_run_log_step          digests of the step's inputs and results      run_log.h
  *   ls_net_evaluate          validation of one batch                       net.h

@@ -97,35 +97,6 @@ LS_API ls_context *ls_net_context(ls_net *net);
 
 typedef enum ls_mode { LS_MODE_TRAIN, LS_MODE_EVAL } ls_mode;
 
-/* Runs forward, backward and update on one batch. opt NULL = forward and backward only. An
- * optimizer with `accumulate` updates in some of the steps only (optim.h). Errors:
- * LS_ERR_SHAPE if batch->n is neither 0 nor the number of images; those of ls_net_feed;
- * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it.
- *
- * With shards of ls_context_config above 1, a batch of N samples is cut into that many shards:
- * shard s has samples floor(N s / shards) to floor(N (s + 1) / shards) - 1. Forward and backward
- * run for one shard after the other, in the memory of one; batch norms use the statistics of their
- * shard. With weight w of a shard = the sum of the class weights of its labels that are not -1 (for
- * other losses than cross-entropy of labels: its number of samples), gradients and losses are (sum
- * of w x) / (sum of w), metrics are those of the batch, and running statistics are updated once, by
- * the mean of the shards'. The sums run over a binary tree of shard numbers. Random draws are those
- * of the whole batch. Then there is one update. ls_net_build requires a batch size that is a
- * multiple of shards, and no custom op, one loss (or several losses of targets), each a
- * cross-entropy, binary cross-entropy or mean squared error; ls_net_step alone trains such a net,
- * and after it ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have
- * no shards.
- *
- * With sync_batch_norm of ls_context_config, batch norms use the statistics of the whole batch, in
- * both directions, and running statistics are updated by these: the results are those of one shard,
- * except for the order of sums. Then the shards that this process computes run at the same time,
- * from one batch norm to the next, each in memory of its own.
- *
- * With several ranks (context.h) each of them calls it with a batch of the same size, and computes
- * its shards: of the batch it reads only their samples, those of ls_loader_next. Then the ranks add
- * up their results, so that all have the same gradients, losses, metrics and weights. A batch with
- * fewer samples than shards is LS_ERR_UNSUPPORTED. LS_ERR_TIMEOUT names the ranks that this one
- * waited for. */
-LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
 /* Forward in evaluation mode over one batch: outputs, losses, metrics. Labels and targets are
  * optional: without those that a loss of ls_net_config reads, in the batch or fed, only outputs are
  * computed, and ls_net_loss and ls_net_metric return LS_ERR_INVALID. With several ranks it runs the

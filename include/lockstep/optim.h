@@ -83,6 +83,36 @@ typedef struct ls_rmsprop_config {
 } ls_rmsprop_config;
 LS_API ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config);
 
+/* Runs forward, backward and update on one batch. opt NULL = forward and backward only. An
+ * optimizer with `accumulate` updates in some of the steps only (see below). Errors:
+ * LS_ERR_SHAPE if batch->n is neither 0 nor the number of images; those of ls_net_feed;
+ * LS_ERR_INVALID if another call is running on the net, because one thread at a time may use it.
+ *
+ * With shards of ls_context_config above 1, a batch of N samples is cut into that many shards:
+ * shard s has samples floor(N s / shards) to floor(N (s + 1) / shards) - 1. Forward and backward
+ * run for one shard after the other, in the memory of one; batch norms use the statistics of their
+ * shard. With weight w of a shard = the sum of the class weights of its labels that are not -1 (for
+ * other losses than cross-entropy of labels: its number of samples), gradients and losses are (sum
+ * of w x) / (sum of w), metrics are those of the batch, and running statistics are updated once, by
+ * the mean of the shards'. The sums run over a binary tree of shard numbers. Random draws are those
+ * of the whole batch. Then there is one update. ls_net_build requires a batch size that is a
+ * multiple of shards, and no custom op, one loss (or several losses of targets), each a
+ * cross-entropy, binary cross-entropy or mean squared error; ls_net_step alone trains such a net,
+ * and after it ls_net_output fails. All else is LS_ERR_UNSUPPORTED. Evaluation and inference have
+ * no shards.
+ *
+ * With sync_batch_norm of ls_context_config, batch norms use the statistics of the whole batch, in
+ * both directions, and running statistics are updated by these: the results are those of one shard,
+ * except for the order of sums. Then the shards that this process computes run at the same time,
+ * from one batch norm to the next, each in memory of its own.
+ *
+ * With several ranks (context.h) each of them calls it with a batch of the same size, and computes
+ * its shards: of the batch it reads only their samples, those of ls_loader_next. Then the ranks add
+ * up their results, so that all have the same gradients, losses, metrics and weights. A batch with
+ * fewer samples than shards is LS_ERR_UNSUPPORTED. LS_ERR_TIMEOUT names the ranks that this one
+ * waited for. */
+LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, double lr);
+
 /* Gradient accumulation, with `accumulate` N above 1: ls_net_step updates only on every N-th batch,
  * and on a batch with is_last. The update takes the mean of the gradients of all batches since the
  * previous one, as the PyTorch recipe that divides each loss by the number of batches; a last,

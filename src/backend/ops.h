@@ -2,7 +2,7 @@
 #ifndef LS_BACKEND_OPS_H
 #define LS_BACKEND_OPS_H
 
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "comm/merges.h"
 #include <lockstep/tensor.h>
 

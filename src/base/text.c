@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of the first `length` bytes of a text up to an incomplete UTF-8 sequence at their end. */
@@ -69,4 +70,18 @@ void ls__text_put_floats(ls__text *text, int n, const float *values)
         ls__text_put(text, " ");
         ls__text_put_exact(text, (double)values[i]);
     }
+}
+
+double ls__shortest(float value)
+{
+    /* 9 digits are always exact. Writes and reads in one locale, so its decimal point does not
+     * matter. */
+    char text[32];
+    double out = (double)value;
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, (double)value);
+        out = strtod(text, NULL);
+        if ((float)out == value) break;
+    }
+    return out;
 }

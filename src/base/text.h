@@ -34,4 +34,7 @@ void ls__text_put_integers(ls__text *text, int n, const int64_t *values);
 /* Exact floats, each after a space. */
 void ls__text_put_floats(ls__text *text, int n, const float *values);
 
+/* The double whose text is the shortest decimal of this float: 0.9, not 0.899999976. */
+double ls__shortest(float value);
+
 #endif

@@ -1,6 +1,6 @@
 /* cast.c: conversion between element types. Every value is converted to a float (f32, bf16, f16) or
  * an int64 (i64, i32, u8) first: one load and one store function per type, not one per pair. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/memory.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* our_kernels.c: the provider of our own kernels: one per op, two per depthwise convolution. */
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/device/slots.h"

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "base/text.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"

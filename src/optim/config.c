@@ -56,17 +56,3 @@ void ls__put_setting(ls__setting_fn put, void *user, const char *name, double va
 {
     if (value != 0) put(user, name, value);
 }
-
-double ls__shortest(float value)
-{
-    /* 9 digits are always exact. Writes and reads in one locale, so its decimal point does not
-     * matter. */
-    char text[32];
-    double out = (double)value;
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, (double)value);
-        out = strtod(text, NULL);
-        if ((float)out == value) break;
-    }
-    return out;
-}

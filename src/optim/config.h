@@ -3,6 +3,7 @@
 #define LS_OPTIM_CONFIG_H
 
 #include "base/strict_math.h"
+#include "base/text.h"
 #include <lockstep/context.h>
 
 /* The range of a field. */
@@ -35,6 +36,5 @@ float ls__or_default(float value, float fallback);
  * 0.9, not 0.899999976. */
 typedef void (*ls__setting_fn)(void *user, const char *name, double value);
 void ls__put_setting(ls__setting_fn put, void *user, const char *name, double value);
-double ls__shortest(float value);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef LS_OPTIM_GROUPS_H
 #define LS_OPTIM_GROUPS_H
 
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include <lockstep/optim.h>
 
 /* What groups replace, and which parameters have weight decay. */

@@ -2,7 +2,7 @@
 #include "optim/optimizer.h"
 
 #include "base/alloc.h"
-#include "base/element.h"
+#include "arith/element.h"
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/graph/names.h"

@@ -3,7 +3,7 @@
 #ifndef LS_OPTIM_OPTIMIZER_H
 #define LS_OPTIM_OPTIMIZER_H
 
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "optim/config.h"
 #include "optim/groups.h"
 #include "optim/partition.h"

@@ -1,7 +1,7 @@
 /* schedules.c: the formulas of learning-rate schedules. Conventions and constants are PyTorch's.
  * They are in closed form, so that the lr of a step does not depend on earlier calls. */
-#include "base/element.h"
-#include "base/functions.h"
+#include "arith/element.h"
+#include "arith/functions.h"
 #include "optim/schedule.h"
 #include <math.h>
 

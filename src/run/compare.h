@@ -8,7 +8,7 @@
 #ifndef LS_RUN_COMPARE_H
 #define LS_RUN_COMPARE_H
 
-#include "nn/net_trace.h"
+#include "nn/net/net_trace.h"
 #include <lockstep/optim.h>
 #include <lockstep/run_log.h>
 

@@ -4,7 +4,7 @@
 #include "base/context.h"
 #include "backend/backend.h"
 #include "data/decode/decoder.h"
-#include "run/json.h"
+#include "io/json.h"
 #include <sys/utsname.h>
 #include <time.h>
 

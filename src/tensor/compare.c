@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "base/hash.h"
 #include "backend/readback.h"
 #include "tensor/tensor.h"

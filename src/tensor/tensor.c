@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "backend/pool.h"
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef LS_TRAIN_BATCH_LIST_H
 #define LS_TRAIN_BATCH_LIST_H
 
-#include "run/progress.h"
+#include "checkpoint/progress.h"
 #include <lockstep/context.h>
 
 /* The results of a validation batch, whose sums are those of the batch. */

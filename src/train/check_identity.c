@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "comm/agree.h"
 #include "comm/merges.h"
-#include "run/identity.h"
-#include "run/json.h"
+#include "checkpoint/identity.h"
+#include "io/json.h"
 #include <stdlib.h>
 #include <string.h>
 

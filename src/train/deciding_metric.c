@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/loader/loader.h"
-#include "nn/net.h"
-#include "run/evaluation_metrics.h"
+#include "nn/net/net.h"
+#include "log/evaluation_metrics.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "comm/agree.h"
 #include "data/loader/loader.h"
-#include "nn/net.h"
-#include "run/checkpoint.h"
+#include "nn/net/net.h"
+#include "checkpoint/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/predict.h"
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "base/functions.h"
+#include "arith/functions.h"
 #include "data/dataset/dataset.h"
 #include "train/auc.h"
 #include <float.h>

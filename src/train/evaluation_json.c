@@ -6,7 +6,7 @@
 #include "data/dataset/thumbnail.h"
 #include "io/data_uri.h"
 #include "io/json_text.h"
-#include "run/json.h"
+#include "io/json.h"
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "io/event_file.h"
 #include "io/event_folder.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "run/chart.h"
-#include "run/run_folder.h"
+#include "report/chart.h"
+#include "log/run_folder.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

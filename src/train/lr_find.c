@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "data/loader/loader.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "optim/optimizer.h"
-#include "run/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "train/evaluate.h"
 #include <inttypes.h>
 #include <math.h>

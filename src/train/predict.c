@@ -7,7 +7,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "base/functions.h"
+#include "arith/functions.h"
 #include <math.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/floats.h"
 #include "comm/agree.h"
 #include "data/loader/loader.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include <inttypes.h>

@@ -3,11 +3,11 @@
 #define LS_TRAIN_TRAINER_H
 
 #include "base/context.h"
-#include "run/metrics.h"
+#include "log/metrics.h"
 #include "train/deciding_metric.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
-#include "train/model_info.h"
+#include "checkpoint/model_info.h"
 #include "train/skipped_updates.h"
 
 struct ls_trainer {

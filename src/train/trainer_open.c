@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "comm/agree.h"
 #include "data/loader/loader.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "run/checkpoint.h"
-#include "run/run_folder.h"
+#include "checkpoint/checkpoint.h"
+#include "log/run_folder.h"
 #include "train/check_identity.h"
 #include <inttypes.h>
 #include <math.h>

@@ -10,8 +10,8 @@
 #include "data/loader/loader.h"
 #include "data/transform/resize.h"
 #include "io/json_text.h"
-#include "nn/net.h"
-#include "run/json.h"
+#include "nn/net/net.h"
+#include "io/json.h"
 #include "train/evaluation.h"
 #include <lockstep/report.h>
 #include <string.h>

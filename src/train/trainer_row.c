@@ -2,8 +2,8 @@
 #include "train/trainer.h"
 
 #include "base/alloc.h"
-#include "nn/net.h"
-#include "run/json.h"
+#include "nn/net/net.h"
+#include "io/json.h"
 #include <math.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "comm/agree.h"
 #include "optim/optimizer.h"
-#include "run/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>

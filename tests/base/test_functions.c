@@ -1,6 +1,6 @@
 /* Elementary functions of our own against the C library's, and that they call none of it. */
 #include "../suite.h"
-#include "base/functions.h"
+#include "arith/functions.h"
 #include <math.h>
 
 START_TEST(cosine_and_powers_are_right)

@@ -1,5 +1,5 @@
 /* Data types, shapes, and conversions of 16-bit floats. */
-#include "base/half.h"
+#include "arith/half.h"
 #include <lockstep/tensor.h>
 
 #include "../suite.h"

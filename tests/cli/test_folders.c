@@ -1,6 +1,6 @@
 /* test_folders.c: the folders of a data folder, opened where memory runs out, in this process. */
 #include "command.h"
-#include "folders.h"
+#include "runs/folders.h"
 
 #include "../failing_allocator.h"
 #include "../suite.h"

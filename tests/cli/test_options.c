@@ -1,5 +1,5 @@
 /* test_options.c: the option parser: every kind of value, ranges, both spellings, JSON and back. */
-#include "../../cli/options.h"
+#include "../../cli/options/options.h"
 
 #include "../suite.h"
 #include <stdio.h>

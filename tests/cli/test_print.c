@@ -1,5 +1,5 @@
 /* test_print.c: control characters are escaped, columns are counted, lines wrap between fields. */
-#include "print.h"
+#include "terminal/print.h"
 
 #include "../suite.h"
 #include <stdlib.h>

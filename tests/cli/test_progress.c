@@ -1,5 +1,5 @@
 /* test_progress.c: the estimated time left of a run. */
-#include "progress.h"
+#include "terminal/progress.h"
 
 #include "../suite.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* test_progress_line.c: the contents of the progress line by width. */
-#include "progress.h"
+#include "terminal/progress.h"
 
 #include "../suite.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* test_report_command.c: the report that training writes, and 'lockstep report'. */
-#include "../run/html_check.h"
+#include "../report/html_check.h"
 #include "command.h"
 #include "one_epoch.h"
 

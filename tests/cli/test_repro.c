@@ -1,6 +1,6 @@
 /* test_repro.c: the experiment with workers, threads and restarts: its verdict, what it leaves, and
  * what happens when a run fails or is interrupted. */
-#include "../run/html_check.h"
+#include "../report/html_check.h"
 #include "command.h"
 
 #include "../suite.h"

@@ -1,6 +1,6 @@
 /* test_sweep.c: 'lockstep sweep': tables that do not depend on interruptions and on the number of
  * simultaneous trials, resumed trials, errors of the file. */
-#include "../run/html_check.h"
+#include "../report/html_check.h"
 #include "command.h"
 #include <jansson.h>
 

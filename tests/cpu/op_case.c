@@ -1,7 +1,7 @@
 #include "op_case.h"
 #include "../sanitizers.h"
 #include "../suite.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "base/hash.h"
 #include "cpu/emulated.h"
 #include "cpu/onednn/onednn.h"

@@ -2,7 +2,7 @@
  * allocation failing in turn. */
 #include "../failing_allocator.h"
 #include "base/context.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/cpu.h"
 #include "cpu/ops/digest.h"
 #include "../suite.h"

@@ -1,6 +1,6 @@
 /* Our own exp, activation functions and log against the C library's in double. */
 #include "../suite.h"
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "cpu/simd/math.h"
 #include <math.h>
 #include <stdlib.h>

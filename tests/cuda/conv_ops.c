@@ -1,6 +1,6 @@
 /* conv_ops.c: the convolutions of the bundled models, read off the programs of the CPU's nets. */
 #include "conv_ops.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
 

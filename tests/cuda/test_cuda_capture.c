@@ -5,7 +5,7 @@
 #include "base/context.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "nn/net_trace.h"
+#include "nn/net/net_trace.h"
 #include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <stdlib.h>

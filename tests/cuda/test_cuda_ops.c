@@ -1,7 +1,7 @@
 /* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel; and the
  * emulated library's of the optional convolutions. */
 #include "../suite.h"
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "has_cudnn.h"
 #include "op_case.h"
 #include <stdio.h>

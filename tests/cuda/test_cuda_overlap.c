@@ -5,7 +5,7 @@
 #include "base/context.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * them, in which ops, and that they change no bit. */
 #include "../suite.h"
 #include "has_cudnn.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <stdlib.h>
 #include <string.h>

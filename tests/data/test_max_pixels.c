@@ -1,6 +1,6 @@
 /* test_max_pixels.c: the limit on an image's pixels, as an option of loaders and packs. */
 #include "../suite.h"
-#include "run/identity.h"
+#include "checkpoint/identity.h"
 #include "loader_support.h"
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_pack_damage.c: packs that are not as they were written, whether by accident or by design. */
 #include "../suite.h"
 #include "base/hash.h"
-#include "data/dataset/pack.h"
+#include "data/dataset/packs/pack.h"
 #include "support.h"
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Transforms: sizes and places by hand-computed cases, random ones by their distribution. */
-#include "base/functions.h"
+#include "arith/functions.h"
 #include "data/transform/transform.h"
 
 #include "../suite.h"

@@ -1,5 +1,5 @@
 /* test_transparency.c: transparent pixels, and samples of 16 bits, in files of all formats. */
-#include "data/dataset/pack.h"
+#include "data/dataset/packs/pack.h"
 #include "decode_support.h"
 #include "support.h"
 

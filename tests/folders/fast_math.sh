@@ -11,8 +11,8 @@ preprocess() { # FILE OPTION...: what is wrong is on stderr
   "$cc" -E -o /dev/null -x c -D_GNU_SOURCE -DLS__CUDA_EMULATED -DLS__ISA_SUFFIX=_x -DLS__GEMM_LANES=8 "$@" \
     -Isrc -Iinclude -Itests/cuda/emulator "$file" 2>&1
 }
-files=(src/base/{functions,normal,random}.c src/data/transform/{resize,resize_avx2,transform}.c src/cpu/*.c src/cpu/*/*.c src/cpu/*/*/*.c
-  src/optim/*.c src/nn/*.c src/nn/*/*.c src/cuda/kernels/*.cu)
+files=(src/arith/functions.c src/base/{normal,random}.c src/data/transform/{resize,resize_avx2,transform}.c src/cpu/*.c src/cpu/*/*.c src/cpu/*/*/*.c
+  src/optim/*.c src/nn/*/*.c src/cuda/kernels/*.cu)
 for file in "${files[@]}"; do
   case $file in src/cpu/onednn/api.c | src/cpu/onednn/library.c | src/cpu/onednn/primitive.c) continue ;; esac # only call a library
   case $(preprocess "$file" -ffast-math) in
@@ -21,12 +21,12 @@ for file in "${files[@]}"; do
   esac
 done
 for option in -Ofast -ffinite-math-only; do
-  case $(preprocess src/base/functions.c "$option") in
+  case $(preprocess src/arith/functions.c "$option") in
     *"build without"*) ;;
     *) echo "$option is not refused" && failed=1 ;;
   esac
 done
-case $(preprocess src/base/functions.c -O3) in
+case $(preprocess src/arith/functions.c -O3) in
   *"build without"*) echo "-O3 is refused" && failed=1 ;;
 esac
 exit $failed

@@ -2,7 +2,7 @@
 #include "corpus.h"
 #include "small_run.h"
 
-#include "run/step_digest.h"
+#include "log/step_digest.h"
 #include <jansson.h>
 #include <lockstep/pack.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "repair.h"
 
-#include "run/algorithm_cache_file.h"
+#include "checkpoint/algorithm_cache_file.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,10 +4,10 @@
 #include "repair.h"
 #include "small_run.h"
 
-#include "nn/net.h"
-#include "run/checkpoint.h"
-#include "run/identity.h"
-#include "run/algorithm_cache_file.h"
+#include "nn/net/net.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/identity.h"
+#include "checkpoint/algorithm_cache_file.h"
 #include "io/safetensors.h"
 #include <stdlib.h>
 #include <string.h>

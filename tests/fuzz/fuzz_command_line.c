@@ -3,7 +3,7 @@
  * them. */
 #include "fuzz.h"
 
-#include "recipe.h"
+#include "options/recipe.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* fuzz_metrics.c: metrics.jsonl, which a resumed run reads before it adds rows. */
 #include "fuzz.h"
 
-#include "run/metrics.h"
+#include "log/metrics.h"
 
 static const char NAME[] = "metrics.jsonl";
 

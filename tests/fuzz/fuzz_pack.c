@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/hash.h"
-#include "data/dataset/pack.h"
+#include "data/dataset/packs/pack.h"
 #include <lockstep/pack.h>
 #include <stdio.h>
 #include <stdlib.h>

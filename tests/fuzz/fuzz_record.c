@@ -2,7 +2,7 @@
  * their steps are refused. */
 #include "fuzz.h"
 
-#include "run/step_digest.h"
+#include "log/step_digest.h"
 #include <string.h>
 
 static const char NAME[] = "run_log.txt";

@@ -2,7 +2,7 @@
  * train --resume and compare read them. */
 #include "fuzz.h"
 
-#include "compare_side.h"
+#include "commands/compare_side.h"
 #include <string.h>
 
 static void resume(const json_t *options)

@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "io/safetensors.h"
-#include "compare_side.h"
+#include "commands/compare_side.h"
 
 static const char NAME[] = "x.safetensors";
 

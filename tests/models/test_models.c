@@ -4,7 +4,7 @@
 #include <lockstep/models.h>
 
 #include "../suite.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* test_call_list.c: a step's call list is made once for its programs and its update. */
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "small_net.h"
 
 enum { BATCH = 8, MAX_STEPS = 2 * LS__MAX_CALL_LISTS };

@@ -3,7 +3,7 @@
  * in tests/parity, against finite differences in test_gradients.c. */
 #include "../suite.h"
 #include "blocked_layout.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * so do a batch norm, an addition and ReLU6; what batch norm's backward op reads, by what was fused
  * with the norm. */
 #include "../suite.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
 

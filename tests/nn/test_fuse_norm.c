@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "cpu/emulated.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include "backend/backend.h"
 #include <lockstep/lockstep.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * f32: every layer, ops of the user's own, f32 and u8 inputs, input gradients, evaluation. */
 #include "../suite.h"
 #include "base/context.h"
-#include "nn/net.h"
-#include "nn/net_trace.h"
+#include "nn/net/net.h"
+#include "nn/net/net_trace.h"
 #include "optim/optimizer.h"
 #include <lockstep/lockstep.h>
 #include <math.h>

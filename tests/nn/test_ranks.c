@@ -3,7 +3,7 @@
 #include "sharded_net.h"
 #include "../comm/local.h"
 #include "base/context.h"
-#include "nn/net_trace.h"
+#include "nn/net/net_trace.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* test_recompute.c: which values are computed again in backward, that this takes less memory, and
  * that it changes no bit. */
 #include "../suite.h"
-#include "nn/net_state.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
 

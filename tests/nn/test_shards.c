@@ -2,7 +2,7 @@
  * results are added by the rule of cpu/tree.h; on several numbers of threads; what can't be cut. */
 #include "sharded_net.h"
 #include "cpu/tree.h"
-#include "nn/net_trace.h"
+#include "nn/net/net_trace.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * logical element, and a fault hits the one element that it names. */
 #include "../suite.h"
 #include "blocked_layout.h"
-#include "nn/net_trace.h"
+#include "nn/net/net_trace.h"
 #include "optim/optimizer.h"
 #include <lockstep/lockstep.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_accumulate.c: gradient accumulation: when it updates, with which gradients, and what is part
  * of an update only. Values over many steps are compared with PyTorch's in tests/parity. */
 #include "../suite.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
 

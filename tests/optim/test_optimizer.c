@@ -2,7 +2,7 @@
  * Values over many steps are compared with PyTorch's in tests/parity. */
 #include "../failing_allocator.h"
 #include "../suite.h"
-#include "nn/net.h"
+#include "nn/net/net.h"
 #include "optim/optimizer.h"
 #include <lockstep/lockstep.h>
 #include <math.h>

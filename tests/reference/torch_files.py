@@ -1,4 +1,4 @@
-"""PyTorch files for tests/io/test_torch_file.c and tests/run/test_load_weights.c, into tests/fixtures/torch. Element i of a
+"""PyTorch files for tests/io/test_torch_file.c and tests/checkpoint/test_load_weights.c, into tests/fixtures/torch. Element i of a
 tensor is i / 4 - 3, which all element types hold exactly. An argument writes the one file of PyTorch 2 instead:
 
     /usr/bin/python3 tests/reference/torch_files.py
@@ -27,7 +27,7 @@ def numbers(*shape, dtype=torch.float32):
 
 
 def state_dict(dtype=torch.float32, n_classes=4):
-    """Of the model of tests/run/checkpoint_support.c, in PyTorch's order of channels."""
+    """Of the model of tests/checkpoint/checkpoint_support.c, in PyTorch's order of channels."""
     d = collections.OrderedDict()
     d["conv1.weight"] = numbers(8, 3, 3, 3, dtype=dtype)
     for name in ("weight", "bias", "running_mean", "running_var"):

@@ -1,5 +1,5 @@
 """tpe.txt: scores of Optuna's TPESampler, log l(x) - log g(x), from given results: for each case a line of its name, a
-line of the observed values, a line of points and a line of their scores. tests/train/test_search_tpe.c has the same
+line of the observed values, a line of points and a line of their scores. tests/experiment/test_search_tpe.c has the same
 cases under the same names. Made with Optuna 5.0.0.
 """
 import functools

@@ -4,8 +4,8 @@
 #include "crash_calls.h"
 
 #include "../suite.h"
-#include "run/metrics.h"
-#include "run/run_folder.h"
+#include "log/metrics.h"
+#include "log/run_folder.h"
 #include <lockstep/lockstep.h>
 #include <fcntl.h>
 #include <signal.h>

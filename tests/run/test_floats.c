@@ -1,7 +1,7 @@
 /* test_floats.c: the caller's rounding mode and flushing of denormals change no bit of a run, and
  * are as before after each call. */
 #include "../suite.h"
-#include "checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include <fenv.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  */
 #include "../suite.h"
 #include "base/alloc.h"
-#include "checkpoint_support.h"
-#include "run/chart.h"
+#include "../checkpoint/checkpoint_support.h"
+#include "report/chart.h"
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_evaluation.c: the values of an evaluation, by hand and from ls_evaluate; independent of the
  * order of predictions. Those of larger data: tests/parity/test_parity_evaluation.c. */
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../suite.h"
 #include <float.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* test_fork.c: a child made by fork has none of the library's threads. There each verb fails with a
  * message, closing only frees, and the parent is not disturbed. */
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../suite.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_lifetimes.c: objects that are closed before those that use them, objects that are NULL, and
  * a loader that two calls want at once. */
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../suite.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* test_metric.c: averages with class weights, a net's own metrics, and the metric that decides
  * which epoch of a run is the best. */
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../failing_allocator.h"
 #include "../suite.h"
-#include "run/metrics.h"
+#include "log/metrics.h"
 #include "train/trainer.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* test_predict.c: class probabilities, and evaluation on the mean over an image and its mirror
  * image. */
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../suite.h"
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* test_trainer.c: the training loop as a library: whole, stopped and resumed runs, what they write
  * and report, and models rebuilt from their checkpoints. */
 #include "../failing_allocator.h"
-#include "../run/checkpoint_support.h"
+#include "../checkpoint/checkpoint_support.h"
 #include "../suite.h"
 #include <math.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * in the primitive's format, partial sums are added in a binary tree over sub-batches, and the sum
  * is unpacked. A kernel that oneDNN threads has one task, which the caller runs. */
 #include "base/alloc.h"
-#include "base/element.h"
+#include "arith/element.h"
 #include "base/error.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/onednn/plan.h"
 #include "cpu/onednn/slice.h"
 #include "cpu/tree.h"

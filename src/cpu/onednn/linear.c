@@ -7,7 +7,7 @@
  * A task computes a tile of the result: some rows and some columns. In bf16, which sgemm does not
  * take, a linear layer is a 1x1 convolution: rows of x are pixels. */
 #include "base/alloc.h"
-#include "base/element.h"
+#include "arith/element.h"
 #include "base/error.h"
 #include "cpu/conv/roles.h"
 #include "cpu/onednn/onednn.h"

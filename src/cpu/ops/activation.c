@@ -1,6 +1,6 @@
 /* activation.c: the functions of base/activation.h, addition, multiplication and dropout:
  * element-wise, over memory in its own order. */
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "base/random.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"

@@ -1,5 +1,5 @@
 /* cast.c: f32 to bf16 or f16 and back, over memory in its own order: x -> y. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/half.h"
 

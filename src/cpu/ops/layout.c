@@ -1,6 +1,6 @@
 /* layout.c: reorders between layouts, padding and concatenation of channels, and the normalisation
  * of bytes. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
 

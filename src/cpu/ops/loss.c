@@ -1,6 +1,6 @@
 /* loss.c: losses and top-k count; reference/loss.c has the formulas. A sum over a row is LS__CHAINS
  * chains of additions, which a fixed tree adds up. */
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/math.h"
 #include "cpu/tree.h"

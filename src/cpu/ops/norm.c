@@ -2,8 +2,8 @@
  *
  * Statistics are sums in double, which a fixed binary tree adds up. The last phase reads memory in
  * descending order, because the data that the first phase read last may still be in the cache. */
-#include "base/activation.h"
-#include "base/norm_sums.h"
+#include "arith/activation.h"
+#include "arith/norm_sums.h"
 #include "cpu/ops/channel_sums.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"

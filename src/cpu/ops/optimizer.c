@@ -1,6 +1,6 @@
 /* optimizer.c: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each one
  * pass over the parameter block; loss scaling. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/tree.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* rows.c: softmax and group norm of dense activations; reference/rows.c has the formulas. A sum
  * over a row is LS__CHAINS chains of additions in double, which a fixed tree adds up. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"
 #include "cpu/tree.h"

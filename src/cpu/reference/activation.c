@@ -1,6 +1,6 @@
 /* activation.c: reference activation functions, addition, multiplication, dropout and casts:
  * element-wise, any shape. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/reference/reference.h"
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* optimizer.c: reference gradient accumulation, sums over shards, gradient norm, SGD, Adam and
  * RMSprop, element by element as PyTorch's single-tensor optimizers compute them, in double; loss
  * scaling. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cpu/reference/reference.h"
 #include <math.h>
 

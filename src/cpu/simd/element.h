@@ -4,7 +4,7 @@
 #ifndef LS_CPU_SIMD_ELEMENT_H
 #define LS_CPU_SIMD_ELEMENT_H
 
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/simd/compiler.h"
 
 #if defined(LS__ELEMENT_BF16)

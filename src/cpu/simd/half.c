@@ -1,5 +1,5 @@
 /* half.c: rows of bf16, for AVX2. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/simd/half.h"
 
 void ls__bf16_read(const uint16_t *from, int64_t n, float *to)

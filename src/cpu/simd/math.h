@@ -3,7 +3,7 @@
 #ifndef LS_CPU_SIMD_MATH_H
 #define LS_CPU_SIMD_MATH_H
 
-#include "base/element.h"
+#include "arith/element.h"
 
 /* log x for positive x, within 1e-15 of max(1, |log x|); x itself where it is not finite.
  * x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh(s), s = (m - 1) / (m + 1), by its

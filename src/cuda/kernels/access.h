@@ -3,7 +3,7 @@
 #ifndef LS_CUDA_ACCESS_H
 #define LS_CUDA_ACCESS_H
 
-#include "base/half.h"
+#include "arith/half.h"
 #include "cuda/kernels/portable.h"
 #include <type_traits>
 

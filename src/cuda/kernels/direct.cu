@@ -1,6 +1,6 @@
 /* direct.cu: convolutions and linear layers of any shape, one thread per result, sums in double in
  * a fixed order. A linear layer is a convolution of images of one pixel. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cuda/kernels/access.h"
 
 /* x [n,h,w,c], w [k,r,s,c/groups], y [n,p,q,k] */

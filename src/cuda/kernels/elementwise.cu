@@ -1,5 +1,5 @@
 /* elementwise.cu: element-wise kernels. */
-#include "base/activation.h"
+#include "arith/activation.h"
 #include "base/philox.h"
 #include "cuda/kernels/access.h"
 #include "cuda/kernels/divide.h"

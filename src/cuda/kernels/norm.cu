@@ -7,8 +7,8 @@
  * Variances are sums of squares of x - pivot. The pivot is the channel's first value. It is within
  * a few std of the mean, so no precision is lost by cancellation. NORM_FINALIZE has no pivot,
  * because its sums come from convolutions. */
-#include "base/activation.h"
-#include "base/norm_sums.h"
+#include "arith/activation.h"
+#include "arith/norm_sums.h"
 #include "cuda/kernels/columns.h"
 
 static ls__columns shape_of(const ls__op *op)

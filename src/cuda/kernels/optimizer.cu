@@ -1,6 +1,6 @@
 /* optimizer.cu: gradient accumulation and norm, sums over shards, SGD, Adam and RMSprop, each in
  * one pass over the parameter block; loss scaling. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cuda/kernels/access.h"
 
 /* The segment of the current element. Segments and a thread's elements both ascend, so the first

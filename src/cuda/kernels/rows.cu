@@ -1,6 +1,6 @@
 /* rows.cu: softmax and group norm; cpu/reference/rows.c has the formulas. A block computes one row
  * of a softmax, or one instance and group of a norm, with sums in double. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "cuda/kernels/access.h"
 
 static int64_t last_dim(const ls__operand *operand)

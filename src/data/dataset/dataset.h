@@ -5,7 +5,7 @@
 #include "base/context.h"
 #include "data/decode/decoder.h"
 #include "data/dataset/folder.h"
-#include "data/dataset/pack.h"
+#include "data/dataset/packs/pack.h"
 #include <lockstep/data.h>
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* affine.c: affine maps of an image to the nearest pixel, in the fixed-point numbers of Pillow's
  * affine_fixed (libImaging/Geometry.c). */
-#include "base/functions.h"
+#include "arith/functions.h"
 #include "data/transform/pixel_ops.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* draws.c: see draws.h. */
 #include "data/transform/draws.h"
-#include "base/functions.h"
+#include "arith/functions.h"
 #include "base/random.h"
 
 #include <math.h>

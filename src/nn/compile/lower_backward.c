@@ -1,6 +1,6 @@
 /* lower_backward.c: the backward pass of a program: the required gradients, the order of fused ops
  * and the order of their instructions. */
-#include "base/element.h"
+#include "arith/element.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/context.h"
-#include "base/half.h"
+#include "arith/half.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* batch_norm.c: batch normalisation (Ioffe & Szegedy 2015), with a fused add and ReLU or ReLU6. */
 #include "base/error.h"
-#include "base/norm_sums.h"
+#include "arith/norm_sums.h"
 #include "nn/layers/layers.h"
 #include "nn/plan/shard.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "base/half.h"
+#include "arith/half.h"
 #include "base/strict_math.h"
 #include "backend/pool.h"
 

@@ -1,7 +1,7 @@
 /* cudnn_compute.c: runs a program of the emulated cuDNN, step by step. Tensors are read into dense
  * f32 arrays in the order N,C,H,W, or weights K,C,R,S; what a step makes is narrowed to its
  * tensor's type, virtual or not. Products and sums are f32. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cudnn_program.h"
 #include "narrow.h"
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef LS_TEST_EMULATED_NARROW_H
 #define LS_TEST_EMULATED_NARROW_H
 
-#include "base/half.h"
+#include "arith/half.h"
 
 /* To the nearest value of so many bits of mantissa, ties to even; 23: as it is. */
 static inline float emulated_round(float value, int mantissa_bits)

@@ -1,5 +1,5 @@
 /* tasks.c: see depthwise.h. */
-#include "base/half.h"
+#include "arith/half.h"
 #include "cpu/conv/depthwise/depthwise.h"
 #include "cpu/simd/half.h"
 #include "cpu/tree.h"

@@ -1,0 +1,169 @@
+/* compare_side.c: see compare_side.h. */
+#include "commands/compare_side.h"
+#include "checkpoint/identity.h"
+#include "io/json.h"
+#include "log/metrics.h"
+#include <dirent.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool compare_side_read(compare_side *side, const char *dir)
+{
+    char path[RUN_PATH_SIZE];
+    *side = (compare_side){ .dir = dir };
+    if (strlen(dir) >= RUN_DIR_SIZE)
+        return fail_with(false, "the name of the run's folder is too long");
+    snprintf(side->run_log, sizeof(side->run_log), "%s/run_log.txt", dir);
+    side->config = run_config_read(dir, path);
+    side->manifest = side->config ? run_manifest_read(dir, path) : NULL;
+    return side->manifest != NULL;
+}
+
+/* The execution settings of the last session that began at or before the step. Where sessions
+ * repeated a step, the run log holds the digests of the last one. */
+static const json_t *execution_at(const compare_side *side, int64_t step)
+{
+    const json_t *sessions = json_object_get(side->manifest, "sessions"), *out = NULL;
+    for (size_t i = 0; i < json_array_size(sessions); i++) {
+        const json_t *session = json_array_get(sessions, i);
+        if (!out || ls__json_get_integer(session, "from_step") <= step)
+            out = json_object_get(session, "execution");
+    }
+    return out;
+}
+
+static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
+{
+    const cli_parsed none = { .options = recipe_options };
+    const json_t *options = json_object_get(side->config, "options");
+    recipe *r = &side->recipe;
+    (void)run_config_settle_device(side->config);
+    if (!options_resume(&none, options, side->dir, r)) return false;
+    if (!find_model(r->model)) return false;
+    const json_t *execution = execution_at(side, step);
+    r->workers = ls__json_get_integer(execution, "workers");
+    r->threads = ls__json_get_integer(execution, "threads");
+    r->fault = ls__json_get_string(execution, "fault");
+    r->algorithm_cache = NULL; /* the checkpoint names the kernels */
+    r->force = false;
+    if (data_dir) r->data_dir = data_dir;
+    return true;
+}
+
+/* Finds the latest checkpoint at or before `step`. Returns its number of steps; 0 = there is
+ * none. */
+static int64_t find_checkpoint(compare_side *side, int64_t step)
+{
+    int64_t best = 0;
+    DIR *folder = opendir(side->dir);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        const char *name = e->d_name;
+        if (fnmatch("checkpoint-*.safetensors", name, 0) != 0 &&
+            fnmatch("last.*safetensors", name, 0) != 0)
+            continue;
+        char path[RUN_PATH_SIZE];
+        if ((size_t)snprintf(path, sizeof(path), "%s/%s", side->dir, name) >= sizeof(path))
+            continue;
+        ls_tensor_file *file = ls_tensor_file_open(side->run.ctx, path);
+        const int64_t done = run_steps_done(file, ls_loader_step_count(side->run.train));
+        ls_tensor_file_close(&file);
+        ls_context_clear_error(side->run.ctx); /* damaged files are skipped */
+        if (done <= best || done > step) continue;
+        best = done;
+        memcpy(side->restored_from, path, sizeof(path));
+    }
+    if (folder) closedir(folder);
+    return best;
+}
+
+/* Reports the stored metric to the plateau schedule, as the run did; NaN is null in its row. */
+static ls_status end_epoch(void *user, int64_t epoch)
+{
+    const compare_side *side = user;
+    const cli_run *t = &side->run;
+    if (t->recipe->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
+    json_t *row;
+    LS_TRY(ls__metrics_read_row(t->ctx, side->dir, epoch + 1, &row));
+    const recipe *r = t->recipe;
+    const bool by_metric = metric_is_minimized(recipe_metric(r)) == (bool)r->plateau_loss;
+    const int read = by_metric         ? (int)recipe_metric(r)
+                     : r->plateau_loss ? METRIC_LOSS
+                                       : METRIC_TOP1;
+    char key[64];
+    snprintf(key, sizeof(key), "%s_%s", t->val ? "val" : "train", metric_name(read));
+    const json_t *value = json_object_get(row, key);
+    const double metric = json_is_number(value) ? json_number_value(value) : NAN;
+    json_decref(row);
+    return ls_schedule_report(t->schedule, metric);
+}
+
+/* Whether the opened run has the identity of the manifest. */
+static bool is_same_run(compare_side *side)
+{
+    cli_run *t = &side->run;
+    char text[512];
+    json_t *now = run_manifest_identity(t);
+    const json_t *stored = json_object_get(side->manifest, "identity");
+    ls__identity_adopt_weights(now, stored);
+    json_t *differences = now ? ls__identity_differences(stored, now, true) : NULL;
+    const bool same = differences && json_array_size(differences) == 0;
+    if (!now) print_error(t->ctx, EXIT_RUNTIME);
+    if (differences && !same)
+        print_message("%s can't be replayed: %s", side->dir,
+                      ls__identity_text(json_array_get(differences, 0), "in the run", "now", text,
+                                        sizeof(text)));
+    json_decref(differences);
+    json_decref(now);
+    return same;
+}
+
+/* Restores the latest usable checkpoint. Damaged ones and those of another identity are skipped.
+ * Without one, the run's first weights are needed: those of --weights are read again. */
+static bool restore(compare_side *side, int64_t step, ls__compare_side *out)
+{
+    cli_run *t = &side->run;
+    for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1) {
+        ls_training_state state = cli_run_state(t);
+        ls__progress progress;
+        if (ls__progress_load(side->restored_from, &state, &progress) == LS_OK) {
+            out->epoch = state.epoch;
+            out->step = state.step;
+            return true;
+        }
+        print_error(t->ctx, EXIT_RUNTIME);
+    }
+    side->restored_from[0] = '\0';
+    return !t->recipe->weights || (cli_run_load_weights(t) == EXIT_DONE && is_same_run(side));
+}
+
+bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
+                       ls__compare_side *out)
+{
+    cli_run *t = &side->run;
+    *t = (cli_run){ .recipe = &side->recipe, .dir = side->dir };
+    if (!read_recipe(side, step, data_dir)) return false;
+    if (cli_run_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
+    *out = (ls__compare_side){ .net = t->net,
+                               .optimizer = t->optimizer,
+                               .loader = t->train,
+                               .schedule = t->schedule,
+                               .end_epoch = end_epoch,
+                               .user = side,
+                               .run_log = side->run_log };
+    return restore(side, step, out);
+}
+
+void compare_side_leave(compare_side *side)
+{
+    cli_run_close(&side->run);
+    side->restored_from[0] = '\0';
+}
+
+void compare_side_close(compare_side *side)
+{
+    compare_side_leave(side);
+    json_decref(side->config);
+    json_decref(side->manifest);
+}

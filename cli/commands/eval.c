@@ -1,0 +1,277 @@
+/* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
+#include "commands/eval_classes.h"
+#include "commands/eval_targets.h"
+#include "runs/folders.h"
+#include "runs/model_file.h"
+#include "terminal/events.h"
+#include "runs/run.h"
+#include "log/run_folder.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct eval_values {
+    model_file file;
+    const char *data_dir, *device, *csv;
+    data_options data;
+    int64_t batch, workers, threads, max_pixels;
+    int on_bad_image, precision; /* ls_precision */
+    bool per_class, test_time_flip, json;
+} eval_values;
+
+#define AT(member) offsetof(eval_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    MODEL_FILE_OPTIONS(eval_values),
+    { OPTION_TEXT, 0, "data-dir", AT(data_dir),
+      "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
+      "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
+      "class folders, in the order of their names",
+      "DIR", .note = "required" },
+    DATA_OPTIONS(eval_values, data),
+    { OPTION_SWITCH, 0, "per-class", AT(per_class),
+      "print the table of the classes, which models of at most 20 classes get anyway; with several "
+      "labels the accuracy of each, with numbers the error of each" },
+    { OPTION_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
+    { OPTION_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
+      "FILE", .note = "none" },
+    { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+      .fallback = "128" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers),
+      "data-loader threads (PyTorch: num_workers); 0 = the main thread loads the images", "N", 0,
+      256, .note = "one per processor, at most 8" },
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
+      .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
+    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+      .fallback = "f32" },
+    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+      .note = "one per processor" },
+    { .kind = OPTION_END },
+};
+
+static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
+                         ls_status status)
+{
+    if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
+    if (ls_loader_status(loader) == LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    const int answer = print_loader_error(ctx, "batch");
+    if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+        print_message("--on-bad-image skip replaces unreadable images by other images");
+    return answer;
+}
+
+/* Of a model whose samples have targets. */
+static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_model_info *info,
+                            ls_loader *loader, ls_net *net, run_report *report)
+{
+    ls_averages result;
+    target_report t;
+    int answer = EXIT_RUNTIME;
+    progress_open(&report->progress, 0, ls_loader_step_count(loader));
+    if (target_report_open(&t, report, info, net, v->batch)) {
+        const ls_evaluate_config config = { .on_event = target_report_event, .user = &t };
+        const ls_status status = ls_evaluate(net, loader, &config, &result);
+        answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
+        if (status == LS_OK) target_report_print(&t, &result, v->per_class);
+    }
+    target_report_close(&t);
+    return answer;
+}
+
+static int print_result(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset,
+                        const ls_averages *result, ls_evaluation *evaluation)
+{
+    if (v->csv && !eval_write_csv(evaluation, v->csv)) return EXIT_RUNTIME;
+    if (v->json)
+        return eval_print_json(evaluation, dataset, result->loss) ? EXIT_DONE : EXIT_RUNTIME;
+    print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
+               info->model->name, (long long)result->n_images, plural(result->n_images),
+               result->loss, result->top1);
+    if (info->options.n_classes > 5) print_text(stdout, ", top-5 %.4f", result->top5);
+    print_text(stdout, "\n");
+    eval_print_classes(evaluation, v->per_class);
+    return EXIT_DONE;
+}
+
+static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_info *info,
+                        ls_loader *loader, ls_net *net, run_report *report)
+{
+    ls_averages result;
+    ls_evaluation *evaluation =
+        ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = (int)info->options.n_classes,
+                                                         .classes = info->classes });
+    progress_open(&report->progress, 0, ls_loader_step_count(loader));
+    const ls_evaluate_config config = { .on_event = report_event,
+                                        .user = report,
+                                        .test_time_flip = v->test_time_flip,
+                                        .evaluation = evaluation };
+    const ls_status status = ls_evaluate(net, loader, &config, &result);
+    return status == LS_OK ? print_result(v, info, report->val_data, &result, evaluation)
+                           : print_failure(ctx, v, loader, status);
+}
+
+/* The validation split, if training split this dataset with --val-split; else as
+ * folders_open_val. */
+static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
+                       ls_dataset **out)
+{
+    const ls_model_info info = ls_saved_model_info(model);
+    const char *dir = v->data_dir;
+    char name[FOLDER_NAME_SIZE];
+    const int n_classes = (int)info.options.n_classes;
+    if (!ls_saved_model_has_split(model) || folders_has_val(dir, name))
+        return folders_open_val(ctx, dir, &v->data, true, n_classes, info.classes, out);
+    const int answer = folders_open_unsplit(ctx, dir, &v->data, n_classes, info.classes, out);
+    if (answer != EXIT_DONE) return answer;
+    ls_dataset *split = ls_saved_model_validation_split(model, *out);
+    if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    const long long n = ls_dataset_sample_count(*out);
+    if (split && !v->json)
+        print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n", dir,
+                   (long long)ls_dataset_sample_count(split), n);
+    else if (!split)
+        print_message("%s: not the dataset that training split with --val-split; evaluating all "
+                      "its images%s",
+                      dir,
+                      data_is_csv(dir) ? "; a list is divided as in training with the same "
+                                         "--csv-columns and --group-column alone"
+                                       : "");
+    if (split) *out = split;
+    return EXIT_DONE;
+}
+
+/* Whether the samples have what the model's loss reads. */
+static bool fits_model(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset)
+{
+    const bool reads_targets = info->loss != LS_LOSS_CROSS_ENTROPY;
+    if (reads_targets != (ls_dataset_target_count(dataset) > 0))
+        return fail_with(false, "%s: %s; the model was trained on %s", v->data_dir,
+                         reads_targets ? "one class for each image"
+                                       : "several labels or numbers for each image",
+                         reads_targets ? "several labels or numbers" : "classes");
+    if (reads_targets && v->test_time_flip)
+        return fail_with(false, "--test-time-flip is for models of classes");
+    if (reads_targets && (v->json || v->csv))
+        return fail_with(false, "--%s is for models of classes", v->json ? "json" : "csv");
+    return true;
+}
+
+/* The model can't be built. Prints why; where weights do not fit the dataset's classes, also what
+ * to do. */
+static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info *info)
+{
+    const ls_status status = ls_context_status(ctx);
+    const int answer = print_error(ctx, EXIT_RUNTIME);
+    if (!v->file.model || (status != LS_ERR_SHAPE && status != LS_ERR_MISMATCH)) return answer;
+    const int64_t height = info->image_size;
+    const int64_t width = info->image_width > 0 ? info->image_width : height;
+    ls_net *net = ls_net_build(
+        ctx, info->model->function, &info->options,
+        &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, height, width, info->channels) },
+                          .inference = true });
+    ls_weight_report *report = NULL;
+    char path[WEIGHTS_PATH_SIZE];
+    ls_net_load_weights(net, weights_of(v->file.path, path),
+                        &(ls_load_weights_config){ .key = v->file.key }, &report);
+    if (report) print_weights_hint(report, "'lockstep train --weights FILE --new-head'");
+    if (!report && status == LS_ERR_MISMATCH)
+        print_message("--weights-key KEY names the weights in a file");
+    ls_weight_report_close(&report);
+    ls_context_clear_error(ctx);
+    return answer;
+}
+
+static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
+                    ls_dataset *dataset)
+{
+    const ls_model_info info = ls_saved_model_info(model);
+    if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
+    if (folders_has_csv(v->data_dir) &&
+        !data_check_missing(v->data_dir, dataset, "listed", v->on_bad_image != LS_BAD_IMAGE_FAIL))
+        return EXIT_DATA;
+    ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
+    config.workers = (int)v->workers;
+    config.on_bad_image = (ls_bad_image)v->on_bad_image;
+    config.max_pixels = v->max_pixels;
+    if (info.channels > ls_dataset_channel_count(dataset))
+        return fail_with(EXIT_DATA,
+                         "%s: grey images of one channel; the model was trained on colour images",
+                         v->data_dir);
+    ls_loader *loader = ls_loader_open(dataset, &config);
+    if (!loader) return print_error(ctx, EXIT_DATA);
+    run_report report = { .ctx = ctx, .val_data = dataset };
+    ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
+    if (!net) return fail_model(ctx, v, &info);
+    return info.loss != LS_LOSS_CROSS_ENTROPY
+               ? evaluate_targets(ctx, v, &info, loader, net, &report)
+               : evaluate_net(ctx, v, &info, loader, net, &report);
+}
+
+/* A model without stored classes has those of the dataset. */
+static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
+{
+    ls_dataset *dataset;
+    int answer = folders_open_val(ctx, v->data_dir, &v->data, true, 0, NULL, &dataset);
+    if (answer != EXIT_DONE) return answer;
+    if (ls_dataset_target_count(dataset) > 0)
+        return fail_with(EXIT_USAGE,
+                         "--model is for images with one class; %s has several labels or numbers "
+                         "for each",
+                         v->data_dir);
+    const int n = ls_dataset_class_count(dataset);
+    const char **names = calloc((size_t)n + 1, sizeof(*names));
+    if (!names) return print_error(NULL, EXIT_RUNTIME);
+    for (int i = 0; i < n; i++) names[i] = ls_dataset_class_name(dataset, i);
+    const ls_saved_model *model = model_file_open(ctx, &v->file, n, names);
+    answer = model ? evaluate(ctx, v, model, dataset) : EXIT_RUNTIME;
+    free(names);
+    return answer;
+}
+
+static int evaluate_checkpoint(ls_context *ctx, const eval_values *v)
+{
+    const ls_saved_model *model = model_file_open(ctx, &v->file, 0, NULL);
+    if (!model) return EXIT_RUNTIME;
+    ls_dataset *dataset;
+    const int answer = open_images(ctx, v, model, &dataset);
+    return answer == EXIT_DONE ? evaluate(ctx, v, model, dataset) : answer;
+}
+
+static int run(int argc, char **argv)
+{
+    eval_values v = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_eval, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (!v.file.path || !v.data_dir)
+        return fail_with(EXIT_USAGE, "--%s is required",
+                         v.file.path ? "data-dir DIR" : "checkpoint FILE");
+    if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
+    if (!data_options_check(&v.data)) return EXIT_USAGE;
+    if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
+    if (v.csv && ls__run_folder_names_file(v.csv))
+        return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
+    if (!options_given(&parsed, "workers")) v.workers = default_workers();
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
+    const int answer = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_command command_eval = {
+    .name = "eval",
+    .summary = "evaluate a checkpoint on images",
+    .arguments = "",
+    .details =
+        "With --on-bad-image skip, loss and accuracy include the images that replace unreadable "
+        "ones.\n"
+        "The loss is the cross-entropy without label smoothing and class weights. With the "
+        "training's -b it is the validation loss of a training without these to the last bit; with "
+        "another one its last digits may differ.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,170 @@
+/* eval_classes.c: see eval_classes.h. */
+#include "commands/eval_classes.h"
+#include "terminal/csv.h"
+#include "io/json.h"
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 }; /* columns of a name */
+enum { MATRIX_CLASSES = 20, MOST_PAIRS = 10 };
+
+static int name_width(const ls_evaluation *e)
+{
+    int width = LEAST_WIDTH;
+    for (int i = 0; i < ls_evaluation_class_count(e); i++) {
+        const int columns = text_columns(ls_evaluation_class_at(e, i).name);
+        if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
+    }
+    return width;
+}
+
+/* A name of more than `width` columns is printed on a line of its own. */
+static void print_name(const char *name, int width)
+{
+    const int columns = text_columns(name);
+    print_text(stdout, "  %s", name);
+    if (columns > width) print_text(stdout, "\n");
+    print_text(stdout, "%*s", columns > width ? width + 2 : width - columns, "");
+}
+
+/* ---- The table of the classes ---- */
+
+/* The most frequent wrong prediction among the elements from `at` on, which are the class's first
+ * ones. Moves `at` to the next class. */
+static ls_confusion most_frequent(const ls_evaluation *e, int label, int64_t *at)
+{
+    ls_confusion most = { 0 };
+    for (; *at < ls_evaluation_confusion_count(e); ++*at) {
+        const ls_confusion c = ls_evaluation_confusion_at(e, *at);
+        if (c.label != label) break;
+        if (c.predicted != label && c.n_images > most.n_images) most = c;
+    }
+    return most;
+}
+
+static void print_table(const ls_evaluation *e, int width)
+{
+    int64_t at = 0;
+    print_text(stdout, "\n");
+    print_text(stdout, "  %-*s  %8s  recall  precision  F1      most confused with\n", width,
+               "class", "images");
+    for (int i = 0; i < ls_evaluation_class_count(e); i++) {
+        const ls_class_result c = ls_evaluation_class_at(e, i);
+        const ls_confusion wrong = most_frequent(e, i, &at);
+        print_name(c.name, width);
+        print_text(stdout, "  %8lld  ", (long long)c.n_images);
+        if (c.n_images > 0)
+            print_text(stdout, "%.4f", c.scores.recall);
+        else
+            print_text(stdout, "%6s", "-");
+        if (c.n_predicted > 0)
+            print_text(stdout, "  %.4f   ", c.scores.precision);
+        else
+            print_text(stdout, "  %6s   ", "-");
+        print_text(stdout, "  %.4f", c.scores.f1);
+        if (wrong.n_images > 0)
+            print_text(stdout, "  %s (%lld)", ls_evaluation_class_at(e, wrong.predicted).name,
+                       (long long)wrong.n_images);
+        print_text(stdout, "\n");
+    }
+}
+
+/* ---- The confusion matrix ---- */
+
+static int digits(int64_t n)
+{
+    int count = 1;
+    while (n >= 10) {
+        n /= 10;
+        count++;
+    }
+    return count;
+}
+
+static void print_matrix(const ls_evaluation *e, int width)
+{
+    const int n = ls_evaluation_class_count(e);
+    int64_t counts[MATRIX_CLASSES][MATRIX_CLASSES] = { 0 };
+    int number = digits(n - 1);
+    for (int64_t i = 0; i < ls_evaluation_confusion_count(e); i++) {
+        const ls_confusion c = ls_evaluation_confusion_at(e, i);
+        counts[c.label][c.predicted] = c.n_images;
+        if (digits(c.n_images) > number) number = digits(c.n_images);
+    }
+    print_text(stdout, "\n");
+    print_text(stdout, "  confusion matrix: a row per class, a column per predicted class\n");
+    print_text(stdout, "  %*s    ", width, "");
+    for (int k = 0; k < n; k++) print_text(stdout, "  %*d", number, k);
+    print_text(stdout, "\n");
+    for (int i = 0; i < n; i++) {
+        print_name(ls_evaluation_class_at(e, i).name, width);
+        print_text(stdout, "  %2d", i);
+        for (int k = 0; k < n; k++) {
+            if (counts[i][k] > 0)
+                print_text(stdout, "  %*lld", number, (long long)counts[i][k]);
+            else
+                print_text(stdout, "  %*s", number, ".");
+        }
+        print_text(stdout, "\n");
+    }
+}
+
+static void print_pairs(const ls_evaluation *e)
+{
+    print_text(stdout, "\n");
+    print_text(stdout, "  most confused: images, class, predicted class\n");
+    for (int i = 0; i < MOST_PAIRS; i++) {
+        const ls_confusion c = ls_evaluation_most_confused_at(e, i);
+        if (c.n_images == 0) break;
+        print_text(stdout, "  %8lld  %s  ->  %s\n", (long long)c.n_images,
+                   ls_evaluation_class_at(e, c.label).name,
+                   ls_evaluation_class_at(e, c.predicted).name);
+    }
+}
+
+void eval_print_classes(const ls_evaluation *e, bool all)
+{
+    const ls_evaluation_result r = ls_evaluation_scores(e);
+    const bool few = ls_evaluation_class_count(e) <= MATRIX_CLASSES;
+    const int width = name_width(e);
+    print_text(stdout,
+               "mean of the classes: recall %.4f, precision %.4f, F1 %.4f; calibration error "
+               "%.4f\n",
+               r.macro.recall, r.macro.precision, r.macro.f1, r.calibration_error);
+    if (few)
+        print_matrix(e, width);
+    else if (ls_evaluation_mistake_count(e) > 0)
+        print_pairs(e);
+    if (few || all) print_table(e, width);
+}
+
+/* ---- JSON and CSV ---- */
+
+bool eval_print_json(ls_evaluation *e, const ls_dataset *dataset, double loss)
+{
+    const char *text = ls_evaluation_json(e, dataset);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    const bool good = json && json_object_set_new(json, "loss", json_real(loss)) == 0 &&
+                      json_dump_callback(json, print_json, stdout, ls__json_exact(json)) == 0;
+    json_decref(json);
+    if (good) print_text(stdout, "\n");
+    return good || print_error(NULL, false);
+}
+
+bool eval_write_csv(const ls_evaluation *e, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return fail_with(false, "--csv %s: %s", path, strerror(errno));
+    print_text(file, "class,images,predicted,correct,recall,precision,f1\n");
+    for (int i = 0; i < ls_evaluation_class_count(e); i++) {
+        const ls_class_result c = ls_evaluation_class_at(e, i);
+        print_csv(file, c.name);
+        print_text(file, ",%lld,%lld,%lld,%.17g,%.17g,%.17g\n", (long long)c.n_images,
+                   (long long)c.n_predicted, (long long)c.n_correct, c.scores.recall,
+                   c.scores.precision, c.scores.f1);
+    }
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "--csv %s", path);
+    return close_output(file, name);
+}

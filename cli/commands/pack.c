@@ -1,0 +1,191 @@
+/* pack.c: 'lockstep pack': a folder of images in one file. */
+#include "runs/folders.h"
+#include "terminal/progress.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct pack_values {
+    int64_t resize, workers, max_pixels, depth;
+    int on_bad_image, alpha; /* ls_alpha */
+    bool raw, overwrite, check;
+} pack_values;
+
+#define AT(member) offsetof(pack_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_SWITCH, 0, "raw", AT(raw),
+      "store decoded images instead of the files: larger, and faster to load" },
+    { OPTION_INTEGER, 0, "resize", AT(resize),
+      "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
+      "= no resizing",
+      "N", 0, 65536, .fallback = "0" },
+    { OPTION_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
+      "white|black|ignore", .fallback = "white" },
+    { OPTION_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9, 16,
+      .note = "16" },
+    { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+      .note = "one per processor, at most 8" },
+    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+      "unreadable images: fail = stop, skip = list them and pack them as they are; training on "
+      "such a pack requires --on-bad-image skip",
+      "fail|skip", .fallback = "fail" },
+    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
+    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
+    { OPTION_SWITCH, 0, "check", AT(check),
+      "check all of FILE for damage: lockstep pack --check FILE" },
+    { .kind = OPTION_END },
+};
+
+static bool print_progress(void *user, int64_t n_done, int64_t n)
+{
+    progress *p = user;
+    progress_count(p, n_done, n);
+    return caught_signal == 0;
+}
+
+/* by_image: an image is the cause of a failure. */
+static int answer_of(ls_context *ctx, progress *p, ls_status status, bool by_image)
+{
+    progress_clear(p);
+    if (status == LS_OK) return EXIT_DONE;
+    print_error(ctx, EXIT_RUNTIME);
+    if (caught_signal) return EXIT_SIGNAL + caught_signal;
+    return by_image || status == LS_ERR_DATA ? EXIT_DATA : EXIT_RUNTIME;
+}
+
+static void print_summary(const char *path, const ls_pack_summary *s)
+{
+    print_text(stdout, "%s: %lld image%s, %.1f MB", path, (long long)s->n_samples,
+               plural(s->n_samples), (double)s->bytes / 1e6);
+    if (s->resize)
+        print_text(stdout, " of pixels, shorter sides of %lld", (long long)s->resize);
+    else
+        print_text(stdout, " of %s", s->pixels ? "pixels" : "files");
+    if (s->n_bad)
+        print_text(stdout, "; %lld unreadable image%s", (long long)s->n_bad, plural(s->n_bad));
+    print_text(stdout, "\n");
+}
+
+static int check(ls_context *ctx, const char *path)
+{
+    progress bar;
+    progress_open(&bar, 0, 0);
+    progress_begin(&bar, "check", WORK_OTHER, 0, 0);
+    const ls_pack_config config = { .progress = print_progress, .user = &bar };
+    ls_pack_summary summary;
+    const int answer = answer_of(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
+    if (answer != EXIT_DONE) return answer;
+    print_summary(path, &summary);
+    print_text(stdout, "no damage found\n");
+    return EXIT_DONE;
+}
+
+/* The folders of DIR that are read for training and validation, or DIR itself. */
+static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
+{
+    static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
+    int n = 0;
+    for (int split = 0; split < LS_N_SPLITS; split++) {
+        char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
+        ls_split_kind kind;
+        if (ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind) != LS_OK) continue;
+        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_SIZE) continue;
+        if (kind != LS_SPLIT_LIST)
+            splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
+        else
+            print_warning("%s: a list, which a pack does not contain", path);
+    }
+    if (n == 0) splits[n++] = (ls_pack_split){ "", folders_open(ctx, dir) };
+    return n;
+}
+
+static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
+{
+    ls_pack_split splits[LS_N_SPLITS];
+    bool is_damaged; /* a file that is no pack "holds" any name */
+    if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
+    const bool is_pack =
+        is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
+    const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
+    if (n > 0 && !splits[n - 1].dataset) return folders_fail(ctx, dir);
+    if (!is_folder(dir))
+        return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
+    progress bar;
+    progress_open(&bar, 0, 0);
+    progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
+    const ls_pack_config config = { .pixels = v->raw,
+                                    .resize = v->resize,
+                                    .on_bad_image = (ls_bad_image)v->on_bad_image,
+                                    .workers = (int)v->workers,
+                                    .max_pixels = v->max_pixels,
+                                    .alpha = (ls_alpha)v->alpha,
+                                    .depth = (int)v->depth,
+                                    .overwrite = v->overwrite,
+                                    .progress = print_progress,
+                                    .user = &bar };
+    ls_pack_summary summary;
+    const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);
+    const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
+    const int answer = answer_of(ctx, &bar, status, by_image);
+    if (answer == EXIT_DATA && by_image)
+        print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
+                      "--on-bad-image skip' replaces them");
+    if (answer != EXIT_DONE && !v->overwrite && is_file(path))
+        print_message("--overwrite replaces it");
+    if (answer != EXIT_DONE) return answer;
+    print_summary(path, &summary);
+    for (int i = 0; i < n; i++) {
+        const int64_t count = ls_dataset_sample_count(splits[i].dataset);
+        const int classes = ls_dataset_class_count(splits[i].dataset);
+        print_text(stdout, "  %-10s %lld image%s, %d class%s\n",
+                   *splits[i].name ? splits[i].name : "in all", (long long)count, plural(count),
+                   classes, classes == 1 ? "" : "es");
+    }
+    if (n > 1) print_command(stdout, "next", "train", "--data-dir", path, NULL);
+    return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    pack_values v = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_pack, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    const int n_wanted = v.check ? 1 : 2;
+    if (parsed.n_arguments != n_wanted)
+        return fail_with(EXIT_USAGE, "expected %s, got %d argument%s",
+                         v.check ? "one pack to check" : "a folder and the file to write",
+                         parsed.n_arguments, plural(parsed.n_arguments));
+    const bool of_files = !v.raw && v.resize == 0;
+    if (of_files && (v.alpha != LS_ALPHA_WHITE || v.depth > 0))
+        return fail_with(EXIT_USAGE,
+                         "--%s has no effect here: it requires --raw or --resize; of a pack of "
+                         "files it is an option of 'lockstep train'",
+                         v.depth > 0 ? "depth" : "alpha");
+    if (!options_given(&parsed, "workers")) v.workers = default_workers();
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    int answer = EXIT_RUNTIME;
+    if (ls_context_status(ctx) != LS_OK) {
+        print_error(ctx, answer);
+    } else {
+        catch_signals();
+        answer = v.check ? check(ctx, parsed.arguments[0])
+                         : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+    }
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_command command_pack = {
+    .name = "pack",
+    .summary = "pack a folder of images into one file",
+    .arguments = "DIR FILE",
+    .details =
+        "FILE can be given as --data-dir in place of DIR. Without --resize, training on FILE and "
+        "on DIR gives bit-identical results, and a run that began on one can be resumed on the "
+        "other. FILE contains the training, validation and test folders of DIR as train, val "
+        "and test; without any of them the class folders in DIR.",
+    .options = options,
+    .run = run,
+};

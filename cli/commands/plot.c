@@ -1,0 +1,45 @@
+/* plot.c: 'lockstep plot': plots the training curves of a run. */
+#include "cli.h"
+#include "report/curves.h"
+
+typedef struct plot_values {
+    const char *title;
+    bool log;
+} plot_values;
+
+#define AT(member) offsetof(plot_values, member)
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "title", AT(title), "title of the chart", "TEXT",
+      .note = "the folder's name" },
+    { OPTION_SWITCH, 0, "log", AT(log), "logarithmic axis for the loss" },
+    { .kind = OPTION_END },
+};
+
+static int run(int argc, char **argv)
+{
+    plot_values v = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_plot, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (parsed.n_arguments != 1)
+        return fail_with(EXIT_USAGE, "expected one run folder, got %d", parsed.n_arguments);
+    const char *dir = parsed.arguments[0];
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    int answer = EXIT_DONE;
+    if (ls__curves_save(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
+        print_text(stdout, "%s/curves.svg\n", dir);
+    else
+        answer = print_error(ctx, EXIT_RUNTIME);
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_command command_plot = {
+    .name = "plot",
+    .summary = "plot the loss and accuracy of a run",
+    .arguments = "RUN",
+    .details = "Writes RUN/curves.svg from RUN/metrics.jsonl.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,64 @@
+/* report_command.c: 'lockstep report': the results of runs as an HTML file. */
+#include "experiments/sweep_report.h"
+#include <lockstep/report.h>
+#include <stdlib.h>
+
+typedef struct report_values {
+    const char *out;
+} report_values;
+
+static const cli_option options[] = {
+    { OPTION_HEADING, .help = "Options:" },
+    { OPTION_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
+      .note = "report.html in the run's folder; required with several runs" },
+    { .kind = OPTION_END },
+};
+
+static int run(int argc, char **argv)
+{
+    report_values v = { 0 };
+    cli_parsed parsed;
+    const int ended = options_parse(&command_report, argc, argv, &v, &parsed);
+    if (ended >= 0) return ended;
+    if (parsed.n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
+    for (int i = 0; i < parsed.n_arguments; i++)
+        if (!is_folder(parsed.arguments[i]))
+            return fail_with(EXIT_RUNTIME,
+                             "%s: not a folder; expected the folder of a run or a sweep",
+                             parsed.arguments[i]);
+    const bool is_sweep = sweep_report_is_sweep(parsed.arguments[0]);
+    for (int i = 0; i < parsed.n_arguments && parsed.n_arguments > 1; i++)
+        if (sweep_report_is_sweep(parsed.arguments[i]))
+            return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
+                             parsed.arguments[i]);
+    if (parsed.n_arguments > 1 && !v.out)
+        return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
+    if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    int answer = EXIT_DONE;
+    if (is_sweep && !sweep_report_write(ctx, parsed.arguments[0], v.out))
+        answer = EXIT_RUNTIME;
+    else if (!is_sweep && ls_report_write(ctx, parsed.n_arguments,
+                                          (const char *const *)parsed.arguments, v.out) != LS_OK)
+        answer = print_error(ctx, EXIT_RUNTIME);
+    else if (v.out && is_file(v.out))
+        print_text(stdout, "%s\n", v.out);
+    else if (!v.out)
+        print_text(stdout, "%s/report.html\n", parsed.arguments[0]);
+    ls_context_close(&ctx);
+    return answer;
+}
+
+const cli_command command_report = {
+    .name = "report",
+    .summary = "write the results of runs or of a sweep as an HTML page",
+    .arguments = "RUN...",
+    .details = "The page has the curves, settings and environment of the runs, and of their last "
+               "validation the confusion matrix, the scores of the classes, the calibration and "
+               "the most confident mistakes with their images. It is one file without scripts. "
+               "'lockstep train' writes RUN/report.html after each epoch. With the folder of a "
+               "sweep the page has its trials as parallel coordinates, curves and a table, and the "
+               "importance of the parameters; 'lockstep sweep' writes it after each trial.",
+    .options = options,
+    .run = run,
+};

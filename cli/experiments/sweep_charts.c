@@ -1,0 +1,227 @@
+/* sweep_charts.c: the charts of a sweep's report; see sweep_report.h. */
+#include "report/chart.h"
+#include "log/metrics.h"
+#include "report/page.h"
+#include "report/parallel.h"
+#include "experiments/sweep_report.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_POINTS = 200000 };    /* of all curves; longer ones are thinned */
+enum { MOST_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
+
+/* Losses that differ by more have a logarithmic axis. */
+#define LOG_RATIO 20
+
+/* The look of the trial of a rank. Shades have equally many trials. */
+static ls__svg_stroke stroke_of(const sweep_history *h, int64_t rank)
+{
+    const sweep_trial *t = h->ranked[rank];
+    int64_t n = h->n_trials;
+    while (n > 0 && isnan(h->ranked[n - 1]->metric)) n--;
+    if (isnan(t->metric)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
+    const int n_shades = LS__SHADE_GOOD - LS__SHADE_WORST + 1;
+    const int shade = LS__SHADE_GOOD - (int)(rank * n_shades / n);
+    return (ls__svg_stroke){ rank == 0 ? LS__SHADE_BEST : (ls__shade)shade,
+                             t->epochs < h->epochs ? LS__DASHED : LS__SOLID };
+}
+
+void sweep_put_legend(ls__html *html, const sweep_history *h)
+{
+    static const struct {
+        ls__svg_stroke stroke;
+        double width;
+        const char *text;
+        bool always; /* else if there are trials with these dashes and with others */
+    } looks[] = { { { LS__SHADE_BEST, LS__SOLID }, 4, "best", true },
+                  { { LS__SHADE_GOOD, LS__SOLID }, 3, "best fifth", true },
+                  { { LS__SHADE_WORST + 2, LS__SOLID }, 3, "middle fifth", true },
+                  { { LS__SHADE_WORST, LS__SOLID }, 3, "worst fifth", true },
+                  { { LS__SHADE_GOOD - 1, LS__SOLID }, 2, "all epochs", false },
+                  { { LS__SHADE_GOOD - 1, LS__DASHED }, 2, "fewer epochs", false },
+                  { { LS__SHADE_FAILED, LS__DOTTED }, 2, "failed", false } };
+    int64_t counts[LS__DOTTED + 1] = { 0 };
+    for (int64_t i = 0; i < h->n_trials; i++) counts[stroke_of(h, i).dash]++;
+    ls__html_put(html, "<ul class=\"legend chart\">\n");
+    for (size_t k = 0; k < sizeof(looks) / sizeof(looks[0]); k++) {
+        char text[128];
+        const int64_t count = counts[looks[k].stroke.dash];
+        if (!looks[k].always && (count == 0 || count == h->n_trials)) continue;
+        ls__svg_begin_path(&(ls__text){ text, sizeof(text), 0 }, &looks[k].stroke, "",
+                           looks[k].width);
+        ls__html_put(html,
+                     "<li><svg viewBox=\"0 0 44 12\" aria-hidden=\"true\">%sM0 6H44\"/></svg>"
+                     "%s</li>\n",
+                     text, looks[k].text);
+    }
+    ls__html_put(html, "</ul>\n");
+}
+
+/* ---- Parallel coordinates ---- */
+
+/* The better end is the high one. */
+static ls__parallel_axis metric_axis(const sweep_history *h)
+{
+    ls__parallel_axis a = { .name = sweep_metric_key(h->metric), .low = 0, .high = 1 };
+    for (int64_t i = h->n_trials - 1; i >= 0; i--) {
+        const double value = h->ranked[i]->metric;
+        if (isnan(value)) {
+            a.beyond = "failed";
+            continue;
+        }
+        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->metric)) a.low = value;
+        a.high = value;
+    }
+    a.is_log = metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
+    return a;
+}
+
+typedef struct coordinates {
+    ls__parallel_axis axes[SWEEP_MAX_PARAMETERS + 1];
+    ls__parallel_line *lines;
+    double *values; /* (trials, axes) */
+    char (*titles)[64];
+} coordinates;
+
+static void fill(const sweep_history *h, coordinates *c, ls__parallel *chart)
+{
+    const int n_axes = h->n_axes + 1;
+    for (int i = 0; i < h->n_axes; i++) {
+        const sweep_axis *a = &h->axes[i];
+        c->axes[i] = (ls__parallel_axis){ .name = a->search.name,
+                                          .low = a->search.low,
+                                          .high = a->search.high,
+                                          .is_log = a->search.kind == LS_SEARCH_LOG,
+                                          .n_names = a->search.count,
+                                          .names = a->names };
+        if (!a->names) c->axes[i].n_names = 0;
+    }
+    c->axes[h->n_axes] = metric_axis(h);
+    *chart = (ls__parallel){ .n_axes = n_axes, .axes = c->axes, .lines = c->lines };
+    for (int64_t rank = h->n_trials - 1; rank >= 0; rank--) {
+        const sweep_trial *t = h->ranked[rank];
+        const int64_t k = chart->n_lines;
+        if (!sweep_history_has_values(h, t)) continue;
+        double *values = c->values + k * n_axes;
+        for (int i = 0; i < h->n_axes; i++) values[i] = t->values[i];
+        values[h->n_axes] = t->metric;
+        if (isnan(t->metric))
+            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: failed", (long long)t->trial);
+        else
+            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: %.4f after %lld epoch%s",
+                     (long long)t->trial, t->metric, (long long)t->epochs, plural(t->epochs));
+        c->lines[k] = (ls__parallel_line){ .title = c->titles[k],
+                                           .values = values,
+                                           .stroke = stroke_of(h, rank) };
+        chart->n_lines++;
+    }
+}
+
+static ls_status put_parallel(ls__html *html, ls__parallel *chart, const char *class, int width)
+{
+    char *svg;
+    size_t size;
+    chart->width = width;
+    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MOST_UPRIGHT_AXES;
+    LS_TRY(ls__parallel_format(html->ctx, chart, &svg, &size));
+    ls__page_put_svg(html, class, "The trials as parallel coordinates", svg, size);
+    return LS_OK;
+}
+
+ls_status sweep_put_parallel(ls__html *html, const sweep_history *h)
+{
+    const size_t n = (size_t)h->n_trials + 1;
+    ls__parallel chart;
+    coordinates c = { .lines = calloc(n, sizeof(*c.lines)),
+                      .values = calloc(n * (size_t)(h->n_axes + 1), sizeof(*c.values)),
+                      .titles = calloc(n, sizeof(*c.titles)) };
+    ls_status status = LS_ERR_MEMORY;
+    if (c.lines && c.values && c.titles) {
+        fill(h, &c, &chart);
+        status = put_parallel(html, &chart, "wide parallel", LS__PAGE_WIDE);
+        if (status == LS_OK)
+            status = put_parallel(html, &chart, "narrow parallel", LS__PAGE_NARROW);
+    }
+    free(c.lines);
+    free(c.values);
+    free(c.titles);
+    return status;
+}
+
+/* ---- Curves ---- */
+
+/* The epochs and the metric of a trial's run, in memory that the caller frees. */
+static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__chart_line *line)
+{
+    char dir[RUN_PATH_SIZE];
+    json_t *rows;
+    sweep_trial_dir(h->dir, t->trial, dir);
+    const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
+    if (status != LS_OK) return status;
+    const int64_t n = (int64_t)json_array_size(rows);
+    double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
+    const int64_t fair = MAX_POINTS / (h->n_trials + 1), most = fair > 2 ? fair : 2;
+    if (room && ls__metrics_column(rows, "epoch", room) &&
+        ls__metrics_column(rows, sweep_metric_key(h->metric), room + n)) {
+        line->n = ls__metrics_thin(n, most, room);
+        ls__metrics_thin(n, most, room + n);
+    }
+    line->x = room;
+    line->y = room ? room + n : NULL;
+    json_decref(rows);
+    return room ? LS_OK : LS_ERR_MEMORY;
+}
+
+static bool needs_log(const sweep_history *h, const ls__chart_line *lines)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < h->n_trials; i++)
+        for (int64_t k = 0; k < lines[i].n; k++) {
+            if (!isfinite(lines[i].y[k])) continue;
+            low = fmin(low, lines[i].y[k]);
+            high = fmax(high, lines[i].y[k]);
+        }
+    return metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
+}
+
+static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,
+                            int width)
+{
+    char *svg;
+    size_t size;
+    const ls__chart chart = { .x_label = "epoch", .width = width, .n_panels = 1, .panels = panel };
+    LS_TRY(ls__chart_format(html->ctx, &chart, &svg, &size));
+    ls__page_put_svg(html, class, "The metric of each trial by epoch", svg, size);
+    return LS_OK;
+}
+
+ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
+{
+    ls__chart_line *lines = calloc((size_t)h->n_trials + 1, sizeof(*lines));
+    ls_status status = lines ? LS_OK : LS_ERR_MEMORY;
+    bool any = false;
+    for (int64_t k = 0; k < h->n_trials && status == LS_OK; k++) { /* the best one on top */
+        const int64_t rank = h->n_trials - 1 - k;
+        lines[k].stroke = stroke_of(h, rank);
+        status = read_curve(h, h->ranked[rank], &lines[k]);
+        any = any || lines[k].n > 0;
+    }
+    if (status == LS_OK && any) {
+        const ls__chart_panel panel = { .y_label = sweep_metric_key(h->metric),
+                                        .log_y = needs_log(h, lines),
+                                        .n_lines = (int)h->n_trials,
+                                        .lines = lines };
+        ls__html_put(html,
+                     "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
+                     "epoch</figcaption>\n",
+                     sweep_metric_key(h->metric));
+        status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
+        if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
+        sweep_put_legend(html, h);
+        ls__html_put(html, "</figure>\n</section>\n");
+    }
+    for (int64_t k = 0; lines && k < h->n_trials; k++) free((double *)lines[k].x);
+    free(lines);
+    return status;
+}

@@ -1,0 +1,246 @@
+/* sweep_file.c: the file of a sweep; see sweep.h.
+ *
+ *     method = random            # options of the sweep
+ *     [train]                    # options of every trial
+ *     data-dir = photos
+ *     [search]                   # options with several values
+ *     lr = log(0.001, 1)
+ *     opt = sgd, adamw
+ */
+#include "experiments/sweep.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum section { SWEEP, TRAIN, SEARCH, N_SECTIONS } section;
+static const char *const section_names[] = { "sweep", "train", "search" };
+
+typedef struct reader {
+    sweep_file *file;
+    section section;
+    cli_parsed *parsed; /* of the sweep */
+    sweep_values *values;
+    recipe train_values; /* the last one of each option; only their checks matter */
+} reader;
+
+/* ---- Values ---- */
+
+static bool is_among(const char *name, int n, const char *const *names)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+bool sweep_parse_range(const char *text, ls_search_parameter *out)
+{
+    static const struct {
+        const char *name;
+        ls_search_kind kind;
+    } kinds[] = { { "linear(", LS_SEARCH_LINEAR },
+                  { "log(", LS_SEARCH_LOG },
+                  { "integer(", LS_SEARCH_INTEGER } };
+    enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+    int i = 0, n = 0;
+    while (i < N_KINDS && strncmp(text, kinds[i].name, strlen(kinds[i].name)) != 0) i++;
+    out->kind = i < N_KINDS ? kinds[i].kind : LS_SEARCH_LIST;
+    if (i == N_KINDS) return false;
+    long long count = 0;
+    text += strlen(kinds[i].name);
+    const int n_read = sscanf(text, "%lf , %lf %n, %lld %n", &out->low, &out->high, &n, &count, &n);
+    out->count = count;
+    return n_read >= 2 && strcmp(text + n, ")") == 0;
+}
+
+/* is_parsed: the result of sweep_parse_range. */
+static bool check_range(reader *r, const sweep_parameter *p, bool is_parsed)
+{
+    config_lines *lines = &r->file->lines;
+    const cli_option *o = p->option;
+    const bool is_integer = p->search.kind == LS_SEARCH_INTEGER;
+    const double low = p->search.low, high = p->search.high;
+    if (!is_parsed)
+        return config_fail(
+            lines, "%s: expected KIND(LOW, HIGH) or, in a grid, KIND(LOW, HIGH, POINTS); got '%s'",
+            o->name, p->text);
+    if (o->kind != OPTION_NUMBER && o->kind != OPTION_INTEGER && o->kind != OPTION_SIZE)
+        return config_fail(lines, "%s: expected a list of values, because it is no number",
+                           o->name);
+    if (is_integer != (o->kind != OPTION_NUMBER))
+        return config_fail(lines, "%s: expected %s", o->name,
+                           is_integer ? "linear(LOW, HIGH) or log(LOW, HIGH)"
+                                      : "integer(LOW, HIGH)");
+    if (!(low >= o->min && high <= o->max && low <= high)) { /* also if one is NaN */
+        char expected[256];
+        option_describe_expected(o, expected, sizeof(expected));
+        return config_fail(lines, "%s: expected two ends, the lower one first, each %s; got '%s'",
+                           o->name, expected, p->text);
+    }
+    return p->search.kind != LS_SEARCH_LOG || low > 0 ||
+           config_fail(lines, "%s: a logarithmic range begins above 0", o->name);
+}
+
+static bool read_list(reader *r, sweep_parameter *p, char *text)
+{
+    config_lines *lines = &r->file->lines;
+    p->values = calloc(SWEEP_MAX_VALUES, sizeof(*p->values));
+    if (!p->values) return fail_with(false, "out of memory");
+    int n = 0;
+    for (char *rest = text; rest; n++) {
+        char *value = config_next_value(lines, &rest);
+        if (!value) return false;
+        if (n == SWEEP_MAX_VALUES)
+            return config_fail(lines, "%s: more than %d values", p->option->name, SWEEP_MAX_VALUES);
+        if (!config_set_value(lines, p->option, value, &r->train_values)) return false;
+        if (is_among(value, n, p->values))
+            return config_fail(lines, "%s: the value '%s' occurs twice", p->option->name, value);
+        p->values[n] = value;
+    }
+    p->search.count = n;
+    return true;
+}
+
+static bool read_searched(reader *r, sweep_parameter *p, char *text)
+{
+    p->search.name = p->option->name;
+    const bool is_parsed = sweep_parse_range(text, &p->search);
+    return p->search.kind == LS_SEARCH_LIST ? read_list(r, p, text) : check_range(r, p, is_parsed);
+}
+
+/* ---- Lines ---- */
+
+/* Why an option of `lockstep train` can't be in the section; NULL if it can. */
+static const char *why_not(const cli_option *option, section in)
+{
+    static const char *const set[] = {
+        "out", "resume", "steps", "stop-at", "force", "inject-fault"
+    };
+    static const char *const data[] = { "val-split",       "val-split-seed", "epochs",
+                                        "digest-contents", "csv-columns",    "label-pattern",
+                                        "group-column",    "group-pattern" };
+    if (is_among(option->name, sizeof(set) / sizeof(set[0]), set))
+        return "the sweep sets it, or it has no use in a sweep";
+    if (strcmp(option->name, "no-val") == 0) return "the metric requires validation";
+    if (in == SEARCH && strcmp(option->name, "metric") == 0)
+        return "all trials are compared by the same metric; it belongs before [train]";
+    if (strcmp(option->name, "benchmark") == 0)
+        return "each trial would select other kernels; use algorithm-cache";
+    if (in == SEARCH && option->execution) return "it cannot change a result";
+    if (in == SEARCH && is_among(option->name, sizeof(data) / sizeof(data[0]), data))
+        return "all trials have the same; it belongs to [train]";
+    return NULL;
+}
+
+static const sweep_parameter *find_parameter(const sweep_file *f, const cli_option *option)
+{
+    for (int i = 0; i < f->n_fixed; i++)
+        if (f->fixed[i].option == option) return &f->fixed[i];
+    for (int i = 0; i < f->n_searched; i++)
+        if (f->searched[i].option == option) return &f->searched[i];
+    return NULL;
+}
+
+static bool read_train_option(reader *r)
+{
+    sweep_file *f = r->file;
+    config_lines *lines = &f->lines;
+    const char *key = lines->key;
+    char *text = lines->value, hint[HINT_SIZE];
+    const int i = option_find(recipe_options, key, strlen(key));
+    if (i < 0)
+        return config_fail(lines, "unknown option '%s' of 'lockstep train'%s", key,
+                           option_hint(recipe_options, key, "", "", hint));
+    const cli_option *option = &recipe_options[i];
+    const sweep_parameter *earlier = find_parameter(f, option);
+    if (earlier) return config_fail(lines, "'%s' is already in line %d", key, earlier->line);
+    const char *reason = why_not(option, r->section);
+    if (reason)
+        return config_fail(lines, "'%s' is not accepted in [%s]: %s", key,
+                           section_names[r->section], reason);
+    sweep_parameter p = { .option = option, .line = lines->line };
+    if (r->section == SEARCH) {
+        if (f->n_searched == SWEEP_MAX_PARAMETERS)
+            return config_fail(lines, "more than %d options in [search]", SWEEP_MAX_PARAMETERS);
+        p.text = text;
+        const bool good = read_searched(r, &p, text);
+        f->searched[f->n_searched++] = p; /* sweep_file_close frees its list */
+        return good;
+    }
+    p.text = config_one_value(lines, text);
+    f->fixed[f->n_fixed++] = p;
+    return p.text && config_set_value(lines, option, p.text, &r->train_values);
+}
+
+static bool read_sweep_option(reader *r)
+{
+    config_lines *lines = &r->file->lines;
+    const char *key = lines->key;
+    const int i = option_find(sweep_options, key, strlen(key));
+    if (i < 0 && option_find(recipe_options, key, strlen(key)) >= 0)
+        return config_fail(lines,
+                           "unknown option '%s' of the sweep; options of 'lockstep train' follow a "
+                           "line [train] or [search]",
+                           key);
+    if (i >= 0 && sweep_options[i].session)
+        return config_fail(lines, "'%s' is for the command line alone", key);
+    const char *text = config_one_value(lines, lines->value);
+    return text && config_set_option(lines, text, r->values, r->parsed);
+}
+
+static bool read_section(reader *r)
+{
+    config_lines *lines = &r->file->lines;
+    char hint[HINT_SIZE];
+    for (int i = 0; i < N_SECTIONS; i++)
+        if (strcmp(lines->section, section_names[i]) == 0) return r->section = (section)i, true;
+    return config_fail(lines, "unknown section [%s]%s", lines->section,
+                       closest_hint(lines->section, N_SECTIONS, section_names, "",
+                                    "; expected [sweep], [train] or [search]", hint));
+}
+
+bool sweep_file_read(const char *path, cli_parsed *parsed, sweep_values *values, sweep_file *file)
+{
+    *file = (sweep_file){ 0 };
+    config_lines *lines = &file->lines;
+    reader r = { .file = file, .parsed = parsed, .values = values };
+    bool good = config_lines_open(path, lines);
+    while (good && config_lines_next(lines))
+        good = lines->section       ? read_section(&r)
+               : r.section == SWEEP ? read_sweep_option(&r)
+                                    : read_train_option(&r);
+    if (!good || lines->failed) return false;
+    return file->n_searched > 0 ||
+           fail_with(false, "%s: expected a section [search] with one option or more", path);
+}
+
+void sweep_file_close(sweep_file *file)
+{
+    for (int i = 0; i < file->n_searched; i++) free(file->searched[i].values);
+    config_lines_close(&file->lines);
+    *file = (sweep_file){ 0 };
+}
+
+const char *sweep_fixed_text(const sweep_file *file, const char *name)
+{
+    const sweep_parameter *p =
+        find_parameter(file, &recipe_options[option_find(recipe_options, name, strlen(name))]);
+    return p ? p->text : NULL;
+}
+
+const char *sweep_value_text(const sweep_parameter *p, double value, char out[SWEEP_VALUE_SIZE])
+{
+    if (isnan(value)) return ""; /* of a trial that has not begun */
+    if (p->values) return p->values[(int)value];
+    snprintf(out, SWEEP_VALUE_SIZE, "%.15g", value);
+    return out;
+}
+
+config_lines *sweep_file_at(sweep_file *file, const char *name)
+{
+    const int i = option_find(sweep_options, name, strlen(name));
+    const int k = option_find(recipe_options, name, strlen(name));
+    const sweep_parameter *p = k >= 0 ? find_parameter(file, &recipe_options[k]) : NULL;
+    file->lines.line = p ? p->line : i >= 0 ? file->lines.lines[i] : 0;
+    return &file->lines;
+}

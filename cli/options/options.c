@@ -1,0 +1,130 @@
+/* options.c: parses command lines by a table of options; see options.h. */
+#include "options/options.h"
+#include "terminal/print.h"
+#include <stdio.h>
+#include <string.h>
+
+static int find_letter(const cli_option *options, char letter)
+{
+    for (int i = 0; options[i].kind != OPTION_END; i++)
+        if (letter && options[i].letter == letter) return i;
+    return -1;
+}
+
+static int fail_unknown(const cli_command *command, const char *word)
+{
+    char name[32], help[HINT_SIZE], hint[HINT_SIZE];
+    const bool is_long = word[1] == '-' || word[2] != '\0'; /* "-lr" is a long name, too */
+    const int n_dashes = word[1] == '-' ? 2 : 1, length = (int)strcspn(word, is_long ? "=" : "");
+    snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
+    snprintf(name, sizeof(name), "%.*s", is_long ? length - n_dashes : 0, word + n_dashes);
+    if (is_long) option_hint(command->options, name, "--", help, hint);
+    return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
+}
+
+/* An option of a table, and where its value goes. */
+typedef struct target {
+    const cli_option *option;
+    void *values;
+    const char **given; /* in cli_parsed; NULL for an option of all commands */
+} target;
+
+static int find_option(const cli_option *options, const char *word)
+{
+    return word[1] == '-' ? option_find(options, word + 2, strcspn(word + 2, "="))
+                          : find_letter(options, word[1]);
+}
+
+static target find_target(const char *word, void *values, common_values *common, cli_parsed *parsed)
+{
+    int i = find_option(parsed->options, word);
+    if (i >= 0) return (target){ &parsed->options[i], values, &parsed->given[i] };
+    i = find_option(common_options, word);
+    return (target){ i >= 0 ? &common_options[i] : NULL, common, NULL };
+}
+
+/* Reads the option at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
+ * *at to the last word used. Returns -1 or EXIT_USAGE. */
+static int parse_one(const target *to, int argc, char **argv, int *at)
+{
+    const cli_option *option = to->option;
+    const char *word = argv[*at], *value = NULL;
+    const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
+    if (*rest) value = *rest == '=' ? rest + 1 : rest;
+    if (option->kind == OPTION_SWITCH && (!value || !*value)) {
+        if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
+        value = "";
+    }
+    if (!value) {
+        if (*at + 1 >= argc)
+            return fail_with(EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
+                             option->name, option->value);
+        value = argv[++*at];
+    }
+    char expected[EXPECTED_SIZE];
+    if (!option_set(option, value, to->values, expected))
+        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
+    if (to->given) *to->given = value;
+    return -1;
+}
+
+/* Returns -1, or the exit status if the command ends. */
+static int parse_words(const cli_command *command, int argc, char **argv, void *values,
+                       common_values *common, cli_parsed *parsed)
+{
+    bool only_arguments = false;
+    for (int at = 0; at < argc; at++) {
+        char *word = argv[at];
+        if (!only_arguments && strcmp(word, "--") == 0) {
+            only_arguments = true;
+        } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
+            const target to = find_target(word, values, common, parsed);
+            if (!to.option) return fail_unknown(command, word);
+            if (parse_one(&to, argc, argv, &at) >= 0) return EXIT_USAGE;
+            if (!common->help && !common->help_all) continue;
+            options_help(command, common->help_all);
+            return EXIT_DONE;
+        } else if (!*command->arguments) {
+            return fail_with(EXIT_USAGE, "unexpected argument '%s'", word);
+        } else {
+            argv[parsed->n_arguments++] = word;
+        }
+    }
+    return -1;
+}
+
+int options_parse(const cli_command *command, int argc, char **argv, void *values,
+                  cli_parsed *parsed)
+{
+    *parsed = (cli_parsed){ .options = command->options, .arguments = argv };
+    char expected[EXPECTED_SIZE];
+    for (const cli_option *o = command->options; o->kind != OPTION_END; o++)
+        if (o->fallback) option_set(o, o->fallback, values, expected);
+
+    common_values common = { .config = NULL };
+    const int ended = parse_words(command, argc, argv, values, &common, parsed);
+    set_print_quiet(common.quiet);
+    parsed->config = common.config;
+    if (ended >= 0 || !common.config) return ended;
+    return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
+}
+
+bool options_given(const cli_parsed *parsed, const char *name)
+{
+    const int i = option_find(parsed->options, name, strlen(name));
+    return i >= 0 && parsed->given[i] != NULL;
+}
+
+void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values)
+{
+    char expected[EXPECTED_SIZE];
+    const int i = option_find(parsed->options, name, strlen(name));
+    if (i >= 0 && !parsed->preset[i])
+        parsed->preset[i] = option_set(&parsed->options[i], text, values, expected);
+}
+
+bool options_is_set(const cli_parsed *parsed, const char *name)
+{
+    const int i = option_find(parsed->options, name, strlen(name));
+    return i >= 0 && (parsed->given[i] || parsed->preset[i]);
+}

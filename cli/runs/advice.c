@@ -1,0 +1,133 @@
+/* advice.c: warnings about a run that is possible but hardly intended; see run.h. */
+#include "runs/folders.h"
+#include "runs/run.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The folder ---- */
+
+/* The slash after the class folder in the path of an image, or NULL. */
+static const char *find_class(const char *path, const char *class)
+{
+    const size_t length = strlen(class);
+    const char *found = NULL;
+    for (const char *at = path; (at = strchr(at, '/')); at++)
+        if (strncmp(at + 1, class, length) == 0 && at[length + 1] == '/') found = at + length + 1;
+    return found;
+}
+
+/* Detects class folders that hold only folders, which may be the classes. The library warns about
+ * them; this message gives the options that train them. */
+static void advise_folder(const cli_run *t)
+{
+    const char *first = NULL;
+    const int64_t n = ls_dataset_sample_count(t->train_data);
+    size_t n_first = 0; /* bytes of its path that are the folder to open */
+    bool has_splits = false;
+    if (folders_has_csv(t->recipe->data_dir)) return;
+    for (int64_t i = 0; i < n; i++) {
+        const int label = ls_dataset_label(t->train_data, i);
+        const char *path = ls_dataset_sample_path(t->train_data, i);
+        const char *at = label >= 0 && path ? find_class(path, t->classes[label]) : NULL;
+        if (!at || !strchr(at + 1, '/')) return; /* an image in the class folder itself */
+        if (!first) {
+            has_splits = ls_split_of_name(t->classes[label], NULL);
+            n_first = (size_t)(at - path) - (has_splits ? strlen(t->classes[label]) + 1 : 0);
+            first = path;
+        }
+    }
+    if (first && has_splits)
+        print_message("did you mean --data-dir %.*s?", (int)n_first, first);
+    else if (first)
+        print_message("--data-dir %.*s --val-split 0.2 trains the folders in it as classes",
+                      (int)n_first, first);
+}
+
+/* ---- The batch ---- */
+
+static void advise_batch(const cli_run *t)
+{
+    const int64_t n = ls_dataset_sample_count(t->train_data), batch = t->recipe->batch;
+    const int64_t steps = ls_loader_step_count(t->train);
+    int64_t better = 1;
+    while (better * 2 <= n / 8) better *= 2;
+    if (batch <= n / 4 || better >= batch) return;
+    print_warning(
+        "-b %lld gives only %lld step%s per epoch for %lld training images; -b %lld gives %lld",
+        (long long)batch, (long long)steps, plural(steps), (long long)n, (long long)better,
+        (long long)(n / better));
+}
+
+/* An epoch ends a group of --accumulate batches. */
+static void advise_accumulate(const cli_run *t)
+{
+    const int64_t n = t->recipe->accumulate, steps = ls_loader_step_count(t->train);
+    const recipe *r = t->recipe;
+    const bool scales_lr =
+        (r->lr_per_256 > 0 || r->optimizer == OPT_SGD) && r->lr == recipe_default_lr(r);
+    if (n <= 1 || n <= steps) return;
+    print_warning("--accumulate %lld is above the %lld step%s of an epoch. The weights are updated "
+                  "at the end of each epoch, so --accumulate %lld gives the same updates%s",
+                  (long long)n, (long long)steps, plural(steps), (long long)steps,
+                  scales_lr ? ", with a learning rate for as many batches" : "");
+}
+
+/* ---- The classes ---- */
+
+/* Rare classes are hardly learned, which top-1 does not show. */
+static void advise_balance(const cli_run *t)
+{
+    const recipe *r = t->recipe;
+    const int n_classes = ls_dataset_class_count(t->train_data);
+    int64_t *counts = n_classes > 1 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
+    const bool counted = counts && ls_dataset_class_sizes(t->train_data, counts) == LS_OK;
+    int most = -1, least = -1;
+    for (int c = 0; c < n_classes && counted; c++) {
+        if (counts[c] == 0) continue;
+        if (most < 0 || counts[c] > counts[most]) most = c;
+        if (least < 0 || counts[c] < counts[least]) least = c;
+    }
+    if (most >= 0 && counts[most] >= LS_IMBALANCE_RATIO * counts[least] && !r->class_weights &&
+        r->sampler != LS_SAMPLER_BALANCED)
+        print_warning("class '%s' has %lld training images, '%s' %lld: --class-weights balanced or "
+                      "--sampler balanced gives rare classes more weight; --metric macro_recall "
+                      "chooses the best epoch by all classes",
+                      t->classes[most], (long long)counts[most], t->classes[least],
+                      (long long)counts[least]);
+    free(counts);
+}
+
+/* Without this, "10" before "2" looks like a mistake of the model. */
+static void advise_order(const cli_run *t)
+{
+    const int n = ls_dataset_class_count(t->train_data);
+    for (int c = 1; c < n; c++) {
+        if (strverscmp(t->classes[c - 1], t->classes[c]) <= 0) continue;
+        print_note("the classes are in byte order, '%s' before '%s': read predictions by the name "
+                   "of the class, not its number",
+                   t->classes[c - 1], t->classes[c]);
+        return;
+    }
+}
+
+/* ---- The images ---- */
+
+bool check_missing(const cli_run *t)
+{
+    const recipe *r = t->recipe;
+    const bool skips = r->on_bad_image != LS_BAD_IMAGE_FAIL;
+    if (!folders_has_csv(r->data_dir)) return true;
+    const bool train = data_check_missing(r->data_dir, t->train_data, "training", skips);
+    return (!t->val_data || data_check_missing(r->data_dir, t->val_data, "validation", skips)) &&
+           train;
+}
+
+void advise(const cli_run *t)
+{
+    advise_folder(t);
+    advise_batch(t);
+    advise_accumulate(t);
+    advise_balance(t);
+    advise_order(t);
+    advise_images(t);
+}

@@ -1,0 +1,75 @@
+/* folders_hints.c: see folders_hints.h. */
+#include "runs/folders_hints.h"
+#include <dirent.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has_train(const char *dir)
+{
+    char name[FOLDER_NAME_SIZE];
+    return ls_split_find(dir, LS_SPLIT_TRAIN, 0, name, sizeof(name), NULL) == LS_OK;
+}
+
+int folders_find_nested(const char *dir, char path[PATH_SIZE])
+{
+    int n = 0;
+    char here[PATH_SIZE];
+    DIR *folder = opendir(dir);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        const int length = snprintf(here, PATH_SIZE, "%s/%s", dir, e->d_name);
+        if (e->d_name[0] == '.' || length >= PATH_SIZE || !is_folder(here) || !has_train(here))
+            continue;
+        if (n++ == 0 || strcmp(here, path) < 0) snprintf(path, PATH_SIZE, "%s", here);
+    }
+    if (folder) closedir(folder);
+    return n;
+}
+
+/* YOLO's layout: images/train beside labels/train, which has a text file of boxes per image. */
+static bool is_yolo(const char *dir)
+{
+    char images[PATH_SIZE], labels[PATH_SIZE];
+    return snprintf(images, PATH_SIZE, "%s/images", dir) < PATH_SIZE &&
+           snprintf(labels, PATH_SIZE, "%s/labels", dir) < PATH_SIZE && is_folder(labels) &&
+           has_train(images);
+}
+
+bool folders_print_nested(const char *dir, int n_nested, const char *nested)
+{
+    if (is_yolo(dir))
+        return fail_with(
+            true,
+            "%s: a dataset of boxes (images/, labels/), which are not read; expected a "
+            "folder of images for each class",
+            dir);
+    if (n_nested < 2) return false;
+    print_message("%s: %d folders, such as '%s', have a folder 'train' each; train one of them "
+                  "with --data-dir %s, or if they are the classes, move the images to "
+                  "%s/train/<class>/<image>",
+                  dir, n_nested, nested, nested, dir);
+    return true;
+}
+
+bool folders_is_flat(const char *dir)
+{
+    char here[PATH_SIZE];
+    DIR *folder = opendir(dir);
+    bool flat = folder != NULL;
+    for (const struct dirent *e; flat && (e = readdir(folder));)
+        flat = e->d_name[0] == '.' ||
+               snprintf(here, PATH_SIZE, "%s/%s", dir, e->d_name) >= PATH_SIZE || !is_folder(here);
+    if (folder) closedir(folder);
+    return flat;
+}
+
+bool folders_find_above(const char *dir, char path[PATH_SIZE])
+{
+    char copy[PATH_SIZE];
+    ls_split split;
+    if (strlen(dir) >= PATH_SIZE || !ls_split_of_name(basename(strcpy(copy, dir)), &split) ||
+        split != LS_SPLIT_TRAIN)
+        return false;
+    snprintf(path, PATH_SIZE, "%s", dirname(strcpy(copy, dir)));
+    return true;
+}

@@ -1,0 +1,21 @@
+/* folders_hints.h: which folder was meant, where one holds no training images. */
+#ifndef LS_CLI_RUNS_FOLDERS_HINTS_H
+#define LS_CLI_RUNS_FOLDERS_HINTS_H
+
+#include "runs/folders.h"
+
+/* Counts the folders in DIR that have training images, which DIR is one level above; path: that of
+ * the first one by name. */
+int folders_find_nested(const char *dir, char path[PATH_SIZE]);
+
+/* Prints what to do with boxes, and with several folders that hold splits each; false: DIR is none
+ * of both. */
+bool folders_print_nested(const char *dir, int n_nested, const char *nested);
+
+/* DIR can be read and holds no folders, so no classes. */
+bool folders_is_flat(const char *dir);
+
+/* DIR is "ABOVE/train", so one level too low. */
+bool folders_find_above(const char *dir, char path[PATH_SIZE]);
+
+#endif

@@ -1,0 +1,140 @@
+/* ranks.c: see ranks.h. */
+#include "runs/ranks.h"
+#include "cli.h"
+#include "run/ranks.h"
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Delays of messages. After a rank has failed, Open MPI's mpirun ends the others within 1.4 s. */
+enum { FIRST_DELAY_SECONDS = 2, MAX_DELAY_SECONDS = 3 };
+
+static long rank; /* as the launcher counts; 0 is the same everywhere */
+
+/* An error that several ranks have is printed by the first of them: it ends the others during their
+ * delays. */
+void ranks_begin(void)
+{
+    static char name[64];
+    const ls__launch launch = ls__launch_find();
+    rank = launch.variable && launch.n_ranks != 1 ? launch.rank : 0;
+    if (rank <= 0) return;
+    snprintf(name, sizeof(name), "%s, rank %ld", command_name, rank);
+    command_name = name;
+    set_print_mute(MUTE_ALL_BUT_ERRORS);
+    const long delay = FIRST_DELAY_SECONDS + rank - 1;
+    set_print_delay(delay < MAX_DELAY_SECONDS ? (int)delay : MAX_DELAY_SECONDS, &caught_signal);
+    const int null = open("/dev/null", O_WRONLY);
+    if (null >= 0) dup2(null, STDOUT_FILENO);
+    if (null >= 0) close(null);
+}
+
+bool ranks_check_single(void)
+{
+    const ls__launch launch = ls__launch_find();
+    if (!launch.variable || launch.n_ranks <= 1) return true;
+    ranks_begin();
+    return fail_with(false,
+                     "by %s the launcher started %ld processes; only 'lockstep train' runs in "
+                     "several",
+                     launch.variable, launch.n_ranks);
+}
+
+bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker)
+{
+    const ls__launch launch = ls__launch_find();
+    const long n = launch.variable ? launch.n_ranks : 1;
+    if (n <= 1) return true;
+    if (n > LS__MAX_RANKS)
+        return fail_with(false, "%ld ranks, expected at most %d", n, (int)LS__MAX_RANKS);
+    if (resumed && shards < n)
+        return fail_with(false,
+                         "%ld ranks: the run has --shards %lld, and resumes in at most as "
+                         "many ranks",
+                         n, (long long)shards);
+    if (shards < n)
+        return fail_with(false, "%ld ranks require --shards %ld or more; --shards is %lld", n, n,
+                         (long long)shards);
+    if (shards > LS__MAX_RANKS)
+        return fail_with(false, "--shards %lld: expected at most %d with several ranks",
+                         (long long)shards, (int)LS__MAX_RANKS);
+    return !seeds_by_worker ||
+           fail_with(false,
+                     "--seeding worker can't be used by %ld ranks: which worker loads an "
+                     "image would depend on their number",
+                     n);
+}
+
+/* Numbers of threads and workers, times, profiling and faults may differ. */
+static bool is_of_all(const cli_option *option)
+{
+    return option->kind != OPTION_HEADING && option->kind != OPTION_NUMBER && option->whole_run &&
+           strcmp(option->name, "nvtx") != 0 && strcmp(option->name, "inject-fault") != 0;
+}
+
+/* Ranks may have other names for a folder. */
+static void describe_value(const cli_option *option, const json_t *value, char *out, size_t size)
+{
+    const bool is_unset = json_is_null(value) || json_is_false(value) ||
+                          (option->min > 0 && json_integer_value(value) == 0);
+    if (json_is_integer(value) && !is_unset)
+        snprintf(out, size, "%lld", (long long)json_integer_value(value));
+    else if (option->kind == OPTION_CHOICE)
+        snprintf(out, size, "%s", json_string_value(value));
+    else
+        snprintf(out, size, "%s", is_unset ? "not given" : "given");
+}
+
+ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const void *values)
+{
+    ls__rank_setting settings[LS__MAX_RANK_SETTINGS];
+    char names[LS__MAX_RANK_SETTINGS][64];
+    int n = 0;
+    json_t *all = options_to_json(options, values);
+    const cli_option *o = options;
+    for (; o->kind != OPTION_END && n < LS__MAX_RANK_SETTINGS; o++) {
+        if (!is_of_all(o)) continue;
+        snprintf(names[n], sizeof(names[n]), "--%s", o->name);
+        settings[n].name = names[n];
+        describe_value(o, json_object_get(all, o->name), settings[n].value,
+                       sizeof(settings[n].value));
+        n++;
+    }
+    assert(o->kind == OPTION_END); /* all are compared */
+    json_decref(all);
+    return ls__ranks_check_settings(ctx, settings, n);
+}
+
+bool ranks_is_first(void)
+{
+    return rank <= 0;
+}
+
+/* An error of another rank, which that rank prints. */
+static bool is_foreign(const ls_context *ctx)
+{
+    return strncmp(ls_context_message(ctx), "rank ", 5) == 0;
+}
+
+static void share_signal(ls_context *ctx)
+{
+    int signals[LS__MAX_RANKS];
+    if (ls__ranks_gather(ctx, caught_signal, signals) != LS_OK) return;
+    for (int i = 0; !caught_signal && i < ls_context_rank_count(ctx); i++)
+        caught_signal = signals[i];
+}
+
+void ranks_end(ls_context *ctx, bool together)
+{
+    if (together) share_signal(ctx);
+    if (rank > 0 && (together || is_foreign(ctx))) set_print_mute(MUTE_ALL);
+}
+
+void ranks_wait(ls_context *ctx)
+{
+    int all[LS__MAX_RANKS];
+    fflush(stdout);
+    (void)ls__ranks_gather(ctx, 0, all);
+}

@@ -1,0 +1,33 @@
+/* ranks.h: `lockstep train` in several ranks, started by mpirun or srun. Rank 0 writes the run's
+ * folder and prints; the others print errors that concern them alone. */
+#ifndef LS_CLI_RUNS_RANKS_H
+#define LS_CLI_RUNS_RANKS_H
+
+#include "options/options.h"
+#include <lockstep/context.h>
+#include <stdbool.h>
+
+/* Reads the rank from the launcher's environment variables, and mutes ranks other than 0. Call it
+ * before anything is printed. */
+void ranks_begin(void);
+/* For commands that do not train in ranks: prints an error and returns false if a launcher started
+ * several processes. */
+bool ranks_check_single(void);
+/* Whether the run's shards and seeding allow as many processes as the launcher started; else prints
+ * why not. */
+bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
+/* Whether the ranks have the same values of the options by which they would wait for each other;
+ * those of a run's identity are compared with it. All ranks call it. LS_ERR_MISMATCH names the
+ * option. */
+ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const void *values);
+/* Whether this process is rank 0, or the only one. */
+bool ranks_is_first(void);
+/* Call it before the end of a run is printed. Mutes ranks other than 0 if all ranks end alike
+ * (`together`), or the error is another rank's. Ranks that caught no signal take over that of the
+ * first one that did, for the exit status. */
+void ranks_end(ls_context *ctx, bool together);
+/* Call it after the end of a run that all ranks end alike. They exit only after rank 0 has printed,
+ * because mpirun ends the other processes at the first exit status that is not 0. */
+void ranks_wait(ls_context *ctx);
+
+#endif

@@ -1,0 +1,84 @@
+/* page.c: see page.h. */
+#include "report/page.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include <string.h>
+
+void ls__page_begin(ls__html *html, const char *title)
+{
+    ls__html_put(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                       "<meta name=\"viewport\" content=\"width=device-width, "
+                       "initial-scale=1\">\n");
+    ls__html_wrap(html, "<title>", title, " &ndash; Lockstep</title>\n<style>\n");
+    ls__html_bytes(html, ls__report_style, strlen(ls__report_style));
+    ls__html_wrap(html, "</style>\n</head>\n<body>\n<header>\n<h1>", title, "</h1>\n");
+}
+
+void ls__page_main(ls__html *html)
+{
+    ls__html_put(html, "</header>\n<main>\n");
+}
+
+void ls__page_put_svg(ls__html *html, const char *class, const char *label, char *svg, size_t size)
+{
+    ls__html_put(html, "<div class=\"chart%s%s\" role=\"img\" aria-label=\"", *class ? " " : "",
+                 class);
+    ls__html_wrap(html, "", label, "\">\n");
+    ls__html_bytes(html, svg, size);
+    ls__html_put(html, "</div>\n");
+    ls__free(html->ctx, svg);
+}
+
+void ls__page_begin_tiles(ls__html *html, int n)
+{
+    enum { MOST_COLUMNS = 7 };
+    const int rows = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
+    ls__html_put(html, "<ul class=\"tiles\" style=\"--n:%d\">\n", (n + rows - 1) / rows);
+}
+
+void ls__page_begin_table(ls__html *html, const char *caption)
+{
+    ls__html_put(html,
+                 "<div class=\"card scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n"
+                 "<table>\n<caption>%s</caption>\n<thead><tr>",
+                 caption, caption);
+}
+
+void ls__page_end_table(ls__html *html)
+{
+    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+}
+
+void ls__page_put_command(ls__html *html, char *text)
+{
+    ls__html_put(html, "<pre><code>");
+    for (char *option; (option = strstr(text, " --")); text = option + 1) {
+        *option = '\0';
+        ls__html_wrap(html, "", text, "</code> <code>");
+    }
+    ls__html_wrap(html, "", text, "</code></pre>\n");
+}
+
+ls_status ls__page_save(ls__html *html, const char *dir, const char *path)
+{
+    ls_context *ctx = html->ctx;
+    ls__atomic_file *file = NULL;
+    ls__html_put(html, "</main>\n<footer><p>Lockstep %s</p></footer>\n</body>\n</html>\n",
+                 ls_version());
+    char *own_path = path ? NULL : ls__format(ctx, "%s/report.html", dir);
+    if (html->failed || (!path && !own_path)) {
+        ls__free(ctx, own_path);
+        return ls__fail_memory(ctx, "report", html->capacity);
+    }
+    ls_status status = path ? ls__atomic_file_open(ctx, path, &file)
+                            : ls__atomic_file_replace(ctx, own_path, &file);
+    if (status == LS_OK) status = ls__atomic_file_write(file, html->text, html->size);
+    if (status == LS_OK)
+        status = ls__atomic_file_commit(&file);
+    else if (file)
+        ls__atomic_file_abandon(&file);
+    ls__free(ctx, own_path);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* report_batch.c: the first images that a run trained on; see report.h. */
+#include "report/report.h"
+
+#include "io/json.h"
+#include <string.h>
+
+enum { MAX_SIDE = 4096, MAX_COLUMNS = 64, MAX_IMAGES = 64 }; /* runs write 32 images */
+
+/* Of the grid in first_batch.jpg, in pixels. */
+typedef struct grid {
+    int64_t height, width, gap, columns, n;
+} grid;
+
+/* False if there are no labels, or numbers that no run writes. */
+static bool read_grid(const json_t *samples, grid *out)
+{
+    *out = (grid){ ls__json_get_integer(samples, "height"), ls__json_get_integer(samples, "width"),
+                   ls__json_get_integer(samples, "gap"), ls__json_get_integer(samples, "columns"),
+                   (int64_t)json_array_size(json_object_get(samples, "labels")) };
+    if (out->n > MAX_IMAGES) out->n = MAX_IMAGES;
+    return out->n > 0 && out->height > 0 && out->height <= MAX_SIDE && out->width > 0 &&
+           out->width <= MAX_SIDE && out->gap >= 0 && out->gap <= MAX_SIDE && out->columns > 0 &&
+           out->columns <= MAX_COLUMNS;
+}
+
+/* In per cent of background-position: 0 = the first of n cells, 100 = the last one. */
+static double place(int64_t i, int64_t n)
+{
+    return n > 1 ? 100.0 * (double)i / (double)(n - 1) : 0;
+}
+
+/* Each image is a part of the grid, which the page contains once. */
+static void put_images(ls__html *html, const grid *g, const json_t *labels)
+{
+    const int64_t columns = g->n < g->columns ? g->n : g->columns;
+    const int64_t rows = (g->n + g->columns - 1) / g->columns;
+    const int64_t width = columns * (g->width + g->gap) - g->gap,
+                  height = rows * (g->height + g->gap) - g->gap;
+    for (int64_t i = 0; i < g->n; i++) {
+        ls__html_put(html,
+                     "<li><div role=\"img\" aria-label=\"image %lld\" "
+                     "style=\"aspect-ratio:%lld/%lld;background-size:%.3f%% %.3f%%;"
+                     "background-position:%.3f%% %.3f%%\"></div>",
+                     (long long)i + 1, (long long)g->width, (long long)g->height,
+                     100.0 * (double)width / (double)g->width,
+                     100.0 * (double)height / (double)g->height, place(i % g->columns, columns),
+                     place(i / g->columns, rows));
+        ls__html_cell(html, "<p>", json_string_value(json_array_get(labels, (size_t)i)),
+                      "</p></li>\n");
+    }
+}
+
+/* It needs no escapes. */
+static void put_data_uri(ls__html *html, const char *before, const char *uri, const char *after)
+{
+    ls__html_bytes(html, before, strlen(before));
+    ls__html_bytes(html, uri, strlen(uri));
+    ls__html_bytes(html, after, strlen(after));
+}
+
+void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)
+{
+    grid g;
+    if (!run->first_batch && !run->problems[LS__REPORT_FIRST_BATCH]) return;
+    ls__html_wrap(html, "<section>\n<h2>First batch of ", run->dir, "</h2>\n");
+    ls__report_put_problems(html, 1, run, LS__REPORT_FIRST_BATCH);
+    if (run->first_batch)
+        ls__html_put(html, "<p>Training images as the model received them, before normalization, "
+                           "at most 96 pixels wide.</p>\n");
+    if (run->first_batch && read_grid(run->first_samples, &g)) {
+        const json_t *labels = json_object_get(run->first_samples, "labels");
+        put_data_uri(html, "<ol class=\"images batch-images\" style=\"--image:url(",
+                     run->first_batch, ")\">\n");
+        put_images(html, &g, labels);
+        ls__html_put(html, "</ol>\n");
+        ls__html_left_out(html, "labels", (int64_t)json_array_size(labels), MAX_IMAGES);
+    } else if (run->first_batch) {
+        put_data_uri(html,
+                     "<img class=\"batch\" alt=\"The first training images of the run\" src=\"",
+                     run->first_batch, "\">\n");
+    }
+    ls__html_put(html, "</section>\n");
+}

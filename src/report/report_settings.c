@@ -1,0 +1,168 @@
+/* report_settings.c: the settings and the environment of a report's runs; see report.h. */
+#include "report/report.h"
+
+#include "io/json.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A setting as a reader sees it: "0.1", "yes", "resnet20", a dash for none. Lists and objects as
+ * JSON. */
+static void put_value(ls__html *html, const json_t *value)
+{
+    char number[64];
+    if (!value || json_is_null(value)) {
+        ls__html_put(html, "&ndash;");
+    } else if (json_is_string(value)) {
+        ls__html_text(html, json_string_value(value));
+    } else if (json_is_boolean(value)) {
+        ls__html_put(html, "%s", json_is_true(value) ? "yes" : "no");
+    } else if (json_is_integer(value)) {
+        ls__html_put(html, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        snprintf(number, sizeof number, "%.15g", json_real_value(value));
+        ls__html_text(html, number);
+    } else {
+        char *text = json_dumps(value, JSON_COMPACT);
+        html->failed |= !text;
+        ls__html_text(html, text);
+        free(text);
+    }
+}
+
+static void begin_table(ls__html *html, const char *caption, const char *first, int n,
+                        const ls__report_run *runs)
+{
+    ls__html_put(html,
+                 "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n<table "
+                 "class=\"facts\">\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">%s</th>",
+                 caption, caption, first);
+    for (int i = 0; i < n; i++)
+        if (n > 1)
+            ls__html_wrap(html, "<th scope=\"col\">", runs[i].dir, "</th>");
+        else
+            ls__html_put(html, "<th scope=\"col\">value</th>");
+    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+}
+
+static void end_table(ls__html *html)
+{
+    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+}
+
+static bool differs(int n, const ls__report_run *runs, const char *key)
+{
+    for (int i = 1; i < n; i++) {
+        const json_t *a = ls__report_option(&runs[0], key), *b = ls__report_option(&runs[i], key);
+        if (a != b && !(a && b && json_equal(a, b))) return true;
+    }
+    return false;
+}
+
+/* The options that differ, or those that do not, the end of the table, and how many did not fit. */
+static void put_options(ls__html *html, int n, const ls__report_run *runs, bool different)
+{
+    int count = 0, n_shown = 0;
+    const size_t begin = html->size;
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(runs[0].config, "options"), key, value)
+    {
+        if (n > 1 && differs(n, runs, key) != different) continue;
+        count++;
+        if (html->size - begin > LS__TABLE_BYTES) continue;
+        n_shown++;
+        ls__html_wrap(html, "<tr><th scope=\"row\">", key, "</th>");
+        for (int i = 0; i < (different ? n : 1); i++) {
+            ls__html_put(html, "<td>");
+            put_value(html, ls__report_option(&runs[i], key));
+            ls__html_put(html, "</td>");
+        }
+        ls__html_put(html, "</tr>\n");
+    }
+    if (different && count == 0)
+        ls__html_put(html, "<tr><td colspan=\"%d\">none</td></tr>\n", n + 1);
+    end_table(html);
+    ls__html_left_out(html, "options", count, n_shown);
+}
+
+void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs)
+{
+    if (!runs[0].config && !runs[0].problems[LS__REPORT_CONFIG]) return;
+    ls__html_put(html, "<section>\n<h2>Settings</h2>\n");
+    ls__report_put_problems(html, n, runs, LS__REPORT_CONFIG);
+    if (!runs[0].config) {
+        ls__html_put(html, "</section>\n");
+        return;
+    }
+    if (n > 1) {
+        begin_table(html, "Settings that differ between the runs", "option", n, runs);
+        put_options(html, n, runs, true);
+    }
+    ls__html_put(html, "<details>\n<summary>%s</summary>\n",
+                 n > 1 ? "Settings that all runs share" : "All settings");
+    begin_table(html, n > 1 ? "Settings that all runs share" : "All settings", "option", 1, runs);
+    put_options(html, n, runs, false);
+    ls__html_put(html, "</details>\n</section>\n");
+}
+
+/* ---- Environment ---- */
+
+static const json_t *last_session(const ls__report_run *run)
+{
+    const json_t *sessions = json_object_get(run->manifest, "sessions");
+    return json_array_get(sessions, json_array_size(sessions) - 1);
+}
+
+static void put_row(ls__html *html, const char *name, int n, const json_t *const *values)
+{
+    bool is_there = false;
+    for (int i = 0; i < n; i++) is_there = is_there || values[i];
+    if (!is_there) return;
+    ls__html_wrap(html, "<tr><th scope=\"row\">", name, "</th>");
+    for (int i = 0; i < n; i++) {
+        ls__html_put(html, "<td>");
+        put_value(html, values[i]);
+        ls__html_put(html, "</td>");
+    }
+    ls__html_put(html, "</tr>\n");
+}
+
+enum { MOST_RUNS_IN_TABLE = 8 };
+
+/* Rows of a part of the manifest: "identity", or of the last session "execution", "provenance". */
+static void put_part(ls__html *html, const char *part, int n_keys, const char *const *keys, int n,
+                     const ls__report_run *runs)
+{
+    for (int k = 0; k < n_keys; k++) {
+        const json_t *values[MOST_RUNS_IN_TABLE];
+        for (int i = 0; i < n; i++) {
+            const json_t *whole =
+                strcmp(part, "identity") == 0 ? runs[i].manifest : last_session(&runs[i]);
+            values[i] = json_object_get(json_object_get(whole, part), keys[k]);
+        }
+        put_row(html, keys[k], n, values);
+    }
+}
+
+void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs)
+{
+    static const char *const identity[] = { "device", "processor", "precision", "libraries",
+                                            "libc",   "decoders",  "seed",      "shards" };
+    static const char *const execution[] = { "workers", "threads", "ranks" };
+    static const char *const provenance[] = { "lockstep", "commit", "compiler", "flags", "webp",
+                                              "host",     "system", "driver",   "begun" };
+#define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
+    ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
+    ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);
+    for (int first = 0; first < n; first += MOST_RUNS_IN_TABLE) {
+        const int m = n - first < MOST_RUNS_IN_TABLE ? n - first : MOST_RUNS_IN_TABLE;
+        const ls__report_run *some = runs + first;
+        begin_table(html, "Environment of the last session, from manifest.json", "fact", m, some);
+        put_part(html, "identity", COUNT(identity), identity, m, some);
+        put_part(html, "execution", COUNT(execution), execution, m, some);
+        put_part(html, "provenance", COUNT(provenance), provenance, m, some);
+        end_table(html);
+    }
+    ls__html_put(html, "</section>\n");
+}
