@@ -4,7 +4,7 @@
  *   ls_image_folder_open     images, one sub-folder per class              data.h
  *                            or a pack: such a folder in one file          pack.h
  *   ls_dataset_check         unreadable images, duplicates, wrong folders  dataset_check.h
- *   ls_loader_open           batches: crop, flip, shuffle, workers         data.h
+ *   ls_loader_open           batches: crop, flip, shuffle, workers         loader.h
  *   ls_net_build             compiles a model function                     nn.h, net.h
  *                            (bundled models)                              models.h
  *   ls_sgd                   optimizer                                     optim.h
@@ -20,7 +20,7 @@
  *
  * The training loop can also be written by hand:
  *
- *   ls_loader_start, _next   for each epoch, for each batch:               data.h
+ *   ls_loader_start, _next   for each epoch, for each batch:               loader.h
  *   ls_net_step              forward, backward, update                     optim.h
  *   ls_net_results           the batch's loss and metrics                  net.h
  *   ls_run_log_step          digests of the step's inputs and results      run_log.h
@@ -42,6 +42,7 @@
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
 #include <lockstep/evaluation.h>
+#include <lockstep/loader.h>
 #include <lockstep/lr_find.h>
 #include <lockstep/models.h>
 #include <lockstep/net.h>

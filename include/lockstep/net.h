@@ -2,7 +2,7 @@
 #ifndef LOCKSTEP_NET_H
 #define LOCKSTEP_NET_H
 
-#include <lockstep/data.h>
+#include <lockstep/loader.h>
 #include <lockstep/nn.h>
 
 LS_BEGIN_DECLARATIONS

@@ -20,7 +20,7 @@
 #ifndef LOCKSTEP_PACK_H
 #define LOCKSTEP_PACK_H
 
-#include <lockstep/data.h>
+#include <lockstep/loader.h>
 
 LS_BEGIN_DECLARATIONS
 

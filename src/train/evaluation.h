@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include <jansson.h>
 #include <lockstep/evaluation.h>
+#include <lockstep/loader.h>
 
 /* One image. */
 typedef struct ls__outcome {

@@ -3,6 +3,7 @@
 #define LS_DATA_DATASET_THUMBNAIL_H
 
 #include "data/dataset/dataset.h"
+#include <lockstep/loader.h>
 
 /* The sample's image, upright, decoded with the alpha and depth of `loading`, with its longer side
  * at most `side`, as a JPEG file from the context's allocator. *out is NULL for an unreadable

@@ -4,6 +4,7 @@
 #define LS_DATA_TRANSFORM_AUGMENT_H
 
 #include "data/transform/pixel_ops.h"
+#include <lockstep/loader.h>
 #include <lockstep/random.h>
 
 /* As ls_loader_config says. */

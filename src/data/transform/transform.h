@@ -4,6 +4,7 @@
 
 #include "data/transform/augment.h"
 #include "data/transform/resize.h"
+#include <lockstep/loader.h>
 #include <lockstep/random.h>
 
 /* As ls_loader_config says, with defaults filled in. */
