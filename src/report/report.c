@@ -37,7 +37,8 @@ static bool is_better(double value, double best, bool larger)
 }
 
 /* Finds the metric that decides, in a run with another one than the default: its rows have
- * "best_epoch". The name is an option of `lockstep train`, or that of a column. */
+ * "best_epoch". The name is an option of `lockstep train`; other programs' runs have it in
+ * evaluation.json, older ones only as that of a column. */
 static void find_metric(const ls__report_run *run, summary *s)
 {
 #define NAME(name, member, minimize, reads_auc, title, axis, end) #name,
@@ -49,6 +50,7 @@ static void find_metric(const ls__report_run *run, summary *s)
     if (!json_object_get(last, "best_epoch")) return;
     s->best_epoch = ls__json_get_integer(last, "best_epoch");
     s->metric = json_string_value(ls__report_option(run, "metric"));
+    if (!s->metric) s->metric = ls__json_get_string(run->evaluation, "metric");
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !s->metric; i++) {
         snprintf(key, sizeof key, "val_%s", names[i]);
         if (json_object_get(last, key)) s->metric = names[i];
@@ -89,6 +91,11 @@ static summary summarize(const ls__report_run *run)
     find_metric(run, &s);
     s.wait = s.n_epochs > 0 ? s.wait / (double)s.n_epochs : 0;
     return s;
+}
+
+long long ls__report_best_epoch(const ls__report_run *run)
+{
+    return summarize(run).best_epoch;
 }
 
 /* "1:02:03", "2:03" */

@@ -40,6 +40,9 @@ static inline const json_t *ls__report_option(const ls__report_run *run, const c
     return json_object_get(json_object_get(run->config, "options"), key);
 }
 
+/* The best epoch by the metric that decides, from metrics.jsonl; 0 = none. */
+long long ls__report_best_epoch(const ls__report_run *run);
+
 /* In place of a part of the runs: a sentence for each that has a problem. */
 void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
                              ls__report_part part);

@@ -351,6 +351,24 @@ static void put_mistakes(ls__html *html, const json_t *e)
 
 /* ---- The section ---- */
 
+/* The results are those of the last epoch, while best.safetensors has the weights of the best one.
+ */
+static void put_epoch(ls__html *html, const ls__report_run *run)
+{
+    const long long epoch = ls__json_get_integer(run->evaluation, "epoch");
+    const long long best = ls__report_best_epoch(run);
+    if (best <= 0 || epoch <= 0) return;
+    if (epoch == best) {
+        ls__html_put(html, "<p class=\"note\">Of the last epoch, which is the best one.</p>\n");
+        return;
+    }
+    ls__html_put(html,
+                 "<p class=\"note\">Of the last epoch, not of the best one, epoch %lld. "
+                 "<code>lockstep eval --per-class --checkpoint ",
+                 best);
+    ls__html_wrap(html, "", run->dir, "</code> gives the results of the best one.</p>\n");
+}
+
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
 {
     const json_t *e = run->evaluation;
@@ -363,6 +381,7 @@ void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
     if (n == 0) return;
     ls__html_wrap(html, "<section>\n<h2>Validation of ", run->dir, "");
     ls__html_put(html, ", epoch %lld</h2>\n", ls__json_get_integer(e, "epoch"));
+    put_epoch(html, run);
     put_tiles(html, e);
     ls__html_put(html, "<div class=\"pair\">\n<div class=\"card\">\n");
     if (n <= MATRIX_CLASSES)

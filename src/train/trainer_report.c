@@ -192,17 +192,21 @@ static ls_status save_evaluation(ls_trainer *t, const char *path)
     ls_context *ctx = t->owned.ctx;
     const ls_loader *loader = t->config.validation;
     json_t *json = ls__evaluation_describe(t->evaluation, loader->dataset, &loader->config);
+    /* The default is not stored, as in the rows of metrics.jsonl. */
+    json_t *metric = *t->metric.identity ? ls__json_text(ctx, t->metric.name) : json_null();
     char *text = NULL;
     size_t size;
     ls_status status;
     if (ctx->error != LS_OK)
         status = ctx->error;
     else if (!json || json_object_set_new(json, "epoch", json_integer(t->epoch + 1)) != 0 ||
+             !metric || (json_is_string(metric) && json_object_set(json, "metric", metric) != 0) ||
              !ls__json_dump(ctx, json, ls__json_exact(json), &text, &size))
         status = ls__fail_memory(ctx, path, 0);
     else
         status = ls__file_replace(ctx, path, text, size);
     ls__free(ctx, text);
+    json_decref(metric);
     json_decref(json);
     return status;
 }

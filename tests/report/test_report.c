@@ -127,6 +127,30 @@ START_TEST(a_page_of_several_runs)
 }
 END_TEST
 
+/* The page says which epoch the evaluation is of; the metric that decides may be in it. */
+START_TEST(evaluations_of_the_last_epoch)
+{
+    static const char rows[] =
+        "{\"epoch\": 1, \"val_loss\": 1.0, \"val_top1\": 0.5, \"val_own\": 0.75, "
+        "\"val_auc\": 0.5, \"best_epoch\": 1}\n"
+        "{\"epoch\": 2, \"val_loss\": 1.0, \"val_top1\": 0.6, \"val_own\": 0.25, "
+        "\"val_auc\": 0.5, \"best_epoch\": 1}\n";
+    begin();
+    const char *run = dir;
+    write_text(path("metrics.jsonl"), rows);
+    write_text(path("evaluation.json"), "{\"epoch\": 2, \"metric\": \"own\", \"classes\": [{}]}");
+    ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
+    char *html = read_text(path("report.html")), *seen = page_text(html);
+    expect_page(html);
+    expect_part(seen,
+                "Of the last epoch, not of the best one, epoch 1. lockstep eval --per-class ");
+    expect_part(seen, "deciding metric own 0.7500");
+    free(seen);
+    free(html);
+    end();
+}
+END_TEST
+
 START_TEST(metrics_alone_are_enough)
 {
     begin();
@@ -324,6 +348,6 @@ END_TEST
 TEST_PROGRAM(report)
 {
     return RUN_SUITE("report", a_page_of_one_run, a_page_of_several_runs, metrics_alone_are_enough,
-                     damaged_folders, links_are_not_followed, large_files,
-                     every_allocation_failing);
+                     evaluations_of_the_last_epoch, damaged_folders, links_are_not_followed,
+                     large_files, every_allocation_failing);
 }
