@@ -1,7 +1,8 @@
 /* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
  * stores the model, the classes and the preprocessing. */
-#include "runs/model_file.h"
 #include "commands/prediction.h"
+#include "runs/folders.h"
+#include "runs/model_file.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -126,6 +127,11 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     p->images = ls_image_files_open(p->ctx, paths->n, (const char *const *)paths->paths);
     if (!p->images) {
         p->answer = print_error(p->ctx, EXIT_DATA);
+        for (int64_t i = 0; i < paths->n; i++)
+            if (folders_has_idx(paths->paths[i]))
+                print_message("%s: has idx files, which predict does not read; 'lockstep eval "
+                              "--data-dir %s' evaluates them",
+                              paths->paths[i], paths->paths[i]);
         return false;
     }
     const int64_t n = ls_dataset_sample_count(p->images);
@@ -302,6 +308,8 @@ static int run(int argc, char **argv)
     if (v.file.model && !v.classes)
         return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
     if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
+    for (int i = 0; i < parsed.n_arguments; i++)
+        if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
     if (!options_given(&parsed, "workers")) v.workers = default_workers();
     path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
     ls_context *ctx = ls_context_open(

@@ -1,7 +1,8 @@
 /* prediction.c: see prediction.h. */
 #include "commands/prediction.h"
-#include "terminal/csv.h"
 #include "io/json.h"
+#include "options/data_options.h"
+#include "terminal/csv.h"
 
 enum { FLOAT_DIGITS = 9 }; /* that identify an f32 */
 
@@ -97,4 +98,28 @@ void prediction_print(const prediction_printer *p, const char *path, float *valu
         print_text(stdout, has_numbers(p) ? "  %.6g  %s\n" : "  %.4f  %s\n", (double)value,
                    p->info->classes[i]);
     }
+}
+
+bool prediction_reads(const char *path)
+{
+    static const char pack[] = ".pack";
+    const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
+    if (is_file(path) && data_is_csv(path))
+        return fail_with(
+            false,
+            "%s: a list; predict reads images, folders, and paths from standard input: "
+            "pipe the paths to 'lockstep predict ... -'; 'lockstep eval --data-dir "
+            "LIST' evaluates a list with labels",
+            path);
+    if (is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
+        return fail_with(false,
+                         "%s: a pack; predict reads image files and folders; 'lockstep eval "
+                         "--data-dir PACK' evaluates a pack",
+                         path);
+    if (is_file(path) && (strstr(path, "-idx3-ubyte") || strstr(path, "-idx1-ubyte")))
+        return fail_with(false,
+                         "%s: an idx file; predict reads image files, such as PNG; 'lockstep eval "
+                         "--data-dir DIR' evaluates the idx files in a folder",
+                         path);
+    return true;
 }

@@ -20,4 +20,7 @@ void prediction_print(const prediction_printer *printer, const char *path, float
 void prediction_print_error(const prediction_printer *printer, const char *path,
                             const char *reason);
 
+/* Whether the path can be an image or a folder of images; else prints what it is. */
+bool prediction_reads(const char *path);
+
 #endif

@@ -336,7 +336,22 @@ START_TEST(predictions_of_many_images)
                             "test $? = 2"),
                      0);
     expect(3, PREDICT "none");
-    expect_err("folder 'none': no images at any depth");
+    expect_err("folder 'none': no images at any depth; expected names that end in jpg, jpeg, png, "
+               "webp, bmp, ppm or pgm\n");
+    write_text("list.csv", "path,label\nin/z.png,a\n");
+    write_text("t10k-images-idx3-ubyte", "");
+    write_text("a.pack", "");
+    expect(2, PREDICT "in list.csv");
+    expect_err("list.csv: a list; predict reads images, folders, and paths from standard input");
+    make_folder("mnist");
+    write_text("mnist/t10k-images-idx3-ubyte", "");
+    expect(3, PREDICT "mnist");
+    expect_err(
+        "mnist: has idx files, which predict does not read; 'lockstep eval --data-dir mnist'");
+    expect(2, PREDICT "./t10k-images-idx3-ubyte");
+    expect_err("ubyte: an idx file; predict reads image files");
+    expect(2, PREDICT "a.pack");
+    expect_err("a.pack: a pack; predict reads image files and folders");
     end_folder();
 }
 END_TEST

@@ -41,6 +41,9 @@ typedef struct ls__folder_files {
 ls_status ls__folder_read(ls_context *ctx, const char *path, bool below, ls__folder_files *out);
 void ls__folder_files_free(ls__folder_files *files);
 
+/* The extensions of ls__is_image_name, for messages. */
+#define LS__IMAGE_EXTENSIONS "jpg, jpeg, png, webp, bmp, ppm or pgm"
+
 /* True if the name has the extension of an image format that is read, in any case. */
 bool ls__is_image_name(const char *name);
 /* True if it has that of WebP. */

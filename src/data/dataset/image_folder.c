@@ -118,8 +118,7 @@ static ls_status list_class(reading *r, const char *name)
                         r->dir, name, r->dir, name);
     return ls__fail(r->ctx, LS_ERR_DATA,
                     "image folder '%s': class folder '%s' has no images; found %lld other files, "
-                    "such as '%s'; expected names that end in jpg, jpeg, png, webp, bmp, ppm or "
-                    "pgm",
+                    "such as '%s'; expected names that end in " LS__IMAGE_EXTENSIONS,
                     r->dir, name, (long long)(r->files.n_ignored - n_ignored), r->files.example);
 }
 

@@ -73,10 +73,10 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
             return ls__fail_memory(ctx, path, files->images.n_bytes);
     const size_t n = (size_t)files->images.n, bytes = n * sizeof(char *);
     if (n == 0)
-        return ls__fail(ctx, LS_ERR_DATA,
-                        "folder '%s': no images at any depth; expected files "
-                        "that end with .jpg, .jpeg, .png, .bmp, .ppm or .pgm",
-                        path);
+        return ls__fail(
+            ctx, LS_ERR_DATA,
+            "folder '%s': no images at any depth; expected names that end in " LS__IMAGE_EXTENSIONS,
+            path);
     const char **sorted = ls__alloc(ctx, bytes);
     if (!sorted) return ls__fail_memory(ctx, path, bytes);
     ls__text_list_get(&files->images, sorted);

@@ -32,7 +32,7 @@ static ls_status list_images(reading *r)
     if (n == 0)
         return ls__fail(r->ctx, LS_ERR_DATA,
                         "image folder '%s': no images at any depth; found %lld other files; "
-                        "expected names that end in jpg, jpeg, png, webp, bmp, ppm or pgm",
+                        "expected names that end in " LS__IMAGE_EXTENSIONS,
                         r->dir, (long long)r->files.n_ignored);
     r->texts = ls__alloc(r->ctx, n * sizeof(*r->texts));
     if (!r->texts) return ls__fail_memory(r->ctx, what, n * sizeof(*r->texts));

@@ -221,8 +221,8 @@ static ls_status check_ignored(ls_dataset_report *r, const ls__checked_file *f)
 {
     return add_file(r, LS_FINDING_IGNORED, f->path,
                     ls__strdup(r->owned.ctx, f->status == LS_OK
-                                                 ? "a readable image, whose name does not end in "
-                                                   "jpg, jpeg, png, webp, bmp, ppm or pgm"
+                                                 ? "a readable image, whose name does not end "
+                                                   "in " LS__IMAGE_EXTENSIONS
                                                  : f->reason));
 }
 
