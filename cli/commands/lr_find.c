@@ -4,6 +4,7 @@
 #include "log/run_folder.h"
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct lr_find_values {
     recipe recipe; /* first: the options of `lockstep train` are at their offsets in it */
@@ -26,8 +27,8 @@ static const cli_option own_options[] = {
       "decay of the exponential moving average of the loss; 0 = no smoothing", "D", 0, 0.999,
       .fallback = "0.9", .usual = true },
     { OPTION_TEXT, 0, "out", AT(recipe.out),
-      "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR", .fallback = "lr-find",
-      .session = true, .usual = true },
+      "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR",
+      .note = "lr-find, or lr-find-2, lr-find-3, ...", .session = true, .usual = true },
     { .kind = OPTION_END },
 };
 
@@ -98,7 +99,7 @@ static void print_train_command(const cli_parsed *parsed, double lr)
 
 static int print_result(cli_run *t, const cli_parsed *parsed, ls_lr_curve *curve)
 {
-    const char *dir = t->recipe->out;
+    const char *dir = t->dir;
     const ls_lr_suggestion s = ls_lr_curve_suggestion(curve);
     print_points(curve);
     print_reason(curve, t->recipe->steps);
@@ -143,6 +144,19 @@ static int find(cli_run *t, const lr_find_values *v, const cli_parsed *parsed)
                                                : print_error(t->ctx, EXIT_RUNTIME);
 }
 
+/* Makes the folder before the test: the one of --out, or a new one, so that tests that are started
+ * together have folders of their own. */
+static int open_folder(cli_run *t, char dir[RUN_DIR_SIZE])
+{
+    static const char name[] = "lr-find";
+    int number;
+    if (t->recipe->out && ls__run_folder_create(t->ctx, dir) == LS_OK) return EXIT_DONE;
+    if (t->recipe->out || ls__run_folder_create_new(t->ctx, name, &number) != LS_OK)
+        return print_error(t->ctx, EXIT_RUNTIME);
+    ls__run_folder_name(name, number, dir, RUN_DIR_SIZE);
+    return EXIT_DONE;
+}
+
 static int run(int argc, char **argv)
 {
     cli_option options[MAX_OPTIONS + 1];
@@ -157,18 +171,22 @@ static int run(int argc, char **argv)
     if (v.start_lr >= v.end_lr)
         return fail_with(EXIT_USAGE, "--start-lr %g is not below --end-lr %g", v.start_lr,
                          v.end_lr);
-    if (ls__run_folder_holds_run(v.recipe.out))
+    char dir[RUN_DIR_SIZE] = "";
+    if (v.recipe.out && strlen(v.recipe.out) >= RUN_DIR_SIZE)
+        return fail_with(EXIT_USAGE, "--out: the folder's name is too long");
+    if (v.recipe.out) strcpy(dir, v.recipe.out);
+    if (v.recipe.out && ls__run_folder_holds_run(dir))
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder",
                          v.recipe.out);
     if (!recipe_resolve(&parsed, &v.recipe)) return EXIT_USAGE;
     v.recipe.no_val = v.recipe.val_split == 0;
-    cli_run t = { .recipe = &v.recipe, .dir = v.recipe.out };
+    cli_run t = { .recipe = &v.recipe, .dir = dir };
     int answer = cli_run_open(&t, false);
-    if (answer == EXIT_DONE && ls__run_folder_create(t.ctx, v.recipe.out) != LS_OK)
-        answer = print_error(t.ctx, EXIT_RUNTIME);
+    if (answer == EXIT_DONE) answer = open_folder(&t, dir);
     catch_signals();
     if (answer == EXIT_DONE) advise_images(&t);
     if (answer == EXIT_DONE) answer = find(&t, &v, &parsed);
+    if (answer != EXIT_DONE && !v.recipe.out && *dir) (void)rmdir(dir); /* if nothing was written */
     cli_run_close(&t);
     return answer;
 }

@@ -67,10 +67,17 @@ START_TEST(ends_of_a_test)
     expect_out(": the smoothed loss exceeded 4 times its minimum\n");
     expect_err("no suggestion, because the loss did not fall; try other values of --start-lr");
     ck_assert(exists("lr-find/lr_find.csv") && exists("lr-find/lr_find.svg"));
+    expect(1, "lr-find --data-dir data --model mlp --image-size 8 -b 8 --start-lr 100 "
+              "--end-lr 1000");
+    expect_out("files   lr-find-2/lr_find.csv, lr-find-2/lr_find.svg\n");
+    ck_assert(same_files("lr-find/lr_find.csv", "lr-find-2/lr_find.csv"));
     expect(1, "lr-find --data-dir data --model mlp --image-size 8 -b 8 --end-lr 1 --out noise");
     expect_err("no suggestion, because the fall of the loss is within its noise: ");
     expect_err(" standard errors, expected at least 4; use a larger --batch-size, more --steps");
     ck_assert(!strstr(said_out, "steepest") && !strstr(said_out, " --lr "));
+    ck_assert_int_eq(system("for f in data/train/*/*.png; do : > $f; done"), 0);
+    expect(3, "lr-find --data-dir data --model mlp --image-size 8 -b 8"); /* nothing was written */
+    ck_assert(!exists("lr-find-3"));
     end_folder();
 }
 END_TEST
