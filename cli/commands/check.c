@@ -19,7 +19,7 @@ typedef struct check_values {
 #define AT(member) offsetof(check_values, member)
 static const cli_option options[] = {
     { OPTION_HEADING, .help = "Options:" },
-    LIST_OPTIONS(check_values, data),
+    DATA_OPTIONS(check_values, data),
     { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
@@ -90,6 +90,8 @@ static const char *const advice[LS_FINDING_KIND_COUNT] = {
         "weight; --metric macro_recall chooses the best epoch by all classes",
     [LS_FINDING_LEAK] = "remove one of the two, or the validation accuracy is too high",
     [LS_FINDING_NEAR_LEAK] = "remove one of the two, or the validation accuracy is too high",
+    [LS_FINDING_GROUP_LEAK] = "move each group to one side, or divide all images by --val-split "
+                              "with the groups; else the validation accuracy is too high",
     [LS_FINDING_ROTATED] = "--exif turns them upright",
     [LS_FINDING_ALPHA] = "they are composed on white; --alpha black is for bright shapes",
     [LS_FINDING_DEPTH] = "--depth with these bits uses the whole range; without it the images are "
@@ -228,14 +230,15 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     if (check_has_parts(dir, &v->data)) {
         const int answer = check_open_parts(ctx, dir, &v->data, parts, &n_parts);
         if (answer != EXIT_DONE) return answer == EXIT_USAGE ? answer : EXIT_DATA;
-    } else if (v->data.csv_columns || v->data.image_root) {
+    } else if (v->data.csv_columns || v->data.image_root || v->data.group_column) {
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                         v->data.csv_columns ? "csv-columns" : "image-root");
+                         data_options_given(&v->data));
     }
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
+                                             .group_pattern = v->data.group_pattern,
                                              .progress = print_progress,
                                              .user = &bar };
     const ls_dataset_report *report = n_parts > 0

@@ -43,7 +43,7 @@ static int open_list(ls_context *ctx, const char *path, const data_options *o, l
                      int *n)
 {
     int64_t counts[LS_N_SPLITS];
-    data_opening how = { .options = o };
+    data_opening how = { .options = o, .in_groups = true };
     int answer = EXIT_DONE;
     if (!data_count_splits(path, o, counts)) return add_part(ctx, path, &how, "", out, n);
     for (int s = 0; s < LS_N_SPLITS && answer == EXIT_DONE; s++) {
@@ -56,7 +56,7 @@ static int open_list(ls_context *ctx, const char *path, const data_options *o, l
 int check_open_parts(ls_context *ctx, const char *dir, const data_options *o,
                      ls_check_part out[LS_N_SPLITS], int *n)
 {
-    const data_opening how = { .options = o };
+    const data_opening how = { .options = o, .in_groups = true };
     int answer = EXIT_DONE;
     *n = 0;
     if (data_is_csv(dir)) return open_list(ctx, dir, o, out, n);

@@ -48,15 +48,16 @@ typedef struct data_options {
       0,                                                                                           \
       "group-column",                                                                              \
       offsetof(values, member.group_column),                                                       \
-      "with --val-split: column of a CSV list, such as 'patient', whose images stay together",     \
+      "column of a CSV list, such as 'patient': images with the same field stay together in "      \
+      "--val-split; given validation images are checked for it",                                   \
       "NAME",                                                                                      \
       .note = "none",                                                                              \
       .optional = true,                                                                            \
       .images = true },                                                                            \
     {                                                                                              \
         OPTION_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),                   \
-            "with --val-split: images stay together if the group of this regular expression "      \
-            "matches the same in their paths: '(patient[0-9]+)_'",                                 \
+            "the same for images in whose paths the group of this regular expression matches the " \
+            "same: '(patient[0-9]+)_'",                                                            \
             "REGEX", .note = "none", .optional = true, .images = true                              \
     }
 

@@ -245,7 +245,7 @@ int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, 
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
     int64_t counts[LS_N_SPLITS];
-    data_opening how = { .options = o, .in_groups = dir_itself };
+    data_opening how = { .options = o, .in_groups = true };
     *out = NULL;
     if (!dir_itself && data_count_splits(dir, o, counts)) how.rows = LS_CSV_ROWS_TRAIN;
     int answer = EXIT_DATA;
@@ -278,7 +278,9 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
                      int n_classes, const char *const *classes, ls_dataset **out)
 {
     char path[PATH_SIZE], labels[PATH_SIZE];
-    data_opening how = { .options = o, .n_classes = n_classes, .classes = classes };
+    data_opening how = {
+        .options = o, .in_groups = !dir_itself, .n_classes = n_classes, .classes = classes
+    };
     *out = NULL;
     if (!folders_check(dir)) return EXIT_DATA;
     if (folders_find_idx(dir, "t10k", path, labels))

@@ -253,6 +253,17 @@ LS_API void ls_image_writer_reason(ls_image_writer *out, const char *format, ...
  * dataset; LS_ERR_DATA: samples that do not match, with their number and one of them. */
 LS_API ls_status ls_dataset_group_by_pattern(ls_dataset *dataset, const char *pattern);
 
+/* The groups that have samples in training and in validation data, so that the validation accuracy
+ * is too high. */
+typedef struct ls_shared_groups {
+    int64_t n_groups, n_samples; /* n_samples: of the validation data, in these groups */
+    const char *example; /* the first of them in byte order; NULL if there are none. Borrowed
+                            from `validation` */
+} ls_shared_groups;
+/* Both datasets may be splits. Samples without a group are not counted. LS_ERR_MEMORY. */
+LS_API ls_status ls_dataset_shared_groups(ls_dataset *train, ls_dataset *validation,
+                                          ls_shared_groups *out);
+
 /* Divides the samples into a training and a validation split, class by class. The validation split
  * takes floor(n * fraction + 0.5), but at least 1 and at most n - 1, of the n >= 2 images of a
  * class; the only image of a class stays in training, with a warning. In both splits the samples

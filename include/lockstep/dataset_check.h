@@ -26,6 +26,7 @@ LS_BEGIN_DECLARATIONS
     X(UNREADABLE, "unreadable", "unreadable images and folders")                                   \
     X(LEAK, "leak", "images that are in several splits")                                           \
     X(NEAR_LEAK, "near-leak", "images that look the same, in several splits")                      \
+    X(GROUP_LEAK, "group-leak", "groups whose images are in several splits")                       \
     X(AMBIGUOUS, "ambiguous", "duplicates in different classes")                                   \
     X(NEAR_AMBIGUOUS, "near-ambiguous", "images that look the same, in different classes")         \
     X(DUPLICATE, "duplicate", "duplicates within a class")                                         \
@@ -62,6 +63,9 @@ typedef struct ls_dataset_check_config {
                            change the report */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
     int64_t min_side;   /* pixels: an image is very small if a side is below this; 0 = 16 */
+    /* For ls_dataset_check: the images of a split are in groups, as ls_dataset_group_by_pattern
+     * makes them, with its errors. NULL = no groups. */
+    const char *group_pattern;
 
     /* Called for each file by the calling thread. If it returns false, the call ends with
      * LS_ERR_IO. */
@@ -71,7 +75,7 @@ typedef struct ls_dataset_check_config {
 
 typedef struct ls_dataset_report ls_dataset_report;
 
-/* Reads and decodes all images of a folder. The splits are the folders of ls_find_split in `dir`;
+/* Reads and decodes all images of a folder. The splits are the folders of ls_split_find in `dir`;
  * without any of them `dir` itself holds the class folders. The other splits are compared with the
  * first one of training data. Duplicates are files with equal pixels, after the EXIF orientation
  * was applied, in any split. The first of them in the order of the report is the original; each
@@ -79,8 +83,9 @@ typedef struct ls_dataset_report ls_dataset_report;
  * another class, else of DUPLICATE. The other images are compared by fingerprints of 64 bits and a
  * grid of 18 x 16 means: one that looks like an earlier one, such as a copy that was resized or
  * saved again with another quality, is a finding of NEAR_LEAK, NEAR_AMBIGUOUS or NEAR_DUPLICATE.
- * All images are checked, also those outside of class folders and in folders below them, in
- * whatever way the folders are arranged.
+ * A group with images in several splits is a finding of GROUP_LEAK, at its first image in the last
+ * of these splits. All images are checked, also those outside of class folders and in folders below
+ * them, in whatever way the folders are arranged.
  *
  * The report belongs to the context. It lists everything in byte order and depends on the files and
  * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
@@ -109,7 +114,8 @@ LS_API void ls_dataset_report_close(ls_dataset_report **report);
 typedef struct ls_finding {
     ls_finding_kind kind;
     const char *path;   /* of the file or folder */
-    const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE, NEAR_*: the original; else "" */
+    const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE, NEAR_*: the original; GROUP_LEAK: the group's
+                           first image in another split; else "" */
     const char *reason; /* "truncated PNG file" */
 } ls_finding;
 /* In the order of kinds, then of paths. All is 0 out of range, and for a NULL report. */

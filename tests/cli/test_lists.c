@@ -30,6 +30,26 @@ static void begin(void)
         "4 \",\" $0 \",\" $3 \",\" (NR % 5 ? \"train\" : \"val\") }') > list.csv");
 }
 
+START_TEST(groups_of_a_given_split)
+{
+    begin();
+    expect(0,
+           "train --data-dir list.csv --group-column who --csv-columns label=kind --out run" RUN);
+    expect_err(
+        "16 of 16 validation images are of groups that have training images, too, such as 'p0'");
+    expect(1, "check list.csv --group-column who --csv-columns label=kind");
+    expect_out("groups whose images are in several splits: 4");
+    expect(0, "train --data-dir data --group-pattern ([0-9]+) --out folders" RUN);
+    expect_err("validation images are of groups that have training images");
+    expect(1, "check data --group-pattern ([0-9]+)");
+    expect_out("groups whose images are in several splits");
+    expect(2, "check data --group-column who");
+    expect_err("--group-column is for lists");
+    expect(2, "train --data-dir data --no-val --group-pattern ([0-9]+) --out x" RUN);
+    expect_err("--group-pattern has no effect here");
+}
+END_TEST
+
 START_TEST(columns_of_lists)
 {
     begin();
@@ -124,8 +144,6 @@ static void other_data_stays_ungrouped(void)
 START_TEST(groups)
 {
     begin();
-    expect(2, "train --data-dir flat --label-pattern (.) --group-pattern (.) --out run" RUN);
-    expect_err("--group-pattern has no effect here: it requires --val-split");
     expect(0,
            "train --data-dir data/train --val-split 0.2 --group-pattern ([0-9])[.] --out run" RUN);
     expect_out("60 training images  20 validation images");
@@ -224,5 +242,6 @@ END_TEST
 
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", columns_of_lists, classes_in_names, groups, checks, advice);
+    return RUN_SUITE("lists", columns_of_lists, groups_of_a_given_split, classes_in_names, groups,
+                     checks, advice);
 }

@@ -59,6 +59,65 @@ START_TEST(parts_of_lists)
 }
 END_TEST
 
+/* A group of the first part is found in each later one; an empty field is no group. */
+START_TEST(groups_in_two_parts)
+{
+    char *folder = new_folder(), text[2048];
+    for (unsigned i = 0; i < 6; i++) write_image(path_in(folder, "%u.png", i), i);
+    write_text(path_in(folder, "train.csv"), "path,label,who\n0.png,a,p1\n1.png,a,p1\n2.png,a,\n");
+    write_text(path_in(folder, "val.csv"), "path,label,who\n3.png,a,p1\n4.png,a,p2\n5.png,a,\n");
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_csv_config grouped = { .group_column = "who" };
+    const ls_check_part parts[] = {
+        { "train", ls_csv_open_config(ctx, path_in(folder, "train.csv"), &grouped) },
+        { "val", ls_csv_open_config(ctx, path_in(folder, "val.csv"), &grouped) },
+    };
+    ls_dataset_report *report = ls_dataset_check_parts(ctx, 2, parts, NULL);
+    expect_ok(ctx);
+    ck_assert_str_eq(findings_of(report, folder, text),
+                     "group-leak:3.png:group 'p1': 1 in 'val', 2 in 'train';");
+    ls_shared_groups shared;
+    ck_assert_int_eq(ls_dataset_shared_groups(parts[0].dataset, parts[1].dataset, &shared), LS_OK);
+    ck_assert_int_eq(shared.n_groups, 1);
+    ck_assert_int_eq(shared.n_samples, 1);
+    ck_assert_str_eq(shared.example, "p1");
+    ck_assert_int_eq(ls_dataset_shared_groups(parts[1].dataset, parts[0].dataset, &shared), LS_OK);
+    ck_assert_int_eq(shared.n_samples, 2);
+    ck_assert_int_eq(ls_dataset_shared_groups(parts[0].dataset, parts[1].dataset, NULL),
+                     LS_ERR_INVALID);
+    expect_error(ctx, LS_ERR_INVALID, "out is NULL", "");
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
+/* Class folders, by a pattern in the paths below each split. */
+START_TEST(groups_in_folders)
+{
+    char *folder = new_folder(), text[2048];
+    static const char *const images[] = { "train/a/p1_0.png", "train/a/p2_1.png",
+                                          "train/b/p3_2.png", "val/a/p2_3.png",
+                                          "val/a/p2_4.png",   "val/b/p4_5.png" };
+    for (int i = 0; i < 4; i++)
+        make_folder(path_in(folder, "%s",
+                            (const char *const[]){ "train", "val", "train/a", "train/b" }[i]));
+    for (int i = 0; i < 2; i++) make_folder(path_in(folder, "val/%c", 'a' + i));
+    for (unsigned i = 0; i < 6; i++) write_image(path_in(folder, "%s", images[i]), i);
+    ls_context *ctx = ls_context_open(NULL);
+    ls_dataset_check_config config = { .group_pattern = "/(p[0-9])_" };
+    ls_dataset_report *report = ls_dataset_check(ctx, folder, &config);
+    expect_ok(ctx);
+    ck_assert_str_eq(findings_of(report, folder, text),
+                     "group-leak:val/a/p2_3.png:group 'p2': 2 in 'val', 1 in 'train';");
+    ck_assert_str_eq(ls_dataset_report_finding_at(report, 0).other, "train/a/p2_1.png");
+    config.group_pattern = "(q)";
+    ck_assert_ptr_null(ls_dataset_check(ctx, folder, &config));
+    expect_error(ctx, LS_ERR_DATA, "group_pattern", "6 of 6 images");
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
 START_TEST(files_and_mistakes)
 {
     char *folder = new_folder(), text[2048];
@@ -106,5 +165,6 @@ END_TEST
 
 TEST_PROGRAM(check_parts)
 {
-    return RUN_SUITE("check_parts", parts_of_lists, files_and_mistakes, every_allocation_may_fail);
+    return RUN_SUITE("check_parts", parts_of_lists, groups_in_two_parts, groups_in_folders,
+                     files_and_mistakes, every_allocation_may_fail);
 }

@@ -153,6 +153,53 @@ ls_status ls__join_groups(ls_dataset *dataset, const char *what, const int64_t *
     return status;
 }
 
+/* The samples that have a group, sorted by it; NULL with an error kept. */
+static keyed *sort_by_group(ls_dataset *dataset, const char *what, int64_t *n)
+{
+    ls_context *ctx = dataset->owned.ctx;
+    const size_t bytes = (size_t)(dataset->n_samples + 1) * sizeof(keyed);
+    keyed *all = ls__alloc(ctx, bytes);
+    if (!all) return ls__fail_memory(ctx, what, bytes), NULL;
+    *n = 0;
+    for (int64_t i = 0; i < dataset->n_samples; i++) {
+        const char *group = ls__group_of(dataset, i);
+        if (group) all[(*n)++] = (keyed){ group, i };
+    }
+    qsort(all, (size_t)*n, sizeof(*all), compare_keyed);
+    return all;
+}
+
+static void count_shared(const keyed *train, int64_t n_train, const keyed *validation,
+                         int64_t n_validation, ls_shared_groups *out)
+{
+    const char *last = NULL;
+    for (int64_t i = 0, k = 0; i < n_validation; i++) {
+        while (k < n_train && strcmp(train[k].text, validation[i].text) < 0) k++;
+        if (k == n_train || strcmp(train[k].text, validation[i].text) != 0) continue;
+        out->n_samples++;
+        out->n_groups += !last || strcmp(last, validation[i].text) != 0;
+        last = validation[i].text;
+        if (!out->example) out->example = last;
+    }
+}
+
+ls_status ls_dataset_shared_groups(ls_dataset *train, ls_dataset *validation, ls_shared_groups *out)
+{
+    static const char what[] = "ls_dataset_shared_groups";
+    int64_t n_train, n_validation;
+    if (!train || !validation) return LS_ERR_EARLIER;
+    LS__ENTER(train->owned.ctx);
+    if (!out) return ls__fail(train->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", what);
+    *out = (ls_shared_groups){ 0 };
+    keyed *a = sort_by_group(train, what, &n_train);
+    keyed *b = a ? sort_by_group(validation, what, &n_validation) : NULL;
+    if (b) count_shared(a, n_train, b, n_validation, out);
+    const ls_status status = b ? LS_OK : LS_ERR_MEMORY;
+    ls__free(train->owned.ctx, a);
+    ls__free(train->owned.ctx, b);
+    return status;
+}
+
 void ls__remove_groups(ls_dataset *dataset)
 {
     const ls_context *ctx = dataset->owned.ctx;

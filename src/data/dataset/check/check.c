@@ -54,6 +54,7 @@ static ls_status check(ls_dataset_report *r, const ls_dataset_check_config *conf
     LS_TRY(ls__check_list(r));
     LS_TRY(ls__check_count_folders(r));
     LS_TRY(ls__check_layout(r));
+    LS_TRY(ls__check_pattern_groups(r, config->group_pattern));
     return check_listed(r, config);
 }
 

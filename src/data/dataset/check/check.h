@@ -115,6 +115,10 @@ ls_status ls__check_list_parts(ls_dataset_report *report, int n, const ls_check_
 ls_status ls__check_list(ls_dataset_report *report);
 /* Fills folders. */
 ls_status ls__check_count_folders(ls_dataset_report *report);
+/* Findings about groups in several splits: those of the datasets, those that a pattern makes of the
+ * listed files, or none if it is NULL. */
+ls_status ls__check_part_groups(ls_dataset_report *report, int n, const ls_check_part *parts);
+ls_status ls__check_pattern_groups(ls_dataset_report *report, const char *pattern);
 /* Findings about folders and classes, for listed files. */
 ls_status ls__check_layout(ls_dataset_report *report);
 /* Reads and decodes all files. */

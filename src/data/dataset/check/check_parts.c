@@ -98,5 +98,6 @@ ls_status ls__check_list_parts(ls_dataset_report *r, int n, const ls_check_part 
 {
     for (int i = 0; i < n; i++) LS_TRY(add_part(r, &parts[i]));
     for (int i = 1; i < n; i++) LS_TRY(compare_classes(r, i));
+    LS_TRY(ls__check_part_groups(r, n, parts));
     return ls__check_take_paths(r);
 }
