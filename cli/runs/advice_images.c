@@ -72,14 +72,13 @@ static void advise_size(const examined *e)
     const char *name =
         wanted->height == wanted->width ? names[r->resize_mode] : "pixels for its shorter side";
     size_text(wanted, size, now);
-    if (MUCH * median < size) {
-        int64_t better = MIN_SIZE;
-        while (better < median) better *= 2;
+    int64_t better = MIN_SIZE;
+    while (better < median) better *= 2;
+    if (MUCH * median < size && better < size)
         print_warning("most training images are much smaller than --image-size %s (median %s of %d "
                       "images: %lld pixels): enlarging them costs time and adds no detail; "
                       "--image-size %s may do",
                       now, name, e->n, (long long)median, size_text(wanted, better, other));
-    }
     if (size >= ENOUGH || median < MUCH * size) return;
     const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
     print_warning("most training images are much larger than --image-size %s (median %s of %d "

@@ -301,6 +301,8 @@ START_TEST(sizes_far_from_those_of_the_images)
     expect_err("much smaller than --image-size 48x192 (median pixels for its shorter side of 15 "
                "images: 10 pixels)");
     expect_err("--image-size 32x128 may do");
+    expect(0, ANY "--data-dir wide --out upright --image-size 48x8"); /* enlarged by the height */
+    ck_assert_ptr_null(strstr(said_err, "much"));
     write_sized("tall", 80, 40);
     expect(0, ANY "--data-dir tall --out large --image-size 16x8");
     expect_err("much larger than --image-size 16x8 (median pixels for its shorter side of 15 ");
