@@ -93,11 +93,6 @@ static summary summarize(const ls__report_run *run)
     return s;
 }
 
-long long ls__report_best_epoch(const ls__report_run *run)
-{
-    return summarize(run).best_epoch;
-}
-
 /* "1:02:03", "2:03" */
 static void format_time(double seconds, char *out, size_t size)
 {
@@ -200,7 +195,8 @@ static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
     put_summary(html, n, runs);
     if (n == 1) ls__report_put_sessions(html, runs);
     LS_TRY(ls__report_put_curves(html, n, runs));
-    for (int i = 0; i < n; i++) ls__report_put_evaluation(html, &runs[i]);
+    for (int i = 0; i < n; i++)
+        ls__report_put_evaluation(html, &runs[i], summarize(&runs[i]).best_epoch);
     for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
     if (n == 1) ls__report_put_class_images(html, runs);
     ls__report_put_settings(html, n, runs);

@@ -40,9 +40,6 @@ static inline const json_t *ls__report_option(const ls__report_run *run, const c
     return json_object_get(json_object_get(run->config, "options"), key);
 }
 
-/* The best epoch by the metric that decides, from metrics.jsonl; 0 = none. */
-long long ls__report_best_epoch(const ls__report_run *run);
-
 /* In place of a part of the runs: a sentence for each that has a problem. */
 void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
                              ls__report_part part);
@@ -51,8 +48,9 @@ void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
 ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs);
-/* Of a run with an evaluation, or a damaged one; more: one of several. */
-void ls__report_put_evaluation(ls__html *html, const ls__report_run *run);
+/* Of a run with an evaluation, or a damaged one. best_epoch: by the metric that decides; 0 = none.
+ */
+void ls__report_put_evaluation(ls__html *html, const ls__report_run *run, long long best_epoch);
 /* The commands and warnings of its log. */
 void ls__report_put_sessions(ls__html *html, const ls__report_run *run);
 /* How many training images each class has, from config.json. */

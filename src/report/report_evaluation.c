@@ -353,10 +353,9 @@ static void put_mistakes(ls__html *html, const json_t *e)
 
 /* The results are those of the last epoch, while best.safetensors has the weights of the best one.
  */
-static void put_epoch(ls__html *html, const ls__report_run *run)
+static void put_epoch(ls__html *html, const ls__report_run *run, long long best)
 {
     const long long epoch = ls__json_get_integer(run->evaluation, "epoch");
-    const long long best = ls__report_best_epoch(run);
     if (best <= 0 || epoch <= 0) return;
     if (epoch == best) {
         ls__html_put(html, "<p class=\"note\">Of the last epoch, which is the best one.</p>\n");
@@ -369,7 +368,7 @@ static void put_epoch(ls__html *html, const ls__report_run *run)
     ls__html_wrap(html, "", run->dir, "</code> gives the results of the best one.</p>\n");
 }
 
-void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
+void ls__report_put_evaluation(ls__html *html, const ls__report_run *run, long long best_epoch)
 {
     const json_t *e = run->evaluation;
     const size_t n = json_array_size(json_object_get(e, "classes"));
@@ -381,7 +380,7 @@ void ls__report_put_evaluation(ls__html *html, const ls__report_run *run)
     if (n == 0) return;
     ls__html_wrap(html, "<section>\n<h2>Validation of ", run->dir, "");
     ls__html_put(html, ", epoch %lld</h2>\n", ls__json_get_integer(e, "epoch"));
-    put_epoch(html, run);
+    put_epoch(html, run, best_epoch);
     put_tiles(html, e);
     ls__html_put(html, "<div class=\"pair\">\n<div class=\"card\">\n");
     if (n <= MATRIX_CLASSES)
