@@ -29,6 +29,16 @@ static double loss_of(const char *run)
     return loss;
 }
 
+/* The report of a program's run reads the metric in evaluation.json; NULL: the default. */
+static void expect_metric(const char *run, const char *metric)
+{
+    json_t *evaluation = json_load_file(path_in(run, "evaluation.json"), 0, NULL);
+    const char *text = json_string_value(json_object_get(evaluation, "metric"));
+    ck_assert_ptr_nonnull(json_object_get(evaluation, "classes"));
+    ck_assert(metric ? text && strcmp(text, metric) == 0 : !text);
+    json_decref(evaluation);
+}
+
 START_TEST(a_metric_decides)
 {
     begin();
@@ -63,6 +73,8 @@ START_TEST(a_metric_decides)
     expect(0, "train --resume parts");
     expect_same_tensors("run/best.safetensors", "parts/best.safetensors");
     expect(0, TRAIN "--epochs 1 -b 8 --metric top1 --out usual"); /* the default */
+    expect_metric("run", "macro_recall");
+    expect_metric("usual", NULL);
     identity = read_identity("usual/manifest.json");
     ck_assert_ptr_null(json_object_get(identity, "metric"));
     json_decref(identity);
