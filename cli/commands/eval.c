@@ -113,6 +113,31 @@ static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_in
                            : print_failure(ctx, v, loader, status);
 }
 
+/* Whether the images of DIR are in folders of the model's classes. */
+static bool has_class_folder(const char *dir, const ls_model_info *info)
+{
+    char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
+    const bool has_split = folders_has_val(dir, name) || folders_has_test(dir, name);
+    for (int64_t i = 0; i < info->options.n_classes; i++)
+        if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
+                     has_split ? name : "", info->classes[i]) < PATH_SIZE &&
+            is_folder(path))
+            return true;
+    return false;
+}
+
+/* Lists and names of files are read as in training, where the options do not say otherwise. */
+static data_options options_of_model(const eval_values *v, const ls_saved_model *model)
+{
+    const ls_model_info info = ls_saved_model_info(model);
+    data_options out = v->data;
+    out.of_model = ls_saved_model_csv_config(model);
+    if (!out.label_pattern && is_folder(v->data_dir) && !folders_has_csv(v->data_dir) &&
+        !folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
+        out.label_pattern = ls_saved_model_label_pattern(model);
+    return out;
+}
+
 /* The validation split, if training split this dataset with --val-split; else as
  * folders_open_val. */
 static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
@@ -122,9 +147,10 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
     const char *dir = v->data_dir;
     char name[FOLDER_NAME_SIZE];
     const int n_classes = (int)info.options.n_classes;
+    const data_options data = options_of_model(v, model);
     if (!ls_saved_model_has_split(model) || folders_has_val(dir, name))
-        return folders_open_val(ctx, dir, &v->data, true, n_classes, info.classes, out);
-    const int answer = folders_open_unsplit(ctx, dir, &v->data, n_classes, info.classes, out);
+        return folders_open_val(ctx, dir, &data, true, n_classes, info.classes, out);
+    const int answer = folders_open_unsplit(ctx, dir, &data, n_classes, info.classes, out);
     if (answer != EXIT_DONE) return answer;
     ls_dataset *split = ls_saved_model_validation_split(model, *out);
     if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
@@ -136,8 +162,8 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
                       "its images%s",
                       dir,
-                      data_is_csv(dir) ? "; a list is divided as in training with the same "
-                                         "--csv-columns and --group-column alone"
+                      data_is_csv(dir) ? "; a list is divided as in training with the columns of "
+                                         "the training alone"
                                        : "");
     if (split) *out = split;
     return EXIT_DONE;

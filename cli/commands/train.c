@@ -256,11 +256,7 @@ static void print_eval(const cli_run *t, const char *weights, const char *precis
     int n = 5;
     const struct {
         const char *option, *value;
-    } all[] = { { "--csv-columns", r->data.csv_columns },
-                { "--image-root", r->data.image_root },
-                { "--label-pattern", r->data.label_pattern },
-                { "--group-column", r->data.group_column },
-                { "--precision", precision } };
+    } all[] = { { "--image-root", r->data.image_root }, { "--precision", precision } };
     words[n++] = "--per-class";
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (!all[i].value) continue;

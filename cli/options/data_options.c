@@ -48,6 +48,10 @@ static bool list_config(const data_options *o, char text[COLUMNS_SIZE], ls_csv_c
     if (out->group_column && o->group_column)
         return fail_with(false, "--group-column and group= of --csv-columns exclude each other");
     if (o->group_column) out->group_column = o->group_column;
+    if (!out->path_column) out->path_column = o->of_model.path_column;
+    if (!out->label_column) out->label_column = o->of_model.label_column;
+    if (!out->split_column) out->split_column = o->of_model.split_column;
+    if (!out->group_column && !o->group_pattern) out->group_column = o->of_model.group_column;
     return true;
 }
 

@@ -8,6 +8,7 @@
 /* NULL = not given. */
 typedef struct data_options {
     const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
+    ls_csv_config of_model; /* the columns of a checkpoint's list, where others are not given */
 } data_options;
 
 /* Rows of an option table; `values` is the command's struct, with data_options `member`. */

@@ -163,6 +163,13 @@ LS_API ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *
 LS_API void ls_saved_model_close(ls_saved_model **model);
 /* The class names are valid as long as `model`. All is 0 for NULL. */
 LS_API ls_model_info ls_saved_model_info(const ls_saved_model *model);
+/* The columns that training chose in its list (ls_csv_open_config), with the model's classes, to
+ * open another list of the kind. The texts are valid as long as `model`. All columns are NULL for
+ * training data that were no list, and for files of versions before. */
+LS_API ls_csv_config ls_saved_model_csv_config(const ls_saved_model *model);
+/* The pattern of ls_image_pattern_open, by which training found the classes; NULL: not so. Valid as
+ * long as `model`. */
+LS_API const char *ls_saved_model_label_pattern(const ls_saved_model *model);
 /* An inference net with the checkpoint's weights, for u8 images
  * [batch,image_size,image_width,channels].
  * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
@@ -172,8 +179,8 @@ LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
                                     ls_precision precision, bool with_loss);
 /* The samples of `dataset` on which the model was validated while it was trained, if its training
  * split them off this dataset with ls_dataset_split. A pattern of groups is read from the
- * checkpoint; a column of groups must be open as in training. `dataset` must be open with the
- * model's classes. NULL without an error if training did not split its data, or split other data,
+ * checkpoint; a list must be open with the columns of ls_saved_model_csv_config. `dataset` must be
+ * open with the model's classes. NULL without an error if training did not split its data, or split other data,
  * as the digest of the samples shows. A dataset without groups has those of the pattern afterwards
  * if a split is returned, else none. */
 LS_API ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model,

@@ -173,8 +173,29 @@ static json_t *outputs_json(const ls_training_state *state)
                          : ls__json_classes(ctx, state->loader->dataset);
 }
 
+/* How the training data were opened, for other lists and folders of the kind. Not in files whose
+ * program chose nothing. */
+static void add_opening(pairs *p, ls_loader *loader)
+{
+    const ls_dataset *dataset = ls__dataset_whole(loader->dataset);
+    ls__json_builder out = { json_object(), false };
+    bool chosen = false;
+    for (int i = 0; i < LS__N_OPENED_BY; i++) {
+        if (!dataset->opened_by[i]) continue;
+        chosen = true;
+        ls__json_put(&out, ls__opened_by_names[i],
+                     ls__json_text(loader->owned.ctx, dataset->opened_by[i]));
+    }
+    json_t *json = ls__json_finish(&out);
+    if (chosen)
+        add(p, "opened_by", dump(p->bump, json));
+    else
+        json_decref(json);
+}
+
 static void add_state(pairs *p, const ls_training_state *state)
 {
+    if (state->loader) add_opening(p, state->loader);
     if (state->loader) add(p, "classes", dump(p->bump, outputs_json(state)));
     if (state->loader || state->validation)
         add(p, "bad_images",

@@ -199,6 +199,22 @@ static bool read_split(ls_context *ctx, const char *text, ls_saved_model *out)
     return ok;
 }
 
+/* False if a value is no text, or without memory. */
+static bool read_opening(ls_context *ctx, const char *text, ls_saved_model *out)
+{
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    bool ok = !text || json_is_object(json);
+    for (int i = 0; i < LS__N_OPENED_BY && ok; i++) {
+        json_t *value = json_object_get(json, ls__opened_by_names[i]);
+        if (!value) continue;
+        ok = json_is_string(value) && ls__json_restore(ctx, value);
+        if (ok) out->opened_by[i] = ls__bump_strdup(&out->names, json_string_value(value));
+        ok = ok && out->opened_by[i];
+    }
+    json_decref(json);
+    return ok;
+}
+
 const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *saved)
 {
     LS__IN_C_LOCALE;
@@ -232,5 +248,6 @@ const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_
         n_std != out->channels)
         return "std";
     if (!read_classes(ctx, ls_tensor_file_metadata(file, "classes"), saved)) return "classes";
+    if (!read_opening(ctx, ls_tensor_file_metadata(file, "opened_by"), saved)) return "opened_by";
     return read_split(ctx, ls_tensor_file_metadata(file, "identity"), saved) ? NULL : "identity";
 }

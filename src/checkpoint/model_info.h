@@ -4,6 +4,7 @@
 
 #include "base/bump.h"
 #include "base/context.h"
+#include "data/dataset/dataset.h"
 #include <jansson.h>
 #include <lockstep/trainer.h>
 
@@ -42,6 +43,7 @@ struct ls_saved_model {
     bool digest_of_contents;
     char validation_digest[LS_DIGEST_TEXT_SIZE];
     char *group_pattern; /* of ls_dataset_group_by_pattern, in `names`; NULL = none */
+    const char *opened_by[LS__N_OPENED_BY]; /* as in ls_dataset, in `names` */
 };
 
 /* Reads the metadata. Returns the first key whose value cannot be used, or NULL. */

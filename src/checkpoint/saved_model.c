@@ -111,6 +111,22 @@ ls_model_info ls_saved_model_info(const ls_saved_model *model)
     return model ? model->info : (ls_model_info){ 0 };
 }
 
+ls_csv_config ls_saved_model_csv_config(const ls_saved_model *model)
+{
+    if (!model) return (ls_csv_config){ 0 };
+    return (ls_csv_config){ .n_classes = (int)model->info.options.n_classes,
+                            .classes = model->info.classes,
+                            .path_column = model->opened_by[LS__BY_PATH_COLUMN],
+                            .label_column = model->opened_by[LS__BY_LABEL_COLUMN],
+                            .split_column = model->opened_by[LS__BY_SPLIT_COLUMN],
+                            .group_column = model->opened_by[LS__BY_GROUP_COLUMN] };
+}
+
+const char *ls_saved_model_label_pattern(const ls_saved_model *model)
+{
+    return model ? model->opened_by[LS__BY_LABEL_PATTERN] : NULL;
+}
+
 /* ---- Use ---- */
 
 bool ls_saved_model_has_split(const ls_saved_model *model)

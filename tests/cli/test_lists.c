@@ -69,6 +69,11 @@ START_TEST(columns_of_lists)
     expect_out("64 training images  16 validation images");
     expect(0, EVAL "--data-dir list.csv --csv-columns label=kind");
     expect_out("16 images: loss");
+    expect(0, EVAL "--data-dir list.csv"); /* the columns of the training */
+    expect_out("16 images: loss");
+    make("sed s/kind/class/ list.csv > renamed.csv");
+    expect(0, EVAL "--data-dir renamed.csv"); /* label=3 in the training */
+    expect(3, EVAL "--data-dir renamed.csv --csv-columns label=kind");
     expect(2, "train --resume run --csv-columns label=kind --steps 2");
     expect_err("--csv-columns can't be changed on resume");
     expect(0, "train --resume run --steps 2");
@@ -94,6 +99,8 @@ START_TEST(classes_in_names)
     expect(0, "train --data-dir flat --label-pattern ^([a-z]+)_ --out run" RUN);
     expect_out("80 training images  20 validation images  10 classes");
     expect(0, EVAL "--data-dir flat --label-pattern ^([a-z]+)_");
+    expect_out("20 images: loss");
+    expect(0, EVAL "--data-dir flat");
     expect_out("20 images: loss");
     expect(0, EVAL "--data-dir data"); /* the classes are those of the folders */
     expect_out("20 images: loss");
@@ -141,6 +148,22 @@ static void other_data_stays_ungrouped(void)
     ls_context_close(&ctx);
 }
 
+static void columns_of_checkpoint(void)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls_saved_model *model = ls_saved_model_open(ctx, "run/last.safetensors");
+    expect_ok(ctx);
+    const ls_csv_config config = ls_saved_model_csv_config(model);
+    ck_assert_str_eq(config.label_column, "kind");
+    ck_assert_str_eq(config.group_column, "who");
+    ck_assert_ptr_null(config.path_column);
+    ck_assert_int_eq(config.n_classes, 10);
+    ck_assert_str_eq(config.classes[9], "triangle");
+    ck_assert_ptr_null(ls_saved_model_label_pattern(model));
+    ck_assert_ptr_null(ls_saved_model_csv_config(NULL).label_column);
+    ls_context_close(&ctx);
+}
+
 START_TEST(groups)
 {
     begin();
@@ -163,8 +186,11 @@ START_TEST(groups)
     expect_err("although column 4 divides them");
     expect(0, EVAL "--data-dir list.csv --csv-columns label=kind,group=who");
     expect_out("of 80 images, the validation split");
-    expect(0, EVAL "--data-dir list.csv --csv-columns label=kind");
-    expect_err("with the same --csv-columns and --group-column alone");
+    expect(0, EVAL "--data-dir list.csv"); /* the checkpoint has the columns */
+    expect_out("of 80 images, the validation split");
+    expect(0, EVAL "--data-dir list.csv --csv-columns group=split");
+    expect_err("with the columns of the training alone");
+    columns_of_checkpoint();
     end_folder();
 }
 END_TEST

@@ -18,6 +18,7 @@ static void close_dataset(ls__owned *self)
     const ls_context *ctx = dataset->owned.ctx;
     free_names(ctx, dataset->n_classes, dataset->class_names);
     free_names(ctx, dataset->n_targets, dataset->target_names);
+    for (int i = 0; i < LS__N_OPENED_BY; i++) ls__free(ctx, dataset->opened_by[i]);
     ls__free(ctx, dataset->targets);
     ls__free(ctx, dataset->paths);
     ls__free(ctx, dataset->path_text);
@@ -46,6 +47,24 @@ ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
     else
         ls__fail_memory(ctx, what, sizeof(*dataset));
     return dataset;
+}
+
+const char *const ls__opened_by_names[LS__N_OPENED_BY] = {
+    [LS__BY_PATH_COLUMN] = "path_column",     [LS__BY_LABEL_COLUMN] = "label_column",
+    [LS__BY_SPLIT_COLUMN] = "split_column",   [LS__BY_GROUP_COLUMN] = "group_column",
+    [LS__BY_LABEL_PATTERN] = "label_pattern",
+};
+
+ls_status ls__dataset_note_opening(ls_dataset *dataset, const char *what,
+                                   const char *const values[LS__N_OPENED_BY])
+{
+    ls_context *ctx = dataset->owned.ctx;
+    for (int i = 0; i < LS__N_OPENED_BY; i++) {
+        if (!values[i]) continue;
+        dataset->opened_by[i] = ls__strdup(ctx, values[i]);
+        if (!dataset->opened_by[i]) return ls__fail_memory(ctx, what, strlen(values[i]));
+    }
+    return LS_OK;
 }
 
 char **ls__dataset_copy_names(const ls_context *ctx, int n, const char *const *names)

@@ -9,8 +9,22 @@
 #include <lockstep/data.h>
 #include <stdatomic.h>
 
+/* What a caller chose when the dataset was opened: columns of ls_csv_config, the pattern of
+ * ls_image_pattern_open. */
+enum {
+    LS__BY_PATH_COLUMN,
+    LS__BY_LABEL_COLUMN,
+    LS__BY_SPLIT_COLUMN,
+    LS__BY_GROUP_COLUMN,
+    LS__BY_LABEL_PATTERN,
+    LS__N_OPENED_BY
+};
+/* "path_column", ..., "label_pattern" */
+extern const char *const ls__opened_by_names[LS__N_OPENED_BY];
+
 struct ls_dataset {
     ls__owned owned;
+    char *opened_by[LS__N_OPENED_BY]; /* of a whole dataset; NULL: not chosen */
 
     int64_t n_samples;
     int n_classes;
@@ -65,6 +79,10 @@ struct ls_dataset {
 
 /* An empty dataset, owned by ctx; NULL with an error kept. ls_dataset_close frees its members. */
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what);
+
+/* Copies what the caller chose; values may be NULL. */
+ls_status ls__dataset_note_opening(ls_dataset *dataset, const char *what,
+                                   const char *const values[LS__N_OPENED_BY]);
 
 /* The dataset that has the sample's data: the whole one of a split. The sample's number becomes
  * that in it. */

@@ -131,7 +131,10 @@ ls_dataset *ls_image_pattern_open(ls_context *ctx, const char *dir, const char *
     if (status == LS_OK) status = list_images(&r);
     if (status == LS_OK) status = match(&r, label_pattern);
     if (status == LS_OK) dataset = ls__dataset_open(ctx, r.dir);
-    if (dataset && fill(&r, n_classes, classes, dataset) != LS_OK) ls_dataset_close(&dataset);
+    const char *const chosen[LS__N_OPENED_BY] = { [LS__BY_LABEL_PATTERN] = label_pattern };
+    if (dataset && (fill(&r, n_classes, classes, dataset) != LS_OK ||
+                    ls__dataset_note_opening(dataset, what, chosen) != LS_OK))
+        ls_dataset_close(&dataset);
     ls__free(ctx, r.dir);
     ls__free(ctx, r.texts);
     ls__free(ctx, r.classes);

@@ -178,6 +178,12 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
     if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
     warn_splits(c);
+    const ls_csv_config *config = c->config;
+    const char *const columns[LS__N_OPENED_BY] = { [LS__BY_PATH_COLUMN] = config->path_column,
+                                                   [LS__BY_LABEL_COLUMN] = config->label_column,
+                                                   [LS__BY_SPLIT_COLUMN] = config->split_column,
+                                                   [LS__BY_GROUP_COLUMN] = config->group_column };
+    LS_TRY(ls__dataset_note_opening(dataset, c->path, columns));
     return c->group_column < 0 ? LS_OK : set_groups(c, dataset);
 }
 
