@@ -180,9 +180,9 @@ LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
 /* The samples of `dataset` on which the model was validated while it was trained, if its training
  * split them off this dataset with ls_dataset_split. A pattern of groups is read from the
  * checkpoint; a list must be open with the columns of ls_saved_model_csv_config. `dataset` must be
- * open with the model's classes. NULL without an error if training did not split its data, or split other data,
- * as the digest of the samples shows. A dataset without groups has those of the pattern afterwards
- * if a split is returned, else none. */
+ * open with the model's classes. NULL without an error if training did not split its data, or split
+ * other data, as the digest of the samples shows. A dataset without groups has those of the pattern
+ * afterwards if a split is returned, else none. */
 LS_API ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model,
                                                    ls_dataset *dataset);
 /* Whether training split its validation data off its training data. */
