@@ -39,12 +39,18 @@ static void put(comparison *c, const char *key, json_t *value)
     json_object_set_new(c->report, key, value);
 }
 
+static bool is_of_program(const comparison *c)
+{
+    return c->sides[0].is_of_program || c->sides[1].is_of_program;
+}
+
 /* ---- Options and identity ---- */
 
 /* Differences between the stored options, without execution settings, in the form of
  * ls__identity_differences: --label-smoothing is 0 in A, 0.1 in B. NULL without memory. */
 static json_t *option_differences(const comparison *c)
 {
+    if (is_of_program(c)) return json_array();
     json_t *all = ls__identity_differences(json_object_get(c->sides[0].config, "options"),
                                            json_object_get(c->sides[1].config, "options"), true);
     json_t *out = all ? json_array() : NULL, *difference;
@@ -244,7 +250,10 @@ static int compare_runs(comparison *c)
     int answer = ANSWER_NOT_COMPARABLE;
     if (same && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
-        if (d.step >= 0 && (forced || !replay(c, d.step))) answer = ANSWER_NOT_COMPARABLE;
+        if (d.step >= 0 && is_of_program(c))
+            print_note("the step is not replayed, because a program's own net can't be built here");
+        else if (d.step >= 0 && (forced || !replay(c, d.step)))
+            answer = ANSWER_NOT_COMPARABLE;
     }
     put(c, "result", json_integer(answer));
     if (c->values->json) {

@@ -3,11 +3,31 @@
 #include "checkpoint/identity.h"
 #include "io/json.h"
 #include "log/metrics.h"
+#include "log/run_folder.h"
 #include <dirent.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* {"identity": {...}} from the checkpoint of a program's run; NULL after printing the reason. */
+static json_t *read_identity(const char *dir)
+{
+    char path[RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/last.safetensors", dir);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const ls_tensor_file *file = ls_tensor_file_open(ctx, path);
+    const char *text = file ? ls_tensor_file_metadata(file, "identity") : NULL;
+    json_t *identity = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *out = json_is_object(identity) ? json_pack("{s:O}", "identity", identity) : NULL;
+    if (!file)
+        print_error(ctx, EXIT_RUNTIME);
+    else if (!out)
+        print_message("%s: no checkpoint of a run: its metadata has no 'identity'", path);
+    json_decref(identity);
+    ls_context_close(&ctx);
+    return out;
+}
 
 bool compare_side_read(compare_side *side, const char *dir)
 {
@@ -16,6 +36,8 @@ bool compare_side_read(compare_side *side, const char *dir)
     if (strlen(dir) >= RUN_DIR_SIZE)
         return fail_with(false, "the name of the run's folder is too long");
     snprintf(side->run_log, sizeof(side->run_log), "%s/run_log.txt", dir);
+    side->is_of_program = ls__run_folder_is_of_program(dir);
+    if (side->is_of_program) return (side->manifest = read_identity(dir)) != NULL;
     side->config = run_config_read(dir, path);
     side->manifest = side->config ? run_manifest_read(dir, path) : NULL;
     return side->manifest != NULL;

@@ -9,6 +9,7 @@ typedef struct compare_side {
     const char *dir;
     char run_log[RUN_PATH_SIZE];
     json_t *config, *manifest;
+    bool is_of_program; /* a trainer of a program: config is NULL, and no step can be replayed */
 
     /* What compare_side_open opens, as the run was at the step in question. */
     recipe recipe;
@@ -16,7 +17,8 @@ typedef struct compare_side {
     char restored_from[RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
 } compare_side;
 
-/* Reads config and manifest of the run in `dir`. On failure prints the reason and returns false. */
+/* Reads config and manifest of the run in `dir`; of a program's, the identity in its checkpoint. On
+ * failure prints the reason and returns false. */
 bool compare_side_read(compare_side *side, const char *dir);
 
 /* Opens the run with the execution settings that it had at the step, restored from the nearest

@@ -175,7 +175,7 @@ static int run(int argc, char **argv)
     if (v.recipe.out && strlen(v.recipe.out) >= RUN_DIR_SIZE)
         return fail_with(EXIT_USAGE, "--out: the folder's name is too long");
     if (v.recipe.out) strcpy(dir, v.recipe.out);
-    if (v.recipe.out && ls__run_folder_holds_run(dir))
+    if (v.recipe.out && (ls__run_folder_holds_run(dir) || ls__run_folder_is_of_program(dir)))
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder",
                          v.recipe.out);
     if (!recipe_resolve(&parsed, &v.recipe)) return EXIT_USAGE;

@@ -414,6 +414,11 @@ static const char *keep_device(json_t *stored, recipe *r)
 static int fail_no_run(const char *dir)
 {
     char path[RUN_PATH_SIZE];
+    if (ls__run_folder_is_of_program(dir))
+        return fail_with(EXIT_RUNTIME,
+                         "%s: a run of another program, whose net this command can't build; that "
+                         "program can resume it",
+                         dir);
     snprintf(path, sizeof(path), "%s/config.json", dir);
     if (!file_exists(path) && errno != ENOENT && errno != ENOTDIR)
         return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));

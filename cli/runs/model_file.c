@@ -23,7 +23,12 @@ static const ls_saved_model *open_checkpoint(ls_context *ctx, const char *path)
     if (model) return model;
     print_error(ctx, EXIT_RUNTIME);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
-    if (file && !ls_tensor_file_metadata(file, "model"))
+    if (file && ls_tensor_file_metadata(file, "identity") &&
+        !ls_tensor_file_metadata(file, "model"))
+        print_message("the checkpoint is of another program, which did not store how to build its "
+                      "net, so that only that program can use it (docs/training.md, 'Runs of "
+                      "programs')");
+    else if (file && !ls_tensor_file_metadata(file, "model"))
         print_message("--model NAME reads weights that do not store their model");
     ls_context_clear_error(ctx);
     return NULL;

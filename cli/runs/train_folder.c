@@ -24,6 +24,9 @@ bool train_folder_may_take(const char *dir)
 {
     char name[LS__FILE_NAME_SIZE];
     if (ls__run_folder_holds_run(dir)) return may_replace(dir);
+    if (ls__run_folder_is_of_program(dir))
+        return fail_with(false,
+                         "--out %s: contains a run of another program; choose another folder", dir);
     if (file_exists(dir) && !is_folder(dir)) return fail_with(false, "--out %s: not a folder", dir);
     if (!ls__run_folder_find_foreign(dir, name)) return true;
     return fail_with(

@@ -21,6 +21,15 @@ bool ls__run_folder_holds_run(const char *dir)
     return length > 0 && (size_t)length < sizeof(path) && access(path, F_OK) == 0;
 }
 
+bool ls__run_folder_is_of_program(const char *dir)
+{
+    char path[4096];
+    struct stat there;
+    const int length = snprintf(path, sizeof(path), "%s/run_log.txt", dir);
+    return length > 0 && (size_t)length < sizeof(path) && stat(path, &there) == 0 &&
+           there.st_size > 0 && !ls__run_folder_holds_run(dir);
+}
+
 static bool is_of_run(const char *name)
 {
     static const char *const names[] = { ".",
@@ -53,7 +62,8 @@ bool ls__run_folder_names_file(const char *path)
     char dir[4096];
     const int length =
         snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return length > 0 && (size_t)length < sizeof(dir) && ls__run_folder_holds_run(dir) &&
+    return length > 0 && (size_t)length < sizeof(dir) &&
+           (ls__run_folder_holds_run(dir) || ls__run_folder_is_of_program(dir)) &&
            is_of_run(slash ? slash + 1 : path);
 }
 

@@ -18,6 +18,9 @@ void ls__run_folder_name(const char *name, int number, char *out, size_t size);
 void ls__run_folder_remove(const char *dir);
 
 bool ls__run_folder_holds_run(const char *dir);
+/* Whether a trainer of a program wrote the folder, without the command: it has a run log with a
+ * step, but no config.json. */
+bool ls__run_folder_is_of_program(const char *dir);
 
 /* Whether the path is that of a file that a run writes, in the folder of a run. */
 bool ls__run_folder_names_file(const char *path);
