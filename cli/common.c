@@ -66,6 +66,17 @@ static void print_counted(const char *message, const char *hint)
         print_message("%s%s", message, hint);
 }
 
+/* The option for the columns that a message about a list lacks. */
+static void print_columns_hint(const char *message)
+{
+    if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
+    const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
+    if (path || label || strstr(message, "_column"))
+        print_message("--csv-columns %s%s%s names the column%s; a number stands for a name, too",
+                      path || !label ? "path=NAME" : "", path == label ? "," : "",
+                      label || !path ? "label=NAME" : "", path == label ? "s" : "");
+}
+
 int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
@@ -82,9 +93,7 @@ int print_loader_error(ls_context *ctx, const char *pass)
     else
         print_counted(message, hint);
     print_pixels_hint(message);
-    if (strncmp(message, "csv file", 8) == 0 && strstr(message, "_column"))
-        print_message("--csv-columns path=NAME,label=NAME names the columns; a number stands for a "
-                      "name, too");
+    print_columns_hint(message);
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;

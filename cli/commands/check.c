@@ -1,7 +1,7 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
 #include "commands/check_parts.h"
 #include "commands/check_tree.h"
-#include "runs/folders.h"
+#include "runs/folders_hints.h"
 #include "terminal/progress.h"
 #include "io/json.h"
 #include <stdio.h>
@@ -234,6 +234,10 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
                          data_options_given(&v->data));
     }
+    char list[PATH_SIZE], name[FOLDER_NAME_SIZE];
+    if (n_parts == 0 && !folders_has_train(dir, name) && folders_find_list(dir, list))
+        print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
+                   list);
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,

@@ -81,6 +81,13 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
     return answer;
 }
 
+/* The areas under the ROC curves need all probabilities: at most 64 MiB of them. */
+static bool computes_auc(const ls_model_info *info, const ls_dataset *dataset)
+{
+    enum { MAX_PROBABILITIES = 1 << 24 };
+    return ls_dataset_sample_count(dataset) <= MAX_PROBABILITIES / info->options.n_classes;
+}
+
 static int print_result(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset,
                         const ls_averages *result, ls_evaluation *evaluation)
 {
@@ -92,7 +99,7 @@ static int print_result(const eval_values *v, const ls_model_info *info, const l
                result->loss, result->top1);
     if (info->options.n_classes > 5) print_text(stdout, ", top-5 %.4f", result->top5);
     print_text(stdout, "\n");
-    eval_print_classes(evaluation, v->per_class);
+    eval_print_classes(evaluation, v->per_class, computes_auc(info, dataset));
     return EXIT_DONE;
 }
 
@@ -100,9 +107,10 @@ static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_in
                         ls_loader *loader, ls_net *net, run_report *report)
 {
     ls_averages result;
-    ls_evaluation *evaluation =
-        ls_evaluation_open(ctx, &(ls_evaluation_config){ .n_classes = (int)info->options.n_classes,
-                                                         .classes = info->classes });
+    ls_evaluation *evaluation = ls_evaluation_open(
+        ctx, &(ls_evaluation_config){ .n_classes = (int)info->options.n_classes,
+                                      .classes = info->classes,
+                                      .auc = computes_auc(info, report->val_data) });
     progress_open(&report->progress, 0, ls_loader_step_count(loader));
     const ls_evaluate_config config = { .on_event = report_event,
                                         .user = report,

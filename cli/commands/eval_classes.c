@@ -4,6 +4,8 @@
 #include "io/json.h"
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 }; /* columns of a name */
@@ -123,15 +125,17 @@ static void print_pairs(const ls_evaluation *e)
     }
 }
 
-void eval_print_classes(const ls_evaluation *e, bool all)
+void eval_print_classes(const ls_evaluation *e, bool all, bool has_auc)
 {
+    char auc[32] = "";
     const ls_evaluation_result r = ls_evaluation_scores(e);
     const bool few = ls_evaluation_class_count(e) <= MATRIX_CLASSES;
     const int width = name_width(e);
+    if (has_auc && !isnan(r.auc)) snprintf(auc, sizeof(auc), ", AUC %.4f", r.auc);
     print_text(stdout,
-               "mean of the classes: recall %.4f, precision %.4f, F1 %.4f; calibration error "
+               "mean of the classes: recall %.4f, precision %.4f, F1 %.4f%s; calibration error "
                "%.4f\n",
-               r.macro.recall, r.macro.precision, r.macro.f1, r.calibration_error);
+               r.macro.recall, r.macro.precision, r.macro.f1, auc, r.calibration_error);
     if (few)
         print_matrix(e, width);
     else if (ls_evaluation_mistake_count(e) > 0)

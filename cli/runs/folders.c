@@ -142,6 +142,19 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
+/* For a folder without class folders. */
+static void print_pattern_hint(const char *dir)
+{
+    const char *pattern = folders_find_pattern(dir);
+    if (pattern)
+        print_message("the names of the files seem to have the classes: --label-pattern '%s' reads "
+                      "them",
+                      pattern);
+    else
+        print_message("if the names of the files have the classes, --label-pattern REGEX reads "
+                      "them: '([a-z]+)[.]' for cat.1.jpg");
+}
+
 /* The images at a path that was found in DIR. */
 static int open_found(ls_context *ctx, const char *dir, const char *path, const data_opening *how,
                       ls_dataset **out)
@@ -151,8 +164,7 @@ static int open_found(ls_context *ctx, const char *dir, const char *path, const 
     const int answer = *out ? EXIT_DONE : folders_fail(ctx, dir);
     if (!*out && is_folder(path) && !(how->options && how->options->label_pattern) &&
         folders_is_flat(path))
-        print_message("if the names of the files have the classes, as cat.1.jpg has, use "
-                      "--label-pattern '([a-z]+)[.]'");
+        print_pattern_hint(path);
     if (!*out) return answer;
     print_ignored(*out, path);
     return EXIT_DONE;
@@ -206,7 +218,8 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     if (folders_print_nested(dir, nested, other)) return false;
     if (data_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && nested == 0) return true;
-    const bool found = nested > 0 || (is_folder(dir) && folders_find_above(dir, other));
+    const bool found = nested > 0 || folders_find_list(dir, other) ||
+                       (is_folder(dir) && folders_find_above(dir, other));
     const char *hint = found ? "; did you mean --data-dir "
                        : is_folder(dir)
                            ? "; for a folder of class folders add --val-split 0.2 or --no-val"
@@ -255,11 +268,16 @@ int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, 
         answer = open_found(ctx, dir, path, &how, out);
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_target_count(*out) == 0 && ls_dataset_class_count(*out) < 2) {
-        print_message("%s: expected at least two classes, found one: '%s'", path,
-                      ls_dataset_class_name(*out, 0));
+        char list[PATH_SIZE];
+        const bool found = folders_find_list(path, list);
+        print_message("%s: expected at least two classes, found one: '%s'%s%s%s", path,
+                      ls_dataset_class_name(*out, 0), found ? "; did you mean --data-dir " : "",
+                      found ? list : "", found ? "?" : "");
         ls_dataset_close(out);
         return EXIT_DATA;
     }
+    if (strcmp(path, dir) == 0 && folders_find_list(dir, path))
+        print_note("%s is not read; --data-dir %s trains the images that it lists", path, path);
     return EXIT_DONE;
 }
 

@@ -2,8 +2,12 @@
 #include "runs/folders_hints.h"
 #include <dirent.h>
 #include <libgen.h>
+#include <regex.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+enum { MAX_CLASSES = 128, CLASS_SIZE = 64, MAX_NAMES = 10000 };
 
 static bool has_train(const char *dir)
 {
@@ -24,6 +28,24 @@ int folders_find_nested(const char *dir, char path[PATH_SIZE])
     }
     if (folder) closedir(folder);
     return n;
+}
+
+bool folders_find_list(const char *dir, char path[PATH_SIZE])
+{
+    char here[PATH_SIZE];
+    bool found = false;
+    DIR *folder = is_folder(dir) ? opendir(dir) : NULL;
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        const char *dot = strrchr(e->d_name, '.');
+        const int length = snprintf(here, PATH_SIZE, "%s/%s", dir, e->d_name);
+        if (!dot || (strcasecmp(dot, ".csv") != 0 && strcasecmp(dot, ".tsv") != 0) ||
+            e->d_name[0] == '.' || length >= PATH_SIZE || !is_file(here))
+            continue;
+        if (!found || strcmp(here, path) < 0) snprintf(path, PATH_SIZE, "%s", here);
+        found = true;
+    }
+    if (folder) closedir(folder);
+    return found;
 }
 
 /* YOLO's layout: images/train beside labels/train, which has a text file of boxes per image. */
@@ -72,4 +94,54 @@ bool folders_find_above(const char *dir, char path[PATH_SIZE])
         return false;
     snprintf(path, PATH_SIZE, "%s", dirname(strcpy(copy, dir)));
     return true;
+}
+
+/* ---- Classes in the names of files ---- */
+
+/* The classes that a pattern finds. */
+typedef struct found_classes {
+    regex_t regex;
+    int n_names, n_classes;
+    char classes[MAX_CLASSES][CLASS_SIZE];
+} found_classes;
+
+/* False if the name has no class, or there are too many. */
+static bool add_class_of(found_classes *f, const char *name)
+{
+    regmatch_t group[2];
+    if (regexec(&f->regex, name, 2, group, 0) != 0) return false;
+    const int length = (int)(group[1].rm_eo - group[1].rm_so);
+    char class[CLASS_SIZE];
+    if (snprintf(class, CLASS_SIZE, "%.*s", length, name + group[1].rm_so) >= CLASS_SIZE)
+        return false;
+    int i = 0;
+    while (i < f->n_classes && strcmp(f->classes[i], class) != 0) i++;
+    if (i == MAX_CLASSES) return false;
+    if (i == f->n_classes) strcpy(f->classes[f->n_classes++], class);
+    f->n_names++;
+    return true;
+}
+
+static bool fits_names(const char *dir, const char *pattern)
+{
+    found_classes f = { .n_names = 0 };
+    if (regcomp(&f.regex, pattern, REG_EXTENDED) != 0) return false;
+    DIR *folder = opendir(dir);
+    bool fits = folder != NULL;
+    for (const struct dirent *e; fits && f.n_names < MAX_NAMES && (e = readdir(folder));)
+        fits = e->d_name[0] == '.' || add_class_of(&f, e->d_name);
+    if (folder) closedir(folder);
+    regfree(&f.regex);
+    return fits && f.n_classes >= 2 && f.n_names >= 2 * f.n_classes;
+}
+
+const char *folders_find_pattern(const char *dir)
+{
+    /* cat.1.jpg, cat_1.jpg; cat12.jpg; 1_cat.jpg; p1_cat_2.jpg */
+    static const char *const patterns[] = { "^([A-Za-z]+)[._ -]", "^([A-Za-z]+)[0-9]",
+                                            "[._ -]([A-Za-z]+)[.][A-Za-z]+$",
+                                            "^[A-Za-z]*[0-9]+[._ -]([A-Za-z]+)[._ -]" };
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+        if (fits_names(dir, patterns[i])) return patterns[i];
+    return NULL;
 }

@@ -155,6 +155,7 @@ START_TEST(evaluation_of_classes)
     expect(0, TRAIN);
     expect(0, "eval --checkpoint run/best.safetensors --data-dir data --csv classes.csv");
     expect_out("mean of the classes: recall ");
+    expect_out(", AUC 0.");
     expect_out("\n                0  1  2  3  4  5  6  7  8  9\n  <b>&\",     0  ");
     size_t size;
     char *csv = read_file("classes.csv", &size);

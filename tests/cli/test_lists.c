@@ -50,11 +50,33 @@ START_TEST(groups_of_a_given_split)
 }
 END_TEST
 
+/* DIR/labels.csv beside DIR/images, and classes in the names of files. */
+START_TEST(lists_in_folders)
+{
+    begin();
+    make("mkdir -p all/images && (echo file,kind; for f in data/train/*/*; do k=${f%/*}; "
+         "k=${k##*/}; "
+         "n=$k.${f##*/}; cp $f all/images/$n; echo images/$n,$k; done) > all/labels.csv");
+    expect(3, "train --data-dir all --out run" RUN);
+    expect_err("did you mean --data-dir all/labels.csv?");
+    expect(3, "train --data-dir all --val-split 0.2 --out run" RUN);
+    expect_err("found one: 'images'; did you mean --data-dir all/labels.csv?");
+    expect(1, "check all");
+    expect_err("'lockstep check all/labels.csv' checks the images that it lists");
+    expect(3, "train --data-dir all/images --val-split 0.2 --out run" RUN);
+    expect_err("--label-pattern '^([A-Za-z]+)[._ -]' reads them");
+    make("cp -r data/train/star data/train/ring all");
+    expect(0, "train --data-dir all --val-split 0.2 --out run" RUN);
+    expect_err("note: all/labels.csv is not read");
+    end_folder();
+}
+END_TEST
+
 START_TEST(columns_of_lists)
 {
     begin();
     expect(3, "train --data-dir list.csv --out run" RUN);
-    expect_err("--csv-columns path=NAME,label=NAME names the columns");
+    expect_err("--csv-columns label=NAME names the column;");
     expect(2, "train --data-dir list.csv --csv-columns file --out run" RUN);
     expect_err("expected path=NAME, label=NAME, split=NAME or group=NAME");
     expect(2, "train --data-dir list.csv --csv-columns label=a,label=b --out run" RUN);
@@ -199,7 +221,7 @@ START_TEST(checks)
 {
     begin();
     expect(3, "check list.csv");
-    expect_err("--csv-columns path=NAME,label=NAME");
+    expect_err("--csv-columns label=NAME names the column;");
     expect(0, "check list.csv --csv-columns label=kind --json");
     expect_out("\"images\": 80");
     expect_out("\"split\": \"val\"");
@@ -268,6 +290,6 @@ END_TEST
 
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", columns_of_lists, groups_of_a_given_split, classes_in_names, groups,
-                     checks, advice);
+    return RUN_SUITE("lists", lists_in_folders, columns_of_lists, groups_of_a_given_split,
+                     classes_in_names, groups, checks, advice);
 }

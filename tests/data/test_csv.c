@@ -101,8 +101,8 @@ START_TEST(refused_rows)
         { "\"a\nb\",x\nc\n", "line 3: 1 field" }, /* the first row has two lines */
         { "a\rb,cat\n", "line 1: a carriage return inside" },
         { "path,labels_2\na.jpg,1\n",
-          "line 1: a header with the columns 'path', 'labels_2'; name" },
-        { "path,targets\na.jpg,1\n", "line 1: a header with the columns 'path', 'targets'; name" },
+          "line 1: a header with the columns 'path', 'labels_2'; 'path' has the images; name" },
+        { "path,targets\na.jpg,1\n", "line 1: a header with the columns 'path', 'targets'; 'path' has the images; " },
         { "image_id,rose,tulip\na,1,0\n", "a header with the columns 'image_id', 'rose', 'tulip'" },
         { "one,two,label\na.jpg,b.jpg,x\n", "a header with the columns 'one', 'two', 'label'" },
         { "photo,x,y\na.jpg,1,0\nb.jpg,0,1\n", "a header with the columns 'photo', 'x', 'y'" },

@@ -94,7 +94,7 @@ START_TEST(mistakes)
           { .group_column = "when" },
           LS_ERR_DATA,
           "a header with the columns",
-          "(path_column, label_column)" },
+          "or choose it (label_column)" },
         { WIDE,
           { .rows = LS_CSV_ROWS_TRAIN, .label_column = "2" },
           LS_ERR_DATA,

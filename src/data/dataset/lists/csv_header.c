@@ -144,15 +144,37 @@ static int find_images(const ls__csv *c, const first_rows *f, int *n)
     return found;
 }
 
-/* A header that is not understood: which columns it has, and which it should have. */
-static ls_status fail_header(const ls__csv *c)
+/* A header that is not understood: which columns it has, and which are missing. path, label: those
+ * that were found, or -1. */
+static ls_status fail_header(const ls__csv *c, int path, int label)
 {
     char text[LS__CSV_FIELDS_TEXT_SIZE];
+    static const char of_labels[] =
+        "that of the classes 'label' (several in each row: 'labels'; numbers: 'target')";
+    ls__csv_fields_text(c, text);
+    if (path >= 0)
+        return ls__fail(c->ctx, LS_ERR_DATA,
+                        "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
+                        "images; name %s, or choose it (label_column)",
+                        c->path, (long long)c->line, text, c->fields[path], of_labels);
+    if (label >= 0)
+        return ls__fail(c->ctx, LS_ERR_DATA,
+                        "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
+                        "labels; name the column of the images 'path', or choose it (path_column)",
+                        c->path, (long long)c->line, text, c->fields[label]);
     return ls__fail(c->ctx, LS_ERR_DATA,
                     "csv file '%s', line %lld: a header with the columns %s; name the column of "
-                    "the images 'path', and that of the classes 'label' (several in each row: "
-                    "'labels'; numbers: 'target'), or choose them (path_column, label_column)",
-                    c->path, (long long)c->line, ls__csv_fields_text(c, text));
+                    "the images 'path', and %s, or choose them (path_column, label_column)",
+                    c->path, (long long)c->line, text, of_labels);
+}
+
+/* The column of labels that was found, or -1. */
+static int label_of(const ls__csv *c, const first_rows *f)
+{
+    return f->class >= 0      ? f->class
+           : f->labels >= 0   ? f->labels
+           : f->n_targets > 0 ? c->target_columns[0]
+                              : -1;
 }
 
 /* "labels_2" and "targets" are not taken for names of classes. */
@@ -166,7 +188,7 @@ static ls_status use_header(ls__csv *c, const first_rows *f)
     const int other = c->n_fields == 2 ? 1 - f->path : -1; /* the only other column */
     int class = f->class;
     if (class < 0 && f->labels < 0 && f->n_targets == 0) {
-        if (other < 0 || is_near_miss(c->fields[other])) return fail_header(c);
+        if (other < 0 || is_near_miss(c->fields[other])) return fail_header(c, f->path, -1);
         class = other;
     }
     c->has_header = true;
@@ -203,7 +225,7 @@ ls_status ls__csv_read_header(ls__csv *c)
     const int images = find_images(c, &f, &n_images);
     if (images >= 0 && !is_data(c, &f, images)) {
         f.path = images;
-        return n_images == 1 ? use_header(c, &f) : fail_header(c);
+        return n_images == 1 ? use_header(c, &f) : fail_header(c, -1, label_of(c, &f));
     }
     f.path = find_usual(c, &f, true); /* the rows have no image that is there */
     if (images < 0 && (f.path == 0 || (f.path > 0 && has_labels))) return use_header(c, &f);
@@ -266,7 +288,7 @@ ls_status ls__csv_read_given_header(ls__csv *c)
     LS_TRY(examine(c, &f));
     if (path < 0) f.path = find_path(c, &f);
     if (f.path >= 0 && f.class < 0 && f.labels < 0 && f.n_targets == 0) f.class = find_other(c, &f);
-    if (f.path < 0 || (f.class < 0 && f.labels < 0 && f.n_targets == 0)) return fail_header(c);
+    if (f.path < 0 || label_of(c, &f) < 0) return fail_header(c, f.path, label_of(c, &f));
     const bool rows_have_images = f.n_rows > 0 && f.n_there[f.path] == f.n_rows;
     c->has_header = is_named || (!ls__csv_is_image(c, c->fields[f.path]) &&
                                  (rows_have_images || find_usual(c, &f, true) == f.path));
