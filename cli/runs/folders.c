@@ -205,12 +205,23 @@ static bool can_be_searched(const char *dir)
     return fail_with(false, "%s: %s", dir, strerror(errno));
 }
 
+/* Whether --label-pattern, where it is given, can read the names of files in DIR; else prints why
+ * not. */
+static bool has_names(const char *dir, const data_options *o)
+{
+    return !o || !o->label_pattern || !is_file(dir) || data_is_csv(dir) ||
+           fail_with(false,
+                     "%s: a pack, whose classes are stored in it; --label-pattern is for folders "
+                     "of image files",
+                     dir);
+}
+
 /* Of the training images: DIR/train, or with dir_itself DIR. Else prints why not. */
 static bool find_train(const char *dir, const data_options *o, bool dir_itself,
                        char path[PATH_SIZE])
 {
     char other[PATH_SIZE];
-    if (!folders_check(dir)) return false;
+    if (!folders_check(dir) || !has_names(dir, o)) return false;
     if (find_named(dir, LS_SPLIT_TRAIN, o, path)) return true;
     if (!can_be_searched(dir)) return false;
     const int nested = folders_find_nested(dir, other);
@@ -300,7 +311,7 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
         .options = o, .in_groups = !dir_itself, .n_classes = n_classes, .classes = classes
     };
     *out = NULL;
-    if (!folders_check(dir)) return EXIT_DATA;
+    if (!folders_check(dir) || !has_names(dir, o)) return EXIT_DATA;
     if (folders_find_idx(dir, "t10k", path, labels))
         return open_idx(ctx, path, labels, o, n_classes, classes, out);
     how.rows = val_rows(dir, o);

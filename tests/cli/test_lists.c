@@ -140,6 +140,11 @@ START_TEST(classes_in_names)
     expect_err("does not match the paths of");
     expect(3, "train --data-dir flat --label-pattern ^(.*_ --out other" RUN);
     expect_err("is no regular expression");
+    expect(0, "pack data all.pack");
+    expect(3, "train --data-dir all.pack --label-pattern (a) --out other" RUN);
+    expect_err("all.pack: a pack, whose classes are stored in it");
+    expect(3, EVAL "--data-dir all.pack --label-pattern (a)");
+    expect_err("--label-pattern is for folders of image files");
     expect(2, "train --data-dir flat --label-pattern (a) --image-root . --out other" RUN);
     expect_err("--label-pattern is for folders of image files");
     end_folder();

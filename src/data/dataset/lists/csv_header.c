@@ -287,6 +287,13 @@ ls_status ls__csv_read_given_header(ls__csv *c)
     LS_TRY(ls__csv_list_folders(c));
     LS_TRY(examine(c, &f));
     if (path < 0) f.path = find_path(c, &f);
+    const int group = c->group_column;
+    if (f.path < 0 && group >= 0 && f.n_rows > 0 &&
+        (f.n_there[group] == f.n_rows || f.n_named[group] == f.n_rows))
+        return ls__fail(c->ctx, LS_ERR_DATA,
+                        "csv file '%s', line %lld: column %d (group_column) has the images; "
+                        "expected a column with the same field in the rows of a group",
+                        c->path, (long long)c->line, group + 1);
     if (f.path >= 0 && f.class < 0 && f.labels < 0 && f.n_targets == 0) f.class = find_other(c, &f);
     if (f.path < 0 || label_of(c, &f) < 0) return fail_header(c, f.path, label_of(c, &f));
     const bool rows_have_images = f.n_rows > 0 && f.n_there[f.path] == f.n_rows;
