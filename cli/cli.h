@@ -50,6 +50,11 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
     "where the file has the weights: a key, such as model_ema, or a prefix of the names"
 #define THREADS_HELP "number of compute threads"
 
+/* The column that the library's message about a list takes for that of the classes, if it names
+ * one. */
+enum { COLUMN_SIZE = 128 };
+bool guessed_column(const char *message, char column[COLUMN_SIZE]);
+
 /* A message of the library without the name of the call that it may begin with, "ls_net_build:
  * ". */
 const char *plain_message(const char *message);

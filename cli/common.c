@@ -66,12 +66,25 @@ static void print_counted(const char *message, const char *hint)
         print_message("%s%s", message, hint);
 }
 
+bool guessed_column(const char *message, char column[COLUMN_SIZE])
+{
+    static const char before[] = ", such as '", after[] = "' (label_column)";
+    const char *end = strstr(message, after), *begin = end;
+    while (begin && begin > message && strncmp(begin, before, strlen(before)) != 0) begin--;
+    if (!begin || begin == message) return false;
+    begin += strlen(before);
+    return snprintf(column, COLUMN_SIZE, "%.*s", (int)(end - begin), begin) < COLUMN_SIZE;
+}
+
 /* The option for the columns that a message about a list lacks. */
 static void print_columns_hint(const char *message)
 {
     if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
     const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
-    if (path || label || strstr(message, "_column"))
+    char column[COLUMN_SIZE];
+    if (guessed_column(message, column))
+        print_message("--csv-columns 'label=%s' chooses this column", column);
+    else if (path || label || strstr(message, "_column"))
         print_message("--csv-columns %s%s%s names the column%s; a number stands for a name, too",
                       path || !label ? "path=NAME" : "", path == label ? "," : "",
                       label || !path ? "label=NAME" : "", path == label ? "s" : "");

@@ -229,7 +229,7 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     if (folders_print_nested(dir, nested, other)) return false;
     if (data_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && nested == 0) return true;
-    const bool found = nested > 0 || folders_find_list(dir, other) ||
+    const bool found = nested > 0 || folders_find_list_words(dir, other) ||
                        (is_folder(dir) && folders_find_above(dir, other));
     const char *hint = found ? "; did you mean --data-dir "
                        : is_folder(dir)
@@ -238,6 +238,7 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
                   lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
                   found ? other : "", found ? "?" : "");
+    if (!found && folders_is_flat(dir)) print_pattern_hint(dir);
     return false;
 }
 
@@ -280,7 +281,7 @@ int folders_open_train(ls_context *ctx, const char *dir, const data_options *o, 
     if (answer != EXIT_DONE) return answer;
     if (ls_dataset_target_count(*out) == 0 && ls_dataset_class_count(*out) < 2) {
         char list[PATH_SIZE];
-        const bool found = folders_find_list(path, list);
+        const bool found = folders_find_list_words(path, list);
         print_message("%s: expected at least two classes, found one: '%s'%s%s%s", path,
                       ls_dataset_class_name(*out, 0), found ? "; did you mean --data-dir " : "",
                       found ? list : "", found ? "?" : "");
@@ -331,6 +332,12 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
                                    "images, --no-val trains without validation");
         snprintf(path, sizeof(path), "%s", dir);
     }
+    if (!dir_itself && !(o && o->label_pattern) && is_folder(path) && folders_is_flat(path))
+        return fail_with(EXIT_DATA,
+                         "%s: images without classes, which can't be validated; --val-split 0.2 "
+                         "splits validation images off the training images, --no-val trains "
+                         "without validation",
+                         path);
     return open_found(ctx, dir, path, &how, out);
 }
 

@@ -48,6 +48,20 @@ bool folders_find_list(const char *dir, char path[PATH_SIZE])
     return found;
 }
 
+bool folders_find_list_words(const char *dir, char words[PATH_SIZE])
+{
+    char column[COLUMN_SIZE];
+    int64_t counts[LS_N_SPLITS];
+    if (!folders_find_list(dir, words)) return false;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const size_t length = strlen(words);
+    if (ls_csv_count_splits(ctx, words, NULL, counts) != LS_OK &&
+        guessed_column(ls_context_message(ctx), column))
+        snprintf(words + length, PATH_SIZE - length, " --csv-columns 'label=%s'", column);
+    ls_context_close(&ctx);
+    return true;
+}
+
 /* YOLO's layout: images/train beside labels/train, which has a text file of boxes per image. */
 static bool is_yolo(const char *dir)
 {

@@ -18,9 +18,11 @@ bool folders_is_flat(const char *dir);
 /* DIR is "ABOVE/train", so one level too low. */
 bool folders_find_above(const char *dir, char path[PATH_SIZE]);
 
-/* The first list (.csv, .tsv) in the folder DIR, by strcmp,: "DIR/labels.csv". False:
+/* The first list (.csv, .tsv) in the folder DIR, by strcmp: "DIR/labels.csv". False:
  * there is none. */
 bool folders_find_list(const char *dir, char path[PATH_SIZE]);
+/* "DIR/labels.csv --csv-columns 'label=kind'": the same with the option that it requires. */
+bool folders_find_list_words(const char *dir, char words[PATH_SIZE]);
 
 /* A --label-pattern by which the names of all images in the flat folder DIR have 2 or more classes,
  * but several images of each on average; NULL: none is found. Static. */

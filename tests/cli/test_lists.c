@@ -60,11 +60,18 @@ START_TEST(lists_in_folders)
     expect(3, "train --data-dir all --out run" RUN);
     expect_err("did you mean --data-dir all/labels.csv?");
     expect(3, "train --data-dir all --val-split 0.2 --out run" RUN);
-    expect_err("found one: 'images'; did you mean --data-dir all/labels.csv?");
+    expect_err(
+        "found one: 'images'; did you mean --data-dir all/labels.csv?");
     expect(1, "check all");
     expect_err("'lockstep check all/labels.csv' checks the images that it lists");
     expect(3, "train --data-dir all/images --val-split 0.2 --out run" RUN);
     expect_err("--label-pattern '^([A-Za-z]+)[._ -]' reads them");
+    make("mkdir -p kaggle/train kaggle/test && cp -r data/train/star data/train/ring kaggle/train "
+         "&& "
+         "cp data/val/star/* kaggle/test");
+    expect(3, "train --data-dir kaggle --out run" RUN);
+    expect_err("kaggle/test: images without classes");
+    expect_err("--val-split 0.2 splits validation images off");
     make("cp -r data/train/star data/train/ring all");
     expect(0, "train --data-dir all --val-split 0.2 --out run" RUN);
     expect_err("note: all/labels.csv is not read");

@@ -144,19 +144,41 @@ static int find_images(const ls__csv *c, const first_rows *f, int *n)
     return found;
 }
 
+/* The only column that may have the classes: not the images, and by its name no split and no group;
+ * -1: there is none, or several. For a message alone. */
+static int guess_label(const ls__csv *c, int path)
+{
+    static const char *const others[] = { "split",   "set",   "subset",  "fold",  "partition",
+                                          "patient", "group", "subject", "video", "camera" };
+    enum { N_OTHERS = sizeof(others) / sizeof(others[0]) };
+    int found = -1;
+    for (int i = 0; i < c->n_fields; i++) {
+        bool is_other = i == path || i == c->split_column || i == c->group_column;
+        for (int k = 0; k < N_OTHERS && !is_other; k++)
+            is_other = strncasecmp(c->fields[i], others[k], strlen(others[k])) == 0;
+        if (is_other) continue;
+        if (found >= 0) return -1;
+        found = i;
+    }
+    return found;
+}
+
 /* A header that is not understood: which columns it has, and which are missing. path, label: those
  * that were found, or -1. */
 static ls_status fail_header(const ls__csv *c, int path, int label)
 {
     char text[LS__CSV_FIELDS_TEXT_SIZE];
+    const int guess = guess_label(c, path);
     static const char of_labels[] =
         "that of the classes 'label' (several in each row: 'labels'; numbers: 'target')";
     ls__csv_fields_text(c, text);
     if (path >= 0)
         return ls__fail(c->ctx, LS_ERR_DATA,
                         "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
-                        "images; name %s, or choose it (label_column)",
-                        c->path, (long long)c->line, text, c->fields[path], of_labels);
+                        "images; name %s, or choose it%s%s%s (label_column)",
+                        c->path, (long long)c->line, text, c->fields[path], of_labels,
+                        guess >= 0 ? ", such as '" : "", guess >= 0 ? c->fields[guess] : "",
+                        guess >= 0 ? "'" : "");
     if (label >= 0)
         return ls__fail(c->ctx, LS_ERR_DATA,
                         "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
