@@ -210,6 +210,7 @@ static int open_and_run(sweep_values *v, sweep_file *file)
             print_message("signal %d: stopped; the same command continues the sweep",
                           child_signal());
     }
+    if (s.definition) sweep_update_report(&s); /* whatever ended it */
     if (answer == EXIT_DONE) print_all_done(&s);
     if (answer == EXIT_DONE) answer = sweep_print_results(&s);
     json_decref(s.definition);

@@ -67,6 +67,8 @@ typedef struct sweep {
     json_t *forced;     /* the list of differences of the images that --force allowed */
     int64_t n_results, capacity;
     sweep_result *results; /* by trial, then by epochs */
+    double report_due;     /* when the next report may be written, in seconds of a clock */
+    bool is_report_old;    /* a result came after it */
 } sweep;
 
 /* ---- sweep_file.c ---- */
@@ -141,9 +143,12 @@ const sweep_result *sweep_find(const sweep *s, int64_t trial, int64_t epochs);
 const sweep_result *sweep_last(const sweep *s, int64_t trial);
 /* Copies the result, and takes over its `error`. False without memory. */
 bool sweep_add(sweep *s, const sweep_result *result);
-/* Writes OUT/sweep.json and OUT/report.html. A report that cannot be written does not stop the
- * sweep. Returns the exit status. */
-int sweep_save(const sweep *s);
+/* Writes OUT/sweep.json, and OUT/report.html if the last one is some seconds old: the report grows
+ * with the number of trials. A report that cannot be written does not stop the sweep. Returns the
+ * exit status. */
+int sweep_save(sweep *s);
+/* Writes OUT/report.html if a result came after it. */
+void sweep_update_report(sweep *s);
 void sweep_free_results(sweep *s);
 /* Reads the metric of a job from the trial's folder. Returns the exit status. */
 int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 bool sweep_is_better(const sweep *s, double a, double b)
 {
@@ -209,7 +210,30 @@ static json_t *result_to_json(const sweep *s, const sweep_result *r)
     return ls__json_finish(&row);
 }
 
-int sweep_save(const sweep *s)
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* The time of the next report depends on how long this one took. */
+static void write_report(sweep *s)
+{
+    enum { MIN_SECONDS = 5, SHARE = 20 };
+    const double begin = seconds_now();
+    sweep_report_write(s->ctx, s->out, NULL); /* prints its failures */
+    s->is_report_old = false;
+    const double end = seconds_now();
+    s->report_due = end + fmax(MIN_SECONDS, SHARE * (end - begin));
+}
+
+void sweep_update_report(sweep *s)
+{
+    if (s->is_report_old) write_report(s);
+}
+
+int sweep_save(sweep *s)
 {
     char path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
@@ -224,7 +248,8 @@ int sweep_save(const sweep *s)
     const ls_status status = ls__json_save(s->ctx, path, json);
     json_decref(json);
     if (status != LS_OK) return print_error(s->ctx, EXIT_RUNTIME);
-    sweep_report_write(s->ctx, s->out, NULL); /* prints its failures */
+    s->is_report_old = true;
+    if (seconds_now() >= s->report_due) write_report(s);
     return EXIT_DONE;
 }
 
