@@ -133,7 +133,7 @@ typedef struct ls__op_traits {
       .in_place = "dx=dz", .optional = true)                                                       \
     /* A batch norm with the statistics of the whole batch: shares of it that run shard by shard.  \
      * Each shard writes row step.shard of moments or products [shards,4,C], which are the sums of \
-     * base/norm_sums.h over N, H and W. The op after it adds the first step.n_shards rows in a    \
+     * arith/norm_sums.h over N, H and W. The op after it adds the first step.n_shards rows in a   \
      * binary tree; step.n_samples times `count` values make a channel. Moments are the sums of x  \
      * and of x^2 */                                                                               \
     X(NORM_MOMENTS, "norm_moments", "x moments -> ", .half = "x", .mutates = "moments",            \
@@ -156,7 +156,7 @@ typedef struct ls__op_traits {
     /* y = relu?(a + b) */                                                                         \
     X(ADD, "add", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true,  \
       .config = LS__CONFIG_ADD)                                                                    \
-    /* base/activation.h has these functions */                                                    \
+    /* arith/activation.h has these functions */                                                   \
     X(RELU6, "relu6", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)      \
     X(RELU6_BACKWARD, "relu6_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")      \
     X(SIGMOID, "sigmoid", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)  \

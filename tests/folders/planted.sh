@@ -20,7 +20,7 @@ expect() {
   cp "$work/saved" "$file"
 }
 (cd "$work/tree" && "$rules/rules.sh" . >/dev/null) || { echo "the tree breaks a rule before"; exit 1; }
-expect "folder against the order" src/base/hash.c '#include "nn/net.h"' "src/base/hash.c"
+expect "folder against the order" src/base/hash.c '#include "nn/net/net.h"' "src/base/hash.c"
 expect "comm above the backend" src/comm/plan.c '#include "backend/backend.h"' "src/comm may include"
 expect "sub-folder of data against the order" src/data/decode/png.c '#include "data/transform/transform.h"' "src/data/decode may include"
 expect "sub-folder of nn against the order" src/nn/plan/builder.c '#include "nn/select/selector.h"' "src/nn/plan may include"
@@ -28,6 +28,9 @@ expect "a pass that sees the net" src/nn/compile/recompute.c '#include "nn/net/n
 expect "files that include each other" src/nn/select/timing.h '#include "nn/select/autotune.h"' "nn/select/autotune (files"
 expect "public header of a higher folder" src/base/hash.c '#include <lockstep/net.h>' "may include of lockstep/"
 expect "public header of train in run" src/run/compare.c '#include <lockstep/search.h>' "src/run may include of lockstep/"
+expect "header of checkpoint in log" src/log/metrics.c '#include "checkpoint/identity.h"' "src/log may include"
+expect "header of run in train" src/train/trainer.c '#include "run/compare.h"' "src/train may include"
+expect "header of shards in net" src/nn/net/arena.c '#include "nn/shards/shards.h"' "src/nn/net may include"
 expect "header of experiment in report" src/report/report.c '#include "experiment/search.h"' "src/report may include"
 expect "header of a backend in train" src/train/trainer.c '#include "cpu/cpu.h"' "src/train may include"
 expect "private header of train in the command" cli/main.c '#include "train/trainer.h"' "cli: public headers, and of src only"

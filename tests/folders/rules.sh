@@ -30,7 +30,7 @@ allowed checkpoint "checkpoint/|$below"
 allowed log "log/|$below"
 allowed report "report/|log/|$below" # it reads the files of run folders
 allowed train "train/|report/|log/|checkpoint/|$below"
-allowed run "run/|train/|report/|log/|checkpoint/|cpu/cpu.h|$below"
+allowed run "run/|train/|report/|log/|checkpoint/|$below"
 allowed experiment "experiment/|run/|train/|report/|log/|checkpoint/|$below"
 allowed cpu 'cpu/|backend/backend.h|arith/|base/|reference/'
 allowed cuda 'cuda/|backend/(backend|module_host).h|comm/comm.h|arith/|base/|emulator.h'

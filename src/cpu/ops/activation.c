@@ -1,4 +1,4 @@
-/* activation.c: the functions of base/activation.h, addition, multiplication and dropout:
+/* activation.c: the functions of arith/activation.h, addition, multiplication and dropout:
  * element-wise, over memory in its own order. */
 #include "arith/activation.h"
 #include "base/random.h"

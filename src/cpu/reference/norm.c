@@ -160,7 +160,7 @@ static void norm_backward_apply(const ls__reference_call *call, int64_t c)
         (float)(p * *ls__view_at(&dz, n, h, w, c) + q * *ls__view_at(&x, n, h, w, c) + r);
 }
 
-/* ---- With the statistics of all shards: see base/norm_sums.h ---- */
+/* ---- With the statistics of all shards: see arith/norm_sums.h ---- */
 
 static void put_sums(const ls__reference_call *call, int operand, int64_t c, const double sums[2])
 {

@@ -1,4 +1,4 @@
-/* half.h: vectors of floats from and to bf16 and f16 in memory, rounded as in base/half.h. */
+/* half.h: vectors of floats from and to bf16 and f16 in memory, rounded as in arith/half.h. */
 #ifndef LS_CPU_SIMD_HALF_H
 #define LS_CPU_SIMD_HALF_H
 

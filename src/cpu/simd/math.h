@@ -1,4 +1,4 @@
-/* math.h: our own exp (in base/element.h) and log, from additions and multiplications alone: the
+/* math.h: our own exp (in arith/element.h) and log, from additions and multiplications alone: the
  * same bits on every machine and with every C library. */
 #ifndef LS_CPU_SIMD_MATH_H
 #define LS_CPU_SIMD_MATH_H

@@ -15,7 +15,7 @@ struct ls__f16 {
     uint16_t bits;
 };
 
-/* The conversions of base/half.h. The GPU's instructions give the same bits, except that a NaN may
+/* The conversions of arith/half.h. The GPU's instructions give the same bits, except that a NaN may
  * become another NaN. */
 #ifdef __CUDA_ARCH__
 static __device__ inline float ls__to_f32(ls__f16 value)

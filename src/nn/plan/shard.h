@@ -15,7 +15,7 @@
  * With synchronised batch norms, a rank's shards run at the same time, each in an arena and a block
  * of gradients of its own, from one sync point to the next:
  *
- *   a batch norm     in each direction, its sums over all shards (base/norm_sums.h; the tree runs
+ *   a batch norm     in each direction, its sums over all shards (arith/norm_sums.h; the tree runs
  *                    over the shards that have samples, without gaps)
  *   the losses       sum of w: a shard's backward pass begins with (w / sum of w) times the
  *                    gradient of its mean loss
