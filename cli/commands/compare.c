@@ -250,9 +250,11 @@ static int compare_runs(comparison *c)
     int answer = ANSWER_NOT_COMPARABLE;
     if (same && d.n_a > 0 && d.n_b > 0) {
         answer = d.step < 0 ? ANSWER_IDENTICAL : ANSWER_DIFFERENT;
-        if (d.step >= 0 && is_of_program(c))
+        if (d.step >= 0 && forced)
+            answer = ANSWER_NOT_COMPARABLE;
+        else if (d.step >= 0 && is_of_program(c))
             print_note("the step is not replayed, because a program's own net can't be built here");
-        else if (d.step >= 0 && (forced || !replay(c, d.step)))
+        else if (d.step >= 0 && !replay(c, d.step))
             answer = ANSWER_NOT_COMPARABLE;
     }
     put(c, "result", json_integer(answer));

@@ -22,6 +22,8 @@ static json_t *read_identity(const char *dir)
     json_t *out = json_is_object(identity) ? json_pack("{s:O}", "identity", identity) : NULL;
     if (!file)
         print_error(ctx, EXIT_RUNTIME);
+    else if (!out && identity)
+        print_error(NULL, EXIT_RUNTIME);
     else if (!out)
         print_message("%s: no checkpoint of a run: its metadata has no 'identity'", path);
     json_decref(identity);

@@ -1,5 +1,6 @@
 /* export.c: 'lockstep export': a checkpoint's weights for other programs. */
 #include "cli.h"
+#include "log/run_folder.h"
 #include <sys/stat.h>
 
 typedef struct export_values {
@@ -35,6 +36,8 @@ static int run(int argc, char **argv)
     char weights[WEIGHTS_PATH_SIZE];
     v.checkpoint = weights_of(v.checkpoint, weights);
     if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
+    if (ls__run_folder_names_file(v.out))
+        return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);
     if (is_same_file(v.checkpoint, v.out))
         return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
                          v.out);

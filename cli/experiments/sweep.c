@@ -105,7 +105,7 @@ static int open_images(sweep *s, cli_run *run)
     return s->images ? EXIT_DONE : print_error(run->ctx, EXIT_RUNTIME);
 }
 
-/* Before the first trial of a new sweep, for options that all trials have. */
+/* Prints warnings about options that all trials have, before the first trial of a new sweep. */
 static void advise_trials(const sweep *s, const cli_run *run)
 {
     static const char *const options[] = { "image-size", "resize", "alpha", "depth", "exif" };
@@ -150,7 +150,7 @@ static int check_combinations(const sweep *s)
     return good ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* After the last trial. */
+/* Prints that all combinations are done, if no other trial is possible. */
 static void print_all_done(const sweep *s)
 {
     const int64_t n = ls_search_trial_count(s->search);
@@ -179,6 +179,8 @@ static int open_folder(sweep *s)
 {
     char name[LS__FILE_NAME_SIZE], path[RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
+    if (ls__run_folder_holds_run(s->out) || ls__run_folder_is_of_program(s->out))
+        return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder", s->out);
     if (is_folder(s->out) && !file_exists(path) && ls__run_folder_find_foreign(s->out, name))
         return fail_with(EXIT_USAGE,
                          "--out %s: the folder is not empty and contains no sweep (found '%s')",

@@ -14,20 +14,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool ls__run_folder_holds_run(const char *dir)
+static bool has_file(const char *dir, const char *name)
 {
     char path[4096];
-    const int length = snprintf(path, sizeof(path), "%s/config.json", dir);
+    const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
     return length > 0 && (size_t)length < sizeof(path) && access(path, F_OK) == 0;
+}
+
+bool ls__run_folder_holds_run(const char *dir)
+{
+    return has_file(dir, "config.json");
 }
 
 bool ls__run_folder_is_of_program(const char *dir)
 {
-    char path[4096];
     struct stat there;
+    char path[4096];
+    if (has_file(dir, "config.json") || has_file(dir, "manifest.json")) return false;
     const int length = snprintf(path, sizeof(path), "%s/run_log.txt", dir);
     return length > 0 && (size_t)length < sizeof(path) && stat(path, &there) == 0 &&
-           there.st_size > 0 && !ls__run_folder_holds_run(dir);
+           there.st_size > 0;
 }
 
 static bool is_of_run(const char *name)

@@ -19,7 +19,7 @@ void ls__run_folder_remove(const char *dir);
 
 bool ls__run_folder_holds_run(const char *dir);
 /* Whether a trainer of a program wrote the folder, without the command: it has a run log with a
- * step, but no config.json. */
+ * step, but no config.json and no manifest.json. */
 bool ls__run_folder_is_of_program(const char *dir);
 
 /* Whether the path is that of a file that a run writes, in the folder of a run. */

@@ -177,6 +177,8 @@ ls_status ls_lr_curve_save(ls_lr_curve *curve, const char *dir)
     if (!dir || curve->n == 0)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_lr_curve_save: %s",
                         dir ? "the curve has no points" : "no folder given");
+    if (ls__run_folder_is_of_program(dir))
+        return ls__fail(ctx, LS_ERR_INVALID, "ls_lr_curve_save: folder '%s' holds a run", dir);
     LS_TRY(ls__run_folder_create(ctx, dir));
     const size_t bytes = 3 * (size_t)curve->n * sizeof(double);
     char *csv = ls__format(ctx, "%s/lr_find.csv", dir),

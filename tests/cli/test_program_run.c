@@ -60,6 +60,13 @@ START_TEST(a_run_of_a_program)
     expect_err("--out a: contains a run of another program");
     expect(2, "lr-find --data-dir data --out a");
     expect_err("--out a: contains a run");
+    write_text("a.sweep",
+               "method = grid\nout = a\n[train]\ndata-dir = data\nmodel = mlp\nimage-size "
+               "= 8\nbatch-size = 8\n[search]\nlr = 0.1, 0.2\n");
+    expect(2, "sweep a.sweep");
+    expect_err("--out a: contains a run");
+    expect(2, "export --checkpoint c --out a/best.safetensors");
+    expect_err("--out a/best.safetensors: a file of a run");
     expect(1, "eval --checkpoint a --data-dir data");
     expect_err("the checkpoint is of another program");
     expect(1, "predict --checkpoint a data/val");
