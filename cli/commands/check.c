@@ -96,9 +96,8 @@ static const char *const advice[LS_FINDING_KIND_COUNT] = {
     [LS_FINDING_ALPHA] = "they are composed on white; --alpha black is for bright shapes",
     [LS_FINDING_DEPTH] = "--depth with these bits uses the whole range; without it the images are "
                          "nearly black",
-    [LS_FINDING_UNIFORM] = "--alpha black shows shapes that are white on white, --depth samples of "
-                           "16 bits that are all dark; other images of one colour show nothing to "
-                           "learn",
+    [LS_FINDING_UNIFORM] = "--alpha black shows shapes that are white on white; --depth shows dark "
+                           "samples of 16 bits; other images of one colour show nothing to learn",
     [LS_FINDING_ASPECT] = "--resize pad or --resize stretch uses the whole image; --image-size HxW "
                           "gives the crop the shape of the images",
 };
@@ -242,7 +241,8 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
-                                             .group_pattern = v->data.group_pattern,
+                                             .group_pattern =
+                                                 n_parts > 0 ? NULL : v->data.group_pattern,
                                              .progress = print_progress,
                                              .user = &bar };
     const ls_dataset_report *report = n_parts > 0

@@ -87,17 +87,19 @@ static void warn_missing_classes(const cli_run *t)
             t->recipe->data_dir, (long long)n_missing, n_classes, missing);
 }
 
-/* Patients in training and validation data are possible, but hardly intended. */
-static void warn_shared_groups(const cli_run *t)
+/* Patients in training and validation data are possible, but hardly intended. False without memory.
+ */
+static bool warn_shared_groups(const cli_run *t)
 {
     ls_shared_groups shared;
-    if (ls_dataset_shared_groups(t->train_data, t->val_data, &shared) != LS_OK) return;
+    if (ls_dataset_shared_groups(t->train_data, t->val_data, &shared) != LS_OK) return false;
     if (shared.n_groups > 0)
         print_warning("%s: %lld of %lld validation images are of groups that have training "
                       "images, too, such as '%s': the validation accuracy is too high; 'lockstep "
                       "check' lists the groups",
                       t->recipe->data_dir, (long long)shared.n_samples,
                       (long long)ls_dataset_sample_count(t->val_data), shared.example);
+    return true;
 }
 
 int cli_run_open_datasets(cli_run *t)
@@ -123,7 +125,7 @@ int cli_run_open_datasets(cli_run *t)
     if (t->val_data && !fits_loss(r, t->val_data)) return EXIT_USAGE;
     if (t->val_data && r->val_split == 0 && !r->resume) {
         warn_missing_classes(t);
-        warn_shared_groups(t);
+        if (!warn_shared_groups(t)) return print_error(t->ctx, EXIT_RUNTIME);
     }
     if (r->val_split > 0 && !r->resume && folders_has_test(r->data_dir, name))
         print_note("%s: --val-split takes the validation images from the training images; '%s' "

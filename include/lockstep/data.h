@@ -43,12 +43,12 @@ LS_API ls_status ls_split_find(const char *dir, ls_split split, int i, char *pat
  *
  * Classes are the sub-folder names in byte order; samples are the files below them, class by class,
  * sorted by path. Extensions, in any case: jpg jpeg png webp bmp ppm pgm; other files are ignored
- * and counted. Names that begin with a dot are skipped. Links to files and folders are followed.
- * Errors: no such folder, no class folders, a class folder without images, a link back to a folder
- * above it, a pack that is damaged or has no such split; each message names what was found and what
- * was expected. Warnings (ls_context_warning): one class only; classes that are called train, val
- * or test; class folders in folders of these names, which suggests that the parent of the image
- * folder was opened. */
+ * and counted. Names that begin with a dot, and __MACOSX, are skipped. Links to files and folders
+ * are followed. Errors: no such folder, no class folders, a class folder without images, a link
+ * back to a folder above it, a pack that is damaged or has no such split; each message names what
+ * was found and what was expected. Warnings (ls_context_warning): one class only; classes that are
+ * called train, val or test; class folders in folders of these names, which suggests that the
+ * parent of the image folder was opened. */
 LS_API ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir);
 
 /* The same with given classes. This is for validation data, whose class numbers must be those of
@@ -260,7 +260,9 @@ typedef struct ls_shared_groups {
     const char *example; /* the first of them in byte order; NULL if there are none. Borrowed
                             from `validation` */
 } ls_shared_groups;
-/* Both datasets may be splits. Samples without a group are not counted. LS_ERR_MEMORY. */
+/* Both datasets may be splits, and belong to one context (else LS_ERR_MISMATCH). Samples without a
+ * group are not counted. NULL datasets give LS_ERR_EARLIER. LS_ERR_INVALID: out is NULL;
+ * LS_ERR_MEMORY. */
 LS_API ls_status ls_dataset_shared_groups(ls_dataset *train, ls_dataset *validation,
                                           ls_shared_groups *out);
 
@@ -316,9 +318,11 @@ typedef struct ls_image_info {
     int64_t height, width; /* of the upright image */
     int orientation;       /* EXIF: 1 = stored upright, 2 to 8 = turned or mirrored */
     bool transparent;      /* some pixel is not opaque: see ls_alpha */
-    /* Of 16 bits per channel, see ls_loader_config.depth; 0 of others, and of maxval < 65535. */
+    /* The range of samples of 16 bits (ls_loader_config.depth); 0 for images of 8 bits, and for a
+     * PNM file with a maxval below 65535. */
     int min_sample, max_sample;
-    /* By ls_alpha: whether no channel's samples differ by more than 2 of 255; false of JPEG. */
+    /* [ls_alpha]: no channel's samples differ by more than 2 of 255, so the image has one colour.
+     * JPEG files are not examined: false. */
     bool uniform[3];
 } ls_image_info;
 /* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a

@@ -87,9 +87,9 @@ typedef struct ls_dataset_report ls_dataset_report;
  * of these splits. All images are checked, also those outside of class folders and in folders below
  * them, in whatever way the folders are arranged.
  *
- * The report belongs to the context. It lists everything in byte order and depends on the files and
- * max_pixels and min_side alone. config NULL = all defaults. Errors: LS_ERR_INVALID names the
- * member; LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA for a folder that can't be read, as
+ * The report belongs to the context. It lists everything in byte order and depends on the files,
+ * max_pixels, min_side and group_pattern alone. config NULL = all defaults. Errors: LS_ERR_INVALID
+ * names the member; LS_ERR_NOT_FOUND, LS_ERR_IO or LS_ERR_DATA for a folder that can't be read, as
  * ls_image_folder_open; LS_ERR_MEMORY. An image or a folder below `dir` that can't be read is a
  * finding, not an error. */
 LS_API ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,

@@ -60,7 +60,8 @@ START_TEST(layouts)
           "80 training images in 'train_images'  20 validation images" },
         { "mkdir seg_train seg_test; mv train seg_train/seg_train; mv val seg_test/seg_test",
           "20 validation images in 'seg_test/seg_test'" },
-        { "mv train 'Training Set'; mv val 'Test Set'; mkdir -p __MACOSX/train/star",
+        { "mv train 'Training Set'; mv val 'Test Set'; mkdir -p __MACOSX/train/star 'Training "
+          "Set/__MACOSX'",
           "20 validation images in 'Test Set'" },
     };
     begin_folder();

@@ -86,6 +86,11 @@ START_TEST(groups_in_two_parts)
     ck_assert_int_eq(ls_dataset_shared_groups(parts[0].dataset, parts[1].dataset, NULL),
                      LS_ERR_INVALID);
     expect_error(ctx, LS_ERR_INVALID, "out is NULL", "");
+    ls_context *other = ls_context_open(NULL);
+    ls_dataset *there = ls_csv_open(other, path_in(folder, "val.csv"), 0, NULL);
+    ck_assert_int_eq(ls_dataset_shared_groups(parts[0].dataset, there, &shared), LS_ERR_MISMATCH);
+    expect_error(ctx, LS_ERR_MISMATCH, "one context", "");
+    ls_context_close(&other);
     ls_context_close(&ctx);
     remove_folder(folder);
 }

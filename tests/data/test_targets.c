@@ -290,6 +290,9 @@ START_TEST(misuse)
     c.n_targets = 0;
     ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
     expect_error(ctx, LS_ERR_INVALID, "n_targets is 0 with target");
+    c.n_targets = (1 << 20) + 1;
+    ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
+    expect_error(ctx, LS_ERR_INVALID, "n_targets 1048577, expected at most 1048576", "");
     c.n_targets = N_TARGETS;
     ck_assert_ptr_null(ls_dataset_from_callbacks(ctx, &c));
     expect_error(ctx, LS_ERR_DATA, "target 2 of sample 5 is inf");

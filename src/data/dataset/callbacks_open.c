@@ -7,6 +7,7 @@
 
 /* Their product with the epochs, 2^20, and with the bytes of a sample's row, is below 2^63. */
 static const int64_t MAX_SAMPLES = (int64_t)1 << 40;
+enum { MAX_NAMES = 1 << 20 }; /* classes, targets */
 
 static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
 {
@@ -25,6 +26,10 @@ static ls_status check(ls_context *ctx, const ls_dataset_callbacks *c)
     if (c->target ? c->n_targets < 1 : c->n_targets != 0 || c->target_names)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n_targets is %d %s target", what, c->n_targets,
                         c->target ? "with" : "without");
+    if (c->n_classes > MAX_NAMES || c->n_targets > MAX_NAMES)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: n_classes is %d, n_targets %d, expected at most %d", what,
+                        c->n_classes, c->n_targets, (int)MAX_NAMES);
     for (int i = 0; c->classes && i < c->n_classes; i++)
         if (!c->classes[i])
             return ls__fail(ctx, LS_ERR_INVALID, "%s: classes[%d] is NULL", what, i);

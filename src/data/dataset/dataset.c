@@ -217,7 +217,8 @@ int ls_dataset_label(const ls_dataset *dataset, int64_t sample)
     return dataset->labels[sample];
 }
 
-/* After a probe. JPEG files are left out, because decoding them takes time. */
+/* Whether the probed image has one colour. JPEG files are left out, because decoding them takes
+ * time. */
 static bool is_uniform(const ls_dataset *dataset, int64_t sample, ls__decoder *decoder)
 {
     return !decoder->jpeg && ls__dataset_decode(dataset, sample, NULL, decoder) == LS_OK &&

@@ -160,6 +160,7 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
         const struct dirent *item = readdir(folder);
         if (!item && errno != 0) status = fail_errno(ctx, path, errno);
         if (!item) break;
+        if (strcmp(item->d_name, "__MACOSX") == 0) continue; /* of archives made by macOS */
         const bool is_hidden = item->d_name[0] == '.';
         if (is_hidden && (!out->hidden || is_this_or_above(item->d_name))) continue;
         char *file = ls__format(ctx, "%s/%s", path, item->d_name);

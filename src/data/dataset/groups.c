@@ -190,6 +190,9 @@ ls_status ls_dataset_shared_groups(ls_dataset *train, ls_dataset *validation, ls
     if (!train || !validation) return LS_ERR_EARLIER;
     LS__ENTER(train->owned.ctx);
     if (!out) return ls__fail(train->owned.ctx, LS_ERR_INVALID, "%s: out is NULL", what);
+    if (validation->owned.ctx != train->owned.ctx)
+        return ls__fail(train->owned.ctx, LS_ERR_MISMATCH,
+                        "%s: both datasets must belong to one context", what);
     *out = (ls_shared_groups){ 0 };
     keyed *a = sort_by_group(train, what, &n_train);
     keyed *b = a ? sort_by_group(validation, what, &n_validation) : NULL;

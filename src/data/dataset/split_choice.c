@@ -62,8 +62,9 @@ static const char *name_of(const ls_dataset *dataset, int64_t i)
     return group ? group : dataset->paths ? ls__dataset_name(dataset, i) : NULL;
 }
 
-/* unit[i]: the first sample of the unit of sample i. A unit has the least name of its groups, and
- * without groups that of its images, so that the order of the samples does not matter. */
+/* unit[i]: the first sample of the unit of sample i. A unit has the first name of its groups in
+ * byte order, and without groups that of its images, so that the order of the samples does not
+ * matter. */
 static void rank_units(choice *c, const int64_t *image, const int64_t *unit, uint64_t seed)
 {
     const ls_dataset *d = c->dataset;

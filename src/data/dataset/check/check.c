@@ -74,9 +74,15 @@ ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
 
 /* ---- Open datasets ---- */
 
-static ls_status check_parts(ls_context *ctx, int n, const ls_check_part *parts)
+static ls_status check_parts(ls_context *ctx, int n, const ls_check_part *parts,
+                             const ls_dataset_check_config *config)
 {
     static const char call[] = "ls_dataset_check_parts";
+    if (config->group_pattern)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: group_pattern is for ls_dataset_check; the parts have the groups of "
+                        "their datasets",
+                        call);
     if (n < 1 || n > LS__MOST_SPLITS || !parts)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n is %d, expected 1 to %d, with parts", call, n,
                         LS__MOST_SPLITS);
@@ -97,7 +103,8 @@ ls_dataset_report *ls_dataset_check_parts(ls_context *ctx, int n, const ls_check
 {
     LS__ENTER_NULL(ctx);
     if (!config) config = &defaults;
-    if (check_config(ctx, config) != LS_OK || check_parts(ctx, n, parts) != LS_OK) return NULL;
+    if (check_config(ctx, config) != LS_OK || check_parts(ctx, n, parts, config) != LS_OK)
+        return NULL;
     ls_dataset_report *report = ls__check_open_report(ctx, "");
     if (!report) return NULL;
     report->root_length = 0;
