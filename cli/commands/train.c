@@ -253,10 +253,18 @@ static void print_eval(const cli_run *t, const char *weights, const char *precis
     enum { MAX_WORDS = 24 };
     const recipe *r = t->recipe;
     const char *words[MAX_WORDS] = { "eval", "--checkpoint", weights, "--data-dir", r->data_dir };
+    const ls_tensor_file *file = ls_tensor_file_open(t->ctx, weights);
+    /* Weights that a version before saved do not have it. */
+    const bool stores_opening = file && ls_tensor_file_metadata(file, "opened_by");
+    ls_context_clear_error(t->ctx);
     int n = 5;
     const struct {
         const char *option, *value;
-    } all[] = { { "--image-root", r->data.image_root }, { "--precision", precision } };
+    } all[] = { { "--csv-columns", stores_opening ? NULL : r->data.csv_columns },
+                { "--image-root", r->data.image_root },
+                { "--label-pattern", stores_opening ? NULL : r->data.label_pattern },
+                { "--group-column", stores_opening ? NULL : r->data.group_column },
+                { "--precision", precision } };
     words[n++] = "--per-class";
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (!all[i].value) continue;

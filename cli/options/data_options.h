@@ -57,8 +57,8 @@ typedef struct data_options {
       .images = true },                                                                            \
     {                                                                                              \
         OPTION_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),                   \
-            "the same for images in whose paths the group of this regular expression matches the " \
-            "same: '(patient[0-9]+)_'",                                                            \
+            "images stay together if the group of this regular expression matches the same text "  \
+            "in their paths: '(patient[0-9]+)_'; as --group-column",                               \
             "REGEX", .note = "none", .optional = true, .images = true                              \
     }
 

@@ -47,8 +47,8 @@ static const char *size_text(const cli_size *size, int64_t shorter, char out[SIZ
 static int64_t used_side(const recipe *r, const ls_image_info *image)
 {
     const cli_size *size = &r->image_size;
-    const bool by_height =
-        (image->height * size->width < image->width * size->height) == (r->resize_mode == 0);
+    const bool by_height = (image->height * size->width < image->width * size->height) ==
+                           (r->resize_mode == LS_RESIZE_CROP);
     const int64_t shorter = shorter_side(size);
     return by_height ? shorter * image->height / size->height
                      : shorter * image->width / size->width;
@@ -70,7 +70,7 @@ static void advise_size(const examined *e)
     qsort(sides, (size_t)e->n, sizeof(*sides), by_size);
     const int64_t median = sides[e->n / 2];
     const char *name =
-        wanted->height == wanted->width ? names[r->resize_mode] : "pixels for its shorter side";
+        wanted->height == wanted->width ? names[r->resize_mode] : "side that decides the scale";
     size_text(wanted, size, now);
     int64_t better = MIN_SIZE;
     while (better < median) better *= 2;
@@ -87,7 +87,8 @@ static void advise_size(const examined *e)
                   size_text(wanted, ENOUGH, other));
 }
 
-/* In per cent. The crop has the shape of --image-size, and the whole of one side. */
+/* The per cent of the image that the crop leaves out. The crop has the shape of --image-size, and
+ * the whole of one side. */
 static double left_out(const recipe *r, const ls_image_info *image)
 {
     const double a = (double)(image->height * r->image_size.width),
@@ -109,10 +110,11 @@ static void advise_crop(const examined *e)
     }
     if (n == 0 || PART * n < e->n) return;
     qsort(shares, (size_t)n, sizeof(*shares), by_size);
-    print_warning("of %d of %d training images examined the centre crop leaves out more than %d "
-                  "%%, typically %lld %%: --resize pad or --resize stretch uses the whole image; "
-                  "--image-size HxW gives the crop the shape of the images",
-                  n, e->n, (int)much, (long long)shares[n / 2]);
+    print_warning(
+        "the centre crop leaves out more than %d %% of %d of %d training images "
+        "examined (median %lld %%): --resize pad or --resize stretch uses the whole image; "
+        "--image-size HxW gives the crop the shape of the images",
+        (int)much, n, e->n, (long long)shares[n / 2]);
 }
 
 static void advise_orientation(const examined *e)

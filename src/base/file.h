@@ -39,7 +39,7 @@ bool ls__atomic_file_is_temporary(const char *name);
 /* Removes the temporary files of killed processes from a folder ("" is the current one). Returns 0
  * or the system's error. */
 int ls__folder_sweep(const char *folder);
-/* The same for the file's folder; ignores errors. */
+/* Removes the temporary files in the folder of the file; ignores errors. */
 void ls__atomic_file_sweep(const ls__atomic_file *file);
 
 /* The status for an errno of opening or reading a file: LS_ERR_NOT_FOUND; LS_ERR_MEMORY;
@@ -59,7 +59,7 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);
 
-/* The same for a file in a run's folder, which others may have prepared: a link at `path` is an
+/* Reads a file in a run's folder, which others may have prepared: a link at `path` is an
  * error, so that no page shows a file from elsewhere. */
 ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
                             unsigned char **out, size_t *size, char *message, size_t message_size);

@@ -173,7 +173,8 @@ static bool read_classes(ls_context *ctx, const char *text, ls_saved_model *out)
     return classes != NULL;
 }
 
-/* Of the validation data in the run's identity (identity.c). False without memory. */
+/* Reads how the validation data were split off, from the run's identity (identity.c). False without
+ * memory. */
 static bool read_split(ls_context *ctx, const char *text, ls_saved_model *out)
 {
     bool ok = true;

@@ -165,14 +165,14 @@ static double new_value(const ls_search *s, int64_t n_known, int64_t trial, int6
                : ls__search_random_value(s, trial, parameter);
 }
 
-/* At least twice the trials, a power of 2. */
-enum { SEEN_SLOTS = 1 << 15 };
+enum { SEEN_BITS = 15, SEEN_SLOTS = 1 << SEEN_BITS };
+_Static_assert(SEEN_SLOTS >= 2 * LS_SEARCH_MAX_TRIALS, "half of the slots stay free");
 
 /* Adds the combination of a trial to those that were seen; false if it was there. */
 static bool add_combination(ls_search *s, int64_t trial)
 {
     const int64_t key = ls__search_combination(s, trial) + 1;
-    size_t slot = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15u >> 49);
+    size_t slot = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15u >> (64 - SEEN_BITS));
     while (s->seen[slot] != 0 && s->seen[slot] != key) slot = (slot + 1) % SEEN_SLOTS;
     if (s->seen[slot] == key) return false;
     s->seen[slot] = key;

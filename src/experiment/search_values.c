@@ -63,7 +63,7 @@ double ls__search_random_value(const ls_search *s, int64_t trial, int64_t parame
     return at_fraction(p, u[0]);
 }
 
-/* 0 = endless. */
+/* The number of values of a parameter; 0: a range of numbers, which does not end. */
 static int64_t value_count(const ls_search_parameter *p)
 {
     if (p->kind == LS_SEARCH_LIST) return p->count;

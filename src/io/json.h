@@ -52,7 +52,7 @@ enum { LS__JSON_REASON_SIZE = 256 };
 /* Reads a regular file; duplicate keys are an error. On failure *out is NULL and `reason` is the
  * message without the path: LS_ERR_NOT_FOUND, LS_ERR_IO, or LS_ERR_FORMAT with the line. */
 ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE]);
-/* The same for a file that a page shows, in a folder that others may have prepared: a link at
+/* Reads a file that a page shows, in a folder that others may have prepared: a link at
  * `path` is LS_ERR_IO, more than 32 MiB are LS_ERR_DATA. */
 ls_status ls__json_read_own(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE]);
 

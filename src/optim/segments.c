@@ -4,7 +4,8 @@
 #include "base/alloc.h"
 #include "optim/optimizer.h"
 
-/* The gradients that a parameter had before it was frozen. A lost device fails in the step. */
+/* Clears the gradients that a parameter accumulated before it was frozen. A lost device fails in
+ * the step. */
 static void drop_accumulated(const ls_optimizer *opt, const ls__parameter *parameter)
 {
     ls__device *device = opt->owned.ctx->device;

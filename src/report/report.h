@@ -48,8 +48,8 @@ void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
 ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs);
-/* Of a run with an evaluation, or a damaged one. best_epoch: by the metric that decides; 0 = none.
- */
+/* The section of a run with an evaluation, or a damaged one. best_epoch: by the metric that
+ * decides; 0 = none. */
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run, long long best_epoch);
 /* The commands and warnings of its log. */
 void ls__report_put_sessions(ls__html *html, const ls__report_run *run);

@@ -358,14 +358,15 @@ static void put_epoch(ls__html *html, const ls__report_run *run, long long best)
     const long long epoch = ls__json_get_integer(run->evaluation, "epoch");
     if (best <= 0 || epoch <= 0) return;
     if (epoch == best) {
-        ls__html_put(html, "<p class=\"note\">Of the last epoch, which is the best one.</p>\n");
+        ls__html_put(html, "<p class=\"note\">These results are those of the last epoch, which is "
+                           "the best one.</p>\n");
         return;
     }
     ls__html_put(html,
-                 "<p class=\"note\">Of the last epoch, not of the best one, epoch %lld. "
-                 "<code>lockstep eval --per-class --checkpoint ",
+                 "<p class=\"note\">These results are those of the last epoch. The best epoch is "
+                 "%lld; <code>lockstep eval --per-class</code> with <code>best.safetensors</code> "
+                 "gives its results.</p>\n",
                  best);
-    ls__html_wrap(html, "", run->dir, "</code> gives the results of the best one.</p>\n");
 }
 
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run, long long best_epoch)

@@ -250,7 +250,7 @@ static void write_sized(const char *name, int height, int width)
 START_TEST(images_that_a_crop_cuts)
 {
     static const char said[] =
-        "of 15 of 15 training images examined the centre crop leaves out more than 37 %, typically";
+        "the centre crop leaves out more than 37 % of 15 of 15 training images examined (median";
     static const struct {
         const char *options;
         bool cuts;
@@ -273,15 +273,15 @@ START_TEST(images_that_a_crop_cuts)
     expect(0, ANY "--data-dir square --out square1 --image-size 8");
     ck_assert_ptr_null(strstr(said_err, "crop"));
     expect(0, ANY "--data-dir square --out square2 --image-size 8x24");
-    expect_err("the centre crop leaves out more than 37 %, typically 60 %: --resize pad or ");
+    expect_err("training images examined (median 60 %): --resize pad or ");
     run_command("lr-find --data-dir wide --val-split 0.5 --model mlp --image-size 8 -b 4 -j 1 "
                 "--threads 1 --steps 10");
-    expect_err("typically 66 %: --resize pad or --resize stretch uses the whole image");
+    expect_err("(median 66 %): --resize pad or --resize stretch uses the whole image");
     write_text("a.sweep", "method = grid\n[train]\ndata-dir = wide\nval-split = 0.5\nmodel = "
                           "mlp\nimage-size = 8\nbatch-size = 4\nepochs = 1\nworkers = 1\nthreads "
                           "= 1\n[search]\nlr = 0.1\n");
     expect(0, "sweep a.sweep");
-    expect_err("typically 66 %");
+    expect_err("(median 66 %)");
     expect(0, "sweep a.sweep");
     ck_assert_ptr_null(strstr(said_err, "typically"));
     end_folder();
@@ -298,14 +298,14 @@ START_TEST(sizes_far_from_those_of_the_images)
     expect(0, ANY "--data-dir wide --out pad --image-size 48 --resize pad");
     ck_assert_ptr_null(strstr(said_err, "much"));
     expect(0, ANY "--data-dir wide --out both --image-size 48x192");
-    expect_err("much smaller than --image-size 48x192 (median pixels for its shorter side of 15 "
+    expect_err("much smaller than --image-size 48x192 (median side that decides the scale of 15 "
                "images: 10 pixels)");
     expect_err("--image-size 32x128 may do");
     expect(0, ANY "--data-dir wide --out upright --image-size 48x8"); /* enlarged by the height */
     ck_assert_ptr_null(strstr(said_err, "much"));
     write_sized("tall", 80, 40);
     expect(0, ANY "--data-dir tall --out large --image-size 16x8");
-    expect_err("much larger than --image-size 16x8 (median pixels for its shorter side of 15 ");
+    expect_err("much larger than --image-size 16x8 (median side that decides the scale of 15 ");
     expect_err("--model resnet18 --image-size 256x128\n");
     end_folder();
 }

@@ -60,8 +60,7 @@ START_TEST(lists_in_folders)
     expect(3, "train --data-dir all --out run" RUN);
     expect_err("did you mean --data-dir all/labels.csv?");
     expect(3, "train --data-dir all --val-split 0.2 --out run" RUN);
-    expect_err(
-        "found one: 'images'; did you mean --data-dir all/labels.csv?");
+    expect_err("found one: 'images'; did you mean --data-dir all/labels.csv?");
     expect(1, "check all");
     expect_err("'lockstep check all/labels.csv' checks the images that it lists");
     expect(3, "train --data-dir all/images --val-split 0.2 --out run" RUN);

@@ -142,8 +142,8 @@ START_TEST(evaluations_of_the_last_epoch)
     ck_assert_int_eq(ls_report_write(ctx, 1, &run, NULL), LS_OK);
     char *html = read_text(path("report.html")), *seen = page_text(html);
     expect_page(html);
-    expect_part(seen,
-                "Of the last epoch, not of the best one, epoch 1. lockstep eval --per-class ");
+    expect_part(seen, "These results are those of the last epoch. The best epoch is 1; lockstep "
+                      "eval --per-class ");
     expect_part(seen, "deciding metric own 0.7500");
     free(seen);
     free(html);
