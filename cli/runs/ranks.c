@@ -3,9 +3,14 @@
 #include "cli.h"
 #include "run/ranks.h"
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Delays of messages. After a rank has failed, Open MPI's mpirun ends the others within 1.4 s. */
@@ -29,6 +34,74 @@ void ranks_begin(void)
     const int null = open("/dev/null", O_WRONLY);
     if (null >= 0) dup2(null, STDOUT_FILENO);
     if (null >= 0) close(null);
+}
+
+/* ---- The start ---- */
+
+/* The thread that limits the time until the ranks are connected. */
+static struct start_limit {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_running, is_connected;
+    double seconds;
+} start_limit = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void *limit_start(void *unused)
+{
+    struct start_limit *s = &start_limit;
+    struct timespec end;
+    int error = 0;
+    (void)unused;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double whole = floor(s->seconds), rest = (s->seconds - whole) * 1e9;
+    end.tv_sec += (time_t)whole;
+    end.tv_nsec += (long)rest;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        end.tv_sec++;
+    }
+    pthread_mutex_lock(&s->mutex);
+    while (!s->is_connected && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&s->changed, &s->mutex, &end);
+    if (!s->is_connected) {
+        print_message("after %g seconds (--rank-timeout) the ranks are not connected: one of them "
+                      "is stopped, or ended while it started",
+                      s->seconds);
+        _exit(EXIT_RUNTIME);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return NULL;
+}
+
+void ranks_connect(double seconds)
+{
+    struct start_limit *s = &start_limit;
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    s->seconds = seconds;
+    s->is_connected = false;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* the main thread handles signals */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->is_running = pthread_create(&s->thread, NULL, limit_start, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void ranks_connected(void)
+{
+    struct start_limit *s = &start_limit;
+    if (!s->is_running) return;
+    pthread_mutex_lock(&s->mutex);
+    s->is_connected = true;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->changed);
+    s->is_running = false;
 }
 
 bool ranks_check_single(void)

@@ -16,6 +16,11 @@ bool ranks_check_single(void);
 /* Whether the run's shards and seeding allow as many processes as the launcher started; else prints
  * why not. */
 bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
+/* Ends this process, after a message, unless ranks_connected is called within so many seconds:
+ * nothing else limits the time that MPI waits for a rank that is stopped while it starts. Call both
+ * in one thread. */
+void ranks_connect(double seconds);
+void ranks_connected(void);
 /* Whether the ranks have the same values of the options by which they would wait for each other;
  * those of a run's identity are compared with it. All ranks call it. LS_ERR_MISMATCH names the
  * option. */

@@ -428,6 +428,7 @@ int cli_run_open(cli_run *t, bool resumed)
 {
     const recipe *r = t->recipe;
     t->info = recipe_model(r);
+    if (t->has_ranks) ranks_connect(r->rank_timeout);
     t->ctx = ls_context_open(
         &(ls_context_config){ .device = r->device,
                               .seed = (uint64_t)r->seed,
@@ -442,6 +443,7 @@ int cli_run_open(cli_run *t, bool resumed)
                               .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .nvtx = r->nvtx,
                               .log = print_log });
+    if (t->has_ranks) ranks_connected();
     if (ls_context_status(t->ctx) == LS_OK && t->has_ranks)
         ranks_check_options(t->ctx, recipe_options, r);
     if (ls_context_status(t->ctx) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);

@@ -42,6 +42,15 @@ messages | grep -qE "^lockstep train: ($where): rank 0 of 3: after 3 seconds ran
 [ "$(messages | wc -l)" -eq 1 ] || fail "stop-1-of-3: expected 1 message" err.txt
 resumed stop-1-of-3 2
 
+# A rank that is stopped before it connects.
+begun=$SECONDS
+launch 2 shm 1:stopped -- "${options[@]}" --out stopped-start --rank-timeout 4
+status=$?
+[ $status -ne 0 ] || fail "stopped-start: status 0" err.txt
+[ $((SECONDS - begun)) -lt 25 ] || fail "stopped-start: $((SECONDS - begun)) seconds"
+grep -q 'lockstep train: after 4 seconds (--rank-timeout) the ranks are not connected' err.txt || fail "stopped-start" err.txt
+[ ! -e stopped-start ] || fail "stopped-start: a folder remains"
+
 # mpirun hangs, too: the other ranks end by themselves.
 stop_launcher() {
   to_launcher STOP
