@@ -82,7 +82,10 @@ static void print_columns_hint(const char *message)
     if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
     const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
     char column[COLUMN_SIZE];
-    if (guessed_column(message, column))
+    if (strstr(message, "(group_column)"))
+        print_message("--group-column NAME names the column of groups; a number stands for a name, "
+                      "too");
+    else if (guessed_column(message, column))
         print_message("--csv-columns 'label=%s' chooses this column", column);
     else if (path || label || strstr(message, "_column"))
         print_message("--csv-columns %s%s%s names the column%s; a number stands for a name, too",

@@ -8,6 +8,7 @@
 #include "log/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct eval_values {
     model_file file;
@@ -134,12 +135,27 @@ static bool has_class_folder(const char *dir, const ls_model_info *info)
     return false;
 }
 
+/* Whether a list lacks the column of groups that the model's training list had. It is another list
+ * then, which no split of the training divides. */
+static bool lacks_groups(const char *list, const ls_csv_config *config)
+{
+    int64_t counts[LS_N_SPLITS];
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const bool lacks = config->group_column &&
+                       ls_csv_count_splits(ctx, list, config, counts) != LS_OK &&
+                       strstr(ls_context_message(ctx), "(group_column)") != NULL;
+    ls_context_close(&ctx);
+    return lacks;
+}
+
 /* Lists and names of files are read as in training, where the options do not say otherwise. */
 static data_options options_of_model(const eval_values *v, const ls_saved_model *model)
 {
     const ls_model_info info = ls_saved_model_info(model);
     data_options out = v->data;
     out.of_model = ls_saved_model_csv_config(model);
+    if (data_is_csv(v->data_dir) && lacks_groups(v->data_dir, &out.of_model))
+        out.of_model.group_column = NULL;
     if (!out.label_pattern && is_folder(v->data_dir) && !folders_has_csv(v->data_dir) &&
         !folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
         out.label_pattern = ls_saved_model_label_pattern(model);

@@ -221,6 +221,11 @@ START_TEST(groups)
     expect_out("of 80 images, the validation split");
     expect(0, EVAL "--data-dir list.csv"); /* the checkpoint has the columns */
     expect_out("of 80 images, the validation split");
+    make("sed 's/^who,/person,/' list.csv > tests.csv");
+    expect(0, EVAL "--data-dir tests.csv"); /* another list, without the column of groups */
+    expect_out("80 images: loss");
+    expect(3, EVAL "--data-dir list.csv --group-column nope");
+    expect_err("--group-column NAME names the column of groups");
     expect(0, EVAL "--data-dir list.csv --csv-columns group=split");
     expect_err("with the columns of the training alone");
     columns_of_checkpoint();
