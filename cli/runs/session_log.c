@@ -35,7 +35,7 @@ static void put_command(int argc, char *const *argv)
         for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
         fputs("command: ", out);
         print_command_line(out, words);
-        if (fclose(out) == 0) put_line(text);
+        if (fclose(out) == 0 && text) put_line(text);
     }
     free(text);
     free(words);
@@ -68,14 +68,16 @@ void session_log_open(const char *dir)
     char path[4096 + 16];
     if (!file) return;
     set_print_copy(NULL);
-    fclose(file);
+    /* Without memory the stream has lost its lines. */
+    const bool is_kept = fclose(file) == 0 && early;
     snprintf(path, sizeof(path), "%s/log.txt", dir);
     file = open_file(path);
     if (!file) {
         print_warning("%s is not written: %s", path, strerror(errno));
         return;
     }
-    fwrite(early, 1, early_size, file);
+    if (is_kept) fwrite(early, 1, early_size, file);
+    if (!is_kept) print_warning("%s lacks its first lines: out of memory", path);
     fflush(file);
     set_print_copy(put_line);
 }
