@@ -245,14 +245,14 @@ START_TEST(decoders_are_those_of_the_split)
         make_folder(path_in(place, "%s/a", names[i]));
         write_png(path_in(place, "%s/a/1.%s", names[i], i == 0 ? "png" : "webp"), 1, 1, 3, pixel);
         splits[i] =
-            (ls_pack_split){ names[i], ls_image_folder_open(ctx, path_in(place, names[i])) };
+            (ls_pack_split){ names[i], ls_image_folder_open(ctx, path_in(place, "%s", names[i])) };
     }
     const ls_pack_config forms[N_FORMS] = { [PIXELS] = { .pixels = true } };
     for (int form = 0; form < N_FORMS; form++) {
         char *file = strdup(path_in(place, "p%d", form));
         ck_assert_int_eq(ls_pack_write(ctx, file, 2, splits, &forms[form], NULL), LS_OK);
         for (int i = 0; i < 2; i++) {
-            ls_dataset *packed = ls_image_folder_open(ctx, path_in(file, names[i]));
+            ls_dataset *packed = ls_image_folder_open(ctx, path_in(file, "%s", names[i]));
             expect_ok(ctx);
             const char *got = ls__dataset_decoders(packed, buffers[0]);
             ck_assert_str_eq(got, ls__dataset_decoders(splits[i].dataset, buffers[1]));
