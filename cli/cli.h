@@ -88,7 +88,8 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
 
 /* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
 const ls_model *find_model(const char *name);
-/* For the help of options: the bundled models, and those with dropout, each with its default. */
+/* Both write a list for the help of options: the bundled models, and those with dropout, each with
+ * its default. */
 void list_models(char *out, size_t size);
 void list_dropouts(char *out, size_t size);
 /* Prints an error and returns false if an option of ResNets alone is given for another model. */

@@ -63,8 +63,8 @@ typedef struct ls_dataset_check_config {
                            change the report */
     int64_t max_pixels; /* as in ls_loader_config: larger images are unreadable; 0 = the default */
     int64_t min_side;   /* pixels: an image is very small if a side is below this; 0 = 16 */
-    /* For ls_dataset_check: the images of a split are in groups, as ls_dataset_group_by_pattern
-     * makes them, with its errors. NULL = no groups. */
+    /* ls_dataset_check makes groups of images by this pattern, as ls_dataset_group_by_pattern does,
+     * with its errors. NULL = no groups. */
     const char *group_pattern;
 
     /* Called for each file by the calling thread. If it returns false, the call ends with

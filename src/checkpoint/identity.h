@@ -48,7 +48,7 @@ const char *ls__identity_text(const json_t *difference, const char *there, const
 
 /* The class names, or without classes those of the targets, escaped like that. */
 json_t *ls__json_classes(ls_context *ctx, const ls_dataset *dataset);
-/* The same of the targets alone. */
+/* The names of the targets, escaped like that. */
 json_t *ls__json_targets(ls_context *ctx, const ls_dataset *dataset);
 
 #endif

@@ -17,7 +17,7 @@ enum { LINE = 32 };
 CAST_TASK(f32_to_bf16, float, uint16_t, ls__f32_to_bf16)
 CAST_TASK(bf16_to_f32, uint16_t, float, ls__bf16_to_f32)
 
-/* As arith/half.h, bit by bit, where the processor has no instruction for it. */
+/* These casts have the bits of arith/half.h where the processor has no instruction for them. */
 static void f32_to_f16(const ls__ops_kernel *k, int64_t task)
 {
     const float *x = k->buffers[0];

@@ -9,7 +9,7 @@
 #include <lockstep/data.h>
 #include <stdatomic.h>
 
-/* What a caller chose when the dataset was opened: columns of ls_csv_config, the pattern of
+/* The choices of a caller that opened a dataset: columns of ls_csv_config, the pattern of
  * ls_image_pattern_open. */
 enum {
     LS__BY_PATH_COLUMN,

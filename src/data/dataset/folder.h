@@ -19,8 +19,8 @@ void ls__text_list_free(ls__text_list *list);
 /* Compares two const char * in byte order, for qsort and bsearch. */
 int ls__compare_texts(const void *a, const void *b);
 
-/* What was found in folders. Names that begin with a dot, and __MACOSX, are skipped, folders with
- * all that is in them. */
+/* The files and folders that were found in folders. Names that begin with a dot, and __MACOSX, are
+ * skipped, folders with all that is in them. */
 typedef struct ls__folder_files {
     ls__text_list images;  /* whole paths, unsorted */
     ls__text_list folders; /* names of those that were not read, unsorted */

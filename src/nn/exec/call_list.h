@@ -65,8 +65,8 @@ typedef struct ls__call_list {
     int summed;             /* the position after all sums of the parts' results */
     ls__span *spans;        /* of the parts; the update belongs to the last one */
     int n_spans;
-    /* What the list was made for. The calls of a program and of an update, and those of the sums,
-     * follow from these. */
+    /* The list is found again by the following. The calls of a program and of an update, and those
+     * of the sums, follow from these. */
     uint64_t *programs; /* [n_parts]: serial numbers */
     int64_t n_parts;
     uint64_t update; /* serial number; 0: none */
