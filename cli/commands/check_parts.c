@@ -53,6 +53,16 @@ static int open_list(ls_context *ctx, const char *path, const data_options *o, l
     return answer;
 }
 
+/* Whether the columns of labels of a list are found. */
+static bool is_labelled(const char *list, const data_options *o)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls_dataset *dataset = data_open(ctx, list, &(data_opening){ .options = o });
+    const bool found = dataset || !strstr(ls_context_message(ctx), "label_column)");
+    ls_context_close(&ctx);
+    return found;
+}
+
 int check_open_parts(ls_context *ctx, const char *dir, const data_options *o,
                      ls_check_part out[LS_N_SPLITS], int *n)
 {
@@ -66,6 +76,8 @@ int check_open_parts(ls_context *ctx, const char *dir, const data_options *o,
         if (!find_part(dir, o, (ls_split)s, path, &kind)) continue;
         if (kind == LS_SPLIT_FLAT_FOLDER && !o->label_pattern)
             print_note("%s: not checked, because its images have no classes", path);
+        else if (s == LS_SPLIT_TEST && kind == LS_SPLIT_LIST && !is_labelled(path, o))
+            print_note("%s: not checked, because it has no labels", path);
         else
             answer = add_part(ctx, path, &how, split_names[s], out, n);
     }

@@ -161,7 +161,7 @@ bool data_check_missing(const char *dir, const ls_dataset *data, const char *wha
     }
     if (n_missing > 0)
         print_message("%s: %lld of %lld %s images are missing, such as '%s'; if they were moved, "
-                      "change the paths in the list",
+                      "change the paths in the list, or name their folder with --image-root",
                       dir, (long long)n_missing, (long long)n, what, missing);
     if (n_missing > 0 && n_missing < n && !skips)
         print_message("--on-bad-image skip %s without the missing images",

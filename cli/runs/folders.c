@@ -142,7 +142,7 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
-/* For a folder without class folders. */
+/* Prints how a folder without class folders can be read. */
 static void print_pattern_hint(const char *dir)
 {
     const char *pattern = folders_find_pattern(dir);
@@ -338,7 +338,11 @@ int folders_open_val(ls_context *ctx, const char *dir, const data_options *o, bo
                          "splits validation images off the training images, --no-val trains "
                          "without validation",
                          path);
-    return open_found(ctx, dir, path, &how, out);
+    const int answer = open_found(ctx, dir, path, &how, out);
+    if (answer == EXIT_DATA && !dir_itself && data_is_csv(path))
+        print_message("a list without labels can't be validated: --val-split 0.2 splits validation "
+                      "images off the training images, --no-val trains without validation");
+    return answer;
 }
 
 static const char *kind_of(const ls_dataset *dataset)

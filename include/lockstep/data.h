@@ -95,10 +95,10 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  * a label.
  *
  * A relative path begins in the CSV file's folder (ls_csv_config.image_root), or in a folder there,
- * such as "images", if the first image is there; if several have it, to that of the list's split
- * ("train" for "train.csv"), else it is LS_ERR_DATA. "./" before a path is left out. A '\' is read
- * as '/' where there is no '/' and no such file. A path without an image's extension gets that of
- * a file that is there.
+ * such as "images", which has the first image that is there; if several have it, that of the split
+ * of the list ("train" for "train.csv"), else it is LS_ERR_DATA. "./" before a path is left out. A
+ * '\' is read as '/' where there is no '/' and no such file. A path without an image's extension
+ * gets that of a file that is there.
  *
  * The first row is a header if it has a field "path", "file", "filename" or "image" and a column of
  * the list below, in any case; or if the rows after it have images, by their extensions or because

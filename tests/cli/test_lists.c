@@ -78,6 +78,46 @@ START_TEST(lists_in_folders)
 }
 END_TEST
 
+/* The first image is missing; lr-find reads the rows that train does; test.csv has no labels. */
+START_TEST(rows_of_lists)
+{
+    begin();
+    make("mkdir -p far/pictures && (echo id,label,split; echo none,star,train; echo none,star,val; "
+         "i=0; "
+         "for f in data/train/*/*; do k=${f%/*}; k=${k##*/}; i=$((i+1)); cp $f "
+         "far/pictures/n$i.${f##*.}; "
+         "echo n$i,$k,$([ $((i % 5)) = 0 ] && echo val || echo train); done) > far/list.csv");
+    expect(3, "train --data-dir far/list.csv --out run" RUN);
+    expect_err("1 of 65 training images are missing, such as");
+    expect_err("--image-root");
+    expect(0, "train --data-dir far/list.csv --on-bad-image skip --out run" RUN);
+    expect_out("65 training images  17 validation images");
+    make("grep -v none far/list.csv > far/good.csv");
+    make("cp far/good.csv far/moved.csv && sed -i '/val$/s/^n/m/' far/moved.csv");
+    /* lr-find reads no validation row, and misses none of their images. */
+    ck_assert_int_ne(run_command("lr-find --data-dir far/moved.csv --model mlp --image-size 8 -b 8 "
+                                 "-j 0 --threads 1 --steps 10"),
+                     3);
+    ck_assert_ptr_null(strstr(said_err, "missing"));
+    make("cp -r data/train unsplit"); /* the command that it would print does not train these */
+    expect(3, "lr-find --data-dir unsplit --model mlp --image-size 8 -b 8 -j 0");
+    expect_err("add --val-split 0.2 or --no-val");
+    ck_assert_int_ne(
+        run_command("lr-find --data-dir unsplit --no-val --model mlp --image-size 8 -b 8 -j 0 "
+                    "--threads 1 --steps 10"),
+        3);
+    make("mkdir -p sub && cp -r far/pictures sub/train && grep -v none far/list.csv | cut -d, "
+         "-f1,2 > "
+         "sub/train.csv && (echo id; echo n1; echo n2) > sub/test.csv");
+    expect(3, "train --data-dir sub --out run2" RUN);
+    expect_err("a list without labels can't be validated: --val-split 0.2");
+    expect(0, "check sub");
+    expect_err("sub/test.csv: not checked, because it has no labels");
+    expect(0, "train --data-dir sub --val-split 0.2 --out run2" RUN);
+    end_folder();
+}
+END_TEST
+
 START_TEST(columns_of_lists)
 {
     begin();
@@ -306,6 +346,6 @@ END_TEST
 
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", lists_in_folders, columns_of_lists, groups_of_a_given_split,
-                     classes_in_names, groups, checks, advice);
+    return RUN_SUITE("lists", lists_in_folders, rows_of_lists, columns_of_lists,
+                     groups_of_a_given_split, classes_in_names, groups, checks, advice);
 }

@@ -44,7 +44,9 @@ typedef struct ls__csv {
     /* Where the images may be: the root, "", and the folders in it: "images/". */
     const char **folders;
     int n_folders, n_split_folders; /* those called like the list's split come after "" */
-    const char *folder;             /* the one that has the first image */
+    const char *folder;             /* the one that has the first image that is there */
+    int n_tried;                    /* images that no folder has, before `folder` was found */
+    bool is_folder_found;
 
     /* The names that the caller gave, or NULL. */
     int n_given;

@@ -157,10 +157,14 @@ ls_status ls__csv_add_image(ls__csv *c, char *field)
     char path[PATH_MAX];
     const char *name = normalize(c, field, path);
     c->is_absolute = c->is_absolute || *name == '/';
-    if (c->images.n > 0 && ls__is_image_name(name)) return add_path(c, c->folder, name);
+    enum { MAX_TRIED = 256 };
+    const bool is_decided = c->is_folder_found || c->n_tried >= MAX_TRIED;
+    if (is_decided && ls__is_image_name(name)) return add_path(c, c->folder, name);
     bool found = find_image(c, c->folder, name, path);
-    /* The first image decides in which folder the paths begin. */
-    if (!found && c->images.n == 0) LS_TRY(choose_folder(c, name, &found));
+    /* The first image that is there decides in which folder the paths begin. */
+    if (!found && !is_decided) LS_TRY(choose_folder(c, name, &found));
+    c->is_folder_found = c->is_folder_found || found;
+    c->n_tried += !found;
     if (found) find_image(c, c->folder, name, path);
     return found ? add_path(c, "", path + (*name == '/' ? 0 : c->root_length))
                  : add_path(c, c->folder, name);
