@@ -179,8 +179,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder",
                          v.recipe.out);
     if (!recipe_resolve(&parsed, &v.recipe)) return EXIT_USAGE;
-    v.recipe.no_val = v.recipe.val_split == 0;
-    cli_run t = { .recipe = &v.recipe, .dir = dir };
+    cli_run t = { .recipe = &v.recipe, .dir = dir, .only_trains = true };
     int answer = cli_run_open(&t, false);
     if (answer == EXIT_DONE) answer = open_folder(&t, dir);
     catch_signals();

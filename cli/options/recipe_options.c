@@ -19,8 +19,7 @@ const cli_option recipe_options[] = {
       "DIR", .note = "required", .execution = true, .images = true, .usual = true },
     DATA_OPTIONS(recipe, data),
     { OPTION_SWITCH, 0, "no-val", AT(no_val),
-      "train without validation; DIR may also hold the class folders themselves",
-      .whole_run = true },
+      "train without validation; DIR may also hold the class folders themselves" },
     { OPTION_NUMBER, 0, "val-split", AT(val_split),
       "validate on this fraction of each class's training images, and train on the others; DIR "
       "holds "

@@ -115,7 +115,7 @@ int cli_run_open_datasets(cli_run *t)
     }
     if (!fits_loss(r, t->train_data)) return EXIT_USAGE;
     if (!list_outputs(t)) return print_error(NULL, EXIT_RUNTIME);
-    if (!r->no_val && r->val_split == 0)
+    if (!r->no_val && r->val_split == 0 && !t->only_trains)
         answer = folders_open_val(t->ctx, r->data_dir, &r->data, false,
                                   (int)t->info.options.n_classes, t->classes, &t->val_data);
     if (answer != EXIT_DONE) return answer;

@@ -11,8 +11,9 @@ enum { RUN_DIR_SIZE = 4000, RUN_PATH_SIZE = RUN_DIR_SIZE + 64 };
 
 typedef struct cli_run {
     const recipe *recipe;
-    const char *dir; /* the run's folder */
-    bool has_ranks;  /* the processes that mpirun started train together */
+    const char *dir;  /* the run's folder */
+    bool has_ranks;   /* the processes that mpirun started train together */
+    bool only_trains; /* the validation data are not opened, but left out as in training */
 
     /* What cli_run_open opens. */
     ls_context *ctx;

@@ -140,7 +140,7 @@ START_TEST(misuse)
         { 2, "--data-dir data --steps 9", "--steps: expected an integer from 10" },
         { 2, "--data-dir data --lr 1", "unknown option '--lr'" },
         { 2, "--data-dir data --epochs 1", "unknown option '--epochs'" },
-        { 2, "--data-dir data --no-val", "unknown option '--no-val'" },
+        { 2, "--data-dir data --patience 3", "unknown option '--patience'" },
         { 2, "--data-dir data --scale-min 0.5 --image-size 32", "--scale-min has no effect here" },
         { 2, "--data-dir data --out run", "--out run: contains a run" },
         { 1, "--data-dir data --image-size 8 -b 8 --out file/in", "Not a directory" },
