@@ -87,6 +87,8 @@ static void print_columns_hint(const char *message)
                       "too");
     else if (guessed_column(message, column))
         print_message("--csv-columns 'label=%s' chooses this column", column);
+    else if (strstr(message, "split_column") && !path && !label)
+        print_message("--csv-columns split=NAME names the column; a number stands for a name, too");
     else if (path || label || strstr(message, "_column"))
         print_message("--csv-columns %s%s%s names the column%s; a number stands for a name, too",
                       path || !label ? "path=NAME" : "", path == label ? "," : "",

@@ -221,6 +221,13 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
+static bool has_class_folders(const char *dir)
+{
+    char name[FOLDER_NAME_SIZE], train[PATH_SIZE];
+    return folders_has_train(dir, name) &&
+           snprintf(train, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE && !folders_is_flat(train);
+}
+
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
@@ -233,8 +240,8 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
                          data_options_given(&v->data));
     }
-    char list[PATH_SIZE], name[FOLDER_NAME_SIZE];
-    if (n_parts == 0 && !folders_has_train(dir, name) && folders_find_list(dir, list))
+    char list[PATH_SIZE];
+    if (n_parts == 0 && !has_class_folders(dir) && folders_find_list(dir, list))
         print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
                    list);
     progress_open(&bar, 0, 0);

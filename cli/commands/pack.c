@@ -1,5 +1,5 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
-#include "runs/folders.h"
+#include "runs/folders_hints.h"
 #include "terminal/progress.h"
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +108,16 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     const bool is_pack =
         is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
     const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
-    if (n > 0 && !splits[n - 1].dataset) return folders_fail(ctx, dir);
+    if (n > 0 && !splits[n - 1].dataset) {
+        const int answer = folders_fail(ctx, dir);
+        char words[PATH_SIZE];
+        const bool found = folders_find_list(dir, words) && folders_find_list_words(dir, words);
+        if (found || folders_is_flat(dir))
+            print_message("'lockstep train --data-dir %s%s' reads %s, without a pack",
+                          found ? words : dir, found ? "" : " --label-pattern REGEX",
+                          found ? "the list" : "classes in the names of files");
+        return answer;
+    }
     if (!is_folder(dir))
         return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
     progress bar;

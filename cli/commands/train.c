@@ -264,6 +264,7 @@ static void print_eval(const cli_run *t, const char *weights, const char *precis
                 { "--image-root", r->data.image_root },
                 { "--label-pattern", stores_opening ? NULL : r->data.label_pattern },
                 { "--group-column", stores_opening ? NULL : r->data.group_column },
+                { "--on-bad-image", r->on_bad_image != LS_BAD_IMAGE_FAIL ? "skip" : NULL },
                 { "--precision", precision } };
     words[n++] = "--per-class";
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

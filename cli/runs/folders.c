@@ -107,7 +107,10 @@ bool folders_check_files(const char *dir)
                          "folder of image files",
                          dir);
     return !folders_has_csv(dir) ||
-           fail_with(false, "%s: a CSV list of images; expected a folder of class folders", dir);
+           fail_with(false,
+                     "%s: a CSV list of images; expected a folder of class folders; "
+                     "'lockstep train --data-dir %s' reads the list itself",
+                     dir, dir);
 }
 
 static bool is_image(const char *path)
@@ -142,17 +145,15 @@ ls_dataset *folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
-/* Prints how a folder without class folders can be read. */
-static void print_pattern_hint(const char *dir)
+/* Prints how the images of a folder can be read that could not be opened as class folders. */
+static void print_hint(const char *path)
 {
-    const char *pattern = folders_find_pattern(dir);
-    if (pattern)
-        print_message("the names of the files seem to have the classes: --label-pattern '%s' reads "
-                      "them",
-                      pattern);
-    else
-        print_message("if the names of the files have the classes, --label-pattern REGEX reads "
-                      "them: '([a-z]+)[.]' for cat.1.jpg");
+    char words[PATH_SIZE];
+    if (folders_find_lists_of(path, words) ||
+        (folders_find_list(path, words) && folders_find_list_words(path, words)))
+        print_message("did you mean --data-dir %s?", words);
+    else if (folders_is_flat(path))
+        folders_print_pattern(path);
 }
 
 /* The images at a path that was found in DIR. */
@@ -162,9 +163,8 @@ static int open_found(ls_context *ctx, const char *dir, const char *path, const 
     *out = data_open(ctx, path, how);
     if (!*out && ls_context_status(ctx) == LS_OK) return EXIT_USAGE; /* printed */
     const int answer = *out ? EXIT_DONE : folders_fail(ctx, dir);
-    if (!*out && is_folder(path) && !(how->options && how->options->label_pattern) &&
-        folders_is_flat(path))
-        print_pattern_hint(path);
+    if (!*out && is_folder(path) && !(how->options && how->options->label_pattern))
+        print_hint(path);
     if (!*out) return answer;
     print_ignored(*out, path);
     return EXIT_DONE;
@@ -229,8 +229,9 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     if (folders_print_nested(dir, nested, other)) return false;
     if (data_is_csv(dir)) return true;
     if (dir_itself && is_whole(dir) && nested == 0) return true;
-    const bool found = nested > 0 || folders_find_list_words(dir, other) ||
-                       (is_folder(dir) && folders_find_above(dir, other));
+    const bool found =
+        nested > 0 || folders_find_list_words(dir, other) ||
+        (is_folder(dir) && (folders_find_lists_of(dir, other) || folders_find_above(dir, other)));
     const char *hint = found ? "; did you mean --data-dir "
                        : is_folder(dir)
                            ? "; for a folder of class folders add --val-split 0.2 or --no-val"
@@ -238,7 +239,7 @@ static bool find_train(const char *dir, const data_options *o, bool dir_itself,
     print_message("%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
                   lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
                   found ? other : "", found ? "?" : "");
-    if (!found && folders_is_flat(dir)) print_pattern_hint(dir);
+    if (!found && folders_is_flat(dir)) folders_print_pattern(dir);
     return false;
 }
 

@@ -2,12 +2,10 @@
 #include "runs/folders_hints.h"
 #include <dirent.h>
 #include <libgen.h>
-#include <regex.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-enum { MAX_CLASSES = 128, CLASS_SIZE = 64, MAX_NAMES = 10000 };
+enum { MAX_CLASSES = 128 };
 
 static bool has_train(const char *dir)
 {
@@ -28,38 +26,6 @@ int folders_find_nested(const char *dir, char path[PATH_SIZE])
     }
     if (folder) closedir(folder);
     return n;
-}
-
-bool folders_find_list(const char *dir, char path[PATH_SIZE])
-{
-    char here[PATH_SIZE];
-    bool found = false;
-    DIR *folder = is_folder(dir) ? opendir(dir) : NULL;
-    for (const struct dirent *e; folder && (e = readdir(folder));) {
-        const char *dot = strrchr(e->d_name, '.');
-        const int length = snprintf(here, PATH_SIZE, "%s/%s", dir, e->d_name);
-        if (!dot || (strcasecmp(dot, ".csv") != 0 && strcasecmp(dot, ".tsv") != 0) ||
-            e->d_name[0] == '.' || length >= PATH_SIZE || !is_file(here))
-            continue;
-        if (!found || strcmp(here, path) < 0) snprintf(path, PATH_SIZE, "%s", here);
-        found = true;
-    }
-    if (folder) closedir(folder);
-    return found;
-}
-
-bool folders_find_list_words(const char *dir, char words[PATH_SIZE])
-{
-    char column[COLUMN_SIZE];
-    int64_t counts[LS_N_SPLITS];
-    if (!folders_find_list(dir, words)) return false;
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
-    const size_t length = strlen(words);
-    if (ls_csv_count_splits(ctx, words, NULL, counts) != LS_OK &&
-        guessed_column(ls_context_message(ctx), column))
-        snprintf(words + length, PATH_SIZE - length, " --csv-columns 'label=%s'", column);
-    ls_context_close(&ctx);
-    return true;
 }
 
 /* YOLO's layout: images/train beside labels/train, which has a text file of boxes per image. */
@@ -112,50 +78,39 @@ bool folders_find_above(const char *dir, char path[PATH_SIZE])
 
 /* ---- Classes in the names of files ---- */
 
-/* The classes that a pattern finds. */
-typedef struct found_classes {
-    regex_t regex;
-    int n_names, n_classes;
-    char classes[MAX_CLASSES][CLASS_SIZE];
-} found_classes;
-
-/* False if the name has no class, or there are too many. */
-static bool add_class_of(found_classes *f, const char *name)
+static bool fits_names(ls_context *ctx, const char *dir, const char *pattern)
 {
-    regmatch_t group[2];
-    if (regexec(&f->regex, name, 2, group, 0) != 0) return false;
-    const int length = (int)(group[1].rm_eo - group[1].rm_so);
-    char class[CLASS_SIZE];
-    if (snprintf(class, CLASS_SIZE, "%.*s", length, name + group[1].rm_so) >= CLASS_SIZE)
-        return false;
-    int i = 0;
-    while (i < f->n_classes && strcmp(f->classes[i], class) != 0) i++;
-    if (i == MAX_CLASSES) return false;
-    if (i == f->n_classes) strcpy(f->classes[f->n_classes++], class);
-    f->n_names++;
-    return true;
+    ls_dataset *dataset = ls_image_pattern_open(ctx, dir, pattern, 0, NULL);
+    const int64_t n = dataset ? ls_dataset_class_count(dataset) : 0;
+    const bool fits = n >= 2 && n <= MAX_CLASSES && ls_dataset_sample_count(dataset) >= 2 * n;
+    ls_dataset_close(&dataset);
+    ls_context_clear_error(ctx);
+    return fits;
 }
 
-static bool fits_names(const char *dir, const char *pattern)
-{
-    found_classes f = { .n_names = 0 };
-    if (regcomp(&f.regex, pattern, REG_EXTENDED) != 0) return false;
-    DIR *folder = opendir(dir);
-    bool fits = folder != NULL;
-    for (const struct dirent *e; fits && f.n_names < MAX_NAMES && (e = readdir(folder));)
-        fits = e->d_name[0] == '.' || add_class_of(&f, e->d_name);
-    if (folder) closedir(folder);
-    regfree(&f.regex);
-    return fits && f.n_classes >= 2 && f.n_names >= 2 * f.n_classes;
-}
-
-const char *folders_find_pattern(const char *dir)
+/* NULL: none is found. */
+static const char *find_pattern(const char *dir)
 {
     /* cat.1.jpg, cat_1.jpg; cat12.jpg; 1_cat.jpg; p1_cat_2.jpg */
     static const char *const patterns[] = { "^([A-Za-z]+)[._ -]", "^([A-Za-z]+)[0-9]",
                                             "[._ -]([A-Za-z]+)[.][A-Za-z]+$",
                                             "^[A-Za-z]*[0-9]+[._ -]([A-Za-z]+)[._ -]" };
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-        if (fits_names(dir, patterns[i])) return patterns[i];
-    return NULL;
+    const char *found = NULL;
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !found; i++)
+        if (fits_names(ctx, dir, patterns[i])) found = patterns[i];
+    ls_context_close(&ctx);
+    return found;
+}
+
+void folders_print_pattern(const char *dir)
+{
+    const char *pattern = find_pattern(dir);
+    if (pattern)
+        print_message("the names of the files seem to have the classes: --label-pattern '%s' reads "
+                      "them",
+                      pattern);
+    else
+        print_message("if the names of the files have the classes, --label-pattern REGEX reads "
+                      "them: '([a-z]+)[.]' for cat.1.jpg");
 }

@@ -18,14 +18,17 @@ bool folders_is_flat(const char *dir);
 /* DIR is "ABOVE/train", so one level too low. */
 bool folders_find_above(const char *dir, char path[PATH_SIZE]);
 
-/* The first list (.csv, .tsv) in the folder DIR, by strcmp: "DIR/labels.csv". False:
+/* The first list in the folder DIR, by strcmp, whose images are there: "DIR/labels.csv". False:
  * there is none. */
 bool folders_find_list(const char *dir, char path[PATH_SIZE]);
-/* "DIR/labels.csv --csv-columns 'label=kind'": the same with the option that it requires. */
+/* All of them with the options that they require, for --data-dir: "DIR/a.csv or DIR/b.csv
+ * --csv-columns 'label=kind'"; without any the first file that is a list by its name. */
 bool folders_find_list_words(const char *dir, char words[PATH_SIZE]);
+/* The same for the lists in the folder DIR or the one above it whose first image is in DIR. */
+bool folders_find_lists_of(const char *dir, char words[PATH_SIZE]);
 
-/* A --label-pattern by which the names of all images in the flat folder DIR have 2 or more classes,
- * but several images of each on average; NULL: none is found. Static. */
-const char *folders_find_pattern(const char *dir);
+/* For a flat folder DIR without class folders: prints the --label-pattern by which the names of all
+ * images have two classes or more, and several images of each on average; else an example. */
+void folders_print_pattern(const char *dir);
 
 #endif

@@ -64,7 +64,28 @@ START_TEST(lists_in_folders)
     expect(1, "check all");
     expect_err("'lockstep check all/labels.csv' checks the images that it lists");
     expect(3, "train --data-dir all/images --val-split 0.2 --out run" RUN);
+    expect_err("did you mean --data-dir all/labels.csv?");
+    make("cp -r all/images named");
+    expect(3, "train --data-dir named --val-split 0.2 --out run" RUN);
     expect_err("--label-pattern '^([A-Za-z]+)[._ -]' reads them");
+    expect(3, "pack named p.pack");
+    expect_err("'lockstep train --data-dir named --label-pattern REGEX' reads classes");
+    /* A list beside flat folders of splits; the sample submission lists the other folder. */
+    make("mkdir beside && cp -r all/images beside/train && mkdir beside/test && "
+         "cp all/images/s* beside/test && sed 's,images/,,; s,[.][a-z]*\\,,\\,,' all/labels.csv > "
+         "beside/labels.csv && (echo id,star,ring; cd beside/test && for f in *; do "
+         "echo ${f%.*},0.5,0.5; done) > beside/a_sample.csv");
+    expect(3, "train --data-dir beside --out run" RUN);
+    expect_err("did you mean --data-dir beside/labels.csv?");
+    expect(3, "train --data-dir beside/train --out run" RUN);
+    expect_err("did you mean --data-dir beside/labels.csv?");
+    expect(3, "pack beside p.pack");
+    expect_err("'lockstep train --data-dir beside/");
+    expect(1, "check beside");
+    expect_err("checks the images that it lists");
+    expect(0, "train --data-dir beside/labels.csv --val-split 0.2 --on-bad-image skip --out next "
+              "--model mlp --image-size 8 -b 8 --epochs 1 -j 0 --threads 1 --no-report");
+    expect_out("--per-class --on-bad-image skip");
     make("mkdir -p kaggle/train kaggle/test && cp -r data/train/star data/train/ring kaggle/train "
          "&& "
          "cp data/val/star/* kaggle/test");
@@ -114,6 +135,34 @@ START_TEST(rows_of_lists)
     expect(0, "check sub");
     expect_err("sub/test.csv: not checked, because it has no labels");
     expect(0, "train --data-dir sub --val-split 0.2 --out run2" RUN);
+    end_folder();
+}
+END_TEST
+
+/* Several lists, files that are none, and a list beside its images in one folder. */
+START_TEST(which_list_in_a_folder)
+{
+    begin();
+    expect(0, "train --data-dir list.csv --csv-columns path=file,label=kind --out run" RUN);
+    make("mkdir -p many/images && (echo file,kind; for f in data/train/*/*; do k=${f%/*}; "
+         "k=${k##*/}; "
+         "n=$k.${f##*/}; cp $f many/images/$n; echo images/$n,$k; done) > many/labels.txt && "
+         "printf 'class,color\nstar,red\nring,blue\n' > many/a.csv && echo 'a, b' > many/a.txt");
+    expect(3, "train --data-dir many --out x" RUN);
+    expect_err("did you mean --data-dir many/labels.txt?");
+    expect(3, EVAL "--data-dir many");
+    expect_err("did you mean --data-dir many/labels.txt?");
+    make("sed '1s/.*/path,kind,patient/; 2,$s/$/,9/' many/labels.txt > many/b.csv");
+    expect(3, "train --data-dir many --val-split 0.2 --out x" RUN);
+    expect_err("did you mean --data-dir many/b.csv --csv-columns 'label=kind' or many/labels.txt?");
+    make("mkdir one && cp many/images/* one && sed s,images/,, many/labels.txt > one/list.csv");
+    expect(3, "train --data-dir one --val-split 0.2 --out x" RUN);
+    expect_err("did you mean --data-dir one/list.csv?");
+    make("echo 'no list' > one/list.csv");
+    expect(3, "train --data-dir one --val-split 0.2 --out x" RUN);
+    expect_err("--label-pattern '^([A-Za-z]+)[._ -]' reads them");
+    expect(3, "train --data-dir list.csv --csv-columns label=kind,split=none --no-val --out x" RUN);
+    expect_err("--csv-columns split=NAME names the column");
     end_folder();
 }
 END_TEST
@@ -346,6 +395,7 @@ END_TEST
 
 TEST_PROGRAM(lists)
 {
-    return RUN_SUITE("lists", lists_in_folders, rows_of_lists, columns_of_lists,
-                     groups_of_a_given_split, classes_in_names, groups, checks, advice);
+    return RUN_SUITE("lists", lists_in_folders, rows_of_lists, which_list_in_a_folder,
+                     columns_of_lists, groups_of_a_given_split, classes_in_names, groups, checks,
+                     advice);
 }

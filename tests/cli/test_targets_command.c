@@ -126,7 +126,9 @@ START_TEST(misuse)
         { 3, "train --data-dir mixed --loss mse",
           "mixed/train.csv has numbers for each image, mixed/val.csv has several labels: expected "
           "the same columns" },
-        { 3, "pack both p.pack", "both: a CSV list of images; expected a folder of class folders" },
+        { 3, "pack both p.pack",
+          "both: a CSV list of images; expected a folder of class folders; 'lockstep train "
+          "--data-dir both' reads the list itself" },
         { 3, "pack labels.csv p.pack",
           "labels.csv: a CSV list of images; expected a folder of class folders" },
     };
