@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 
 #include "base/context.h"
+#include "base/minmax.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ void *ls__realloc(const ls_context *ctx, void *memory, size_t old_bytes, size_t 
 {
     void *larger = ls__alloc(ctx, new_bytes);
     if (!larger) return NULL;
-    if (memory) memcpy(larger, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
+    if (memory) memcpy(larger, memory, ls__min_size(old_bytes, new_bytes));
     ls__free(ctx, memory);
     return larger;
 }

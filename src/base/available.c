@@ -1,6 +1,7 @@
 /* available.c: reads the affinity mask, /proc and the control groups, versions 1 and 2. */
 #include "base/available.h"
 
+#include "base/minmax.h"
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 enum { PATH_SIZE = 4096, TEXT_SIZE = 16384 };
 
 /* Reads the first size - 1 bytes of a file as text. False if it cannot be read or is empty. */
-static bool read_file(const char *folder, const char *name, char *text, size_t size)
+static bool read_folder_file(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_SIZE];
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) return false;
@@ -78,12 +79,12 @@ static bool read_quota(const char *folder, bool version_2, uint64_t *processors)
     char quota[128], period[64];
     long long numbers[2];
     if (version_2) {
-        if (!read_file(folder, "cpu.max", quota, sizeof(quota)) ||
+        if (!read_folder_file(folder, "cpu.max", quota, sizeof(quota)) ||
             sscanf(quota, "%lld %lld", &numbers[0], &numbers[1]) != 2)
             return false;
     } else {
-        if (!read_file(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) ||
-            !read_file(folder, "cpu.cfs_period_us", period, sizeof(period)))
+        if (!read_folder_file(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) ||
+            !read_folder_file(folder, "cpu.cfs_period_us", period, sizeof(period)))
             return false;
         numbers[0] = strtoll(quota, NULL, 10);
         numbers[1] = strtoll(period, NULL, 10);
@@ -116,7 +117,7 @@ static int affinity_processors(void)
 int ls__processor_quota(void)
 {
     char membership[TEXT_SIZE];
-    return read_file("/proc/self", "cgroup", membership, sizeof(membership))
+    return read_folder_file("/proc/self", "cgroup", membership, sizeof(membership))
                ? ls__cgroup_processors(membership, "/sys/fs/cgroup")
                : 0;
 }
@@ -149,7 +150,7 @@ int ls__count_processors(const ls__processor_mask *mask)
 
 int ls__processor_share(const ls__processor_mask *masks, int n, int own, int quota)
 {
-    double share = 1e-6; /* so that three thirds are one */
+    double share = 1e-6; /* margin, so that the sum of three thirds reaches one */
     for (int i = 0; i < LS__MAX_PROCESSORS; i++) {
         const uint64_t bit = UINT64_C(1) << i % 64;
         if (!(masks[own].words[i / 64] & bit)) continue;
@@ -165,10 +166,10 @@ int ls__processor_share(const ls__processor_mask *masks, int n, int own, int quo
 /* ---- Memory ---- */
 
 /* The number in a file of a group; false for "max". */
-static bool read_number(const char *folder, const char *name, uint64_t *out)
+static bool read_folder_number(const char *folder, const char *name, uint64_t *out)
 {
     char text[64], *end;
-    if (!read_file(folder, name, text, sizeof(text))) return false;
+    if (!read_folder_file(folder, name, text, sizeof(text))) return false;
     *out = strtoull(text, &end, 10);
     return end != text;
 }
@@ -195,31 +196,28 @@ static bool read_available(const char *folder, bool version_2, uint64_t *availab
     const char *const *name = names[version_2];
     char text[TEXT_SIZE];
     uint64_t limit, used, files = 0;
-    if (!read_number(folder, name[0], &limit) || !read_number(folder, name[1], &used)) return false;
-    if (read_file(folder, "memory.stat", text, sizeof(text)))
+    if (!read_folder_number(folder, name[0], &limit) || !read_folder_number(folder, name[1], &used))
+        return false;
+    if (read_folder_file(folder, "memory.stat", text, sizeof(text)))
         (void)find_number(text, name[2], &files);
-    used -= files < used ? files : used;
+    used -= ls__min_u64(files, used);
     *available = limit > used ? limit - used : 0;
     return true;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 size_t ls__available_memory_of(const char *proc, const char *mount, uint64_t address_limit)
 {
     char text[TEXT_SIZE];
     uint64_t available = UINT64_MAX, kib, pages = 0;
-    if (read_file(proc, "meminfo", text, sizeof(text)) && find_number(text, "MemAvailable:", &kib))
+    if (read_folder_file(proc, "meminfo", text, sizeof(text)) &&
+        find_number(text, "MemAvailable:", &kib))
         available = kib * 1024;
-    if (read_file(proc, "self/cgroup", text, sizeof(text)))
-        available = smaller(available, smallest_limit(text, mount, "memory", read_available));
-    if (address_limit < UINT64_MAX && read_file(proc, "self/statm", text, sizeof(text)) &&
+    if (read_folder_file(proc, "self/cgroup", text, sizeof(text)))
+        available = ls__min_u64(available, smallest_limit(text, mount, "memory", read_available));
+    if (address_limit < UINT64_MAX && read_folder_file(proc, "self/statm", text, sizeof(text)) &&
         sscanf(text, "%" SCNu64, &pages) == 1) {
         const uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-        available = smaller(available, address_limit > used ? address_limit - used : 0);
+        available = ls__min_u64(available, address_limit > used ? address_limit - used : 0);
     }
     return available < UINT64_MAX ? (size_t)available : 0;
 }

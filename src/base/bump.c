@@ -60,18 +60,19 @@ char *ls__bump_format(ls__bump *bump, const char *format, ...)
     return out;
 }
 
-void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *room, size_t size)
+void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *capacity,
+                    size_t size)
 {
-    enum { FIRST_ROOM = 16 };
-    if (array && n <= *room && more <= *room - n) return array;
+    enum { FIRST_CAPACITY = 16 };
+    if (array && n <= *capacity && more <= *capacity - n) return array;
     size_t needed, bytes;
     if (!ls__add_size(n, more, &needed) || needed > SIZE_MAX / 2) return NULL;
-    const size_t larger_room = needed < FIRST_ROOM / 2 ? FIRST_ROOM : 2 * needed;
-    if (!ls__mul_size(larger_room, size, &bytes)) return NULL;
+    const size_t new_capacity = needed < FIRST_CAPACITY / 2 ? FIRST_CAPACITY : 2 * needed;
+    if (!ls__mul_size(new_capacity, size, &bytes)) return NULL;
     void *larger = ls__bump_alloc(bump, bytes);
     if (!larger) return NULL;
     if (n > 0) memcpy(larger, array, n * size);
-    *room = larger_room;
+    *capacity = new_capacity;
     return larger;
 }
 

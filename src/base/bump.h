@@ -15,10 +15,11 @@ void *ls__bump_alloc(ls__bump *bump, size_t bytes);
 char *ls__bump_strdup(ls__bump *bump, const char *text);
 /* printf into new memory; NULL if memory is short. */
 char *ls__bump_format(ls__bump *bump, const char *format, ...) LS_PRINTF(2, 3);
-/* An array with room for `more` elements of `size` bytes after its first n: the array itself, or a
- * copy with at least twice the room; *room is in elements. NULL if memory is short; *room is then
- * unchanged. The old array stays allocated until ls__bump_close. */
-void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *room, size_t size);
+/* Returns an array with capacity for `more` elements of `size` bytes after its first n: the array
+ * itself, or a copy with at least twice the capacity; *capacity is in elements. NULL if memory is
+ * short; *capacity is then unchanged. The old array stays allocated until ls__bump_close. */
+void *ls__bump_room(ls__bump *bump, void *array, size_t n, size_t more, size_t *capacity,
+                    size_t size);
 void ls__bump_close(ls__bump *bump);
 
 #endif

@@ -24,7 +24,7 @@ struct ls_context {
     ls_status error; /* the first one since it was cleared, or LS_OK */
     bool unusable;   /* opening failed, or the device is lost: the error can't be cleared */
     bool is_remote;  /* a GPU's memory or other ranks belong to it, which a fork must not touch */
-    int64_t process; /* that opened it; 0 = any */
+    int64_t process; /* process that opened it; 0 = any */
     char message[LS__MESSAGE_SIZE];              /* of the last error, also after it was cleared */
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL = memory was short */
     _Atomic int64_t n_warnings;                  /* includes those that were dropped */
@@ -40,7 +40,7 @@ struct ls_context {
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));
 /* Unlinks and closes, now or when the last user releases it. */
 void ls__disown_and_close(ls__owned *object);
-/* The same for a closing context, whatever uses the object. */
+/* Unlinks and closes the last object of a closing context, even if something uses it. */
 void ls__close_last_owned(ls_context *ctx);
 
 /* Keeps an object, which begins with an ls__owned, until it is released as often, also if the

@@ -43,7 +43,7 @@ void ls__inform(ls_context *ctx, ls_log_category category, const char *format, .
 /* Frees the stored warnings. */
 void ls__forget_warnings(ls_context *ctx);
 
-/* As strerror, but thread-safe. The text may be in `buffer` or static. */
+/* Returns strerror's text; thread-safe. The text may be in `buffer` or static. */
 enum { LS__ERRNO_TEXT_SIZE = 128 };
 const char *ls__errno_text(int error, char *buffer, size_t size);
 

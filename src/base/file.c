@@ -64,7 +64,7 @@ static char *follow(ls_context *ctx, const char *path)
 }
 
 /* The path to write: `path`, or the target of a link there, which need not exist. */
-static char *resolve(ls_context *ctx, const char *path, bool replaces_link)
+static char *resolve_path(ls_context *ctx, const char *path, bool replaces_link)
 {
     char *target = ls__strdup(ctx, path);
     for (int i = 0; !replaces_link && target && i < MAX_LINKS; i++) {
@@ -144,7 +144,7 @@ static ls_status name_temporary(ls__atomic_file *f)
 static const char *find_place(ls__atomic_file *f, const char *path, bool replaces_link)
 {
     f->path = ls__strdup(f->ctx, path);
-    f->target = resolve(f->ctx, path, replaces_link);
+    f->target = resolve_path(f->ctx, path, replaces_link);
     f->folder = f->target ? ls__strdup(f->ctx, f->target) : NULL;
     if (!f->path || !f->folder) return NULL;
     char *slash = strrchr(f->folder, '/');
@@ -366,8 +366,9 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
     return ls__file_status(error);
 }
 
-static ls_status read_file(const ls_context *ctx, const char *path, int flags, size_t max_bytes,
-                           unsigned char **out, size_t *size, char *message, size_t message_size)
+static ls_status read_whole_file(const ls_context *ctx, const char *path, int flags,
+                                 size_t max_bytes, unsigned char **out, size_t *size, char *message,
+                                 size_t message_size)
 {
     *out = NULL;
     *size = 0;
@@ -412,11 +413,11 @@ static ls_status read_file(const ls_context *ctx, const char *path, int flags, s
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size)
 {
-    return read_file(ctx, path, 0, max_bytes, out, size, message, message_size);
+    return read_whole_file(ctx, path, 0, max_bytes, out, size, message, message_size);
 }
 
 ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
                             unsigned char **out, size_t *size, char *message, size_t message_size)
 {
-    return read_file(ctx, path, O_NOFOLLOW, max_bytes, out, size, message, message_size);
+    return read_whole_file(ctx, path, O_NOFOLLOW, max_bytes, out, size, message, message_size);
 }

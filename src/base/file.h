@@ -12,8 +12,8 @@ typedef struct ls__atomic_file ls__atomic_file;
  * killed). Links are followed; the target need not exist. An existing target that is not a regular
  * file (a device, a pipe) is written directly. Errors name the path and the system's reason. */
 ls_status ls__atomic_file_open(ls_context *ctx, const char *path, ls__atomic_file **out);
-/* The same for the files of a run's folder, which another user may have prepared: a link at `path`
- * is replaced, never followed, and an existing target that is not a regular file is an error. */
+/* Opens a file of a run's folder, which another user may have prepared: a link at `path` is
+ * replaced, never followed, and an existing target that is not a regular file is an error. */
 ls_status ls__atomic_file_replace(ls_context *ctx, const char *path, ls__atomic_file **out);
 /* Locks the file's folder until the file is committed or abandoned; waits while another process
  * holds the lock. For a process that reads a file and replaces it by an extended version. Does
@@ -39,7 +39,7 @@ bool ls__atomic_file_is_temporary(const char *name);
 /* Removes the temporary files of killed processes from a folder ("" is the current one). Returns 0
  * or the system's error. */
 int ls__folder_sweep(const char *folder);
-/* Removes the temporary files in the folder of the file; ignores errors. */
+/* Sweeps the file's folder; ignores errors. */
 void ls__atomic_file_sweep(const ls__atomic_file *file);
 
 /* The status for an errno of opening or reading a file: LS_ERR_NOT_FOUND; LS_ERR_MEMORY;
@@ -59,8 +59,8 @@ ls_status ls__open_regular(const char *path, int flags, int *fd, int64_t *size,
 ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_bytes,
                         unsigned char **out, size_t *size, char *message, size_t message_size);
 
-/* Reads a file in a run's folder, which others may have prepared: a link at `path` is an
- * error, so that no page shows a file from elsewhere. */
+/* Reads a file in a run's folder, which others may have prepared: a link at `path` is an error, so
+ * that no page shows a file from elsewhere. */
 ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
                             unsigned char **out, size_t *size, char *message, size_t message_size);
 

@@ -19,7 +19,7 @@ static const struct {
     const char *name, *value;
 } isas[N_ISAS] = { { "plain", "plain" }, { "AVX2", "avx2" }, { "AVX-512", "avx512" } };
 
-/* Read once per process. */
+/* The processor's instruction set and its limit, which are read once per process. */
 static struct {
     ls__isa isa, limit;
     bool has_limit;

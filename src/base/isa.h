@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 typedef enum ls__isa {
-    LS__ISA_PLAIN,  /* what every processor of the architecture has */
+    LS__ISA_PLAIN,  /* instructions of every processor of the architecture */
     LS__ISA_AVX2,   /* with FMA and F16C */
     LS__ISA_AVX512, /* F, BW, DQ and VL */
 } ls__isa;

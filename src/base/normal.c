@@ -40,7 +40,7 @@ static const rational tail = {
       2.04426310338993978564e-15 }
 };
 
-static inline double evaluate(const rational *f, double x)
+static inline double rational_value(const rational *f, double x)
 {
     double above = f->numerator[7], below = f->denominator[7];
     for (int i = 6; i >= 0; i--) {
@@ -95,7 +95,7 @@ static const double CENTRE = 0.425; /* the centre's formula is for |p - 1/2| up 
 static inline double near_centre(double p)
 {
     const double q = p - 0.5;
-    return q * evaluate(&centre, 0.180625 - q * q);
+    return q * rational_value(&centre, 0.180625 - q * q);
 }
 
 /* n numbers, at most BATCH, in loops that compilers vectorize. The formula of the centre is
@@ -113,10 +113,10 @@ static void quantiles(const double *p, int n, double *z)
     }
     for (int j = 0; j < n_beyond; j++) {
         r[j] = sqrt(-logarithm(lesser[j]));
-        far[j] = evaluate(&flank, r[j] - 1.6);
+        far[j] = rational_value(&flank, r[j] - 1.6);
     }
     for (int j = 0; j < n_beyond; j++) {
-        if (r[j] > 5.0) far[j] = evaluate(&tail, r[j] - 5.0);
+        if (r[j] > 5.0) far[j] = rational_value(&tail, r[j] - 5.0);
         z[beyond[j]] = copysign(far[j], p[beyond[j]] - 0.5);
     }
 }

@@ -22,7 +22,7 @@ typedef struct ls__pauses {
     long sleep_ns;
 } ls__pauses;
 
-/* After a test without progress. */
+/* Pauses after a test without progress. */
 static inline void ls__pause(ls__pauses *pauses)
 {
     if (++pauses->n_tests <= LS__N_SPINS) return;

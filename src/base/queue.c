@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/signals.h"
 #include <pthread.h>
 
@@ -35,15 +36,14 @@ struct ls__queue {
     int64_t *n_unfinished;        /* by slot: items of its step */
 };
 
-static int slot_of(const ls__queue *queue, int64_t step)
+static int queue_slot(const ls__queue *queue, int64_t step)
 {
     return (int)(step % queue->n_slots);
 }
 
 static int64_t items_in(const ls__queue *queue, int64_t step)
 {
-    const int64_t left = queue->n_items - step * queue->n_batch;
-    return left < queue->n_batch ? left : queue->n_batch;
+    return ls__min_i64(queue->n_items - step * queue->n_batch, queue->n_batch);
 }
 
 static bool has_item(const ls__queue *queue)
@@ -55,8 +55,8 @@ static bool has_item(const ls__queue *queue)
 /* Must hold the mutex, and has_item. */
 static ls__queue_item take_item(ls__queue *queue, int worker_index)
 {
-    const ls__queue_item item = { worker_index, slot_of(queue, queue->open_step), queue->open_step,
-                                  queue->open_item };
+    const ls__queue_item item = { worker_index, queue_slot(queue, queue->open_step),
+                                  queue->open_step, queue->open_item };
     const int64_t n = items_in(queue, item.step);
     if (item.item == 0) queue->n_unfinished[item.slot] = n;
     if (++queue->open_item == n) {
@@ -91,7 +91,7 @@ static void *run_worker(void *arg)
 }
 
 /* Starts the workers with all signals blocked, so that handlers run in the program's threads. */
-static ls_status start_workers(ls__queue *queue)
+static ls_status queue_start_workers(ls__queue *queue)
 {
     sigset_t before;
     ls__block_signals(&before);
@@ -129,7 +129,7 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
     queue->n_unfinished = ls__zalloc(ctx, (size_t)n_slots * sizeof(int64_t));
     queue->workers = ls__zalloc(ctx, (size_t)n_workers * sizeof(worker));
     const ls_status status = queue->n_unfinished && queue->workers
-                                 ? start_workers(queue)
+                                 ? queue_start_workers(queue)
                                  : ls__fail_memory(ctx, what, (size_t)n_workers * sizeof(worker));
     if (status == LS_OK)
         *out = queue;
@@ -138,7 +138,7 @@ ls_status ls__queue_open(ls_context *ctx, const char *what, int n_workers, int n
     return status;
 }
 
-static void join_workers(ls__queue *queue)
+static void queue_join_workers(ls__queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
     queue->quit = true;
@@ -154,7 +154,7 @@ void ls__queue_close(ls__queue **queue)
 {
     ls__queue *q = *queue;
     if (!q) return;
-    if (!ls__is_forked(q->ctx)) join_workers(q);
+    if (!ls__is_forked(q->ctx)) queue_join_workers(q);
     ls__free(q->ctx, q->workers);
     ls__free(q->ctx, q->n_unfinished);
     ls__free(q->ctx, q);
@@ -189,7 +189,7 @@ int ls__queue_take(ls__queue *queue)
     if (done > queue->free_steps) queue->free_steps = done;
     int slot = -1;
     if (queue->taken_steps < queue->n_steps) {
-        slot = slot_of(queue, queue->taken_steps);
+        slot = queue_slot(queue, queue->taken_steps);
         if (queue->n_workers == 0) {
             for (int64_t left = items_in(queue, queue->taken_steps); left > 0; left--) {
                 const ls__queue_item item = take_item(queue, 0);

@@ -15,7 +15,7 @@ float ls__random_normal(uint32_t high, uint32_t low);
 /* n normals from 2n words, (high, low) each: the same bits in less time. */
 void ls__random_normals(const uint32_t *words, int64_t n, float *out);
 
-/* The same inverse for any p in (0,1), before rounding. */
+/* Returns the inverse of the normal distribution for any p in (0,1), before rounding. */
 double ls__normal_quantile(double p);
 
 #endif

@@ -13,8 +13,8 @@
 
 #ifdef __CUDACC__
 #define LS__SHARED __host__ __device__ static inline
-/* Before a loop with a constant number of iterations: on a GPU, arrays that it indexes stay in
- * registers. */
+/* Stands before a loop with a constant number of iterations: on a GPU, arrays that it indexes stay
+ * in registers. */
 #define LS__UNROLL_ON_GPU _Pragma("unroll")
 #else
 #define LS__SHARED static inline

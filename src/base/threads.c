@@ -68,7 +68,7 @@ static bool has_work(ls__threads *pool)
     return atomic_load(&pool->remaining) > 0 || atomic_load(&pool->stop);
 }
 
-static bool is_done(ls__threads *pool)
+static bool tasks_are_done(ls__threads *pool)
 {
     return atomic_load(&pool->finished) == pool->n_tasks;
 }
@@ -182,17 +182,17 @@ void ls__threads_run(ls__threads *pool, int64_t n_tasks, ls__task_fn fn, void *a
     atomic_store(&pool->remaining, n_tasks);
     wake_workers(pool, n_tasks - 1);
     run_tasks(pool, 0);
-    if (poll_condition(pool, is_done)) return;
+    if (poll_condition(pool, tasks_are_done)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->caller_sleeps, true);
-    while (!is_done(pool)) pthread_cond_wait(&pool->done, &pool->mutex);
+    while (!tasks_are_done(pool)) pthread_cond_wait(&pool->done, &pool->mutex);
     atomic_store(&pool->caller_sleeps, false);
     pthread_mutex_unlock(&pool->mutex);
 }
 
 /* Starts the workers with all signals blocked, so that handlers run in the user's threads. Waits
  * for them, so that a failed allocation in `start` is reported here. */
-static ls_status start_workers(ls__threads *pool)
+static ls_status pool_start_workers(ls__threads *pool)
 {
     sigset_t before;
     ls__block_signals(&before);
@@ -234,7 +234,7 @@ ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), 
     pthread_cond_init(&pool->done, NULL);
     pool->workers = ls__zalloc(ctx, n_workers * sizeof(*pool->workers));
     const ls_status status =
-        pool->workers ? start_workers(pool)
+        pool->workers ? pool_start_workers(pool)
                       : ls__fail_memory(ctx, "thread pool", n_workers * sizeof(*pool->workers));
     if (status == LS_OK)
         *out = pool;
@@ -243,7 +243,7 @@ ls_status ls__threads_open(ls_context *ctx, int n_threads, bool (*start)(void), 
     return status;
 }
 
-static void join_workers(ls__threads *pool)
+static void pool_join_workers(ls__threads *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->stop, true);
@@ -260,7 +260,7 @@ void ls__threads_close(ls__threads **threads)
     ls__threads *pool = *threads;
     *threads = NULL;
     if (!pool) return;
-    if (!ls__is_forked(pool->ctx)) join_workers(pool);
+    if (!ls__is_forked(pool->ctx)) pool_join_workers(pool);
     ls__free(pool->ctx, pool->workers);
     ls__free(pool->ctx, pool);
 }

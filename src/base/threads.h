@@ -20,7 +20,7 @@ int ls__threads_count(const ls__threads *threads);
  * caller at a time; must not be called from a task. n_tasks 1 runs in the caller. */
 void ls__threads_run(ls__threads *threads, int64_t n_tasks, ls__task_fn fn, void *arg);
 
-/* For measurements: while `observe` is set, the caller's thread runs all tasks one by one and calls
+/* Measures tasks: while `observe` is set, the caller's thread runs all tasks one by one and calls
  * observe with the duration of each. n_tasks is the number of tasks for the first of a run, else 0.
  * NULL ends the measurement. */
 typedef void (*ls__observe_fn)(void *user, int64_t n_tasks, double seconds);

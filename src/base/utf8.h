@@ -10,7 +10,8 @@
  * (RFC 3629), or one byte that begins none, whose code is then -1. */
 static inline int ls__utf8_next(const char *at, int32_t *code)
 {
-    static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* by length: no longer forms */
+    static const int32_t min_code[] = { 0, 0, 0x80, 0x800,
+                                        0x10000 }; /* by length: no longer forms */
     const unsigned char first = (unsigned char)*at;
     const int n = first < 0x80   ? 1
                   : first < 0xC2 ? 0
@@ -26,10 +27,10 @@ static inline int ls__utf8_next(const char *at, int32_t *code)
         if (*code < 0) return 1;
         *code = *code << 6 | ((unsigned char)at[i] & 0x3F);
     }
-    const bool good = n > 0 && *code >= least[n] && *code <= 0x10FFFF &&
-                      !(*code >= 0xD800 && *code <= 0xDFFF); /* surrogates */
-    if (!good) *code = -1;
-    return good ? n : 1;
+    const bool ok = n > 0 && *code >= min_code[n] && *code <= 0x10FFFF &&
+                    !(*code >= 0xD800 && *code <= 0xDFFF); /* surrogates */
+    if (!ok) *code = -1;
+    return ok ? n : 1;
 }
 
 /* Whether the whole text is UTF-8, which JSON and so all our files require. */

@@ -79,30 +79,30 @@ START_TEST(sizes_do_not_overflow)
 }
 END_TEST
 
-/* What was put in stays, there is room for what was asked, and failing changes nothing. */
+/* The elements stay, the capacity is at least the requested one, and a failure changes nothing. */
 START_TEST(arrays_of_a_bump_grow)
 {
     ls_context ctx = { .allocator = ls__default_allocator };
     ls__bump bump;
-    size_t room = 0;
+    size_t capacity = 0;
     int *array = NULL;
     ls__bump_open(&bump, &ctx);
     for (int n = 0; n < 1000; n++) {
-        const size_t had = room;
-        int *larger = ls__bump_room(&bump, array, (size_t)n, 1, &room, sizeof *array);
+        const size_t had = capacity;
+        int *larger = ls__bump_room(&bump, array, (size_t)n, 1, &capacity, sizeof *array);
         ck_assert_ptr_nonnull(larger);
-        ck_assert_uint_gt(room, (size_t)n);
+        ck_assert_uint_gt(capacity, (size_t)n);
         ck_assert((larger == array) == ((size_t)n < had));
         array = larger;
         array[n] = n;
     }
     for (int n = 0; n < 1000; n++) ck_assert_int_eq(array[n], n);
-    const size_t before = room;
-    ck_assert_ptr_null(ls__bump_room(&bump, array, 1000, SIZE_MAX / 8, &room, sizeof *array));
-    ck_assert_ptr_null(ls__bump_room(&bump, array, 1000, SIZE_MAX - 4, &room, sizeof *array));
-    ck_assert_uint_eq(room, before);
-    array = ls__bump_room(&bump, array, 1000, 5000, &room, sizeof *array);
-    ck_assert_uint_ge(room, 6000);
+    const size_t before = capacity;
+    ck_assert_ptr_null(ls__bump_room(&bump, array, 1000, SIZE_MAX / 8, &capacity, sizeof *array));
+    ck_assert_ptr_null(ls__bump_room(&bump, array, 1000, SIZE_MAX - 4, &capacity, sizeof *array));
+    ck_assert_uint_eq(capacity, before);
+    array = ls__bump_room(&bump, array, 1000, 5000, &capacity, sizeof *array);
+    ck_assert_uint_ge(capacity, 6000);
     ck_assert_int_eq(array[999], 999);
     ls__bump_close(&bump);
 }

@@ -89,7 +89,7 @@ static void copy_message(void *user, ls_log_level level, ls_log_category categor
     strcpy(user, message);
 }
 
-/* With characters of two bytes, a message has all of its bytes or one less. */
+/* A message of characters of two bytes has all of its bytes or one less. */
 START_TEST(a_long_message_ends_with_a_whole_character)
 {
     char text[2 * LS__MESSAGE_SIZE + 2] = "x", logged[LS__MESSAGE_SIZE];

@@ -141,10 +141,10 @@ static pid_t start_writing(void)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         ls__atomic_file *file = NULL;
-        const bool good = ls__atomic_file_open(&ctx, "a.txt", &file) == LS_OK &&
-                          ls__atomic_file_write(file, "half", 4) == LS_OK &&
-                          write(ready[1], "", 1) == 1;
-        while (good) pause();
+        const bool ok = ls__atomic_file_open(&ctx, "a.txt", &file) == LS_OK &&
+                        ls__atomic_file_write(file, "half", 4) == LS_OK &&
+                        write(ready[1], "", 1) == 1;
+        while (ok) pause();
         _exit(EXIT_FAILURE);
     }
     close(ready[1]);

@@ -96,8 +96,8 @@ static void draw_tuples(word_set *set, uint64_t seed, uint32_t n_epochs, uint64_
 
 START_TEST(no_two_of_ten_million_draws_agree)
 {
-    /* Not even in 64 of their 128 bits, which for unrelated words happens in 5 of a million such
-     * tests. Draws that shared counter and key would agree. */
+    /* No two draws agree in 64 of their 128 bits, which for unrelated words happens in 5 of a
+     * million such tests. Draws that shared counter and key would agree. */
     enum { EPOCHS = 25, SAMPLES = 11200, SEEDS = 1000000, NEAR_EPOCHS = 5, NEAR_SAMPLES = 2500 };
     static const uint64_t seed = 7, near[] = { 6, 8, 7 + (UINT64_C(1) << 32), UINT64_C(7) << 32,
                                                7 + (UINT64_C(1) << 63) };
@@ -234,7 +234,7 @@ static void expect_even_pairs(int n, int a, int b, int per_pair)
     ck_assert_msg(fabs(score) < MAX_SCORE, "%d and %d of %d: %g stds", a, b, n, score);
 }
 
-/* Where two elements go: all n (n-1) pairs of places, over many keys. */
+/* Counts the positions of two elements: all n (n-1) pairs of positions, over many keys. */
 START_TEST(pairs_of_places_are_equally_frequent)
 {
     static const int larger[] = { 12, 16, 17, 24, 31, 32, 33, 48, 63, 64 };
@@ -246,7 +246,7 @@ START_TEST(pairs_of_places_are_equally_frequent)
 }
 END_TEST
 
-/* Where each of n goes: all n^2 cells, for every n up to 64. */
+/* Counts the position of each of n elements: all n^2 cells, for every n up to 64. */
 START_TEST(places_are_equally_frequent)
 {
     enum { MAX_N = 64, PER_CELL = 50 };
@@ -332,7 +332,7 @@ START_TEST(normal_draws_have_the_right_moments_and_bits)
 }
 END_TEST
 
-/* Of all three formulas' ranges, in every place of a batch. */
+/* The draws are of all three formulas' ranges, at every position of a batch. */
 START_TEST(normal_draws_by_the_batch_have_the_same_bits)
 {
     enum { N = 1000 };
