@@ -9,9 +9,9 @@
  * any rank. With one rank: returns the context's error; *stop does not change. */
 ls_status ls__ranks_agree(ls_context *ctx, bool *stop);
 
-/* For a rank that ends with the error in its context, instead of ls__ranks_agree: the other ranks
- * get the error, and comm->is_lost is set in all. With one rank, or if ranks are lost already:
- * nothing. */
+/* A rank that ends with the error in its context calls this instead of ls__ranks_agree: the other
+ * ranks get the error, and comm->is_lost is set in all. Does nothing with one rank, or if ranks are
+ * lost already. */
 void ls__ranks_give_up(ls_context *ctx);
 
 enum { LS__RANK_VALUE_SIZE = 24, LS__MAX_RANK_SETTINGS = 64 };

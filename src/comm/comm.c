@@ -63,8 +63,9 @@ static ls_status fail_lost(ls__comm *comm, const char *what)
     return ls__fail(comm->ctx, LS_ERR_IO, "%s: the other ranks have ended, or do not answer", what);
 }
 
-/* Until nothing is left, or `seconds` have passed: then *late is an exchange that is not done. The
- * pauses begin again when something arrives, because a rank that sleeps stops its senders. */
+/* Makes progress until nothing is left or `seconds` have passed; then *late is an exchange that is
+ * not done. The pauses begin again when something arrives, because a rank that sleeps stops its
+ * senders. */
 static ls_status progress_for(double seconds, ls__progress_fn *progress, void *work,
                               const ls__exchange **late)
 {
@@ -72,7 +73,8 @@ static ls_status progress_for(double seconds, ls__progress_fn *progress, void *w
     int64_t n_before = -1;
     ls__pauses pauses = { 0 };
     for (*late = NULL;;) {
-        /* Before the test: what has arrived while the process was stopped is not late. */
+        /* The clock is read before the test, so that messages that arrived while the process was
+         * stopped are not late. */
         const bool is_late = ls__now_seconds() > end;
         int64_t n_left = 0;
         const ls__exchange *running = NULL;
@@ -138,7 +140,7 @@ typedef struct slot {
     unsigned char bytes[LS__GATHER_BYTES];
 } slot;
 
-static slot *slot_of(const ls__comm *comm, int rank)
+static slot *rank_slot(const ls__comm *comm, int rank)
 {
     return (slot *)comm->gathered + rank;
 }
@@ -185,30 +187,31 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
     if (comm->is_lost) return fail_lost(comm, what);
     if (!comm->gathering) LS_TRY(open_gathering(comm));
     const uint64_t call = ls__hash(what, strlen(what), bytes);
-    slot_of(comm, comm->rank)->call = call;
-    memcpy(slot_of(comm, comm->rank)->bytes, own, bytes);
+    rank_slot(comm, comm->rank)->call = call;
+    memcpy(rank_slot(comm, comm->rank)->bytes, own, bytes);
     LS_TRY(comm->provider->exchange_start(comm->gathering));
     LS_TRY(ls__comm_wait(comm, comm->gathering, what));
     for (int r = 0; r < comm->n_ranks; r++) {
-        if (slot_of(comm, r)->call != call) {
+        if (rank_slot(comm, r)->call != call) {
             comm->is_lost = true;
             return ls__fail(comm->ctx, LS_ERR_MISMATCH,
                             "%s: rank %d is in another call, after an error of its own", what, r);
         }
-        memcpy((unsigned char *)all + (size_t)r * bytes, slot_of(comm, r)->bytes, bytes);
+        memcpy((unsigned char *)all + (size_t)r * bytes, rank_slot(comm, r)->bytes, bytes);
     }
     return LS_OK;
 }
 
-/* Others in a gather find that this rank is in another call. *late: not all have answered. */
-static ls_status find_answers(ls__comm *comm, const char *what, const ls__exchange **late)
+/* Gathers, so that other ranks find that this rank is in another call. *late: not all ranks have
+ * gathered. */
+static ls_status gather_late_ranks(ls__comm *comm, const char *what, const ls__exchange **late)
 {
-    enum { ANSWER_SECONDS = 10 };
+    enum { MAX_GATHER_SECONDS = 10 };
     if (!comm->gathering) LS_TRY(open_gathering(comm));
-    slot_of(comm, comm->rank)->call = ls__hash(what, strlen(what), 0);
+    rank_slot(comm, comm->rank)->call = ls__hash(what, strlen(what), 0);
     LS_TRY(comm->provider->exchange_start(comm->gathering));
     const double seconds = comm->timeout_seconds;
-    return progress_for(seconds < ANSWER_SECONDS ? seconds : ANSWER_SECONDS, test_exchange,
+    return progress_for(seconds < MAX_GATHER_SECONDS ? seconds : MAX_GATHER_SECONDS, test_exchange,
                         &(waiting){ comm, comm->gathering }, late);
 }
 
@@ -216,7 +219,7 @@ ls_status ls__comm_fail_wait(ls__comm *comm, const char *what)
 {
     const ls__exchange *late;
     if (comm->is_lost) return fail_lost(comm, what);
-    LS_TRY(find_answers(comm, what, &late));
+    LS_TRY(gather_late_ranks(comm, what, &late));
     comm->is_lost = true;
     if (late) return fail_timeout(comm, late, what);
     return ls__fail(comm->ctx, LS_ERR_TIMEOUT,

@@ -78,8 +78,8 @@ ls_status ls__comm_gather(ls__comm *comm, const void *own, size_t bytes, void *a
 /* Waits until the exchange is done. After timeout_seconds: LS_ERR_TIMEOUT with `what` and the ranks
  * whose messages have not arrived, without those that wait for others. */
 ls_status ls__comm_wait(ls__comm *comm, ls__exchange *exchange, const char *what);
-/* The same for work that includes several exchanges: calls `progress` until *n_left is 0.
- * *n_left: a number that changes with each progress. *running: an exchange that is not done. */
+/* Waits for work that includes several exchanges: calls `progress` until *n_left is 0. *n_left is a
+ * number that changes with each progress; *running is an exchange that is not done. */
 typedef ls_status ls__progress_fn(void *work, int64_t *n_left, const ls__exchange **running);
 ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *work,
                             const char *what);
@@ -88,12 +88,12 @@ ls_status ls__comm_wait_for(ls__comm *comm, ls__progress_fn *progress, void *wor
 ls_status ls__comm_start(ls__comm *comm, ls__exchange *exchange, const char *what);
 /* Begins an exchange, and waits until it is done. */
 ls_status ls__comm_run(ls__comm *comm, ls__exchange *exchange, const char *what);
-/* The same with an exchange that is opened and closed here. */
+/* Opens an exchange, runs it as ls__comm_run does, and closes it. */
 ls_status ls__comm_exchange(ls__comm *comm, const ls__message *sends, int64_t n_sends,
                             const ls__message *receives, int64_t n_receives, const char *what);
 
-/* For a wait on a device that has not ended in timeout_seconds: LS_ERR_TIMEOUT with `what` and the
- * ranks that do not answer on the host either. The ranks are lost. */
+/* Reports a wait on a device that has not ended in timeout_seconds: LS_ERR_TIMEOUT with `what` and
+ * the ranks that do not answer on the host either. The ranks are lost. */
 ls_status ls__comm_fail_wait(ls__comm *comm, const char *what);
 
 /* NULL: nothing. All other exchanges are closed already. */

@@ -76,7 +76,7 @@ static int find_pieces(const group *g, int rank, int n_ranks, shard_set *pieces,
 
 /* ---- Levels ---- */
 
-static int rank_of(const group *g, int member)
+static int member_rank(const group *g, int member)
 {
     return g->first + member * g->stride;
 }
@@ -91,7 +91,7 @@ static int64_t edge(const group *g, int member)
 
 static ls__transfer chunk_of(const group *g, int member)
 {
-    ls__transfer t = { .rank = rank_of(g, member), .begin = g->begin, .count = g->count };
+    ls__transfer t = { .rank = member_rank(g, member), .begin = g->begin, .count = g->count };
     if (g->unit == 0) return t;
     t.begin += edge(g, member);
     t.count = edge(g, member + 1) - edge(g, member);
@@ -99,7 +99,7 @@ static ls__transfer chunk_of(const group *g, int member)
 }
 
 /* Appends transfers of a chunk's elements of rows [0, n_rows). */
-static void put(ls__transfer *list, int *n, ls__transfer chunk, int n_rows)
+static void put_transfers(ls__transfer *list, int *n, ls__transfer chunk, int n_rows)
 {
     if (chunk.count == 0) return;
     for (; chunk.row < n_rows; chunk.row++) list[(*n)++] = chunk;
@@ -111,16 +111,16 @@ static void plan_transfers(const group *g, const int *n_rows, ls__level *out)
     const ls__transfer own = chunk_of(g, g->own_member);
     for (int i = 0, row = 0; i < g->n; i++) {
         const int to = (g->own_member + i) % g->n;
-        put(out->sends, &out->n_sends, chunk_of(g, to), n_rows[g->own_member]);
+        put_transfers(out->sends, &out->n_sends, chunk_of(g, to), n_rows[g->own_member]);
         ls__transfer receive = own;
-        receive.rank = rank_of(g, i);
+        receive.rank = member_rank(g, i);
         receive.row = row;
-        put(out->receives, &out->n_receives, receive, row += n_rows[i]);
+        put_transfers(out->receives, &out->n_receives, receive, row += n_rows[i]);
         if (g->unit == 0 || i == 0) continue;
         ls__transfer back = own;
-        back.rank = rank_of(g, to);
-        put(out->returns, &out->n_returns, back, 1);
-        put(out->return_receives, &out->n_return_receives, chunk_of(g, to), 1);
+        back.rank = member_rank(g, to);
+        put_transfers(out->returns, &out->n_returns, back, 1);
+        put_transfers(out->return_receives, &out->n_return_receives, chunk_of(g, to), 1);
     }
 }
 
@@ -130,7 +130,7 @@ static ls_status open_level(ls_context *ctx, const group *g, ls__level *out)
     int n_rows[LS__MAX_RANK_SHARDS], n = 0;
     ls__merges merges;
     for (int i = 0; i < g->n; i++) {
-        const int first = rank_of(g, i) / g->width * g->width;
+        const int first = member_rank(g, i) / g->width * g->width;
         n_rows[i] = find_pieces(g, first, g->width, rows + n, &merges);
         n += n_rows[i];
     }
@@ -159,7 +159,7 @@ static shard_set find_present(const ls__sum_plan_config *c)
     return present;
 }
 
-static ls_status check(ls_context *ctx, const ls__sum_plan_config *c)
+static ls_status check_plan_config(ls_context *ctx, const ls__sum_plan_config *c)
 {
     if (c->n_shards < 1 || c->n_shards > LS__MAX_RANK_SHARDS)
         return ls__fail(ctx, LS_ERR_INVALID, "ranks: %lld shards, expected 1 to %d",
@@ -217,7 +217,7 @@ static ls_status open_levels(ls_context *ctx, const ls__sum_plan_config *c, grou
 ls_status ls__sum_plan_open(ls_context *ctx, const ls__sum_plan_config *config, ls__sum_plan *out)
 {
     *out = (ls__sum_plan){ .ctx = ctx };
-    LS_TRY(check(ctx, config));
+    LS_TRY(check_plan_config(ctx, config));
     const group g = { .stride = 1,
                       .width = 1,
                       .count = config->count,

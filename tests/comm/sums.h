@@ -7,7 +7,7 @@
 
 enum { MAX_SHARDS = LS__MAX_RANK_SHARDS };
 
-/* Of mixed magnitudes, as gradients are, so that a sum depends on its order. */
+/* Returns values of mixed magnitudes, like gradients, so that a sum depends on its order. */
 float shard_value(int shard, int64_t element, int step);
 
 /* The sum over the shards that have samples, by the recursive definition in plan.h. */

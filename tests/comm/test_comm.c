@@ -17,7 +17,7 @@ enum { MAX_RANKS = 16, N_STEPS = 3 };
 
 /* ---- Ranks ---- */
 
-/* What a rank does, in its thread. Checks are made after it, by the test. */
+/* The work of a rank in its thread. The test checks it afterwards. */
 typedef struct rank_task {
     ls_context *ctx;
     ls__comm *comm;
@@ -276,7 +276,8 @@ END_TEST
 
 /* ---- Waits ---- */
 
-/* All but rank 1 gather; rank 1 does so after *arg seconds, or not at all if that is negative. */
+/* All ranks but rank 1 gather; rank 1 gathers after *arg seconds, or not at all if that is
+ * negative. */
 static ls_status gather_late(rank_task *task)
 {
     const double seconds = *(const double *)task->arg;

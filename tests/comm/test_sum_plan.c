@@ -100,7 +100,7 @@ static float *elements(const simulation *s, int rank, int l, const ls__transfer 
     return s->rows[rank][1 + l] + t->row * level->count + (t->begin - level->begin);
 }
 
-/* The same in the sum, on the way back. */
+/* Returns the elements in the sum, on the way back. */
 static float *returned(const simulation *s, int rank, const ls__transfer *t)
 {
     if (t->row != 0 || t->begin < 0 || t->begin + t->count > s->config.count)
@@ -108,7 +108,7 @@ static float *returned(const simulation *s, int rank, const ls__transfer *t)
     return s->sums[rank] + t->begin;
 }
 
-/* By sender and receiver, in order. */
+/* Transfers of one pair of sender and receiver, in order. */
 typedef struct pair {
     int n_sent, n_received;
     uint64_t rows;
@@ -323,7 +323,7 @@ START_TEST(known_traffic)
 }
 END_TEST
 
-/* Else the test of bits shows nothing. */
+/* The test of bits has a meaning only if sums depend on their order. */
 START_TEST(sums_depend_on_their_order)
 {
     bool all[MAX_SHARDS];
