@@ -26,7 +26,7 @@ void ls__selections_close(ls__selections **selections)
 }
 
 /* The index of the op, or the index at which to insert it. */
-static int index_of(const ls__selections *selections, const char *op, bool *found)
+static int selection_index(const ls__selections *selections, const char *op, bool *found)
 {
     int low = 0, high = selections->n;
     *found = false;
@@ -45,22 +45,22 @@ static int index_of(const ls__selections *selections, const char *op, bool *foun
 const ls__selection *ls__selections_find(ls__selections *selections, const char *op)
 {
     bool found;
-    const int i = index_of(selections, op, &found);
+    const int i = selection_index(selections, op, &found);
     if (!found) return NULL;
     selections->items[i]->used = ++selections->clock;
     return selections->items[i];
 }
 
-static ls_status reserve(ls_context *ctx, ls__selections *selections)
+static ls_status selections_reserve(ls_context *ctx, ls__selections *selections)
 {
-    if (selections->n < selections->room) return LS_OK;
-    const int room = selections->room ? 2 * selections->room : 64;
-    const size_t bytes = (size_t)room * sizeof *selections->items;
+    if (selections->n < selections->capacity) return LS_OK;
+    const int capacity = selections->capacity ? 2 * selections->capacity : 64;
+    const size_t bytes = (size_t)capacity * sizeof *selections->items;
     ls__selection **larger = ls__realloc(ctx, selections->items,
                                          (size_t)selections->n * sizeof *selections->items, bytes);
     if (!larger) return ls__fail_memory(ctx, "kernel selections", bytes);
     selections->items = larger;
-    selections->room = room;
+    selections->capacity = capacity;
     return LS_OK;
 }
 
@@ -83,13 +83,13 @@ ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
     item->hash = ls__hash(item->op, length, 0);
     item->used = ++selections->clock;
     bool found;
-    const int i = index_of(selections, selection->op, &found);
+    const int i = selection_index(selections, selection->op, &found);
     if (found) {
         ls__free(ctx, selections->items[i]);
         selections->items[i] = item;
         return LS_OK;
     }
-    if (reserve(ctx, selections) != LS_OK) {
+    if (selections_reserve(ctx, selections) != LS_OK) {
         ls__free(ctx, item);
         return LS_ERR_MEMORY;
     }
@@ -100,9 +100,9 @@ ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
     return LS_OK;
 }
 
-void ls__selections_keep_recent(ls__selections *selections, int most)
+void ls__selections_keep_recent(ls__selections *selections, int max)
 {
-    while (selections->n > most) {
+    while (selections->n > max) {
         int oldest = 0;
         for (int i = 1; i < selections->n; i++)
             if (selections->items[i]->used < selections->items[oldest]->used) oldest = i;
@@ -110,9 +110,9 @@ void ls__selections_keep_recent(ls__selections *selections, int most)
     }
 }
 
-void ls__selections_keep_sample(ls__selections *selections, int most)
+void ls__selections_keep_sample(ls__selections *selections, int max)
 {
-    for (bool too_many = selections->n > most; too_many;) {
+    for (bool too_many = selections->n > max; too_many;) {
         int n_derived = 0, greatest = -1;
         uint64_t greatest_hash = 0;
         for (int i = 0; i < selections->n; i++) {
@@ -122,7 +122,7 @@ void ls__selections_keep_sample(ls__selections *selections, int most)
             greatest = i;
             greatest_hash = selection->hash;
         }
-        too_many = n_derived > most;
+        too_many = n_derived > max;
         if (too_many) remove_at(selections, greatest);
     }
 }

@@ -23,7 +23,7 @@ typedef struct ls__selection {
 typedef struct ls__selections {
     const ls_context *ctx;
     ls__selection **items; /* sorted by op */
-    int n, room;
+    int n, capacity;
     int64_t clock;
     int64_t n_timed; /* ops that were timed for this table */
 } ls__selections;
@@ -31,16 +31,16 @@ typedef struct ls__selections {
 ls_status ls__selections_open(ls_context *ctx, ls__selections **out);
 void ls__selections_close(ls__selections **selections);
 
-/* Valid until the table changes; NULL if there is none. */
+/* Returns the op's selection, valid until the table changes; NULL if there is none. */
 const ls__selection *ls__selections_find(ls__selections *selections, const char *op);
 /* Adds a copy, which replaces one for the same op. An error is kept in ctx. */
 ls_status ls__selections_put(ls_context *ctx, ls__selections *selections,
                              const ls__selection *selection);
 
-/* Removes the least recently used selections until there are `most`. */
-void ls__selections_keep_recent(ls__selections *selections, int most);
-/* Removes derived selections with the greatest hashes until there are `most` of them. The result
+/* Removes the least recently used selections until there are `max`. */
+void ls__selections_keep_recent(ls__selections *selections, int max);
+/* Removes derived selections with the greatest hashes until there are `max` of them. The result
  * depends on the set of ops, not on their order or on restarts. */
-void ls__selections_keep_sample(ls__selections *selections, int most);
+void ls__selections_keep_sample(ls__selections *selections, int max);
 
 #endif

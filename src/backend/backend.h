@@ -91,7 +91,8 @@ typedef struct ls__backend {
     /* Segments of the pool are at least segment_bytes long, and multiples of it if possible; 0: any
      * size. */
     size_t segment_bytes;
-    /* Of activations and workspaces in planned memory: a power of two, at most the pool's. */
+    /* Alignment of activations and workspaces in planned memory, in bytes: a power of two, at most
+     * the pool's. */
     size_t alignment;
     /* Memory for the pool, aligned to 64 bytes; NULL if there is none. release waits for work that
      * uses it. */
@@ -117,10 +118,10 @@ typedef struct ls__backend {
     /* Copies between host and device memory, in the order of COMPUTE; finished on return. */
     ls_status (*read)(ls__device *device, void *host, const void *memory, size_t bytes);
     ls_status (*write)(ls__device *device, void *memory, const void *host, size_t bytes);
-    /* To memory from host_allocate; queued. */
+    /* Copies device memory to memory from host_allocate; queued. */
     ls_status (*download)(ls__device *device, void *host, const void *memory, size_t bytes);
-    /* From memory from host_allocate, in COPY: after the event `after` (NULL: at once) and before
-     * all work that is queued later. Then records `done`. */
+    /* Copies memory from host_allocate to device memory in COPY: after the event `after` (NULL: at
+     * once) and before all work that is queued later. Then records `done`. */
     ls_status (*upload)(ls__device *device, void *memory, const void *host, size_t bytes,
                         ls__event *after, ls__event *done);
     /* Device to device, and fill with zeros; queued. */
@@ -152,7 +153,8 @@ typedef struct ls__backend {
     /* Bytes of per-thread scratch memory that all open kernels share, outside of planned memory. */
     size_t (*scratch_bytes)(const ls__device *device);
 
-    /* Around each program. Nothing may be allocated between them. */
+    /* The executor calls begin before each program and end after it. Nothing may be allocated
+     * between them. */
     void (*begin)(ls__device *device);
     void (*end)(ls__device *device);
 

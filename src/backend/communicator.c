@@ -17,13 +17,13 @@ enum { DEFAULT_TIMEOUT_SECONDS = 600 };
 
 /* ---- Processors ---- */
 
-/* Gathered from each rank. */
+/* The processors of one rank, gathered from all ranks. */
 typedef struct rank_processors {
     ls__processor_mask mask;
     int64_t threads; /* 0 = default */
 } rank_processors;
 
-/* Of the ranks on this rank's machine; `own` is its index among them. */
+/* The processors of the ranks on this rank's machine; `own` is this rank's index among them. */
 typedef struct machine_processors {
     ls__processor_mask *masks, all;
     int n_ranks, own, quota;
@@ -112,7 +112,7 @@ static ls_status divide_processors(ls_context *ctx)
 
 /* ---- Opening ---- */
 
-/* With other settings a rank would exchange other messages. */
+/* Ranks with different settings would exchange different messages. */
 static ls_status check_ranks(ls_context *ctx)
 {
     const ls_context_config *c = &ctx->config;

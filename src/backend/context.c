@@ -12,7 +12,7 @@
 
 enum { MAX_THREADS = 1024, MAX_SHARDS = 65536 };
 
-static ls_status check_config(ls_context *ctx, const ls_context_config *config)
+static ls_status check_context_config(ls_context *ctx, const ls_context_config *config)
 {
     const ls_allocator *allocator = config->allocator;
     if (allocator && (!allocator->allocate || !allocator->release))
@@ -65,7 +65,7 @@ ls_context *ls_context_open(const ls_context_config *config)
     ctx->config.allocator = &ctx->allocator;
     if (config->shards == 0) ctx->config.shards = 1;
 
-    ls_status status = check_config(ctx, config);
+    ls_status status = check_context_config(ctx, config);
     if (status == LS_OK) status = ls__communicator_open(ctx);
     if (status == LS_OK) status = ls__isa_check(ctx);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);
@@ -95,7 +95,8 @@ void ls_context_close(ls_context **ctx)
     *ctx = NULL;
     while (c->last_owned) ls__close_last_owned(c);
     if (c->is_remote && ls__is_forked(c)) return; /* the memory is the GPU's, or MPI's */
-    /* Before device memory is released, which waits for the device without a time limit. */
+    /* This must precede the release of device memory, which waits for the device without a time
+     * limit. */
     if (c->device_comm != c->comm) ls__comm_close(&c->device_comm);
     ls__selections_close(&c->selections);
     ls__pool_close(&c->host_pool);

@@ -10,7 +10,7 @@
  * A process of Open MPI without a launcher sets PMIX_RANK, too. */
 static const struct {
     const char *variable, *rank; /* the number of processes, and this one's */
-    bool is_rank;                /* both are the same variable */
+    bool is_rank;                /* one variable gives both */
     const char *mark;            /* another variable that must be set; may be NULL */
 } variables[] = {
     { "WORLD_SIZE", "RANK", .mark = "TORCHELASTIC_RUN_ID" },   /* torchrun, which is refused */

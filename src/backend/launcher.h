@@ -4,7 +4,8 @@
 #define LS_BACKEND_LAUNCHER_H
 
 typedef struct ls__launch {
-    const char *variable; /* that counts the processes; NULL: no launcher started this one */
+    const char *variable; /* environment variable that counts the processes; NULL: no launcher
+                           * started this one */
     long n_ranks;         /* 0 = unknown, perhaps more than one */
     long rank;            /* -1 = unknown; rank 0 is rank 0 of the communicator, too */
 } ls__launch;

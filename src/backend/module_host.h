@@ -4,7 +4,8 @@
 
 #include "backend/module.h"
 
-/* To be called before any other function of the module. Any thread. */
+/* Sets the module's table. Must be called before any other function of the module; any thread may
+ * call it. */
 void ls__module_set_host(const ls__host *host);
 
 #endif

@@ -63,7 +63,7 @@ int ls__op_inputs(ls__op_kind kind)
 }
 
 /* The operand whose name is the first `length` characters of `name`; -1 = none. */
-static int index_of(ls__op_kind kind, const char *name, size_t length)
+static int operand_index(ls__op_kind kind, const char *name, size_t length)
 {
     ls__operand_role role;
     for (int i = 0; ls__op_operand(kind, i, &role); i++)
@@ -80,9 +80,9 @@ bool ls__op_in_place(ls__op_kind kind, int i, int *output, int *input)
     }
     if (!p) return false;
     const size_t length = strcspn(p, "=");
-    *output = index_of(kind, p, length);
+    *output = operand_index(kind, p, length);
     p += length + 1;
-    *input = index_of(kind, p, strcspn(p, " "));
+    *input = operand_index(kind, p, strcspn(p, " "));
     return true;
 }
 
@@ -183,8 +183,8 @@ bool ls__op_equal(const ls__op *a, const ls__op *b)
 /* The operand whose gradient has this name ("dy"), or else the gradient itself. */
 static const ls__operand *find_operand(const ls__op *op, const char *gradient)
 {
-    const int i = index_of(op->kind, gradient + 1, strlen(gradient) - 1);
-    return &op->operands[i >= 0 ? i : index_of(op->kind, gradient, strlen(gradient))];
+    const int i = operand_index(op->kind, gradient + 1, strlen(gradient) - 1);
+    return &op->operands[i >= 0 ? i : operand_index(op->kind, gradient, strlen(gradient))];
 }
 
 double ls__op_flops(const ls__op *op)

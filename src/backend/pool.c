@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,9 +20,9 @@ struct block {
 };
 
 typedef struct block_list {
-    block **blocks; /* with room for one more */
+    block **blocks; /* has capacity for one more */
     int64_t n;
-    bool by_size; /* then by address; else by address alone */
+    bool by_size; /* sorted by size, then by address; else by address alone */
 } block_list;
 
 struct ls__pool {
@@ -146,7 +147,7 @@ static block *use_spare(ls__pool *pool, block fields)
 }
 
 /* Reserves list space and structs for one request: a segment, cut in two. */
-static bool reserve(ls__pool *pool)
+static bool blocks_reserve(ls__pool *pool)
 {
     enum { N_NEW = 2 };
     while (!pool->spare || !pool->spare->next) {
@@ -209,7 +210,7 @@ static void release_whole_segments(ls__pool *pool)
 }
 
 /* The bytes that the limit allows in addition to all segments. */
-static size_t room(const ls__pool *pool)
+static size_t bytes_within_limit(const ls__pool *pool)
 {
     const ls_memory_stats *stats = &pool->stats;
     if (!stats->limit_bytes) return SIZE_MAX;
@@ -221,7 +222,7 @@ static size_t room(const ls__pool *pool)
  * memory. */
 static block *open_segment(ls__pool *pool, ls__stream stream, size_t bytes)
 {
-    char *memory = bytes > room(pool) ? NULL : pool->allocate(pool->device, bytes);
+    char *memory = bytes > bytes_within_limit(pool) ? NULL : pool->allocate(pool->device, bytes);
     if (!memory) return NULL;
     pool->stats.n_allocated++;
     return use_spare(pool, (block){ .memory = memory, .bytes = bytes, .stream = stream });
@@ -258,12 +259,11 @@ static block *merge_neighbours(ls__pool *pool, block *b)
 }
 
 /* Cuts off and caches the bytes beyond `bytes`, unless they are too few. */
-static void cut(ls__pool *pool, block *b, size_t bytes)
+static void split_block(ls__pool *pool, block *b, size_t bytes)
 {
-    size_t least = bytes / 8;
-    if (least > MAX_REMAINDER) least = MAX_REMAINDER;
-    if (least < MIN_BLOCK || b->shared) least = MIN_BLOCK;
-    if (b->bytes < bytes + least) return;
+    size_t min_rest = ls__max_size(ls__min_size(bytes / 8, MAX_REMAINDER), MIN_BLOCK);
+    if (b->shared) min_rest = MIN_BLOCK;
+    if (b->bytes < bytes + min_rest) return;
     block rest = *b;
     rest.memory += bytes;
     rest.bytes -= bytes;
@@ -298,7 +298,7 @@ static ls_status adopt(ls__pool *pool, ls__stream stream)
 }
 
 /* The best-fitting cached block; with `any`, also blocks of other streams. */
-static block *take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
+static block *pool_take(ls__pool *pool, ls__stream stream, size_t exact, size_t rounded, bool any)
 {
     const bool small = is_small(pool, rounded);
     for (int64_t i = find_block(&pool->cached, exact, NULL); i < pool->cached.n; i++) {
@@ -327,19 +327,19 @@ static block *take_fresh(ls__pool *pool, ls__stream stream, size_t exact, size_t
 void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes)
 {
     const size_t rounded = size_class(bytes);
-    if (rounded == 0 || !reserve(pool)) return NULL;
+    if (rounded == 0 || !blocks_reserve(pool)) return NULL;
     const size_t exact = round_exactly(bytes);
 
-    block *b = take(pool, stream, exact, rounded, false);
+    block *b = pool_take(pool, stream, exact, rounded, false);
     if (!b) b = take_fresh(pool, stream, exact, rounded);
     if (!b && adopt(pool, stream) != LS_OK) return NULL; /* the error is in the context */
-    if (!b) b = take(pool, stream, exact, rounded, true);
+    if (!b) b = pool_take(pool, stream, exact, rounded, true);
     if (!b && pool->cached.n > 0) {
         release_whole_segments(pool);
         b = take_fresh(pool, stream, exact, rounded);
     }
     if (!b) return NULL;
-    cut(pool, b, rounded);
+    split_block(pool, b, rounded);
     b->used = true;
     insert_block(&pool->used, b);
     ls_memory_stats *stats = &pool->stats;
@@ -388,17 +388,16 @@ size_t ls__pool_free_bytes(const ls__pool *pool)
         const block *first = pool->cached.blocks[i], *last = first;
         size_t bytes = first->bytes;
         for (; last->next && !last->next->used; bytes += last->bytes) last = last->next;
-        if (bytes > largest) largest = bytes;
+        largest = ls__max_size(largest, bytes);
         if (!first->previous && !last->next) whole += bytes;
     }
     size_t fresh = pool->device->backend->free_bytes(pool->device);
     if (!ls__add_size(fresh, whole, &fresh)) fresh = SIZE_MAX;
     if (stats->limit_bytes) {
-        const size_t left = room(pool) + whole;
-        if (left < fresh) fresh = left;
+        fresh = ls__min_size(fresh, bytes_within_limit(pool) + whole);
     }
     fresh -= fresh % MIN_BLOCK;
-    return fresh > largest ? fresh : largest;
+    return ls__max_size(fresh, largest);
 }
 
 ls_memory_stats ls__pool_stats(const ls__pool *pool)

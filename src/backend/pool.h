@@ -35,7 +35,7 @@ void *ls__pool_allocate_for(ls__pool *pool, ls__stream stream, size_t bytes);
 /* Releases memory after the present work of `stream`. The work of other streams on it must have
  * ended, or `stream` must wait for it. NULL and memory of other pools are ignored. */
 void ls__pool_release_after(ls__pool *pool, ls__stream stream, void *memory);
-/* The same for LS__STREAM_COMPUTE. */
+/* These two allocate and release memory of LS__STREAM_COMPUTE. */
 void *ls__pool_allocate(ls__pool *pool, size_t bytes);
 void ls__pool_release(ls__pool *pool, void *memory);
 

@@ -77,7 +77,7 @@ static const struct {
 enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]) };
 
 /* The number after "cuda:"; 0 if there is none, -1 if it is not a number. */
-static int read_index(const char *text)
+static int read_device_index(const char *text)
 {
     if (*text == '\0') return 0;
     char *end;
@@ -92,7 +92,7 @@ ls_status ls__registry_open(ls_context *ctx, ls__device **out)
     const char *name = ctx->config.device ? ctx->config.device : "cpu";
     const size_t length = strcspn(name, ":");
     for (int i = 0; i < N_BACKENDS; i++) {
-        const int index = read_index(name + length);
+        const int index = read_device_index(name + length);
         if (length == strlen(backends[i].name) && index >= 0 &&
             strncmp(name, backends[i].name, length) == 0)
             return backends[i].open(ctx, index, out);

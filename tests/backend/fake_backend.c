@@ -175,7 +175,7 @@ static ls_status fake_wait(ls__device *device)
     return LS_OK;
 }
 
-/* What eager tensors use of a backend. */
+/* The slots of a backend that eager tensors use. */
 static const ls__backend fake_backend = {
     .name = "fake",
     .close = fake_close,

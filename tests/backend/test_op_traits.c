@@ -132,7 +132,7 @@ START_TEST(flags)
 }
 END_TEST
 
-/* What each member of `u` adds to an op's text. */
+/* Each member of `u` adds its words to an op's text. */
 START_TEST(texts)
 {
     static const struct {

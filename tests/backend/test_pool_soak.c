@@ -107,15 +107,15 @@ static void release(int k, ls__stream stream)
 static void check_stats(size_t limit_bytes)
 {
     const ls_memory_stats stats = ls__pool_stats(pool);
-    size_t least = 0;
+    size_t min_bytes = 0;
     int64_t n = 0;
     for (int k = 0; k < N_BLOCKS; k++) {
         if (!held[k].memory) continue;
         n++;
-        least += held[k].bytes;
+        min_bytes += held[k].bytes;
     }
     ck_assert_int_eq(stats.n_blocks, n);
-    ck_assert_uint_ge(stats.current_bytes, least);
+    ck_assert_uint_ge(stats.current_bytes, min_bytes);
     ck_assert_uint_ge(stats.peak_bytes, stats.current_bytes);
     ck_assert_uint_eq(stats.current_bytes + stats.cached_bytes, taken_bytes);
     ck_assert(limit_bytes == 0 || taken_bytes <= limit_bytes);

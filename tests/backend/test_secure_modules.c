@@ -11,7 +11,7 @@
 enum { NOBODY = 65534 };
 static const char set[] = "/nonexistent/modules";
 
-/* As a program of its own: opens a device that is a module, and prints the error. */
+/* Runs as a separate program: opens a device that is a module, and prints the error. */
 static int child(void)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .device = "cuda" });
