@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/minmax.h"
 #include "arith/half.h"
 #include "backend/pool.h"
 #include <math.h>
@@ -248,10 +249,10 @@ ls_status ls_tensor_fill(ls_tensor *tensor, double value)
     /* The pattern is written once, then doubled on the device. */
     const ls__backend *table = ls__table(tensor);
     char *data = tensor->data;
-    size_t done = tensor->bytes < sizeof(pattern) ? tensor->bytes : sizeof(pattern);
+    size_t done = ls__min_size(tensor->bytes, sizeof(pattern));
     LS_TRY(table->write(device_of(tensor), data, pattern, done));
     while (done < tensor->bytes) {
-        const size_t rest = tensor->bytes - done, n = rest < done ? rest : done;
+        const size_t n = ls__min_size(tensor->bytes - done, done);
         LS_TRY(table->copy(device_of(tensor), data + done, data, n));
         done += n;
     }

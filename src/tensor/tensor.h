@@ -12,7 +12,7 @@ struct ls_tensor {
     int64_t count;
     size_t bytes;
     void *data; /* device memory */
-    /* For labels on a device: a copy in host memory, or NULL, and a number of classes that exceeds
+    /* Labels on a device have a copy in host memory, or NULL, and a number of classes that exceeds
      * all labels; 0 = unknown. Each write of the elements sets it to 0. */
     const int32_t *host_copy;
     int64_t checked_classes;
@@ -31,8 +31,8 @@ void ls__tensor_view(ls_context *ctx, ls_tensor *out, ls_dtype dtype, ls_shape s
 /* The two halves of ls_tensor_digest. The first queues the addition of the elements to *sum, in
  * device memory. The second makes the digest of that sum and the tensor's dtype, shape and size. */
 ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum);
-/* The same for the bytes [begin, end) of the elements, where begin is a multiple of 8, and so is
- * end unless it is the end of all. */
+/* Queues the addition of the bytes [begin, end) of the elements, where begin is a multiple of 8,
+ * and so is end unless it is the end of all. */
 ls_status ls__tensor_digest_queue_bytes(const ls_tensor *tensor, size_t begin, size_t end,
                                         ls__digest_sum *sum);
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements);
