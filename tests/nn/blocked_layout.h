@@ -11,7 +11,7 @@ static ls__backend blocked_backend;
 static const ls__backend *unbent_backend;
 static ls__op_kind blocked_kind;
 
-/* Of an op's kernels the reference one alone, whose sums have the same order in every layout. */
+/* Allows only the reference kernel of an op, whose sums have the same order in every layout. */
 static inline int keep_reference(ls__candidate *candidates, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ static inline int blocked_blocks(const ls__device *device, const ls_shape *shape
     return n;
 }
 
-/* For nets that are built in this context afterwards. */
+/* Applies to nets that are built in this context afterwards. */
 static inline void bend_layouts(ls_context *ctx, ls__op_kind kind)
 {
     blocked_kind = kind;

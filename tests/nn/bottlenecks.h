@@ -40,7 +40,7 @@ static inline ls_node *bottlenecks(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), BOTTLENECK_CLASSES, NULL);
 }
 
-/* Made in ctx, which keeps it. */
+/* Returns a batch in ctx, which owns its tensors. */
 static inline ls_batch bottleneck_batch(ls_context *ctx)
 {
     static const int32_t labels[BOTTLENECK_BATCH] = { 2, 0, 3, 1 };

@@ -16,7 +16,7 @@ typedef struct setting {
     bool class_weights, soft, frozen, synced;
     int64_t accumulate;
 } setting;
-/* Those from FIRST_SYNCED on have synchronised batch norms. */
+/* Settings from FIRST_SYNCED on have synchronised batch norms. */
 enum { N_SETTINGS = 10, FIRST_SYNCED = 6 };
 extern const setting settings[N_SETTINGS];
 

@@ -96,7 +96,7 @@ static int layout_group(const ls__program *p, int v)
     return v;
 }
 
-/* So that each input is copied once, and nothing else, in whatever layout. */
+/* Each input is copied once, and nothing else, in any layout. */
 static const ls__call *call_of(const ls__program *p, const ls__instruction *in)
 {
     return &p->calls[p->graph->inputs.n + (in - p->instructions)];

@@ -6,7 +6,7 @@
 #include <lockstep/lockstep.h>
 #include <string.h>
 
-enum { BATCH = 6, FEATURES = 20, CLASSES = 5, STEPS = 4, MOST_PARAMETERS = 16 };
+enum { BATCH = 6, FEATURES = 20, CLASSES = 5, STEPS = 4, MAX_PARAMETERS = 16 };
 
 /* A named output is needed by itself, so nothing may absorb it. */
 static ls_node *perceptron(ls_graph *g, ls_node *x, const void *options)
@@ -40,7 +40,7 @@ static ls_node *clipped(ls_graph *g, ls_node *x, const void *options)
 }
 
 typedef struct outcome {
-    ls_digest values[MOST_PARAMETERS]; /* one for each parameter */
+    ls_digest values[MAX_PARAMETERS]; /* one for each parameter */
     int n;
     double loss;
     bool fused; /* as describe tells */
@@ -64,7 +64,7 @@ static outcome train(ls_model_fn model, ls_precision precision, bool apart)
     ck_assert_int_eq(ls_tensor_random_normal(images, 1, 0, 1), LS_OK);
     const ls_batch batch = { .images = images, .labels = labels, .n = BATCH };
     out.n = (int)ls_net_parameter_count(net);
-    ck_assert_int_le(out.n, MOST_PARAMETERS);
+    ck_assert_int_le(out.n, MAX_PARAMETERS);
     for (int i = 0; i < out.n; i++) {
         const ls_parameter_info parameter = ls_net_parameter_at(net, i);
         if (strstr(parameter.name, "bn.weight"))

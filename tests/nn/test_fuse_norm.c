@@ -249,7 +249,7 @@ static const tolerances half = { 2e-3, 5e-3, 2e-2, INFINITY };
  * to 0.33 without any fusion. test_cuda_fuse.c compares the first steps' values. */
 static const tolerances brain = { 1.6e-2, INFINITY, INFINITY, INFINITY };
 
-static void check_model(ls_model_fn model, ls_precision precision, const tolerances *most,
+static void check_model(ls_model_fn model, ls_precision precision, const tolerances *max_errors,
                         counts wanted)
 {
     run fused = open_run(model, precision, true);
@@ -259,21 +259,22 @@ static void check_model(ls_model_fn model, ls_precision precision, const toleran
     ck_assert_int_eq(count_all(apart.net).finalize, 0);
     for (int i = 0; i < STEPS; i++) {
         const double a = take_step(&fused), b = take_step(&apart);
-        ck_assert_msg(fabs(a - b) <= most->loss * fabs(b), "step %d: loss %.9g, unfused %.9g", i, a,
-                      b);
-        compare(&fused, &apart, most->values, i == 0 ? most->first_gradients : most->gradients);
+        ck_assert_msg(fabs(a - b) <= max_errors->loss * fabs(b), "step %d: loss %.9g, unfused %.9g",
+                      i, a, b);
+        compare(&fused, &apart, max_errors->values,
+                i == 0 ? max_errors->first_gradients : max_errors->gradients);
     }
     ck_assert_int_eq(ls_net_evaluate(fused.net, &fused.batch), LS_OK);
     ck_assert_int_eq(ls_net_evaluate(apart.net, &apart.batch), LS_OK);
     double a, b;
     ck_assert_int_eq(ls_net_loss(fused.net, &a), LS_OK);
     ck_assert_int_eq(ls_net_loss(apart.net, &b), LS_OK);
-    ck_assert_double_eq_tol(a, b, 10 * most->loss);
+    ck_assert_double_eq_tol(a, b, 10 * max_errors->loss);
     close_context(&apart.ctx);
     close_context(&fused.ctx);
 }
 
-/* Of the bottlenecks. */
+/* Counts are those of the bottlenecks. */
 static const counts all_fused = { .statistics = 4,
                                   .application = 4,
                                   .finalize = 8,
@@ -330,7 +331,7 @@ END_TEST
 
 /* ---- Choosing ---- */
 
-/* With each op of a fusion missing, not deterministic, or refused in turn. */
+/* Each op of a fusion is missing, not deterministic, or refused in turn. */
 START_TEST(fusions_need_all_of_their_ops)
 {
     static const ls__op_kind first[] = { LS__OP_CONV2D_STATISTICS, LS__OP_NORM_FINALIZE,
@@ -354,7 +355,7 @@ START_TEST(fusions_need_all_of_their_ops)
             close_context(&ctx);
         }
     }
-    /* Without determinism the others may be had. */
+    /* Kernels that are not deterministic are used if determinism is off. */
     ls_context *ctx = open_context(true);
     memset(offer.random, true, sizeof offer.random);
     ctx->config.deterministic = LS_DETERMINISTIC_OFF;

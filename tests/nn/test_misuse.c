@@ -70,7 +70,7 @@ static ls_node *oddly_named(ls_graph *g, ls_node *x, const void *options)
     return y;
 }
 
-/* Otherwise a checkpoint of it could not be saved. */
+/* A checkpoint of a net with such a name could not be saved. */
 START_TEST(names_are_utf8)
 {
     static const struct {

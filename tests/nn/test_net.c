@@ -496,7 +496,7 @@ static void release_little(void *user, void *memory)
     free(memory);
 }
 
-/* Under a limit of the context's, and under one that the device knows nothing of. */
+/* The limit is the context's, or one that the device does not know. */
 START_TEST(out_of_memory_names_the_largest_batch)
 {
     const ls_allocator little = { allocate_little, release_little, NULL };

@@ -251,7 +251,7 @@ START_TEST(threads_change_no_bit)
 }
 END_TEST
 
-/* What the program is made of: activations and factors in 16 bits, all else in f32. */
+/* Activations and compute weights have 16 bits, all other operands are f32. */
 START_TEST(types_of_operands)
 {
     static const char *const halves[] = { "x",  "y",   "w",   "b",    "a",      "add",    "dx",

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHARDS = 8, MOST_STEPS = 3 }; /* the last batch is short */
+enum { SHARDS = 8, MAX_STEPS = 3 }; /* the last batch is short */
 
 typedef struct rules {
     const char *name;
@@ -197,7 +197,7 @@ static const setting *const trained_setting = &settings[1]; /* with class weight
 static void train(const rules *r, int n_ranks, step_values *weights)
 {
     trained t = open_net(trained_setting, 1, BATCH, 1);
-    for (int step = 0; step < MOST_STEPS; step++)
+    for (int step = 0; step < MAX_STEPS; step++)
         step_in_ranks(r, trained_setting, &t, n_ranks, step);
     put_weights(&t, weights);
     ls_context_close(&t.ctx);
@@ -206,7 +206,7 @@ static void train(const rules *r, int n_ranks, step_values *weights)
 static void train_by_lockstep(step_values *weights)
 {
     trained t = open_net(trained_setting, SHARDS, BATCH, 1);
-    for (int step = 0; step < MOST_STEPS; step++) {
+    for (int step = 0; step < MAX_STEPS; step++) {
         ls_batch b = part_of(t.ctx, trained_setting, step, 0, batch_sizes[step]);
         invert_some(&right, &b, &(part){ .end = b.n }, step);
         ck_assert_int_eq(ls_net_step(t.net, t.opt, &b, LR), LS_OK);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_RANKS = 8 };
+enum { MAX_RANKS = 8 };
 
 /* The steps of all settings whose batches have a sample for each shard. */
 static int count_steps(int shards)
@@ -18,7 +18,7 @@ static int count_steps(int shards)
     return n;
 }
 
-/* What a rank's loader leaves out: the samples of other ranks. */
+/* Overwrites the samples of other ranks, which a rank's loader leaves out. */
 static void spoil(ls_batch *b, int64_t begin, int64_t end)
 {
     uint8_t *pixels = ls_tensor_data((ls_tensor *)b->images);
@@ -86,8 +86,8 @@ typedef struct layout {
 /* Fails unless all ranks end each step with the values of one rank. */
 static void check(const setting *s, const layout *l)
 {
-    static run alone, runs[MOST_RANKS];
-    pthread_t threads[MOST_RANKS];
+    static run alone, runs[MAX_RANKS];
+    pthread_t threads[MAX_RANKS];
     const int shards = l->shards, n_ranks = l->n_ranks;
     local_hub *hub = local_hub_open(n_ranks, l->machines);
     alone =

@@ -93,8 +93,8 @@ typedef struct run {
     ls_batch batch;
 } run;
 
-/* The same with a limit of device memory; 0 = none. net and opt are NULL when there was too little,
- * and the error waits. */
+/* Opens a run with a limit of device memory; 0 = none. net and opt are NULL if memory was too
+ * short; the error is then kept. */
 static run open_limited(ls_model_fn model, const void *options, ls_precision precision,
                         ls_recompute recompute, int threads, int64_t side, size_t limit_bytes)
 {
@@ -236,7 +236,7 @@ static void check_same_program(const ls__program *a, const ls__program *b)
     ck_assert_uint_eq(a->arena_bytes, b->arena_bytes);
 }
 
-/* With memory for everything AUTO is NONE, however large the program. */
+/* AUTO equals NONE if memory suffices for all values, however large the program. */
 START_TEST(auto_keeps_what_fits)
 {
     run kept = open_run(residual, &(int){ 2 }, LS_PRECISION_F32, LS_RECOMPUTE_NONE, 1);

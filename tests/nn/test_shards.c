@@ -57,7 +57,8 @@ static float weight_of(const setting *s, const ls_batch *b)
     return s->soft ? (float)b->n : (float)sum;
 }
 
-/* By the rule of cpu/tree.h; rows without samples are left out. Returns the row of the sum. */
+/* Adds rows by the rule of cpu/tree.h; rows without samples are left out. Returns the row of the
+ * sum. */
 static const float *add_rows(float *rows, const bool *present, int n_rows, int64_t n)
 {
     bool there[64], all = true;
@@ -230,7 +231,7 @@ END_TEST
 
 /* ---- One list of calls ---- */
 
-/* By name, in the order of the run. */
+/* Numbers of calls by name. */
 typedef struct counts {
     int convs, sums, updates, copies, moments, statistics;
 } counts;

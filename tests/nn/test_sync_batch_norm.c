@@ -8,8 +8,8 @@ enum { N_SYNCED = N_SETTINGS - FIRST_SYNCED };
 static const int shard_counts[] = { 2, 3, 4, 8 };
 enum { N_COUNTS = sizeof shard_counts / sizeof shard_counts[0] };
 
-/* Of all values that a step changes, relative to the largest: sums in another order. In f16 the
- * gradients are rounded at other places, and later steps amplify that. */
+/* Tolerance of all values that a step changes, relative to the largest: sums have another order. In
+ * f16 the gradients are rounded at other places, and later steps amplify that. */
 static double tolerance_of(const setting *s, int step)
 {
     return s->precision != LS_PRECISION_F16 ? 5e-6 : step == 0 ? 2e-3 : INFINITY;

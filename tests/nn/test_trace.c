@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 4, SIZE = 8, CLASSES = 5, MOST_OPS = 128 };
+enum { N = 4, SIZE = 8, CLASSES = 5, MAX_OPS = 128 };
 
 static ls_node *model(ls_graph *g, ls_node *x, const void *options)
 {
@@ -224,13 +224,13 @@ static int64_t count_different(const side *a, const side *b, const ls__trace_op 
 }
 
 /* How many elements of each op a fault may hit; returns how many ops there are. */
-static int count_elements(int64_t out[MOST_OPS])
+static int count_elements(int64_t out[MAX_OPS])
 {
     side a = open(1, true);
     ls__trace_op op;
     int n = 0;
     begin(&a);
-    for (; n < MOST_OPS && ls__net_step_op(a.net, &op); n++) {
+    for (; n < MAX_OPS && ls__net_step_op(a.net, &op); n++) {
         out[n] = ls__net_injectable_elements(a.net, &op);
         ck_assert_int_eq(ls__net_step_next(a.net), LS_OK);
     }
@@ -238,13 +238,14 @@ static int count_elements(int64_t out[MOST_OPS])
     return n;
 }
 
-/* In every op that writes something, right after it has run; before that all is the same. */
+/* The fault is injected into every op that writes something, right after it has run; the values
+ * before are unchanged. */
 START_TEST(a_fault_hits_one_element)
 {
     static const ls_precision precisions[] = { LS_PRECISION_F32, LS_PRECISION_BF16,
                                                LS_PRECISION_F16 };
     precision = precisions[_i];
-    int64_t n_elements[MOST_OPS];
+    int64_t n_elements[MAX_OPS];
     const int n_ops = count_elements(n_elements);
     int n_hit = 0;
     for (int target = 0; target < n_ops; target++) {

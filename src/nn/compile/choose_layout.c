@@ -42,7 +42,7 @@ typedef struct search {
     op_costs *costs; /* per instruction */
     cached_cost *cache;
     int n_cached;
-    size_t cache_room;
+    size_t cache_capacity;
 } search;
 
 static int root_of(const ls__program *p, int v)
@@ -57,8 +57,8 @@ static double op_cost(search *s, const ls__op *op)
     for (int i = 0; i < s->n_cached; i++)
         if (ls__op_equal(&s->cache[i].op, op)) return s->cache[i].ms;
     const double ms = ls__cheapest_ms(s->p->ctx, op);
-    cached_cost *cache =
-        ls__bump_room(&s->p->bump, s->cache, (size_t)s->n_cached, 1, &s->cache_room, sizeof *cache);
+    cached_cost *cache = ls__bump_room(&s->p->bump, s->cache, (size_t)s->n_cached, 1,
+                                       &s->cache_capacity, sizeof *cache);
     if (!cache) return ms; /* the cache is only an optimisation */
     s->cache = cache;
     s->cache[s->n_cached++] = (cached_cost){ *op, ms };
@@ -182,7 +182,7 @@ static double total_cost(const search *s, int only_group)
     return sum;
 }
 
-static void descend(search *s)
+static void layout_descend(search *s)
 {
     bool changed = true;
     for (int pass = 0; pass < MAX_PASSES && changed; pass++) {
@@ -229,13 +229,13 @@ static ls_status choose_blocks(search *s)
 {
     int *first = ls__bump_alloc(&s->p->bump, (size_t)s->n_groups * sizeof *first);
     if (!first) return ls__fail_memory(s->p->ctx, "layout", (size_t)s->n_groups * sizeof *first);
-    descend(s);
+    layout_descend(s);
     const double dense_cost = total_cost(s, -1);
     for (int g = 0; g < s->n_groups; g++) {
         first[g] = s->groups[g].chosen;
         s->groups[g].chosen = s->groups[g].n_blocks - 1;
     }
-    descend(s);
+    layout_descend(s);
     if (dense_cost <= total_cost(s, -1))
         for (int g = 0; g < s->n_groups; g++) s->groups[g].chosen = first[g];
     return LS_OK;
@@ -256,8 +256,8 @@ static ls__instruction reorder_instruction(const ls__instruction *around, int fr
 }
 
 /* Puts an instruction into the new list, with the reorders that its inner blocks require. */
-static ls_status place(search *s, const ls__instruction *old, const op_costs *costs,
-                       ls__instruction *list, int *n)
+static ls_status layout_place(search *s, const ls__instruction *old, const op_costs *costs,
+                              ls__instruction *list, int *n)
 {
     ls__program *p = s->p;
     ls__instruction in = *old, after[LS__MAX_OPERANDS];
@@ -284,7 +284,7 @@ static ls_status place(search *s, const ls__instruction *old, const op_costs *co
     return LS_OK;
 }
 
-static ls_status rebuild(search *s)
+static ls_status layout_rebuild(search *s)
 {
     ls__program *p = s->p;
     const int n_old_values = p->n_values;
@@ -292,18 +292,18 @@ static ls_status rebuild(search *s)
         const int g = group_index(s, v);
         if (g > 0) p->values[v].block = s->groups[g].blocks[s->groups[g].chosen];
     }
-    int room = 0;
-    for (int i = 0; i < p->n_instructions; i++) room += 1 + p->instructions[i].op.n_operands;
-    ls__instruction *list = ls__bump_alloc(&p->bump, (size_t)room * sizeof *list);
-    if (!list) return ls__fail_memory(p->ctx, "layout", (size_t)room * sizeof *list);
+    int capacity = 0;
+    for (int i = 0; i < p->n_instructions; i++) capacity += 1 + p->instructions[i].op.n_operands;
+    ls__instruction *list = ls__bump_alloc(&p->bump, (size_t)capacity * sizeof *list);
+    if (!list) return ls__fail_memory(p->ctx, "layout", (size_t)capacity * sizeof *list);
     int n = 0, n_forward = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         if (i == p->n_forward) n_forward = n;
-        LS_TRY(place(s, &p->instructions[i], &s->costs[i], list, &n));
+        LS_TRY(layout_place(s, &p->instructions[i], &s->costs[i], list, &n));
     }
     p->n_forward = p->n_forward == p->n_instructions ? n : n_forward;
     p->instructions = list;
-    p->instruction_room = (size_t)room;
+    p->instruction_capacity = (size_t)capacity;
     p->n_instructions = n;
     return LS_OK;
 }
@@ -321,5 +321,5 @@ ls_status ls__choose_layout(ls__program *p)
     for (int i = 0; i < p->n_instructions; i++) find_costs(&s, &p->instructions[i], &s.costs[i]);
     if (ls__has_error(p->ctx)) return LS_ERR_EARLIER;
     LS_TRY(choose_blocks(&s));
-    return rebuild(&s);
+    return layout_rebuild(&s);
 }

@@ -64,7 +64,7 @@ int ls__recompute_text(const ls__program *program, char *out, size_t size);
 
 /* True if some instructions can run there. */
 bool ls__can_overlap(const ls__program *program);
-/* NULL if there is none. */
+/* Returns the selection for this program; NULL if there is none. */
 const ls__selection *ls__find_overlap_selection(const ls__program *program);
 /* Puts a selection into the algorithm cache. */
 ls_status ls__select_overlap(const ls__program *program, bool taken, const char *reason);

@@ -101,7 +101,7 @@ static void drop(ls__program *p, int at)
             (size_t)(p->n_instructions - at) * sizeof *p->instructions);
 }
 
-/* The norm at i becomes finalize and apply. */
+/* Replaces the norm at i by finalize and apply. */
 static void fuse_statistics(ls__builder *b, int i)
 {
     ls__program *p = b->program;
@@ -150,7 +150,7 @@ typedef struct neighbours {
     int conv, weights, data, norm;
 } neighbours;
 
-/* False if another instruction reads it or its gradient. */
+/* Returns false if another instruction reads it or its gradient. */
 static bool find_neighbours(const ls__program *p, int z, neighbours *out)
 {
     out->conv = find_reader(p, z, LS__OP_CONV2D_STATISTICS, STATISTICS_X);
@@ -243,10 +243,10 @@ ls_status ls__fuse_batch_norms(ls__builder *b)
     for (int i = 0; i < p->n_instructions; i++)
         n_norms += p->instructions[i].op.kind == LS__OP_BATCH_NORM;
     if (n_norms == 0) return LS_OK;
-    /* Room for two instructions and two selections per norm. */
+    /* Capacity for two instructions and two selections per norm. */
     const size_t bytes = 2 * (size_t)n_norms * sizeof *p->fusions;
     ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions,
-                                          (size_t)n_norms, &p->instruction_room, sizeof *list);
+                                          (size_t)n_norms, &p->instruction_capacity, sizeof *list);
     if (list) p->instructions = list;
     p->fusions = ls__bump_alloc(&p->bump, bytes);
     if (!list || !p->fusions) return ls__fail_memory(p->ctx, "program", bytes);

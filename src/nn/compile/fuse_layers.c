@@ -6,7 +6,7 @@
 
 /* Marks the nodes that outputs, losses and metrics depend on; counts the consumers of each node,
  * which include outputs, losses and metrics. */
-static void mark(const ls_graph *graph, bool *needed, int *consumers)
+static void mark_needed(const ls_graph *graph, bool *needed, int *consumers)
 {
     const ls__named_list *const lists[] = { &graph->outputs, &graph->losses, &graph->metrics };
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
@@ -72,7 +72,7 @@ ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fuse
                  .consumers = ls__bump_alloc(bump, n * sizeof *f.consumers) };
     ls__fused_op *ordered = ls__bump_alloc(bump, n * sizeof *ordered);
     if (!needed || !f.ops || !f.op_of || !f.consumers || !ordered) return NULL;
-    mark(graph, needed, f.consumers);
+    mark_needed(graph, needed, f.consumers);
     int count = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const ls_node *node = graph->nodes[i];

@@ -62,7 +62,8 @@ static int *backward_order(ls__builder *b)
     int *order = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *order);
     int *depth =
         ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a fused op */
-    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* that have not run */
+    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* readers that have not run
+                                                                         */
     bool *done = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *done);
     if (!order || !depth || !readers || !done) {
         b->status = ls__fail_memory(p->ctx, "program", n_nodes * sizeof *depth);

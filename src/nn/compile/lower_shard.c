@@ -14,7 +14,7 @@ static void copy_to(ls__builder *b, int value, int64_t count, int64_t offset)
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &value, 1, &to);
 }
 
-/* Per element of the buffers: the momentum of the batch norm if it is trained, or 0. */
+/* Gives per element of the buffers the momentum of the batch norm if it is trained, or 0. */
 static const float *momentum_of_buffers(ls__builder *b, int64_t n_buffers)
 {
     ls__program *p = b->program;

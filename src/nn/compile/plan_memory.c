@@ -6,6 +6,7 @@
  * one nearly always needs only the largest sum of simultaneously live bytes. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "nn/compile/compile.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void find_lives(ls__program *p)
     }
 }
 
-static void join(ls__program *p, int storage, int v)
+static void storage_join(ls__program *p, int storage, int v)
 {
     p->values[v].storage = storage;
     if (p->values[storage].last < p->values[v].last) p->values[storage].last = p->values[v].last;
@@ -86,12 +87,12 @@ static void share_in_place(ls__program *p, int i)
             twice |=
                 j != input && in->operands[j] >= 0 && storage_of(p, in->operands[j]) == storage;
         if (twice && ls__op_traits_of(in->op.kind)->in_place_unshared) continue;
-        join(p, storage, y);
+        storage_join(p, storage, y);
         taken[input] = true;
     }
 }
 
-static void share(ls__program *p)
+static void share_storage(ls__program *p)
 {
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
@@ -99,7 +100,7 @@ static void share(ls__program *p)
         const bool identity = ls__reorder_is_identity(p, in);
         /* outside of the arena it stays a copy */
         in->skipped = identity && p->values[in->operands[1]].place == LS__PLACE_ARENA;
-        if (in->skipped) join(p, storage_of(p, in->operands[0]), in->operands[1]);
+        if (in->skipped) storage_join(p, storage_of(p, in->operands[0]), in->operands[1]);
         if (!identity) share_in_place(p, i);
     }
 }
@@ -143,8 +144,8 @@ static size_t lowest_gap(ls__value *const *placed, int n, const ls__value *value
 
 /* Gives the first n of `order` their offsets, one after the other; returns the index of the first
  * that ends at or above `limit`, or n. */
-static int place(const ls__program *p, ls__value **order, ls__value **placed, int n, size_t limit,
-                 size_t *bytes)
+static int place_values(const ls__program *p, ls__value **order, ls__value **placed, int n,
+                        size_t limit, size_t *bytes)
 {
     const size_t alignment = alignment_of(p);
     *bytes = 0;
@@ -162,17 +163,17 @@ static int place(const ls__program *p, ls__value **order, ls__value **placed, in
 }
 
 /* The largest sum of simultaneously live bytes, a lower bound for every order. */
-static size_t most_alive(const ls__program *p, ls__value *const *values, int n)
+static size_t max_live_bytes(const ls__program *p, ls__value *const *values, int n)
 {
-    size_t most = 0;
+    size_t max_bytes = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         size_t sum = 0;
         for (int j = 0; j < n; j++)
             if (values[j]->first <= i && values[j]->last >= i)
                 sum += ls__round_up(values[j]->bytes, alignment_of(p));
-        if (sum > most) most = sum;
+        max_bytes = ls__max_size(max_bytes, sum);
     }
-    return most;
+    return max_bytes;
 }
 
 /* Searches an order of the n values that needs little memory. From each start, the first value that
@@ -181,13 +182,13 @@ static void find_order(const ls__program *p, ls__value **order, ls__value **plac
                        ls__value **best, int n)
 {
     static int (*const starts[])(const void *, const void *) = { by_size, by_life };
-    const size_t least = most_alive(p, order, n);
+    const size_t min_bytes = max_live_bytes(p, order, n);
     size_t best_bytes = SIZE_MAX;
     for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
         qsort(order, (size_t)n, sizeof *order, starts[s]);
-        for (int t = 0; t < MANY_TRIES && best_bytes > least; t++) {
+        for (int t = 0; t < MANY_TRIES && best_bytes > min_bytes; t++) {
             size_t bytes;
-            const int above = place(p, order, placed, n, best_bytes, &bytes);
+            const int above = place_values(p, order, placed, n, best_bytes, &bytes);
             if (above == n) {
                 best_bytes = bytes;
                 memcpy(best, order, (size_t)n * sizeof *order);
@@ -222,7 +223,7 @@ ls_status ls__plan_memory(ls__program *p)
     LS_TRY(add_workspaces(p));
     ls__mark_overlap(p);
     find_lives(p);
-    share(p);
+    share_storage(p);
     const size_t bytes = (size_t)p->n_values * sizeof(ls__value *);
     ls__value **order = ls__bump_alloc(&p->bump, bytes), **placed = ls__bump_alloc(&p->bump, bytes),
               **best = ls__bump_alloc(&p->bump, bytes);
@@ -234,7 +235,7 @@ ls_status ls__plan_memory(ls__program *p)
     qsort(order, (size_t)n, sizeof *order, by_size);
     while (n_large < n && order[n_large]->bytes > order[0]->bytes / LARGE_SHARE) n_large++;
     find_order(p, order, placed, best, n_large);
-    place(p, order, placed, n, SIZE_MAX, &p->arena_bytes);
+    place_values(p, order, placed, n, SIZE_MAX, &p->arena_bytes);
     p->unshared_bytes = 0;
     for (int v = 0; v < p->n_values; v++)
         if (p->values[v].place == LS__PLACE_ARENA)

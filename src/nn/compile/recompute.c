@@ -34,13 +34,13 @@
 /* Convolutions with at most this many multiply-adds per output element are cheap: a 3x3 stem
  * with 27, a 1x1 convolution of 64 channels, whose four outputs are a quarter of a resnet50's kept
  * values. */
-enum { MOST_MULTIPLY_ADDS = 64 };
+enum { MAX_MULTIPLY_ADDS = 64 };
 /* The largest depth of their inputs: a batch norm and a pooling. With more, a shortcut to the next
  * resolution would recompute all blocks of its own resolution too early. */
-enum { MOST_BEFORE_CONVOLUTION = 2 };
+enum { MAX_BEFORE_CONVOLUTION = 2 };
 /* All operands that are kept for the recomputation alone must be this many times smaller than its
  * result. u8 images are 4 times smaller than normalised ones. */
-enum { LEAST_GAIN = 4 };
+enum { MIN_GAIN = 4 };
 /* AUTO keeps all values if the arena then takes at most this percentage of the available memory.
  * The rest is for later allocations: optimizer states, batches, cached files. */
 enum { AUTO_SHARE = 75 };
@@ -60,7 +60,7 @@ typedef struct pass {
     ls__recomputed level;
     ls__instruction *list; /* the new one */
     int n;
-    size_t room;
+    size_t capacity;
     value_state *values;
     int segment; /* S */
 } pass;
@@ -81,7 +81,7 @@ static bool is_cheap(const ls__instruction *in, ls__recomputed level)
 {
     if (in->custom || !ls__op_traits_of(in->op.kind)->cheap_to_recompute) return false;
     if (ls__op_is_convolution(in->op.kind))
-        return level == LS__RECOMPUTED_CONVS && multiply_adds_of(&in->op) <= MOST_MULTIPLY_ADDS;
+        return level == LS__RECOMPUTED_CONVS && multiply_adds_of(&in->op) <= MAX_MULTIPLY_ADDS;
     return true;
 }
 
@@ -115,8 +115,8 @@ static bool decide(pass *s, const ls__instruction *in, int v)
         if (input->depth > depth) depth = input->depth;
         if (!input->cheap && !input->saved) kept += p->values[u].bytes;
     }
-    if (kept > p->values[v].bytes / LEAST_GAIN) return false;
-    if (ls__op_is_convolution(in->op.kind) && depth > MOST_BEFORE_CONVOLUTION) return false;
+    if (kept > p->values[v].bytes / MIN_GAIN) return false;
+    if (ls__op_is_convolution(in->op.kind) && depth > MAX_BEFORE_CONVOLUTION) return false;
     s->values[v].cheap = true;
     s->values[v].depth = depth + (in->op.kind != LS__OP_REORDER);
     return true;
@@ -147,10 +147,10 @@ static void decide_all(pass *s)
 
 /* ---- Recomputation ---- */
 
-static ls_status append(pass *s, const ls__instruction *in)
+static ls_status recompute_append(pass *s, const ls__instruction *in)
 {
     ls__instruction *list =
-        ls__bump_room(&s->p->bump, s->list, (size_t)s->n, 1, &s->room, sizeof *list);
+        ls__bump_room(&s->p->bump, s->list, (size_t)s->n, 1, &s->capacity, sizeof *list);
     if (!list) return ls__fail_memory(s->p->ctx, "recompute", sizeof *list);
     s->list = list;
     s->list[s->n++] = *in;
@@ -169,12 +169,12 @@ static ls_status recompute_output(pass *s, int i)
         if (again.operands[j] >= 0) again.operands[j] = s->values[again.operands[j]].now;
     ls__instruction_fill(p, &again);
     s->values[v].now = copy;
-    if (!in->kernel) return append(s, &again); /* a reorder of equal layouts */
+    if (!in->kernel) return recompute_append(s, &again); /* a reorder of equal layouts */
     ls__device *device = p->ctx->device;
     ls_status status =
         device->backend->kernel_open(device, &again.op, in->kernel->name, &again.kernel);
     if (status == LS_OK) {
-        status = append(s, &again);
+        status = recompute_append(s, &again);
         if (status != LS_OK) again.kernel->close(again.kernel);
         return status;
     }
@@ -230,7 +230,7 @@ static void drop_intermediate(pass *s, const ls__instruction *in, int n_values, 
     }
 }
 
-static ls_status rebuild(pass *s)
+static ls_status recompute_rebuild(pass *s)
 {
     ls__program *p = s->p;
     const int n_values = p->n_values;
@@ -243,7 +243,7 @@ static ls_status rebuild(pass *s)
                 if (in.operands[j] >= 0) in.operands[j] = s->values[in.operands[j]].now;
             drop_intermediate(s, &p->instructions[i], n_values, deepest);
         }
-        LS_TRY(append(s, &in));
+        LS_TRY(recompute_append(s, &in));
     }
     return LS_OK;
 }
@@ -256,35 +256,36 @@ static void close_recomputed(const ls__instruction *list, int n)
 
 static ls_status recompute(ls__program *p, ls__recomputed level)
 {
-    pass s = { .p = p, .level = level, .room = 2 * (size_t)p->n_instructions };
-    s.list = ls__bump_alloc(&p->bump, s.room * sizeof *s.list);
+    pass s = { .p = p, .level = level, .capacity = 2 * (size_t)p->n_instructions };
+    s.list = ls__bump_alloc(&p->bump, s.capacity * sizeof *s.list);
     s.values = ls__bump_alloc(&p->bump, (size_t)p->n_values * sizeof *s.values);
-    if (!s.list || !s.values) return ls__fail_memory(p->ctx, "recompute", s.room * sizeof *s.list);
+    if (!s.list || !s.values)
+        return ls__fail_memory(p->ctx, "recompute", s.capacity * sizeof *s.list);
     decide_all(&s);
-    const ls_status status = rebuild(&s);
+    const ls_status status = recompute_rebuild(&s);
     if (status != LS_OK) { /* the program keeps its list and closes the list's kernels */
         close_recomputed(s.list, s.n);
         return status;
     }
     p->instructions = s.list;
     p->n_instructions = s.n;
-    p->instruction_room = s.room;
+    p->instruction_capacity = s.capacity;
     return LS_OK;
 }
 
 /* ---- The amount ---- */
 
 /* Undoes recomputation, and removes the workspaces that memory planning has added. */
-static void restore(ls__program *p, const ls__program *before)
+static void restore_program(ls__program *p, const ls__program *before)
 {
     close_recomputed(p->instructions, p->n_instructions);
     p->instructions = before->instructions;
     p->n_instructions = before->n_instructions;
-    p->instruction_room = before->instruction_room;
+    p->instruction_capacity = before->instruction_capacity;
     p->n_values = before->n_values;
 }
 
-static ls_status plan(ls__program *p, ls__recomputed level)
+static ls_status recompute_plan(ls__program *p, ls__recomputed level)
 {
     p->recomputed = level;
     if (level != LS__RECOMPUTED_NOTHING) LS_TRY(recompute(p, level));
@@ -295,15 +296,15 @@ static ls_status plan(ls__program *p, ls__recomputed level)
 static ls_status plan_automatically(ls__program *p)
 {
     const ls__program before = *p;
-    LS_TRY(plan(p, LS__RECOMPUTED_NOTHING));
+    LS_TRY(recompute_plan(p, LS__RECOMPUTED_NOTHING));
     p->kept_bytes = ls__program_arena_bytes(p);
     /* The arena of other programs is reused. */
     p->available_bytes = ls__pool_free_bytes(p->ctx->pool) + p->env->arena_bytes;
     const size_t fits = p->available_bytes / 100 * AUTO_SHARE;
     for (int level = LS__RECOMPUTED_PASSES;
          level <= LS__RECOMPUTED_CONVS && ls__program_arena_bytes(p) > fits; level++) {
-        restore(p, &before);
-        LS_TRY(plan(p, (ls__recomputed)level));
+        restore_program(p, &before);
+        LS_TRY(recompute_plan(p, (ls__recomputed)level));
     }
     return LS_OK;
 }
@@ -313,7 +314,8 @@ ls_status ls__plan_memory_with_recomputation(ls__program *p)
     const ls_recompute mode = p->gradients ? p->env->recompute : LS_RECOMPUTE_NONE;
     if (mode == LS_RECOMPUTE_AUTO && p->ctx->device->backend->host_memory)
         return plan_automatically(p);
-    return plan(p, mode == LS_RECOMPUTE_CHEAP ? LS__RECOMPUTED_CONVS : LS__RECOMPUTED_NOTHING);
+    return recompute_plan(p, mode == LS_RECOMPUTE_CHEAP ? LS__RECOMPUTED_CONVS
+                                                        : LS__RECOMPUTED_NOTHING);
 }
 
 int ls__recompute_text(const ls__program *p, char *out, size_t size)

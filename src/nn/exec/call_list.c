@@ -21,7 +21,7 @@ static int count_spans(const ls__parts *parts)
     return (int)parts->n * (parts->synced_sums ? parts->list[0].program->n_sync_points : 1);
 }
 
-/* Makes room for max elements; the old ones are lost. */
+/* Allocates memory for max elements; the old ones are lost. */
 static ls_status list_reserve(ls_context *ctx, void **memory, int64_t *capacity, int64_t max,
                               size_t element_bytes)
 {
@@ -70,7 +70,7 @@ static int end_span(ls__call_list *list, int64_t part, bool copies, int end)
     return end;
 }
 
-/* Part after part. */
+/* Appends the calls of one part after the other. */
 static int append_parts(ls__call_list *list, const ls__parts *parts)
 {
     int at = 0;
@@ -95,7 +95,7 @@ static bool is_computed(const ls__parts *parts, int sum, int point)
     return point >= 0;
 }
 
-/* All parts up to a sync point; then those sums for which nothing is missing any more. */
+/* Appends the calls of all parts up to a sync point, then those sums whose addends are complete. */
 static int append_up_to(ls__call_list *list, int at, const ls__parts *parts, int point)
 {
     for (int64_t i = 0; i < parts->n; i++) {

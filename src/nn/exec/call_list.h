@@ -12,7 +12,7 @@
 typedef struct ls__update {
     ls_net *net;
     ls_optimizer *optimizer;
-    ls__call *calls; /* they only queue work, so that they can be captured */
+    ls__call *calls; /* the calls only queue work, so that they can be captured */
     int n_calls;
     uint64_t serial;       /* its number in the net, from 1; never reused */
     int64_t n_steps;       /* updates done, as ls__step counts them */
@@ -37,9 +37,9 @@ typedef struct ls__parts {
     int n_sums;
     bool sums_last;      /* all sums follow the last part instead */
     ls__call *last_call; /* follows all sums; NULL: none */
-    /* With synchronised batch norms: [n][n_sums], calls[0] of each sum for each part. The parts run
-     * at the same time, from one sync point of their programs to the next. NULL: one after the
-     * other. */
+    /* Synchronised batch norms have [n][n_sums] calls, calls[0] of each sum for each part. The
+     * parts run at the same time, from one sync point of their programs to the next. NULL: parts
+     * run one after the other. */
     ls__call *synced_sums;
 } ls__parts;
 
@@ -65,8 +65,7 @@ typedef struct ls__call_list {
     int summed;             /* the position after all sums of the parts' results */
     ls__span *spans;        /* of the parts; the update belongs to the last one */
     int n_spans;
-    /* The list is found again by the following. The calls of a program and of an update, and those
-     * of the sums, follow from these. */
+    /* The list is valid for these programs and this update. */
     uint64_t *programs; /* [n_parts]: serial numbers */
     int64_t n_parts;
     uint64_t update; /* serial number; 0: none */

@@ -124,7 +124,7 @@ static bool is_blocked(const ls__trace_value *value)
     return value->shape.n_dims == 4 && value->block > 0 && value->block != value->shape.dims[3];
 }
 
-/* Memory of [N][C/block][H][W][block]. */
+/* The memory has the order [N][C/block][H][W][block]. */
 int64_t ls__trace_place(const ls__trace_value *value, int64_t element)
 {
     if (!is_blocked(value)) return element;

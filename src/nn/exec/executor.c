@@ -15,6 +15,7 @@
 #include "nn/exec/executor.h"
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "nn/exec/run_call.h"
 
 ls_status ls__executor_open(ls__executor *x, ls_context *ctx, const ls__net_blocks *blocks)
@@ -249,11 +250,6 @@ static ls__event *end_of_step(const ls__executor *x)
     return x->events[x->n_steps % LS__STEPS_QUEUED];
 }
 
-static int earlier(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 ls_status ls__executor_run(ls__executor *x, int end)
 {
     ls__device *device = x->ctx->device;
@@ -264,8 +260,8 @@ ls_status ls__executor_run(ls__executor *x, int end)
     if (status == LS_OK) {
         device->backend->begin(device);
         while (x->next < end && status == LS_OK) {
-            status = run_one_by_one(x, earlier(end, x->copied));
-            if (status == LS_OK) status = run_range(x, earlier(end, x->end));
+            status = run_one_by_one(x, ls__min_int(end, x->copied));
+            if (status == LS_OK) status = run_range(x, ls__min_int(end, x->end));
             if (x->next == x->end && x->next < x->list->n_calls) begin_span(x, x->span + 1);
         }
         if (status != LS_OK) ls__rank_sums_give_up(&x->sums, x->ctx);

@@ -21,7 +21,7 @@ typedef struct ls__executor {
     ls__program *program;      /* of its part; NULL: the step only updates */
     ls__update *update;        /* NULL: no update */
     int next;                  /* the next position */
-    ls__rank_sums sums;        /* those that run beside later calls */
+    ls__rank_sums sums;        /* sums that run beside later calls */
     int fault_at; /* position after which the fault is injected; -1 = none in this step */
     ls__injected_fault fault; /* op -1: none */
     bool call_by_call;        /* traces and audits: no graph is captured or replayed */
@@ -29,7 +29,7 @@ typedef struct ls__executor {
     ls__step step;
     ls__event *events[LS__STEPS_QUEUED]; /* at the end of each of the last steps */
     int64_t n_steps, clock;
-    int64_t n_captures; /* that all ranks have made at the same time */
+    int64_t n_captures; /* captures that all ranks have made at the same time */
 } ls__executor;
 
 ls_status ls__executor_open(ls__executor *executor, ls_context *ctx, const ls__net_blocks *blocks);

@@ -7,8 +7,8 @@
 /* The text of an op's kind and name: "conv2d@layer1.0.conv1". */
 enum { LS__CALL_TEXT_SIZE = 192 };
 
-/* After one op of step `step` of the epoch, one element of its outputs is replaced by the next
- * larger number; of an image's byte the last bit is flipped. Elements are counted over the op's
+/* Replaces one element of an op's outputs by the next larger number, after that op of step `step`
+ * of the epoch; of an image's byte the last bit is flipped. Elements are counted over the op's
  * outputs of floats and images, in logical order. The step fails with LS_ERR_INVALID if it has no
  * such op or element, and logs its ops. */
 typedef struct ls__injected_fault {

@@ -12,25 +12,25 @@ typedef struct work {
     const ls__call *running; /* an exchange that is not done */
 } work;
 
-static bool is_done(const ls__rank_sum_state *item)
+static bool rank_sum_is_done(const ls__rank_sum_state *item)
 {
     return item->next == item->end;
 }
 
-static ls_status start(const work *w, const ls__call *call)
+static ls_status rank_sum_start(const work *w, const ls__call *call)
 {
     char what[LS__STEP_TEXT_SIZE];
     return ls__comm_start(w->ctx->device_comm, call->exchange, ls__step_text(w->step, what));
 }
 
 /* Runs the calls of an addition up to an exchange that is not done. *n_left += what is left. */
-static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
+static ls_status rank_sum_advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
 {
-    for (; !is_done(item); item->next++) {
+    for (; !rank_sum_is_done(item); item->next++) {
         ls__call *call = *item->next;
         if (call->exchange) {
             int64_t n = 0;
-            if (!item->is_started) LS_TRY(start(w, call));
+            if (!item->is_started) LS_TRY(rank_sum_start(w, call));
             item->is_started = true;
             LS_TRY(w->ctx->device_comm->provider->exchange_test(call->exchange, &n));
             if (n > 0) {
@@ -41,7 +41,7 @@ static ls_status advance(work *w, ls__rank_sum_state *item, int64_t *n_left)
             item->is_started = false;
         } else {
             /* The first addition's result is the divisor of the others. */
-            if (item != w->sums->items && !is_done(w->sums->items)) {
+            if (item != w->sums->items && !rank_sum_is_done(w->sums->items)) {
                 *n_left += item->end - item->next;
                 return LS_OK;
             }
@@ -57,7 +57,8 @@ static ls_status advance_all(void *user, int64_t *n_left, const ls__exchange **r
     work *w = user;
     w->running = NULL;
     for (int i = 0; i < w->sums->n; i++)
-        if (!is_done(&w->sums->items[i])) LS_TRY(advance(w, &w->sums->items[i], n_left));
+        if (!rank_sum_is_done(&w->sums->items[i]))
+            LS_TRY(rank_sum_advance(w, &w->sums->items[i], n_left));
     *running = w->running ? w->running->exchange : NULL;
     return LS_OK;
 }

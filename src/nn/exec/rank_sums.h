@@ -22,8 +22,8 @@ ls_status ls__rank_sums_start(ls__rank_sums *sums, ls_context *ctx, ls__call *co
                               const ls__step *step);
 /* Continues all additions, without waiting. */
 ls_status ls__rank_sums_progress(ls__rank_sums *sums, ls_context *ctx, const ls__step *step);
-/* After a failed call: the other ranks wait for the additions that are not done, so they are lost.
- */
+/* Ends all additions after a failed call: the other ranks wait for those that are not done, so they
+ * are lost. */
 void ls__rank_sums_give_up(ls__rank_sums *sums, ls_context *ctx);
 /* Waits until all additions are done, and forgets them. */
 ls_status ls__rank_sums_wait(ls__rank_sums *sums, ls_context *ctx, const ls__step *step);

@@ -59,14 +59,14 @@ static ls_status run_beside(ls_context *ctx, const ls__call *call, const ls__ste
     return status;
 }
 
-static ls_status join(ls_context *ctx)
+static ls_status join_streams(ls_context *ctx)
 {
     return ctx->device->backend->stream_wait(ctx->device, LS__STREAM_COMPUTE, LS__STREAM_SIDE);
 }
 
 /* "conv2d 'layer1.0.conv1'", "input 'label'" */
 enum { NAME_SIZE = 128 };
-static const char *name_of(const ls__call *call, char buffer[NAME_SIZE])
+static const char *call_name(const ls__call *call, char buffer[NAME_SIZE])
 {
     ls__snprintf(buffer, NAME_SIZE, "%s '%s'", call->feeds_input ? "input" : call->kind,
                  call->name);
@@ -79,20 +79,20 @@ ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
     char name[NAME_SIZE];
     const ls__backend *backend = ctx->device->backend;
     const bool is_shown = ctx->config.nvtx && !call->skipped;
-    ls_status status = call->joins && !mode->in_order ? join(ctx) : LS_OK;
-    if (is_shown) backend->range_push(ctx->device, name_of(call, name));
+    ls_status status = call->joins && !mode->in_order ? join_streams(ctx) : LS_OK;
+    if (is_shown) backend->range_push(ctx->device, call_name(call, name));
     if (status == LS_OK && !call->skipped)
         status = mode->profiled                  ? run_profiled(ctx, call, step)
                  : call->side && !mode->in_order ? run_beside(ctx, call, step)
                                                  : call_run(ctx, call, step);
-    if (status == LS_OK && call->joins_after && !mode->in_order) status = join(ctx);
+    if (status == LS_OK && call->joins_after && !mode->in_order) status = join_streams(ctx);
     if (is_shown) backend->range_pop(ctx->device);
-    if (status != LS_OK) ls__error_in(ctx, "%s", name_of(call, name));
+    if (status != LS_OK) ls__error_in(ctx, "%s", call_name(call, name));
     return status;
 }
 
 void ls__join_streams(ls_context *ctx)
 {
     if (ctx->unusable || !ctx->device->backend->launch_in) return;
-    if (join(ctx) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
+    if (join_streams(ctx) != LS_OK) (void)ctx->device->backend->wait(ctx->device);
 }

@@ -16,7 +16,7 @@ ls_status ls__run_call(ls_context *ctx, ls__call *call, const ls__step *step,
 /* "epoch 3, step 17" */
 enum { LS__STEP_TEXT_SIZE = 64 };
 const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE]);
-/* After a failure: later work waits for all queued work. */
+/* Orders later work after all queued work; called after a failure. */
 void ls__join_streams(ls_context *ctx);
 
 #endif

@@ -94,14 +94,14 @@ ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t e
     static const char *const axis[2] = { "height", "width" };
     char text[LS_SHAPE_TEXT_SIZE];
     for (int i = 0; i < 2; i++) {
-        const int64_t room = x->dims[1 + i] + 2 * padding[i] - extent[i];
-        if (room < 0)
+        const int64_t slack = x->dims[1 + i] + 2 * padding[i] - extent[i];
+        if (slack < 0)
             return ls__node_fail(
                 node, LS_ERR_SHAPE,
                 "%s %lld of input %s with padding %lld is smaller than the kernel's extent %lld",
                 axis[i], (long long)x->dims[1 + i], ls_shape_text(x, text, sizeof text),
                 (long long)padding[i], (long long)extent[i]);
-        out[i] = room / stride[i] + 1;
+        out[i] = slack / stride[i] + 1;
     }
     return LS_OK;
 }
@@ -194,7 +194,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     const char *full_name = make_name(graph, prototype->layer, name);
     if (!full_name) return NULL;
     ls_node **nodes = ls__bump_room(&graph->bump, graph->nodes, (size_t)graph->n_nodes, 1,
-                                    &graph->node_room, sizeof *nodes);
+                                    &graph->node_capacity, sizeof *nodes);
     ls_node *node = ls__bump_alloc(&graph->bump, sizeof *node);
     if (nodes) graph->nodes = nodes;
     if (!nodes || !node) {
@@ -247,16 +247,16 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
                              ls_shape_text(&shape, shape_text, sizeof shape_text));
     }
     const size_t n = (size_t)graph->n_parameters;
-    size_t room = graph->parameter_room, init_room = room;
+    size_t capacity = graph->parameter_capacity, init_capacity = capacity;
     ls__parameter *parameters =
-        ls__bump_room(&graph->bump, graph->parameters, n, 1, &room, sizeof *parameters);
+        ls__bump_room(&graph->bump, graph->parameters, n, 1, &capacity, sizeof *parameters);
     ls__parameter_init *inits =
-        ls__bump_room(&graph->bump, graph->inits, n, 1, &init_room, sizeof *inits);
+        ls__bump_room(&graph->bump, graph->inits, n, 1, &init_capacity, sizeof *inits);
     char *name = ls__bump_strdup(&graph->bump, text);
     if (!parameters || !inits || !name) return ls__fail_memory(graph->ctx, text, strlen(text));
     graph->parameters = parameters;
     graph->inits = inits;
-    graph->parameter_room = room;
+    graph->parameter_capacity = capacity;
     parameters[n] = (ls__parameter){ .name = name, .kind = kind, .shape = shape, .count = count };
     inits[n] = init;
     node->parameters[role] = graph->n_parameters++;
@@ -297,8 +297,8 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
         return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
     if (ls__find_named(list, name) >= 0)
         return ls__graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
-    ls__named_node *items =
-        ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1, &list->room, sizeof *items);
+    ls__named_node *items = ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1,
+                                          &list->capacity, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);
     if (items) list->items = items;
     if (!items || !copy) {

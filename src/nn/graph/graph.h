@@ -54,7 +54,7 @@ typedef struct ls__named_node {
 typedef struct ls__named_list {
     ls__named_node *items;
     int n;
-    size_t room;
+    size_t capacity;
 } ls__named_list;
 
 enum { LS__MAX_SCOPES = 16, LS__MAX_NAME = 256 };
@@ -64,11 +64,11 @@ struct ls_graph {
     ls__bump bump;
     ls_node **nodes;
     int n_nodes;
-    size_t node_room;
+    size_t node_capacity;
     ls__parameter *parameters; /* offsets are assigned when the net is built */
     ls__parameter_init *inits;
     int n_parameters;
-    size_t parameter_room;
+    size_t parameter_capacity;
     ls__named_list inputs, outputs, losses, metrics;
     int scopes[LS__MAX_SCOPES]; /* length of `scope` before each was opened */
     int n_scopes;

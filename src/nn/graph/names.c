@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_NAMES = 3 };
+enum { MAX_NAMES = 3 };
 
 /* The names found so far that are nearest to `unknown`, best first; of equal ones the earlier. */
 typedef struct search {
     const char *unknown;
-    const char *names[MOST_NAMES];
-    size_t distances[MOST_NAMES];
+    const char *names[MAX_NAMES];
+    size_t distances[MAX_NAMES];
     int n, n_seen;
 } search;
 
@@ -40,9 +40,9 @@ static void consider(search *s, const char *name)
 {
     const size_t distance = distance_of(s->unknown, name);
     s->n_seen++;
-    if (s->n < MOST_NAMES)
+    if (s->n < MAX_NAMES)
         s->n++;
-    else if (distance >= s->distances[MOST_NAMES - 1])
+    else if (distance >= s->distances[MAX_NAMES - 1])
         return;
     int at = s->n - 1;
     for (; at > 0 && s->distances[at - 1] > distance; at--) {
@@ -53,7 +53,7 @@ static void consider(search *s, const char *name)
     s->names[at] = name;
 }
 
-static const char *put(const search *s, const char *what, char buffer[LS__NAMES_TEXT_SIZE])
+static const char *put_name(const search *s, const char *what, char buffer[LS__NAMES_TEXT_SIZE])
 {
     ls__text text = { buffer, LS__NAMES_TEXT_SIZE, 0 };
     if (s->n_seen == 0) {
@@ -61,7 +61,7 @@ static const char *put(const search *s, const char *what, char buffer[LS__NAMES_
         return buffer;
     }
     ls__text_put(&text, "it has %d %s%s", s->n_seen, what,
-                 s->n_seen > MOST_NAMES ? ", the nearest:" : ":");
+                 s->n_seen > MAX_NAMES ? ", the nearest:" : ":");
     for (int i = 0; i < s->n; i++)
         ls__text_put(&text, "%s '%.*s'", i > 0 ? "," : "", LS__CUT(s->names[i], 120));
     return buffer;
@@ -77,7 +77,7 @@ int ls__expect_named(ls_context *ctx, const ls__named_list *list, const char *ca
     char plural[32], names[LS__NAMES_TEXT_SIZE];
     snprintf(plural, sizeof plural, "%ss", what);
     ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: the net has no %s '%s'; %s", call, what, s.unknown,
-             put(&s, plural, names));
+             put_name(&s, plural, names));
     return -1;
 }
 
@@ -87,5 +87,5 @@ const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, b
     search s = { .unknown = unknown };
     for (int64_t i = 0; i < n; i++)
         if (buffers || parameters[i].kind != LS_PARAMETER_BUFFER) consider(&s, parameters[i].name);
-    return put(&s, buffers ? "parameters and buffers" : "parameters", buffer);
+    return put_name(&s, buffers ? "parameters and buffers" : "parameters", buffer);
 }

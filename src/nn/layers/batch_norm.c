@@ -7,7 +7,7 @@
 
 enum { FEW_VALUES = 8 }; /* fewer values per channel give poor statistics */
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status batch_norm_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
     LS_TRY(ls__node_expect(node, &inputs[0], x->n_dims == 2 ? 2 : 4, "[N,H,W,C] or [N,C]"));
@@ -24,7 +24,7 @@ static ls__op norm_op(const ls__fused_op *fused, ls__op_kind kind)
 }
 
 /* The number of values of a channel's statistics. */
-static int64_t count_values(ls__builder *b, const ls_node *node)
+static int64_t batch_norm_count(ls__builder *b, const ls_node *node)
 {
     const ls_shape *shape = &ls__spec_of(b, node)->shape;
     const int64_t n_shards = b->program->is_synced ? b->program->env->n_shards : 1;
@@ -34,7 +34,7 @@ static int64_t count_values(ls__builder *b, const ls_node *node)
 void ls__warn_of_few_values(ls__builder *b)
 {
     if (b->n_few_values == 0) return;
-    const int64_t n = count_values(b, b->few_values);
+    const int64_t n = batch_norm_count(b, b->few_values);
     char more[64] = "";
     if (b->n_few_values > 1)
         snprintf(more, sizeof more, " (also in %d more layer%s)", b->n_few_values - 1,
@@ -111,7 +111,7 @@ static int emit_synced_backward(ls__builder *b, const ls__fused_op *fused, const
 
 /* ---- Lowering ---- */
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void batch_norm_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int x = ls__activation_of(b, node->inputs[0]);
@@ -131,7 +131,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
         ls__emit_forward(b, fused, &op, 6, inputs);
         return;
     }
-    if (count_values(b, node) < FEW_VALUES && b->n_few_values++ == 0) b->few_values = node;
+    if (batch_norm_count(b, node) < FEW_VALUES && b->n_few_values++ == 0) b->few_values = node;
     const ls__op op = norm_op(fused, LS__OP_BATCH_NORM);
     const ls_shape channels = b->program->graph->parameters[node->parameters[LS__WEIGHT]].shape;
     const int y = ls__activation_new(b, ls__spec_of(b, node)->shape);
@@ -163,7 +163,7 @@ static void backward_frozen(ls__builder *b, const ls__fused_op *fused)
     ls__emit_gradient(b, node->inputs[0], &op, 6, inputs);
 }
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void batch_norm_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     if (!ls__is_trained(b, node)) {
@@ -206,9 +206,9 @@ static void batch_norm_settings(const ls_node *node, ls__text *out)
 }
 
 const ls__layer ls__batch_norm_layer = { .name = "batch_norm",
-                                         .infer = infer,
-                                         .forward = forward,
-                                         .backward = backward,
+                                         .infer = batch_norm_infer,
+                                         .forward = batch_norm_forward,
+                                         .backward = batch_norm_backward,
                                          .put_settings = batch_norm_settings };
 
 ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,

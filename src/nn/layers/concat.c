@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status concat_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     *out = inputs[0];
     const int last = inputs[0].shape.n_dims - 1;
@@ -34,7 +34,7 @@ static int64_t channels_of(ls__builder *b, const ls_node *node)
     return shape->dims[shape->n_dims - 1];
 }
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void concat_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_CONCAT };
@@ -49,7 +49,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     ls__set_forward_value(b, fused->tail, y);
 }
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void concat_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     ls__op op = { .kind = LS__OP_CONCAT_BACKWARD };
@@ -62,7 +62,7 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
 }
 
 static const ls__layer concat_layer = {
-    .name = "concat", .infer = infer, .forward = forward, .backward = backward
+    .name = "concat", .infer = concat_infer, .forward = concat_forward, .backward = concat_backward
 };
 
 ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes)

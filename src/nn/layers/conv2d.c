@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status conv2d_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
     const int64_t groups = node->settings.conv.groups;
@@ -39,7 +39,7 @@ static int padded_weights(ls__builder *b, int w, ls_dtype dtype, int64_t more)
     return ls__value_weights(b, dtype, shape);
 }
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void conv2d_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     ls__op op = ls__op_of(node, LS__OP_CONV2D);
@@ -55,7 +55,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     ls__emit_forward(b, fused, &op, 3, (const int[]){ x, w, bias });
 }
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void conv2d_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int dy = ls__gradient_of(b, fused->tail);
@@ -78,7 +78,7 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     }
 }
 
-static int64_t multiply_adds(const ls_node *node, const ls_spec *inputs, const ls_spec *out)
+static int64_t conv2d_multiply_adds(const ls_node *node, const ls_spec *inputs, const ls_spec *out)
 {
     return ls_shape_element_count(&out->shape) * node->settings.conv.kernel[0] *
            node->settings.conv.kernel[1] * (inputs[0].shape.dims[3] / node->settings.conv.groups);
@@ -94,24 +94,24 @@ static void conv2d_settings(const ls_node *node, ls__text *out)
 }
 
 const ls__layer ls__conv2d_layer = { .name = "conv2d",
-                                     .infer = infer,
-                                     .forward = forward,
-                                     .backward = backward,
-                                     .multiply_adds = multiply_adds,
+                                     .infer = conv2d_infer,
+                                     .forward = conv2d_forward,
+                                     .backward = conv2d_backward,
+                                     .multiply_adds = conv2d_multiply_adds,
                                      .put_settings = conv2d_settings,
                                      .reads_compute_weights = true };
 
 /* Sets a {height, width} pair from a config: height 0 = fallback, width 0 = height, width
  * LS_ZERO_INT = 0 if 0 is allowed. */
 static ls_status take_pair(ls_graph *graph, const char *name, const char *what, int height,
-                           int width, int fallback, int least, int64_t out[2])
+                           int width, int fallback, int min_value, int64_t out[2])
 {
     out[0] = height ? height : fallback;
-    out[1] = width == LS_ZERO_INT && least == 0 ? 0 : width ? width : out[0];
-    if (out[0] >= least && out[1] >= least) return LS_OK;
+    out[1] = width == LS_ZERO_INT && min_value == 0 ? 0 : width ? width : out[0];
+    if (out[0] >= min_value && out[1] >= min_value) return LS_OK;
     return ls__fail(graph->ctx, LS_ERR_INVALID,
                     "conv2d '%s': %s is %lld x %lld, expected at least %d", name, what,
-                    (long long)out[0], (long long)out[1], least);
+                    (long long)out[0], (long long)out[1], min_value);
 }
 
 ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channels,

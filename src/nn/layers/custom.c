@@ -6,7 +6,7 @@
 
 /* The declared output shape is for the model's inputs. With another batch, its first dimension is
  * that of the input that had the same first dimension. */
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status custom_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     *out = node->u.custom.output;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -28,7 +28,7 @@ static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_C
     return node->n_inputs;
 }
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void custom_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     int inputs[LS_MAX_CUSTOM_OP_INPUTS];
@@ -42,7 +42,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
 _Static_assert(2 * LS_MAX_CUSTOM_OP_INPUTS + 2 <= LS__MAX_OPERANDS,
                "a backward call has too many operands");
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void custom_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int dy = ls__gradient_of(b, fused->tail);
@@ -74,9 +74,9 @@ static void custom_settings(const ls_node *node, ls__text *out)
 }
 
 const ls__layer ls__custom_layer = { .name = "op",
-                                     .infer = infer,
-                                     .forward = forward,
-                                     .backward = backward,
+                                     .infer = custom_infer,
+                                     .forward = custom_forward,
+                                     .backward = custom_backward,
                                      .put_settings = custom_settings };
 
 ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *const *inputs,

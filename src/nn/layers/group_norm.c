@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status group_norm_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
     const int64_t groups = node->settings.group_norm.groups, channels = x->dims[x->n_dims - 1];
@@ -19,7 +19,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 /* ---- Softmax ---- */
 
 static const ls__layer softmax_layer = { .name = "softmax",
-                                         .infer = infer,
+                                         .infer = group_norm_infer,
                                          .forward = ls__lower_op,
                                          .backward = ls__lower_op_backward,
                                          .op = LS__OP_SOFTMAX,
@@ -32,7 +32,7 @@ ls_node *ls_softmax(ls_graph *graph, ls_node *x)
 
 /* ---- Layer norm and group norm ---- */
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void group_norm_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const ls_shape shape = ls__spec_of(b, node)->shape;
@@ -51,7 +51,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
     ls__set_forward_value(b, fused->tail, y);
 }
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void group_norm_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int *saved = &b->saved[node->id * LS__MAX_SAVED];
@@ -72,14 +72,14 @@ static void settings(const ls_node *node, ls__text *out)
 }
 
 static const ls__layer layer_norm_layer = { .name = "layer_norm",
-                                            .infer = infer,
-                                            .forward = forward,
-                                            .backward = backward,
+                                            .infer = group_norm_infer,
+                                            .forward = group_norm_forward,
+                                            .backward = group_norm_backward,
                                             .put_settings = settings };
 static const ls__layer group_norm_layer = { .name = "group_norm",
-                                            .infer = infer,
-                                            .forward = forward,
-                                            .backward = backward,
+                                            .infer = group_norm_infer,
+                                            .forward = group_norm_forward,
+                                            .backward = group_norm_backward,
                                             .put_settings = settings };
 
 /* groups 0: layer norm */

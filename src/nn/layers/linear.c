@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status linear_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
     LS_TRY(
@@ -12,7 +12,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
     return LS_OK;
 }
 
-static void forward(ls__builder *b, const ls__fused_op *fused)
+static void linear_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int x = ls__activation_of(b, node->inputs[0]);
@@ -24,7 +24,7 @@ static void forward(ls__builder *b, const ls__fused_op *fused)
                      3, (const int[]){ x, w, bias });
 }
 
-static void backward(ls__builder *b, const ls__fused_op *fused)
+static void linear_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const int dy = ls__gradient_before_activation(b, fused);
@@ -42,17 +42,17 @@ static void backward(ls__builder *b, const ls__fused_op *fused)
     }
 }
 
-static int64_t multiply_adds(const ls_node *node, const ls_spec *inputs, const ls_spec *out)
+static int64_t linear_multiply_adds(const ls_node *node, const ls_spec *inputs, const ls_spec *out)
 {
     (void)node;
     return ls_shape_element_count(&out->shape) * inputs[0].shape.dims[1];
 }
 
 const ls__layer ls__linear_layer = { .name = "linear",
-                                     .infer = infer,
-                                     .forward = forward,
-                                     .backward = backward,
-                                     .multiply_adds = multiply_adds,
+                                     .infer = linear_infer,
+                                     .forward = linear_forward,
+                                     .backward = linear_backward,
+                                     .multiply_adds = linear_multiply_adds,
                                      .reads_compute_weights = true };
 
 /* The channels of the [N,H,W,C] that was flattened to x, with functions of each element between; 0

@@ -1,5 +1,6 @@
 /* loss.c: losses, and the number of rows whose label is among the k largest logits. */
 #include "base/error.h"
+#include "base/minmax.h"
 #include "nn/layers/layers.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static ls_status expect_targets(const ls_node *node, const ls_spec *inputs)
         return ls__node_fail(node, LS_ERR_SHAPE,
                              "input 0 is %s and targets %s; expected [N,K] twice",
                              ls_shape_text(x, a, sizeof a), ls_shape_text(targets, c, sizeof c));
-    /* Else the gradient by the targets would be missing. */
+    /* Targets that a layer computes would need a gradient, which this loss does not have. */
     if (node->inputs[1]->layer != &ls__input_layer)
         return ls__node_fail(node, LS_ERR_INVALID, "targets are node '%s', expected an ls_input",
                              node->inputs[1]->name);
@@ -139,8 +140,8 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
         return NULL;
     ls_node *node = ls__graph_append(graph, &prototype, NULL, 2, inputs);
     if (node && labels->layer == &ls__input_layer && !has_soft_targets(node)) {
-        const int64_t classes = logits->spec.shape.dims[1], least = labels->u.input.classes;
-        labels->u.input.classes = least == 0 || classes < least ? classes : least;
+        const int64_t classes = logits->spec.shape.dims[1], known = labels->u.input.classes;
+        labels->u.input.classes = known == 0 ? classes : ls__min_i64(classes, known);
     }
     return node;
 }

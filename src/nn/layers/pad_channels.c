@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status pad_channels_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     const ls_shape *x = &inputs[0].shape;
     char text[LS_SHAPE_TEXT_SIZE];
@@ -18,7 +18,7 @@ static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 }
 
 const ls__layer ls__pad_channels_layer = { .name = "pad_channels",
-                                           .infer = infer,
+                                           .infer = pad_channels_infer,
                                            .forward = ls__lower_op,
                                            .backward = ls__lower_op_backward,
                                            .op = LS__OP_PAD_CHANNELS,

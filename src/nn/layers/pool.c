@@ -4,7 +4,7 @@
 
 enum { MAX_U8_WINDOW = 255 }; /* positions in a window that fit an u8 index */
 
-static ls_status infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+static ls_status pool_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
     LS_TRY(ls__node_expect(node, &inputs[0], 4, "[N,H,W,C]"));
     *out = inputs[0];
@@ -48,7 +48,7 @@ static void pool_settings(const ls_node *node, ls__text *out)
 }
 
 static const ls__layer max_pool_layer = { .name = "max_pool",
-                                          .infer = infer,
+                                          .infer = pool_infer,
                                           .forward = max_forward,
                                           .backward = max_backward,
                                           .put_settings = pool_settings };
@@ -56,7 +56,7 @@ static const ls__layer max_pool_layer = { .name = "max_pool",
 /* ---- Average ---- */
 
 static const ls__layer avg_pool_layer = { .name = "avg_pool",
-                                          .infer = infer,
+                                          .infer = pool_infer,
                                           .forward = ls__lower_op,
                                           .backward = ls__lower_op_backward,
                                           .op = LS__OP_AVG_POOL,

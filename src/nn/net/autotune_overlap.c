@@ -29,7 +29,7 @@ static bool is_float(ls_dtype dtype)
     return dtype == LS_F32 || dtype == LS_F16 || dtype == LS_BF16;
 }
 
-static ls_status fill(const ls_net *net, const ls__program *p, int v)
+static ls_status overlap_fill(const ls_net *net, const ls__program *p, int v)
 {
     ls__device *device = p->ctx->device;
     const ls__net_blocks blocks = net->blocks;
@@ -62,14 +62,14 @@ static ls_status fill_memory(const ls_net *net, const ls__program *p)
         const ls__value *value = &p->values[v];
         if (value->place == LS__PLACE_ARENA && value->storage == v && is_float(value->dtype) &&
             value->first < p->n_forward && value->last >= p->n_forward)
-            LS_TRY(fill(net, p, v));
+            LS_TRY(overlap_fill(net, p, v));
     }
     return LS_OK;
 }
 
 /* ---- Time ---- */
 
-static ls_status queue(ls__program *p, bool overlaps)
+static ls_status overlap_queue(ls__program *p, bool overlaps)
 {
     const ls__run_mode mode = { .in_order = !overlaps };
     for (int i = p->graph->inputs.n + p->n_forward; i < p->n_calls; i++)
@@ -77,11 +77,11 @@ static ls_status queue(ls__program *p, bool overlaps)
     return LS_OK;
 }
 
-static ls_status capture(ls__program *p, bool overlaps, ls__captured **out)
+static ls_status overlap_capture(ls__program *p, bool overlaps, ls__captured **out)
 {
     ls__device *device = p->ctx->device;
     LS_TRY(device->backend->capture_begin(device, &step));
-    const ls_status status = queue(p, overlaps);
+    const ls_status status = overlap_queue(p, overlaps);
     const ls_status ended = device->backend->capture_end(device, out);
     return status == LS_OK ? ended : status;
 }
@@ -92,7 +92,7 @@ static ls_status time_once(ls__program *p, ls__captured *graph, double *ms)
     ls__device *device = p->ctx->device;
     const ls__backend *backend = device->backend;
     LS_TRY(backend->timer_start(device));
-    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : queue(p, false));
+    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : overlap_queue(p, false));
     return backend->timer_stop(device, ms);
 }
 
@@ -111,8 +111,8 @@ static ls_status time_captured(ls__program *p, double best[2])
 {
     ls__device *device = p->ctx->device;
     ls__captured *graphs[2] = { NULL };
-    ls_status status = capture(p, false, &graphs[0]);
-    if (status == LS_OK) status = capture(p, true, &graphs[1]);
+    ls_status status = overlap_capture(p, false, &graphs[0]);
+    if (status == LS_OK) status = overlap_capture(p, true, &graphs[1]);
     if (status == LS_OK) status = time_both(p, graphs, best);
     for (int i = 0; i < 2; i++)
         if (graphs[i]) device->backend->captured_close(device, graphs[i]);

@@ -80,13 +80,13 @@ int ls__net_profile_lines(const ls_net *net, ls__profile_line *lines, int max);
 /* The serial number of a new ls__update. */
 uint64_t ls__net_number_update(ls_net *net);
 
-/* ls_net_step, for an optimizer's update; NULL: forward and backward only. */
+/* Runs ls_net_step with an optimizer's update; NULL: forward and backward only. */
 ls_status ls__net_step(ls_net *net, const char *call, ls__update *update, const ls_batch *batch,
                        double lr);
 /* Plans the evaluation of a batch of this shape, which another rank runs, so that all ranks have
  * the same kernel selections. */
 ls_status ls__net_plan_evaluation(ls_net *net, const ls_batch *batch);
-/* An update alone, from the gradients of the last backward pass. */
+/* Runs an update alone, from the gradients of the last backward pass. */
 ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, double lr);
 
 #endif

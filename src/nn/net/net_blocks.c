@@ -15,14 +15,14 @@
 /* Parameters in the order of the graph, then buffers. */
 static ls_status set_offsets(ls_net *net)
 {
-    const int64_t most = PTRDIFF_MAX / (int64_t)sizeof(float) - LS__PARAMETER_ALIGNMENT;
+    const int64_t max_elements = PTRDIFF_MAX / (int64_t)sizeof(float) - LS__PARAMETER_ALIGNMENT;
     ls_graph *graph = &net->graph;
     int64_t offset = 0;
     for (int buffers = 0; buffers < 2; buffers++) {
         for (int i = 0; i < graph->n_parameters; i++) {
             ls__parameter *parameter = &graph->parameters[i];
             if ((parameter->kind == LS_PARAMETER_BUFFER) != (buffers == 1)) continue;
-            if (parameter->count > most - offset)
+            if (parameter->count > max_elements - offset)
                 return ls__fail(graph->ctx, LS_ERR_MEMORY,
                                 "net: the parameters up to '%s' are more than memory can address",
                                 parameter->name);
@@ -37,8 +37,8 @@ static ls_status set_offsets(ls_net *net)
     return LS_OK;
 }
 
-static ls_status allocate(ls_net *net, const char *what, int64_t elements, ls_dtype dtype,
-                          void **out)
+static ls_status net_allocate(ls_net *net, const char *what, int64_t elements, ls_dtype dtype,
+                              void **out)
 {
     ls_context *ctx = net->owned.ctx;
     const size_t bytes = (size_t)elements * ls_dtype_bytes(dtype);
@@ -52,8 +52,8 @@ static ls_status open_loss_scale(ls_net *net)
     ls_context *ctx = net->owned.ctx;
     const float loss_scale[LS__LOSS_SCALE_SIZE] = { net->config.loss_scale.initial };
     if (loss_scale[LS__LOSS_SCALE_SCALE] == 0) return LS_OK;
-    LS_TRY(allocate(net, "the loss scale", LS__LOSS_SCALE_SIZE, LS_F32,
-                    (void **)&net->blocks.loss_scale));
+    LS_TRY(net_allocate(net, "the loss scale", LS__LOSS_SCALE_SIZE, LS_F32,
+                        (void **)&net->blocks.loss_scale));
     return ctx->device->backend->write(ctx->device, net->blocks.loss_scale, loss_scale,
                                        sizeof loss_scale);
 }
@@ -64,17 +64,18 @@ ls_status ls__net_open_blocks(ls_net *net)
     ls__net_blocks *blocks = &net->blocks;
     const ls_dtype activations = ls__net_activations(net);
     LS_TRY(set_offsets(net));
-    LS_TRY(allocate(net, "parameters", blocks->block_elements, LS_F32, (void **)&blocks->values));
+    LS_TRY(
+        net_allocate(net, "parameters", blocks->block_elements, LS_F32, (void **)&blocks->values));
     blocks->gradient_stride = net->shards.n > 1
                                   ? ls__shard_elements(blocks->block_elements, &net->graph)
                                   : blocks->parameter_elements;
     blocks->n_gradients = net->shards.is_synced ? net->shards.end - net->shards.first : 1;
     if (!net->config.inference)
-        LS_TRY(allocate(net, "gradients", blocks->n_gradients * blocks->gradient_stride, LS_F32,
-                        (void **)&blocks->gradients));
+        LS_TRY(net_allocate(net, "gradients", blocks->n_gradients * blocks->gradient_stride, LS_F32,
+                            (void **)&blocks->gradients));
     if (activations != LS_F32)
-        LS_TRY(allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements, activations,
-                        &blocks->compute_weights));
+        LS_TRY(net_allocate(net, "the parameters' 16-bit copy", blocks->parameter_elements,
+                            activations, &blocks->compute_weights));
     LS_TRY(open_loss_scale(net));
     const size_t bytes = (size_t)(net->graph.n_parameters + 1) * sizeof(ls_tensor);
     net->value_views = ls__zalloc(ctx, bytes);

@@ -14,7 +14,7 @@ enum { MAX_PLANS = 1024, TOP_FEW = 5 };
 
 /* ---- The graph ---- */
 
-static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_config *config)
+static ls_status check_net_config(ls_context *ctx, ls_model_fn model, const ls_net_config *config)
 {
     if (!model || !config)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: model and config are required");
@@ -36,16 +36,16 @@ static ls_status check_config(ls_context *ctx, ls_model_fn model, const ls_net_c
             text);
     const struct {
         const char *name;
-        int64_t value, most;
+        int64_t value, max;
     } limits[] = { { "max_execution_plans", config->max_execution_plans, MAX_PLANS },
                    { "steps", config->steps, INT64_MAX },
                    { "recompute", config->recompute, LS_RECOMPUTE_CHEAP },
                    { "loss.kind", config->loss.kind, LS_LOSS_MSE } };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].value < 0 || limits[i].value > limits[i].most)
+        if (limits[i].value < 0 || limits[i].value > limits[i].max)
             return ls__fail(ctx, LS_ERR_INVALID,
                             "ls_net_build: config.%s is %lld, expected 0 to %lld", limits[i].name,
-                            (long long)limits[i].value, (long long)limits[i].most);
+                            (long long)limits[i].value, (long long)limits[i].max);
     LS_TRY(ls__precision_check(ctx, config));
     if (config->loss.kind != LS_LOSS_CROSS_ENTROPY &&
         (config->loss.label_smoothing != 0 || config->loss.class_weights ||
@@ -116,7 +116,8 @@ static ls_status append_loss(ls_net *net, ls_node *y)
                                              net->config.loss.class_weights };
     ls_node *target = label;
     if (net->config.loss.soft_targets && label) {
-        label->u.input.classes = shape.dims[1]; /* as ls_cross_entropy of labels */
+        label->u.input.classes = shape.dims[1]; /* set like the number of classes by
+                                                 * ls_cross_entropy */
         target = ls_input(graph, "target", (ls_spec){ LS_F32, shape });
     }
     ls_node *loss = ls_loss(graph, "loss", ls_cross_entropy(graph, y, target, &config), 1);
@@ -222,7 +223,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     LS__DEFAULT_FLOATS;
     if (!ctx) return NULL;
     LS__ENTER_NULL(ctx);
-    if (check_config(ctx, model, config) != LS_OK) return NULL;
+    if (check_net_config(ctx, model, config) != LS_OK) return NULL;
     ls_net *net = ls__zalloc(ctx, sizeof *net);
     if (!net) {
         ls__fail_memory(ctx, "net", sizeof *net);

@@ -15,7 +15,8 @@ static int64_t find_bad_label(const int32_t *labels, int64_t n, int64_t classes)
     return -1;
 }
 
-static ls_status check_values(ls_net *net, const ls_node *input, const int32_t *labels, int64_t n)
+static ls_status check_label_values(ls_net *net, const ls_node *input, const int32_t *labels,
+                                    int64_t n)
 {
     const int64_t classes = input->u.input.classes, bad = find_bad_label(labels, n, classes);
     if (bad < 0) return LS_OK;
@@ -34,7 +35,7 @@ static ls_status check_on_device(ls_net *net, const ls_node *input, const ls_ten
     int32_t *labels = ls__alloc(ctx, tensor->bytes);
     if (!labels) return ls__fail_memory(ctx, input->name, tensor->bytes);
     ls_status status = ls__table(tensor)->read(ctx->device, labels, tensor->data, tensor->bytes);
-    if (status == LS_OK) status = check_values(net, input, labels, tensor->count);
+    if (status == LS_OK) status = check_label_values(net, input, labels, tensor->count);
     /* Caches the result of the check; the elements do not change. */
     if (status == LS_OK) ((ls_tensor *)tensor)->checked_classes = input->u.input.classes;
     ls__free(ctx, labels);
@@ -49,7 +50,7 @@ ls_status ls__net_check_labels(ls_net *net)
         if (input->u.input.classes == 0) continue;
         const int32_t *host = ls_tensor_data_const(tensor);
         if (!host) host = tensor->host_copy;
-        LS_TRY(host ? check_values(net, input, host, tensor->count)
+        LS_TRY(host ? check_label_values(net, input, host, tensor->count)
                     : check_on_device(net, input, tensor));
     }
     return LS_OK;

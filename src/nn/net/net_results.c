@@ -62,7 +62,8 @@ static ls_status expect_output(const ls_net *net, const char *call, const char *
 
 /* ---- By readback ---- */
 
-/* In the device's bytes: the losses, the metrics, the loss's divisor, the gradients' norm. */
+/* Returns the number of scalars in the device's bytes: the losses, the metrics, the loss's divisor,
+ * the gradients' norm. */
 static int count_scalars(const ls_net *net)
 {
     return net->graph.losses.n + net->graph.metrics.n + 2;
@@ -131,7 +132,7 @@ double ls_results_metric(const ls_results *results, const char *name)
 }
 
 /* Returns the oldest results, or none if at most `kept` are pending. */
-static ls_status take(ls_net *net, int64_t kept, const char *call, ls_results *out)
+static ls_status results_take(ls_net *net, int64_t kept, const char *call, ls_results *out)
 {
     LS__DEFAULT_FLOATS;
     if (out) *out = (ls_results){ 0 };
@@ -160,12 +161,13 @@ static ls_status take(ls_net *net, int64_t kept, const char *call, ls_results *o
 
 ls_status ls_net_results(ls_net *net, ls_results *out)
 {
-    return take(net, net ? ls__readback_lag(net->owned.ctx->device) : 0, "ls_net_results", out);
+    return results_take(net, net ? ls__readback_lag(net->owned.ctx->device) : 0, "ls_net_results",
+                        out);
 }
 
 ls_status ls_net_last_results(ls_net *net, ls_results *out)
 {
-    return take(net, 0, "ls_net_last_results", out);
+    return results_take(net, 0, "ls_net_last_results", out);
 }
 
 int ls__net_losses(const ls_net *net, const float **scalars, double *weights, int max)

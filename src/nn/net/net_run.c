@@ -84,7 +84,7 @@ ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
 /* ---- Running ---- */
 
 /* Finds the programs for the fed inputs. */
-static ls_status find_parts(ls_net *net, ls_mode mode)
+static ls_status net_find_parts(ls_net *net, ls_mode mode)
 {
     const ls__named_list *inputs = &net->graph.inputs;
     for (int i = 0; i < inputs->n; i++) {
@@ -128,7 +128,7 @@ static void view_outputs(ls_net *net, const ls__program *program)
 }
 
 /* Makes the call list of a step over the fed inputs. */
-static ls_status begin(ls_net *net, ls__update *update, double lr)
+static ls_status net_begin(ls_net *net, ls__update *update, double lr)
 {
     const ls__parts *parts = &net->shards.parts;
     ls__program *program = parts->list[parts->n - 1].program;
@@ -163,9 +163,9 @@ ls_status ls__net_run_to(ls_net *net, int end)
     return status;
 }
 
-static ls_status forward(ls_net *net)
+static ls_status net_forward(ls_net *net)
 {
-    LS_TRY(begin(net, NULL, 0));
+    LS_TRY(net_begin(net, NULL, 0));
     const ls_status status = ls__net_run_to(net, net->executor.list->ends[LS__PHASE_FORWARD]);
     net->forward_done = status == LS_OK && net->current->gradients;
     return status;
@@ -176,8 +176,8 @@ static ls_status forward_fed(ls_net *net, ls_mode mode)
     if (mode != LS_MODE_TRAIN && mode != LS_MODE_EVAL)
         return ls__fail(net->owned.ctx, LS_ERR_INVALID, "ls_net_forward: mode %d", (int)mode);
     if (mode == LS_MODE_TRAIN) LS_TRY(ls__net_refuse_shards(net, "ls_net_forward"));
-    LS_TRY(find_parts(net, mode));
-    return forward(net);
+    LS_TRY(net_find_parts(net, mode));
+    return net_forward(net);
 }
 
 ls_status ls_net_forward(ls_net *net, ls_mode mode)
@@ -187,7 +187,7 @@ ls_status ls_net_forward(ls_net *net, ls_mode mode)
     return leave(net, forward_fed(net, mode));
 }
 
-static ls_status backward(ls_net *net)
+static ls_status net_backward(ls_net *net)
 {
     if (net->config.inference)
         return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
@@ -203,7 +203,7 @@ ls_status ls_net_backward(ls_net *net)
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_backward"));
-    return leave(net, backward(net));
+    return leave(net, net_backward(net));
 }
 
 static ls_status feed_labels(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
@@ -225,7 +225,7 @@ static bool has_target_loss(const ls_net *net)
     return kind == LS_LOSS_BINARY_CROSS_ENTROPY || kind == LS_LOSS_MSE;
 }
 
-/* The batch's own, or those of the labels; in evaluation also none. */
+/* Feeds the batch's own targets, or those made of its labels; in evaluation there may be none. */
 static ls_status feed_targets(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
                               int64_t n_images)
 {
@@ -268,10 +268,10 @@ static ls_status feed_batch(ls_net *net, const char *call, ls_mode mode, const l
 
 /* Finds the programs for this batch and feeds the batch. On failure nothing stays fed, because the
  * caller may free the batch. */
-static ls_status take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)
+static ls_status net_take_batch(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch)
 {
     ls_status status = feed_batch(net, call, mode, batch);
-    if (status == LS_OK) status = find_parts(net, mode);
+    if (status == LS_OK) status = net_find_parts(net, mode);
     if (status == LS_OK) status = ls_net_set_step(net, batch->epoch, batch->step);
     if (status != LS_OK) forget_feeds(net);
     return status;
@@ -303,9 +303,9 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
     if (update && update->net != net)
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
     if (update) LS_TRY(check_lr(net, call, lr));
-    LS_TRY(take_batch(net, call, LS_MODE_TRAIN, batch));
+    LS_TRY(net_take_batch(net, call, LS_MODE_TRAIN, batch));
     if (update) update->prepare(update);
-    ls_status status = begin(net, update, lr);
+    ls_status status = net_begin(net, update, lr);
     if (status == LS_OK) status = ls__executor_place_fault(&net->executor);
     return end_failed(net, status);
 }
@@ -343,10 +343,10 @@ ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, doub
     return leave(net, update_alone(net, call, update, lr));
 }
 
-static ls_status evaluate(ls_net *net, const ls_batch *batch)
+static ls_status net_evaluate(ls_net *net, const ls_batch *batch)
 {
-    LS_TRY(take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch));
-    LS_TRY(forward(net));
+    LS_TRY(net_take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch));
+    LS_TRY(net_forward(net));
     return ls__net_send_results(net, batch, NULL);
 }
 
@@ -354,13 +354,13 @@ ls_status ls_net_evaluate(ls_net *net, const ls_batch *batch)
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_evaluate"));
-    return leave(net, evaluate(net, batch));
+    return leave(net, net_evaluate(net, batch));
 }
 
 ls_status ls__net_plan_evaluation(ls_net *net, const ls_batch *batch)
 {
     LS_TRY(enter(net, "ls_net_evaluate"));
-    const ls_status status = take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch);
+    const ls_status status = net_take_batch(net, "ls_net_evaluate", LS_MODE_EVAL, batch);
     forget_feeds(net);
     return leave(net, status);
 }

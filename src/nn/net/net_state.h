@@ -111,13 +111,13 @@ struct ls_net {
     const float **scalars; /* buffer for a list of addresses */
 };
 
-/* NULL for NULL, which LS__ENTER treats as an earlier error. */
+/* Returns NULL for NULL, which LS__ENTER treats as an earlier error. */
 static inline ls_context *ls__net_context(const ls_net *net)
 {
     return net ? net->owned.ctx : NULL;
 }
 
-/* NULL: one rank. */
+/* Returns the communicator of the ranks; NULL for one rank. */
 static inline ls__comm *ls__net_comm(const ls_net *net)
 {
     return net->config.inference ? NULL : net->owned.ctx->comm;
@@ -176,7 +176,7 @@ ls_status ls__time_overlap(const ls_net *net, ls__program *program, double left_
 /* Prepares a step like ls_net_step, but runs nothing. */
 ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
                             const ls_batch *batch, double lr);
-/* Runs that step up to position `end`. */
+/* Runs the prepared step up to position `end`. */
 ls_status ls__net_run_to(ls_net *net, int end);
 
 /* ---- net_shards.c ---- */

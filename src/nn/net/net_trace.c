@@ -11,7 +11,7 @@ ls_status ls__net_step_begin(ls_net *net, ls__update *update, const ls_batch *ba
     return LS_OK;
 }
 
-static void describe(const ls__executor *x, int position, ls__trace_op *out)
+static void describe_call(const ls__executor *x, int position, ls__trace_op *out)
 {
     const ls__call *call = x->list->calls[position];
     *out = (ls__trace_op){ .position = position,
@@ -28,7 +28,7 @@ static void describe(const ls__executor *x, int position, ls__trace_op *out)
 }
 
 /* The first call at or after `position` that is not skipped. */
-static int next_call(const ls__executor *x, int position)
+static int next_traced_call(const ls__executor *x, int position)
 {
     while (position < x->list->n_calls && x->list->calls[position]->skipped) position++;
     return position;
@@ -37,8 +37,8 @@ static int next_call(const ls__executor *x, int position)
 bool ls__net_step_op(const ls_net *net, ls__trace_op *out)
 {
     const ls__executor *x = &net->executor;
-    const int position = next_call(x, x->next);
-    if (position < x->list->n_calls) describe(x, position, out);
+    const int position = next_traced_call(x, x->next);
+    if (position < x->list->n_calls) describe_call(x, position, out);
     return position < x->list->n_calls;
 }
 
@@ -51,9 +51,9 @@ ls_status ls__net_step_next(ls_net *net)
 {
     LS__ENTER(net->owned.ctx);
     const ls__executor *x = &net->executor;
-    int stop = next_call(x, x->next);
+    int stop = next_traced_call(x, x->next);
     if (stop < x->list->n_calls) stop++;
-    LS_TRY(ls__net_run_to(net, next_call(x, stop)));
+    LS_TRY(ls__net_run_to(net, next_traced_call(x, stop)));
     return net->owned.ctx->device->backend->wait(net->owned.ctx->device);
 }
 

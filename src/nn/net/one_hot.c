@@ -22,7 +22,7 @@ void ls__one_hot_close(ls_context *ctx, ls__one_hot *one_hot)
     *one_hot = (ls__one_hot){ 0 };
 }
 
-static ls_status allocate(ls__pool *pool, ls__stream stream, size_t bytes, void **out)
+static ls_status one_hot_allocate(ls__pool *pool, ls__stream stream, size_t bytes, void **out)
 {
     *out = ls__pool_allocate_for(pool, stream, bytes);
     return *out ? LS_OK : ls__pool_fail(pool, bytes, "net: targets");
@@ -33,10 +33,10 @@ static ls_status open_slot(ls_context *ctx, ls__one_hot_slot *slot, size_t bytes
     const ls__backend *backend = ctx->device->backend;
     const bool on_host = backend->host_memory;
     void *block;
-    LS_TRY(
-        allocate(ctx->pool, on_host ? LS__STREAM_COMPUTE : LS__STREAM_COPY, bytes, &slot->memory));
+    LS_TRY(one_hot_allocate(ctx->pool, on_host ? LS__STREAM_COMPUTE : LS__STREAM_COPY, bytes,
+                            &slot->memory));
     if (on_host) return LS_OK;
-    LS_TRY(allocate(ctx->host_pool, LS__STREAM_COMPUTE, bytes, &block));
+    LS_TRY(one_hot_allocate(ctx->host_pool, LS__STREAM_COMPUTE, bytes, &block));
     slot->block = block;
     LS_TRY(backend->event_open(ctx->device, &slot->uploaded));
     return backend->event_open(ctx->device, &slot->read);
@@ -60,7 +60,7 @@ static ls_status open_slots(ls_context *ctx, ls__one_hot *one_hot, int64_t n, in
     return status;
 }
 
-static ls_status reserve(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64_t classes)
+static ls_status one_hot_reserve(ls_context *ctx, ls__one_hot *one_hot, int64_t n, int64_t classes)
 {
     const ls_shape *last = &one_hot->targets.shape;
     if (n > one_hot->max_n || last->dims[1] != classes) {
@@ -80,9 +80,9 @@ static void write_rows(float *targets, const int32_t *labels, int64_t n, int64_t
         if (labels[i] >= 0 && labels[i] < classes) targets[i * classes + labels[i]] = 1;
 }
 
-/* All work on the batch before is queued by now. */
-static ls_status upload(ls_context *ctx, ls__one_hot *one_hot, const int32_t *labels, int64_t n,
-                        int64_t classes)
+/* All work on the previous batch is queued by now. */
+static ls_status one_hot_upload(ls_context *ctx, ls__one_hot *one_hot, const int32_t *labels,
+                                int64_t n, int64_t classes)
 {
     ls__device *device = ctx->device;
     const int64_t at = one_hot->n_filled % LS__N_ONE_HOT_SLOTS;
@@ -104,14 +104,14 @@ ls_status ls__one_hot_fill(ls_context *ctx, ls__one_hot *one_hot, const ls_tenso
                            int64_t classes)
 {
     const int64_t n = labels->count;
-    LS_TRY(reserve(ctx, one_hot, n, classes));
+    LS_TRY(one_hot_reserve(ctx, one_hot, n, classes));
     const int32_t *values = ls_tensor_data_const(labels);
     if (!values) values = labels->host_copy;
     if (!values) {
         LS_TRY(ls_tensor_read(labels, one_hot->labels, (size_t)n * sizeof(int32_t)));
         values = one_hot->labels;
     }
-    if (!ctx->device->backend->host_memory) return upload(ctx, one_hot, values, n, classes);
+    if (!ctx->device->backend->host_memory) return one_hot_upload(ctx, one_hot, values, n, classes);
     write_rows(one_hot->slots[0].memory, values, n, classes);
     return LS_OK;
 }

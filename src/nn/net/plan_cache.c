@@ -47,7 +47,7 @@ void ls__net_drop_training_programs(ls_net *net)
         if (net->cache.programs[i]->gradients) forget(net, i);
 }
 
-static void make_room(ls_net *net)
+static void evict_plans(ls_net *net)
 {
     while (net->cache.n_programs >= net->cache.max_programs) {
         int oldest = 0;
@@ -89,7 +89,7 @@ ls_status ls__net_program(ls_net *net, ls_mode mode, const ls_spec *input_specs,
             ls__program_close(&program);
             return status;
         }
-        make_room(net);
+        evict_plans(net);
         program->serial = ++net->cache.n_compiled;
         net->cache.programs[net->cache.n_programs++] = program;
     }

@@ -69,7 +69,7 @@ int ls__value_constant(ls__builder *b, const float *data, int64_t count)
     if (b->status != LS_OK) return -1;
     const size_t more = (size_t)(offset + count - p->n_constants);
     float *constants = ls__bump_room(&p->bump, p->constants, (size_t)p->n_constants, more,
-                                     &p->constant_room, sizeof *constants);
+                                     &p->constant_capacity, sizeof *constants);
     if (!constants) {
         out_of_memory(b, more * sizeof *constants);
         return -1;
@@ -204,8 +204,8 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
 {
     ls__gradient_list *list = &b->gradients[node->id];
     if (b->status != LS_OK || value < 0) return;
-    int *values = ls__bump_room(&b->program->bump, list->values, (size_t)list->n, 1, &list->room,
-                                sizeof *values);
+    int *values = ls__bump_room(&b->program->bump, list->values, (size_t)list->n, 1,
+                                &list->capacity, sizeof *values);
     if (!values) {
         out_of_memory(b, sizeof *values);
         return;
@@ -241,13 +241,13 @@ int ls__gradient_of(ls__builder *b, const ls_node *node)
 
 /* ---- Instructions ---- */
 
-static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, int n_outputs,
-                               const int *outputs)
+static ls__instruction *append_instruction(ls__builder *b, int n_inputs, const int *inputs,
+                                           int n_outputs, const int *outputs)
 {
     ls__program *p = b->program;
     if (b->status != LS_OK) return NULL;
     ls__instruction *list = ls__bump_room(&p->bump, p->instructions, (size_t)p->n_instructions, 1,
-                                          &p->instruction_room, sizeof *list);
+                                          &p->instruction_capacity, sizeof *list);
     if (!list) {
         out_of_memory(b, sizeof *list);
         return NULL;
@@ -266,7 +266,7 @@ static ls__instruction *append(ls__builder *b, int n_inputs, const int *inputs, 
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
               int n_outputs, const int *outputs)
 {
-    ls__instruction *in = append(b, n_inputs, inputs, n_outputs, outputs);
+    ls__instruction *in = append_instruction(b, n_inputs, inputs, n_outputs, outputs);
     if (!in) return;
     const int n_operands = in->op.n_operands;
     memcpy(&in->op, kind_and_config, sizeof in->op);
@@ -288,7 +288,7 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
                      const int *inputs, int n_outputs, const int *outputs)
 {
-    ls__instruction *in = append(b, n_inputs, inputs, n_outputs, outputs);
+    ls__instruction *in = append_instruction(b, n_inputs, inputs, n_outputs, outputs);
     if (!in) return;
     in->custom = node;
     in->backward = backward;

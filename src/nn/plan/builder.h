@@ -8,7 +8,7 @@
 typedef struct ls__gradient_list {
     int *values;
     int n;
-    size_t room;
+    size_t capacity;
 } ls__gradient_list;
 
 struct ls__builder {
@@ -30,9 +30,9 @@ enum { LS__MAX_SAVED = 2 };
 
 /* A new arena value; those of rank 4 get a layout group of their own. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* The same, always dense. */
+/* Adds a value that is always dense. */
 int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* The same for weights or their gradient: dense, in no layout group. */
+/* Adds a value for weights or their gradient: dense, in no layout group. */
 int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* A new activation, or the gradient of one. */
 int ls__activation_new(ls__builder *b, ls_shape shape);
@@ -45,7 +45,7 @@ int ls__value_parameter_gradient(ls__builder *b, const ls_node *node, int role);
 int ls__value_compute_weight(ls__builder *b, const ls_node *node, int role);
 /* A value in a place that is not the arena, `offset` elements from its start. */
 int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place, int64_t offset);
-/* Both have one layout. */
+/* Puts a and c into one layout group. */
 void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself if its layout is dense in any case; otherwise a reordered copy, which costs nothing if
  * layout selection makes v dense. */
@@ -57,7 +57,7 @@ int ls__cast(ls__builder *b, int v, ls_dtype dtype);
  * otherwise an activation. */
 int ls__forward_value(ls__builder *b, const ls_node *node);
 void ls__set_forward_value(ls__builder *b, const ls_node *node, int value);
-/* The same as an activation, and as f32 (or integers): cast if necessary. */
+/* Return the node's value as an activation, and as f32 (or integers); they cast it if necessary. */
 int ls__activation_of(ls__builder *b, const ls_node *node);
 int ls__full_of(ls__builder *b, const ls_node *node);
 const ls_spec *ls__spec_of(ls__builder *b, const ls_node *node);
@@ -69,14 +69,15 @@ bool ls__is_trained(const ls__builder *b, const ls_node *node);
 /* The gradient of a node's output, in the type of its forward value: one value, the sum of all
  * contributions; -1 if there is none. */
 int ls__gradient_of(ls__builder *b, const ls_node *node);
-/* The same as up to two summands; *second is -1 if there is only one. second NULL: one value. */
+/* Returns the gradient as up to two summands; *second is -1 if there is only one. second NULL: one
+ * value. */
 int ls__gradient_pair(ls__builder *b, const ls_node *node, int *second);
 void ls__contribute(ls__builder *b, const ls_node *node, int value);
 
 /* Appends an instruction. `kind_and_config` has the kind and `u`; operands as in the op list. */
 void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const int *inputs,
               int n_outputs, const int *outputs);
-/* The same for a user's op. */
+/* Appends an instruction that calls a user's op. */
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,
                      const int *inputs, int n_outputs, const int *outputs);
 /* Appends an instruction whose only output is the forward value of a fused op. */

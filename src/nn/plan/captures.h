@@ -14,7 +14,8 @@ typedef struct ls__capture {
     int64_t last_used;
 } ls__capture;
 
-/* For a whole step, forward alone, backward alone, and the steps of another optimizer. */
+/* The captures are those of a whole step, forward alone, backward alone, and the steps of another
+ * optimizer. */
 enum { LS__MAX_CAPTURES = 4 };
 typedef struct ls__captures {
     ls__capture items[LS__MAX_CAPTURES];

@@ -25,8 +25,8 @@ void ls__program_close(ls__program **program)
 
 int ls__value_add(ls__program *p, const ls__value *fields)
 {
-    ls__value *values =
-        ls__bump_room(&p->bump, p->values, (size_t)p->n_values, 1, &p->value_room, sizeof *values);
+    ls__value *values = ls__bump_room(&p->bump, p->values, (size_t)p->n_values, 1,
+                                      &p->value_capacity, sizeof *values);
     if (!values) return -1;
     p->values = values;
     const int v = p->n_values++;
@@ -51,7 +51,8 @@ void ls__instruction_fill(const ls__program *p, ls__instruction *in)
 {
     for (int i = 0; i < in->op.n_operands; i++) {
         const int v = in->operands[i];
-        /* Member by member: ops are compared as memory, so padding stays zero. */
+        /* The op is set member by member, because ops are compared as memory: padding stays zero.
+         */
         ls__operand *operand = &in->op.operands[i];
         operand->dtype = v < 0 ? LS_F32 : p->values[v].dtype;
         operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;

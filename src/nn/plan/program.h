@@ -51,8 +51,8 @@ typedef enum ls__memory {
     LS__N_PLACES
 } ls__memory;
 
-/* Where places start. A synchronised program runs once per shard of the rank, each in a copy of
- * ARENA and GRADIENTS: copy i is i strides, of bytes, behind the start. */
+/* The addresses at which places start. A synchronised program runs once per shard of the rank, each
+ * in a copy of ARENA and GRADIENTS: copy i is i strides, of bytes, behind the start. */
 typedef struct ls__places {
     void *starts[LS__N_PLACES];
     size_t strides[LS__N_PLACES];
@@ -61,7 +61,7 @@ typedef struct ls__places {
 /* The end of calls that run for all shards of a batch before any later call does. */
 typedef struct ls__sync_point {
     int position;
-    ls__call *exchange; /* then runs once; NULL: none */
+    ls__call *exchange; /* runs once, at this position; NULL: none */
 } ls__sync_point;
 
 typedef struct ls__value {
@@ -109,7 +109,7 @@ typedef struct ls__fusion {
     bool taken;
 } ls__fusion;
 enum { LS__MAX_FUSION_OPS = 5 }; /* of the fused or the unfused instructions */
-/* The two "kernels" of such a selection. */
+/* The two "kernels" that such a selection may name. */
 #define LS__FUSED   "fused"
 #define LS__UNFUSED "unfused"
 /* The text of such a selection: that of the op, and a word. */
@@ -141,10 +141,10 @@ typedef struct ls__program {
     const ls__fused_op *fused_ops;
     ls__value *values;
     int n_values;
-    size_t value_room;
+    size_t value_capacity;
     ls__instruction *instructions;
     int n_instructions;
-    size_t instruction_room;
+    size_t instruction_capacity;
     int n_forward; /* instructions of the forward pass */
     ls__fusion *fusions;
     int n_fusions;
@@ -157,7 +157,7 @@ typedef struct ls__program {
                              the number of samples */
     float *constants;     /* host copy */
     int64_t n_constants;
-    size_t constant_room;
+    size_t constant_capacity;
     void *constant_memory; /* device */
     int momentum;          /* of a shard: constant, per element of the buffers; -1 */
     int *sum_positions;    /* of a shard: per sum of its results, a position after the calls that
@@ -178,7 +178,7 @@ typedef struct ls__program {
                                   the order of both */
     int n_calls;
     ls__captures captures; /* of its calls */
-    bool uncapturable;     /* it contains a user's op that is not capturable */
+    bool uncapturable;     /* contains a user's op that is not capturable */
 
     uint64_t serial;      /* in the net's cache, from 1; never reused */
     ls_spec *input_specs; /* key in the net's cache: per graph input */

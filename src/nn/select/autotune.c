@@ -21,7 +21,7 @@
 static const double SHARE = 0.03;
 enum { UNKNOWN_STEPS = 25 };
 /* Timing may always take this long. */
-static const double LEAST_MS = 30;
+static const double MIN_MS = 30;
 /* Opening a kernel: oneDNN generates code at run time. */
 static const double OPEN_MS = 1;
 
@@ -56,7 +56,7 @@ static int list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out
 }
 
 /* Time of a candidate; negative if it can't be opened or run. */
-static double measure(ls__op_memory *memory, const char *name, double best_known)
+static double measure_kernel(ls__op_memory *memory, const char *name, double best_known)
 {
     ls_context *ctx = memory->ctx;
     ls__kernel *kernel = NULL;
@@ -84,8 +84,8 @@ static ls__selection choose_by_time(ls_context *ctx, const job *j)
      * rate. */
     bool idle = ctx->device->backend->timer_start && ctx->selections->n_timed == 0;
     for (int i = 0; i < j->n && ready; i++) {
-        double ms = measure(&memory, j->candidates[i].name, best_ms);
-        if (idle && ms >= 0) ms = measure(&memory, j->candidates[i].name, best_ms);
+        double ms = measure_kernel(&memory, j->candidates[i].name, best_ms);
+        if (idle && ms >= 0) ms = measure_kernel(&memory, j->candidates[i].name, best_ms);
         if (ms < 0) continue;
         idle = false;
         n_tried++;
@@ -183,13 +183,13 @@ double *ls__autotune_left_ms(ls__program *p)
     step_ms /= p->ctx->device->backend->threads(p->ctx->device);
     const int64_t steps = p->env->expected_steps ? p->env->expected_steps : UNKNOWN_STEPS;
     p->tuning_left_ms = SHARE * (double)steps * step_ms;
-    if (p->tuning_left_ms < LEAST_MS) p->tuning_left_ms = LEAST_MS;
+    if (p->tuning_left_ms < MIN_MS) p->tuning_left_ms = MIN_MS;
     p->has_tuning_budget = true;
     return &p->tuning_left_ms;
 }
 
 /* Adds the op to the *n jobs, or adds its weight to that of an equal op. */
-static ls_status add(ls__program *p, job *jobs, int *n, const ls__instruction *in)
+static ls_status add_job(ls__program *p, job *jobs, int *n, const ls__instruction *in)
 {
     char text[LS__OP_TEXT_SIZE];
     job *j = &jobs[*n];
@@ -223,7 +223,7 @@ ls_status ls__autotune(ls__program *p, const ls__instruction *list, int n)
     ls_status status = LS_OK;
     int n_jobs = 0;
     for (int i = 0; i < n && status == LS_OK; i++)
-        if (is_for_a_kernel(p, &list[i])) status = add(p, jobs, &n_jobs, &list[i]);
+        if (is_for_a_kernel(p, &list[i])) status = add_job(p, jobs, &n_jobs, &list[i]);
     qsort(jobs, (size_t)n_jobs, sizeof *jobs, by_weight);
     for (int i = 0; i < n_jobs && status == LS_OK; i++)
         status = run_job(p->env->selector, &jobs[i], ls__autotune_left_ms(p));

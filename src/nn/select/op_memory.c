@@ -47,7 +47,7 @@ static ls_status fill_randomly(ls__device *device, const ls__operand *operand,
 }
 
 /* The memory of an earlier operand with this value, or NULL. */
-static void *find(const ls__op_memory *m, int value, int op, int operand)
+static void *find_shared(const ls__op_memory *m, int value, int op, int operand)
 {
     for (int i = 0; i <= op; i++)
         for (int j = 0; j < (i < op ? m->ops[i].op.n_operands : operand); j++)
@@ -55,7 +55,8 @@ static void *find(const ls__op_memory *m, int value, int op, int operand)
     return NULL;
 }
 
-static ls_status allocate(const ls__op_memory *m, const ls__op *op, size_t bytes, void **out)
+static ls_status operand_allocate(const ls__op_memory *m, const ls__op *op, size_t bytes,
+                                  void **out)
 {
     *out = ls__pool_allocate(m->ctx->pool, bytes);
     if (*out) return LS_OK;
@@ -69,11 +70,11 @@ static ls_status open_operand(ls__op_memory *m, int i, int j, ls__op_values valu
     const ls__op *op = &m->ops[i].op;
     const ls__operand *operand = &op->operands[j];
     if (ls__is_absent(operand)) return LS_OK;
-    m->buffers[i][j] = find(m, m->ops[i].operands[j], i, j);
+    m->buffers[i][j] = find_shared(m, m->ops[i].operands[j], i, j);
     if (m->buffers[i][j]) return LS_OK;
     const size_t bytes =
         (size_t)ls_shape_element_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
-    LS_TRY(allocate(m, op, bytes, &m->buffers[i][j]));
+    LS_TRY(operand_allocate(m, op, bytes, &m->buffers[i][j]));
     return values == LS__ZEROS ? device->backend->clear(device, m->buffers[i][j], bytes)
                                : fill_randomly(device, operand, m->buffers[i][j], bytes);
 }
@@ -92,7 +93,7 @@ void ls__op_memory_close(ls__op_memory *m)
     ls__pool_release(m->ctx->pool, m->workspace);
     for (int i = m->n - 1; i >= 0; i--)
         for (int j = m->ops[i].op.n_operands - 1; j >= 0; j--)
-            if (!find(m, m->ops[i].operands[j], i, j))
+            if (!find_shared(m, m->ops[i].operands[j], i, j))
                 ls__pool_release(m->ctx->pool, m->buffers[i][j]);
 }
 
@@ -102,5 +103,6 @@ ls_status ls__op_memory_set_workspace(ls__op_memory *m, ls__kernel *const *kerne
     for (int i = 1; i < m->n; i++)
         if (kernels[i]->workspace_bytes > kernels[largest]->workspace_bytes) largest = i;
     ls__pool_release(m->ctx->pool, m->workspace);
-    return allocate(m, &m->ops[largest].op, kernels[largest]->workspace_bytes, &m->workspace);
+    return operand_allocate(m, &m->ops[largest].op, kernels[largest]->workspace_bytes,
+                            &m->workspace);
 }

@@ -43,7 +43,7 @@ double ls__cheapest_ms(ls_context *ctx, const ls__op *op)
     return best < 0 ? LS__IMPOSSIBLE_MS : allowed[best].cost_ms;
 }
 
-static int index_of(const ls__candidate *candidates, int n, const char *kernel)
+static int candidate_index(const ls__candidate *candidates, int n, const char *kernel)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(candidates[i].name, kernel) == 0) return i;
@@ -67,7 +67,7 @@ static ls_status fail_selected(ls_context *ctx, const ls__op *op, const char *wh
     char names[256] = "", from[ORIGIN_SIZE];
     ls__text list = { names, sizeof names, 0 };
     origin(selection, from, sizeof from);
-    if (index_of(all, n, selection->kernel) >= 0)
+    if (candidate_index(all, n, selection->kernel) >= 0)
         return ls__fail(ctx, LS_ERR_NONDETERMINISTIC,
                         "%s: kernel '%s', %s, is not deterministic; deterministic = off allows "
                         "it: %.*s",
@@ -214,7 +214,7 @@ ls_status ls__selector_open_best(ls__selector *s, const ls__op *op, const char *
     for (;;) {
         /* the kernel that ran for an equal op was the best one */
         const ls__selection *tried = find_tried(s, op);
-        int best = tried ? index_of(candidates, *n, tried->kernel) : -1;
+        int best = tried ? candidate_index(candidates, *n, tried->kernel) : -1;
         if (best < 0) best = ls__cheapest(candidates, *n);
         *chosen = best;
         ls_status status =
@@ -259,7 +259,7 @@ ls_status ls__selector_open_kernel(ls__selector *s, const ls__op *op, const char
                         who, ls__op_name(op->kind), backend->name);
     why->listed = n_found > 1;
     if (selected) {
-        chosen = index_of(candidates, n_allowed, selected->kernel);
+        chosen = candidate_index(candidates, n_allowed, selected->kernel);
         if (chosen < 0) return fail_selected(ctx, op, who, selected);
         LS_TRY(backend->kernel_open(ctx->device, op, candidates[chosen].name, kernel));
         LS_TRY(try_kernel(s, op, who, selected, kernel));

@@ -68,7 +68,7 @@ static ls_status time_side(ls__program *p, const ls__fusion_side *side, double *
 }
 
 /* Cost by the estimates. A selected op may have no listed candidate. */
-static double cost_of(const ls__program *p, const ls__fusion_side *side)
+static double side_cost(const ls__program *p, const ls__fusion_side *side)
 {
     double ms = 0;
     for (int i = 0; i < side->n; i++) {
@@ -89,7 +89,7 @@ static timing_result time_sides(ls__program *p, const ls__fusion_sides *f, doubl
     if (ls__autotune(p, f->fused.list, f->fused.n) != LS_OK ||
         ls__autotune(p, f->apart.list, f->apart.n) != LS_OK)
         return NOT_TIMED;
-    const double cost = cost_of(p, &f->fused) + cost_of(p, &f->apart);
+    const double cost = side_cost(p, &f->fused) + side_cost(p, &f->apart);
     if (ls__has_error(p->ctx) || ls__autotune_price_ms(p, cost) > *left) return NOT_TIMED;
     const double start = ls__now_ms();
     const ls_status apart = time_side(p, &f->apart, apart_ms);
@@ -133,7 +133,7 @@ static bool is_faster(ls__program *p, const ls__fusion_sides *f)
     return taken;
 }
 
-/* This program's earlier selection for the op, or NULL. */
+/* Returns this program's earlier selection for the op, or NULL. */
 static const ls__fusion *find_fusion(const ls__program *p, const ls__op *op)
 {
     for (int i = 0; i < p->n_fusions; i++)

@@ -118,7 +118,7 @@ ls_status ls__selector_freeze(ls__selector *s)
 }
 
 /* A copy of the net's list with the run's selections added. */
-static ls_status join(ls__selector *s, const ls__selections *run, ls__selections *out)
+static ls_status join_selections(ls__selector *s, const ls__selections *run, ls__selections *out)
 {
     ls_context *ctx = s->ctx;
     for (int i = 0; i < s->used->n; i++) LS_TRY(ls__selections_put(ctx, out, s->used->items[i]));
@@ -146,7 +146,7 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
                             path, LS__CUT(here->op, 400), there->kernel, here->kernel);
     }
     LS_TRY(ls__selections_open(ctx, &joined));
-    const ls_status status = join(s, *table, joined);
+    const ls_status status = join_selections(s, *table, joined);
     if (status != LS_OK) {
         ls__selections_close(&joined);
         return status;

@@ -43,7 +43,7 @@ ls_status ls__selector_note(ls__selector *selector, const char *who,
                             const ls__selection *selection);
 ls_status ls__selector_note_kernel(ls__selector *selector, const ls__op *op, const char *who,
                                    const ls__kernel *kernel, const ls__why *why);
-/* The same for all kernels and fusions of a program. */
+/* Notes all kernels and fusions of a program. */
 ls_status ls__selector_note_program(ls__selector *selector, const ls__program *program);
 
 /* ---- Resuming ---- */
@@ -92,7 +92,7 @@ ls_status ls__selector_open_call(ls__selector *selector, ls__op *op, const char 
 void ls__call_close(ls_context *ctx, ls__call *call);
 /* True if a failure to open a kernel concerns this kernel alone; its error is then dropped. */
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
-/* After a failed run: drops the error, but not ctx->message, unless the device is lost. */
+/* Drops the error of a failed run, but not ctx->message, unless the device is lost. */
 bool ls__forgive_failed_run(ls_context *ctx);
 
 #endif

@@ -20,9 +20,9 @@
 /* Runs per measurement by the device's clock, so that its resolution of half a microsecond is
  * negligible. */
 enum { GROUP_RUNS = 10 };
-/* The time is the shortest of GROUPS groups, or of up to MOST_GROUPS while all take less than
+/* The time is the shortest of GROUPS groups, or of up to MAX_GROUPS while all take less than
  * SHORT_MS. */
-enum { GROUPS = 3, MOST_GROUPS = 20 };
+enum { GROUPS = 3, MAX_GROUPS = 20 };
 static const double SHORT_MS = 0.5;
 /* Timing ends early if a group is slower than this many times the best, or a single run slower than
  * twice that. */
@@ -60,7 +60,7 @@ typedef struct subject {
 
 static const ls__step step; /* any */
 
-static ls_status queue(const subject *s, int runs)
+static ls_status timing_queue(const subject *s, int runs)
 {
     for (int run = 0; run < runs; run++)
         for (int i = 0; i < s->memory->n; i++)
@@ -70,13 +70,13 @@ static ls_status queue(const subject *s, int runs)
 }
 
 /* *out stays NULL if the device can't capture. */
-static ls_status capture(const subject *s, ls__captured **out)
+static ls_status timing_capture(const subject *s, ls__captured **out)
 {
     ls__device *device = s->memory->ctx->device;
     const ls__backend *backend = device->backend;
     if (!has_clock(s->memory->ctx) || !backend->capture_begin) return LS_OK;
     LS_TRY(backend->capture_begin(device, &step));
-    const ls_status status = queue(s, GROUP_RUNS), ended = backend->capture_end(device, out);
+    const ls_status status = timing_queue(s, GROUP_RUNS), ended = backend->capture_end(device, out);
     return status == LS_OK ? ended : status;
 }
 
@@ -87,7 +87,7 @@ static ls_status time_group(const subject *s, ls__captured *graph, int runs, dou
     const ls__backend *backend = device->backend;
     const double start = ls__now_ms();
     if (backend->timer_start) LS_TRY(backend->timer_start(device));
-    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : queue(s, runs));
+    LS_TRY(graph ? backend->captured_launch(device, graph, &step) : timing_queue(s, runs));
     if (backend->timer_start) {
         LS_TRY(backend->timer_stop(device, ms));
     } else {
@@ -103,7 +103,7 @@ static ls_status time_groups(const subject *s, ls__captured *graph, double best_
     const int runs = has_clock(s->memory->ctx) ? GROUP_RUNS : 1;
     double sum = 0, ms;
     *best = INFINITY;
-    for (int group = 1; group <= MOST_GROUPS; group++) {
+    for (int group = 1; group <= MAX_GROUPS; group++) {
         LS_TRY(time_group(s, graph, runs, &ms));
         if (ms < *best) *best = ms;
         sum += ms * runs;
@@ -122,7 +122,7 @@ static ls_status time_subject(const subject *s, double best_known, double *ms)
     if (has_clock(s->memory->ctx)) LS_TRY(time_group(s, NULL, 1, ms));
     LS_TRY(time_group(s, NULL, 1, ms));
     if (best_known >= 0 && *ms > 2 * SLOWER * best_known) return LS_OK;
-    LS_TRY(capture(s, &graph));
+    LS_TRY(timing_capture(s, &graph));
     const ls_status status = time_groups(s, graph, best_known, ms);
     if (graph) device->backend->captured_close(device, graph);
     return status;

@@ -158,7 +158,7 @@ static ls_status compute_own(audit *a, ls__update *update, double lr)
     return ls__readback_send(&a->digests);
 }
 
-static ls_status compare(audit *a, const char *step)
+static ls_status audit_compare(audit *a, const char *step)
 {
     const ls_net *net = a->net;
     ls__comm *comm = ls__net_comm(net);
@@ -181,7 +181,7 @@ static ls_status compare(audit *a, const char *step)
     return LS_OK;
 }
 
-static ls_status run(audit *a, ls__update *update, double lr)
+static ls_status audit_run(audit *a, ls__update *update, double lr)
 {
     char step[LS__STEP_TEXT_SIZE];
     const int n = a->net->graph.inputs.n;
@@ -192,13 +192,13 @@ static ls_status run(audit *a, ls__update *update, double lr)
                              step));
     LS_TRY(compute_other(a, lr));
     LS_TRY(compute_own(a, update, lr));
-    return compare(a, step);
+    return audit_compare(a, step);
 }
 
 ls_status ls__net_audit(ls_net *net, ls__update *update, double lr)
 {
     audit a = { .net = net };
-    const ls_status status = run(&a, update, lr);
+    const ls_status status = audit_run(&a, update, lr);
     close_audit(&a);
     return status;
 }

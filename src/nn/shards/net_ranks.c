@@ -3,6 +3,7 @@
  * sum goes to its place in the whole one, from where the chunks are sent back, level by level. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "nn/net/net_state.h"
 
 /* Chunks of gradients begin at multiples of this number of elements, which keeps them aligned. */
@@ -16,12 +17,12 @@ static bool is_replicated(int range)
 
 static int64_t count_rows(const ls__merges *merges)
 {
-    int64_t n = 0, most = 0;
+    int64_t n = 0, max_rows = 0;
     for (int i = 0; i < merges->n_rows; i++) {
         n += 1 - merges->n_merged[i];
-        if (n > most) most = n;
+        max_rows = ls__max_i64(max_rows, n);
     }
-    return most;
+    return max_rows;
 }
 
 ls_status ls__net_open_rank_plans(ls_net *net)
@@ -57,7 +58,8 @@ typedef struct rows {
     int64_t begin, count;
 } rows;
 
-static void set_messages(const ls__transfer *transfers, int n, const rows *at, ls__message *out)
+static void set_range_messages(const ls__transfer *transfers, int n, const rows *at,
+                               ls__message *out)
 {
     for (int i = 0; i < n; i++)
         out[i] = (ls__message){ .rank = transfers[i].rank,
@@ -66,7 +68,7 @@ static void set_messages(const ls__transfer *transfers, int n, const rows *at, l
                                 .bytes = (size_t)transfers[i].count * sizeof(float) };
 }
 
-static ls__call *next_call(ls_net *net, int range)
+static ls__call *next_range_call(ls_net *net, int range)
 {
     ls__shard_sum *sum = &net->shards.sums[range];
     return &sum->calls[sum->n_calls++];
@@ -83,18 +85,18 @@ ls_status ls__net_open_exchange(ls_net *net, const char *name, const ls__message
 }
 
 /* The exchange of a level, as the next call. */
-static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends, int n_sends,
-                               const rows *from, const ls__transfer *receives, int n_receives,
-                               const rows *to)
+static ls_status open_range_exchange(ls_net *net, int range, const ls__transfer *sends, int n_sends,
+                                     const rows *from, const ls__transfer *receives, int n_receives,
+                                     const rows *to)
 {
     ls_context *ctx = net->owned.ctx;
     ls__shard_range *r = &net->shards.ranges[range];
     const size_t bytes = (size_t)(n_sends + n_receives + 1) * sizeof(ls__message);
     ls__message *messages = ls__alloc(ctx, bytes);
     if (!messages) return ls__fail_memory(ctx, "net", bytes);
-    set_messages(sends, n_sends, from, messages);
-    set_messages(receives, n_receives, to, messages + n_sends);
-    ls__call *call = next_call(net, range);
+    set_range_messages(sends, n_sends, from, messages);
+    set_range_messages(receives, n_receives, to, messages + n_sends);
+    ls__call *call = next_range_call(net, range);
     const ls_status status =
         ls__net_open_exchange(net, r->name, messages, n_sends, n_receives, call);
     ls__free(ctx, messages);
@@ -105,7 +107,7 @@ static ls_status open_exchange(ls_net *net, int range, const ls__transfer *sends
 }
 
 /* Adds a level's received rows; the last level's sum goes to its place. */
-static ls_status open_sum(ls_net *net, int range, int level)
+static ls_status open_rank_sum(ls_net *net, int range, int level)
 {
     ls__shard_range *r = &net->shards.ranges[range];
     const ls__level *l = &r->ranks.plan.levels[level];
@@ -113,7 +115,7 @@ static ls_status open_sum(ls_net *net, int range, int level)
     if (l->merges.n_rows == 0) return LS_OK;
     ls__op *op = &r->ranks.ops[level];
     *op = (ls__op){ .kind = LS__OP_TREE_SUM, .u.merges = l->merges };
-    ls__call *call = next_call(net, range);
+    ls__call *call = next_range_call(net, range);
     LS_TRY(ls__selector_open_call(
         &net->selector, op, "net", r->name, 3,
         (const ls__block[]){ { LS_SHAPE(l->merges.n_rows, l->count), r->ranks.rows[level] },
@@ -137,15 +139,15 @@ ls_status ls__net_open_rank_calls(ls_net *net, int range)
         if (n_elements > 0)
             LS_TRY(ls__net_shard_memory(net, "sums of ranks", n_elements, &sum->rows[i]));
         const rows to = { sum->rows[i], l->begin, l->count };
-        LS_TRY(open_exchange(net, range, l->sends, l->n_sends, &from, l->receives, l->n_receives,
-                             &to));
-        LS_TRY(open_sum(net, range, i));
+        LS_TRY(open_range_exchange(net, range, l->sends, l->n_sends, &from, l->receives,
+                                   l->n_receives, &to));
+        LS_TRY(open_rank_sum(net, range, i));
         from = to;
     }
     for (int i = plan->n_levels - 1; i >= 0 && !is_replicated(range); i--) {
         const ls__level *l = &plan->levels[i];
-        LS_TRY(open_exchange(net, range, l->returns, l->n_returns, &whole, l->return_receives,
-                             l->n_return_receives, &whole));
+        LS_TRY(open_range_exchange(net, range, l->returns, l->n_returns, &whole, l->return_receives,
+                                   l->n_return_receives, &whole));
     }
     return LS_OK;
 }

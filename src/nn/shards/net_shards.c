@@ -2,6 +2,7 @@
  * results, and the shards of a batch. See plan/shard.h. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
 #include <stdio.h>
@@ -98,7 +99,7 @@ static int64_t elements_of_bucket(const ls_net *net)
     const int64_t all = net->blocks.parameter_elements;
     if (!comm) return all;
     const int64_t wanted = comm->bucket_elements ? comm->bucket_elements : BUCKET_ELEMENTS;
-    const int64_t least = all / MAX_BUCKETS + 1, elements = wanted > least ? wanted : least;
+    const int64_t elements = ls__max_i64(wanted, all / MAX_BUCKETS + 1);
     return (elements + LS__PARAMETER_ALIGNMENT - 1) / LS__PARAMETER_ALIGNMENT *
            LS__PARAMETER_ALIGNMENT;
 }
@@ -127,7 +128,7 @@ static void add_ranges(ls_net *net)
     }
 }
 
-/* After the memory has been allocated. */
+/* Sets the addresses of the ranges; requires allocated memory. */
 static void place_ranges(ls_net *net)
 {
     const ls__net_blocks *blocks = &net->blocks;
@@ -147,7 +148,7 @@ static void place_ranges(ls_net *net)
 }
 
 /* Adds the results of a shard to the sums of the earlier ones. */
-static ls_status open_sum(ls_net *net, int range)
+static ls_status open_shard_sum(ls_net *net, int range)
 {
     ls__net_shards *s = &net->shards;
     ls__shard_range *r = &s->ranges[range];
@@ -198,7 +199,7 @@ static ls_status open_sums(ls_net *net)
                                 &s->results));
     place_ranges(net);
     for (int i = 0; i < s->n_ranges; i++) {
-        LS_TRY(open_sum(net, i));
+        LS_TRY(open_shard_sum(net, i));
         if (ls__net_comm(net)) LS_TRY(ls__net_open_rank_calls(net, i));
     }
     LS_TRY(ls__net_open_sync(net));
@@ -255,7 +256,7 @@ static int64_t count_nodes(int64_t n_samples, int64_t shard, int64_t n)
 }
 
 /* Sets all but the programs. */
-static void find_parts(ls__net_shards *s, int64_t n_samples)
+static void find_shard_parts(ls__net_shards *s, int64_t n_samples)
 {
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t begin = ls__shard_first_sample(n_samples, i, s->n);
@@ -309,9 +310,9 @@ static int end_of_writes(const ls__program *p, const ls__shard_range *range)
     return p->graph->inputs.n;
 }
 
-/* In the order of the ranges, so that all ranks begin their exchanges in one order, whatever the
- * shapes of their last shards. Gradients of a second stream are complete after the last call, which
- * joins it. */
+/* Places the sums in the order of the ranges, so that all ranks begin their exchanges in one order,
+ * whatever the shapes of their last shards. Gradients of a second stream are complete after the
+ * last call, which joins it. */
 static ls_status place_sums(const ls_net *net, ls__program *p)
 {
     const ls__net_shards *s = &net->shards;
@@ -339,7 +340,7 @@ ls_status ls__net_find_shard_program(ls_net *net, int64_t n_samples, ls__program
 ls_status ls__net_find_shards(ls_net *net)
 {
     ls__net_shards *s = &net->shards;
-    const int64_t n_samples = net->fed_specs[0].shape.dims[0], least = n_samples / s->n;
+    const int64_t n_samples = net->fed_specs[0].shape.dims[0], min_samples = n_samples / s->n;
     for (int i = 0; i < net->graph.inputs.n; i++)
         if (net->fed_specs[i].shape.dims[0] != n_samples)
             return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
@@ -363,17 +364,19 @@ ls_status ls__net_find_shards(ls_net *net)
     if (ls__net_comm(net))
         find_rank_parts(s, n_samples);
     else
-        find_parts(s, n_samples);
+        find_shard_parts(s, n_samples);
     /* The shards' sizes differ by one at most. The larger ones' program is found again, because
      * that of the smaller ones may have replaced the arena. */
     ls__program *programs[2] = { NULL, NULL };
-    if (n_samples % s->n != 0) LS_TRY(ls__net_find_shard_program(net, least + 1, &programs[1]));
-    if (least > 0) LS_TRY(ls__net_find_shard_program(net, least, &programs[0]));
-    if (n_samples % s->n != 0) LS_TRY(ls__net_find_shard_program(net, least + 1, &programs[1]));
+    if (n_samples % s->n != 0)
+        LS_TRY(ls__net_find_shard_program(net, min_samples + 1, &programs[1]));
+    if (min_samples > 0) LS_TRY(ls__net_find_shard_program(net, min_samples, &programs[0]));
+    if (n_samples % s->n != 0)
+        LS_TRY(ls__net_find_shard_program(net, min_samples + 1, &programs[1]));
     for (int64_t i = 0; i < s->parts.n; i++) {
         const int64_t end = i + 1 < s->parts.n ? s->list[i + 1].first_sample
                                                : ls__shard_first_sample(n_samples, s->end, s->n);
-        ls__program *p = programs[end - s->list[i].first_sample > least];
+        ls__program *p = programs[end - s->list[i].first_sample > min_samples];
         s->list[i].program = p;
         s->list[i].calls = p->calls + (p->is_synced ? i * p->n_calls : 0);
     }

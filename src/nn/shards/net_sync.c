@@ -29,7 +29,8 @@ static ls_status copy_sums(ls_net *net)
 /* ---- Exchanges ---- */
 
 /* Each rank sends the rows of its shards to all others. */
-static void set_messages(const ls_net *net, float *rows, int64_t row_elements, ls__message *sends)
+static void set_norm_messages(const ls_net *net, float *rows, int64_t row_elements,
+                              ls__message *sends)
 {
     const ls__net_shards *s = &net->shards;
     const ls__comm *comm = ls__net_comm(net);
@@ -48,7 +49,7 @@ static void set_messages(const ls_net *net, float *rows, int64_t row_elements, l
     }
 }
 
-static ls_status open_exchange(ls_net *net, const ls_node *norm, ls__message *messages)
+static ls_status open_norm_exchange(ls_net *net, const ls_node *norm, ls__message *messages)
 {
     ls__net_shards *s = &net->shards;
     const int n = ls__net_comm(net)->n_ranks - 1;
@@ -56,13 +57,13 @@ static ls_status open_exchange(ls_net *net, const ls_node *norm, ls__message *me
     float *rows =
         s->norm_sums + ls__norm_sums_offset(s->n, mean->offset - net->blocks.parameter_elements);
     ls__call *call = &s->norm_exchanges[s->n_norm_exchanges++];
-    set_messages(net, rows, LS__NORM_SUMS * mean->count, messages);
+    set_norm_messages(net, rows, LS__NORM_SUMS * mean->count, messages);
     LS_TRY(ls__net_open_exchange(net, norm->name, messages, n, n, call));
     call->buffers[0] = rows;
     return LS_OK;
 }
 
-/* Of all batch norms, because a frozen one may be trained later. */
+/* Opens exchanges for all batch norms, because a frozen one may be trained later. */
 static ls_status open_exchanges(ls_net *net)
 {
     ls_context *ctx = net->owned.ctx;
@@ -77,7 +78,7 @@ static ls_status open_exchanges(ls_net *net)
         status = ls__fail_memory(ctx, "net", bytes + message_bytes);
     for (int i = 0; i < graph->n_nodes && status == LS_OK; i++)
         if (graph->nodes[i]->layer == &ls__batch_norm_layer)
-            status = open_exchange(net, graph->nodes[i], messages);
+            status = open_norm_exchange(net, graph->nodes[i], messages);
     ls__free(ctx, messages);
     return status;
 }
