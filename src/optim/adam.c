@@ -4,7 +4,7 @@
 #include "base/floats.h"
 #include "optim/optimizer.h"
 
-static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
+static void adam_put_settings(const ls__op *op, ls__setting_fn put, void *user)
 {
     ls__put_setting(put, user, "beta1", ls__shortest(op->u.adam.beta1));
     ls__put_setting(put, user, "beta2", ls__shortest(op->u.adam.beta2));
@@ -12,8 +12,8 @@ static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
 }
 
 static const ls__optimizer_kind kinds[] = {
-    { "adam", "ls_adam", 2, { "exp_avg", "exp_avg_sq" }, put_settings },
-    { "adamw", "ls_adamw", 2, { "exp_avg", "exp_avg_sq" }, put_settings },
+    { "adam", "ls_adam", 2, { "exp_avg", "exp_avg_sq" }, adam_put_settings },
+    { "adamw", "ls_adamw", 2, { "exp_avg", "exp_avg_sq" }, adam_put_settings },
 };
 
 static ls_optimizer *open(ls_net *net, const ls_adam_config *config, bool decoupled)

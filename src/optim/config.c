@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LARGEST     1e30 /* products of such floats do not overflow */
-#define MOST        (double)(INT64_C(1) << 40)
-#define MOST_EPOCHS (double)(1 << 20)
+#define LARGEST    1e30 /* products of such floats do not overflow */
+#define MAX_COUNT  (double)(INT64_C(1) << 40)
+#define MAX_EPOCHS (double)(1 << 20)
 
 static const struct {
     double low, high;
@@ -22,9 +22,9 @@ static const struct {
     [LS__INSIDE_UNIT] = { 0, 1, true, true, "above 0 and below 1" },
     [LS__UNIT] = { 0, 1, false, false, "0 to 1" },
     [LS__SHARE] = { 0, 1, true, false, "above 0 and at most 1" },
-    [LS__COUNT] = { 0, MOST, false, false, "0 to 2^40" },
-    [LS__EPOCHS] = { 0, MOST_EPOCHS, false, false, "0 to 2^20" },
-    [LS__SOME_EPOCHS] = { 1, MOST_EPOCHS, false, false, "1 to 2^20" },
+    [LS__COUNT] = { 0, MAX_COUNT, false, false, "0 to 2^40" },
+    [LS__EPOCHS] = { 0, MAX_EPOCHS, false, false, "0 to 2^20" },
+    [LS__SOME_EPOCHS] = { 1, MAX_EPOCHS, false, false, "1 to 2^20" },
     [LS__SELECTION_OF_2] = { 0, 1, false, false, "one of the enum's two values" },
 };
 

@@ -32,8 +32,8 @@ ls_status ls__check_fields(ls_context *ctx, const char *call, const ls__field *f
 /* The value of a field: `fallback` for 0, 0 for LS_ZERO. */
 float ls__or_default(float value, float fallback);
 
-/* Called once for each setting that is not 0. A float is passed as its shortest exact decimal:
- * 0.9, not 0.899999976. */
+/* A callback is called once for each setting that is not 0. A float is passed as its shortest exact
+ * decimal: 0.9, not 0.899999976. */
 typedef void (*ls__setting_fn)(void *user, const char *name, double value);
 void ls__put_setting(ls__setting_fn put, void *user, const char *name, double value);
 

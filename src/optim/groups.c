@@ -30,7 +30,7 @@ static bool is_set(float value)
     return value != 0 || signbit(value);
 }
 
-static ls_status check_values(ls_context *ctx, const char *call, const ls_parameter_group *g)
+static ls_status check_group_values(ls_context *ctx, const char *call, const ls_parameter_group *g)
 {
     const ls__field fields[] = { { "lr_scale of a group", (double)g->lr_scale, LS__NOT_NEGATIVE },
                                  { "weight_decay of a group", (double)g->weight_decay,
@@ -82,8 +82,8 @@ static ls_status check_members(ls_net *net, const char *call, const ls_parameter
     return LS_OK;
 }
 
-static ls_status copy(ls_context *ctx, const char *call, const ls_parameter_group *groups, int n,
-                      const ls__group_defaults *defaults, ls__groups *out)
+static ls_status copy_groups(ls_context *ctx, const char *call, const ls_parameter_group *groups,
+                             int n, const ls__group_defaults *defaults, ls__groups *out)
 {
     const size_t bytes = (size_t)n * sizeof(*out->items);
     out->items = ls__zalloc(ctx, bytes);
@@ -107,9 +107,9 @@ ls_status ls__groups_open(ls_net *net, const char *call, const ls_parameter_grou
     if (n < 0 || (n > 0) != (groups != NULL))
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n_groups is %d, but groups is %s", call, n,
                         groups ? "set" : "NULL");
-    for (int i = 0; i < n; i++) LS_TRY(check_values(ctx, call, &groups[i]));
+    for (int i = 0; i < n; i++) LS_TRY(check_group_values(ctx, call, &groups[i]));
     for (int i = 0; i < n; i++) LS_TRY(check_members(net, call, groups, n, i, defaults));
-    return n > 0 ? copy(ctx, call, groups, n, defaults, out) : LS_OK;
+    return n > 0 ? copy_groups(ctx, call, groups, n, defaults, out) : LS_OK;
 }
 
 void ls__groups_close(ls_context *ctx, ls__groups *groups)

@@ -5,7 +5,7 @@
 #include "nn/net/net.h"
 #include <lockstep/optim.h>
 
-/* What groups replace, and which parameters have weight decay. */
+/* The defaults that groups replace, and the scope of weight decay. */
 typedef struct ls__group_defaults {
     float weight_decay;
     ls_weight_decay_scope weight_decay_scope;

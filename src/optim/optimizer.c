@@ -5,6 +5,7 @@
 #include "arith/element.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/minmax.h"
 #include "nn/graph/names.h"
 #include "backend/pool.h"
 
@@ -33,7 +34,8 @@ static void close_optimizer(ls__owned *owned)
     ls__free(ctx, opt);
 }
 
-static ls_status allocate(const ls_optimizer *opt, const char *what, size_t bytes, void **out)
+static ls_status optimizer_allocate(const ls_optimizer *opt, const char *what, size_t bytes,
+                                    void **out)
 {
     ls_context *ctx = opt->owned.ctx;
     *out = ls__pool_allocate(ctx->pool, bytes);
@@ -48,7 +50,7 @@ static ls_status open_state(ls_optimizer *opt, const char *name, int64_t count)
     const int s = opt->n_states++;
     const size_t bytes = (size_t)count * sizeof(float);
     opt->state_names[s] = name;
-    LS_TRY(allocate(opt, name, bytes, (void **)&opt->states[s]));
+    LS_TRY(optimizer_allocate(opt, name, bytes, (void **)&opt->states[s]));
     if (opt->partition.parts) return LS_OK;
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
@@ -81,7 +83,7 @@ static ls_status open_states(ls_optimizer *opt)
         opt->sum = opt->states[opt->n_states - 1];
     }
     if (opt->options.clip_norm > 0 || blocks.loss_scale)
-        LS_TRY(allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+        LS_TRY(optimizer_allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
     opt->update.norm = opt->norm;
     return LS_OK;
 }
@@ -91,11 +93,10 @@ static ls_status open_average(ls_optimizer *opt)
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const int64_t n_buffers = blocks.block_elements - blocks.parameter_elements;
     const size_t bytes = (size_t)(opt->partition.own.count + n_buffers) * sizeof(float);
-    const size_t most = LS__AVERAGES_EXCHANGED * sizeof(float);
+    const size_t exchanged = ls__min_size(bytes, LS__AVERAGES_EXCHANGED * sizeof(float));
     if (opt->options.ema_decay == 0) return LS_OK;
-    LS_TRY(allocate(opt, "the moving averages", bytes, (void **)&opt->average));
-    LS_TRY(allocate(opt, "the exchange of averages", bytes < most ? bytes : most,
-                    (void **)&opt->exchange));
+    LS_TRY(optimizer_allocate(opt, "the moving averages", bytes, (void **)&opt->average));
+    LS_TRY(optimizer_allocate(opt, "the exchange of averages", exchanged, (void **)&opt->exchange));
     return ls__optimizer_begin_average(opt);
 }
 
@@ -142,7 +143,7 @@ static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__bloc
 }
 
 /* The call of a batch without an update, after those of the update. */
-static ls_status open_sum(ls_optimizer *opt, ls__block gradients, ls__block sum)
+static ls_status open_gradient_sum(ls_optimizer *opt, ls__block gradients, ls__block sum)
 {
     const int n = opt->update.n_calls;
     const ls__op op = { .kind = LS__OP_GRADIENT_SUM };
@@ -193,7 +194,7 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
     }
     ls__partition_make_calls(&opt->partition, &opt->calls[opt->update.n_calls]);
     opt->update.n_calls += opt->partition.n_exchanges;
-    return opt->sum ? open_sum(opt, gradients, sum) : LS_OK;
+    return opt->sum ? open_gradient_sum(opt, gradients, sum) : LS_OK;
 }
 
 static ls_status check_options(ls_context *ctx, const char *call, const ls__optimizer_options *o)

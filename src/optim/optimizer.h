@@ -105,8 +105,8 @@ enum { LS__AVERAGES_EXCHANGED = 1 << 18 };
 
 ls__averaged ls__averaged_parameters(const ls_optimizer *opt);
 ls__averaged ls__averaged_buffers(const ls_optimizer *opt);
-/* Before the first update the averages are the weights, which may have been loaded after the
- * optimizer was opened: copies them. After it, does nothing. */
+/* Before the first update, copies the weights to the averages, because weights may have been loaded
+ * after the optimizer was opened. After it, does nothing. */
 ls_status ls__optimizer_begin_average(ls_optimizer *opt);
 /* ls_optimizer_swap_ema, also while the context has an error; LS_OK without a moving average. */
 ls_status ls__optimizer_swap_ema(ls_optimizer *opt);

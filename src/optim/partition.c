@@ -28,7 +28,7 @@ static ls__message message_of(const ls__transfer *transfer, float *values)
                           (size_t)transfer->count * sizeof(float) };
 }
 
-static ls_status open_exchange(ls__partition *p, const ls__level *level, float *values)
+static ls_status open_level_exchange(ls__partition *p, const ls__level *level, float *values)
 {
     ls__message sends[LS__MAX_RANK_SHARDS], receives[LS__MAX_RANK_SHARDS];
     assert(level->n_returns < LS__MAX_RANK_SHARDS &&
@@ -53,7 +53,7 @@ static ls_status open_parts(ls__partition *p, float *values, int64_t count)
         const ls__level *last = &plan.levels[plan.n_levels - 1];
         p->parts[rank] = (ls__part){ last->begin, last->count };
         for (int i = plan.n_levels - 1; rank == comm->rank && i >= 0 && status == LS_OK; i--)
-            status = open_exchange(p, &plan.levels[i], values);
+            status = open_level_exchange(p, &plan.levels[i], values);
         ls__sum_plan_close(&plan);
         LS_TRY(status);
     }

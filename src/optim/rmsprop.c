@@ -6,7 +6,7 @@
 /* The op's states. */
 enum { SQUARE_AVG, GRAD_AVG, MOMENTUM, N_STATES };
 
-static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
+static void rmsprop_put_settings(const ls__op *op, ls__setting_fn put, void *user)
 {
     ls__put_setting(put, user, "alpha", ls__shortest(op->u.rmsprop.alpha));
     ls__put_setting(put, user, "epsilon", ls__shortest(op->u.rmsprop.epsilon));
@@ -23,7 +23,7 @@ ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config)
         .state_names = { [SQUARE_AVG] = "square_avg",
                          [GRAD_AVG] = "grad_avg",
                          [MOMENTUM] = "momentum" },
-        .settings = put_settings,
+        .settings = rmsprop_put_settings,
     };
     LS__DEFAULT_FLOATS;
     if (!net) return NULL;

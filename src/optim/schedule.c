@@ -21,7 +21,7 @@ typedef struct field {
     size_t at; /* in ls_schedule_config */
     enum { REAL, COUNT, FLAG } type;
     ls__range range;
-    unsigned kinds; /* that use it */
+    unsigned kinds; /* schedules that use it */
     double fallback;
 } field;
 
@@ -32,7 +32,7 @@ typedef struct field {
 #define MIN_LRS    (COSINES | KIND(POLYNOMIAL) | KIND(REDUCE_ON_PLATEAU))
 #define ENDING     (KIND(COSINE) | KIND(POLYNOMIAL) | KIND(ONE_CYCLE))
 
-/* In the order of checkpoints. */
+/* The fields have the order of checkpoints. */
 static const field fields[] = {
     { AT(lr), REAL, LS__POSITIVE, ~0u, 0 },
     { AT(min_lr), REAL, LS__NOT_NEGATIVE, MIN_LRS, 0 },
@@ -62,7 +62,7 @@ static bool is(const field *f, const char *name)
     return strcmp(f->name, name) == 0;
 }
 
-static double value_of(const ls_schedule_config *c, const field *f)
+static double field_value(const ls_schedule_config *c, const field *f)
 {
     const void *at = (const char *)c + f->at;
     if (f->type == FLAG) return *(const bool *)at;
@@ -80,10 +80,10 @@ static void set_default(ls_schedule_config *c, const field *f)
 }
 
 /* Checks a field that its kind does not use. */
-static ls_status check_unused(ls_context *ctx, const char *call, const ls_schedule_config *c,
-                              const field *f)
+static ls_status check_unused_fields(ls_context *ctx, const char *call, const ls_schedule_config *c,
+                                     const field *f)
 {
-    const double value = value_of(c, f);
+    const double value = field_value(c, f);
     if (value == 0 && !signbit(value)) return LS_OK;
     return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is %.9g, but %s", call, f->name, value,
                     is(f, "warmup_start") ? "there is no warm-up epoch" : "has no effect here");
@@ -130,7 +130,7 @@ static ls_status check_together(ls_context *ctx, const char *call, const ls_sche
 }
 
 /* Sets the defaults, then checks all fields. */
-static ls_status resolve(ls_context *ctx, ls_schedule_config *c)
+static ls_status schedule_resolve(ls_context *ctx, ls_schedule_config *c)
 {
     char call[64];
     if ((unsigned)c->kind > LS_SCHEDULE_COSINE_RESTARTS)
@@ -141,11 +141,12 @@ static ls_status resolve(ls_context *ctx, ls_schedule_config *c)
         const bool no_warmup = is(f, "warmup_start") && c->warmup_epochs == 0;
         const bool required = is(f, "gamma") && c->kind == LS_SCHEDULE_EXPONENTIAL;
         if (!(f->kinds >> c->kind & 1) || no_warmup) {
-            LS_TRY(check_unused(ctx, call, c, f));
+            LS_TRY(check_unused_fields(ctx, call, c, f));
             continue;
         }
         if (!required) set_default(c, f);
-        LS_TRY(ls__check_fields(ctx, call, &(ls__field){ f->name, value_of(c, f), f->range }, 1));
+        LS_TRY(
+            ls__check_fields(ctx, call, &(ls__field){ f->name, field_value(c, f), f->range }, 1));
     }
     return check_together(ctx, call, c);
 }
@@ -161,7 +162,7 @@ void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
     for (const field *f = fields; !is(f, "n_milestones"); f++) {
         const bool steps = is(f, "by_epoch");
         ls__put_setting(put, user, steps ? "by_step" : f->name,
-                        steps ? is_by_step(c) : value_of(c, f));
+                        steps ? is_by_step(c) : field_value(c, f));
     }
     for (int i = 0; i < c->n_milestones; i++) {
         char name[32];
@@ -186,7 +187,7 @@ ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config)
         return NULL;
     }
     ls_schedule_config c = *config;
-    if (resolve(ctx, &c) != LS_OK) return NULL;
+    if (schedule_resolve(ctx, &c) != LS_OK) return NULL;
     const size_t milestone_bytes = (size_t)c.n_milestones * sizeof *c.milestones;
     ls_schedule *s = ls__zalloc(ctx, sizeof *s + milestone_bytes);
     if (!s) {

@@ -5,16 +5,16 @@
 #include "base/floats.h"
 #include "optim/optimizer.h"
 
-static void put_settings(const ls__op *op, ls__setting_fn put, void *user)
+static void sgd_put_settings(const ls__op *op, ls__setting_fn put, void *user)
 {
     ls__put_setting(put, user, "momentum", ls__shortest(op->u.sgd.momentum));
     ls__put_setting(put, user, "dampening", ls__shortest(op->u.sgd.dampening));
     ls__put_setting(put, user, "nesterov", op->u.sgd.nesterov);
 }
 
-static const ls__optimizer_kind kind = { "sgd", "ls_sgd", 1, { "momentum" }, put_settings };
+static const ls__optimizer_kind kind = { "sgd", "ls_sgd", 1, { "momentum" }, sgd_put_settings };
 
-static ls_status check(ls_context *ctx, const ls_sgd_config *c)
+static ls_status check_sgd_config(ls_context *ctx, const ls_sgd_config *c)
 {
     const ls__field fields[] = { { "momentum", (double)c->momentum, LS__NOT_NEGATIVE },
                                  { "dampening", (double)c->dampening, LS__NOT_NEGATIVE } };
@@ -38,7 +38,7 @@ ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
     ls_context *ctx = ls_net_context(net);
     LS__ENTER_NULL(ctx);
     const ls_sgd_config c = config ? *config : (ls_sgd_config){ 0 };
-    if (check(ctx, &c) != LS_OK) return NULL;
+    if (check_sgd_config(ctx, &c) != LS_OK) return NULL;
     const ls__optimizer_options options = { .decay = { c.weight_decay, c.weight_decay_scope },
                                             .groups = c.groups,
                                             .n_groups = c.n_groups,

@@ -125,7 +125,7 @@ START_TEST(updates_take_the_mean)
 }
 END_TEST
 
-/* Without batch norm the mean over equal batches is that of one large batch. */
+/* The mean over equal batches is that of one large batch, because the net has no batch norm. */
 START_TEST(batches_are_as_one_large_batch)
 {
     enum { PARTS = 4, UPDATES = 5 };

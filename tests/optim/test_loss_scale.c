@@ -55,7 +55,7 @@ static setting open_setting(which kind, ls_precision precision, ls_loss_scale_co
     return s;
 }
 
-/* As one call, or in pieces. */
+/* Makes a step by one call, or by one call per phase. */
 static void take_step(setting *s, bool in_pieces)
 {
     if (in_pieces) {
@@ -141,7 +141,7 @@ START_TEST(skipped_updates_leave_no_trace)
 }
 END_TEST
 
-/* What was skipped before an optimizer came is none of its updates. */
+/* Updates that were skipped before an optimizer was opened do not count as its own. */
 START_TEST(later_optimizers_begin_anew)
 {
     static char late[PORTRAIT], early[PORTRAIT];

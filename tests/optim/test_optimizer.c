@@ -404,7 +404,8 @@ START_TEST(averages_are_exchanged)
 }
 END_TEST
 
-/* Before the first update the averages are the weights, also those that were loaded late. */
+/* The averages are the weights before the first update, including weights that were loaded later.
+ */
 START_TEST(averages_begin_with_the_weights)
 {
     setting s = open_setting(NULL);

@@ -67,7 +67,7 @@ END_TEST
 START_TEST(any_time_has_a_rate)
 {
     ctx = ls_context_open(NULL);
-    const int64_t most = INT64_MAX;
+    const int64_t max = INT64_MAX;
     ls_schedule *all[] = {
         ls_schedule_open(ctx, &(ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT,
                                                      .lr = 1,
@@ -108,7 +108,7 @@ START_TEST(any_time_has_a_rate)
                 ck_assert_msg(lr >= 0 && lr <= 1, "schedule %zu: %g", i, lr);
             }
     }
-    ck_assert(ls_schedule_lr(NULL, most, most) == 0);
+    ck_assert(ls_schedule_lr(NULL, max, max) == 0);
     ls_schedule_close(&all[0]);
     ck_assert_ptr_null(all[0]);
     ls_context_close(&ctx);
@@ -308,7 +308,7 @@ START_TEST(fields_without_effect_are_refused)
 }
 END_TEST
 
-/* Where zero itself is meant: LS_ZERO_INT and LS_ZERO, also where a field can't be zero. */
+/* LS_ZERO_INT and LS_ZERO set a field to zero; a field that can't be zero refuses them. */
 START_TEST(zero_is_not_the_default)
 {
     ctx = ls_context_open(NULL);
