@@ -89,10 +89,10 @@ static void cast_task(void *arg, int64_t task, int thread)
     (void)thread;
     const cast_job *job = arg;
     const int64_t begin = task * TASK_ELEMENTS;
-    const int64_t end = ls__min(begin + TASK_ELEMENTS, job->count);
+    const int64_t end = ls__min_i64(begin + TASK_ELEMENTS, job->count);
     values v;
     for (int64_t i = begin; i < end; i += CHUNK) {
-        const int64_t n = ls__min(end - i, CHUNK);
+        const int64_t n = ls__min_i64(end - i, CHUNK);
         types[job->from].load(&v, job->src + (size_t)i * ls_dtype_bytes(job->from), n);
         if (is_float(job->from) && !is_float(job->to)) float_to_integer(&v, n);
         if (!is_float(job->from) && is_float(job->to)) integer_to_float(&v, n);

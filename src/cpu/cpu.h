@@ -13,6 +13,7 @@
 #define LS_CPU_CPU_H
 
 #include "base/isa.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include "backend/backend.h"
 #include <fenv.h>
@@ -44,19 +45,9 @@ typedef struct ls__cpu_provider {
     const char *name;
     int (*candidates)(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
     ls_status (*kernel_open)(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out);
-    /* By op kind: whether it also offers kernels with bf16 operands. NULL: for none. */
+    /* [LS__N_OPS]: whether the provider also offers kernels with bf16 operands. NULL: for no op. */
     const bool *bf16_kinds;
 } ls__cpu_provider;
-
-static inline int64_t ls__min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t ls__max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static inline int64_t ls__divide_up(int64_t a, int64_t b)
 {

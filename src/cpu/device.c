@@ -27,7 +27,8 @@ static const ls__cpu_provider *const providers[] = {
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
-/* The other providers serve f32 operands, and bf16 where they say so; all else is emulated. */
+/* The emulated provider serves all ops that no other provider does; those serve f32 operands, and
+ * the ops of bf16_kinds. */
 static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 {
     if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
@@ -57,7 +58,7 @@ static void cpu_close(ls__device *device)
     ls__free(ctx, cpu);
 }
 
-static void describe(ls__cpu *cpu)
+static void cpu_fill_texts(ls__cpu *cpu)
 {
     char version[16], isa[32], caches[64];
     ls__dnn_version(version, sizeof version);
@@ -86,7 +87,7 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
     ls_status status = ls__dnn_limit_isa(ctx);
     if (status != LS_OK) goto fail;
-    describe(cpu);
+    cpu_fill_texts(cpu);
 
     const size_t list_bytes = (size_t)cpu->n_threads * sizeof *cpu->scratch;
     cpu->scratch = ls__zalloc(ctx, list_bytes);

@@ -15,7 +15,8 @@ typedef struct emulated {
     ls__kernel *inner;                   /* of the same op in f32 */
     ls__kernel *casts[LS__MAX_OPERANDS]; /* of the 16-bit operands, else NULL */
     int n_inputs;
-    /* In the workspace: of each 16-bit operand in f32, and of the inner kernel's workspace. */
+    /* Positions in the workspace, in bytes: of each 16-bit operand in f32, and of the inner
+     * kernel's workspace. */
     size_t offsets[LS__MAX_OPERANDS], inner_offset;
 } emulated;
 
@@ -108,7 +109,7 @@ static ls_status open_cast(emulated *k, int operand)
 }
 
 /* Takes `bytes` of the workspace; false if its size would overflow. */
-static bool take(size_t *end, size_t bytes, size_t *offset)
+static bool workspace_take(size_t *end, size_t bytes, size_t *offset)
 {
     *offset = *end;
     size_t next;
@@ -127,10 +128,10 @@ static bool plan_workspace(emulated *k)
         size_t bytes;
         if (ls__is_half(o) &&
             (!ls__mul_size((size_t)ls_shape_element_count(&o->shape), sizeof(float), &bytes) ||
-             !take(&end, bytes, &k->offsets[i])))
+             !workspace_take(&end, bytes, &k->offsets[i])))
             return false;
     }
-    if (!take(&end, k->inner->workspace_bytes, &k->inner_offset)) return false;
+    if (!workspace_take(&end, k->inner->workspace_bytes, &k->inner_offset)) return false;
     k->kernel.workspace_bytes = end;
     return true;
 }

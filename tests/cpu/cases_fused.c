@@ -3,7 +3,7 @@
  * other backends' are compared with these. */
 #include "op_case.h"
 
-/* As those of convolutions alone and of norms alone. */
+/* The tolerances are those of convolutions alone and of norms alone. */
 static const double CONV_TOLERANCE = 5e-6, NORM_TOLERANCE = 1e-6;
 
 /* clang-format off */

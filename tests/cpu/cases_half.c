@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of all operands: larger cases show nothing else here, but for convolutions, of which our own
- * kernels have several ways by size. */
-enum { MOST_ELEMENTS = 3000, MOST_CONVOLUTION_ELEMENTS = 1000000 };
+/* Elements of all operands: larger cases show nothing else here, except for convolutions, for which
+ * our own kernels have several ways by size. */
+enum { MAX_ELEMENTS = 3000, MAX_CONVOLUTION_ELEMENTS = 1000000 };
 
 static bool may_be_half(const op_case *c, int operand)
 {
@@ -80,8 +80,8 @@ static bool wants_half(const op_case *c, int i, ls_dtype dtype)
 {
     if (!ls__op_traits_of(c->op.kind)->half) return false;
     if (dtype == LS_BF16 && may_be_our_convolution(c))
-        return count_elements(c) <= MOST_CONVOLUTION_ELEMENTS;
-    if (count_elements(c) > MOST_ELEMENTS) return false;
+        return count_elements(c) <= MAX_CONVOLUTION_ELEMENTS;
+    if (count_elements(c) > MAX_ELEMENTS) return false;
     return ls__op_is_optional(c->op.kind) || c->op.kind == LS__OP_NORMALIZE ||
            (i % 2 == 0) == (dtype == LS_BF16);
 }

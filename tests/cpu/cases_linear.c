@@ -1,7 +1,7 @@
 /* The linear layer, forward and both backward ops. */
 #include "op_case.h"
 
-/* As for convolution: sqrt(K) rounding errors of 6e-8 for sums of K products. */
+/* The tolerance is that of convolution: sqrt(K) rounding errors of 6e-8 for sums of K products. */
 static const double TOLERANCE = 5e-6;
 
 static const struct {

@@ -16,7 +16,8 @@ static const struct {
     { 1000, 33, 0, true },
 };
 
-/* Of the reference's f64 losses by f32 logits: the truncation error of the difference. */
+/* The gradients are compared with differences of the reference's f64 losses of f32 logits; the
+ * tolerance is the truncation error of the difference. */
 static void check_gradients(op_case *c, int64_t n, int64_t classes)
 {
     if (n >= 10 || classes == 1) return;

@@ -13,7 +13,7 @@
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5 };
 
-/* With the address sanitizer nobody may read the guards beside a block of so many bytes either. */
+/* The address sanitizer also reports reads of the guards beside a block of this size. */
 #if ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 static void close_guards(unsigned char *block, size_t bytes)
@@ -464,8 +464,8 @@ static double last_place(ls_dtype dtype, double magnitude)
     if (dtype == LS_F32 || magnitude == 0) return 0;
     int exponent;
     (void)frexp(magnitude, &exponent);
-    const int digits = dtype == LS_BF16 ? 8 : 11, least = dtype == LS_BF16 ? -133 : -24;
-    return ldexp(1, exponent - digits > least ? exponent - digits : least);
+    const int digits = dtype == LS_BF16 ? 8 : 11, min_exponent = dtype == LS_BF16 ? -133 : -24;
+    return ldexp(1, exponent - digits > min_exponent ? exponent - digits : min_exponent);
 }
 
 static void compare(const op_case *c, const char *kernel, int operand, const op_buffers *got,

@@ -70,7 +70,7 @@ int case_stride(void);
 /* Runs the loop test CASE_TESTS times. Returns the program's exit status. */
 int run_cases(const char *name, const TTest *test);
 
-/* For the families' files. An activation [n,h,w,c]; block 0 = c. */
+/* Returns an activation [n,h,w,c] for the families' files; block 0 = c. */
 ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block);
 /* A dense tensor of any rank: dense(LS_F32, LS_SHAPE(4, 3)). */
 ls__operand dense(ls_dtype dtype, ls_shape shape);
@@ -93,8 +93,8 @@ typedef struct op_buffers {
     int n;
 } op_buffers;
 void fill_buffers(const op_case *c, op_buffers *b, bool share);
-/* The same contents in memory of their own: `to` is empty, or an earlier copy, whose memory stays.
- */
+/* Copies the contents to memory of their own: `to` is empty, or an earlier copy, whose memory is
+ * used again. */
 void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to);
 void free_buffers(op_buffers *b);
 /* Fails the running test when a byte beside an operand was written. */
@@ -112,14 +112,14 @@ bool is_offered(ls_context *ctx, const op_case *c, const char *kernel);
 /* Fails the running test unless it is for some convolution of each kind, in f32 and in bf16: else a
  * test of that kernel compares nothing. */
 void check_offered_to_convs(const char *kernel);
-/* Its name: "reference", or "emulated reference" for 16-bit operands. */
+/* Returns the reference kernel's name: "reference", or "emulated reference" for 16-bit operands. */
 const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the
  * threads' scratch start as NaN. */
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
-/* The same of one that is open. */
+/* Runs and closes an open kernel, with the same checks. */
 void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b);
-/* What runs a case's kernel over its buffers: run_kernel, or its like for another device. */
+/* Runs a case's kernel over its buffers: run_kernel, or its counterpart for another device. */
 typedef void run_fn(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
 /* Fails the running test where the kernels' cross-entropy or its gradient loses accuracy by a
  * constant that is added to all logits. */

@@ -60,7 +60,7 @@ START_TEST(offered_by_processor)
 }
 END_TEST
 
-/* Of the list's f32 cases; larger ones are not in it again in bf16. */
+/* Returns true for the list's f32 cases; larger ones are not repeated in bf16. */
 static bool is_full_product(const op_case *c)
 {
     return is_conv_or_linear(c->op.kind) && c->op.operands[0].dtype == LS_F32;
@@ -123,7 +123,7 @@ static ls_context *open_any_kernel(int threads)
     return ctx;
 }
 
-/* Beside the reference, and beside itself with another number of threads. */
+/* Compares a kernel with the reference, and with itself with another number of threads. */
 static void check_kernel(ls_context *const contexts[2], const op_case *c,
                          const ls__candidate *kernel, const op_buffers *wanted)
 {

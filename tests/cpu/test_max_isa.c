@@ -74,7 +74,8 @@ START_TEST(limits_all_kernels)
 }
 END_TEST
 
-/* Its reference kernels have the bits of the C library's FMA on such a processor alone. */
+/* Reference kernels have the bits of the C library's FMA only where plain is a limit of a processor
+ * with FMA. */
 START_TEST(plain_is_not_a_processor_without_fma)
 {
     if (find_best() == PLAIN) SKIP("the processor has no AVX2");
@@ -135,7 +136,7 @@ START_TEST(an_empty_value_is_none)
 }
 END_TEST
 
-/* It does not limit itself any more. */
+/* oneDNN refuses a limit after its first use. */
 START_TEST(onednn_was_used_before)
 {
     if (find_best() == PLAIN) SKIP("the processor has no AVX2");

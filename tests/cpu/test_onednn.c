@@ -303,8 +303,9 @@ static bool same_with_threads(const op_case *c, const char *kernel, int threads)
     return same;
 }
 
-/* At the shapes of a first and of an inner layer, whose products are large enough for oneDNN's own
- * threads to divide sums. Only kernels that are listed as deterministic must give equal bits. */
+/* The shapes are those of a first and of an inner layer, whose products are large enough for
+ * oneDNN's own threads to divide sums. Only kernels that are listed as deterministic must give
+ * equal bits. */
 START_TEST(deterministic_weights_do_not_depend_on_threads)
 {
     static const int counts[] = { 2, 3, 4, 8 };
@@ -384,13 +385,13 @@ static struct rlimit limit_address_space(rlim_t bytes)
     return before;
 }
 
-/* From here on nothing more can be mapped; what is held can be unmapped, and stays lost. */
+/* Forbids new mappings; memory that is held can be unmapped, but not mapped again. */
 static struct rlimit forbid_mappings(void)
 {
     return limit_address_space(1 << 20);
 }
 
-/* From here on no more can be mapped than is mapped now. */
+/* Forbids mappings beyond those of now. */
 static struct rlimit forbid_growth(void)
 {
     unsigned long pages = 0;

@@ -170,7 +170,7 @@ END_TEST
 
 enum { NORM_OPERANDS = 9, NORM_Y = 6, APPLY_OPERANDS = 7, APPLY_Y = 6 };
 
-/* By the kernel of the norm's name, in another context. */
+/* Applies the norm by the kernel of the same name, in another context. */
 static void apply_again(ls_context *norm_ctx, ls_context *apply_ctx, const op_case *c,
                         const char *kernel, const op_buffers *inputs)
 {

@@ -75,7 +75,8 @@ static void multiply(bool accumulate, const float *v, int64_t v_stride, const fl
     const int vectors = columns > LS__WIDTH ? 2 : 1;
     for (int64_t c = 0; c < channels; c += LS__CHAIN)
         for (int64_t r = 0; r < rows; r += ROWS) {
-            const int64_t count = ls__min(rows - r, ROWS), n = ls__min(channels - c, LS__CHAIN);
+            const int64_t count = ls__min_i64(rows - r, ROWS),
+                          n = ls__min_i64(channels - c, LS__CHAIN);
             const float *from = v + r * v_stride + c, *weights = u + c * PANEL;
             float *to = m + r * m_stride;
             fetch(prefetch);
@@ -95,7 +96,7 @@ static void outer(const float *d, int64_t d_stride, const float *v, int64_t v_st
 {
     for (int64_t k = 0; k < columns; k += ROWS)
         for (int64_t c = 0; c < channels; c += PANEL) {
-            const int64_t count = ls__min(columns - k, ROWS);
+            const int64_t count = ls__min_i64(columns - k, ROWS);
             float *to = s + k * s_stride + c;
             fetch(prefetch);
             if (channels - c > LS__WIDTH)

@@ -28,7 +28,7 @@ ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, v
                             .workspace = workspace };
 }
 
-static void run_task(void *arg, int64_t task, int thread)
+static void own_conv_run_task(void *arg, int64_t task, int thread)
 {
     const ls__conv_call *call = arg;
     const ls__conv_kernel *k = call->kernel;
@@ -39,11 +39,11 @@ void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks)
 {
     const ls__conv_kernel *k = call->kernel;
     call->task = task;
-    ls__threads_run(k->cpu->threads, n_tasks, run_task, call);
+    ls__threads_run(k->cpu->threads, n_tasks, own_conv_run_task, call);
 }
 
-static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                     const ls__step *step)
+static ls_status own_conv_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                              const ls__step *step)
 {
     (void)step;
     const ls__conv_kernel *k = (const ls__conv_kernel *)kernel;
@@ -53,7 +53,7 @@ static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
     return LS_OK;
 }
 
-static void close_kernel(ls__kernel *kernel)
+static void own_conv_close(ls__kernel *kernel)
 {
     ls__free(((ls__conv_kernel *)kernel)->cpu->device.ctx, kernel);
 }
@@ -69,14 +69,14 @@ ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const
     if (!k) return ls__fail_memory(cpu->device.ctx, name, algorithm->kernel_bytes);
     k->cpu = cpu;
     k->kind = op->kind;
-    k->kernel.run = run;
-    k->kernel.close = close_kernel;
+    k->kernel.run = own_conv_run;
+    k->kernel.close = own_conv_close;
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
     algorithm->plan(k, op, microkernels);
     const ls_status status = ls__cpu_reserve_scratch(cpu, k->scratch_bytes);
     if (status == LS_OK)
         *out = &k->kernel;
     else
-        close_kernel(&k->kernel);
+        own_conv_close(&k->kernel);
     return status;
 }

@@ -54,7 +54,7 @@ int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu,
 ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const ls__op *op,
                         const void *microkernels, const char *name, ls__kernel **out);
 
-/* For a kernel that does not run by its passes alone. */
+/* A kernel that does not run by its passes alone uses these two. */
 ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, void *workspace);
 void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks);
 

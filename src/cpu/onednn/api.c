@@ -8,7 +8,7 @@ const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format)
     return *format;
 }
 
-static dnnl_status_t copy(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
+static dnnl_status_t copy_format(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
 {
     return from ? dnnl_memory_desc_clone(format, from) : dnnl_success;
 }
@@ -61,7 +61,7 @@ const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format)
     return format->ndims ? format : NULL;
 }
 
-static dnnl_status_t copy(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
+static dnnl_status_t copy_format(const_dnnl_memory_desc_t from, dnnl_memory_desc_t *format)
 {
     if (from) *format = *from;
     return dnnl_success;
@@ -72,7 +72,7 @@ void ls__dnn_format_close(dnnl_memory_desc_t *format)
     format->ndims = 0;
 }
 
-static dnnl_status_t describe(const ls__dnn_conv_arguments *a, dnnl_convolution_desc_t *out)
+static dnnl_status_t describe_conv(const ls__dnn_conv_arguments *a, dnnl_convolution_desc_t *out)
 {
     const_dnnl_memory_desc_t x = ls__dnn_format(&a->x), w = ls__dnn_format(&a->w);
     const_dnnl_memory_desc_t y = ls__dnn_format(&a->y), b = ls__dnn_format(&a->b);
@@ -94,7 +94,7 @@ static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine
                            dnnl_primitive_desc_t *out)
 {
     dnnl_convolution_desc_t op;
-    const dnnl_status_t s = describe(a, &op);
+    const dnnl_status_t s = describe_conv(a, &op);
     return s == dnnl_success ? dnnl_primitive_desc_create(out, &op, attributes, engine, hint) : s;
 }
 
@@ -104,7 +104,7 @@ static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t en
 {
     dnnl_convolution_desc_t op; /* the iterator keeps a pointer to it */
     dnnl_primitive_desc_iterator_t iterator;
-    dnnl_status_t s = describe(a, &op);
+    dnnl_status_t s = describe_conv(a, &op);
     if (s == dnnl_success)
         s = dnnl_primitive_desc_iterator_create(&iterator, &op, attributes, engine, hint);
     if (s != dnnl_success) return s;
@@ -129,7 +129,7 @@ dnnl_status_t ls__dnn_format_query(dnnl_memory_desc_t *format,
                                    const_dnnl_primitive_desc_t description, dnnl_query_t query,
                                    int index)
 {
-    return copy(dnnl_primitive_desc_query_md(description, query, index), format);
+    return copy_format(dnnl_primitive_desc_query_md(description, query, index), format);
 }
 
 dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,

@@ -18,7 +18,8 @@ typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
 /* A dnnl_memory_desc_t is the shape and memory order of a tensor: in version 2 a struct, in version
  * 3 a pointer. All zeros: absent. Returns it as oneDNN's functions take it; NULL if absent. */
 const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format);
-/* Of operand `index` of a query; stays absent if the primitive has no such operand. */
+/* Returns the format of operand `index` of a query; it stays absent if the primitive has no such
+ * operand. */
 dnnl_status_t ls__dnn_format_query(dnnl_memory_desc_t *format,
                                    const_dnnl_primitive_desc_t description, dnnl_query_t query,
                                    int index);

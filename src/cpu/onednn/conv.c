@@ -94,7 +94,7 @@ static void run_relu(uint16_t *y, size_t bytes)
 }
 
 /* One sub-batch of images, one slice of channels. */
-static void run_task(void *arg, int64_t task, int thread)
+static void dnn_conv_run_task(void *arg, int64_t task, int thread)
 {
     conv_kernel *k = arg;
     const ls__conv_plan *plan = &k->plan;
@@ -153,7 +153,7 @@ static void run_sum(void *arg, int64_t task, int thread)
     const int64_t n_tasks = sum_tasks(k), s = task / n_tasks;
     const int64_t floats = (int64_t)(k->packed_bytes / sizeof(float));
     const int64_t first = task % n_tasks * SUM_FLOATS;
-    const int64_t last = ls__min(first + SUM_FLOATS, floats);
+    const int64_t last = ls__min_i64(first + SUM_FLOATS, floats);
     float *const sums = (float *)(void *)packed_slice(k, 0, s);
     for (int64_t line = first; line < last; line += LINE)
         ls__tree_sum(sums + line, sums + line + floats, floats, k->plan.n_batches, LINE);
@@ -201,7 +201,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     k->failed = false;
     if (k->plan.threaded) LS_TRY(use_threads(k));
     if (is_weights(k)) {
-        ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
+        ls__threads_run(k->cpu->threads, n_tasks, dnn_conv_run_task, k);
         if (k->plan.n_batches > 1)
             ls__threads_run(k->cpu->threads, n_slices * sum_tasks(k), run_sum, k);
         set_slices(k);
@@ -209,7 +209,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     } else {
         set_slices(k);
         ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
-        ls__threads_run(k->cpu->threads, n_tasks, run_task, k);
+        ls__threads_run(k->cpu->threads, n_tasks, dnn_conv_run_task, k);
     }
     if (k->plan.threaded) ls__dnn_one_thread();
     if (!k->failed) return LS_OK;
@@ -286,7 +286,7 @@ static ls_status open_memories(conv_kernel *k)
 }
 
 /* Sets the channels that a task copies, the workspace and the scratch. */
-static ls_status measure(conv_kernel *k, const ls__op *op)
+static ls_status conv_measure_error(conv_kernel *k, const ls__op *op)
 {
     const ls__conv_plan *plan = &k->plan;
     const ls__dnn_conv *t = &plan->task;
@@ -355,7 +355,7 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
     if (status == LS_OK) status = open_primitives(k, implementation);
     ls__dnn_one_thread();
     if (status == LS_OK) status = open_memories(k);
-    if (status == LS_OK) status = measure(k, op);
+    if (status == LS_OK) status = conv_measure_error(k, op);
     if (status != LS_OK) {
         conv_close(&k->kernel);
         return status;

@@ -19,7 +19,8 @@ static double bf16_gain(const char *name)
 {
     return strstr(name, "amx") ? 8 : 2;
 }
-/* At that speed kernels wait for memory: a core's bandwidth, as in implicit_gemm/provider.c. */
+/* Kernels at that speed wait for memory: a core's bandwidth in GB/s, as in
+ * implicit_gemm/provider.c. */
 static const double GIGABYTES = 50;
 
 /* The fraction of max_gflops that kernels reach on ResNet's layers (bench_ops): forward, backward
@@ -49,14 +50,16 @@ static const double WINDOW_ON_1X1 = 0.5;
  * channels are not slower. */
 static const double RAGGED[LS__DNN_N_DIRECTIONS] = { 0.65, 0.45, 0.60 };
 enum { RAGGED_VECTOR = 8, IMAGE_CHANNELS = 3 };
-/* Of a depthwise convolution by a kernel for other ones: 5 to 7 GFLOP/s on MobileNetV2's layers. */
+/* The fraction for a depthwise convolution by a kernel for other ones: 5 to 7 GFLOP/s on
+ * MobileNetV2's layers. */
 static const double DEPTHWISE_AS_OTHER = 0.07;
 static const double RUN_MS = 0.005;
-/* Of kernels that oneDNN threads, so that of two equal ones the deterministic one is first. */
+/* The factor for kernels that oneDNN threads, so that of two equal ones the deterministic one is
+ * first. */
 static const double THREADED = 1.05;
 
-static double cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan *plan,
-                      const char *name)
+static double dnn_conv_cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan *plan,
+                               const char *name)
 {
     const ls__dnn_conv *t = &plan->task;
     int i = 0;
@@ -118,7 +121,7 @@ static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candi
             snprintf(c->name, sizeof c->name, "onednn %s%s%.*s", threaded ? "threaded " : "",
                      bf16 ? "bf16 " : (winograd ? "winograd " : ""), LS__CUT(names[i], 37));
             c->deterministic = !threaded;
-            c->cost_ms = cost_ms(cpu, op, &plan, c->name);
+            c->cost_ms = dnn_conv_cost_ms(cpu, op, &plan, c->name);
         }
     }
     return n;

@@ -61,7 +61,7 @@ ls_status ls__dnn_limit_isa(ls_context *ctx)
     ls__isa limit;
     if (!ls__isa_limit(&limit)) return LS_OK;
     if (dnnl_set_max_cpu_isa(environment_limit(limits[limit])) == dnnl_success) return LS_OK;
-    /* It was called before: by us, or by the program, with any limit. */
+    /* The limit was set before, by Lockstep or the program, to any value. */
     const unsigned more = (unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)limits[limit];
     return more == 0
                ? LS_OK
@@ -70,7 +70,7 @@ ls_status ls__dnn_limit_isa(ls_context *ctx)
                           "used it before; expected ONEDNN_MAX_CPU_ISA, too");
 }
 #else
-/* Its kernels for other processors have no such limits. */
+/* oneDNN's kernels for other processors have no such limits. */
 ls_status ls__dnn_limit_isa(ls_context *ctx)
 {
     (void)ctx;

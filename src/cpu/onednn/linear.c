@@ -16,8 +16,8 @@
 #include <string.h>
 
 static const char NAME[] = "onednn gemm";
-/* Of a task: 64 x 1024 x 64 multiplications take some 0.1 ms. Beside that the time to start a task
- * (1 microsecond) and the edges of the product do not count. */
+/* The work of a task: 64 x 1024 x 64 multiplications take some 0.1 ms. The time to start a task (1
+ * microsecond) and the edges of the product are small beside that. */
 static const double TASK_FLOPS = 8e6;
 enum { MAX_TILES = 8, TILE_STEP = 16 }; /* along one side of the product */
 static const double GEMM_GFLOPS = 60;   /* one core of a Zen 3, layers of a hundred to a thousand */
@@ -57,7 +57,7 @@ static void sum_columns(const linear_kernel *k, int64_t row, int64_t rows)
     for (int64_t o = row; o < row + rows; o++) {
         float total = 0.0f;
         for (int64_t first = 0; first < k->depth; first += SUM_ROWS) {
-            const int64_t last = ls__min(first + SUM_ROWS, k->depth);
+            const int64_t last = ls__min_i64(first + SUM_ROWS, k->depth);
             float sum = 0.0f;
             for (int64_t n = first; n < last; n++) sum += dy[n * k->rows + o];
             total += sum;
@@ -66,15 +66,15 @@ static void sum_columns(const linear_kernel *k, int64_t row, int64_t rows)
     }
 }
 
-static void run_task(void *arg, int64_t task, int thread)
+static void dnn_linear_run_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     linear_kernel *k = arg;
     const product *p = &products[k->kind];
     const int64_t row = task / k->n_column_tiles * k->row_tile;
     const int64_t column = task % k->n_column_tiles * k->column_tile;
-    const int64_t rows = ls__min(k->row_tile, k->rows - row);
-    const int64_t columns = ls__min(k->column_tile, k->columns - column);
+    const int64_t rows = ls__min_i64(k->row_tile, k->rows - row);
+    const int64_t columns = ls__min_i64(k->column_tile, k->columns - column);
     const float *a = k->buffers[p->a], *b = k->buffers[p->b];
     const float *bias = k->kind == LS__OP_LINEAR ? k->buffers[2] : NULL;
     float *c = (float *)k->buffers[p->c] + row * k->columns + column;
@@ -101,7 +101,7 @@ static ls_status linear_run(ls__kernel *kernel, void *const *buffers, void *work
     LS_TRY(ls__onednn_check_memory(k->cpu, kernel, &k->has_run));
     k->buffers = buffers;
     k->failed = false;
-    ls__threads_run(k->cpu->threads, k->n_row_tiles * k->n_column_tiles, run_task, k);
+    ls__threads_run(k->cpu->threads, k->n_row_tiles * k->n_column_tiles, dnn_linear_run_task, k);
     if (!k->failed) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
 }
@@ -112,9 +112,9 @@ static void linear_close(ls__kernel *kernel)
 }
 
 /* Cuts a side of the product into tiles of a multiple of TILE_STEP. Returns a tile's size. */
-static int64_t cut(int64_t size, double max_tiles, int64_t *n_tiles)
+static int64_t cut_dimension(int64_t size, double max_tiles, int64_t *n_tiles)
 {
-    const int64_t n = ls__max(1, ls__min((int64_t)max_tiles, MAX_TILES));
+    const int64_t n = ls__max_i64(1, ls__min_i64((int64_t)max_tiles, MAX_TILES));
     const int64_t length = ls__round_up_to(ls__divide_up(size, n), TILE_STEP);
     *n_tiles = ls__divide_up(size, length);
     return length;
@@ -198,8 +198,8 @@ ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *nam
     k->lda = forward ? n_in : n_out;
     k->ldb = n_in;
     const double tasks = ls__op_flops(op) / TASK_FLOPS;
-    k->row_tile = cut(k->rows, tasks, &k->n_row_tiles);
-    k->column_tile = cut(k->columns, tasks / (double)k->n_row_tiles, &k->n_column_tiles);
+    k->row_tile = cut_dimension(k->rows, tasks, &k->n_row_tiles);
+    k->column_tile = cut_dimension(k->columns, tasks / (double)k->n_row_tiles, &k->n_column_tiles);
     *out = &k->kernel;
     return LS_OK;
 }

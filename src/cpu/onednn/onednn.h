@@ -30,9 +30,9 @@ struct ls__onednn {
 
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
-/* Called once by each thread of the pool. False: out of memory. */
+/* Each thread of the pool calls it once. Returns false if memory is short. */
 bool ls__onednn_thread_start(void);
-/* Called by the caller's thread around each program. */
+/* The caller's thread calls these before and after each program. */
 void ls__onednn_begin(ls__onednn *onednn);
 void ls__onednn_end(ls__onednn *onednn);
 
@@ -51,7 +51,7 @@ static inline bool ls__onednn_is_bf16(const ls__op *op)
     return op->operands[0].dtype == LS_BF16;
 }
 
-/* As ls__cpu_provider's slots. The caller makes OpenMP single-threaded. */
+/* These implement ls__cpu_provider's slots. The caller makes OpenMP single-threaded. */
 int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
 /* relu: of the result of a forward op in bf16. */
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,

@@ -12,7 +12,7 @@
 #include "cpu/onednn/plan.h"
 
 static const double FORWARD_SLICE_BYTES = 2.5e6; /* more weights are cut */
-static const double WEIGHTS_SLICE_BYTES = 640e3; /* the same for backward weights */
+static const double WEIGHTS_SLICE_BYTES = 640e3; /* larger weights are cut in backward weights */
 static const double TASK_FLOPS = 12e6;           /* 0.1 ms and more; 50e6 is no faster */
 static const double WEIGHTS_TASK_FLOPS = 50e6;   /* the sums of smaller ones cost 2 to 4 % */
 static const double FLOPS_PER_BYTE = 32;         /* of weights that a task reads */
@@ -28,7 +28,7 @@ enum {
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
 {
-    return batch * plan->task.n - ls__max(0, batch - plan->n_larger);
+    return batch * plan->task.n - ls__max_i64(0, batch - plan->n_larger);
 }
 
 static double weight_bytes(const ls__conv_plan *plan)
@@ -58,7 +58,7 @@ static int64_t slice(const ls__conv_plan *plan, int64_t channels, double bytes, 
     return n;
 }
 
-static void cut(ls__conv_plan *plan, double flops)
+static void cut_tasks(ls__conv_plan *plan, double flops)
 {
     ls__dnn_conv *t = &plan->task;
     const bool weights = t->direction == LS__DNN_WEIGHTS;
@@ -69,18 +69,18 @@ static void cut(ls__conv_plan *plan, double flops)
     const double min_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
     if (task_flops < min_flops) task_flops = min_flops;
     double batches = flops / (double)plan->n_slices / task_flops;
-    int64_t max_batches = ls__min(plan->images, weights ? MAX_PARTIAL_SUMS : MAX_BATCHES);
+    int64_t max_batches = ls__min_i64(plan->images, weights ? MAX_PARTIAL_SUMS : MAX_BATCHES);
     if (weights) {
         /* Each sub-batch writes a slice of dw, which should be small beside the bytes it reads. */
         const double sums = activation_bytes(plan) / (2 * weight_bytes(plan));
         if (batches > sums) batches = sums;
     }
-    if (t->winograd) max_batches = ls__min(max_batches, plan->images / WINOGRAD_IMAGES);
-    plan->n_batches = ls__max(1, ls__min(max_batches, (int64_t)batches));
+    if (t->winograd) max_batches = ls__min_i64(max_batches, plan->images / WINOGRAD_IMAGES);
+    plan->n_batches = ls__max_i64(1, ls__min_i64(max_batches, (int64_t)batches));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
         flops > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
         const double bytes = weight_bytes(plan) * (double)plan->n_batches / MIN_TASKS;
-        plan->n_slices = ls__max(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
+        plan->n_slices = ls__max_i64(plan->n_slices, slice(plan, channels, bytes, MIN_SMALL_SLICE));
     }
     t->n = ls__divide_up(plan->images, plan->n_batches);
     plan->n_larger = plan->images - plan->n_batches * (t->n - 1);
@@ -90,7 +90,8 @@ static void cut(ls__conv_plan *plan, double flops)
         t->y_channels /= plan->n_slices;
 }
 
-/* Both channels-last, or both in equal blocks, or a blocked y with a planar x. */
+/* Chooses channels-last for both, equal blocks for both, or a blocked y with a planar x; false if
+ * none of these fits. */
 static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block)
 {
     ls__dnn_conv *t = &plan->task;
@@ -153,13 +154,14 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
         t->dilation[i] = op->u.conv.dilation[i];
     }
     if (!choose_layouts(out, x->block, y->block)) return false;
-    /* Otherwise oneDNN does not write dw in bf16 (2.6.3), or writes stale memory (3.2). */
+    /* oneDNN does not write dw of other convolutions in bf16 (2.6.3), or writes stale memory (3.2).
+     */
     if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_read_pixels(t)) return false;
     if (threaded) {
         t->n = out->images;
         out->n_batches = out->n_larger = out->n_slices = 1;
     } else {
-        cut(out, ls__op_flops(op));
+        cut_tasks(out, ls__op_flops(op));
     }
     return true;
 }

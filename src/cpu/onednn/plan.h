@@ -11,7 +11,7 @@ typedef struct ls__conv_plan {
     ls__dnn_conv task; /* of one task; its n is the larger number of images */
     bool threaded;     /* by oneDNN: one task, the whole op */
     int64_t images, n_batches;
-    int64_t n_larger; /* so many sub-batches have task.n images, the others one less */
+    int64_t n_larger; /* number of sub-batches with task.n images; the others have one less */
     int64_t n_slices;
     int64_t x_channels, y_channels; /* of the whole op */
     bool planar; /* f32 x is [N,H,W,C] with few channels; the task reads a copy in N,C,H,W, which

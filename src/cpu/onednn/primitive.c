@@ -22,7 +22,7 @@ struct ls__dnn_primitive {
     dnnl_memory_desc_t formats[LS__DNN_N_ARGUMENTS];
 };
 
-static ls_status fail(ls_context *ctx, const char *what, dnnl_status_t status)
+static ls_status dnn_fail(ls_context *ctx, const char *what, dnnl_status_t status)
 {
     if (status == dnnl_out_of_memory)
         return ls__fail(ctx, LS_ERR_MEMORY, "oneDNN: %s: out of memory", what);
@@ -65,7 +65,7 @@ ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out)
     for (int i = 0; i < n_threads && s == dnnl_success; i++)
         s = dnnl_stream_create(&d->streams[i], d->engine, dnnl_stream_default_flags);
     if (s != dnnl_success) {
-        status = fail(ctx, "engine", s);
+        status = dnn_fail(ctx, "engine", s);
         goto fail;
     }
     *out = d;
@@ -75,7 +75,7 @@ fail:
     return status;
 }
 
-static dnnl_data_type_t type_of(const ls__dnn_conv *c, ls__dnn_argument argument)
+static dnnl_data_type_t dnn_data_type(const ls__dnn_conv *c, ls__dnn_argument argument)
 {
     const bool weights = argument == LS__DNN_W || argument == LS__DNN_B;
     return c->bf16 && !(weights && c->direction == LS__DNN_WEIGHTS) ? dnnl_bf16 : dnnl_f32;
@@ -83,7 +83,7 @@ static dnnl_data_type_t type_of(const ls__dnn_conv *c, ls__dnn_argument argument
 
 size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument)
 {
-    return type_of(conv, argument) == dnnl_bf16 ? sizeof(uint16_t) : sizeof(float);
+    return dnn_data_type(conv, argument) == dnnl_bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
 static dnnl_status_t activation_format(int64_t n, int64_t channels, const int64_t *size,
@@ -108,7 +108,7 @@ static dnnl_status_t weight_format(const ls__dnn_conv *c, int64_t row_channels,
     const dnnl_dims_t dims = { c->groups, o, i, kh, kw };
     const dnnl_dims_t strides = { o * row, row, 1, kw * row_channels, row_channels };
     const int first = c->groups == 1;
-    const dnnl_data_type_t type = type_of(c, LS__DNN_W);
+    const dnnl_data_type_t type = dnn_data_type(c, LS__DNN_W);
     if (row_channels > 0)
         return dnnl_memory_desc_create_with_strides(out, 5 - first, dims + first, type,
                                                     strides + first);
@@ -137,13 +137,14 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
         .dilation = { c->dilation[0] - 1, c->dilation[1] - 1 }, /* 0: none */
     };
     const dnnl_dims_t b_dims = { c->y_channels };
-    const dnnl_data_type_t type = type_of(c, LS__DNN_X);
+    const dnnl_data_type_t type = dnn_data_type(c, LS__DNN_X);
     dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, c->x_layout, &out->x);
     if (s == dnnl_success)
         s = activation_format(c->n, c->y_channels, c->y_size, type, c->y_layout, &out->y);
     if (s == dnnl_success) s = weight_format(c, 0, &out->w);
     if (s == dnnl_success && c->bias)
-        s = dnnl_memory_desc_create_with_tag(&out->b, 1, b_dims, type_of(c, LS__DNN_B), dnnl_a);
+        s = dnnl_memory_desc_create_with_tag(&out->b, 1, b_dims, dnn_data_type(c, LS__DNN_B),
+                                             dnnl_a);
     if (s != dnnl_success) arguments_close(out);
     return s;
 }
@@ -159,7 +160,7 @@ static dnnl_status_t visit_implementations(const ls__dnn *dnn, const ls__dnn_con
     return s;
 }
 
-static const char *name_of(const_dnnl_primitive_desc_t description)
+static const char *primitive_name(const_dnnl_primitive_desc_t description)
 {
     const char *name = NULL;
     dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &name);
@@ -181,7 +182,7 @@ typedef struct name_list {
 static bool add_name(void *arg, const_dnnl_primitive_desc_t description)
 {
     name_list *list = arg;
-    const char *name = name_of(description);
+    const char *name = primitive_name(description);
     bool is_new = list->n < list->max && is_useful(name, list->n);
     for (int i = 0; i < list->n; i++) is_new &= strcmp(list->names[i], name) != 0;
     if (is_new) snprintf(list->names[list->n++], LS__DNN_NAME_SIZE, "%s", name);
@@ -194,7 +195,7 @@ int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__
     name_list list = { names, 0, max };
     const dnnl_status_t s = visit_implementations(dnn, conv, add_name, &list);
     if (s != dnnl_out_of_memory) return list.n;
-    fail(dnn->ctx, "list of kernels", s);
+    dnn_fail(dnn->ctx, "list of kernels", s);
     return 0;
 }
 
@@ -238,7 +239,7 @@ typedef struct search {
 static bool open_if_named(void *arg, const_dnnl_primitive_desc_t description)
 {
     search *s = arg;
-    if (strcmp(name_of(description), s->name) != 0) return true;
+    if (strcmp(primitive_name(description), s->name) != 0) return true;
     s->status = create(description, s->primitive);
     return false;
 }
@@ -262,7 +263,7 @@ ls_status ls__dnn_conv_open(ls__dnn *dnn, const ls__dnn_conv *conv, const char *
     if (s == dnnl_success) s = found.status;
     if (s == dnnl_success && (*out)->primitive) return LS_OK;
     ls__dnn_primitive_close(out);
-    if (s != dnnl_success) return fail(dnn->ctx, name, s);
+    if (s != dnnl_success) return dnn_fail(dnn->ctx, name, s);
     return ls__fail(dnn->ctx, LS_ERR_NOT_FOUND, "oneDNN: no kernel '%s' for this convolution",
                     name);
 }
@@ -290,7 +291,7 @@ ls_status ls__dnn_reorder_open(const ls__dnn_primitive *conv, int64_t row_channe
     }
     if (s == dnnl_success) return LS_OK;
     ls__dnn_primitive_close(out);
-    return fail(dnn->ctx, "reorder of weights", s);
+    return dnn_fail(dnn->ctx, "reorder of weights", s);
 }
 
 void ls__dnn_primitive_close(ls__dnn_primitive **primitive)
@@ -324,7 +325,7 @@ ls_status ls__dnn_memory_open(const ls__dnn_primitive *primitive, ls__dnn_argume
                                                primitive->dnn->engine, DNNL_MEMORY_NONE);
     if (s == dnnl_success) return LS_OK;
     *out = NULL;
-    return fail(primitive->dnn->ctx, "memory object", s);
+    return dnn_fail(primitive->dnn->ctx, "memory object", s);
 }
 
 void ls__dnn_memory_set(ls__dnn_memory *memory, const void *pointer)

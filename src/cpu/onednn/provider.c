@@ -17,7 +17,7 @@ static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
     return ls__onednn_is_bf16(op) && !cpu->onednn->has_bf16;
 }
 
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+static int dnn_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     if (!kinds[op->kind] || lacks_type(cpu, op)) return 0;
     if (ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)) != LS_OK) return 0;
@@ -29,7 +29,7 @@ static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int ma
     return n;
 }
 
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status dnn_kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     *out = NULL;
     if (!kinds[op->kind])
@@ -49,4 +49,4 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return status;
 }
 
-const ls__cpu_provider ls__onednn_provider = { "onednn", candidates, kernel_open, kinds };
+const ls__cpu_provider ls__onednn_provider = { "onednn", dnn_candidates, dnn_kernel_open, kinds };

@@ -159,7 +159,7 @@ static void dropout_quads(const ls__ops_kernel *k, int64_t task)
                 const bool keep = (float)(int32_t)(words[j][i] >> 8) * 0x1p-24f >= probability;
                 factors[4 * i + j] = keep ? factor : 0;
             }
-        const int64_t n = ls__min(4 * DRAWS, r.end - begin);
+        const int64_t n = ls__min_i64(4 * DRAWS, r.end - begin);
         LS__INDEPENDENT
         for (int64_t i = 0; i < n; i++) {
             const float value = ls__get(x[begin + i]) * factors[i];
@@ -183,7 +183,7 @@ static void dropout_images(const ls__ops_kernel *k, int64_t task)
         uint32_t words[4];
         ls__philox_sample(&input, (uint64_t)unit / 4, words);
         const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
-        end = ls__min((own + 1) * unit_elements, r.end);
+        end = ls__min_i64((own + 1) * unit_elements, r.end);
         LS__INDEPENDENT
         for (int64_t i = begin; i < end; i++) {
             const float value = ls__get(x[i]) * factor;

@@ -59,7 +59,7 @@ static bool next_span(const ls__ops_kernel *k, span_cursor *w)
     const ls__planes *p = &k->planes;
     if (w->row >= w->end) return false;
     const int64_t image = w->row / p->places, place = w->row % p->places;
-    w->rows = ls__min(p->places - place, w->end - w->row);
+    w->rows = ls__min_i64(p->places - place, w->end - w->row);
     w->offset = ((image * p->groups + w->group) * p->places + place) * p->width;
     w->row += w->rows;
     return true;
@@ -165,7 +165,7 @@ static int64_t middle_tasks(const ls__ops_kernel *k)
 {
     const int64_t shares =
         k->planes.groups == 1 ? ls__divide_up(k->planes.width, SLICE) : k->planes.groups;
-    return ls__min(ls__divide_up(n_channels(k) * k->n_chunks, LS__TASK_ELEMENTS), shares);
+    return ls__min_i64(ls__divide_up(n_channels(k) * k->n_chunks, LS__TASK_ELEMENTS), shares);
 }
 
 #endif

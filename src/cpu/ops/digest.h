@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "cpu/cpu.h"
 
-/* As ls__digest_bytes; the instruction set must be the machine's. */
+/* Adds the digest of bytes to *sum as ls__digest_bytes does; isa must be the machine's. */
 void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
                     uint64_t offset);
 

@@ -7,7 +7,7 @@
 /* Places that are copied together, so that the cache lines of both sides stay in the cache. */
 enum { TILE = 16 };
 
-/* As ls__planes_of, but the images of one group stay apart. */
+/* Returns ls__planes_of, but keeps the images of one group apart. */
 static ls__planes planes_of(const ls__operand *operand)
 {
     const int64_t *d = operand->shape.dims;
@@ -107,7 +107,7 @@ static void transfer(const ls__ops_kernel *k, int64_t task)
     const ls__range tiles = ls__share(y.images * n_tiles, k->n_chunks, task, 1);
     for (int64_t t = tiles.begin; t < tiles.end; t++) {
         const int64_t image = t / n_tiles, place = t % n_tiles * TILE;
-        const int64_t places = ls__min(TILE, y.places - place);
+        const int64_t places = ls__min_i64(TILE, y.places - place);
         for (const channel_range *r = ranges; r < ranges + n_ranges; r++) {
             const ls__planes *x = &r->planes;
             for (int64_t c = 0; c < r->n; c += r->run) {
@@ -130,8 +130,8 @@ static bool prepare_transfer(ls__ops_kernel *k)
     const ls__planes x = planes_of(operand);
     int64_t count = 0;
     for (int i = 0; i < k->op.n_operands; i++) count += ls__count(&k->op.operands[i]);
-    k->n_chunks = ls__min(ls__divide_up(count, 2 * LS__TASK_ELEMENTS),
-                          x.images * ls__divide_up(x.places, TILE));
+    k->n_chunks = ls__min_i64(ls__divide_up(count, 2 * LS__TASK_ELEMENTS),
+                              x.images * ls__divide_up(x.places, TILE));
     k->bytes = (double)count * sizeof(ls__element);
     ls__add_phase(k, transfer, k->n_chunks);
     return true;
@@ -168,10 +168,10 @@ static void normalize(const ls__ops_kernel *k, int64_t task)
     const ls__range places = ls__share(x.images * x.places, k->n_chunks, task, 1);
     for (int64_t p = places.begin; p < places.end;) {
         const int64_t image = p / x.places, place = p % x.places;
-        const int64_t n = ls__min(x.places - place, places.end - p);
+        const int64_t n = ls__min_i64(x.places - place, places.end - p);
         const uint8_t *from = (const uint8_t *)k->buffers[0] + p * x.width;
         for (int64_t c = 0; c < y.groups * y.width; c += y.width) {
-            const int64_t n_common = c < x.width ? ls__min(x.width - c, y.width) : 0;
+            const int64_t n_common = c < x.width ? ls__min_i64(x.width - c, y.width) : 0;
             ls__element *to =
                 (ls__element *)k->buffers[1] + channel_offset(&y, image, c) + place * y.width;
             if (n_common == 3 && x.width == 3 && y.width == 3)
@@ -194,7 +194,7 @@ static bool prepare_normalize(ls__ops_kernel *k)
         x->dtype != LS_U8)
         return false;
     const int64_t count = ls__count(y);
-    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), count / y->shape.dims[3]);
+    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), count / y->shape.dims[3]);
     k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(ls__element);
     k->bytes = (double)count * sizeof(ls__element) + (double)ls__count(x);
     ls__add_phase(k, fill_table, 1);

@@ -80,7 +80,7 @@ static bool prepare_rows(ls__ops_kernel *k, int64_t task_logits, double passes, 
 {
     if (k->op.operands[0].dtype != LS_F32) return false;
     const int64_t logits = n_rows(k) * n_classes(k);
-    k->n_chunks = ls__min(n_rows(k), ls__divide_up(logits, task_logits));
+    k->n_chunks = ls__min_i64(n_rows(k), ls__divide_up(logits, task_logits));
     k->bytes = (double)logits * sizeof(float) * passes;
     ls__add_phase(k, run, k->n_chunks);
     return true;
@@ -191,7 +191,7 @@ static bool prepare_backward(ls__ops_kernel *k)
 
 /* ---- Losses of targets: the mean of terms of the logits and targets ---- */
 
-/* What is the same for all terms of a row. */
+/* Values that all terms of a row share. */
 typedef struct row_terms {
     const float *x, *targets, *weights; /* weights NULL: all 1 */
     double hard, soft;                  /* a class's target is hard * its target + soft */
@@ -230,7 +230,7 @@ LS__ALWAYS_INLINE double sum_terms(const row_terms *r, int64_t n, term_fn *term)
 {
     double sum[LS__CHAINS] = { 0 };
     for (int64_t c = 0; c < n; c += LS__CHAINS) {
-        const int64_t rest = ls__min(n - c, LS__CHAINS);
+        const int64_t rest = ls__min_i64(n - c, LS__CHAINS);
         for (int64_t i = 0; i < rest; i++) sum[i] += term(r, c + i);
     }
     return ls__fold(sum);

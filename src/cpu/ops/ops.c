@@ -49,7 +49,7 @@ static int ops_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, in
     return 1;
 }
 
-static void run_task(void *arg, int64_t task, int thread)
+static void ops_run_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const ls__ops_kernel *k = arg;
@@ -64,7 +64,7 @@ static ls_status ops_run(ls__kernel *kernel, void *const *buffers, void *workspa
     k->workspace = workspace;
     k->step = step;
     for (k->phase = 0; k->phase < k->n_phases; k->phase++)
-        ls__threads_run(k->cpu->threads, k->phases[k->phase].n_tasks, run_task, k);
+        ls__threads_run(k->cpu->threads, k->phases[k->phase].n_tasks, ops_run_task, k);
     return LS_OK;
 }
 

@@ -86,7 +86,8 @@ typedef struct ls__range {
 static inline ls__range ls__share(int64_t count, int64_t n, int64_t i, int64_t multiple)
 {
     const int64_t units = ls__divide_up(count, multiple);
-    return (ls__range){ units * i / n * multiple, ls__min(units * (i + 1) / n * multiple, count) };
+    return (ls__range){ units * i / n * multiple,
+                        ls__min_i64(units * (i + 1) / n * multiple, count) };
 }
 
 /* The number of tasks of a pass over `elements`. */

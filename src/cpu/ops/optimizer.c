@@ -27,7 +27,7 @@ static void for_each_section(const ls__ops_kernel *k, int64_t task, section_fn f
     }
     for (int64_t s = low; s < n_segments && segments[s].offset < range.end; s++) {
         const int64_t begin = segments[s].offset, end = begin + segments[s].count;
-        const ls__range section = { ls__max(begin, range.begin), ls__min(end, range.end) };
+        const ls__range section = { ls__max_i64(begin, range.begin), ls__min_i64(end, range.end) };
         if (section.begin < section.end) f(k, &segments[s], section, state);
     }
 }
@@ -85,7 +85,7 @@ static void shard_sum(const ls__ops_kernel *k, int64_t task)
     const float divisor = k->step->is_last_shard && total && *total != 0 ? *total : 1;
     float sum[CHUNK];
     for (int64_t begin = r.begin; begin < r.end; begin += CHUNK) {
-        const int64_t count = ls__min(CHUNK, r.end - begin);
+        const int64_t count = ls__min_i64(CHUNK, r.end - begin);
         for (int64_t i = 0; i < count; i++) sum[i] = x[begin + i] * factor;
         for (int64_t row = n_sums - 1; row >= n_sums - k->step->n_merged; row--) {
             const float *earlier = sums + row * n + begin;
@@ -112,7 +112,7 @@ static void tree_sum(const ls__ops_kernel *k, int64_t task)
     const float divisor = y && total && *total != 0 ? *total : 1;
     float sum[BLOCK];
     for (int64_t begin = r.begin; begin < r.end; begin += BLOCK) {
-        const int64_t count = ls__min(BLOCK, r.end - begin);
+        const int64_t count = ls__min_i64(BLOCK, r.end - begin);
         int n_sums = 0;
         for (int row = 0; row < merges->n_rows; row++) {
             memcpy(sum, rows + row * n + begin, (size_t)count * sizeof *sum);

@@ -41,7 +41,7 @@ static geometry geometry_of(const ls__ops_kernel *k, int x_operand, int y_operan
 static ls__range window(const geometry *g, int dim, int64_t size, int64_t p)
 {
     const int64_t first = p * g->stride[dim] - g->padding[dim];
-    return (ls__range){ first < 0 ? -first : 0, ls__min(g->kernel[dim], size - first) };
+    return (ls__range){ first < 0 ? -first : 0, ls__min_i64(g->kernel[dim], size - first) };
 }
 
 /* The outputs whose windows contain input place i. */
@@ -49,7 +49,7 @@ static ls__range outputs_of(const geometry *g, int dim, int64_t size, int64_t i)
 {
     const int64_t shifted = i + g->padding[dim], over = shifted - g->kernel[dim] + 1;
     const int64_t begin = over > 0 ? ls__divide_up(over, g->stride[dim]) : 0;
-    return (ls__range){ begin, ls__min(shifted / g->stride[dim] + 1, size) };
+    return (ls__range){ begin, ls__min_i64(shifted / g->stride[dim] + 1, size) };
 }
 
 /* Calls f(n_vectors, used, c, ...) for vectors of channels from c on; f reads and writes their
@@ -208,7 +208,7 @@ static bool prepare_window(ls__ops_kernel *k, int x_operand, int y_operand, bool
     const geometry g = geometry_of(k, x_operand, y_operand);
     const int64_t lines = g.images * g.groups * (forward ? g.yh : g.xh);
     const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
-    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), lines);
+    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), lines);
     k->bytes = ls__op_bytes(&k->op);
     ls__add_phase(k, run, k->n_chunks);
     return true;
@@ -409,7 +409,7 @@ static bool prepare_global(ls__ops_kernel *k, int i, ls__ops_task run)
     const int64_t width = k->op.operands[i].block ? k->op.operands[i].block : d[3];
     k->planes = (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
     const int64_t count = ls__count(&k->op.operands[i]);
-    k->n_chunks = ls__min(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
+    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
     k->bytes = (double)count * sizeof(ls__element);
     ls__add_phase(k, run, k->n_chunks);
     return true;

@@ -82,7 +82,7 @@ static bool prepare_softmax(ls__ops_kernel *k)
     const int64_t count = ls__count(&k->op.operands[0]);
     for (int i = 0; i < k->op.n_operands; i++)
         if (!is_dense(k, i)) return false;
-    k->n_chunks = ls__min(ls__pass_tasks(count), count / last_dim(&k->op.operands[0]));
+    k->n_chunks = ls__min_i64(ls__pass_tasks(count), count / last_dim(&k->op.operands[0]));
     k->bytes = (double)k->op.n_operands * (double)count * sizeof(ls__element);
     ls__add_phase(k, k->op.kind == LS__OP_SOFTMAX ? softmax : softmax_backward, k->n_chunks);
     return true;
@@ -90,7 +90,7 @@ static bool prepare_softmax(ls__ops_kernel *k)
 
 /* ---- Group norm ---- */
 
-/* Of the operand `mean` [instances,groups]. width: channels of a group. */
+/* Dimensions of the operand `mean` [instances,groups]. width: channels of a group. */
 typedef struct groups {
     int64_t instances, groups, places, width, channels;
 } groups;
@@ -233,10 +233,10 @@ static bool prepare_group_norm(ls__ops_kernel *k)
     if (!is_dense(k, 0) || !is_dense(k, backward ? 1 : 3) || !is_dense(k, backward ? 5 : 3))
         return false;
     const int64_t count = ls__count(&k->op.operands[0]);
-    k->n_chunks = ls__min(ls__pass_tasks(count), groups_of(k, backward ? 3 : 4).instances);
+    k->n_chunks = ls__min_i64(ls__pass_tasks(count), groups_of(k, backward ? 3 : 4).instances);
     k->bytes = (backward ? 5 : 3) * (double)count * sizeof(ls__element);
     if (backward) {
-        k->n_chunks = ls__min(k->n_chunks, MAX_BACKWARD_TASKS);
+        k->n_chunks = ls__min_i64(k->n_chunks, MAX_BACKWARD_TASKS);
         k->kernel.workspace_bytes =
             (size_t)(k->n_chunks * 2 * last_dim(&k->op.operands[0])) * sizeof(double);
     }

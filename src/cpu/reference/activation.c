@@ -79,7 +79,7 @@ static void dropout(const ls__reference_call *call, int64_t n)
     }
 }
 
-static float load(ls_dtype dtype, const void *memory, int64_t i)
+static float load_element(ls_dtype dtype, const void *memory, int64_t i)
 {
     if (dtype == LS_F32) return ((const float *)memory)[i];
     const uint16_t bits = ((const uint16_t *)memory)[i];
@@ -101,7 +101,7 @@ static void cast(const ls__reference_call *call, int64_t task)
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
     const int64_t count = ls_shape_element_count(&x->shape);
     for (int64_t i = 0; i < count; i++)
-        store(y->dtype, call->buffers[1], i, load(x->dtype, call->buffers[0], i));
+        store(y->dtype, call->buffers[1], i, load_element(x->dtype, call->buffers[0], i));
 }
 
 const ls__reference ls__reference_activation[LS__N_OPS] = {

@@ -66,7 +66,7 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
     }
     variance /= m;
     (void)keep_statistics(call, c, m, mean, variance, call->buffers[3], call->buffers[4], 7);
-    /* From the saved values, so that NORM_APPLY gives the same bits. */
+    /* The saved values are read, so that NORM_APPLY gives the same bits. */
     apply(call, c, value_of(call, 7, c), value_of(call, 8, c), 1, 6);
 }
 
@@ -78,7 +78,7 @@ static void batch_norm_eval(const ls__reference_call *call, int64_t c)
     apply(call, c, mean, 1 / sqrt(variance + (double)call->op->u.norm.epsilon), 1, 6);
 }
 
-/* Of the ops whose operands begin with x y? dy1 dy2?. */
+/* Operands of the backward ops whose operands begin with x y? dy1 dy2?. */
 typedef struct gradient_views {
     ls__view y, dy1, dy2;
     ls__activation activation;

@@ -23,7 +23,7 @@ static void write_index(const ls__reference_call *call, int64_t offset, int64_t 
         ((int32_t *)call->buffers[2])[offset] = (int32_t)value;
 }
 
-static int64_t read_index(const ls__reference_call *call, int64_t offset)
+static int64_t load_max_index(const ls__reference_call *call, int64_t offset)
 {
     return call->op->operands[1].dtype == LS_U8 ? ((const uint8_t *)call->buffers[1])[offset]
                                                 : ((const int32_t *)call->buffers[1])[offset];
@@ -66,7 +66,7 @@ static void max_pool_backward(const ls__reference_call *call, int64_t n)
             for (int64_t w = 0; w < dx.w; w++) *ls__view_at(&dx, n, h, w, c) = 0;
         for (int64_t p = 0; p < dy.h; p++)
             for (int64_t q = 0; q < dy.w; q++) {
-                const int64_t where = read_index(call, ls__view_offset(&index, n, p, q, c));
+                const int64_t where = load_max_index(call, ls__view_offset(&index, n, p, q, c));
                 const int64_t h = window_place(op, 0, p, where / op->u.pool.kernel[1]);
                 const int64_t w = window_place(op, 1, q, where % op->u.pool.kernel[1]);
                 *ls__view_at(&dx, n, h, w, c) += *ls__view_at(&dy, n, p, q, c);

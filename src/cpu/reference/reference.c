@@ -23,14 +23,14 @@ typedef struct reference_kernel {
     ls__reference_call call; /* of the run under way */
 } reference_kernel;
 
-static const ls__reference *find(ls__op_kind kind)
+static const ls__reference *find_reference(ls__op_kind kind)
 {
     for (int i = 0; i < N_FAMILIES; i++)
         if (families[i][kind].run) return &families[i][kind];
     return NULL;
 }
 
-static void run_task(void *arg, int64_t task, int thread)
+static void reference_run_task(void *arg, int64_t task, int thread)
 {
     (void)thread;
     const reference_kernel *k = arg;
@@ -43,7 +43,7 @@ static ls_status reference_run(ls__kernel *kernel, void *const *buffers, void *w
     (void)workspace;
     reference_kernel *k = (reference_kernel *)kernel;
     k->call = (ls__reference_call){ &k->op, buffers, step };
-    ls__threads_run(k->cpu->threads, k->n_tasks, run_task, k);
+    ls__threads_run(k->cpu->threads, k->n_tasks, reference_run_task, k);
     return LS_OK;
 }
 
@@ -56,14 +56,14 @@ static int reference_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *o
 {
     (void)cpu;
     /* A reference kernel of an optional op would gain nothing; tests open it by name. */
-    if (max < 1 || !find(op->kind) || ls__op_is_optional(op->kind)) return 0;
+    if (max < 1 || !find_reference(op->kind) || ls__op_is_optional(op->kind)) return 0;
     *out = (ls__candidate){ .name = "reference", .deterministic = true, .cost_ms = COST_MS };
     return 1;
 }
 
 static ls_status reference_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    const ls__reference *reference = find(op->kind);
+    const ls__reference *reference = find_reference(op->kind);
     if (!reference)
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: no reference kernel",
                         ls__op_name(op->kind));

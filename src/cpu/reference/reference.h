@@ -43,7 +43,7 @@ typedef struct ls__view {
 } ls__view;
 
 ls__view ls__reference_view(const ls__reference_call *call, int operand);
-/* The same with data NULL. */
+/* Returns a view of an operand's shape, with data NULL. */
 ls__view ls__operand_view(const ls__operand *operand);
 
 static inline int64_t ls__view_offset(const ls__view *v, int64_t n, int64_t h, int64_t w, int64_t c)

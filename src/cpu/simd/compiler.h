@@ -10,9 +10,10 @@
 
 #define LS__ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Before a loop: LS__INDEPENDENT if its iterations are independent although pointers may be equal
- * (in-place ops); LS__UNROLL if its length is constant and its arrays must become registers, which
- * requires early unrolling; LS__ROLLED if its addresses would be spilled when unrolled. */
+/* These stand before a loop: LS__INDEPENDENT if its iterations are independent although pointers
+ * may be equal (in-place ops); LS__UNROLL if its length is constant and its arrays must become
+ * registers, which requires early unrolling; LS__ROLLED if its addresses would be spilled when
+ * unrolled. */
 #if defined(__clang__)
 #define LS__INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define LS__UNROLL      _Pragma("clang loop unroll(full)")

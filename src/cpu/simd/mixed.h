@@ -50,8 +50,8 @@ LS__ALWAYS_INLINE void ls__store_bytes(uint8_t *to, ls__vi v)
 #endif
 }
 
-/* Only the first n bytes, 1 <= n <= LS__WIDTH. They are combined in a register, because a load
- * would wait for their stores. */
+/* Loads only the first n bytes, 1 <= n <= LS__WIDTH. They are combined in a register, because a
+ * load would wait for their stores. */
 LS__ALWAYS_INLINE ls__vi ls__load_first_bytes(const uint8_t *from, int n)
 {
     if (n == LS__WIDTH) return ls__load_bytes(from);

@@ -49,7 +49,7 @@ static void correlate(const ls__depthwise_row *row)
     for (int64_t q = 0; q < row->n_pixels; q += PIXELS) {
 #define CASE(count)                                                                                \
     case count: correlate_pixels(count, row->n_taps, row, q); break;
-        switch (ls__min(row->n_pixels - q, PIXELS)) {
+        switch (ls__min_i64(row->n_pixels - q, PIXELS)) {
             CASE(1)
             CASE(2)
             CASE(3)
@@ -71,10 +71,10 @@ static void correlate(const ls__depthwise_row *row)
 LS__ALWAYS_INLINE void add_taps(int rows, int taps, const ls__depthwise_row *row, int64_t r,
                                 int64_t s)
 {
-    enum { MOST = 9 };
+    enum { MAX_SUMS = 9 };
     const int64_t x_step = row->x_step, x_tap = row->x_tap;
     for (int64_t c = 0; c < row->channels; c += LS__WIDTH) {
-        ls__vf sum[MOST];
+        ls__vf sum[MAX_SUMS];
         LS__UNROLL
         for (int i = 0; i < rows * taps; i++) sum[i] = ls__broadcast(0);
         const float *x[3], *dy = row->dy + c;
@@ -105,7 +105,8 @@ static void add_gradients(const ls__depthwise_row *row)
         for (int64_t s = 0; s < row->n_taps; s += TAPS) {
 #define CASE(rows, taps)                                                                           \
     case (rows)*TAPS + (taps): add_taps(rows, taps, row, r, s); break;
-            switch (ls__min(row->n_rows - r, rows) * TAPS + ls__min(row->n_taps - s, TAPS)) {
+            switch (ls__min_i64(row->n_rows - r, rows) * TAPS +
+                    ls__min_i64(row->n_taps - s, TAPS)) {
                 CASE(3, 1)
                 CASE(3, 2)
                 CASE(3, 3)

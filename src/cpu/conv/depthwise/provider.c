@@ -3,7 +3,7 @@
 #include "cpu/conv/roles.h"
 
 /* Sets the fields that follow from the shape. False if the op is not supported. */
-static bool describe(const ls__op *op, ls__depthwise_kernel *k)
+static bool depthwise_describe(const ls__op *op, ls__depthwise_kernel *k)
 {
     ls__conv_roles roles;
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
@@ -31,40 +31,40 @@ static bool describe(const ls__op *op, ls__depthwise_kernel *k)
 
 /* Measured by bench_ops on MobileNetV2's layers on one core of a Zen 4: layers in its caches run at
  * 60 to 80 Gflop/s, larger ones move 21 to 26 GB/s of operands. */
-static double cost_ms(const ls__op *op)
+static double depthwise_cost_ms(const ls__op *op)
 {
     static const double GFLOPS = 70, GIGABYTES = 24, RUN_MS = 0.005;
     ls__depthwise_kernel k = { .images = 0 };
-    if (!describe(op, &k)) return -1;
+    if (!depthwise_describe(op, &k)) return -1;
     const double multiply_ms = ls__op_flops(op) / (GFLOPS * 1e6);
     const double move_ms = ls__op_bytes(op) / (GIGABYTES * 1e6);
     return RUN_MS + (multiply_ms > move_ms ? multiply_ms : move_ms);
 }
 
-static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
+static void depthwise_plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
 {
     ls__conv_roles roles;
     ls__depthwise_kernel *k = (ls__depthwise_kernel *)kernel;
     ls__conv_roles_of(op->kind, &roles);
-    describe(op, k);
+    depthwise_describe(op, k);
     k->micro = microkernels;
     ls__depthwise_plan_tasks(k, ls__conv_has_bias(op, &roles));
 }
 
 const ls__conv_algorithm ls__depthwise_algorithm = { "depthwise", sizeof(ls__depthwise_kernel),
-                                                     cost_ms, plan };
+                                                     depthwise_cost_ms, depthwise_plan };
 
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+static int depthwise_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     return ls__conv_candidates(&ls__depthwise_algorithm, cpu, op, out, max);
 }
 
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status depthwise_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     return ls__conv_open(&ls__depthwise_algorithm, cpu, op,
                          cpu->isa >= LS__ISA_AVX512 ? &ls__depthwise_avx512 : &ls__depthwise_avx2,
                          name, out);
 }
 
-const ls__cpu_provider ls__depthwise_provider = { "depthwise", candidates, kernel_open,
+const ls__cpu_provider ls__depthwise_provider = { "depthwise", depthwise_candidates, depthwise_open,
                                                   ls__conv_kinds };

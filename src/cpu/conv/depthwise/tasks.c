@@ -41,7 +41,7 @@ static tap_range taps_at(const ls__depthwise_kernel *k, int d, int64_t i)
     return found;
 }
 
-/* The same of those inside of the image alone. */
+/* Returns the range of taps inside of the image alone. */
 static tap_range taps_inside(const ls__depthwise_kernel *k, int d, int64_t i)
 {
     const tap_range all = taps_at(k, d, i);
@@ -86,7 +86,7 @@ static task_range range_of_task(const ls__depthwise_kernel *k, int64_t task, flo
                      .end = rows * (chunk + 1) / k->n_chunks,
                      .image = -1,
                      .ring = scratch };
-    s.n = ls__min(k->block, k->channels - s.first);
+    s.n = ls__min_i64(k->block, k->channels - s.first);
     s.pitch = k->in_place ? k->channels : ls__round_up_to(s.n, VECTOR);
     s.w = s.ring + ring_floats(k);
     s.row = s.w + (n_taps(k) + 1) * k->block;
@@ -137,8 +137,8 @@ static void fill_ring(const ls__depthwise_kernel *k, task_range *s, const void *
     const int64_t row_values = k->source[1] * k->channels, last = last_source(k, i);
     if (image != s->image) s->next = 0;
     s->image = image;
-    s->next = ls__max(s->next, last - k->ring_rows + 1);
-    for (; s->next <= ls__min(last, k->source[0] - 1); s->next++) {
+    s->next = ls__max_i64(s->next, last - k->ring_rows + 1);
+    for (; s->next <= ls__min_i64(last, k->source[0] - 1); s->next++) {
         const int64_t offset = (image * k->source[0] + s->next) * row_values + s->first;
         read_pixels(k, s, source, offset, k->source[1], s->next + 1 < k->source[0] ? row_values : 0,
                     ring_row(k, s, s->next));
@@ -152,8 +152,8 @@ static void set_prefetch(const ls__depthwise_kernel *k, const float *image, int6
     const int64_t row_values = k->source[1] * k->channels;
     row->next_pixels = k->x_step;
     row->pitch = k->channels;
-    for (int64_t h = ls__max(last_source(k, i) + 1, 0);
-         h <= ls__min(last_source(k, i + 1), k->source[0] - 1) && row->n_next < MAX_NEXT; h++)
+    for (int64_t h = ls__max_i64(last_source(k, i) + 1, 0);
+         h <= ls__min_i64(last_source(k, i + 1), k->source[0] - 1) && row->n_next < MAX_NEXT; h++)
         row->next[row->n_next++] = image + h * row_values;
 }
 
@@ -316,8 +316,9 @@ bool ls__depthwise_plan_ring(ls__depthwise_kernel *k)
     for (int64_t phase = 0; phase < k->y_step; phase++)
         if (!add_runs(k, phase)) return false;
     const int64_t floats = k->ring_rows * k->source[1]; /* by channel */
-    const int64_t most = ls__max(ls__min(RING_FLOATS / floats, MAX_BLOCK) / VECTOR, 1) * VECTOR;
-    k->n_blocks = ls__divide_up(k->channels, most);
+    const int64_t max_block =
+        ls__max_i64(ls__min_i64(RING_FLOATS / floats, MAX_BLOCK) / VECTOR, 1) * VECTOR;
+    k->n_blocks = ls__divide_up(k->channels, max_block);
     k->block = ls__round_up_to(ls__divide_up(k->channels, k->n_blocks), VECTOR);
     k->n_blocks = ls__divide_up(k->channels, k->block);
     return k->in_place || floats * VECTOR <= MAX_RING_FLOATS;
@@ -327,9 +328,10 @@ void ls__depthwise_plan_tasks(ls__depthwise_kernel *k, bool bias)
 {
     const int64_t rows = k->images * k->result[0], taps = n_taps(k);
     const double flops = 2.0 * (double)(rows * k->result[1] * k->channels * taps);
-    int64_t most = ls__divide_up(rows, MIN_ROWS);
-    if (k->weights) most = ls__min(most, MAX_SUMS);
-    k->n_chunks = ls__max(ls__min((int64_t)(flops / TASK_FLOPS) / k->n_blocks, most), 1);
+    int64_t max_chunks = ls__divide_up(rows, MIN_ROWS);
+    if (k->weights) max_chunks = ls__min_i64(max_chunks, MAX_SUMS);
+    k->n_chunks =
+        ls__max_i64(ls__min_i64((int64_t)(flops / TASK_FLOPS) / k->n_blocks, max_chunks), 1);
     k->row_floats = k->in_place ? 0 : k->result[1] * k->block;
     const int64_t n_tasks = k->n_chunks * k->n_blocks;
     k->base.passes[0] = (ls__conv_pass){ k->weights ? gradients_task : correlate_task, n_tasks };

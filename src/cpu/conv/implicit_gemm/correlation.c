@@ -37,7 +37,7 @@ static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
     const ls__implicit_gemm_kernel *k = call->kernel;
     const ls__implicit_gemm_product *p = &k->products[task / k->n_panels];
     const int64_t width = k->micro->panel, first = task % k->n_panels * width;
-    const int64_t columns = ls__min(width, k->result.channels - first);
+    const int64_t columns = ls__min_i64(width, k->result.channels - first);
     const float *w = k->bf16 ? call->workspace + k->w_f32 : call->w;
     float *u = call->workspace + p->packed + first * p->depth;
     if (!k->data) {
@@ -60,7 +60,7 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t channels = k->source.channels, panel = k->micro->panel;
     for (int64_t k0 = 0; k0 < p->depth; k0 += DEPTH) {
-        const int64_t depth = ls__min(DEPTH, p->depth - k0);
+        const int64_t depth = ls__min_i64(DEPTH, p->depth - k0);
         const float *from = gathered;
         int64_t stride = ls__row_stride(depth);
         if (reads_plain(k, &p->phase)) {
@@ -74,13 +74,13 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
         ls__prefetch prefetch =
             k0 + depth < p->depth
                 ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k0 + depth,
-                                             ls__min(k0 + depth + DEPTH, p->depth), tiles)
+                                             ls__min_i64(k0 + depth + DEPTH, p->depth), tiles)
                 : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
-                                             ls__min(DEPTH, p->depth), tiles);
+                                             ls__min_i64(DEPTH, p->depth), tiles);
         for (int64_t c = c0; c < c1; c += panel)
             k->micro->multiply(k0 > 0, from, stride,
                                call->workspace + p->packed + c * p->depth + k0 * panel, depth, n,
-                               ls__min(panel, c1 - c), to + (c - c0), to_stride, &prefetch);
+                               ls__min_i64(panel, c1 - c), to + (c - c0), to_stride, &prefetch);
     }
 }
 
@@ -90,14 +90,14 @@ static void block_task(const ls__conv_call *call, int64_t task, float *gathered)
     /* The phases of a block are consecutive tasks, because they read the same pixels. */
     const ls__implicit_gemm_product *p = &k->products[task / k->n_slabs % k->n_products];
     const int64_t c0 = task % k->n_slabs * k->slab;
-    const int64_t c1 = ls__min(c0 + k->slab, k->result.channels);
+    const int64_t c1 = ls__min_i64(c0 + k->slab, k->result.channels);
     const int64_t stride = ls__row_stride(ls__round_up_to(k->slab, k->micro->width));
     float *const results = gathered + BLOCK_ROWS * ls__row_stride(DEPTH);
     int64_t first = task / k->n_slabs / k->n_products * k->group * p->rows;
-    const int64_t end = ls__min(first + k->group * p->rows, p->phase.n_rows);
+    const int64_t end = ls__min_i64(first + k->group * p->rows, p->phase.n_rows);
     for (; first < end; first += p->rows) {
-        const int64_t n = ls__min(p->rows, end - first);
-        const int64_t n_next = ls__min(p->rows, end - first - n);
+        const int64_t n = ls__min_i64(p->rows, end - first);
+        const int64_t n_next = ls__min_i64(p->rows, end - first - n);
         if (k->in_place) {
             float *const y = (float *)call->y + first * k->result.channels + c0;
             multiply_rows(call, p, first, n, n_next, c0, c1, gathered, y, k->result.channels);
@@ -121,12 +121,12 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
         packed += k->n_panels * panel * p->depth;
         const int64_t blocks = ls__divide_up(p->phase.n_rows, BLOCK_ROWS);
         p->rows = ls__round_up_to(ls__divide_up(p->phase.n_rows, blocks), LS__ROW_STEP);
-        n_blocks = ls__max(n_blocks, ls__divide_up(p->phase.n_rows, p->rows));
+        n_blocks = ls__max_i64(n_blocks, ls__divide_up(p->phase.n_rows, p->rows));
     }
     k->n_slabs = n_blocks * k->n_products < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);
-    k->group = k->n_products > 1 ? 1 : ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
+    k->group = k->n_products > 1 ? 1 : ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->in_place = !k->bf16 && k->n_products == 1 && k->products[0].depth > 0 && !bias &&
                   columns % k->micro->width == 0;
     k->w_f32 = packed;

@@ -15,7 +15,7 @@ static pixel pixel_at(const ls__implicit_gemm_phase *phase, int64_t row)
                     in_image % phase->grid[1] };
 }
 
-static void advance(const ls__implicit_gemm_phase *phase, pixel *at)
+static void pixel_advance(const ls__implicit_gemm_phase *phase, pixel *at)
 {
     if (++at->q < phase->grid[1]) return;
     at->q = 0;
@@ -62,11 +62,11 @@ static void write_f32(const float *restrict from, const float *restrict bias, in
 static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t *to)
 {
     float sums[64];
-    const int64_t most = sizeof sums / sizeof sums[0];
+    const int64_t max_count = sizeof sums / sizeof sums[0];
     if (!from) memset(to, 0, (size_t)n * sizeof *to);
     if (from && !bias) ls__bf16_write(from, n, to);
-    for (int64_t c = 0; from && bias && c < n; c += most) {
-        const int64_t count = ls__min(most, n - c);
+    for (int64_t c = 0; from && bias && c < n; c += max_count) {
+        const int64_t count = ls__min_i64(max_count, n - c);
         write_f32(from + c, bias + c, count, sums);
         ls__bf16_write(sums, count, to + c);
     }
@@ -79,13 +79,13 @@ void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t channels = k->source.channels, *size = k->source.size;
     pixel at = pixel_at(phase, first);
-    for (int64_t r = 0; r < n; r++, rows += stride, advance(phase, &at)) {
+    for (int64_t r = 0; r < n; r++, rows += stride, pixel_advance(phase, &at)) {
         float *to = rows;
         for (int64_t t = k0 / channels; t * channels < k1; t++) {
             const int64_t h = at.p * phase->source_step[0] + phase->taps[t][0];
             const int64_t w = at.q * phase->source_step[1] + phase->taps[t][1];
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
-            const int64_t count = ls__min(k1 - t * channels, channels) - c0;
+            const int64_t count = ls__min_i64(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
                 ls__implicit_gemm_read(k->bf16, call->x,
                                        ((at.image * size[0] + h) * size[1] + w) * channels + c0,
@@ -106,7 +106,7 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
     if (bias && k->bf16) bias = call->workspace + k->w_f32 + k->filters * k->filter_floats;
     const int64_t *size = k->result.size, count = c1 - c0;
     pixel at = pixel_at(phase, first);
-    for (int64_t r = 0; r < n; r++, advance(phase, &at)) {
+    for (int64_t r = 0; r < n; r++, pixel_advance(phase, &at)) {
         const int64_t h = phase->first[0] + at.p * phase->step[0];
         const int64_t w = phase->first[1] + at.q * phase->step[1];
         const int64_t to = ((at.image * size[0] + h) * size[1] + w) * k->result.channels + c0;

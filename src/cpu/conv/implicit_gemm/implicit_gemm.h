@@ -101,7 +101,7 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
                                const float *rows, int64_t stride, int64_t first, int64_t n,
                                int64_t c0, int64_t c1);
 
-/* Set the rest of the kernel from its phases and images. */
+/* These set the rest of the kernel from its phases and images. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
 void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 

@@ -13,7 +13,7 @@ static bool add_tap(ls__implicit_gemm_phase *phase, int64_t h, int64_t w, int64_
     return true;
 }
 
-static void finish(ls__implicit_gemm_phase *phase, int64_t images, const int64_t source[2])
+static void finish_phase(ls__implicit_gemm_phase *phase, int64_t images, const int64_t source[2])
 {
     phase->n_rows = images * phase->grid[0] * phase->grid[1];
     phase->plain = phase->n_taps == 1;
@@ -33,7 +33,7 @@ static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y,
             if (!add_tap(phase, i * dilation[0] - padding[0], j * dilation[1] - padding[1],
                          i * op->u.conv.kernel[1] + j))
                 return false;
-    finish(phase, x[0], &x[1]);
+    finish_phase(phase, x[0], &x[1]);
     return true;
 }
 
@@ -55,7 +55,7 @@ static bool one_phase(const ls__op *op, const int64_t *x, const int64_t *y, int6
                 !add_tap(phase, h / stride[0], w / stride[1], i * kernel[1] + j))
                 return false;
         }
-    finish(phase, x[0], &y[1]);
+    finish_phase(phase, x[0], &y[1]);
     return true;
 }
 
@@ -67,8 +67,8 @@ int ls__implicit_gemm_phases(const ls__op *op,
     const int64_t *x = o[data ? 2 : 0].shape.dims;
     const int64_t *y = o[data ? 0 : op->kind == LS__OP_CONV2D ? 3 : 1].shape.dims;
     if (!data) return correlation(op, x, y, phases);
-    const int64_t n_h = ls__min(op->u.conv.stride[0], x[1]);
-    const int64_t n_w = ls__min(op->u.conv.stride[1], x[2]);
+    const int64_t n_h = ls__min_i64(op->u.conv.stride[0], x[1]);
+    const int64_t n_w = ls__min_i64(op->u.conv.stride[1], x[2]);
     if (n_h > LS__IMPLICIT_GEMM_MAX_PHASES || n_w > LS__IMPLICIT_GEMM_MAX_PHASES / n_h) return 0;
     for (int64_t i = 0; i < n_h * n_w; i++)
         if (!one_phase(op, x, y, i / n_w, i % n_w, &phases[i])) return 0;

@@ -9,7 +9,7 @@ enum { MIN_CHANNELS = 8 };
  * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights), as
  * oneDNN's blocked ones do, but a step of resnet50 with oneDNN's was 2 % faster. So their cost is
  * set higher, and they are selected only if oneDNN has no kernel. */
-static double cost_ms(const ls__op *op)
+static double implicit_gemm_cost_ms(const ls__op *op)
 {
     ls__conv_roles roles;
     ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES];
@@ -41,7 +41,7 @@ static ls__implicit_gemm_image image_of(const ls__operand *o)
     return (ls__implicit_gemm_image){ { d[1], d[2] }, d[3] };
 }
 
-static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
+static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
 {
     ls__implicit_gemm_kernel *k = (ls__implicit_gemm_kernel *)kernel;
     ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES];
@@ -64,21 +64,22 @@ static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microker
         ls__implicit_gemm_plan_correlation(k, !k->data && !ls__is_absent(&op->operands[2]));
 }
 
-const ls__conv_algorithm ls__implicit_gemm_algorithm = { "implicit gemm",
-                                                         sizeof(ls__implicit_gemm_kernel), cost_ms,
-                                                         plan };
+const ls__conv_algorithm ls__implicit_gemm_algorithm = {
+    "implicit gemm", sizeof(ls__implicit_gemm_kernel), implicit_gemm_cost_ms, implicit_gemm_plan
+};
 
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+static int implicit_gemm_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     return ls__conv_candidates(&ls__implicit_gemm_algorithm, cpu, op, out, max);
 }
 
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status implicit_gemm_open(ls__cpu *cpu, const ls__op *op, const char *name,
+                                    ls__kernel **out)
 {
     const ls__microkernels *micro =
         cpu->isa >= LS__ISA_AVX512 ? &ls__microkernels_avx512 : &ls__microkernels_avx2;
     return ls__conv_open(&ls__implicit_gemm_algorithm, cpu, op, micro, name, out);
 }
 
-const ls__cpu_provider ls__implicit_gemm_provider = { "implicit gemm", candidates, kernel_open,
-                                                      ls__conv_kinds };
+const ls__cpu_provider ls__implicit_gemm_provider = { "implicit gemm", implicit_gemm_candidates,
+                                                      implicit_gemm_open, ls__conv_kinds };

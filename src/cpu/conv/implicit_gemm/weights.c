@@ -29,8 +29,8 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
     const int64_t channels = k->source.channels, columns = k->result.channels;
     const int64_t sum = task / (k->n_slabs * k->n_k_slabs);
     const int64_t o0 = task / k->n_k_slabs % k->n_slabs * k->slab;
-    const int64_t o1 = ls__min(o0 + k->slab, columns);
-    const int64_t k0 = task % k->n_k_slabs * k->k_slab, k1 = ls__min(k0 + k->k_slab, p->depth);
+    const int64_t o1 = ls__min_i64(o0 + k->slab, columns);
+    const int64_t k0 = task % k->n_k_slabs * k->k_slab, k1 = ls__min_i64(k0 + k->k_slab, p->depth);
     /* A tile reads all WEIGHT_ROWS rows. Rows that lie far apart share cache sets, so they are
      * gathered. */
     const bool plain_x =
@@ -42,15 +42,15 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
         memset(sums + o * k->pitch, 0, (size_t)(k1 - k0) * sizeof *sums);
     const int64_t tiles =
         ls__divide_up(o1 - o0, k->micro->rows) * ls__divide_up(k1 - k0, k->micro->panel);
-    const int64_t end = ls__min((sum + 1) * k->sum_rows, p->phase.n_rows);
+    const int64_t end = ls__min_i64((sum + 1) * k->sum_rows, p->phase.n_rows);
     for (int64_t first = sum * k->sum_rows; first < end; first += WEIGHT_ROWS) {
-        const int64_t n = ls__min(WEIGHT_ROWS, end - first);
+        const int64_t n = ls__min_i64(WEIGHT_ROWS, end - first);
         const int64_t x_at = first * channels + k0, dy_at = first * columns + o0;
         if (!plain_x) ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k1, v, k->v_stride);
         for (int64_t r = 0; !plain_dy && r < n; r++)
             ls__implicit_gemm_read(k->bf16, call->w, dy_at + r * columns, o1 - o0,
                                    d + r * k->d_stride);
-        const int64_t n_next = ls__min(WEIGHT_ROWS, end - first - n);
+        const int64_t n_next = ls__min_i64(WEIGHT_ROWS, end - first - n);
         ls__prefetch prefetch =
             ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, k0, k1, tiles);
         k->micro->outer(
@@ -67,7 +67,7 @@ static void tree_task(const ls__conv_call *call, int64_t task, float *scratch)
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t first = task * SUM_FLOATS, floats = k->result.channels * k->pitch;
     ls__tree_sum(sums_of(call, 0) + first, sums_of(call, 1) + first, floats, k->n_sums,
-                 ls__min(SUM_FLOATS, floats - first));
+                 ls__min_i64(SUM_FLOATS, floats - first));
 }
 
 /* Writes dw from sums that are padded to whole vectors. Such weights are few, so one task does it.
@@ -95,8 +95,8 @@ void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
     k->n_k_slabs = ls__divide_up(p->depth, k->k_slab);
     const int64_t slabs = k->n_slabs * k->n_k_slabs;
     const int64_t bytes = columns * p->depth * (int64_t)sizeof(float);
-    int64_t sums = ls__min(ls__divide_up(WEIGHT_TASKS, slabs), 1 + PARTIAL_BYTES / bytes);
-    sums = ls__min(sums, ls__divide_up(rows, MIN_SUM_ROWS));
+    int64_t sums = ls__min_i64(ls__divide_up(WEIGHT_TASKS, slabs), 1 + PARTIAL_BYTES / bytes);
+    sums = ls__min_i64(sums, ls__divide_up(rows, MIN_SUM_ROWS));
     k->sum_rows = ls__round_up_to(ls__divide_up(rows, sums), WEIGHT_ROWS);
     k->n_sums = ls__divide_up(rows, k->sum_rows);
     k->pitch = ls__round_up_to(p->depth, width);

@@ -69,7 +69,7 @@ LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_
                 LS__UNROLL
                 for (int j = 0; j < vectors; j++) {
                     column[0] = ls__load(b + j * VECTOR);
-                    /* Else GCC loads it again for each row. */
+                    /* Without this statement GCC loads the column again for each row. */
                     __asm__("" : "+x"(column[0]));
                     LS__UNROLL
                     for (int i = 0; i < rows; i++)
@@ -112,7 +112,7 @@ static void multiply_columns(const ls__small_channels_product *p, int64_t first,
 {
     const int vectors = (int)((columns + VECTOR - 1) / VECTOR);
     const int64_t n_groups = (p->n_rows + max_rows[vectors] - 1) / max_rows[vectors];
-    const int64_t least = p->n_rows / n_groups, longer = p->n_rows % n_groups;
+    const int64_t min_rows = p->n_rows / n_groups, longer = p->n_rows % n_groups;
     const int64_t step = p->out_row < p->n_columns ? n_groups : 1;
     block at = { .b = p->b + first,
                  .start = p->start ? p->start + first : NULL,
@@ -123,7 +123,7 @@ static void multiply_columns(const ls__small_channels_product *p, int64_t first,
     const float *line = p->a;
     int64_t row = 0, in_line = 0;
     for (int64_t g = 0; g < n_groups; g++) {
-        const int64_t rows = least + (g < longer);
+        const int64_t rows = min_rows + (g < longer);
         if (step > 1) {
             row = in_line = g;
             line = p->a;
@@ -177,9 +177,9 @@ void ls__small_channels_multiply(const ls__small_channels_product *p)
 {
     /* Up to four vectors at once, else two at a time, which need the fewest loads. */
     const int64_t all = MAX_VECTORS * VECTOR;
-    const int64_t most = p->n_columns <= all ? all : 2 * VECTOR;
-    for (int64_t first = 0; first < p->n_columns; first += most) {
+    const int64_t max_columns = p->n_columns <= all ? all : 2 * VECTOR;
+    for (int64_t first = 0; first < p->n_columns; first += max_columns) {
         const int64_t left = p->n_columns - first;
-        multiply_columns(p, first, left < most ? left : most);
+        multiply_columns(p, first, left < max_columns ? left : max_columns);
     }
 }

@@ -12,7 +12,7 @@ enum {
 static const double TASK_FLOPS = 4e6; /* about 60 microseconds */
 
 /* Sets the fields that follow from the shape. False if the op is not supported. */
-static bool describe(const ls__op *op, ls__small_channels_kernel *k)
+static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel *k)
 {
     ls__conv_roles roles;
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
@@ -44,7 +44,7 @@ static bool describe(const ls__op *op, ls__small_channels_kernel *k)
     k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
                 k->yw >= ls__small_channels_min_places(k->row_taps);
     const int64_t rows = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
-    k->rows_per_tile = ls__min(ls__max(rows, 1), k->yh);
+    k->rows_per_tile = ls__min_i64(ls__max_i64(rows, 1), k->yh);
     k->tiles_per_image = ls__divide_up(k->yh, k->rows_per_tile);
     k->n_tiles = k->images * k->tiles_per_image;
     return true;
@@ -59,35 +59,37 @@ static double flops(const ls__small_channels_kernel *k)
                                                         : (double)(k->padded_out * k->row_taps));
 }
 
-static double cost_ms(const ls__op *op)
+static double small_channels_cost_ms(const ls__op *op)
 {
     const double gflops = op->kind == LS__OP_CONV2D_BACKWARD_DATA ? 80 : 85; /* a core of a Zen 3 */
     ls__small_channels_kernel k = { .in = 0 };
-    return describe(op, &k) ? flops(&k) / (gflops * 1e6) : -1;
+    return small_channels_describe(op, &k) ? flops(&k) / (gflops * 1e6) : -1;
 }
 
-static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
+static void small_channels_plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
 {
     (void)microkernels; /* of one width only */
     ls__small_channels_kernel *k = (ls__small_channels_kernel *)kernel;
-    describe(op, k);
-    k->n_tasks = ls__min(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
-    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min(k->n_tasks, MAX_SUMS);
-    k->n_tasks = ls__max(k->n_tasks, 1);
+    small_channels_describe(op, k);
+    k->n_tasks = ls__min_i64(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min_i64(k->n_tasks, MAX_SUMS);
+    k->n_tasks = ls__max_i64(k->n_tasks, 1);
     ls__small_channels_plan_tasks(k);
 }
 
-static const ls__conv_algorithm algorithm = { "direct", sizeof(ls__small_channels_kernel), cost_ms,
-                                              plan };
+static const ls__conv_algorithm algorithm = { "direct", sizeof(ls__small_channels_kernel),
+                                              small_channels_cost_ms, small_channels_plan };
 
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+static int small_channels_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     return ls__conv_candidates(&algorithm, cpu, op, out, max);
 }
 
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status small_channels_open(ls__cpu *cpu, const ls__op *op, const char *name,
+                                     ls__kernel **out)
 {
     return ls__conv_open(&algorithm, cpu, op, NULL, name, out);
 }
 
-const ls__cpu_provider ls__small_channels_provider = { "direct", candidates, kernel_open, NULL };
+const ls__cpu_provider ls__small_channels_provider = { "direct", small_channels_candidates,
+                                                       small_channels_open, NULL };

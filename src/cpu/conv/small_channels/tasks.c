@@ -13,7 +13,7 @@ typedef struct tile {
 static tile tile_at(const ls__small_channels_kernel *k, int64_t i)
 {
     const int64_t first = i % k->tiles_per_image * k->rows_per_tile;
-    return (tile){ i / k->tiles_per_image, first, ls__min(k->rows_per_tile, k->yh - first) };
+    return (tile){ i / k->tiles_per_image, first, ls__min_i64(k->rows_per_tile, k->yh - first) };
 }
 
 static int64_t first_tile(const ls__small_channels_kernel *k, int64_t task)
@@ -32,7 +32,7 @@ static int64_t max_tile_floats(const ls__small_channels_kernel *k)
     return input_rows(k, k->rows_per_tile) * k->pitch;
 }
 
-/* Of a task's partial sums, [taps and bias][padded_out]. */
+/* Returns the number of floats in a task's partial sums, [taps and bias][padded_out]. */
 static int64_t sum_floats(const ls__small_channels_kernel *k)
 {
     return (k->kernel_h * k->row_taps + 1) * k->padded_out;
@@ -41,7 +41,7 @@ static int64_t sum_floats(const ls__small_channels_kernel *k)
 /* Floats of a padded row that are inside the image; they follow the left padding. */
 static int64_t inside_floats(const ls__small_channels_kernel *k)
 {
-    return ls__max(ls__min(k->xw, k->columns - k->padding[1]), 0) * k->in;
+    return ls__max_i64(ls__min_i64(k->xw, k->columns - k->padding[1]), 0) * k->in;
 }
 
 /* The input rows that a tile reads; zeros around the image. */
@@ -141,8 +141,8 @@ static void pack_data(const ls__conv_call *call, int64_t task, float *scratch)
 static void data_row(const ls__conv_call *call, const float *dy, int64_t row, float *padded)
 {
     const ls__small_channels_kernel *k = call->kernel;
-    const int64_t last = ls__min(row / k->stride_h, k->yh - 1); /* of dy */
-    const int64_t first = ls__divide_up(ls__max(row - k->kernel_h + 1, 0), k->stride_h);
+    const int64_t last = ls__min_i64(row / k->stride_h, k->yh - 1); /* of dy */
+    const int64_t first = ls__divide_up(ls__max_i64(row - k->kernel_h + 1, 0), k->stride_h);
     const int64_t row_weights = k->out * k->padded_row_taps, row_floats = k->yw * k->out;
     memset(padded, 0, (size_t)(k->pitch + LS__SMALL_CHANNELS_VECTOR) * sizeof *padded);
     ls__small_channels_multiply(&(ls__small_channels_product){

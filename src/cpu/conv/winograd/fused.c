@@ -38,8 +38,8 @@ static ls__prefetch prefetch_of(const ls__winograd_kernel *k, bool input, const 
     const int64_t pixels = g->n * (input ? g->in_h * g->in_w : g->out_h * g->out_w);
     /* Tiles also read the row of tiles after theirs, so that row is prefetched already. */
     if (input) first += g->tiles_w;
-    const int64_t begin = ls__min(first, n) * pixels / n;
-    const int64_t end = ls__min(first + count, n) * pixels / n;
+    const int64_t begin = ls__min_i64(first, n) * pixels / n;
+    const int64_t end = ls__min_i64(first + count, n) * pixels / n;
     const int64_t floats = ls__divide_up(c1 - c0, in_float);
     const int64_t stride = (input ? g->in_channels : g->out_channels) / in_float;
     const int64_t lines =
@@ -74,15 +74,15 @@ static void run_block(const ls__conv_call *call, int64_t first, int64_t tiles, f
     ls__prefetch prefetch[2] = { prefetch_of(k, true, call->x, 0, c, first + tiles, tiles,
                                              n_fetches * k->n_panels) };
     for (int64_t k0 = 0; k0 < g->out_channels; k0 += width) {
-        const int64_t k1 = ls__min(k0 + width, g->out_channels);
+        const int64_t k1 = ls__min_i64(k0 + width, g->out_channels);
         prefetch[1] = prefetch_of(k, false, call->y, k0, k1, first, tiles,
                                   n_fetches * ls__divide_up(k1 - k0, panel));
         for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
             for (int64_t p = k0; p < k1; p += panel)
                 k->micro->multiply(false, v + xi * v_xi, k->v_stride,
                                    call->workspace + (p / panel * LS__WINOGRAD_XI + xi) * k->u_xi,
-                                   c, tiles, ls__min(panel, k1 - p), m + xi * m_xi + p - k0, width,
-                                   &prefetch[xi / HALF]);
+                                   c, tiles, ls__min_i64(panel, k1 - p), m + xi * m_xi + p - k0,
+                                   width, &prefetch[xi / HALF]);
         k->transforms->output(g, m, m_xi, width, first, tiles, k0, k1, call->bias, call->y);
     }
 }
@@ -90,24 +90,25 @@ static void run_block(const ls__conv_call *call, int64_t first, int64_t tiles, f
 static void block_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     const ls__winograd_kernel *k = call->kernel;
-    const int64_t step = k->block_tiles, end = ls__min((task + 1) * k->group * step, k->g.n_tiles);
+    const int64_t step = k->block_tiles,
+                  end = ls__min_i64((task + 1) * k->group * step, k->g.n_tiles);
     for (int64_t first = task * k->group * step; first < end; first += step)
-        run_block(call, first, ls__min(step, end - first), scratch);
+        run_block(call, first, ls__min_i64(step, end - first), scratch);
 }
 
 static void plan_correlation(ls__winograd_kernel *k)
 {
     const ls__winograd_geometry *g = &k->g;
     k->n_panels = ls__divide_up(g->out_channels, k->micro->panel);
-    k->width = ls__min(GROUP_CHANNELS, k->n_panels * k->micro->panel);
+    k->width = ls__min_i64(GROUP_CHANNELS, k->n_panels * k->micro->panel);
     const int64_t tile_bytes = LS__WINOGRAD_XI * (k->v_stride + k->width) * (int64_t)sizeof(float);
-    const int64_t fitting = ls__min(CORE_CACHE_BYTES / tile_bytes, MAX_TILES);
+    const int64_t fitting = ls__min_i64(CORE_CACHE_BYTES / tile_bytes, MAX_TILES);
     int64_t n_blocks =
-        ls__divide_up(g->n_tiles, ls__max(fitting / TILE_STEP * TILE_STEP, TILE_STEP));
+        ls__divide_up(g->n_tiles, ls__max_i64(fitting / TILE_STEP * TILE_STEP, TILE_STEP));
     /* no short last block */
     k->block_tiles = ls__round_up_to(ls__divide_up(g->n_tiles, n_blocks), TILE_STEP);
     n_blocks = ls__divide_up(g->n_tiles, k->block_tiles);
-    k->group = ls__min(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
+    k->group = ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->base.scratch_bytes =
         (size_t)(k->block_tiles * tile_bytes) + 2 * LS__WINOGRAD_XI * LS__ROW_GAP * sizeof(float);
     k->u_xi = ls__winograd_panel_xi(k);
@@ -117,7 +118,7 @@ static void plan_correlation(ls__winograd_kernel *k)
     k->base.passes[1] = (ls__conv_pass){ block_task, ls__divide_up(n_blocks, k->group) };
 }
 
-/* Of the sums of transformed weights over some tiles. */
+/* Returns the number of floats in one partial sum of transformed weights. */
 static int64_t sum_floats(const ls__winograd_kernel *k)
 {
     return LS__WINOGRAD_XI * k->u_xi;
@@ -129,7 +130,7 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
     const ls__winograd_geometry *g = &k->g;
     const int64_t channels = g->in_channels, v_stride = k->v_stride;
     const int64_t sum = task / k->n_slabs, k0 = task % k->n_slabs * k->slab;
-    const int64_t k1 = ls__min(k0 + k->slab, g->out_channels);
+    const int64_t k1 = ls__min_i64(k0 + k->slab, g->out_channels);
     const int64_t v_xi = WEIGHT_TILES * v_stride + LS__ROW_GAP;
     const int64_t d_xi = WEIGHT_TILES * k->d_stride + LS__ROW_GAP;
     float *d = v + LS__WINOGRAD_XI * v_xi;
@@ -139,9 +140,9 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
     for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
         memset(sums + xi * k->u_xi, 0, (size_t)((k1 - k0) * v_stride) * sizeof *sums);
     const bool prefetches = channels + k1 - k0 <= MAX_PREFETCHED;
-    const int64_t end = ls__min((sum + 1) * k->sum_tiles, g->n_tiles);
+    const int64_t end = ls__min_i64((sum + 1) * k->sum_tiles, g->n_tiles);
     for (int64_t first = sum * k->sum_tiles; first < end; first += WEIGHT_TILES) {
-        const int64_t n = ls__min(WEIGHT_TILES, end - first);
+        const int64_t n = ls__min_i64(WEIGHT_TILES, end - first);
         k->transforms->input(g, call->x, first, n, 0, channels, v, v_xi, v_stride);
         k->transforms->gradient(g, call->w, first, n, k0, k1, d, d_xi, k->d_stride);
         ls__prefetch next[] = { prefetch_of(k, true, call->x, 0, channels, first + n, n, n_fetches),
@@ -158,7 +159,7 @@ static void reduce_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     (void)scratch;
     const ls__winograd_kernel *k = call->kernel;
-    const int64_t k0 = task * REDUCE_ROWS, k1 = ls__min(k0 + REDUCE_ROWS, k->g.out_channels);
+    const int64_t k0 = task * REDUCE_ROWS, k1 = ls__min_i64(k0 + REDUCE_ROWS, k->g.out_channels);
     const int64_t n = (k1 - k0) * k->v_stride, floats = sum_floats(k);
     for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++) {
         float *first = call->workspace + xi * k->u_xi + k0 * k->v_stride;
@@ -176,8 +177,8 @@ static void plan_weights(ls__winograd_kernel *k)
      */
     const int64_t bytes =
         LS__WINOGRAD_XI * g->in_channels * g->out_channels * (int64_t)sizeof(float);
-    int64_t n_sums = ls__min(ls__max(PARTIAL_BYTES / bytes, 1), MAX_SUMS);
-    n_sums = ls__min(n_sums, ls__divide_up(g->n_tiles, 2 * WEIGHT_TILES));
+    int64_t n_sums = ls__min_i64(ls__max_i64(PARTIAL_BYTES / bytes, 1), MAX_SUMS);
+    n_sums = ls__min_i64(n_sums, ls__divide_up(g->n_tiles, 2 * WEIGHT_TILES));
     k->sum_tiles = ls__divide_up(g->n_tiles, n_sums);
     k->n_sums = ls__divide_up(g->n_tiles, k->sum_tiles);
     /* If sums are few, the output channels are cut as well, although x is transformed for each

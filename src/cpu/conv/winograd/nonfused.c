@@ -29,7 +29,7 @@ static bool is_weights(const ls__winograd_kernel *k)
 /* Channels of a block of output channels. */
 static int64_t block_channels(const ls__winograd_kernel *k, int64_t block)
 {
-    return ls__min(CHANNELS, k->g.out_channels - block * CHANNELS);
+    return ls__min_i64(CHANNELS, k->g.out_channels - block * CHANNELS);
 }
 
 /* Tasks that transform the weights of a block, panel by panel, or its gradients. */
@@ -51,8 +51,9 @@ static void transform_operand(const ls__conv_call *call, int64_t block, int64_t 
         return;
     }
     const int64_t first = task * TRANSFORM_TILES, k0 = block * CHANNELS;
-    k->transforms->gradient(&k->g, call->w, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first),
-                            k0, k0 + block_channels(k, block),
+    k->transforms->gradient(&k->g, call->w, first,
+                            ls__min_i64(TRANSFORM_TILES, k->g.n_tiles - first), k0,
+                            k0 + block_channels(k, block),
                             call->workspace + k->m_offset + first * CHANNELS, k->m_xi, CHANNELS);
 }
 
@@ -68,8 +69,8 @@ static void open_task(const ls__conv_call *call, int64_t task, float *scratch)
     }
     const int64_t first = image / k->c_blocks * TRANSFORM_TILES;
     const int64_t c0 = image % k->c_blocks * CHANNELS;
-    k->transforms->input(&k->g, call->x, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first), c0,
-                         ls__min(c0 + CHANNELS, k->g.in_channels),
+    k->transforms->input(&k->g, call->x, first, ls__min_i64(TRANSFORM_TILES, k->g.n_tiles - first),
+                         c0, ls__min_i64(c0 + CHANNELS, k->g.in_channels),
                          call->workspace + first * k->v_stride + c0, k->v_xi, k->v_stride);
 }
 
@@ -85,8 +86,8 @@ static void multiply_task(const ls__conv_call *call, int64_t task, float *scratc
     for (int64_t p = 0; p < width; p += panel)
         k->micro->multiply(false, call->workspace + xi * k->v_xi + first * k->v_stride, k->v_stride,
                            u + p / panel * LS__WINOGRAD_XI * k->u_xi, channels,
-                           ls__min(k->rows, k->g.n_tiles - first), ls__min(panel, width - p), m + p,
-                           CHANNELS, NULL);
+                           ls__min_i64(k->rows, k->g.n_tiles - first),
+                           ls__min_i64(panel, width - p), m + p, CHANNELS, NULL);
 }
 
 static void outer_task(const ls__conv_call *call, int64_t xi, float *scratch)
@@ -100,8 +101,8 @@ static void outer_task(const ls__conv_call *call, int64_t xi, float *scratch)
     for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
         k->micro->outer(m + first * CHANNELS, CHANNELS,
                         call->workspace + xi * k->v_xi + first * k->v_stride, k->v_stride,
-                        ls__min(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels, sums,
-                        k->v_stride, NULL);
+                        ls__min_i64(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels,
+                        sums, k->v_stride, NULL);
 }
 
 /* Tasks that transform a block's results back: y of some tiles, or dw of one output channel. */
@@ -124,13 +125,13 @@ static void close_task(const ls__conv_call *call, int64_t task, float *scratch)
     } else {
         const int64_t first = task * TRANSFORM_TILES;
         k->transforms->output(&k->g, call->workspace + k->m_offset + first * CHANNELS, k->m_xi,
-                              CHANNELS, first, ls__min(TRANSFORM_TILES, k->g.n_tiles - first), k0,
-                              k0 + block_channels(k, call->block), call->bias, call->y);
+                              CHANNELS, first, ls__min_i64(TRANSFORM_TILES, k->g.n_tiles - first),
+                              k0, k0 + block_channels(k, call->block), call->bias, call->y);
     }
 }
 
-static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                     const ls__step *step)
+static ls_status nonfused_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                              const ls__step *step)
 {
     (void)step;
     ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
@@ -163,7 +164,7 @@ void ls__winograd_plan_nonfused(ls__winograd_kernel *k)
     const int64_t panels = is_weights(k) ? 1 : CHANNELS / k->micro->panel;
     k->base.kernel.workspace_bytes =
         (k->u_offset + (size_t)(panels * LS__WINOGRAD_XI * k->u_xi)) * sizeof(float);
-    k->base.kernel.run = run;
+    k->base.kernel.run = nonfused_run;
 }
 
 /* Transformed images that go through memory are faster if they are small beside the weights, which
@@ -173,7 +174,7 @@ void ls__winograd_plan_nonfused(ls__winograd_kernel *k)
  */
 bool ls__winograd_is_nonfused(const ls__winograd_geometry *g, ls__op_kind kind)
 {
-    const int64_t channels = ls__min(g->in_channels, g->out_channels);
+    const int64_t channels = ls__min_i64(g->in_channels, g->out_channels);
     if (kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
         return channels >= CHANNELS && g->n_tiles <= 4 * channels;
     return channels >= 2 * CHANNELS && g->n_tiles <= channels;

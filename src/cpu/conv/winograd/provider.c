@@ -2,7 +2,7 @@
 #include "cpu/conv/roles.h"
 #include "cpu/conv/winograd/winograd.h"
 
-/* With fewer channels the transforms cost more than they save. */
+/* Below this number of channels the transforms cost more than they save. */
 enum { MIN_CHANNELS = 8 };
 
 static bool is_supported(const ls__op *op)
@@ -40,7 +40,7 @@ static void find_geometry(const ls__op *op, ls__winograd_geometry *g)
 
 /* Products at 75 Gflop/s, measured on a Zen 3 with the edges of tiles counted, and the transforms
  * as passes over 2.25 times the data. */
-static double cost_ms(const ls__op *op)
+static double winograd_cost_ms(const ls__op *op)
 {
     if (!is_supported(op)) return -1;
     ls__winograd_geometry g;
@@ -52,7 +52,7 @@ static double cost_ms(const ls__op *op)
     return (flops / 75e9 + moved / 25e9) * 1e3;
 }
 
-static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *transforms)
+static void winograd_plan(ls__conv_kernel *kernel, const ls__op *op, const void *transforms)
 {
     ls__winograd_kernel *k = (ls__winograd_kernel *)kernel;
     k->transforms = transforms;
@@ -68,14 +68,14 @@ static void plan(ls__conv_kernel *kernel, const ls__op *op, const void *transfor
 }
 
 const ls__conv_algorithm ls__winograd_algorithm = { "winograd 4x4", sizeof(ls__winograd_kernel),
-                                                    cost_ms, plan };
+                                                    winograd_cost_ms, winograd_plan };
 
-static int candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+static int winograd_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     return ls__conv_candidates(&ls__winograd_algorithm, cpu, op, out, max);
 }
 
-static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
+static ls_status winograd_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     static const ls__winograd_transforms *const transforms[][2] = {
         { &ls__winograd_avx2, &ls__winograd_bf16_avx2 },
@@ -85,5 +85,5 @@ static ls_status kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, l
     return ls__conv_open(&ls__winograd_algorithm, cpu, op, transforms[avx512][bf16], name, out);
 }
 
-const ls__cpu_provider ls__winograd_provider = { "winograd", candidates, kernel_open,
+const ls__cpu_provider ls__winograd_provider = { "winograd", winograd_candidates, winograd_open,
                                                  ls__conv_kinds };

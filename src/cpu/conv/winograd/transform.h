@@ -24,7 +24,7 @@ enum {
 /* The number of a vector's elements if `left` channels are left. */
 static inline int elements_of(int64_t left)
 {
-    return (int)ls__min(left, LS__WIDTH);
+    return (int)ls__min_i64(left, LS__WIDTH);
 }
 
 /* out = B' d for one column, whose elements are d_step apart. */

@@ -9,7 +9,7 @@
 
 enum { STRIP_TILES = 8, STRIP_COLUMNS = STRIP_TILES * OUT + IN - OUT };
 
-/* Where a tile begins in the results: image, row, column. */
+/* The position in the results at which a tile begins: image, row, column. */
 typedef struct place {
     int64_t n, row, column;
 } place;
@@ -24,7 +24,7 @@ static inline place place_of(const ls__winograd_geometry *g, int64_t t)
 /* The number of tiles of the strip that begins there, at most `count`. */
 static inline int64_t strip_tiles(const ls__winograd_geometry *g, const place *at, int64_t count)
 {
-    return ls__min(ls__min(count, STRIP_TILES), g->tiles_w - at->column / OUT);
+    return ls__min_i64(ls__min_i64(count, STRIP_TILES), g->tiles_w - at->column / OUT);
 }
 
 /* The rows and columns of an image that a strip reads, which may be outside of the image. */
@@ -41,7 +41,7 @@ static void find_strip(const ls__element *x, int64_t n, int64_t row, int64_t col
     s->columns = columns;
     s->channels = channels;
     s->begin = column < 0 ? -column : 0;
-    s->end = ls__min(columns, width - column);
+    s->end = ls__min_i64(columns, width - column);
     for (int i = 0; i < side; i++)
         s->rows[i] = row + i >= 0 && row + i < height
                          ? x + ((n * height + row + i) * width + column + s->begin) * channels
@@ -171,8 +171,8 @@ static void output(const ls__winograd_geometry *g, const float *m, int64_t xi_st
     target to = { .row_elements = g->out_w * channels, .channels = channels };
     for (int64_t t = 0; t < count; t++, m += tile_stride) {
         const place at = place_of(g, first + t);
-        to.rows = ls__min(g->out_h - at.row, OUT);
-        to.columns = ls__min(g->out_w - at.column, OUT);
+        to.rows = ls__min_i64(g->out_h - at.row, OUT);
+        to.columns = ls__min_i64(g->out_w - at.column, OUT);
         ls__element *const corner =
             (ls__element *)y + ((at.n * g->out_h + at.row) * g->out_w + at.column) * channels;
         for (int64_t k = k0; k < k1; k += LS__WIDTH) {
@@ -198,7 +198,7 @@ LS__ALWAYS_INLINE void transform_taps(const ls__element *w, int64_t tap_stride, 
     }
 }
 
-/* Into the second-level cache. */
+/* Prefetches into the second-level cache. */
 static inline void prefetch(const ls__element *at)
 {
     __builtin_prefetch(at, 0, 2);

@@ -110,7 +110,7 @@ static inline int64_t ls__winograd_panel_xi(const ls__winograd_kernel *k)
     return (k->g.in_channels + 1) * k->micro->panel;
 }
 
-/* Set the rest of the kernel. */
+/* These set the rest of the kernel. */
 void ls__winograd_plan_fused(ls__winograd_kernel *k);
 void ls__winograd_plan_nonfused(ls__winograd_kernel *k);
 
