@@ -40,15 +40,15 @@ static ls_status check_driver(ls__cuda *cuda)
  * newest code, which drivers compile for GPUs of later major versions. */
 static ls_status check_code(const ls__cuda *cuda)
 {
-    enum { MOST_MAJOR = 99, MOST_MINOR = 9 };
+    enum { MAX_MAJOR = 99, MAX_MINOR = 9 };
     const ls__cuda_properties *p = &cuda->properties;
     char text[256] = "";
     ls__text list = { text, sizeof(text), 0 };
     int newest = 0;
-    for (int major = 1; major <= MOST_MAJOR; major++) {
+    for (int major = 1; major <= MAX_MAJOR; major++) {
         int minor = 0;
-        while (minor <= MOST_MINOR && !ls__cuda_has_code(major, minor)) minor++;
-        if (minor > MOST_MINOR) continue;
+        while (minor <= MAX_MINOR && !ls__cuda_has_code(major, minor)) minor++;
+        if (minor > MAX_MINOR) continue;
         ls__text_put(&list, "%ssm_%d%d", newest ? ", " : "", major, minor);
         newest = major;
     }
@@ -58,7 +58,7 @@ static ls_status check_code(const ls__cuda *cuda)
                     p->major, p->minor, text);
 }
 
-static void describe(ls__cuda *cuda)
+static void cuda_fill_texts(ls__cuda *cuda)
 {
     const ls__cuda_properties *p = &cuda->properties;
     int version = 0;
@@ -122,7 +122,7 @@ static ls_status cuda_open(ls_context *ctx, int index, ls__device **out)
         cuda_close(&cuda->device);
         return status;
     }
-    describe(cuda);
+    cuda_fill_texts(cuda);
     *out = &cuda->device;
     return LS_OK;
 }

@@ -202,7 +202,7 @@ static void own_close(ls__kernel *kernel)
     ls__free(k->cuda->device.ctx, k);
 }
 
-static const char *name_of(const own_op *row)
+static const char *own_op_name(const own_op *row)
 {
     return row->depthwise ? "own depthwise" : row->direct ? "own direct" : "own";
 }
@@ -238,12 +238,12 @@ static bool is_read(const ls__op *op, int operand)
     return !reads_y_or_x || operand != BACK_Y || ls__is_absent(&op->operands[BACK_SHIFT]);
 }
 
-static bool supports(const own_op *row, const ls__op *op)
+static bool own_op_supports(const own_op *row, const ls__op *op)
 {
     return row->run && supports_types(op) && (!row->depthwise || ls__cuda_is_depthwise(op));
 }
 
-static double cost_ms(const own_op *row, const ls__op *op)
+static double own_op_cost_ms(const own_op *row, const ls__op *op)
 {
     if (row->direct) return DIRECT_COST_MS;
     const int n_inputs = ls__op_inputs(op->kind);
@@ -265,9 +265,9 @@ static int own_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__can
     int n = 0;
     for (int i = 0; i < N_TABLES && n < max; i++) {
         const own_op *row = &tables[i][op->kind];
-        if (!supports(row, op)) continue;
-        out[n] = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms(row, op) };
-        snprintf(out[n++].name, sizeof(out->name), "%s", name_of(row));
+        if (!own_op_supports(row, op)) continue;
+        out[n] = (ls__candidate){ .deterministic = true, .cost_ms = own_op_cost_ms(row, op) };
+        snprintf(out[n++].name, sizeof(out->name), "%s", own_op_name(row));
     }
     return n;
 }
@@ -279,12 +279,12 @@ static ls_status own_kernel_open(ls__cuda *cuda, void *state, const ls__op *op, 
     ls_context *ctx = cuda->device.ctx;
     const own_op *row = NULL;
     for (int i = 0; i < N_TABLES && !row; i++)
-        if (tables[i][op->kind].run && strcmp(name, name_of(&tables[i][op->kind])) == 0)
+        if (tables[i][op->kind].run && strcmp(name, own_op_name(&tables[i][op->kind])) == 0)
             row = &tables[i][op->kind];
     if (!row)
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuda has no kernel '%s'", ls__op_name(op->kind),
                         name);
-    if (!supports(row, op))
+    if (!own_op_supports(row, op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "%s: kernel '%s' does not support operands of these types or shapes",
                         ls__op_name(op->kind), name);

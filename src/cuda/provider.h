@@ -10,8 +10,8 @@
  * returned. */
 typedef struct ls__cuda_provider {
     const char *name; /* the first word of its kernels' names */
-    /* Both NULL for our own kernels: "cuDNN", and the function that loads it (libraries.h). A
-     * library that can't be loaded is left out. */
+    /* The library's title, "cuDNN", and the function that loads it (libraries.h); both NULL for our
+     * own kernels. A library that can't be loaded is left out. */
     const char *title;
     bool (*load)(char *text, size_t size);
     int64_t channel_multiple; /* ls__backend's slot; 0: any number of channels is as fast */

@@ -13,7 +13,8 @@ static bool is_conv(ls__op_kind kind)
            kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
 }
 
-/* Which operand are the weights, or their gradient; the others of rank 4 are activations. */
+/* Returns the operand that is the weights, or their gradient; the others of rank 4 are activations.
+ */
 static int weights_of(ls__op_kind kind)
 {
     return kind == LS__OP_CONV2D_BACKWARD_WEIGHTS ? 2 : 1;

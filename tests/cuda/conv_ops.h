@@ -20,7 +20,7 @@ typedef struct conv_shape {
 } conv_shape;
 ls__op conv_op(ls__op_kind kind, const conv_shape *shape, bool bias);
 
-/* The same op in another type; gradients of weights and biases are f32. */
+/* Returns the same op in another type; gradients of weights and biases are f32. */
 ls__op conv_op_in(const ls__op *op, ls_dtype dtype, bool tf32);
 
 /* The optional op of that kind that goes with a CONV2D: with its x, w and y in a type, or for

@@ -33,10 +33,11 @@ int main(int argc, char **argv)
     }
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     ls__cudnn *cudnn = NULL;
-    int answer = EXIT_FAILURE;
-    if (ls__cudnn_open(ctx, file ? given : NULL, &cudnn) == LS_OK) answer = print_device(cudnn);
-    if (answer != EXIT_SUCCESS) fprintf(stderr, "device_json: %s\n", ls_context_message(ctx));
+    int exit_status = EXIT_FAILURE;
+    if (ls__cudnn_open(ctx, file ? given : NULL, &cudnn) == LS_OK)
+        exit_status = print_device(cudnn);
+    if (exit_status != EXIT_SUCCESS) fprintf(stderr, "device_json: %s\n", ls_context_message(ctx));
     ls__cudnn_close(&cudnn);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }

@@ -22,5 +22,5 @@ _Static_assert(sizeof(ncclResult_t) == sizeof(int) && sizeof(ncclDataType_t) == 
 _Static_assert((int)ncclSuccess == LS__NCCL_SUCCESS, "ncclSuccess");
 _Static_assert((int)ncclInProgress == LS__NCCL_IN_PROGRESS, "ncclInProgress");
 _Static_assert((int)ncclInt8 == LS__NCCL_BYTE, "ncclInt8");
-_Static_assert(NCCL_VERSION(2, 18, 0) == LS__NCCL_LEAST, "NCCL_VERSION");
+_Static_assert(NCCL_VERSION(2, 18, 0) == LS__NCCL_MIN_VERSION, "NCCL_VERSION");
 _Static_assert(NCCL_CONFIG_UNDEF_INT == INT_MIN, "NCCL_CONFIG_UNDEF_INT");

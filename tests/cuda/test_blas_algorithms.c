@@ -133,11 +133,11 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int room,
+                                              cublasLtMatmulPreference_t preference, int capacity,
                                               cublasLtMatmulHeuristicResult_t out[], int *count)
 {
     static const int ids[] = { PLAIN, LISTED_ONLY };
-    ck_assert_int_ge(room, 2);
+    ck_assert_int_ge(capacity, 2);
     memset(out, 0, 2 * sizeof *out);
     for (int i = 0; i < 2; i++) {
         out[i].algo.data[0] = (uint64_t)ids[i];

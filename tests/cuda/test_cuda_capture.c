@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 5, CLASSES = 6, BUILT_FOR = 4, MOST = 6 /* images */ };
+enum { SIDE = 5, CLASSES = 6, BUILT_FOR = 4, MAX_IMAGES = 6 /* images */ };
 
 /* ---- The emulator ---- */
 
@@ -65,7 +65,7 @@ typedef struct run {
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;
-    ls_batch batches[MOST + 1]; /* by the number of their images */
+    ls_batch batches[MAX_IMAGES + 1]; /* by the number of their images */
     int64_t step;
     ls_precision precision;
 } run;
@@ -91,11 +91,11 @@ static run open_run(const ls_context_config *with, const shape *s, int max_execu
                           .precision = precision,
                           .max_execution_plans = max_execution_plans });
     r.opt = ls_sgd(r.net, &(ls_sgd_config){ .momentum = 0.9f, .clip_norm = 0.5f });
-    static uint8_t pixels[MOST * SIDE * SIDE * 3];
-    int32_t labels[MOST];
+    static uint8_t pixels[MAX_IMAGES * SIDE * SIDE * 3];
+    int32_t labels[MAX_IMAGES];
     for (size_t i = 0; i < sizeof(pixels); i++) pixels[i] = (uint8_t)(i * 2654435761u >> 11);
-    for (int i = 0; i < MOST; i++) labels[i] = i * 3 % CLASSES;
-    for (int n = 1; n <= MOST; n++)
+    for (int i = 0; i < MAX_IMAGES; i++) labels[i] = i * 3 % CLASSES;
+    for (int n = 1; n <= MAX_IMAGES; n++)
         r.batches[n] =
             (ls_batch){ .images =
                             ls_tensor_from_data(r.ctx, LS_U8, LS_SHAPE(n, SIDE, SIDE, 3), pixels),
@@ -126,52 +126,52 @@ static ls_step_digest checked_step(run *r, int n, double lr)
 
 /* ---- The same bits ---- */
 
-enum { MOST_STEPS = 64 };
+enum { MAX_STEPS = 64 };
 
 /* All that may change between steps. Gives the steps' digests, and how many there are. */
 static int go_through_changes(run *r, ls_step_digest *out)
 {
     int n = 0;
     for (int i = 0; i < 3; i++) out[n++] = checked_step(r, BUILT_FOR, 0.1);
-    /* They need a larger arena: all addresses change. */
-    for (int i = 0; i < 4; i++) out[n++] = checked_step(r, MOST, 0.1 / (i + 1));
-    ck_assert_int_eq(ls_net_evaluate(r->net, &r->batches[MOST]), LS_OK);
+    /* These steps need a larger arena, so all addresses change. */
+    for (int i = 0; i < 4; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.1 / (i + 1));
+    ck_assert_int_eq(ls_net_evaluate(r->net, &r->batches[MAX_IMAGES]), LS_OK);
     for (int i = 0; i < 9; i++) out[n++] = checked_step(r, i % 3 + 2, 0.05 + 0.01 * i);
     for (int i = 0; i < 3; i++) {
         double top1, eval_loss;
         ck_assert_int_eq(ls_net_evaluate(r->net, &r->batches[3]), LS_OK);
         ck_assert_int_eq(ls_net_metric(r->net, "top1", &top1), LS_OK);
         ck_assert_int_eq(ls_net_loss(r->net, &eval_loss), LS_OK);
-        out[n] = checked_step(r, MOST, 0.1);
+        out[n] = checked_step(r, MAX_IMAGES, 0.1);
         out[n++].loss += 100 * top1 + 1000 * eval_loss;
     }
     ck_assert_int_eq(ls_net_freeze(r->net, "conv*"), LS_OK);
-    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MOST, 0.1);
+    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.1);
     ck_assert_int_eq(ls_net_unfreeze(r->net, "*"), LS_OK);
-    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MOST, 0.1);
+    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.1);
     ls_optimizer *other = ls_adamw(r->net, &(ls_adam_config){ .weight_decay = 0.01f });
     for (int i = 0; i < 6; i++) { /* two take turns */
         ls_optimizer *last = r->opt;
-        out[n++] = checked_step(r, MOST, 0.001);
+        out[n++] = checked_step(r, MAX_IMAGES, 0.001);
         r->opt = other;
         other = last;
     }
     ls_optimizer_close(&other);
-    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MOST, 0.001);
+    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.001);
     ls_optimizer_close(&r->opt); /* another one may be given its memory */
     r->opt = ls_sgd(r->net, &(ls_sgd_config){ .momentum = 0.8f });
-    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MOST, 0.1);
+    for (int i = 0; i < 3; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.1);
     other = r->opt;
     r->opt = ls_adam(r->net, &(ls_adam_config){ .accumulate = 3 });
     for (int i = 0; i < 9; i++) { /* two graphs take turns */
-        r->batches[MOST].is_last = i == 4;
-        out[n++] = checked_step(r, MOST, 0.001);
+        r->batches[MAX_IMAGES].is_last = i == 4;
+        out[n++] = checked_step(r, MAX_IMAGES, 0.001);
     }
     ls_optimizer_close(&r->opt);
     r->opt = other;
     ls__net_set_injected_fault(
         r->net, &(ls__injected_fault){ .epoch = 0, .step = r->step, .op = 4, .element = 1 });
-    for (int i = 0; i < 2; i++) out[n++] = checked_step(r, MOST, 0.1);
+    for (int i = 0; i < 2; i++) out[n++] = checked_step(r, MAX_IMAGES, 0.1);
     for (int i = 0; i < 3 && shards == 0; i++) { /* in three verbs */
         ck_assert_int_eq(ls_net_set_step(r->net, 1, i), LS_OK);
         ck_assert_int_eq(ls_net_feed(r->net, "input", r->batches[4].images), LS_OK);
@@ -181,13 +181,13 @@ static int go_through_changes(run *r, ls_step_digest *out)
         ck_assert_int_eq(ls_optimizer_step(r->opt, 0.1), LS_OK);
         ck_assert_int_eq(ls_net_digest(r->net, &r->batches[4], &out[n++]), LS_OK);
     }
-    ck_assert_int_le(n, MOST_STEPS);
+    ck_assert_int_le(n, MAX_STEPS);
     return n;
 }
 
 static void compare(ls_benchmark benchmark, int max_execution_plans)
 {
-    static ls_step_digest digests[2][MOST_STEPS];
+    static ls_step_digest digests[2][MAX_STEPS];
     int n = 0;
     for (int plain = 0; plain < 2; plain++) {
         const ls_context_config config = { .benchmark = benchmark, .nvtx = plain == 1 };
@@ -262,7 +262,7 @@ START_TEST(calls_of_a_replayed_step)
     setenv("LOCKSTEP_EMULATED_STREAMS", "late", 1);
     run r = open_plain();
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
+        ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_OK);
         ck_assert_int_eq(graphs(), i);
     }
     for (int i = 0; i < 2; i++) ck_assert_int_eq(ls_net_evaluate(r.net, &r.batches[3]), LS_OK);
@@ -271,9 +271,9 @@ START_TEST(calls_of_a_replayed_step)
     int64_t queued = 0;
     for (int i = 0; i < 6; i++) {
         emulated_fail_at(0, false);
-        ck_assert_int_eq(step(&r, MOST, 0.1 / (i + 1)), LS_OK);
+        ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1 / (i + 1)), LS_OK);
         ck_assert_int_eq(calls(), STEP_CALLS);
-        /* Without a bound more and more would be queued. */
+        /* A bound limits the steps that are queued. */
         if (i > 2) ck_assert_int_eq(emulated_count("emulate_queued"), queued);
         queued = emulated_count("emulate_queued");
     }
@@ -312,7 +312,7 @@ START_TEST(own_ops)
         const shape s = { { .forward = keep, .capturable = promise == 1 } };
         run r = open_run(&(ls_context_config){ 0 }, &s, 0);
         n_calls_back = 0;
-        for (int i = 0; i < 5; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
+        for (int i = 0; i < 5; i++) ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_OK);
         ck_assert_int_eq(n_calls_back, promise ? 2 : 5);
         ck_assert_int_eq(graphs(), promise);
         ls_context_close(&r.ctx);
@@ -352,7 +352,7 @@ START_TEST(ranges)
     expect_error(cpu, LS_ERR_UNSUPPORTED, "nvtx");
     ls_context_close(&cpu);
     run r = open_run(&(ls_context_config){ .nvtx = true }, &(shape){ 0 }, 0);
-    ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
+    ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_OK);
     void *symbol = module_symbol("emulate_ranges");
     emulate_ranges_fn *function;
     memcpy(&function, &symbol, sizeof(function));
@@ -406,11 +406,11 @@ static void check_failure(run *r, ls_status status, bool sticky, int64_t call)
 
 START_TEST(every_call_fails_in_turn)
 {
-    run good = open_plain();
-    ck_assert_int_eq(failing_steps(&good, 0, false), LS_OK);
+    run working = open_plain();
+    ck_assert_int_eq(failing_steps(&working, 0, false), LS_OK);
     const int64_t n = calls();
-    const ls_step_digest wanted = checked_step(&good, 3, 0.1);
-    ls_context_close(&good.ctx);
+    const ls_step_digest wanted = checked_step(&working, 3, 0.1);
+    ls_context_close(&working.ctx);
     int n_survived = 0, n_passed = 0;
     for (int64_t i = 1; i <= n; i++)
         for (int sticky = 0; sticky < 2; sticky++) {
@@ -441,23 +441,23 @@ END_TEST
 START_TEST(errors_say_where)
 {
     run r = open_plain();
-    for (int i = 0; i < 3; i++) ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_OK);
     emulated_fail_at(LAUNCH_CALL, false);
-    ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
+    ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_ERR_DEVICE);
     ck_assert_str_eq(ls_context_message(r.ctx), "step 3 of epoch 0: graph replay: CUDA: too "
                                                 "many resources requested for launch");
     ls_context_close(&r.ctx);
     r = open_run(&(ls_context_config){ .nvtx = true }, &(shape){ 0 }, 0);
-    ck_assert_int_eq(step(&r, MOST, 0.1), LS_OK);
+    ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_OK);
     emulated_fail_at(5, false); /* wait, copy, copy, normalize, convolution */
-    ck_assert_int_eq(step(&r, MOST, 0.1), LS_ERR_DEVICE);
+    ck_assert_int_eq(step(&r, MAX_IMAGES, 0.1), LS_ERR_DEVICE);
     ck_assert_msg(strncmp(ls_context_message(r.ctx), "conv2d 'conv': ", 15) == 0, "%s",
                   ls_context_message(r.ctx));
     ls_context_close(&r.ctx);
 }
 END_TEST
 
-/* With libraries only those tests that neither count calls nor take all kernels' bits for the same.
+/* Libraries allow only those tests that neither count calls nor require equal bits of all kernels.
  */
 TEST_PROGRAM(cuda_capture)
 {

@@ -98,7 +98,7 @@ START_TEST(second_device)
 }
 END_TEST
 
-/* The same as on the CPU, byte by byte. */
+/* The bytes equal those on the CPU. */
 START_TEST(tensors)
 {
     enum { N = 1003 };

@@ -44,7 +44,7 @@ static void keep_log(void *user, ls_log_level level, ls_log_category category, c
     snprintf(logged + length, sizeof logged - length, "%s\n", message);
 }
 
-/* What a context is opened with, and the net is built for. */
+/* The settings of a context and of the net. */
 typedef struct settings {
     const char *cache_path; /* a file's path, or NULL */
     ls_benchmark benchmark;
@@ -242,7 +242,7 @@ START_TEST(same_bits_again)
 }
 END_TEST
 
-/* What has no kernels stays as it was. */
+/* Nodes without kernels for the fusion stay unchanged. */
 START_TEST(only_16_bits)
 {
     static const ls_precision others[] = { LS_PRECISION_F32, LS_PRECISION_TF32 };
@@ -259,7 +259,7 @@ END_TEST
 enum { MANY_STEPS = 1000000 };
 static const settings timed = { .benchmark = LS_BENCHMARK_ON, .steps = MANY_STEPS };
 
-/* Of the fusions that are taken. */
+/* Fails the test unless these numbers of fusions are used. */
 static void expect_fusions(run *r, int statistics, int applications)
 {
     const int a = count(r, "norm_finalize "), b = count(r, "norm_conv2d_statistics ");

@@ -44,7 +44,7 @@ static source open_source(const char *device, int workers, int prefetch)
     return s;
 }
 
-static void check_good(const source *s)
+static void check_ok(const source *s)
 {
     const ls_status status = ls_context_status(s->ctx);
     ck_assert_msg(status == LS_OK, "%s", ls_context_message(s->ctx));
@@ -72,7 +72,7 @@ static void read_epoch(source *s, int64_t epoch, int64_t step, bool at_once,
         ls_digest digest;
         if (at_once) ck_assert_int_eq(ls_tensor_digest(kept[n][0], &digest), LS_OK);
     }
-    check_good(s);
+    check_ok(s);
     for (int i = 0; i < n; i++) {
         const size_t bytes = ls_tensor_bytes(kept[i][0]);
         ck_assert_int_eq(ls_tensor_read(kept[i][0], out + n_samples * IMAGE_BYTES, bytes), LS_OK);
@@ -260,7 +260,7 @@ static int evaluate_plain(const char *device, bool given, double losses[MAX_STEP
     ls_results r;
     int n = 0;
     int64_t before = 0;
-    check_good(&s);
+    check_ok(&s);
     ck_assert_int_eq(ls_loader_start(plain, 0), LS_OK);
     for (ls_batch b; ls_loader_next(plain, &b);) {
         float rows[BATCH * CLASSES] = { 0 };
@@ -278,7 +278,7 @@ static int evaluate_plain(const char *device, bool given, double losses[MAX_STEP
     }
     ck_assert_int_eq(ls_net_last_results(net, &r), LS_OK);
     if (r.n > 0) losses[n++] = r.loss;
-    check_good(&s);
+    check_ok(&s);
     ls_context_close(&s.ctx);
     return n;
 }
@@ -358,7 +358,7 @@ START_TEST(no_step_waits_for_a_stream)
     ls_optimizer *opt;
     ls_net *net = build(&s, &opt);
     ls_run_log *record = ls_run_log_open(s.ctx, record_path, 0);
-    check_good(&s);
+    check_ok(&s);
     emulate_waits_fn *waits;
     void *symbol = module_symbol("emulate_waits");
     memcpy(&waits, &symbol, sizeof(waits));

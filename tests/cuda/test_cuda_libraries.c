@@ -142,7 +142,7 @@ START_TEST(failing_engines_are_passed_over)
     train_with_failing("cublaslt 1");
     ck_assert_int_ge(count(logged, "cublaslt 1 15,1,0,0,0,4,0,0 fails when it is run"), 1);
     ck_assert_int_ge(count(logged, ": cublaslt 66 "), 1);
-    /* Without any that runs, our own; no fusions, which are cuDNN's only. */
+    /* No library kernel runs, so our own do; fusions exist only in cuDNN. */
     train_with_failing("cudnn");
     ck_assert_int_ge(count(logged, ": own direct (heuristic) for conv2d"), 10);
     ck_assert_int_eq(count(logged, "warning: "), 1); /* training and evaluation have the same ops */
@@ -182,15 +182,15 @@ START_TEST(engines_that_do_not_repeat_their_bits)
 }
 END_TEST
 
-/* What may be done about a library that does not work is said. */
+/* The message names the remedy for a library that does not work. */
 START_TEST(libraries_that_do_not_open)
 {
     static const char *const titles[] = { "cuDNN", "cuBLASLt" };
-    ls_context *good = open_context(LS_DETERMINISTIC_STRICT);
+    ls_context *working = open_context(LS_DETERMINISTIC_STRICT);
     emulate_fail_at_fn *fail_at;
     void *symbol = module_symbol("emulate_fail_at");
     memcpy(&fail_at, &symbol, sizeof fail_at);
-    ls_context_close(&good);
+    ls_context_close(&working);
     for (int i = 0; i < 2; i++) {
         char text[128];
         bool found = false;

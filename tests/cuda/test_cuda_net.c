@@ -91,8 +91,8 @@ static double take_step(run *r)
 /* Largest |a - b| over largest |b|, of an entry of two nets. */
 static double entry_distance(run *a, run *b, int64_t i)
 {
-    enum { MOST = 4096 };
-    static float x[MOST], y[MOST];
+    enum { MAX_ELEMENTS = 4096 };
+    static float x[MAX_ELEMENTS], y[MAX_ELEMENTS];
     const ls_tensor *of_a = ls_net_parameter_at(a->net, i).value,
                     *of_b = ls_net_parameter_at(b->net, i).value;
     const size_t bytes = ls_tensor_bytes(of_a);

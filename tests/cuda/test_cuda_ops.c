@@ -114,7 +114,7 @@ static void check_kernel(const op_case *c, const char *name, const op_buffers *w
     free_buffers(&got);
 }
 
-/* What our own kernel makes of these inputs. */
+/* Returns the results of our own kernel for these inputs. */
 static void run_own(ls_context *ctx, const op_case *c, op_buffers *b)
 {
     run_on_device(ctx, c, "own", b);
@@ -180,8 +180,8 @@ START_TEST(masks_from_x_are_those_from_y)
 END_TEST
 
 /* Libraries offer many kernels, and compile some of them for seconds: the environment's
- * LOCKSTEP_TEST_KERNELS says how many of an op's are run. */
-static int most_kernels(void)
+ * LOCKSTEP_TEST_KERNELS limits how many of an op's are run. */
+static int max_kernels(void)
 {
     const char *set = getenv("LOCKSTEP_TEST_KERNELS");
     return set ? atoi(set) : LS__MAX_CANDIDATES;
@@ -211,9 +211,9 @@ static void check_values(const op_case *c)
     ls__candidate kernels[LS__MAX_CANDIDATES];
     const int n = list_kernels(get_cuda(), c, false, kernels);
     ck_assert_msg(n > 0 || ls__op_is_optional(c->op.kind), "%s: there is no kernel", c->name);
-    const int most = most_kernels();
+    const int max = max_kernels();
     for (int k = 0; k < n; k++) {
-        if (k >= most - 1 && k < n - 1) continue; /* our own stays, the last */
+        if (k >= max - 1 && k < n - 1) continue; /* our own stays, the last */
         if (k < n - 1 && is_refused(get_cuda(), c, kernels[k].name)) continue;
         check_kernel(c, kernels[k].name, &wanted);
     }

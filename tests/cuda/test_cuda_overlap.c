@@ -154,7 +154,7 @@ static ls_step_digest checked_step(run *r)
     return digest;
 }
 
-/* Without a digest between, so that steps are queued behind each other. */
+/* The steps run without a digest in between, so that they are queued behind each other. */
 static ls_step_digest last_of_steps(run *r)
 {
     for (int i = 1; i < STEPS; i++) ck_assert_int_eq(step(r), LS_OK);
@@ -309,7 +309,8 @@ START_TEST(memory_lives_until_the_join)
 }
 END_TEST
 
-/* Without gradients of weights nothing of it is there, nor in the list of choices. */
+/* A program without gradients of weights has no second stream, and no entry in the algorithm cache.
+ */
 START_TEST(nothing_to_overlap)
 {
     run r = open_run(LS_PRECISION_F32, "side", false);
@@ -333,10 +334,10 @@ END_TEST
 /* No gradient is left of the timing. */
 static void check_no_gradients(const run *r)
 {
-    enum { MOST = 1 << 13 };
-    static float gradients[MOST];
+    enum { MAX_ELEMENTS = 1 << 13 };
+    static float gradients[MAX_ELEMENTS];
     const int64_t n = r->net->blocks.parameter_elements;
-    ck_assert_int_le(n, MOST);
+    ck_assert_int_le(n, MAX_ELEMENTS);
     ck_assert_int_eq(r->ctx->device->backend->read(r->ctx->device, gradients,
                                                    r->net->blocks.gradients,
                                                    (size_t)n * sizeof(float)),
@@ -476,11 +477,11 @@ static void check_released_memory(run *r)
 static void fail_every_call(bool plainly)
 {
     const int n_steps = plainly ? 1 : 3;
-    run good = open_run(LS_PRECISION_F32, "side", plainly);
-    ck_assert_int_eq(failing_steps(&good, n_steps, 0, false), LS_OK);
+    run working = open_run(LS_PRECISION_F32, "side", plainly);
+    ck_assert_int_eq(failing_steps(&working, n_steps, 0, false), LS_OK);
     const int64_t n = emulated_count("emulate_calls");
-    const ls_step_digest wanted = checked_step(&good);
-    ls_context_close(&good.ctx);
+    const ls_step_digest wanted = checked_step(&working);
+    ls_context_close(&working.ctx);
     int n_survived = 0;
     for (int64_t i = 1; i <= n; i += cases_step())
         for (int sticky = 0; sticky < (plainly || i % 4 ? 1 : 2); sticky++) {

@@ -40,7 +40,7 @@ static void keep_log(void *user, ls_log_level level, ls_log_category category, c
     strncat(logged, "\n", sizeof(logged) - strlen(logged) - 1);
 }
 
-/* With the emulated library in this mode. */
+/* Sets the mode of the emulated library. */
 static ls_context *open_with(const char *mode, const ls_context_config *more)
 {
     ls_context_config config = more ? *more : (ls_context_config){ 0 };
@@ -75,7 +75,7 @@ static ls_net *build(ls_context *ctx)
     return build_for(ctx, model, LS_PRECISION_F32, MANY_STEPS);
 }
 
-/* Of weights after a step. */
+/* Returns the digest of the weights after a step. */
 static ls_digest step_digest(ls_context *ctx, ls_net *net)
 {
     float pixels[BATCH * SIDE * SIDE * 3];

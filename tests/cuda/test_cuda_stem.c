@@ -248,7 +248,7 @@ static void expect_equal(const results *a, const results *b)
     ck_assert_mem_eq(&a->gradients, &b->gradients, sizeof a->gradients);
 }
 
-/* With our own kernels, whose sums take a pixel's channels one after the other. */
+/* Our own kernels are used, whose sums take a pixel's channels one after the other. */
 START_TEST(zeros_change_no_bit)
 {
     for (int i = 0; i < 2 * N_HALVES; i++) {

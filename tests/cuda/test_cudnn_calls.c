@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ATTRIBUTES = 4096, NO_NOTE = -1 };
+enum { MAX_ATTRIBUTES = 4096, NO_NOTE = -1 };
 
 /* A descriptor: an engine, or what has one in it, knows the engine's index. */
 typedef struct descriptor {
@@ -18,7 +18,7 @@ typedef struct descriptor {
     int64_t index;
 } descriptor;
 
-static bool was_set[MOST_ATTRIBUTES];
+static bool was_set[MAX_ATTRIBUTES];
 static int n_engines, note, long_named; /* the engine whose knobs make a long name; -1: none */
 
 static void expect_engines(int n, int with_note, int with_long_name)
@@ -93,7 +93,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t to,
     descriptor *d = to;
     (void)type;
     (void)count;
-    ck_assert_int_lt(name, MOST_ATTRIBUTES);
+    ck_assert_int_lt(name, MAX_ATTRIBUTES);
     was_set[name] = true;
     if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) d->index = *(const int64_t *)values;
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE || name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
@@ -102,17 +102,17 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t to,
 }
 
 /* How many values there are; those asked for are written. */
-static int64_t answer(const descriptor *d, cudnnBackendAttributeName_t name, int64_t room,
-                      void *values)
+static int64_t get_attribute(const descriptor *d, cudnnBackendAttributeName_t name,
+                             int64_t capacity, void *values)
 {
     enum { LONG_KNOBS = 20 };
     descriptor *const *made = values;
     switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-        for (int i = 0; i < n_engines && i < room; i++) made[i]->index = i;
+        for (int i = 0; i < n_engines && i < capacity; i++) made[i]->index = i;
         return n_engines;
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
-        for (int i = 0; i < LONG_KNOBS && i < room; i++) made[i]->index = i;
+        for (int i = 0; i < LONG_KNOBS && i < capacity; i++) made[i]->index = i;
         return d->index == long_named ? LONG_KNOBS : 0;
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
         *(cudnnBackendKnobType_t *)values = (cudnnBackendKnobType_t)d->index;
@@ -131,11 +131,11 @@ static int64_t answer(const descriptor *d, cudnnBackendAttributeName_t name, int
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const from,
                                        cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t room,
+                                       cudnnBackendAttributeType_t type, int64_t capacity,
                                        int64_t *count, void *values)
 {
     (void)type;
-    *count = answer(from, name, room, values);
+    *count = get_attribute(from, name, capacity, values);
     return CUDNN_STATUS_SUCCESS;
 }
 

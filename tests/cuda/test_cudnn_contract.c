@@ -42,8 +42,8 @@ cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
                                               cudnnBackendAttributeType_t type, int64_t count,
                                               const void *values)
 {
-    enum { MOST = 8 };
-    int64_t numbers[MOST];
+    enum { MAX_NUMBERS = 8 };
+    int64_t numbers[MAX_NUMBERS];
     int number = (int)fault.value;
     if (fault.change == NONE || name != fault.name || fault.n_seen++ != fault.nth)
         return __real_cudnnBackendSetAttribute(descriptor, name, type, count, values);
@@ -52,7 +52,7 @@ cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
     case AS_TYPE: type = (cudnnBackendAttributeType_t)fault.value; break;
     case COUNT: count = fault.value; break;
     default:
-        ck_assert_int_le(count, MOST);
+        ck_assert_int_le(count, MAX_NUMBERS);
         if (type == CUDNN_TYPE_INT64) memcpy(numbers, values, (size_t)count * sizeof *numbers);
         numbers[fault.index] = fault.value;
         values = type == CUDNN_TYPE_INT64 ? (const void *)numbers : &number;

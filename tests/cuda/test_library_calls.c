@@ -61,7 +61,7 @@ static cudnnBackendDescriptor_t finish(cudnnBackendDescriptor_t d)
     return d;
 }
 
-/* What has to be made for a handle. */
+/* The objects that are made for a handle. */
 enum { GRAPH = 1, PLAN = 2, BOTH = 3 };
 
 static void build(ls__cudnn_graph *graph)
@@ -345,7 +345,7 @@ static void close_product(product *p)
     ck_assert_int_eq(driver->stream_close(p->stream), 0);
 }
 
-/* With A, D and the working memory so many bytes further on. */
+/* Runs with A, D and the workspace moved by this number of bytes. */
 static cublasStatus_t multiply(const product *p, const cublasLtMatmulAlgo_t *algorithm,
                                int64_t shift_a, int64_t shift_d, void *workspace, size_t bytes)
 {

@@ -19,7 +19,7 @@
 
 enum { WORKSPACE_LIMIT = 64 << 20, MAX_RESULTS = 64 };
 
-/* In the order of blas_name.h. */
+/* The settings have the order of blas_name.h. */
 static const cublasLtMatmulAlgoConfigAttributes_t settings[LS__BLAS_SETTINGS] = {
     CUBLASLT_ALGO_CONFIG_TILE_ID,          CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
     CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
@@ -54,7 +54,7 @@ typedef struct blas_kernel {
     cublasLtMatmulAlgo_t algorithm;
 } blas_kernel;
 
-static ls_status check(ls__cuda *cuda, cublasStatus_t status, const char *what)
+static ls_status check_cublaslt(ls__cuda *cuda, cublasStatus_t status, const char *what)
 {
     if (status == CUBLAS_STATUS_SUCCESS) return LS_OK;
     const bool unsupported =
@@ -129,7 +129,7 @@ static cublasStatus_t product_open(const ls__op *op, product *p)
 
 /* The types of cublasLtMatmul with f32 sums: A and B of one type, D and the bias of that type or
  * f32. Weight gradients are f32. Our kernel computes the gradient of the bias. */
-static bool supports(const ls__op *op)
+static bool cublaslt_supports(const ls__op *op)
 {
     if (op->kind != LS__OP_LINEAR && op->kind != LS__OP_LINEAR_BACKWARD_DATA &&
         op->kind != LS__OP_LINEAR_BACKWARD_WEIGHTS)
@@ -189,7 +189,7 @@ static ls_status blas_open(ls__cuda *cuda, void **state)
     ls_context *ctx = cuda->device.ctx;
     blas *b = ls__zalloc(ctx, sizeof(*b));
     if (!b) return ls__fail_memory(ctx, "cuBLASLt", sizeof(*b));
-    const ls_status status = check(cuda, cublasLtCreate(&b->handle), "opening cuBLASLt");
+    const ls_status status = check_cublaslt(cuda, cublasLtCreate(&b->handle), "opening cuBLASLt");
     if (status != LS_OK) {
         ls__free(ctx, b);
         return status;
@@ -268,12 +268,13 @@ static int blas_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__ca
     cublasLtMatmulHeuristicResult_t results[MAX_RESULTS];
     product p;
     int n_results = 0, n = 0;
-    if (!supports(op) || check(cuda, product_open(op, &p), ls__op_name(op->kind)) != LS_OK)
+    if (!cublaslt_supports(op) ||
+        check_cublaslt(cuda, product_open(op, &p), ls__op_name(op->kind)) != LS_OK)
         return 0;
     const cublasStatus_t status = query_heuristics(state, &p, results, &n_results);
     if (status != CUBLAS_STATUS_SUCCESS) n_results = 0;
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) /* it has no kernel for the product */
-        (void)check(cuda, status, ls__op_name(op->kind));
+        (void)check_cublaslt(cuda, status, ls__op_name(op->kind));
     for (int i = 0; i < n_results && n < max; i++) {
         if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
         ls__candidate *c = &out[n];
@@ -296,16 +297,16 @@ static ls_status blas_run(ls__kernel *kernel, void *const *buffers, void *worksp
     int a, b, d;
     find_roles(k->op.kind, &a, &b, &d);
     if (k->op.kind == LS__OP_LINEAR && buffers[2])
-        LS_TRY(check(k->cuda,
-                     set_operation(&k->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &buffers[2],
-                                   sizeof(buffers[2])),
-                     ls__op_name(k->op.kind)));
-    LS_TRY(check(k->cuda,
-                 cublasLtMatmul(k->blas->handle, k->product.operation, &one, buffers[a],
-                                k->product.a, buffers[b], k->product.b, &zero, buffers[d],
-                                k->product.d, buffers[d], k->product.d, &k->algorithm, workspace,
-                                k->product_bytes, k->cuda->stream),
-                 ls__op_name(k->op.kind)));
+        LS_TRY(check_cublaslt(k->cuda,
+                              set_operation(&k->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                            &buffers[2], sizeof(buffers[2])),
+                              ls__op_name(k->op.kind)));
+    LS_TRY(check_cublaslt(k->cuda,
+                          cublasLtMatmul(k->blas->handle, k->product.operation, &one, buffers[a],
+                                         k->product.a, buffers[b], k->product.b, &zero, buffers[d],
+                                         k->product.d, buffers[d], k->product.d, &k->algorithm,
+                                         workspace, k->product_bytes, k->cuda->stream),
+                          ls__op_name(k->op.kind)));
     if (k->op.kind != LS__OP_LINEAR_BACKWARD_WEIGHTS || !buffers[3]) return LS_OK;
     const ls__operand *dy = &k->op.operands[1];
     return ls__cuda_check(k->cuda,
@@ -314,7 +315,7 @@ static ls_status blas_run(ls__kernel *kernel, void *const *buffers, void *worksp
                           ls__op_name(k->op.kind));
 }
 
-static void close_kernel(ls__kernel *kernel)
+static void cublaslt_close(ls__kernel *kernel)
 {
     blas_kernel *k = (blas_kernel *)kernel;
     product_close(&k->product);
@@ -330,7 +331,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     if (!ls__blas_name_read(name, &fields))
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: cuBLASLt has no kernel '%s'",
                         ls__op_name(op->kind), name);
-    if (!supports(op))
+    if (!cublaslt_supports(op))
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "%s: kernel '%s' does not support operands of these types",
                         ls__op_name(op->kind), name);
@@ -341,9 +342,9 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
     k->op = *op;
     k->kernel.unproven = true;
     k->kernel.run = blas_run;
-    k->kernel.close = close_kernel;
+    k->kernel.close = cublaslt_close;
     snprintf(k->kernel.name, sizeof(k->kernel.name), "%s", name);
-    ls_status status = check(cuda, product_open(op, &k->product), ls__op_name(op->kind));
+    ls_status status = check_cublaslt(cuda, product_open(op, &k->product), ls__op_name(op->kind));
     if (status == LS_OK && !rebuild_algorithm(k->blas, &k->product, &fields, &found) &&
         !find_algorithm(k->blas, &k->product, name, &found))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED,
@@ -351,7 +352,7 @@ static ls_status blas_kernel_open(ls__cuda *cuda, void *state, const ls__op *op,
                           "heuristics don't list them for this product",
                           ls__op_name(op->kind), name);
     if (status != LS_OK) {
-        close_kernel(&k->kernel);
+        cublaslt_close(&k->kernel);
         return status;
     }
     k->algorithm = found.algo;

@@ -120,7 +120,7 @@ enum { RUNNING_MEAN = 4, RUNNING_VAR, NEW_RUNNING_MEAN = 10, NEW_RUNNING_VAR };
 
 static void build_finalize(ls__cudnn_graph *graph, const ls__op *op)
 {
-    /* In the order of the operands. */
+    /* The names have the order of the operands. */
     static const cudnnBackendAttributeName_t names[] = {
         CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC,
         CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC,
@@ -181,7 +181,7 @@ static bool is_half(const ls__op *op)
 /* cuDNN compiles its bf16 kernels when they are made, up to a second each, so few are listed. Their
  * speed is unmeasured. So their estimate is COMPILED_COST times that of f16 kernels, and only
  * timing selects them. */
-enum { MOST_COMPILED = 4 };
+enum { MAX_COMPILED = 4 };
 static const double COMPILED_COST = 2;
 
 const char *ls__cudnn_fusion_problem(const ls__op *op, ls__cudnn_problem *out)
@@ -191,7 +191,7 @@ const char *ls__cudnn_fusion_problem(const ls__op *op, ls__cudnn_problem *out)
         return "cuDNN's fusions are of f16 or bf16 convolutions in N,H,W,C without bias";
     *out = (ls__cudnn_problem){ .op = op,
                                 .build = builders[op->kind],
-                                .max_candidates = is_bf16 ? MOST_COMPILED : 0 };
+                                .max_candidates = is_bf16 ? MAX_COMPILED : 0 };
     ls__op_text(op, out->text, sizeof out->text);
     for (int i = 0; i < op->n_operands; i++) out->uses[i] = true;
     if (op->kind != LS__OP_NORM_FINALIZE) {

@@ -14,7 +14,7 @@ cudnnBackendDescriptor_t ls__cudnn_graph_make(ls__cudnn_graph *graph,
     return made;
 }
 
-static cudnnDataType_t type_of(ls_dtype dtype)
+static cudnnDataType_t cudnn_data_type(ls_dtype dtype)
 {
     return dtype == LS_F16    ? CUDNN_DATA_HALF
            : dtype == LS_BF16 ? CUDNN_DATA_BFLOAT16
@@ -51,7 +51,7 @@ static ls__cudnn_tensor make_tensor(ls__cudnn_graph *graph, int64_t id, cudnnDat
 ls__cudnn_tensor ls__cudnn_buffer(ls__cudnn_graph *graph, int index, ls_dtype dtype,
                                   const ls_shape *shape)
 {
-    return make_tensor(graph, LS__CUDNN_BUFFER_ID(index), type_of(dtype), shape,
+    return make_tensor(graph, LS__CUDNN_BUFFER_ID(index), cudnn_data_type(dtype), shape,
                        CUDNN_ATTR_TENSOR_UNIQUE_ID);
 }
 
@@ -64,8 +64,8 @@ ls__cudnn_tensor ls__cudnn_scalar(ls__cudnn_graph *graph, int index, cudnnDataTy
 
 ls__cudnn_tensor ls__cudnn_virtual(ls__cudnn_graph *graph, ls_dtype dtype, const ls_shape *shape)
 {
-    return make_tensor(graph, LS__CUDNN_VIRTUAL_ID(graph->n_virtual++), type_of(dtype), shape,
-                       CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+    return make_tensor(graph, LS__CUDNN_VIRTUAL_ID(graph->n_virtual++), cudnn_data_type(dtype),
+                       shape, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
 
 void ls__cudnn_add_operation(ls__cudnn_graph *graph, cudnnBackendDescriptor_t operation)

@@ -61,7 +61,7 @@ void ls__cudnn_graph_close(ls__cudnn_graph *graph);
 /* A buffer: an activation [N,H,W,C], weights [O,kh,kw,I], or a vector [C]. */
 ls__cudnn_tensor ls__cudnn_buffer(ls__cudnn_graph *graph, int index, ls_dtype dtype,
                                   const ls_shape *shape);
-/* One of the problem's scalars. */
+/* Adds one of the problem's scalars. */
 ls__cudnn_tensor ls__cudnn_scalar(ls__cudnn_graph *graph, int index, cudnnDataType_t type);
 /* A virtual tensor. */
 ls__cudnn_tensor ls__cudnn_virtual(ls__cudnn_graph *graph, ls_dtype dtype, const ls_shape *shape);

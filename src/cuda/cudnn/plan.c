@@ -52,8 +52,8 @@ static void set_pack(plan_kernel *k, ls__cudnn_calls *calls, void *const *buffer
     if (calls->status != CUDNN_STATUS_SUCCESS) ls__cudnn_release(&k->pack);
 }
 
-static ls_status run(ls__kernel *kernel, void *const *buffers, void *workspace,
-                     const ls__step *step)
+static ls_status plan_run(ls__kernel *kernel, void *const *buffers, void *workspace,
+                          const ls__step *step)
 {
     (void)step;
     plan_kernel *k = (plan_kernel *)kernel;
@@ -87,7 +87,7 @@ static plan_kernel *make_kernel(ls__cudnn *cudnn, const ls__cudnn_problem *probl
     }
     memcpy(k->text, problem->text, text_bytes);
     k->kernel.unproven = true;
-    k->kernel.run = run;
+    k->kernel.run = plan_run;
     k->kernel.close = close;
     k->cudnn = cudnn;
     for (int i = 0; i < LS__CUDNN_MAX_BUFFERS; i++)
@@ -160,8 +160,8 @@ static ls_status find_problem(const ls__cudnn *cudnn, const ls__op *op, ls__cudn
 }
 
 /* Gives the kernel of a finalized plan, or closes it. */
-static ls_status finish(plan_kernel *k, ls__cudnn_calls *calls, const ls__cudnn_problem *problem,
-                        const char *name, ls__kernel **out)
+static ls_status plan_finish(plan_kernel *k, ls__cudnn_calls *calls,
+                             const ls__cudnn_problem *problem, const char *name, ls__kernel **out)
 {
     const ls_status status = accept_plan(k, calls, problem, name);
     if (status == LS_OK)
@@ -191,7 +191,7 @@ ls_status ls__cudnn_kernel_open(ls__cudnn *cudnn, const ls__op *op, const char *
     ls__cudnn_set_descriptor(calls, k->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                              configuration);
     ls__cudnn_finalize(calls, k->plan, "the plan");
-    const ls_status status = finish(k, calls, &problem, name, out);
+    const ls_status status = plan_finish(k, calls, &problem, name, out);
     ls__cudnn_release(&configuration);
     ls__cudnn_graph_close(&graph);
     return status;
@@ -260,5 +260,5 @@ ls_status ls__cudnn_kernel_restore(ls__cudnn *cudnn, const ls__op *op, const cha
                   (int64_t)plan_length - 1, plan);
     ls__cudnn_finalize(&calls, k->plan, "the restored plan");
     ls__cudnn_input_unsupported(&calls);
-    return finish(k, &calls, &problem, name, out);
+    return plan_finish(k, &calls, &problem, name, out);
 }

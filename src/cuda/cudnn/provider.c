@@ -28,7 +28,7 @@ static const char *cudnn_library(void *state)
 }
 
 /* Gradients are f32. */
-static bool supports(const ls__op *op)
+static bool cudnn_supports(const ls__op *op)
 {
     if (!ls__cudnn_is_weight_gradient(op)) return true;
     const ls__cudnn_roles r = ls__cudnn_roles_of(op->kind);
@@ -41,7 +41,7 @@ static int cudnn_candidates(ls__cuda *cuda, void *state, const ls__op *op, ls__c
 {
     (void)cuda;
     const ls__op cudnn_op = ls__cudnn_conv_of(op);
-    return supports(op) ? ls__cudnn_candidates(state, &cudnn_op, out, max) : 0;
+    return cudnn_supports(op) ? ls__cudnn_candidates(state, &cudnn_op, out, max) : 0;
 }
 
 /* Weight gradients that our kernels complete: the bias's gradient, and an f32 dw of 16-bit inputs.
@@ -110,7 +110,7 @@ static ls_status cudnn_kernel_open(ls__cuda *cuda, void *state, const ls__op *op
 {
     const ls__op cudnn_op = ls__cudnn_conv_of(op);
     const bool is_f32 = op->operands[0].dtype == LS_F32;
-    if (!supports(op))
+    if (!cudnn_supports(op))
         return ls__fail(cuda->device.ctx, LS_ERR_UNSUPPORTED,
                         "%s: kernel '%s' computes f32 gradients only", ls__op_name(op->kind), name);
     const ls__cudnn_roles roles = ls__cudnn_roles_of(op->kind);

@@ -67,7 +67,7 @@ typedef struct ls__cuda_driver {
     int (*copy)(void *to, const void *from, size_t bytes, ls__cuda_stream stream);
     int (*fill)(void *memory, int byte, size_t bytes, ls__cuda_stream stream);
 
-    /* Between the two, this thread's work in the stream is captured in a graph and not run. Other
+    /* This thread's work in the stream between the two is captured in a graph and not run. Other
      * threads and streams are not affected. capture_end ends the capture even if it fails. */
     int (*capture_begin)(ls__cuda_stream stream);
     int (*capture_end)(ls__cuda_stream stream, ls__cuda_graph *graph);
@@ -83,7 +83,7 @@ typedef struct ls__cuda_driver {
     void (*range_pop)(void);
 } ls__cuda_driver;
 
-/* Of CUDA, or of the emulator. */
+/* The table is that of CUDA or of the emulator. */
 extern const ls__cuda_driver ls__cuda_driver_table;
 
 #endif

@@ -45,15 +45,15 @@ static bool is_plain(const char *text)
 
 void ls__cuda_environment(ls__text *out)
 {
-    enum { MOST = 256, SIZE = 256 };
-    const char *found[MOST];
+    enum { MAX_FOUND = 256, SIZE = 256 };
+    const char *found[MAX_FOUND];
     char list[SIZE];
     ls__text text = { list, SIZE, 0 };
     uint64_t hash = 0;
     bool plain = true;
     int n = 0;
     list[0] = '\0';
-    for (char **variable = environ; variable && *variable && n < MOST; variable++)
+    for (char **variable = environ; variable && *variable && n < MAX_FOUND; variable++)
         if (matters(*variable)) found[n++] = *variable;
     qsort(found, (size_t)n, sizeof(found[0]), by_text);
     for (int i = 0; i < n; i++) {

@@ -27,8 +27,8 @@
       (d, name, type, count, values))                                                              \
     X(cudnnStatus_t, cudnnBackendGetAttribute,                                                     \
       (cudnnBackendDescriptor_t const d, cudnnBackendAttributeName_t name,                         \
-       cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values),              \
-      (d, name, type, room, count, values))                                                        \
+       cudnnBackendAttributeType_t type, int64_t capacity, int64_t *count, void *values),          \
+      (d, name, type, capacity, count, values))                                                    \
     X(cudnnStatus_t, cudnnBackendExecute,                                                          \
       (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack),        \
       (handle, plan, pack))
@@ -78,9 +78,9 @@
     X(cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,                                              \
       (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,            \
        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,               \
-       cublasLtMatmulPreference_t preference, int room, cublasLtMatmulHeuristicResult_t *out,      \
+       cublasLtMatmulPreference_t preference, int capacity, cublasLtMatmulHeuristicResult_t *out,  \
        int *count),                                                                                \
-      (handle, product, a, b, c, d, preference, room, out, count))                                 \
+      (handle, product, a, b, c, d, preference, capacity, out, count))                             \
     X(cublasStatus_t, cublasLtMatmul,                                                              \
       (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,                   \
        const void *a_data, cublasLtMatrixLayout_t a, const void *b_data, cublasLtMatrixLayout_t b, \
@@ -115,7 +115,7 @@ static const function cublaslt_functions[] = { CUBLASLT_FUNCTIONS(ROW) };
 static const char cudnn_file[] = "libcudnn.so." TEXT_OF(CUDNN_MAJOR),
                   cublaslt_file[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
 
-enum { LEAST_CUDNN = 90800 }; /* the first version with device descriptors, cmake/cudnn.cmake */
+enum { MIN_CUDNN = 90800 }; /* the first version with device descriptors, cmake/cudnn.cmake */
 
 typedef struct library {
     pthread_once_t once;
@@ -124,7 +124,7 @@ typedef struct library {
 } library;
 static library cudnn = { .once = PTHREAD_ONCE_INIT }, cublaslt = { .once = PTHREAD_ONCE_INIT };
 
-static void load(library *l, const char *file, const function *functions, size_t n)
+static void library_load(library *l, const char *file, const function *functions, size_t n)
 {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
@@ -147,19 +147,20 @@ static void load(library *l, const char *file, const function *functions, size_t
 
 static void load_cudnn(void)
 {
-    load(&cudnn, cudnn_file, cudnn_functions, sizeof(cudnn_functions) / sizeof(cudnn_functions[0]));
-    const size_t version = cudnn.usable ? cudnnGetVersion() : LEAST_CUDNN;
-    if (version >= LEAST_CUDNN) return;
+    library_load(&cudnn, cudnn_file, cudnn_functions,
+                 sizeof(cudnn_functions) / sizeof(cudnn_functions[0]));
+    const size_t version = cudnn.usable ? cudnnGetVersion() : MIN_CUDNN;
+    if (version >= MIN_CUDNN) return;
     cudnn.usable = false;
     snprintf(cudnn.text, sizeof(cudnn.text),
              "%s is version %zu.%zu.%zu, %d.%d or later is required", cudnn_file, version / 10000,
-             version / 100 % 100, version % 100, LEAST_CUDNN / 10000, LEAST_CUDNN / 100 % 100);
+             version / 100 % 100, version % 100, MIN_CUDNN / 10000, MIN_CUDNN / 100 % 100);
 }
 
 static void load_cublaslt(void)
 {
-    load(&cublaslt, cublaslt_file, cublaslt_functions,
-         sizeof(cublaslt_functions) / sizeof(cublaslt_functions[0]));
+    library_load(&cublaslt, cublaslt_file, cublaslt_functions,
+                 sizeof(cublaslt_functions) / sizeof(cublaslt_functions[0]));
 }
 
 bool ls__cudnn_load(char *text, size_t size)

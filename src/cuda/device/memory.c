@@ -38,8 +38,8 @@ size_t ls__cuda_free_bytes(ls__device *device)
     return ls__cuda_enter(device)->memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
 }
 
-static ls_status copy(ls__device *device, void *to, const void *from, size_t bytes,
-                      const char *what)
+static ls_status checked_copy(ls__device *device, void *to, const void *from, size_t bytes,
+                              const char *what)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (bytes == 0) return LS_OK;
@@ -53,7 +53,7 @@ static ls_status copy_now(ls__device *device, void *to, const void *from, size_t
     ls__cuda *cuda = (ls__cuda *)device;
     (void)ls__cuda_enter(device);
     if (cuda->ranks) LS_TRY(ls__cuda_finish_stream(cuda, cuda->stream, what));
-    LS_TRY(copy(device, to, from, bytes, what));
+    LS_TRY(checked_copy(device, to, from, bytes, what));
     return ls__cuda_check(cuda, cuda->driver->stream_wait(cuda->stream), what);
 }
 
@@ -69,12 +69,12 @@ ls_status ls__cuda_write(ls__device *device, void *memory, const void *host, siz
 
 ls_status ls__cuda_download(ls__device *device, void *host, const void *memory, size_t bytes)
 {
-    return copy(device, host, memory, bytes, "copy from the device");
+    return checked_copy(device, host, memory, bytes, "copy from the device");
 }
 
 ls_status ls__cuda_copy(ls__device *device, void *dst, const void *src, size_t bytes)
 {
-    return copy(device, dst, src, bytes, "copy on the device");
+    return checked_copy(device, dst, src, bytes, "copy on the device");
 }
 
 ls_status ls__cuda_clear(ls__device *device, void *memory, size_t bytes)

@@ -128,8 +128,8 @@ ls_status ls__cuda_timer_stop(ls__device *device, double *ms)
     return ls__cuda_check(cuda, status, "timer");
 }
 
-static ls_status upload(ls__cuda *cuda, void *memory, const void *host, size_t bytes,
-                        const ls__event *after, const ls__event *done)
+static ls_status stream_upload(ls__cuda *cuda, void *memory, const void *host, size_t bytes,
+                               const ls__event *after, const ls__event *done)
 {
     const ls__cuda_driver *driver = cuda->driver;
     const ls__cuda_stream stream = cuda->streams[LS__STREAM_COPY];
@@ -145,7 +145,7 @@ ls_status ls__cuda_upload(ls__device *device, void *memory, const void *host, si
 {
     ls__cuda *cuda = (ls__cuda *)device;
     (void)ls__cuda_enter(device);
-    const ls_status status = upload(cuda, memory, host, bytes, after, done);
+    const ls_status status = stream_upload(cuda, memory, host, bytes, after, done);
     /* The caller may reuse both memories after a failure, so a copy that was queued must end. */
     if (status != LS_OK)
         (void)ls__cuda_finish_stream(cuda, cuda->streams[LS__STREAM_COPY], "upload to the device");

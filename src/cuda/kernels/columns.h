@@ -29,23 +29,23 @@ typedef struct ls__columns_span {
     int64_t c, first, last, chunk;
 } ls__columns_span;
 
-/* So few chunks that adding them takes no time, and enough blocks for a large GPU: an H200 has 132
- * multiprocessors, which hold 4 to 8 blocks each. */
+/* The number of chunks is small, so that adding them takes no time, but gives enough blocks for a
+ * large GPU: an H200 has 132 multiprocessors, which hold 4 to 8 blocks each. */
 enum { LS__MAX_CHUNKS = 1024 /* over all groups */, LS__MIN_ROWS_PER_THREAD = 4 };
 
 static inline ls__columns ls__columns_of(const ls__operand *operand, int64_t rows, int64_t channels)
 {
     ls__columns s = { rows, channels, 0, 0, 0 };
-    int64_t least = 0;
+    int64_t min_rows = 0;
     (void)ls__with_access(operand, channels, [&](auto access) {
         typedef ls__tile<decltype(access)> tile;
         s.groups = (channels + tile::channels - 1) / tile::channels;
-        least = (int64_t)LS__MIN_ROWS_PER_THREAD * tile::tile_rows;
+        min_rows = (int64_t)LS__MIN_ROWS_PER_THREAD * tile::tile_rows;
         return 0;
     });
-    const int64_t most = (LS__MAX_CHUNKS + s.groups - 1) / s.groups;
-    s.chunk_rows = (rows + most - 1) / most;
-    if (s.chunk_rows < least) s.chunk_rows = least;
+    const int64_t max_chunks = (LS__MAX_CHUNKS + s.groups - 1) / s.groups;
+    s.chunk_rows = (rows + max_chunks - 1) / max_chunks;
+    if (s.chunk_rows < min_rows) s.chunk_rows = min_rows;
     s.chunks = (rows + s.chunk_rows - 1) / s.chunk_rows;
     return s;
 }

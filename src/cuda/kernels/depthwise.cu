@@ -257,17 +257,17 @@ size_t ls__cuda_depthwise_workspace(const ls__op *op)
 /* Pixels, weights, and taps in the padding have 32-bit indices. */
 bool ls__cuda_is_depthwise(const ls__op *op)
 {
-    enum { MOST = 1 << 30, MOST_TAPS = 1024 };
+    enum { MAX_INDEX = 1 << 30, MAX_TAPS = 1024 };
     const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
     const bool forward = op->kind == LS__OP_CONV2D;
     if (!forward && !weights && op->kind != LS__OP_CONV2D_BACKWARD_DATA) return false;
     const int64_t *in = op->operands[0].shape.dims;
     const int64_t *out = op->operands[forward ? 3 : weights ? 1 : 2].shape.dims;
     for (int i = 0; i < 2; i++)
-        if (op->u.conv.kernel[i] > MOST_TAPS || op->u.conv.stride[i] > MOST_TAPS ||
-            op->u.conv.padding[i] > MOST_TAPS || op->u.conv.dilation[i] > MOST_TAPS)
+        if (op->u.conv.kernel[i] > MAX_TAPS || op->u.conv.stride[i] > MAX_TAPS ||
+            op->u.conv.padding[i] > MAX_TAPS || op->u.conv.dilation[i] > MAX_TAPS)
             return false;
     return in[3] > 1 && in[3] == out[3] && op->u.conv.groups == in[3] &&
-           in[0] * in[1] * in[2] <= MOST && out[0] * out[1] * out[2] <= MOST &&
-           in[3] * op->u.conv.kernel[0] * op->u.conv.kernel[1] <= MOST;
+           in[0] * in[1] * in[2] <= MAX_INDEX && out[0] * out[1] * out[2] <= MAX_INDEX &&
+           in[3] * op->u.conv.kernel[0] * op->u.conv.kernel[1] <= MAX_INDEX;
 }

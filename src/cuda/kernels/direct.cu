@@ -140,7 +140,7 @@ static __global__ void weights_kernel(conv_shape g, const T *x, const T *dy, flo
     }
 }
 
-/* For the bias's gradient, the sum of dy over pixels. */
+/* The workspace is for the bias's gradient, the sum of dy over pixels. */
 size_t ls__cuda_direct_backward_weights_workspace(const ls__op *op)
 {
     const ls_shape *dy = &op->operands[1].shape;

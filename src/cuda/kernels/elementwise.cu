@@ -87,7 +87,7 @@ typedef struct normalization {
 
 enum { BYTES = 256 };
 
-/* At most 2048 blocks, because each makes a table. */
+/* Limits the blocks to 2048, because each makes a table. */
 static unsigned normalize_blocks(unsigned blocks)
 {
     return blocks < 2048 ? blocks : 2048;

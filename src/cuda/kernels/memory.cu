@@ -132,8 +132,8 @@ static int cast_packs(ls_dtype to, void *dst, ls_dtype from, const void *src, in
 
 /* Casts the first *done of count elements by packs; 0 where the types or addresses do not allow it.
  */
-static int cast_most(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
-                     void *stream, int64_t *done)
+static int cast_whole_packs(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
+                            void *stream, int64_t *done)
 {
     const int64_t packs = count / 8;
     *done = 0;
@@ -155,7 +155,7 @@ int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_
                   void *stream)
 {
     int64_t done;
-    const int status = cast_most(to, dst, from, src, count, stream, &done);
+    const int status = cast_whole_packs(to, dst, from, src, count, stream, &done);
     if (status != 0 || (done > 0 && done == count)) return status;
     return LS__LAUNCH(cast_kernel, ls__blocks_for(count - done), LS__BLOCK, stream, to,
                       (unsigned char *)dst + (size_t)done * ls_dtype_bytes(to), from,

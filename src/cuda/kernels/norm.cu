@@ -77,7 +77,8 @@ static __global__ void statistics_kernel(ls__columns s, const typename A::stored
     const ls__columns_span p = ls__columns_span_of<A>(s, blockIdx.x);
     float own[2][A::n] = {}, pivot[A::n] = {};
     if (p.first <= p.last) ls__load<A>(x + p.c, pivot);
-    /* As for_each_row, which takes 10 registers more here, so that fewer blocks run at once. */
+    /* This loop repeats for_each_row, which takes 10 registers more here, so that fewer blocks run
+     * at once. */
     for (int64_t row = p.first; row <= p.last; row += N * tile_rows) {
         typename A::raw raw[N];
         LS__UNROLL

@@ -336,7 +336,7 @@ int ls__cuda_avg_pool(const ls__cuda_call *call)
     return avg_pool<false>(call);
 }
 
-/* Of a global average too. */
+/* Also computes the gradient of a global average. */
 int ls__cuda_avg_pool_backward(const ls__cuda_call *call)
 {
     return avg_pool<true>(call);

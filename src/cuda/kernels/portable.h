@@ -44,8 +44,8 @@ enum { LS__MAX_INT32_COUNT = 1 << 30 };
 /* Blocks for a number of elements. It depends on nothing else. */
 static inline unsigned ls__blocks_for(int64_t count)
 {
-    const int64_t most = 1 << 16, blocks = (count + LS__BLOCK - 1) / LS__BLOCK;
-    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+    const int64_t max_blocks = 1 << 16, blocks = (count + LS__BLOCK - 1) / LS__BLOCK;
+    return (unsigned)(blocks < 1 ? 1 : blocks < max_blocks ? blocks : max_blocks);
 }
 
 /* Combines one value per thread of a block in a fixed tree. Every thread gets the result. `shared`

@@ -58,7 +58,8 @@ int ls__cuda_softmax(const ls__cuda_call *call)
 
 /* ---- Group norm ---- */
 
-/* Of mean [instances,groups]. width: channels of a group; count: values of an instance's group. */
+/* Dimensions of mean [instances,groups]. width: channels of a group; count: values of an instance's
+ * group. */
 typedef struct group_shape {
     int64_t rows, channels, groups, places, width, count;
     unsigned n_blocks;
@@ -156,8 +157,8 @@ enum { ACROSS = 32, MAX_CHUNKS = 256 };
 
 static int64_t chunks_of(int64_t rows)
 {
-    const int64_t most = MAX_CHUNKS, chunks = (rows + ACROSS - 1) / ACROSS;
-    return chunks < most ? chunks : most;
+    const int64_t max_chunks = MAX_CHUNKS, chunks = (rows + ACROSS - 1) / ACROSS;
+    return chunks < max_chunks ? chunks : max_chunks;
 }
 
 template <typename T>

@@ -31,30 +31,32 @@ static const struct {
     { "ncclRecv", &library.recv },
 };
 
-/* Before the functions are searched for: an old version may lack some of them. */
+/* The version is checked before functions are searched for, because an old version may lack some of
+ * them. */
 static bool check_version(void *handle)
 {
     void *symbol = dlsym(handle, "ncclGetVersion");
     int (*get_version)(int *version) = NULL;
     memcpy(&get_version, &symbol, sizeof(symbol)); /* ISO C has no cast to a function pointer */
     if (!get_version || get_version(&library.version) != LS__NCCL_SUCCESS ||
-        library.version >= LS__NCCL_LEAST)
+        library.version >= LS__NCCL_MIN_VERSION)
         return true;
     /* Before 2.9 a version was 1000 * major + 100 * minor + patch. */
     const int v = library.version, unit = v < 10000 ? 1000 : 10000;
     snprintf(reason_or_path, sizeof(reason_or_path),
              "%s is NCCL %d.%d.%d, %d.%d or later is required", file, v / unit, v % unit / 100,
-             v % 100, LS__NCCL_LEAST / 10000, LS__NCCL_LEAST / 100 % 100);
+             v % 100, LS__NCCL_MIN_VERSION / 10000, LS__NCCL_MIN_VERSION / 100 % 100);
     return false;
 }
 
-static void load(void)
+static void load_nccl(void)
 {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
         const char *reason = dlerror();
         snprintf(reason_or_path, sizeof(reason_or_path), "%s; NCCL %d.%d or later is required",
-                 reason ? reason : file, LS__NCCL_LEAST / 10000, LS__NCCL_LEAST / 100 % 100);
+                 reason ? reason : file, LS__NCCL_MIN_VERSION / 10000,
+                 LS__NCCL_MIN_VERSION / 100 % 100);
         return;
     }
     if (!check_version(handle)) return;
@@ -75,7 +77,7 @@ static void load(void)
 
 const ls__nccl *ls__nccl_load(char *text, size_t size)
 {
-    (void)pthread_once(&once, load);
+    (void)pthread_once(&once, load_nccl);
     snprintf(text, size, "%s", reason_or_path);
     return usable ? &library : NULL;
 }

@@ -6,12 +6,12 @@
 #include <limits.h>
 #include <stddef.h>
 
-/* As NCCL counts versions since 2.9. */
+/* Encoded as NCCL_VERSION_CODE since 2.9. */
 #define LS__NCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 
 /* 2.18 has all fields of ls__nccl_config. PyTorch's first wheels for CUDA 12, those of 2.1, require
  * 2.18.1. */
-enum { LS__NCCL_LEAST = LS__NCCL_VERSION(2, 18, 0) };
+enum { LS__NCCL_MIN_VERSION = LS__NCCL_VERSION(2, 18, 0) };
 
 /* ncclResult_t; the others are errors. */
 enum { LS__NCCL_SUCCESS = 0, LS__NCCL_IN_PROGRESS = 7 };
@@ -34,7 +34,7 @@ typedef struct ls__nccl_config {
 #define LS__NCCL_CONFIG                                                                            \
     (ls__nccl_config)                                                                              \
     {                                                                                              \
-        .size = sizeof(ls__nccl_config), .magic = 0xcafebeef, .version = LS__NCCL_LEAST,           \
+        .size = sizeof(ls__nccl_config), .magic = 0xcafebeef, .version = LS__NCCL_MIN_VERSION,     \
         .blocking = INT_MIN, .cga_cluster_size = INT_MIN, .min_ctas = INT_MIN,                     \
         .max_ctas = INT_MIN, .split_share = INT_MIN                                                \
     }
@@ -55,7 +55,7 @@ typedef struct ls__nccl {
     int (*group_end)(void);
     int (*send)(const void *data, size_t count, int type, int rank, void *comm, void *stream);
     int (*recv)(void *data, size_t count, int type, int rank, void *comm, void *stream);
-    int version; /* as LS__NCCL_VERSION */
+    int version; /* encoded as by LS__NCCL_VERSION */
 } ls__nccl;
 
 /* The first call loads libnccl.so.2, until the process ends, and text is the path of the file.

@@ -46,7 +46,7 @@ static void abort_exchanges(ls__nccl_comm *ranks)
     ranks->comm.is_lost = true;
 }
 
-static ls_status fail(ls__nccl_comm *ranks, int result, const char *what)
+static ls_status nccl_fail(ls__nccl_comm *ranks, int result, const char *what)
 {
     ls_context *ctx = ranks->comm.ctx;
     const char *last = ranks->nccl->get_last_error(ranks->handle);
@@ -88,7 +88,7 @@ static ls_status settle(ls__nccl_comm *ranks, int result, const char *what)
         if (is_late) return fail_late(ranks, what);
         ls__pause(&pauses);
     }
-    return result == LS__NCCL_SUCCESS ? LS_OK : fail(ranks, result, what);
+    return result == LS__NCCL_SUCCESS ? LS_OK : nccl_fail(ranks, result, what);
 }
 
 ls_status ls__nccl_wait(ls__cuda *cuda, int (*query)(void *awaited, bool *ended), void *awaited)
@@ -99,7 +99,8 @@ ls_status ls__nccl_wait(ls__cuda *cuda, int (*query)(void *awaited, bool *ended)
     const double end = ls__now_seconds() + seconds_to_wait(ranks);
     ls__pauses pauses = { 0 };
     for (;;) {
-        /* Before the test: what has ended while the process was stopped is not late. */
+        /* The clock is read before the test, so that work that ended while the process was stopped
+         * is not late. */
         const bool is_late = ls__now_seconds() > end;
         bool ended = false;
         int result = LS__NCCL_SUCCESS;
@@ -107,7 +108,7 @@ ls_status ls__nccl_wait(ls__cuda *cuda, int (*query)(void *awaited, bool *ended)
         name_step(cuda, step, sizeof(step));
         const int status = ranks->nccl->comm_get_async_error(ranks->handle, &result);
         if (status != LS__NCCL_SUCCESS) result = status;
-        if (result != LS__NCCL_SUCCESS) return fail(ranks, result, step);
+        if (result != LS__NCCL_SUCCESS) return nccl_fail(ranks, result, step);
         if (is_late) return fail_late(ranks, step);
         ls__pause(&pauses);
     }
@@ -300,7 +301,7 @@ ls_status ls__nccl_prepare(ls__cuda *cuda, int n_devices)
     return LS_OK;
 }
 
-/* What the ranks send each other by the host's communicator. */
+/* The message that ranks send each other by the host's communicator. */
 typedef struct introduction {
     unsigned char gpu[16];
     int nccl_version;
@@ -335,7 +336,8 @@ static ls_status connect(ls__nccl_comm *ranks)
     memcpy(own.gpu, ranks->cuda->properties.uuid, sizeof(own.gpu));
     int result = LS__NCCL_SUCCESS;
     if (comm->rank == 0) result = ranks->nccl->get_unique_id(&own.id);
-    ls_status status = result == LS__NCCL_SUCCESS ? LS_OK : fail(ranks, result, "ncclGetUniqueId");
+    ls_status status =
+        result == LS__NCCL_SUCCESS ? LS_OK : nccl_fail(ranks, result, "ncclGetUniqueId");
     if (status == LS_OK)
         status = ls__comm_gather(comm->ctx->comm, &own, sizeof(own), all, "device 'cuda'");
     if (status == LS_OK) status = check_introductions(ranks, all);
@@ -350,7 +352,7 @@ static ls_status connect(ls__nccl_comm *ranks)
     return status;
 }
 
-static ls_status open_ranks(ls__nccl_comm *ranks)
+static ls_status nccl_open_ranks(ls__nccl_comm *ranks)
 {
     ls__cuda *cuda = ranks->cuda;
     const ls__cuda_driver *driver = ls__cuda_enter(&cuda->device);
@@ -373,7 +375,7 @@ ls_status ls__nccl_open(ls__device *device, ls__comm **out)
     ranks->cuda = cuda;
     ranks->nccl = ls__nccl_load(text, sizeof(text)); /* it was loaded before */
     cuda->ranks = ranks;
-    const ls_status status = open_ranks(ranks);
+    const ls_status status = nccl_open_ranks(ranks);
     if (status == LS_OK)
         *out = &ranks->comm;
     else

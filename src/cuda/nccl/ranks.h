@@ -6,16 +6,16 @@
 #include "comm/comm.h"
 #include "cuda/device/device.h"
 
-/* Before the device of one of several ranks is opened: loads NCCL, and sets cuda->index. Each rank
+/* Loads NCCL and sets cuda->index, before the device of one of several ranks is opened. Each rank
  * of a machine takes the next one of the devices that it sees. */
 ls_status ls__nccl_prepare(ls__cuda *cuda, int n_devices);
 
 /* See ls__backend.comm_open. Fails if two ranks have the same GPU. */
 ls_status ls__nccl_open(ls__device *device, ls__comm **out);
 
-/* Before a wait for a stream or an event: tests it until it has ended. Returns an error, after the
- * device's exchanges have been aborted, if NCCL reports one, or after the timeout of the ranks. At
- * once LS_OK without ranks, and after an abort, because then the work ends. */
+/* Tests a stream or an event until it has ended; called before a wait for it. Returns an error,
+ * after the device's exchanges have been aborted, if NCCL reports one, or after the timeout of the
+ * ranks. Returns LS_OK at once without ranks, and after an abort, because then the work ends. */
 ls_status ls__nccl_wait(ls__cuda *cuda, int (*query)(void *awaited, bool *ended), void *awaited);
 
 #endif

@@ -50,7 +50,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     }
 }
 
-/* It allocates, which a capture forbids. */
+/* This call allocates, which a capture forbids. */
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     if (!handle) return CUBLAS_STATUS_INVALID_VALUE;

@@ -10,7 +10,7 @@
 
 enum { WORKSPACE_ALIGNMENT = 256, ALIGNMENT = 16, TF32_BITS = 10, F32_BITS = 23 };
 
-/* What a product takes along: descriptors may be destroyed before it has run. */
+/* A queued product owns its settings, because descriptors may be destroyed before it has run. */
 typedef struct job {
     emulated_matmul matmul;
     emulated_layout a_layout, b_layout, c_layout, d_layout;
@@ -49,11 +49,11 @@ static float factor(const job *j, const void *memory, const emulated_layout *l, 
 
 static float product(const job *j, int64_t row, int64_t col)
 {
-    enum { MOST_PARTS = 32 };
+    enum { MAX_PARTS = 32 };
     const bool ta = j->matmul.transposed[0] == CUBLAS_OP_T;
     const bool tb = j->matmul.transposed[1] == CUBLAS_OP_T;
     const int64_t depth = ta ? j->a_layout.rows : j->a_layout.cols;
-    float parts[MOST_PARTS] = { 0 }, sum = 0;
+    float parts[MAX_PARTS] = { 0 }, sum = 0;
     for (int64_t k = 0; k < depth; k++)
         parts[k % j->n_parts] +=
             factor(j, j->a, &j->a_layout, ta, row, k) * factor(j, j->b, &j->b_layout, tb, k, col);

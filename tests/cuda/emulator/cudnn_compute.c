@@ -45,7 +45,7 @@ static void store(const cudnn_tensor *t, int64_t i, float value)
 
 typedef struct run {
     const cudnn_program *program;
-    float *arrays[CUDNN_MOST_TENSORS]; /* NULL: not read or made yet */
+    float *arrays[CUDNN_MAX_TENSORS]; /* NULL: not read or made yet */
 } run;
 
 static float *allocate(int64_t n)
@@ -70,7 +70,7 @@ static const float *input(run *r, const cudnn_step *s, int role)
     return *array;
 }
 
-/* To be filled, then given to finish. */
+/* Returns an array that the caller fills and passes to finish. */
 static float *output(run *r, const cudnn_step *s, int role)
 {
     return r->arrays[s->tensors[role]] = allocate(count_of(tensor_of(r, s, role)));

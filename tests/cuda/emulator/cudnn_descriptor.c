@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a cudnnBackendDescriptor_t points to. */
+/* A cudnnBackendDescriptor_t points to this struct. */
 typedef struct handle_to_body {
     cudnn_body *body;
 } handle_to_body;
@@ -49,7 +49,7 @@ static size_t bytes_of(cudnnBackendAttributeType_t type)
 
 static const cudnn_row *row_of(const cudnn_type *type, cudnnBackendAttributeName_t name)
 {
-    for (const cudnn_row *r = type->rows; r->most > 0; r++)
+    for (const cudnn_row *r = type->rows; r->max_count > 0; r++)
         if (r->name == name) return r;
     return NULL;
 }
@@ -82,7 +82,7 @@ cudnn_body *cudnn_body_open(cudnnBackendDescriptorType_t type)
 void cudnn_body_release(cudnn_body *body)
 {
     if (!body || --body->n_users > 0) return;
-    for (int i = 0; body->type->rows[i].most > 0; i++)
+    for (int i = 0; body->type->rows[i].max_count > 0; i++)
         drop_values(&body->type->rows[i], &body->values[i]);
     free(body->made);
     free(body);
@@ -198,8 +198,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeType_t type, int64_t count,
                                        const void *values)
 {
-    enum { MOST_BODIES = 256 };
-    cudnn_body *bodies[MOST_BODIES], *body = cudnn_body_of(descriptor);
+    enum { MAX_BODIES = 256 };
+    cudnn_body *bodies[MAX_BODIES], *body = cudnn_body_of(descriptor);
     if (!body || !values)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: no %s", (int)name,
                           body ? "values" : "descriptor");
@@ -213,7 +213,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
     if (type != row->type)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d: type %d, not %d",
                           (int)name, (int)type, (int)row->type);
-    if (count <= 0 || count > row->most)
+    if (count <= 0 || count > row->max_count)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "attribute %d: %lld elements", (int)name,
                           (long long)count);
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
@@ -232,7 +232,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     if (!body) return cudnn_fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no descriptor");
     if (body->finalized)
         return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "the %s is finalized", body->type->name);
-    for (int i = 0; body->type->rows[i].most > 0; i++)
+    for (int i = 0; body->type->rows[i].max_count > 0; i++)
         if (body->type->rows[i].use == CUDNN_REQUIRED && body->values[i].count == 0)
             return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "%s: attribute %d is not set",
                               body->type->name, (int)body->type->rows[i].name);
@@ -282,7 +282,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
                           (long long)requested);
     const cudnn_values *values = values_of(body, name);
     const int64_t n = values->count < requested ? values->count : requested;
-    /* Without room for any, cuDNN says that a configuration has no knobs. */
+    /* cuDNN reports a configuration without knobs if the requested count is 0. */
     const bool hidden = name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES && requested == 0;
     if (count) *count = hidden ? 0 : values->count;
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) return give_bodies(row, values, n, out);

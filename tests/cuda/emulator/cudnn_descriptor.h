@@ -6,7 +6,7 @@
 #include <cudnn.h>
 #include <stdbool.h>
 
-enum { CUDNN_MOST_ROWS = 20, CUDNN_ANY_COUNT = 1 << 20 };
+enum { CUDNN_MAX_ROWS = 20, CUDNN_ANY_COUNT = 1 << 20 };
 
 typedef struct cudnn_body cudnn_body;
 
@@ -20,7 +20,7 @@ typedef enum cudnn_use {
 typedef struct cudnn_row {
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
-    int64_t most; /* elements */
+    int64_t max_count; /* elements */
     cudnn_use use;
     int of; /* for descriptors: their type, or -1 for any operation */
 } cudnn_row;
@@ -28,7 +28,7 @@ typedef struct cudnn_row {
 typedef struct cudnn_type {
     cudnnBackendDescriptorType_t type;
     const char *name;
-    cudnn_row rows[CUDNN_MOST_ROWS]; /* ends with most 0 */
+    cudnn_row rows[CUDNN_MAX_ROWS]; /* ends with max_count 0 */
     /* Checks the attributes together and computes others; NULL: nothing to do. */
     cudnnStatus_t (*finalize)(cudnn_body *body);
 } cudnn_type;
@@ -44,7 +44,7 @@ struct cudnn_body {
     const cudnn_type *type;
     bool finalized;
     void *made; /* by finalize; freed with the body */
-    cudnn_values values[CUDNN_MOST_ROWS];
+    cudnn_values values[CUDNN_MAX_ROWS];
 };
 
 /* Keeps the message for cudnnGetLastErrorString and returns the status. */
@@ -54,7 +54,7 @@ cudnnStatus_t cudnn_fail(cudnnStatus_t status, const char *format, ...)
 /* The type's table; NULL for types that are not emulated. */
 const cudnn_type *cudnn_type_of(cudnnBackendDescriptorType_t type);
 
-/* For finalize and the functions after it: attributes by name. count is 0 for those not set. */
+/* finalize and the functions after it read attributes by name. count is 0 for those not set. */
 cudnn_body *cudnn_body_of(cudnnBackendDescriptor_t descriptor);
 int64_t cudnn_count(const cudnn_body *body, cudnnBackendAttributeName_t name);
 const void *cudnn_data(const cudnn_body *body, cudnnBackendAttributeName_t name);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* WINOGRAD_BITS: an error of about 1e-5, as of transforms in f32. */
-enum { MOST_KNOBS = 16, N_NOTES = 3, F16_BITS = 10, WINOGRAD_BITS = 15, F32_BITS = 23 };
+enum { MAX_KNOBS = 16, N_NOTES = 3, F16_BITS = 10, WINOGRAD_BITS = 15, F32_BITS = 23 };
 
 typedef struct engine {
     int64_t index;
@@ -31,8 +31,8 @@ typedef struct engine {
     int n_knobs;
     struct {
         int type;
-        int64_t most;
-    } knobs[MOST_KNOBS];
+        int64_t max;
+    } knobs[MAX_KNOBS];
 } engine;
 
 #define TENSOR_CORE CUDNN_NUMERICAL_NOTE_TENSOR_CORE
@@ -84,11 +84,11 @@ static const engine engines[] = {
                  { CUDNN_KNOB_TYPE_TILE_CGA_N, 9 } } },
 };
 
-/* What the heuristics answer, best first. */
+/* The results of the heuristics, best first. */
 static const struct {
     cudnnBackendHeurMode_t mode;
-    int64_t index, values[MOST_KNOBS];
-} answers[] = {
+    int64_t index, values[MAX_KNOBS];
+} results[] = {
     { CUDNN_HEUR_MODE_A, 1, { 5 } },
     { CUDNN_HEUR_MODE_A, 41, { 0, 18, 1, 1, 0, 1, 4, 2, 5, 0, 2, 37, 1, 7, 1 } },
     { CUDNN_HEUR_MODE_A, 10, { 5, 1, 3 } },
@@ -216,7 +216,7 @@ cudnnStatus_t cudnn_finalize_configuration(cudnn_body *body)
         if (k == e->n_knobs)
             return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED, "engine %d has no knob %d", (int)e->index,
                               knob_type(body, i));
-        if (knob_value(body, i) < 0 || knob_value(body, i) > e->knobs[k].most)
+        if (knob_value(body, i) < 0 || knob_value(body, i) > e->knobs[k].max)
             return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED, "knob %d: %lld", knob_type(body, i),
                               (long long)knob_value(body, i));
         for (int64_t j = 0; j < i; j++)
@@ -231,7 +231,7 @@ cudnnStatus_t cudnn_finalize_configuration(cudnn_body *body)
 
 static bool put_knobs(cudnn_body *configuration, const engine *e, const int64_t *values)
 {
-    cudnn_body *knobs[MOST_KNOBS];
+    cudnn_body *knobs[MAX_KNOBS];
     for (int i = 0; i < e->n_knobs; i++) {
         knobs[i] = cudnn_body_open(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
         if (!knobs[i] ||
@@ -269,19 +269,19 @@ static cudnn_body *make_configuration(const engine *e, const int64_t *values, cu
 
 cudnnStatus_t cudnn_finalize_heuristics(cudnn_body *body)
 {
-    enum { N_ANSWERS = sizeof answers / sizeof *answers };
+    enum { N_RESULTS = sizeof results / sizeof *results };
     cudnn_body *graph = cudnn_part(body, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 0);
     const cudnnBackendHeurMode_t mode =
         (cudnnBackendHeurMode_t)cudnn_enum(body, CUDNN_ATTR_ENGINEHEUR_MODE, 0);
-    cudnn_body *made[N_ANSWERS];
+    cudnn_body *made[N_RESULTS];
     int n = 0;
     if (is_mode("broken")) return cudnn_fail(CUDNN_STATUS_INTERNAL_ERROR, "emulated: it is broken");
     if (device_of(graph, cudnn_part(body, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, 0)) == 0)
         return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "heuristics for no device");
-    for (int i = 0; i < N_ANSWERS; i++) {
-        const engine *e = engine_of(answers[i].index);
-        if (answers[i].mode != mode || !offers(e, graph->made)) continue;
-        made[n] = make_configuration(e, answers[i].values, graph);
+    for (int i = 0; i < N_RESULTS; i++) {
+        const engine *e = engine_of(results[i].index);
+        if (results[i].mode != mode || !offers(e, graph->made)) continue;
+        made[n] = make_configuration(e, results[i].values, graph);
         if (!made[n++]) {
             while (n > 0) cudnn_body_release(made[--n]);
             return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
@@ -345,8 +345,7 @@ static bool put_text(cudnn_body *plan, const cudnn_body *configuration, int devi
 /* The other way. Sets the plan's configuration; false when the text is no plan. */
 static bool read_text(cudnn_body *plan, int device)
 {
-    int64_t values[MOST_KNOBS],
-        n = cudnn_count(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+    int64_t values[MAX_KNOBS], n = cudnn_count(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
     char *text = calloc(1, (size_t)n + 1);
     int of = 0, index = 0, used = 0;
     cudnn_body *configuration = NULL;
@@ -379,7 +378,7 @@ static cudnnStatus_t check_engine(const cudnn_body *plan, const engine *e)
     if (cudnn_count(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) == 0)
         return cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING,
                           "compiling needs a driver");
-    /* It loads a module. */
+    /* This call loads a module. */
     return emulated_forbids() == 0 ? CUDNN_STATUS_SUCCESS
                                    : cudnn_fail(CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER,
                                                 "compiling while a stream is captured");

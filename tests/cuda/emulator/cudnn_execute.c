@@ -49,7 +49,7 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
     }
 }
 
-/* It allocates, which a capture forbids. */
+/* This call allocates, which a capture forbids. */
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
     if (!handle) return cudnn_fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no place for it");

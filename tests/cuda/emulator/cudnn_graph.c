@@ -12,7 +12,7 @@ typedef struct cudnn_kind {
     struct {
         cudnnBackendAttributeName_t name;
         bool is_output;
-    } roles[CUDNN_MOST_ROLES];
+    } roles[CUDNN_MAX_ROLES];
 } cudnn_kind;
 
 static const cudnn_kind kinds[] = {
@@ -79,7 +79,7 @@ static const cudnn_kind kinds[] = {
         { CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC, true },
         { CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC, true } } },
 };
-/* As P, for gradients: A is dy, B is x, the result is dx. */
+/* Like P, but for gradients: A is dy, B is x, the result is dx. */
 static const cudnn_kind backward_kind = { CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
                                           'P',
                                           3,
@@ -190,7 +190,7 @@ cudnnStatus_t cudnn_finalize_convolution(cudnn_body *body)
 {
     static const struct {
         cudnnBackendAttributeName_t name;
-        int64_t least;
+        int64_t min;
     } lists[] = { { CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0 },
                   { CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0 },
                   { CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1 },
@@ -202,7 +202,7 @@ cudnnStatus_t cudnn_finalize_convolution(cudnn_body *body)
             return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "attribute %d: not %lld elements",
                               (int)lists[i].name, (long long)n);
         for (int64_t d = 0; d < n; d++)
-            if (values[d] < lists[i].least)
+            if (values[d] < lists[i].min)
                 return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "attribute %d: %lld", (int)lists[i].name,
                                   (long long)values[d]);
     }
@@ -286,10 +286,10 @@ static cudnnStatus_t check_convolution(const cudnn_body *operation, const cudnn_
     for (int d = 0; d < 2; d++) {
         const int64_t window =
             (of[2 + d] - 1) * spatial(c, CUDNN_ATTR_CONVOLUTION_DILATIONS, d) + 1;
-        const int64_t room = in[2 + d] + spatial(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, d) +
-                             spatial(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, d) - window;
-        if (room < 0 ||
-            out[2 + d] != room / spatial(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d) + 1)
+        const int64_t slack = in[2 + d] + spatial(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, d) +
+                              spatial(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, d) - window;
+        if (slack < 0 ||
+            out[2 + d] != slack / spatial(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d) + 1)
             return cudnn_fail(CUDNN_STATUS_BAD_PARAM, "spatial dimension %d: %lld", d,
                               (long long)out[2 + d]);
     }
@@ -382,7 +382,7 @@ static int place_tensor(cudnn_program *p, const cudnn_tensor *t)
 {
     for (int i = 0; i < p->n_tensors; i++)
         if (p->tensors[i].id == t->id) return are_equal(&p->tensors[i], t) ? i : -1;
-    if (p->n_tensors == CUDNN_MOST_TENSORS) return -1;
+    if (p->n_tensors == CUDNN_MAX_TENSORS) return -1;
     p->tensors[p->n_tensors] = *t;
     return p->n_tensors++;
 }
@@ -411,7 +411,7 @@ static char letter_of(cudnnPointwiseMode_t mode)
 
 /* A tensor is written once, before it is read, and a virtual one is written at all. */
 static cudnnStatus_t add_operation(cudnn_program *p, const cudnn_body *operation,
-                                   bool written[CUDNN_MOST_TENSORS], bool read[CUDNN_MOST_TENSORS])
+                                   bool written[CUDNN_MAX_TENSORS], bool read[CUDNN_MAX_TENSORS])
 {
     const cudnn_kind *kind = kind_of(operation);
     cudnn_step *step = &p->steps[p->n_steps];
@@ -421,7 +421,7 @@ static cudnnStatus_t add_operation(cudnn_program *p, const cudnn_body *operation
         p->pattern[p->n_steps - 1] = letter_of(step->mode);
     }
     if (strchr("FDW", kind->letter)) take_convolution(operation, step);
-    for (int r = 0; r < CUDNN_MOST_ROLES; r++) {
+    for (int r = 0; r < CUDNN_MAX_ROLES; r++) {
         step->tensors[r] = -1;
         const cudnn_tensor *t = r < kind->n_roles ? tensor_at(operation, kind, r) : NULL;
         if (!t) continue;
@@ -444,7 +444,7 @@ static cudnnStatus_t add_operation(cudnn_program *p, const cudnn_body *operation
 
 cudnnStatus_t cudnn_finalize_graph(cudnn_body *body)
 {
-    bool written[CUDNN_MOST_TENSORS] = { false }, read[CUDNN_MOST_TENSORS] = { false };
+    bool written[CUDNN_MAX_TENSORS] = { false }, read[CUDNN_MAX_TENSORS] = { false };
     cudnn_program *p = body->made = calloc(1, sizeof *p);
     const int64_t n = cudnn_count(body, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     if (!p) return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;

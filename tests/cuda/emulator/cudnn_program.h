@@ -5,7 +5,7 @@
 
 #include "cudnn_descriptor.h"
 
-enum { CUDNN_MOST_TENSORS = 24, CUDNN_MOST_STEPS = 8, CUDNN_MOST_ROLES = 15 };
+enum { CUDNN_MAX_TENSORS = 24, CUDNN_MAX_STEPS = 8, CUDNN_MAX_ROLES = 15 };
 
 typedef struct cudnn_tensor {
     int64_t id, alignment;
@@ -27,7 +27,7 @@ enum { CUDNN_ROLE_OF, CUDNN_ROLE_SUM, CUDNN_ROLE_SQUARES }; /* of statistics */
 /* An operation. */
 typedef struct cudnn_step {
     char letter;
-    int tensors[CUDNN_MOST_ROLES];              /* by role; -1: none */
+    int tensors[CUDNN_MAX_ROLES];               /* by role; -1: none */
     int64_t padding[2], stride[2], dilation[2]; /* of a convolution */
     cudnnPointwiseMode_t mode;
 } cudnn_step;
@@ -42,9 +42,9 @@ typedef struct cudnn_arithmetic {
 
 typedef struct cudnn_program {
     int n_tensors, n_steps;
-    cudnn_tensor tensors[CUDNN_MOST_TENSORS];
-    cudnn_step steps[CUDNN_MOST_STEPS];
-    char pattern[CUDNN_MOST_STEPS + 1]; /* "D-**+rB": the steps' letters, pointwise ones' by mode */
+    cudnn_tensor tensors[CUDNN_MAX_TENSORS];
+    cudnn_step steps[CUDNN_MAX_STEPS];
+    char pattern[CUDNN_MAX_STEPS + 1]; /* "D-**+rB": the steps' letters, pointwise ones' by mode */
     cudnn_arithmetic arithmetic;
     int64_t workspace_bytes;
     void *workspace;

@@ -40,7 +40,7 @@ static bool finalize_types_fit(const cudnn_program *p)
     if (applied != p->tensors[s->tensors[EQ_BIAS]].type ||
         (applied != CUDNN_DATA_FLOAT && applied != CUDNN_DATA_HALF))
         return false;
-    for (int r = 0; r < CUDNN_MOST_ROLES; r++)
+    for (int r = 0; r < CUDNN_MAX_ROLES; r++)
         if (r != COUNT && r != EQ_SCALE && r != EQ_BIAS &&
             p->tensors[s->tensors[r]].type != CUDNN_DATA_FLOAT)
             return false;
@@ -64,7 +64,7 @@ static bool types_fit(const cudnn_program *p)
     const cudnnDataType_t factors = cudnn_factor_type(p);
     if (factors != CUDNN_DATA_FLOAT && cudnn_type_bytes(factors) != 2) return false;
     for (int i = 0; i < p->n_steps; i++)
-        for (int r = 0; r < CUDNN_MOST_ROLES; r++) {
+        for (int r = 0; r < CUDNN_MAX_ROLES; r++) {
             if (p->steps[i].tensors[r] < 0) continue;
             const cudnn_tensor *t = &p->tensors[p->steps[i].tensors[r]];
             const bool norms = is_norms_vector(p, &p->steps[i], r) && !t->is_virtual;

@@ -3,15 +3,15 @@
  * says. */
 #include "cudnn_program.h"
 
-enum { ANY_OPERATION = -1, MOST_OPS = CUDNN_MOST_STEPS, MOST_IDS = 64, MOST_CONFIGURATIONS = 64 };
+enum { ANY_OPERATION = -1, MAX_OPS = CUDNN_MAX_STEPS, MAX_IDS = 64, MAX_CONFIGURATIONS = 64 };
 
-#define ROW(name, type, most, use)                                                                 \
+#define ROW(name, type, max_count, use)                                                            \
     {                                                                                              \
-        CUDNN_ATTR_##name, CUDNN_TYPE_##type, most, use, 0                                         \
+        CUDNN_ATTR_##name, CUDNN_TYPE_##type, max_count, use, 0                                    \
     }
-#define PART(name, most, use, of)                                                                  \
+#define PART(name, max_count, use, of)                                                             \
     {                                                                                              \
-        CUDNN_ATTR_##name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, use,                               \
+        CUDNN_ATTR_##name, CUDNN_TYPE_BACKEND_DESCRIPTOR, max_count, use,                          \
             CUDNN_BACKEND_##of##_DESCRIPTOR                                                        \
     }
 #define TENSOR(name) PART(name, 1, CUDNN_REQUIRED, TENSOR)
@@ -103,7 +103,7 @@ static const cudnn_type types[] = {
     { CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
       "graph",
       { ROW(OPERATIONGRAPH_HANDLE, HANDLE, 1, CUDNN_OPTIONAL),
-        { CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_OPS, CUDNN_REQUIRED,
+        { CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_OPS, CUDNN_REQUIRED,
           ANY_OPERATION } },
       cudnn_finalize_graph },
     { CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
@@ -117,7 +117,7 @@ static const cudnn_type types[] = {
       { PART(ENGINEHEUR_OPERATION_GRAPH, 1, CUDNN_REQUIRED, OPERATIONGRAPH),
         ROW(ENGINEHEUR_MODE, HEUR_MODE, 1, CUDNN_REQUIRED),
         PART(ENGINEHEUR_DEVICEPROP, 1, CUDNN_OPTIONAL, DEVICEPROP),
-        PART(ENGINEHEUR_RESULTS, MOST_CONFIGURATIONS, CUDNN_COMPUTED, ENGINECFG) },
+        PART(ENGINEHEUR_RESULTS, MAX_CONFIGURATIONS, CUDNN_COMPUTED, ENGINECFG) },
       cudnn_finalize_heuristics },
     { CUDNN_BACKEND_ENGINE_DESCRIPTOR,
       "engine",
@@ -148,8 +148,8 @@ static const cudnn_type types[] = {
       cudnn_finalize_plan },
     { CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
       "list of pointers",
-      { ROW(VARIANT_PACK_UNIQUE_IDS, INT64, MOST_IDS, CUDNN_REQUIRED),
-        ROW(VARIANT_PACK_DATA_POINTERS, VOID_PTR, MOST_IDS, CUDNN_REQUIRED),
+      { ROW(VARIANT_PACK_UNIQUE_IDS, INT64, MAX_IDS, CUDNN_REQUIRED),
+        ROW(VARIANT_PACK_DATA_POINTERS, VOID_PTR, MAX_IDS, CUDNN_REQUIRED),
         ROW(VARIANT_PACK_WORKSPACE, VOID_PTR, 1, CUDNN_OPTIONAL) },
       cudnn_finalize_pack },
 };

@@ -31,7 +31,7 @@ void emulated_memory_close(void);
 int emulated_current_device(void);
 bool emulated_is_on_device(const void *memory);
 
-/* What a library's failed launch leaves behind, for the next launch to report as its own. */
+/* A library's failed launch leaves this error for the next launch to report as its own. */
 void emulated_leave_error(void);
 int emulated_take_error(void);
 
@@ -53,7 +53,8 @@ typedef bool emulate_is_captured_fn(const void *stream);
  * emulate_fail_at; that one fails, and with sticky all after it. 0 = none. */
 typedef void emulate_fail_at_fn(int64_t call, bool sticky);
 typedef int64_t emulate_calls_fn(void);
-/* What is open of device and host memory, streams and events: 0 once all contexts are closed. */
+/* Returns the number of open blocks of device and host memory, streams and events: 0 once all
+ * contexts are closed. */
 typedef int64_t emulate_held_fn(void);
 /* How often the host has waited for a stream. */
 typedef int64_t emulate_waits_fn(void);

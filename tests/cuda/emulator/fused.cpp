@@ -48,7 +48,7 @@ void visit_inputs(const ls__op *op, shape x, shape y, int64_t o, int64_t at, F f
     for (int64_t i = 0; i < in; i++) f(o / out * in + i, (o * window + at) * in + i);
 }
 
-/* What the convolution reads: x, or relu(x a + b). */
+/* The input of the convolution: x, or relu(x a + b). */
 template <typename T> double read(const T *x, const T *a, const T *b, int64_t place, int64_t c)
 {
     const double value = ls__to_f32(x[place + c]);
@@ -134,18 +134,18 @@ void data_kernel(ls__op op, double *gradient, const T *dy, const T *w, const T *
 
 } // namespace
 
-int emulate_fused(const ls__op *op, void *const *b, double *room, void *stream)
+int emulate_fused(const ls__op *op, void *const *b, double *scratch, void *stream)
 {
     return ls__with_type(&op->operands[0], [=](auto type) {
         typedef decltype(type) T;
         const ls__op copy = *op;
         switch (op->kind) {
         case LS__OP_CONV2D_STATISTICS:
-            return LS__LAUNCH(statistics_kernel<T>, 1, 1, stream, copy, room, (const T *)b[0],
+            return LS__LAUNCH(statistics_kernel<T>, 1, 1, stream, copy, scratch, (const T *)b[0],
                               (const T *)NULL, (const T *)NULL, (const T *)b[1], (T *)b[2],
                               (float *)b[3], (float *)b[4], 2);
         case LS__OP_NORM_CONV2D_STATISTICS:
-            return LS__LAUNCH(statistics_kernel<T>, 1, 1, stream, copy, room, (const T *)b[0],
+            return LS__LAUNCH(statistics_kernel<T>, 1, 1, stream, copy, scratch, (const T *)b[0],
                               (const T *)b[1], (const T *)b[2], (const T *)b[3], (T *)b[4],
                               (float *)b[5], (float *)b[6], 4);
         case LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS:
@@ -155,7 +155,7 @@ int emulate_fused(const ls__op *op, void *const *b, double *room, void *stream)
             const data_vectors v = { (const float *)b[3], (const float *)b[4], (const float *)b[5],
                                      (const float *)b[6], (float *)b[8],       (float *)b[9],
                                      (float *)b[10],      (float *)b[11],      (float *)b[12] };
-            return LS__LAUNCH(data_kernel<T>, 1, 1, stream, copy, room, (const T *)b[0],
+            return LS__LAUNCH(data_kernel<T>, 1, 1, stream, copy, scratch, (const T *)b[0],
                               (const T *)b[1], (const T *)b[2], v, (T *)b[7]);
         }
         }

@@ -21,7 +21,7 @@ enum {
     CAPTURE_INVALIDATED = 901,
     CAPTURE_UNJOINED = 904,
     CAPTURED_EVENT = 907,
-    MOST_STREAMS = 4
+    MAX_STREAMS = 4
 };
 
 /* Work of a stream, or a wait. */
@@ -38,14 +38,14 @@ typedef struct node {
 /* A graph, or what is launched of one: nodes in the order of their capture. */
 typedef struct list {
     node **nodes;
-    int n, room;
+    int n, capacity;
     int n_streams; /* 0 is the one where the capture began */
     double start_ms;
 } list;
 
 static _Thread_local struct {
-    void *streams[MOST_STREAMS]; /* of the list; none: the thread captures nothing */
-    int last[MOST_STREAMS];      /* node, -1: none */
+    void *streams[MAX_STREAMS]; /* of the list; none: the thread captures nothing */
+    int last[MAX_STREAMS];      /* node, -1: none */
     list *graph;
     uint64_t number;
     bool spoiled;
@@ -88,12 +88,12 @@ static void close_list(list *l)
 
 static node *append(list *l, size_t arg_bytes)
 {
-    if (l->n == l->room) {
-        const int room = 2 * l->room + 64;
-        node **nodes = realloc(l->nodes, (size_t)room * sizeof(node *));
+    if (l->n == l->capacity) {
+        const int capacity = 2 * l->capacity + 64;
+        node **nodes = realloc(l->nodes, (size_t)capacity * sizeof(node *));
         if (!nodes) return NULL;
         l->nodes = nodes;
-        l->room = room;
+        l->capacity = capacity;
     }
     node *n = calloc(1, sizeof(*n) + arg_bytes);
     if (!n) return NULL;
@@ -167,9 +167,9 @@ int emulate_queue(void *stream, void (*work)(void *arg), const void *arg, size_t
 {
     const int status = emulated_enter(stream);
     if (status != 0) return status;
-    void *room = emulated_queue(stream, work, bytes);
-    if (!room) return OUT_OF_MEMORY;
-    memcpy(room, arg, bytes);
+    void *memory = emulated_queue(stream, work, bytes);
+    if (!memory) return OUT_OF_MEMORY;
+    memcpy(memory, arg, bytes);
     emulated_streams_advance();
     return 0;
 }
@@ -185,7 +185,7 @@ int emulated_capture_wait(void *stream, emulated_capture_point point)
     if (capture.spoiled) return status ? status : CAPTURE_INVALIDATED;
     int at = find(stream);
     if (at < 0) {
-        if (capture.graph->n_streams == MOST_STREAMS) return emulated_forbids();
+        if (capture.graph->n_streams == MAX_STREAMS) return emulated_forbids();
         at = capture.graph->n_streams++;
         capture.streams[at] = stream;
         capture.last[at] = -1;
@@ -283,7 +283,7 @@ static int ready(const list *l, int stream, int *from)
 }
 
 /* The node that runs next in one of the orders that the graph allows; -1 at the end. */
-static int choose(const list *l, int from[MOST_STREAMS], const void *stream)
+static int choose(const list *l, int from[MAX_STREAMS], const void *stream)
 {
     const int first = ready(l, 0, &from[0]);
     int other = -1;
@@ -343,7 +343,7 @@ int emulated_replay_launch(void *replay, void *stream)
     if (status != 0) return status;
     if (emulated_is_captured(stream)) return emulated_forbids();
     list *l = replay;
-    int from[MOST_STREAMS] = { 0 };
+    int from[MAX_STREAMS] = { 0 };
     if (!queue_job(stream, l, -1)) return OUT_OF_MEMORY;
     for (int i = 0; i < l->n; i++) l->nodes[i]->done = false;
     for (int i = choose(l, from, stream); i >= 0; i = choose(l, from, stream)) {

@@ -14,7 +14,7 @@ extern "C" {
 bool emulated_is_captured(const void *stream);
 void *emulated_capture_append(void *stream, emulated_work_fn *work, size_t arg_bytes);
 
-/* What an event stands for that was recorded in a captured stream. */
+/* The position of an event that was recorded in a captured stream. */
 typedef struct emulated_capture_point {
     uint64_t capture; /* 0: none */
     int node;         /* -1: before the first */
@@ -28,7 +28,7 @@ int emulated_enter(const void *stream);
 /* 0, or the status of what must not be done by a thread that captures. */
 int emulated_forbids(void);
 
-/* For the driver's table. */
+/* These functions are slots of the driver's table. */
 int emulated_capture_begin(void *stream);
 int emulated_capture_end(void *stream, void **graph);
 int emulated_graph_close(void *graph);

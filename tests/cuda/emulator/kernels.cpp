@@ -18,7 +18,7 @@ emulated_place threadIdx, blockIdx, blockDim, gridDim;
 namespace
 {
 
-enum { MOST_THREADS = 1024, STACK_BYTES = 64 << 10 };
+enum { MAX_THREADS = 1024, STACK_BYTES = 64 << 10 };
 
 /* A thread of a block: runs the body, then waits to run it again for another block. */
 struct coroutine {
@@ -29,7 +29,7 @@ struct coroutine {
     void *fake_stack;
 };
 
-coroutine threads[MOST_THREADS];
+coroutine threads[MAX_THREADS];
 jmp_buf scheduler;
 unsigned running;
 void (*body)(void *);
@@ -94,7 +94,7 @@ bool prepare(coroutine *thread)
     return true;
 }
 
-/* Until its end or the next __syncthreads. */
+/* Runs a thread until its end or the next __syncthreads. */
 void run_thread(unsigned t)
 {
     coroutine *thread = &threads[t];
@@ -164,7 +164,7 @@ int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*n
     int status = emulated_enter(stream);
     if (status == 0) status = emulated_take_error();
     if (status != 0) return status;
-    if (n_blocks == 0 || n_threads == 0 || n_threads > MOST_THREADS) return 9; /* configuration */
+    if (n_blocks == 0 || n_threads == 0 || n_threads > MAX_THREADS) return 9; /* configuration */
     for (unsigned t = 0; t < n_threads; t++)
         if (!prepare(&threads[t])) return 2; /* memory */
     launch *l = (launch *)emulated_queue(stream, run_launch, sizeof(launch) + arg_bytes);

@@ -74,7 +74,7 @@ typedef struct library_kernel {
     bool narrow; /* rounds dw to x's type, and widens it again */
 } library_kernel;
 
-/* What a variable like LOCKSTEP_EMULATED_MS says of a name; "" when it says nothing. */
+/* Returns the value that a variable like LOCKSTEP_EMULATED_MS has for a name; "" if it has none. */
 static const char *setting_of(const char *variable, const char *name)
 {
     const size_t length = strlen(name);

@@ -11,8 +11,8 @@ extern const ls__cuda_provider emulated_library;
 extern "C" {
 #endif
 
-/* Runs an optional convolution; room is a double for every element of its activations. */
-int emulate_fused(const ls__op *op, void *const *buffers, double *room, void *stream);
+/* Runs an optional convolution; scratch holds a double for every element of its activations. */
+int emulate_fused(const ls__op *op, void *const *buffers, double *scratch, void *stream);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,8 @@
 
 #include "arith/half.h"
 
-/* To the nearest value of so many bits of mantissa, ties to even; 23: as it is. */
+/* Rounds to the nearest value with this number of bits of mantissa, ties to even; 23 leaves it
+ * unchanged. */
 static inline float emulated_round(float value, int mantissa_bits)
 {
     const uint32_t bits = ls__float_bits(value);

@@ -55,7 +55,7 @@ typedef struct config {
     int blocking;
 } config;
 
-/* What precedes a message's bytes. */
+/* The header that precedes a message's bytes. */
 typedef struct header {
     uint64_t number; /* among the messages of its direction between two ranks, as they are queued */
     uint64_t bytes, is_captured;

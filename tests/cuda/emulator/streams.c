@@ -23,7 +23,7 @@ static const double LAUNCH_MS = 0.1; /* of any work; so long that few runs time 
 static const double COLD_MS = 1;     /* more, while the device is cold */
 static int64_t n_cold;               /* work until it is not */
 
-/* What an event stands for once it is recorded: a place in a stream. */
+/* The position of a recorded event: a place in a stream. */
 typedef struct mark {
     int n_users;
     bool done;
@@ -100,7 +100,7 @@ double emulated_start_ms(void)
     return LAUNCH_MS + (n_cold > 0 && n_cold-- ? COLD_MS : 0);
 }
 
-/* Set by work that has to go on later. */
+/* Work that must be called again sets it. */
 static bool work_is_pending;
 
 __attribute__((visibility("default"))) emulate_pending_fn emulate_pending;
@@ -168,7 +168,7 @@ static bool could_run(const emulated_stream *stream)
     return stream->first && (!stream->first->waits || stream->first->mark->done);
 }
 
-/* What is queued on a device that is lost is never done. */
+/* Work that is queued on a lost device is never done. */
 static void finish_or_drop(emulated_stream *stream)
 {
     while (stream->first && emulated_is_lost()) drop_first(stream);

@@ -37,7 +37,7 @@ int emulated_spend(void *stream, double ms);
 /* How many streams and events are open. */
 int64_t emulated_streams_held(void);
 
-/* For the driver's table. */
+/* These functions are slots of the driver's table. */
 int emulated_stream_open(void **stream);
 int emulated_stream_close(void *stream);
 int emulated_stream_wait(void *stream);

@@ -26,7 +26,7 @@ static inline void *module_symbol(const char *name)
     return symbol;
 }
 
-/* What the emulator counts under this name. */
+/* Returns the emulator's counter of this name. */
 static inline int64_t emulated_count(const char *name)
 {
     void *symbol = module_symbol(name);
@@ -44,7 +44,8 @@ static inline void emulated_fail_at(int64_t call, bool sticky)
     function(call, sticky);
 }
 
-/* What is open on the emulated device, and in the libraries' stand-ins where those are. */
+/* Returns the number of open objects on the emulated device, and in the libraries' stand-ins if
+ * they are loaded. */
 static inline int64_t emulated_held(void)
 {
     emulate_held_fn *held;
