@@ -16,7 +16,7 @@ enum {
      * 27 ms (bench_exchange, on busy cores). Smaller messages may arrive before they are
      * received, in memory of MPI's. */
     MAX_REQUEST_BYTES = 256 << 10,
-    /* What a rank that lives still sends of a cancelled exchange arrives within this time. */
+    /* Messages of a cancelled exchange that a live rank still sends arrive within this time. */
     CANCEL_SECONDS = 1
 };
 
@@ -54,8 +54,8 @@ static size_t requests_of(const ls__message *message)
 
 /* Counts requests of messages to or from other ranks, and messages to or from the own one. False if
  * there are more than MPI can count. */
-static bool count(const ls__comm *comm, const ls__message *messages, int64_t n, int *n_requests,
-                  int64_t *n_own)
+static bool count_messages(const ls__comm *comm, const ls__message *messages, int64_t n,
+                           int *n_requests, int64_t *n_own)
 {
     for (int64_t i = 0; i < n; i++) {
         assert(messages[i].bytes > 0 && messages[i].rank >= 0 && messages[i].rank < comm->n_ranks);
@@ -70,7 +70,7 @@ static bool count(const ls__comm *comm, const ls__message *messages, int64_t n, 
     return true;
 }
 
-static ls_status allocate(ls__exchange *e)
+static ls_status exchange_allocate(ls__exchange *e)
 {
     ls_context *ctx = e->mpi->comm.ctx;
     const size_t n = (size_t)e->n_requests, n_ranks = (size_t)e->mpi->comm.n_ranks;
@@ -151,8 +151,8 @@ ls_status ls__mpi_exchange_open(ls__comm *comm, const ls__message *sends, int64_
     int n_receive_requests = 0;
     int64_t n_own_receives = 0;
     ls_status status = LS_OK;
-    if (!count(comm, sends, n_sends, &e->n_sends, &e->n_copies) ||
-        !count(comm, receives, n_receives, &n_receive_requests, &n_own_receives) ||
+    if (!count_messages(comm, sends, n_sends, &e->n_sends, &e->n_copies) ||
+        !count_messages(comm, receives, n_receives, &n_receive_requests, &n_own_receives) ||
         n_receive_requests > INT_MAX - e->n_sends)
         status = ls__fail(comm->ctx, LS_ERR_UNSUPPORTED,
                           "communicator 'mpi': an exchange of more than %d messages", INT_MAX);
@@ -163,7 +163,7 @@ ls_status ls__mpi_exchange_open(ls__comm *comm, const ls__message *sends, int64_
                           comm->rank, (long long)e->n_copies, (long long)n_own_receives);
     if (status == LS_OK) {
         e->n_requests = e->n_sends + n_receive_requests;
-        status = allocate(e);
+        status = exchange_allocate(e);
     }
     if (status == LS_OK) status = plan_copies(e, sends, n_sends, receives);
     if (status == LS_OK) status = make_requests(e, true, sends, n_sends, 0);

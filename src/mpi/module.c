@@ -50,7 +50,7 @@ static void make_global(void)
 }
 
 /* SERIALIZED, because a context may be used by one thread after another. */
-static ls_status start(ls_context *ctx)
+static ls_status mpi_start(ls_context *ctx)
 {
     int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
     LS_TRY(ls__mpi_check_alone(ctx, 0, MPI_Finalized(&finalized), "MPI_Finalized"));
@@ -140,11 +140,11 @@ static ls_status find_max_tag(ls__mpi_comm *mpi)
     return LS_OK;
 }
 
-static ls_status open_ranks(ls__mpi_comm *mpi)
+static ls_status mpi_open_ranks(ls__mpi_comm *mpi)
 {
     ls_context *ctx = mpi->comm.ctx;
     int world_rank = 0;
-    LS_TRY(start(ctx));
+    LS_TRY(mpi_start(ctx));
     LS_TRY(ls__mpi_check(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->comm.n_ranks), "MPI_Comm_size"));
     LS_TRY(ls__mpi_check(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "MPI_Comm_rank"));
     LS_TRY(check_launcher(ctx, mpi->comm.n_ranks));
@@ -214,7 +214,7 @@ static ls_status mpi_open(ls_context *ctx, ls__comm **out)
     mpi->comm = (ls__comm){ .provider = &provider, .ctx = ctx };
     mpi->ranks = MPI_COMM_NULL;
     n_open++;
-    const ls_status status = open_ranks(mpi);
+    const ls_status status = mpi_open_ranks(mpi);
     if (status == LS_OK)
         *out = &mpi->comm;
     else

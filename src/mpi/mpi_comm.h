@@ -14,7 +14,7 @@ typedef struct ls__mpi_comm {
 
 /* LS_OK, or an error with MPI's text for `code`. `what` names the call: "MPI_Startall". */
 ls_status ls__mpi_check(ls__mpi_comm *mpi, int code, const char *what);
-/* The same before there is a communicator. */
+/* Checks a code of MPI before there is a communicator. */
 ls_status ls__mpi_check_alone(ls_context *ctx, int rank, int code, const char *what);
 
 /* Slots of the provider's table. */

@@ -24,7 +24,7 @@ static void expect_warning(const ls_context *ctx, const char *text)
     CHECK(found);
 }
 
-/* Of two ranks. */
+/* Checks the contexts of two ranks. */
 static void contexts(void)
 {
     expect_open_error((ls_context_config){ 0 }, LS_ERR_INVALID,

@@ -161,7 +161,7 @@ static void arrivals(void)
         int64_t n_left = 0;
         CHECK(provider()->exchange_has_arrived(e, comm->rank));
         if (is_first) {
-            /* All but the late rank's arrive. */
+            /* All messages but the late rank's arrive. */
             for (int r = 0; r < late;) {
                 CHECK(provider()->exchange_test(e, &n_left) == LS_OK && n_left > 0);
                 if (provider()->exchange_has_arrived(e, r)) r++;
