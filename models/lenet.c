@@ -7,9 +7,9 @@
 #include <lockstep/models.h>
 
 /* Pooled to 6x6, the second convolution makes 2x2 of it, which are pooled to one pixel. */
-enum { LEAST_SIDE = 12 };
+enum { MIN_SIDE = 12 };
 
-static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int padding)
+static ls_node *lenet_conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int padding)
 {
     x = ls_conv2d(g, name, x, channels,
                   &(ls_conv2d_config){ .kernel = 5, .padding = padding, .bias = true });
@@ -23,12 +23,12 @@ ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
     if (!ls_model_check_options(g, "lenet5", options, 0)) return NULL;
     const ls_shape shape = ls_node_shape(x);
     const int64_t height = shape.dims[1], width = shape.dims[2];
-    if (shape.n_dims == 4 && (height < LEAST_SIDE || width < LEAST_SIDE))
+    if (shape.n_dims == 4 && (height < MIN_SIDE || width < MIN_SIDE))
         return ls_graph_fail(g, LS_ERR_SHAPE,
                              "lenet5: images of %lld x %lld pixels, expected sides of at least %d",
-                             (long long)width, (long long)height, (int)LEAST_SIDE);
-    x = conv(g, "conv1", x, 6, 2);
-    x = conv(g, "conv2", x, 16, 0);
+                             (long long)width, (long long)height, (int)MIN_SIDE);
+    x = lenet_conv(g, "conv1", x, 6, 2);
+    x = lenet_conv(g, "conv2", x, 16, 0);
     x = ls_flatten(g, x);
     x = ls_relu(g, ls_linear(g, "fc1", x, 120, NULL));
     x = ls_relu(g, ls_linear(g, "fc2", x, 84, NULL));

@@ -31,7 +31,8 @@ static ls_node *conv_relu6(ls_graph *g, ls_node *x, int scope, int64_t channels,
     return ls_relu6(g, x);
 }
 
-static ls_node *block(ls_graph *g, ls_node *x, int64_t channels, int stride, int expansion)
+static ls_node *inverted_residual(ls_graph *g, ls_node *x, int64_t channels, int stride,
+                                  int expansion)
 {
     const int64_t in = ls_node_shape(x).dims[3], hidden = expansion * in;
     int layer = 0;
@@ -62,8 +63,8 @@ ls_node *ls_mobilenet_v2(ls_graph *g, ls_node *x, const void *user_options)
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++)
         for (int i = 0; i < stages[stage].blocks; i++) {
             ls_scope_begin(g, "%d", feature++);
-            x = block(g, x, stages[stage].channels, i == 0 ? stages[stage].stride : 1,
-                      stages[stage].expansion);
+            x = inverted_residual(g, x, stages[stage].channels, i == 0 ? stages[stage].stride : 1,
+                                  stages[stage].expansion);
             ls_scope_end(g);
         }
     x = conv_relu6(g, x, feature, 1280, 1, 1, 1);

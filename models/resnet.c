@@ -22,8 +22,8 @@ static ls_node *grouped_conv(ls_graph *g, const char *name, ls_node *x, int64_t 
             .kernel = kernel, .stride = stride, .padding = kernel / 2, .groups = groups });
 }
 
-static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
-                     int stride)
+static ls_node *resnet_conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
+                            int stride)
 {
     return grouped_conv(g, name, x, channels, kernel, stride, 1);
 }
@@ -38,14 +38,14 @@ static ls_node *subsample(ls_graph *g, ls_node *x, int64_t channels, int stride)
 static ls_node *projection(ls_graph *g, ls_node *x, int64_t channels, int stride)
 {
     ls_scope_begin(g, "downsample");
-    x = ls_batch_norm(g, "1", conv(g, "0", x, channels, 1, stride), NULL);
+    x = ls_batch_norm(g, "1", resnet_conv(g, "0", x, channels, 1, stride), NULL);
     ls_scope_end(g);
     return x;
 }
 
 /* Two 3x3 convolutions; or 1x1, 3x3 and 1x1, the last with four times the channels. */
-static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, const resnet_arch *arch,
-                      const ls_model_options *options)
+static ls_node *resnet_block(ls_graph *g, ls_node *x, int64_t width, int stride,
+                             const resnet_arch *arch, const ls_model_options *options)
 {
     const int64_t channels = arch->bottleneck ? 4 * width : width;
     const ls_batch_norm_config last = { .zero_scale = options->zero_init_residual };
@@ -54,13 +54,13 @@ static ls_node *block(ls_graph *g, ls_node *x, int64_t width, int stride, const 
     if (arch->bottleneck) {
         const int groups = arch->groups ? arch->groups : 1;
         if (arch->group_width) width = width * arch->group_width / 64 * groups;
-        y = ls_relu(g, ls_batch_norm(g, "bn1", conv(g, "conv1", y, width, 1, 1), NULL));
+        y = ls_relu(g, ls_batch_norm(g, "bn1", resnet_conv(g, "conv1", y, width, 1, 1), NULL));
         y = grouped_conv(g, "conv2", y, width, 3, stride, groups);
         y = ls_relu(g, ls_batch_norm(g, "bn2", y, NULL));
-        y = ls_batch_norm(g, "bn3", conv(g, "conv3", y, channels, 1, 1), &last);
+        y = ls_batch_norm(g, "bn3", resnet_conv(g, "conv3", y, channels, 1, 1), &last);
     } else {
-        y = ls_relu(g, ls_batch_norm(g, "bn1", conv(g, "conv1", y, width, 3, stride), NULL));
-        y = ls_batch_norm(g, "bn2", conv(g, "conv2", y, channels, 3, 1), &last);
+        y = ls_relu(g, ls_batch_norm(g, "bn1", resnet_conv(g, "conv1", y, width, 3, stride), NULL));
+        y = ls_batch_norm(g, "bn2", resnet_conv(g, "conv2", y, channels, 3, 1), &last);
     }
 
     if (stride != 1 || ls_node_shape(x).dims[3] != channels)
@@ -82,20 +82,23 @@ static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *us
         options->stem == LS_STEM_SMALL ||
         (options->stem == LS_STEM_AUTO && (arch->small_images || ls_node_shape(x).dims[1] < 64));
 
-    x = small ? conv(g, "conv1", x, arch->width, 3, 1) : conv(g, "conv1", x, arch->width, 7, 2);
+    x = small ? resnet_conv(g, "conv1", x, arch->width, 3, 1)
+              : resnet_conv(g, "conv1", x, arch->width, 7, 2);
     x = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
     if (!small) x = ls_max_pool(g, x, &(ls_pool_config){ .kernel = 3, .stride = 2, .padding = 1 });
 
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < arch->blocks[stage]; i++) {
             ls_scope_begin(g, "layer%d.%d", stage + 1, i);
-            x = block(g, x, arch->width << stage, stage > 0 && i == 0 ? 2 : 1, arch, options);
+            x = resnet_block(g, x, arch->width << stage, stage > 0 && i == 0 ? 2 : 1, arch,
+                             options);
             ls_scope_end(g);
         }
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
 }
 
-/* He et al. 2015: section 4.2, where a net of 6n+2 layers has n blocks a stage, and table 1. */
+/* The models of He et al. 2015: section 4.2, where a net of 6n+2 layers has n blocks a stage, and
+ * table 1. */
 #define RESNET(name, ...)                                                                          \
     ls_node *ls_##name(ls_graph *graph, ls_node *x, const void *options)                           \
     {                                                                                              \

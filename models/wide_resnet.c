@@ -3,8 +3,8 @@
  * "block1.layer.0.conv1". */
 #include <lockstep/models.h>
 
-static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
-                     int stride)
+static ls_node *wide_conv(ls_graph *g, const char *name, ls_node *x, int64_t channels, int kernel,
+                          int stride)
 {
     return ls_conv2d(
         g, name, x, channels,
@@ -13,14 +13,15 @@ static ls_node *conv(ls_graph *g, const char *name, ls_node *x, int64_t channels
 
 /* x + f(x), f = norm, ReLU, conv, norm, ReLU, dropout, conv. Where the channels change, the
  * shortcut is a 1x1 convolution of the first ReLU's result. */
-static ls_node *block(ls_graph *g, ls_node *x, int64_t channels, int stride, float dropout)
+static ls_node *wide_block(ls_graph *g, ls_node *x, int64_t channels, int stride, float dropout)
 {
     ls_node *a = ls_relu(g, ls_batch_norm(g, "bn1", x, NULL));
-    ls_node *y = conv(g, "conv1", a, channels, 3, stride);
+    ls_node *y = wide_conv(g, "conv1", a, channels, 3, stride);
     if (dropout != 0) y = ls_dropout(g, y, dropout);
     y = ls_relu(g, ls_batch_norm(g, "bn2", y, NULL));
-    y = conv(g, "conv2", y, channels, 3, 1);
-    if (ls_node_shape(x).dims[3] != channels) x = conv(g, "convShortcut", a, channels, 1, stride);
+    y = wide_conv(g, "conv2", y, channels, 3, 1);
+    if (ls_node_shape(x).dims[3] != channels)
+        x = wide_conv(g, "convShortcut", a, channels, 1, stride);
     return ls_add(g, y, x);
 }
 
@@ -30,11 +31,11 @@ ls_node *ls_wide_resnet28_10(ls_graph *g, ls_node *x, const void *user_options)
     static const ls_model_options defaults;
     const ls_model_options *options = user_options ? user_options : &defaults;
     if (!ls_model_check_options(g, "wide_resnet28_10", options, LS_MODEL_DROPOUT)) return NULL;
-    x = conv(g, "conv1", x, 16, 3, 1);
+    x = wide_conv(g, "conv1", x, 16, 3, 1);
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < BLOCKS; i++) {
             ls_scope_begin(g, "block%d.layer.%d", stage + 1, i);
-            x = block(g, x, WIDTH << stage, stage > 0 && i == 0 ? 2 : 1, options->dropout);
+            x = wide_block(g, x, WIDTH << stage, stage > 0 && i == 0 ? 2 : 1, options->dropout);
             ls_scope_end(g);
         }
     x = ls_global_avg_pool(g, ls_relu(g, ls_batch_norm(g, "bn1", x, NULL)));

@@ -73,8 +73,9 @@ START_TEST(parameter_counts)
 }
 END_TEST
 
-/* Of a training net with 10 classes, cross-entropy and images of the paper's size. A run's identity
- * has such a digest, so an unintended change makes all runs of the model impossible to resume. */
+/* The digest of a training net with 10 classes, cross-entropy and images of the paper's size. A
+ * run's identity has such a digest, so an unintended change makes all runs of the model impossible
+ * to resume. */
 START_TEST(model_digests)
 {
     static const struct {
@@ -212,7 +213,7 @@ START_TEST(multiply_adds)
 }
 END_TEST
 
-/* In lines of 80 columns, with the usual reason of a selection stated once. */
+/* The description has lines of 80 columns, and states the usual reason of a selection once. */
 START_TEST(descriptions_fit)
 {
     enum { COLUMNS = 80 };
