@@ -32,7 +32,7 @@ static void draw(int64_t side, uint8_t *pixels)
     }
 }
 
-/* Of a copy of the image, which each result needs, and an op. */
+/* Measures a copy of the image, which each result needs, and an op. */
 static double measure(ls__auto_op op, int64_t side, const uint8_t *image, uint8_t *pixels,
                       const ls_context *ctx, ls__buffer *copy)
 {

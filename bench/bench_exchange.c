@@ -33,10 +33,10 @@ typedef struct options {
     bool sync_batch_norm;
 } options;
 
-/* What is timed, in turns. */
+/* The sides are timed in turns. */
 enum { EXCHANGE, ALLREDUCE, STEP, STEP_IN_ORDER, N_SIDES };
 
-/* Of one side, per round. */
+/* Times of one side, per round. */
 typedef struct times {
     double *seconds;
     double cpu_seconds; /* of all ranks and rounds */

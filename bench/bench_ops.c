@@ -187,7 +187,7 @@ static int64_t largest_operand(const ls__op *op)
 }
 
 static void print_entry(const settings *set, const shape *s, int64_t batch, int direction,
-                        const entry *e, double least_cpu_ms)
+                        const entry *e, double min_cpu_ms)
 {
     const double median = bench_quantile(e->ms, set->repeat, 0.5);
     const double cpu = bench_quantile(e->cpu_ms, set->repeat, 0.5);
@@ -200,21 +200,21 @@ static void print_entry(const settings *set, const shape *s, int64_t batch, int 
         "\"gflops_per_cpu\": %.1f, \"by_fastest\": %.3f}\n",
         op_names[direction], s->name, (long long)batch, (long long)set->threads,
         (int)e->op.operands[x].block, (int)e->op.operands[y].block, e->name, median, e->ms[0],
-        gflop / median, cpu, e->cpu_ms[0], gflop / cpu, cpu / least_cpu_ms);
+        gflop / median, cpu, e->cpu_ms[0], gflop / cpu, cpu / min_cpu_ms);
     fflush(stdout);
 }
 
 static void print_entries(const settings *set, const shape *s, int64_t batch, int direction,
                           const entry *entries, int n)
 {
-    double least = 0;
+    double min_cpu_ms = 0;
     for (int i = 0; i < n; i++) {
         bench_sort(entries[i].ms, set->repeat);
         bench_sort(entries[i].cpu_ms, set->repeat);
         const double cpu = bench_quantile(entries[i].cpu_ms, set->repeat, 0.5);
-        if (i == 0 || cpu < least) least = cpu;
+        if (i == 0 || cpu < min_cpu_ms) min_cpu_ms = cpu;
     }
-    for (int i = 0; i < n; i++) print_entry(set, s, batch, direction, &entries[i], least);
+    for (int i = 0; i < n; i++) print_entry(set, s, batch, direction, &entries[i], min_cpu_ms);
 }
 
 /* Adds to *n_found the kernels that the options select. */

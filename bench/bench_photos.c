@@ -65,42 +65,42 @@ static bool make_images(const options *o, int64_t first)
 {
     char path[PATH_SIZE];
     uint8_t *pixels = malloc((size_t)(o->width * o->height * 3));
-    bool good = pixels != NULL;
-    for (int64_t i = first; good && i < o->count; i += o->processes) {
+    bool ok = pixels != NULL;
+    for (int64_t i = first; ok && i < o->count; i += o->processes) {
         draw(o, (uint32_t)i, pixels);
         snprintf(path, sizeof path, "%s/%lld/%06lld.jpg", o->out, (long long)(i % o->classes),
                  (long long)i);
-        good = write_image(path, (int)o->width, (int)o->height, pixels, QUALITY);
-        if (!good) fprintf(stderr, "bench_photos: %s: %s\n", path, strerror(errno));
+        ok = write_image(path, (int)o->width, (int)o->height, pixels, QUALITY);
+        if (!ok) fprintf(stderr, "bench_photos: %s: %s\n", path, strerror(errno));
     }
     free(pixels);
-    return good;
+    return ok;
 }
 
 static bool make_folders(const options *o)
 {
     char path[PATH_SIZE];
-    bool good = mkdir(o->out, 0777) == 0;
-    if (!good) fprintf(stderr, "bench_photos: %s: %s\n", o->out, strerror(errno));
-    for (int64_t i = 0; good && i < o->classes; i++) {
+    bool ok = mkdir(o->out, 0777) == 0;
+    if (!ok) fprintf(stderr, "bench_photos: %s: %s\n", o->out, strerror(errno));
+    for (int64_t i = 0; ok && i < o->classes; i++) {
         snprintf(path, sizeof path, "%s/%lld", o->out, (long long)i);
-        good = mkdir(path, 0777) == 0;
+        ok = mkdir(path, 0777) == 0;
     }
-    return good;
+    return ok;
 }
 
 static bool make_all(const options *o)
 {
-    bool good = make_folders(o);
+    bool ok = make_folders(o);
     int64_t started = 0;
-    for (; good && started < o->processes; started++) {
+    for (; ok && started < o->processes; started++) {
         const pid_t child = fork();
         if (child == 0) _exit(make_images(o, started) ? EXIT_SUCCESS : EXIT_FAILURE);
-        good = child > 0;
+        ok = child > 0;
     }
     for (int status; wait(&status) > 0;)
-        good = good && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
-    return good;
+        ok = ok && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+    return ok;
 }
 
 int main(int argc, char **argv)

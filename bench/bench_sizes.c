@@ -71,7 +71,7 @@ static void count_release(void *user, void *memory)
     free(memory);
 }
 
-/* Of the whole process, including its libraries. */
+/* Returns the resident bytes of the whole process, including its libraries. */
 static int64_t resident_bytes(void)
 {
     long long pages = 0;
@@ -165,7 +165,7 @@ static void look_at_memory(const side *on, memory *m)
     m->table = on->work.ctx->selections->n;
 }
 
-/* Both sides, in turn. */
+/* Runs both sides in turn. */
 static ls_status run_sides(side sides[2], const experiment *e, const options *o, const char *plan,
                            memory *m)
 {

@@ -21,7 +21,7 @@
 #include <string.h>
 
 static const int thread_counts[] = { 2, 4, 8, 16, 32, 64 };
-enum { N_COUNTS = sizeof thread_counts / sizeof thread_counts[0], MOST_THREADS = 64 };
+enum { N_COUNTS = sizeof thread_counts / sizeof thread_counts[0], MAX_THREADS = 64 };
 /* Time to wake threads that wait actively, and until the last one has finished; time of a contended
  * compare-and-swap. Measured with 2 threads: 0.9 and 0.02. */
 static const double HAND_OVER_US = 5, TAKE_US = 0.1;
@@ -69,7 +69,7 @@ static void observe(void *user, int64_t n_tasks, double seconds)
 
 /* ---- Measuring ---- */
 
-static bool make_room(void **memory, size_t *have, size_t wanted)
+static bool reserve(void **memory, size_t *have, size_t wanted)
 {
     if (wanted <= *have) return true;
     free(*memory);
@@ -97,11 +97,11 @@ static bool prepare(bench *b, const ls__instruction *in, void **buffers)
         if (operand->shape.n_dims < 0) continue;
         const size_t bytes =
             (size_t)ls_shape_element_count(&operand->shape) * ls_dtype_bytes(operand->dtype);
-        if (!make_room(&b->buffers[i], &b->bytes[i], bytes)) return false;
+        if (!reserve(&b->buffers[i], &b->bytes[i], bytes)) return false;
         buffers[i] = b->buffers[i];
         fill(buffers[i], operand);
     }
-    return make_room(&b->workspace, &b->workspace_bytes, in->kernel->workspace_bytes + 64);
+    return reserve(&b->workspace, &b->workspace_bytes, in->kernel->workspace_bytes + 64);
 }
 
 /* The best run of several: each task's time, and what was spent outside of tasks. */
@@ -136,10 +136,10 @@ static ls_status measure(bench *b, const ls__instruction *in, int64_t repeats, d
 
 /* ---- Dealing ---- */
 
-/* Until the last thread is done with a list. */
+/* Returns the time until the last thread is done with a list. */
 static double deal(const double *ms, int n_tasks, int n_threads)
 {
-    double busy[MOST_THREADS] = { 0 }, end = 0;
+    double busy[MAX_THREADS] = { 0 }, end = 0;
     if (n_tasks <= 1) return n_tasks ? ms[0] : 0;
     for (int i = 0; i < n_tasks; i++) {
         int first = 0;

@@ -74,11 +74,11 @@ static ls_status run(const options *o, bench_work *work, double *real, double *s
 
 static void print_result(const options *o, const bench_work *work, double *real, double *synthetic)
 {
-    double least = real[0] / synthetic[0], largest = least;
+    double min_ratio = real[0] / synthetic[0], max_ratio = min_ratio;
     for (int64_t r = 1; r < o->rounds; r++) {
         const double ratio = real[r] / synthetic[r];
-        if (ratio < least) least = ratio;
-        if (ratio > largest) largest = ratio;
+        if (ratio < min_ratio) min_ratio = ratio;
+        if (ratio > max_ratio) max_ratio = ratio;
     }
     bench_sort(real, o->rounds);
     bench_sort(synthetic, o->rounds);
@@ -91,7 +91,7 @@ static void print_result(const options *o, const bench_work *work, double *real,
            "\"device\": \"%s\"}\n",
            o->model->name, (long long)o->image_size, (long long)o->batch, o->rrc ? "rrc" : "pad",
            ls_context_thread_count(work->ctx), (int)o->workers, (long long)o->steps,
-           (long long)o->rounds, rate, other, rate / other, least, largest,
+           (long long)o->rounds, rate, other, rate / other, min_ratio, max_ratio,
            ls_context_device(work->ctx));
 }
 

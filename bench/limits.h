@@ -10,14 +10,14 @@ typedef struct bench_limits {
     double bytes_per_second; /* of a copy between buffers beyond all caches, read and written */
 } bench_limits;
 
-/* Of so many threads at once, each the best of several tries; takes about 0.4 s. The vectors are as
- * wide as those of our own kernels. */
+/* Measures the limits of this number of threads, each the best of several tries; takes about 0.4 s.
+ * The vectors are as wide as those of our own kernels. */
 ls_status bench_measure_limits(ls_context *ctx, int threads, bench_limits *out);
 
-/* What share of the limit was reached by what took so long, the limit being the slower one of
+/* Writes the share of the limit that work of this duration reached; the limit is the slower one of
  * products and memory (the roofline of Williams, Waterman & Patterson, CACM 52(4), 2009): "52%".
- * "cache" where that is memory and bytes came faster than memory gives them: of such no limit is
- * known. */
+ * Writes "cache" where memory is the slower one and bytes came faster than from memory, because
+ * that limit is unknown. */
 void bench_limit_text(const bench_limits *limits, double flops, double bytes, double seconds,
                       char *text, size_t size);
 

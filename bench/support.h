@@ -32,7 +32,7 @@ bool bench_options(int argc, char **argv, const bench_option *table);
 
 double bench_now(void); /* seconds */
 void bench_sort(double *values, int64_t n);
-/* Of sorted values, interpolated; share 0.5 is the median. */
+/* Returns a quantile of sorted values, interpolated; share 0.5 is the median. */
 double bench_quantile(const double *sorted, int64_t n, double share);
 
 /* ---- Work ---- */
@@ -52,9 +52,9 @@ typedef struct bench_work {
  * batch of uniformly random bytes. The context owns all of it. */
 ls_status bench_open_work(bench_work *work, const ls_model *model, int64_t batch,
                           int64_t image_size, int64_t classes);
-/* The same of any model function for u8 images [N,H,W,C]; its options are a resnet's. */
+/* Opens a net of any model function for u8 images [N,H,W,C]; its options are a resnet's. */
 ls_status bench_open_net(bench_work *work, ls_model_fn function, ls_shape images, int64_t classes);
-/* Such images alone; labels are 0, 1, 2, .. in turn. */
+/* Opens a batch of such images; labels are 0, 1, 2, .. in turn. */
 ls_status bench_open_batch(ls_context *ctx, int64_t batch, int64_t image_size, int64_t classes,
                            ls_batch *out);
 /* Prints the context's error, if there is one, on stderr. */

@@ -10,8 +10,8 @@ static ls_node *model(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "fc", ls_global_avg_pool(g, x), STRIPES_CLASSES, NULL);
 }
 
-/* Trains for a little while, saves, and tells the digest of what the net says to `question`. */
-static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *answer)
+/* Trains for a few steps, saves, and returns the digest of the net's output for `question`. */
+static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *digest)
 {
     ls_dataset *data = stripes_dataset(ctx, 0, 384);
     ls_loader *loader =
@@ -34,11 +34,11 @@ static ls_status train(ls_context *ctx, const ls_tensor *question, ls_digest *an
     LS_TRY(ls_net_feed(net, "input", question));
     LS_TRY(ls_net_feed(net, "label", label));
     LS_TRY(ls_net_forward(net, LS_MODE_EVAL));
-    return ls_tensor_digest(ls_net_output(net, "output"), answer);
+    return ls_tensor_digest(ls_net_output(net, "output"), digest);
 }
 
-/* What the checkpoint says to the image. */
-static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_digest *answer)
+/* Runs the checkpoint's model on the image. */
+static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_digest *digest)
 {
     const ls_input_spec input = { .image = { LS_U8, *ls_tensor_shape(question) },
                                   .mean = { 0.485f, 0.456f, 0.406f },
@@ -55,10 +55,10 @@ static ls_status ask(ls_context *ctx, const ls_tensor *question, int *label, ls_
         printf("  %-9s %8.4f\n", stripes_names[i], (double)logits[i]);
         if (logits[i] > logits[*label]) *label = i;
     }
-    return ls_tensor_digest(ls_net_output(net, "output"), answer);
+    return ls_tensor_digest(ls_net_output(net, "output"), digest);
 }
 
-static ls_status run(ls_context *ctx, bool *good)
+static ls_status run(ls_context *ctx, bool *ok)
 {
     enum { LABEL = 1 };
     uint8_t pixels[STRIPES_BYTES];
@@ -70,17 +70,17 @@ static ls_status run(ls_context *ctx, bool *good)
     LS_TRY(train(ctx, question, &before));
     printf("an image of %s stripes:\n", stripes_names[LABEL]);
     LS_TRY(ask(ctx, question, &label, &after));
-    *good = label == LABEL && ls_digest_equal(before, after);
+    *ok = label == LABEL && ls_digest_equal(before, after);
     return LS_OK;
 }
 
 int main(void)
 {
     ls_context *ctx = ls_context_open(NULL);
-    bool good = false;
-    const ls_status status = run(ctx, &good);
+    bool ok = false;
+    const ls_status status = run(ctx, &ok);
     if (status != LS_OK)
         fprintf(stderr, "%s: %s\n", ls_status_text(status), ls_context_message(ctx));
     ls_context_close(&ctx);
-    return status != LS_OK || !good;
+    return status != LS_OK || !ok;
 }

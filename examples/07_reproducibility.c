@@ -61,15 +61,15 @@ static ls_status train(ls_context *ctx, const setting *s, int64_t first, int64_t
     return ls_checkpoint_save(&state, "07_reproducibility");
 }
 
-/* The same with a context of its own, as a process of its own would have. */
+/* Trains in a context of its own, as a separate process does. */
 static bool run(const setting *s, int64_t first, int64_t last, ls_step_digest digests[STEPS])
 {
     const ls_context_config config = { .seed = 7, .threads = s->threads };
     ls_context *ctx = ls_context_open(&config);
-    const bool good = train(ctx, s, first, last, digests) == LS_OK;
-    if (!good) fprintf(stderr, "%s\n", ls_context_message(ctx));
+    const bool ok = train(ctx, s, first, last, digests) == LS_OK;
+    if (!ok) fprintf(stderr, "%s\n", ls_context_message(ctx));
     ls_context_close(&ctx);
-    return good;
+    return ok;
 }
 
 static bool same_step(const ls_step_digest *a, const ls_step_digest *b)

@@ -12,7 +12,7 @@ static int label(void *user, int64_t sample)
     return (int)(sample % STRIPES_CLASSES);
 }
 
-/* Called by several threads at once, so it changes nothing but the image. */
+/* Several threads call it at once, so it changes nothing but the image. */
 static ls_status load(void *user, int64_t sample, ls_image_writer *out)
 {
     const int64_t *first = user;

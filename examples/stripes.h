@@ -52,22 +52,22 @@ static inline ls_dataset *stripes_dataset(ls_context *ctx, int64_t first, int64_
 static inline bool stripes_folder(const char *dir, int64_t first, int64_t n)
 {
     char path[4096];
-    bool good = mkdir(dir, 0777) == 0 || errno == EEXIST;
-    for (int label = 0; good && label < STRIPES_CLASSES; label++) {
+    bool ok = mkdir(dir, 0777) == 0 || errno == EEXIST;
+    for (int label = 0; ok && label < STRIPES_CLASSES; label++) {
         snprintf(path, sizeof(path), "%s/%s", dir, stripes_names[label]);
-        good = mkdir(path, 0777) == 0 || errno == EEXIST;
-        for (int64_t i = first; good && i < first + n; i++) {
+        ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+        for (int64_t i = first; ok && i < first + n; i++) {
             uint8_t pixels[STRIPES_BYTES];
             stripes_draw(label, i, pixels);
             snprintf(path, sizeof(path), "%s/%s/%04d.ppm", dir, stripes_names[label], (int)i);
             FILE *file = fopen(path, "wb");
             if (!file) return false;
             fprintf(file, "P6 %d %d 255\n", STRIPES_SIDE, STRIPES_SIDE);
-            good = fwrite(pixels, sizeof(pixels), 1, file) == 1;
-            good = fclose(file) == 0 && good;
+            ok = fwrite(pixels, sizeof(pixels), 1, file) == 1;
+            ok = fclose(file) == 0 && ok;
         }
     }
-    return good;
+    return ok;
 }
 
 #endif
