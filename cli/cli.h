@@ -3,57 +3,12 @@
 #define LS_CLI_CLI_H
 
 #include "options/options.h"
+#include "run/help_texts.h"
 #include "terminal/print.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
 #include <signal.h>
 #include <stdio.h>
-
-/* The sides of --image-size. */
-enum { MIN_IMAGE_SIZE = 8, MAX_IMAGE_SIZE = 4096 };
-
-/* The default of --max-pixels, for help texts. */
-#define MAX_PIXELS_NOTE "89478485"
-_Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's default");
-
-/* In the order of ls_precision. */
-#define PRECISION_NAMES "f32|tf32|bf16|f16"
-
-/* Help of options that several commands have. */
-#define ALPHA_HELP                                                                                 \
-    "transparent pixels: white, black = composed on that colour; ignore = the stored colour"
-#define BENCHMARK_HELP "select kernels by timing them before the first step"
-#define DEPTH_HELP                                                                                 \
-    "bits that the samples of PNG and PNM files of 16 bits use, such as 12 for X-rays; larger "    \
-    "samples are white"
-#define DETERMINISTIC_HELP                                                                         \
-    "kernels: strict = deterministic only; warn = a warning where an op has none; off = any "      \
-    "kernel"
-#define DEVICE_HELP     "device: cpu, cuda, cuda:1, ..., or auto"
-#define IMAGE_SIZE_HELP "height and width of the model's input in pixels; N = a square"
-#define MAX_PIXELS_HELP                                                                            \
-    "maximum number of pixels of an image; larger images are treated as unreadable"
-#define ON_BAD_IMAGE_HELP "unreadable images: fail = stop, skip = replace each by another image"
-#define TEST_TIME_FLIP_HELP                                                                        \
-    "average the class probabilities of each image and its mirror image; takes twice the time"
-#define PRECISION_HELP                                                                             \
-    "data type of matrix multiplications and convolutions; bf16 and f16 also store activations "   \
-    "in that type; tf32 requires CUDA"
-#define RESIZE_HELP                                                                                \
-    "images of other shapes than --image-size: crop = the sides are cut off; pad = the whole "     \
-    "image, with borders of the mean colour; stretch = the whole image, distorted"
-#define SHORTCUTS_HELP "zero-padded shortcuts in place of 1x1 convolutions where the shape changes"
-#define STEM_HELP                                                                                  \
-    "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "    \
-    "model and image size"
-#define WEIGHTS_KEY_HELP                                                                           \
-    "where the file has the weights: a key, such as model_ema, or a prefix of the names"
-#define THREADS_HELP "number of compute threads"
-
-/* The column that the library's message about a list takes for that of the classes, if it names
- * one. */
-enum { COLUMN_SIZE = 128 };
-bool guessed_column(const char *message, char column[COLUMN_SIZE]);
 
 /* A message of the library without the name of the call that it may begin with, "ls_net_build:
  * ". */
@@ -86,15 +41,6 @@ bool log_levels_read(const char *text);
 /* For ls_context_config.log: to stderr, unless the category's level is lower. */
 void print_log(void *user, ls_log_level level, ls_log_category category, const char *message);
 
-/* A bundled model. If there is none of that name, prints the most similar name and returns NULL. */
-const ls_model *find_model(const char *name);
-/* Both write a list for the help of options: the bundled models, and those with dropout, each with
- * its default. */
-void list_models(char *out, size_t size);
-void list_dropouts(char *out, size_t size);
-/* Prints an error and returns false if an option of ResNets alone is given for another model. */
-bool check_resnet_options(const cli_parsed *parsed, const ls_model *model);
-
 /* Installs a handler, during which all n signals are blocked. A signal that the process inherited
  * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
 void handle_signals(int n, const int *numbers, void (*handler)(int number));
@@ -109,10 +55,6 @@ extern volatile sig_atomic_t caught_signal; /* 0: none */
 /* False after printing an error, unless the name of an output file ends in `ending` (".html"): so a
  * wrong name does not replace a checkpoint. A path that is no regular file, such as /dev/stdout,
  * may have any name. */
-/* The weights of a run's folder: its best.safetensors, else last.safetensors, as a path in
- * `buffer`. Other paths are returned as they are. */
-enum { WEIGHTS_PATH_SIZE = 4096 };
-const char *weights_of(const char *path, char buffer[WEIGHTS_PATH_SIZE]);
 bool check_output_name(const char *option, const char *path, const char *ending);
 
 /* Prints a command line for the user: "LABEL: build/lockstep COMMAND WORD...", with the launcher of
@@ -138,9 +80,6 @@ bool is_file(const char *path);
 
 /* CPUs that this process may use. */
 int processor_count(void);
-
-/* Data-loader workers without --workers: one per CPU that this process may use, at most 8. */
-int default_workers(void);
 
 extern const cli_command command_train, command_sweep, command_eval, command_predict,
     command_describe, command_compare, command_repro, command_plot, command_pack, command_export,

@@ -1,5 +1,6 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
+#include "run/data_settings.h"
 #include "run/ranks.h"
 #include <errno.h>
 #include <sched.h>
@@ -66,26 +67,16 @@ static void print_counted(const char *message, const char *hint)
         print_message("%s%s", message, hint);
 }
 
-bool guessed_column(const char *message, char column[COLUMN_SIZE])
-{
-    static const char before[] = ", such as '", after[] = "' (label_column)";
-    const char *end = strstr(message, after), *begin = end;
-    while (begin && begin > message && strncmp(begin, before, strlen(before)) != 0) begin--;
-    if (!begin || begin == message) return false;
-    begin += strlen(before);
-    return snprintf(column, COLUMN_SIZE, "%.*s", (int)(end - begin), begin) < COLUMN_SIZE;
-}
-
 /* The option for the columns that a message about a list lacks. */
 static void print_columns_hint(const char *message)
 {
     if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
     const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
-    char column[COLUMN_SIZE];
+    char column[LS__COLUMN_SIZE];
     if (strstr(message, "(group_column)"))
         print_message("--group-column NAME names the column of groups; a number stands for a name, "
                       "too");
-    else if (guessed_column(message, column))
+    else if (ls__guessed_column(message, column))
         print_message("--csv-columns 'label=%s' chooses this column", column);
     else if (strstr(message, "split_column") && !path && !label)
         print_message("--csv-columns split=NAME names the column; a number stands for a name, too");
@@ -112,6 +103,7 @@ int print_loader_error(ls_context *ctx, const char *pass)
         print_counted(message, hint);
     print_pixels_hint(message);
     print_columns_hint(message);
+    if (*ls_context_hint(ctx)) print_message("%s", ls_context_hint(ctx));
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;
@@ -120,49 +112,9 @@ int print_loader_error(ls_context *ctx, const char *pass)
 
 int print_error(ls_context *ctx, int answer)
 {
+    const bool is_setting = ls_context_status(ctx) == LS_ERR_SETTING;
     const int data_answer = print_loader_error(ctx, NULL);
-    return answer == EXIT_DATA ? data_answer : answer;
-}
-
-const ls_model *find_model(const char *name)
-{
-    const ls_model *model = ls_model_find(name);
-    if (model) return model;
-    enum { MAX_MODELS = 64 };
-    const char *names[MAX_MODELS];
-    int n = 0;
-    for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
-    char help[HINT_SIZE], hint[HINT_SIZE];
-    snprintf(help, sizeof(help), "; 'lockstep %s --help' lists the models", command_name);
-    print_message("unknown model '%s'%s", name, closest_hint(name, n, names, "", help, hint));
-    return NULL;
-}
-
-void list_models(char *out, size_t size)
-{
-    const ls_model *model;
-    size_t n = 0;
-    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", model->name);
-}
-
-void list_dropouts(char *out, size_t size)
-{
-    const ls_model *model;
-    size_t n = 0;
-    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
-        if (model->dropout >= 0)
-            n += (size_t)snprintf(out + n, size - n, "%s%s: %g", n ? ", " : "", model->name,
-                                  model->dropout);
-}
-
-bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
-{
-    static const char *const names[] = { "stem", "parameter-free-shortcuts", "zero-init-residual" };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (!model->resnet && options_given(parsed, names[i]))
-            return fail_with(false, "--%s has no effect here: it requires a resnet", names[i]);
-    return true;
+    return is_setting ? EXIT_USAGE : answer == EXIT_DATA ? data_answer : answer;
 }
 
 void handle_signals(int n, const int *numbers, void (*handler)(int number))
@@ -296,16 +248,6 @@ bool is_file(const char *path)
     return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
-const char *weights_of(const char *path, char buffer[WEIGHTS_PATH_SIZE])
-{
-    static const char *const names[] = { "best.safetensors", "last.safetensors" };
-    for (int i = 0; i < 2 && is_folder(path); i++)
-        if (snprintf(buffer, WEIGHTS_PATH_SIZE, "%s/%s", path, names[i]) < WEIGHTS_PATH_SIZE &&
-            is_file(buffer))
-            return buffer;
-    return path;
-}
-
 int processor_count(void)
 {
     cpu_set_t set;
@@ -318,11 +260,4 @@ bool check_output_name(const char *option, const char *path, const char *ending)
     if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
     if (file_exists(path) && !is_file(path)) return true;
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
-}
-
-int default_workers(void)
-{
-    enum { MOST = 8 };
-    const int n = processor_count();
-    return n < MOST ? n : MOST;
 }

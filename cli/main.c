@@ -46,9 +46,10 @@ static const cli_command *find_command(const char *word)
         names[n] = commands[n]->name;
         if (strcmp(word, names[n]) == 0) return commands[n];
     }
-    char hint[HINT_SIZE];
-    print_text(stderr, "lockstep: unknown command '%s'%s\n", word,
-               closest_hint(word, n, names, "", "; 'lockstep --help' lists the commands", hint));
+    char hint[LS__HINT_SIZE];
+    print_text(
+        stderr, "lockstep: unknown command '%s'%s\n", word,
+        ls__closest_hint(word, n, names, "", "; 'lockstep --help' lists the commands", hint));
     return NULL;
 }
 

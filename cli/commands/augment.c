@@ -1,12 +1,14 @@
 /* augment.c: 'lockstep augment': an image of the training images as the model receives them. */
-#include "runs/run.h"
+#include "options/run_settings.h"
+#include "runs/open_run.h"
 #include "commands/write_image.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct augment_values {
-    recipe recipe; /* first: the options of `lockstep train` are at their offsets in it */
+    ls__run_settings
+        settings; /* first: the options of `lockstep train` are at their offsets in it */
     const char *grid;
     int64_t variants;
 } augment_values;
@@ -15,34 +17,34 @@ typedef struct augment_values {
 
 #define AT(member) offsetof(augment_values, member)
 
-static const cli_option own_options[] = {
-    { OPTION_HEADING, .help = "Grid:" },
-    { OPTION_TEXT, 0, "grid", AT(grid),
+static const ls__setting own_options[] = {
+    { LS__SETTING_HEADING, .help = "Grid:" },
+    { LS__SETTING_TEXT, 0, "grid", AT(grid),
       "PNG file to write; replaces an older grid, but no other file", "FILE", .note = "required",
       .usual = true },
-    { OPTION_INTEGER, 'b', "batch-size", AT(recipe.batch),
+    { LS__SETTING_INTEGER, 'b', "batch-size", AT(settings.batch),
       "number of images, from the beginning of the first epoch; at most all", "N", 1, 1e5,
       .fallback = "64", .usual = true },
-    { OPTION_INTEGER, 0, "variants", AT(variants),
+    { LS__SETTING_INTEGER, 0, "variants", AT(variants),
       "show each image as the first N epochs transform it, one row per image", "N", 1, 1e5,
       .fallback = "1", .usual = true },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 
-static bool changes_images(const cli_option *option)
+static bool changes_images(const ls__setting *option)
 {
     return option->images;
 }
 
-static void make_options(cli_option out[MAX_OPTIONS + 1])
+static void make_options(ls__setting out[LS__MAX_SETTINGS + 1])
 {
-    recipe_select_options(own_options, changes_images, out);
+    select_run_settings(own_options, changes_images, out);
 }
 
 /* ---- The grid ---- */
 
 typedef struct grid {
-    cli_size image;
+    ls__size image;
     int64_t columns, rows;
     int64_t width, height;
     uint8_t *pixels; /* [height][width][3] */
@@ -51,7 +53,7 @@ typedef struct grid {
 enum { GAP = 2 }; /* white pixels between images */
 
 /* Variants are in a row; else the images fill the rows of a square. Returns the exit status. */
-static int open_grid(grid *g, cli_size image, int64_t n, int64_t variants)
+static int open_grid(grid *g, ls__size image, int64_t n, int64_t variants)
 {
     int64_t root = 1;
     while (root * root < n) root++;
@@ -116,11 +118,11 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
 {
     grid g = { 0 };
     ls_batch batch;
-    ls_loader_config config = recipe_train_loader(&v->recipe);
+    ls_loader_config config = ls__run_train_loader(&v->settings);
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
     /* Before an image is loaded, so that a grid that is too large fails at once. */
-    int answer = open_grid(&g, v->recipe.image_size, config.batch_size, v->variants);
+    int answer = open_grid(&g, v->settings.image_size, config.batch_size, v->variants);
     if (answer != EXIT_DONE) return answer;
     ls_loader *loader = ls_loader_open(data, &config);
     if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
@@ -144,20 +146,20 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
 
 static int run(int argc, char **argv)
 {
-    cli_option options[MAX_OPTIONS + 1];
+    ls__setting options[LS__MAX_SETTINGS + 1];
     make_options(options);
     cli_command command = command_augment;
     command.options = options;
-    augment_values v = { .recipe.epochs = 1 };
+    augment_values v = { .settings.epochs = 1 };
     cli_parsed parsed;
     const int ended = options_parse(&command, argc, argv, &v, &parsed);
     if (ended >= 0) return ended;
-    if (!v.recipe.data_dir || !v.grid)
+    if (!v.settings.data_dir || !v.grid)
         return fail_with(EXIT_USAGE, "--%s is required", v.grid ? "data-dir DIR" : "grid FILE");
     const size_t length = strlen(v.grid);
     if (length < 5 || strcmp(v.grid + length - 4, ".png") != 0)
         return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v.grid);
-    if (v.variants > 1 && v.recipe.seeding == LS_SEED_BY_WORKER)
+    if (v.variants > 1 && v.settings.seeding == LS_SEED_BY_WORKER)
         return fail_with(EXIT_USAGE, "--variants requires --seeding sample");
     if (file_exists(v.grid) && !(is_file(v.grid) && is_grid(v.grid)))
         return fail_with(
@@ -165,20 +167,23 @@ static int run(int argc, char **argv)
             "--grid %s: already exists and is not a grid of 'lockstep augment'; choose "
             "another name",
             v.grid);
-    if (v.variants > 1 && recipe_mixes(&v.recipe))
+    if (v.variants > 1 && ls__run_mixes(&v.settings))
         return fail_with(EXIT_USAGE,
                          "--variants draws each image alone, but --mixup-alpha and --cutmix-alpha "
                          "mix the images of a batch: omit one of them");
-    if (!recipe_resolve(&parsed, &v.recipe)) return EXIT_USAGE;
+    if (!resolve_run_settings(&parsed, &v.settings)) return EXIT_USAGE;
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .seed = (uint64_t)v.recipe.seed, .threads = 1, .log = print_log });
+        &(ls_context_config){ .seed = (uint64_t)v.settings.seed, .threads = 1, .log = print_log });
     ls_dataset *data = NULL, *val_data = NULL;
-    int answer = ls_context_status(ctx) == LS_OK
-                     ? cli_run_open_train_data(ctx, &v.recipe, &data, &val_data)
-                     : print_error(ctx, EXIT_RUNTIME);
-    if (answer == EXIT_DONE) answer = draw(ctx, &v, data);
+    int exit_status = EXIT_RUNTIME;
+    if (ls_context_status(ctx) != LS_OK)
+        print_error(ctx, EXIT_RUNTIME);
+    else if (ls__run_open_train_data(ctx, &v.settings, &data, &val_data) != LS_OK)
+        exit_status = print_error(ctx, EXIT_DATA);
+    else
+        exit_status = draw(ctx, &v, data);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_augment = {
@@ -192,6 +197,6 @@ const cli_command command_augment = {
         "--seeding worker only if --workers is, too.",
     .options = own_options,
     .make_options = make_options,
-    .run_options = recipe_options,
+    .run_options = ls__run_settings_table,
     .run = run,
 };

@@ -1,7 +1,9 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
+#include "options/run_settings.h"
 #include "commands/check_parts.h"
 #include "commands/check_tree.h"
-#include "runs/folders_hints.h"
+#include "run/folders.h"
+#include "run/folders_hints.h"
 #include "terminal/progress.h"
 #include "io/json.h"
 #include <stdio.h>
@@ -13,23 +15,23 @@ enum { EXIT_FINDINGS = 1 };
 typedef struct check_values {
     int64_t workers, max_pixels, min_side, limit;
     bool json;
-    data_options data;
+    ls__data_settings data;
 } check_values;
 
 #define AT(member) offsetof(check_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    DATA_OPTIONS(check_values, data),
-    { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    LS__DATA_SETTINGS(check_values, data),
+    { LS__SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { OPTION_INTEGER, 0, "min-side", AT(min_side),
+    { LS__SETTING_INTEGER, 0, "min-side", AT(min_side),
       "an image with a side below N pixels is a finding", "N", 1, 65536, .fallback = "16" },
-    { OPTION_INTEGER, 0, "limit", AT(limit), "findings that are listed of each kind", "N", 1, 1e9,
-      .fallback = "10" },
-    { OPTION_SWITCH, 0, "json", AT(json), "print everything as one JSON document" },
-    { .kind = OPTION_END },
+    { LS__SETTING_INTEGER, 0, "limit", AT(limit), "findings that are listed of each kind", "N", 1,
+      1e9, .fallback = "10" },
+    { LS__SETTING_SWITCH, 0, "json", AT(json), "print everything as one JSON document" },
+    { .kind = LS__SETTING_END },
 };
 
 /* ---- JSON ---- */
@@ -221,11 +223,26 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
+static bool can_check(ls_context *ctx, const check_values *v, const char *dir)
+{
+    return ls__data_settings_check(ctx, &v->data) && ls__folders_check(ctx, dir) == LS_OK &&
+           (check_has_parts(dir, &v->data) || ls__folders_check_files(ctx, dir) == LS_OK) &&
+           ls_context_status(ctx) == LS_OK;
+}
+
+/* Prints the error. Returns the exit status: that of the images where the process failed, too. */
+static int fail_data(ls_context *ctx)
+{
+    const int exit_status = print_error(ctx, EXIT_DATA);
+    return exit_status == EXIT_USAGE ? EXIT_USAGE : EXIT_DATA;
+}
+
 static bool has_class_folders(const char *dir)
 {
-    char name[FOLDER_NAME_SIZE], train[PATH_SIZE];
-    return folders_has_train(dir, name) &&
-           snprintf(train, PATH_SIZE, "%s/%s", dir, name) < PATH_SIZE && !folders_is_flat(train);
+    char name[LS__FOLDER_NAME_SIZE], train[LS__PATH_SIZE];
+    return ls__folders_has_train(dir, name) &&
+           snprintf(train, LS__PATH_SIZE, "%s/%s", dir, name) < LS__PATH_SIZE &&
+           !ls__folders_is_flat(train);
 }
 
 static int check(ls_context *ctx, const check_values *v, const char *dir)
@@ -234,14 +251,13 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     ls_check_part parts[LS_N_SPLITS];
     int n_parts = 0;
     if (check_has_parts(dir, &v->data)) {
-        const int answer = check_open_parts(ctx, dir, &v->data, parts, &n_parts);
-        if (answer != EXIT_DONE) return answer == EXIT_USAGE ? answer : EXIT_DATA;
+        if (check_open_parts(ctx, dir, &v->data, parts, &n_parts) != LS_OK) return fail_data(ctx);
     } else if (v->data.csv_columns || v->data.image_root || v->data.group_column) {
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                         data_options_given(&v->data));
+                         ls__data_settings_first(&v->data));
     }
-    char list[PATH_SIZE];
-    if (n_parts == 0 && !has_class_folders(dir) && folders_find_list(dir, list))
+    char list[LS__PATH_SIZE];
+    if (n_parts == 0 && !has_class_folders(dir) && ls__folders_find_list(dir, list))
         print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
                    list);
     progress_open(&bar, 0, 0);
@@ -282,17 +298,13 @@ static int run(int argc, char **argv)
                          parsed.n_arguments, plural(parsed.n_arguments));
     char *dir = parsed.arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
-    if (!options_given(&parsed, "workers")) v.workers = default_workers();
-    if (!data_options_check(&v.data)) return EXIT_USAGE;
-    if (!folders_check(dir)) return EXIT_DATA;
-    if (!check_has_parts(dir, &v.data) && !folders_check_files(dir)) return EXIT_DATA;
-    if (is_file(dir) && !data_is_csv(dir))
+    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (is_file(dir) && !ls__is_csv(dir))
         return fail_with(
             EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     catch_signals();
-    const int answer = ls_context_status(ctx) == LS_OK ? check(ctx, &v, dir)
-                                                       : (print_error(ctx, EXIT_DATA), EXIT_DATA);
+    const int answer = can_check(ctx, &v, dir) ? check(ctx, &v, dir) : fail_data(ctx);
     ls_context_close(&ctx);
     return answer;
 }

@@ -1,4 +1,5 @@
 /* compare.c: 'lockstep compare': whether two runs are identical, and if not, where they diverge. */
+#include "options/run_settings.h"
 #include "commands/compare_side.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
@@ -19,12 +20,12 @@ typedef struct compare_values {
 } compare_values;
 
 #define AT(member) offsetof(compare_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "data-dir", AT(data_dir), "folder or pack of the dataset, if it was moved",
-      "DIR", .note = "as stored in each run" },
-    { OPTION_SWITCH, 0, "json", AT(json), "print the report as JSON" },
-    { .kind = OPTION_END },
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "data-dir", AT(data_dir),
+      "folder or pack of the dataset, if it was moved", "DIR", .note = "as stored in each run" },
+    { LS__SETTING_SWITCH, 0, "json", AT(json), "print the report as JSON" },
+    { .kind = LS__SETTING_END },
 };
 
 /* The results as JSON. The text is made from them. */
@@ -58,11 +59,11 @@ static json_t *option_differences(const comparison *c)
     json_array_foreach(all, i, difference)
     {
         const char *name = ls__json_get_string(difference, "field");
-        const int option = option_find(recipe_options, name, strlen(name));
+        const int option = ls__setting_find(ls__run_settings_table, name, strlen(name));
         const json_t *there = json_object_get(difference, "there");
         const json_t *here = json_object_get(difference, "here");
         const bool unset = (!there || json_is_null(there)) && (!here || json_is_null(here));
-        if (unset || (option >= 0 && recipe_options[option].execution)) continue;
+        if (unset || (option >= 0 && ls__run_settings_table[option].execution)) continue;
         if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
             json_array_append(out, difference) == 0)
             continue;

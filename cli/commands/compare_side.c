@@ -1,6 +1,7 @@
 /* compare_side.c: see compare_side.h. */
 #include "commands/compare_side.h"
 #include "checkpoint/identity.h"
+#include "checkpoint/progress.h"
 #include "io/json.h"
 #include "log/metrics.h"
 #include "log/run_folder.h"
@@ -13,7 +14,7 @@
 /* {"identity": {...}} from the checkpoint of a program's run; NULL after printing the reason. */
 static json_t *read_identity(const char *dir)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     const ls_tensor_file *file = ls_tensor_file_open(ctx, path);
@@ -33,16 +34,17 @@ static json_t *read_identity(const char *dir)
 
 bool compare_side_read(compare_side *side, const char *dir)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     *side = (compare_side){ .dir = dir };
-    if (strlen(dir) >= RUN_DIR_SIZE)
+    if (strlen(dir) >= LS__RUN_DIR_SIZE)
         return fail_with(false, "the name of the run's folder is too long");
     snprintf(side->run_log, sizeof(side->run_log), "%s/run_log.txt", dir);
     side->is_of_program = ls__run_folder_is_of_program(dir);
     if (side->is_of_program) return (side->manifest = read_identity(dir)) != NULL;
-    side->config = run_config_read(dir, path);
-    side->manifest = side->config ? run_manifest_read(dir, path) : NULL;
-    return side->manifest != NULL;
+    ls_context *ctx = open_error_context();
+    side->config = ls__run_config_read(ctx, dir, path);
+    side->manifest = side->config ? ls__run_manifest_read(ctx, dir, path) : NULL;
+    return close_error_context(ctx, EXIT_RUNTIME) == EXIT_DONE;
 }
 
 /* The execution settings of the last session that began at or before the step. Where sessions
@@ -60,12 +62,14 @@ static const json_t *execution_at(const compare_side *side, int64_t step)
 
 static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
 {
-    const cli_parsed none = { .options = recipe_options };
+    const ls__given none = { .table = ls__run_settings_table };
     const json_t *options = json_object_get(side->config, "options");
-    recipe *r = &side->recipe;
-    (void)run_config_settle_device(side->config);
-    if (!options_resume(&none, options, side->dir, r)) return false;
-    if (!find_model(r->model)) return false;
+    ls__run_settings *r = &side->settings;
+    (void)ls__run_config_settle_device(side->config);
+    ls_context *ctx = open_error_context();
+    if (ls__settings_resume(ctx, &none, options, side->dir, r) == LS_OK)
+        ls__find_model(ctx, r->model);
+    if (close_error_context(ctx, EXIT_RUNTIME) != EXIT_DONE) return false;
     const json_t *execution = execution_at(side, step);
     r->workers = ls__json_get_integer(execution, "workers");
     r->threads = ls__json_get_integer(execution, "threads");
@@ -87,11 +91,11 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
         if (fnmatch("checkpoint-*.safetensors", name, 0) != 0 &&
             fnmatch("last.*safetensors", name, 0) != 0)
             continue;
-        char path[RUN_PATH_SIZE];
+        char path[LS__RUN_PATH_SIZE];
         if ((size_t)snprintf(path, sizeof(path), "%s/%s", side->dir, name) >= sizeof(path))
             continue;
         ls_tensor_file *file = ls_tensor_file_open(side->run.ctx, path);
-        const int64_t done = run_steps_done(file, ls_loader_step_count(side->run.train));
+        const int64_t done = ls__run_steps_done(file, ls_loader_step_count(side->run.train));
         ls_tensor_file_close(&file);
         ls_context_clear_error(side->run.ctx); /* damaged files are skipped */
         if (done <= best || done > step) continue;
@@ -106,17 +110,17 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
 static ls_status end_epoch(void *user, int64_t epoch)
 {
     const compare_side *side = user;
-    const cli_run *t = &side->run;
-    if (t->recipe->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
+    const ls_run *t = &side->run;
+    if (t->settings->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
     json_t *row;
     LS_TRY(ls__metrics_read_row(t->ctx, side->dir, epoch + 1, &row));
-    const recipe *r = t->recipe;
-    const bool by_metric = metric_is_minimized(recipe_metric(r)) == (bool)r->plateau_loss;
-    const int read = by_metric         ? (int)recipe_metric(r)
-                     : r->plateau_loss ? METRIC_LOSS
-                                       : METRIC_TOP1;
+    const ls__run_settings *r = t->settings;
+    const bool by_metric = ls__run_metric_is_minimized(ls__run_metric(r)) == (bool)r->plateau_loss;
+    const int read = by_metric         ? (int)ls__run_metric(r)
+                     : r->plateau_loss ? LS__METRIC_LOSS
+                                       : LS__METRIC_TOP1;
     char key[64];
-    snprintf(key, sizeof(key), "%s_%s", t->val ? "val" : "train", metric_name(read));
+    snprintf(key, sizeof(key), "%s_%s", t->val ? "val" : "train", ls__run_metric_name(read));
     const json_t *value = json_object_get(row, key);
     const double metric = json_is_number(value) ? json_number_value(value) : NAN;
     json_decref(row);
@@ -126,9 +130,9 @@ static ls_status end_epoch(void *user, int64_t epoch)
 /* Whether the opened run has the identity of the manifest. */
 static bool is_same_run(compare_side *side)
 {
-    cli_run *t = &side->run;
+    ls_run *t = &side->run;
     char text[512];
-    json_t *now = run_manifest_identity(t);
+    json_t *now = ls__run_manifest_identity(t);
     const json_t *stored = json_object_get(side->manifest, "identity");
     ls__identity_adopt_weights(now, stored);
     json_t *differences = now ? ls__identity_differences(stored, now, true) : NULL;
@@ -147,9 +151,9 @@ static bool is_same_run(compare_side *side)
  * Without one, the run's first weights are needed: those of --weights are read again. */
 static bool restore(compare_side *side, int64_t step, ls__compare_side *out)
 {
-    cli_run *t = &side->run;
+    ls_run *t = &side->run;
     for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1) {
-        ls_training_state state = cli_run_state(t);
+        ls_training_state state = ls__run_state(t);
         ls__progress progress;
         if (ls__progress_load(side->restored_from, &state, &progress) == LS_OK) {
             out->epoch = state.epoch;
@@ -159,16 +163,20 @@ static bool restore(compare_side *side, int64_t step, ls__compare_side *out)
         print_error(t->ctx, EXIT_RUNTIME);
     }
     side->restored_from[0] = '\0';
-    return !t->recipe->weights || (cli_run_load_weights(t) == EXIT_DONE && is_same_run(side));
+    if (!t->settings->weights) return true;
+    if (ls__run_load_weights(t) == LS_OK) return is_same_run(side);
+    print_error(t->ctx, EXIT_RUNTIME);
+    return false;
 }
 
 bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
                        ls__compare_side *out)
 {
-    cli_run *t = &side->run;
-    *t = (cli_run){ .recipe = &side->recipe, .dir = side->dir };
+    ls_run *t = &side->run;
+    *t = (ls_run){ .settings = &side->settings };
+    strcpy(t->dir, side->dir);
     if (!read_recipe(side, step, data_dir)) return false;
-    if (cli_run_open(t, true) != EXIT_DONE || !is_same_run(side)) return false;
+    if (open_run(t, true, false) != EXIT_DONE || !is_same_run(side)) return false;
     *out = (ls__compare_side){ .net = t->net,
                                .optimizer = t->optimizer,
                                .loader = t->train,
@@ -181,7 +189,7 @@ bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
 
 void compare_side_leave(compare_side *side)
 {
-    cli_run_close(&side->run);
+    ls__run_release(&side->run);
     side->restored_from[0] = '\0';
 }
 

@@ -3,18 +3,19 @@
 #define LS_CLI_COMMANDS_COMPARE_SIDE_H
 
 #include "run/compare.h"
-#include "runs/run_files.h"
+#include "run/run_files.h"
+#include "runs/open_run.h"
 
 typedef struct compare_side {
     const char *dir;
-    char run_log[RUN_PATH_SIZE];
+    char run_log[LS__RUN_PATH_SIZE];
     json_t *config, *manifest;
     bool is_of_program; /* a trainer of a program: config is NULL, and no step can be replayed */
 
     /* What compare_side_open opens, as the run was at the step in question. */
-    recipe recipe;
-    cli_run run;
-    char restored_from[RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
+    ls__run_settings settings;
+    ls_run run;
+    char restored_from[LS__RUN_PATH_SIZE]; /* the checkpoint, "" = the run's start */
 } compare_side;
 
 /* Reads config and manifest of the run in `dir`; of a program's, the identity in its checkpoint. On

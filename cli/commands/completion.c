@@ -1,5 +1,6 @@
 /* completion.c: 'lockstep completion': scripts by which shells complete commands, options, their
  * values and paths, from the commands' tables of options. */
+#include "options/run_settings.h"
 #include "cli.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +15,11 @@ typedef enum value_kind {
     VALUE_OTHER
 } value_kind;
 
-static value_kind kind_of_value(const cli_option *o)
+static value_kind kind_of_value(const ls__setting *o)
 {
-    if (o->kind == OPTION_SWITCH) return VALUE_NONE;
-    if (o->kind == OPTION_CHOICE || strcmp(o->name, "model") == 0) return VALUE_WORDS;
-    if (o->kind != OPTION_TEXT) return VALUE_OTHER;
+    if (o->kind == LS__SETTING_SWITCH) return VALUE_NONE;
+    if (o->kind == LS__SETTING_CHOICE || strcmp(o->name, "model") == 0) return VALUE_WORDS;
+    if (o->kind != LS__SETTING_TEXT) return VALUE_OTHER;
     if (strcmp(o->value, "RUN") == 0) return VALUE_FOLDER;
     const bool is_path = strcmp(o->value, "FILE") == 0 || strcmp(o->value, "DIR") == 0;
     return is_path ? VALUE_FILE : VALUE_OTHER;
@@ -31,9 +32,9 @@ static void print_choices(const char *choices)
 }
 
 /* The words of a VALUE_WORDS. */
-static void print_value_words(const cli_option *o)
+static void print_value_words(const ls__setting *o)
 {
-    if (o->kind == OPTION_CHOICE) {
+    if (o->kind == LS__SETTING_CHOICE) {
         print_choices(o->value);
         return;
     }
@@ -52,13 +53,13 @@ static value_kind kind_of_argument(const cli_command *c)
 
 /* Calls print for each option of the command and each option of all commands. */
 static void each_option(const cli_command *c,
-                        void (*print)(const cli_command *c, const cli_option *o))
+                        void (*print)(const cli_command *c, const ls__setting *o))
 {
-    cli_option made[MAX_OPTIONS + 1];
-    const cli_option *const tables[] = { command_options(c, made), common_options };
+    ls__setting made[LS__MAX_SETTINGS + 1];
+    const ls__setting *const tables[] = { command_options(c, made), common_options };
     for (int i = 0; i < 2; i++)
-        for (const cli_option *o = tables[i]; o->kind != OPTION_END; o++)
-            if (o->kind != OPTION_HEADING) print(c, o);
+        for (const ls__setting *o = tables[i]; o->kind != LS__SETTING_END; o++)
+            if (o->kind != LS__SETTING_HEADING) print(c, o);
 }
 
 static void each_command(void (*print)(const cli_command *c))
@@ -85,7 +86,7 @@ static const char short_ends[] = ":;([\n";
 
 /* ---- bash ---- */
 
-static void print_bash_word(const cli_command *c, const cli_option *o)
+static void print_bash_word(const cli_command *c, const ls__setting *o)
 {
     (void)c;
     print_text(stdout, " --%s", o->name);
@@ -108,7 +109,7 @@ static void print_bash_words(const cli_command *c)
     fputs(" ;;\n", stdout);
 }
 
-static void print_bash_value(const cli_command *c, const cli_option *o)
+static void print_bash_value(const cli_command *c, const ls__setting *o)
 {
     static const char *const actions[] = { [VALUE_FILE] = "-f", [VALUE_FOLDER] = "-d" };
     const value_kind kind = kind_of_value(o);
@@ -184,7 +185,7 @@ static void print_zsh_command(const cli_command *c)
 }
 
 /* Of _arguments: '(-b --batch-size)'{-b+,--batch-size=}'[images per step]:N:' */
-static void print_zsh_option(const cli_command *c, const cli_option *o)
+static void print_zsh_option(const cli_command *c, const ls__setting *o)
 {
     (void)c;
     const value_kind kind = kind_of_value(o);
@@ -257,7 +258,7 @@ static void print_zsh(void)
 
 /* ---- fish ---- */
 
-static void print_fish_option(const cli_command *c, const cli_option *o)
+static void print_fish_option(const cli_command *c, const ls__setting *o)
 {
     const value_kind kind = kind_of_value(o);
     print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -l %s", c->name,
@@ -312,7 +313,7 @@ static void print_fish(void)
 
 #define SHELLS "bash|zsh|fish" /* in the order of `scripts` */
 
-static const cli_option completion_options[] = { { .kind = OPTION_END } };
+static const ls__setting completion_options[] = { { .kind = LS__SETTING_END } };
 
 static int run(int argc, char **argv)
 {
@@ -321,7 +322,7 @@ static int run(int argc, char **argv)
     const int ended = options_parse(&command_completion, argc, argv, NULL, &parsed);
     if (ended >= 0) return ended;
     const int shell =
-        parsed.n_arguments == 1 ? option_choice_index(SHELLS, parsed.arguments[0]) : -1;
+        parsed.n_arguments == 1 ? ls__setting_choice(SHELLS, parsed.arguments[0]) : -1;
     if (shell < 0) return fail_with(EXIT_USAGE, "expected one of " SHELLS);
     scripts[shell]();
     return EXIT_DONE;

@@ -14,15 +14,15 @@ typedef struct demo_values {
 } demo_values;
 
 #define AT(member) offsetof(demo_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_INTEGER, 0, "train", AT(n_train), "training images per class", "N", 1, 1e6,
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_INTEGER, 0, "train", AT(n_train), "training images per class", "N", 1, 1e6,
       .fallback = "400" },
-    { OPTION_INTEGER, 0, "val", AT(n_val), "validation images per class", "N", 1, 1e6,
+    { LS__SETTING_INTEGER, 0, "val", AT(n_val), "validation images per class", "N", 1, 1e6,
       .fallback = "60" },
-    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed; the same seed gives the same files", "S",
-      0, 9e18, .fallback = "0" },
-    { .kind = OPTION_END },
+    { LS__SETTING_INTEGER, 0, "seed", AT(seed), "random seed; the same seed gives the same files",
+      "S", 0, 9e18, .fallback = "0" },
+    { .kind = LS__SETTING_END },
 };
 
 static int fail_errno(const char *path)
@@ -40,8 +40,8 @@ static int make_folder(const char *path)
 static int write_split(const char *dir, const char *name, int split, int64_t n_per_class,
                        uint64_t seed)
 {
-    enum { PATH_SIZE = 4096 };
-    char path[PATH_SIZE];
+    enum { LS__PATH_SIZE = 4096 };
+    char path[LS__PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     int answer = make_folder(path);
     for (int label = 0; answer == EXIT_DONE && label < DEMO_CLASSES; label++) {

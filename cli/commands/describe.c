@@ -1,4 +1,5 @@
 /* describe.c: 'lockstep describe': a model's layers, shapes, parameters, kernels and memory. */
+#include "options/run_settings.h"
 #include "cli.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,37 +8,38 @@ enum { LONG_TRAINING = 1000000 }; /* steps, so that --benchmark times what a tra
 
 typedef struct describe_values {
     const char *model, *device;
-    cli_size image_size;
+    ls__size image_size;
     int64_t batch, n_classes, threads;
     int stem, deterministic, precision;
     bool grey, parameter_free_shortcuts, inference, benchmark;
 } describe_values;
 
 #define AT(member) offsetof(describe_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
-      .list = list_models },
-    { OPTION_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", MIN_IMAGE_SIZE,
-      MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
+      .list = ls__list_models },
+    { LS__SETTING_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", LS__MIN_IMAGE_SIZE,
+      LS__MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
+    { LS__SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
-    { OPTION_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
+    { LS__SETTING_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
       .note = "10 or 1000, depending on the model" },
-    { OPTION_SWITCH, 0, "grey", AT(grey),
+    { LS__SETTING_SWITCH, 0, "grey", AT(grey),
       "one input channel: for grey images, or 'lockstep train --grey'" },
-    { OPTION_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
-    { OPTION_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts), SHORTCUTS_HELP },
-    { OPTION_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
-    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+    { LS__SETTING_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
+    { LS__SETTING_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
+      SHORTCUTS_HELP },
+    { LS__SETTING_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
+    { LS__SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { LS__SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS__SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
-    { OPTION_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP, "strict|warn|off",
-      .fallback = "strict" },
-    { OPTION_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
-    { .kind = OPTION_END },
+    { LS__SETTING_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP,
+      "strict|warn|off", .fallback = "strict" },
+    { LS__SETTING_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
+    { .kind = LS__SETTING_END },
 };
 
 static int run(int argc, char **argv)
@@ -48,7 +50,7 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     const ls_model *model = find_model(v.model);
     if (!model || !check_resnet_options(&parsed, model)) return EXIT_USAGE;
-    if (!v.image_size.height) v.image_size = (cli_size){ model->image_size, model->image_size };
+    if (!v.image_size.height) v.image_size = (ls__size){ model->image_size, model->image_size };
 
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device,

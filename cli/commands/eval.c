@@ -1,10 +1,12 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
+#include "options/run_settings.h"
 #include "commands/eval_classes.h"
 #include "commands/eval_targets.h"
-#include "runs/folders.h"
+#include "run/folders.h"
+#include "run/folders_idx.h"
 #include "runs/model_file.h"
 #include "terminal/events.h"
-#include "runs/run.h"
+#include "runs/advice.h"
 #include "log/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,44 +15,44 @@
 typedef struct eval_values {
     model_file file;
     const char *data_dir, *device, *csv;
-    data_options data;
+    ls__data_settings data;
     int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
     bool per_class, test_time_flip, json;
 } eval_values;
 
 #define AT(member) offsetof(eval_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
     MODEL_FILE_OPTIONS(eval_values),
-    { OPTION_TEXT, 0, "data-dir", AT(data_dir),
+    { LS__SETTING_TEXT, 0, "data-dir", AT(data_dir),
       "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
       "class folders, in the order of their names",
       "DIR", .note = "required" },
-    DATA_OPTIONS(eval_values, data),
-    { OPTION_SWITCH, 0, "per-class", AT(per_class),
+    LS__DATA_SETTINGS(eval_values, data),
+    { LS__SETTING_SWITCH, 0, "per-class", AT(per_class),
       "print the table of the classes, which models of at most 20 classes get anyway; with several "
       "labels the accuracy of each, with numbers the error of each" },
-    { OPTION_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
-    { OPTION_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
+    { LS__SETTING_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
+    { LS__SETTING_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
       "FILE", .note = "none" },
-    { OPTION_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
-    { OPTION_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+    { LS__SETTING_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { LS__SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
-    { OPTION_INTEGER, 'j', "workers", AT(workers),
+    { LS__SETTING_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads (PyTorch: num_workers); 0 = the main thread loads the images", "N", 0,
       256, .note = "one per processor, at most 8" },
-    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
+    { LS__SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
       .fallback = "fail" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { OPTION_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { OPTION_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+    { LS__SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { LS__SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { OPTION_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS__SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 
 static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
@@ -125,11 +127,11 @@ static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_in
 /* Whether the images of DIR are in folders of the model's classes. */
 static bool has_class_folder(const char *dir, const ls_model_info *info)
 {
-    char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
-    const bool has_split = folders_has_val(dir, name) || folders_has_test(dir, name);
+    char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
+    const bool has_split = ls__folders_has_val(dir, name) || ls__folders_has_test(dir, name);
     for (int64_t i = 0; i < info->options.n_classes; i++)
         if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
-                     has_split ? name : "", info->classes[i]) < PATH_SIZE &&
+                     has_split ? name : "", info->classes[i]) < LS__PATH_SIZE &&
             is_folder(path))
             return true;
     return false;
@@ -149,36 +151,34 @@ static bool lacks_groups(const char *list, const ls_csv_config *config)
 }
 
 /* Lists and names of files are read as in training, where the options do not say otherwise. */
-static data_options options_of_model(const eval_values *v, const ls_saved_model *model)
+static ls__data_settings options_of_model(const eval_values *v, const ls_saved_model *model)
 {
     const ls_model_info info = ls_saved_model_info(model);
-    data_options out = v->data;
+    ls__data_settings out = v->data;
     out.of_model = ls_saved_model_csv_config(model);
-    if (data_is_csv(v->data_dir) && lacks_groups(v->data_dir, &out.of_model))
+    if (ls__is_csv(v->data_dir) && lacks_groups(v->data_dir, &out.of_model))
         out.of_model.group_column = NULL;
-    if (!out.label_pattern && is_folder(v->data_dir) && !folders_has_csv(v->data_dir) &&
-        !folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
+    if (!out.label_pattern && is_folder(v->data_dir) && !ls__folders_has_csv(v->data_dir) &&
+        !ls__folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
         out.label_pattern = ls_saved_model_label_pattern(model);
     return out;
 }
 
 /* The validation split, if training split this dataset with --val-split; else as
- * folders_open_val. */
-static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
-                       ls_dataset **out)
+ * ls__folders_open_val. */
+static ls_dataset *open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model)
 {
     const ls_model_info info = ls_saved_model_info(model);
     const char *dir = v->data_dir;
-    char name[FOLDER_NAME_SIZE];
+    char name[LS__FOLDER_NAME_SIZE];
     const int n_classes = (int)info.options.n_classes;
-    const data_options data = options_of_model(v, model);
-    if (!ls_saved_model_has_split(model) || folders_has_val(dir, name))
-        return folders_open_val(ctx, dir, &data, true, n_classes, info.classes, out);
-    const int answer = folders_open_unsplit(ctx, dir, &data, n_classes, info.classes, out);
-    if (answer != EXIT_DONE) return answer;
-    ls_dataset *split = ls_saved_model_validation_split(model, *out);
-    if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
-    const long long n = ls_dataset_sample_count(*out);
+    const ls__data_settings data = options_of_model(v, model);
+    if (!ls_saved_model_has_split(model) || ls__folders_has_val(dir, name))
+        return ls__folders_open_val(ctx, dir, &data, true, n_classes, info.classes);
+    ls_dataset *all = ls__folders_open_unsplit(ctx, dir, &data, n_classes, info.classes);
+    ls_dataset *split = all ? ls_saved_model_validation_split(model, all) : NULL;
+    if (ls_context_status(ctx) != LS_OK) return NULL;
+    const long long n = ls_dataset_sample_count(all);
     if (split && !v->json)
         print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n", dir,
                    (long long)ls_dataset_sample_count(split), n);
@@ -186,11 +186,10 @@ static int open_images(ls_context *ctx, const eval_values *v, const ls_saved_mod
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
                       "its images%s",
                       dir,
-                      data_is_csv(dir) ? "; a list is divided as in training with the columns of "
-                                         "the training alone"
-                                       : "");
-    if (split) *out = split;
-    return EXIT_DONE;
+                      ls__is_csv(dir) ? "; a list is divided as in training with the columns of "
+                                        "the training alone"
+                                      : "");
+    return split ? split : all;
 }
 
 /* Whether the samples have what the model's loss reads. */
@@ -223,10 +222,13 @@ static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info
         &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, height, width, info->channels) },
                           .inference = true });
     ls_weight_report *report = NULL;
-    char path[WEIGHTS_PATH_SIZE];
-    ls_net_load_weights(net, weights_of(v->file.path, path),
+    char path[LS__PATH_SIZE];
+    ls_net_load_weights(net, ls__weights_of(v->file.path, path),
                         &(ls_load_weights_config){ .key = v->file.key }, &report);
-    if (report) print_weights_hint(report, "'lockstep train --weights FILE --new-head'");
+    if (report) {
+        ls__hint_weights(ctx, report, "'lockstep train --weights FILE --new-head'");
+        print_message("%s", ls_context_hint(ctx));
+    }
     if (!report && status == LS_ERR_MISMATCH)
         print_message("--weights-key KEY names the weights in a file");
     ls_weight_report_close(&report);
@@ -239,9 +241,10 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 {
     const ls_model_info info = ls_saved_model_info(model);
     if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
-    if (folders_has_csv(v->data_dir) &&
-        !data_check_missing(v->data_dir, dataset, "listed", v->on_bad_image != LS_BAD_IMAGE_FAIL))
-        return EXIT_DATA;
+    if (ls__folders_has_csv(v->data_dir) &&
+        ls__data_check_missing(ctx, v->data_dir, dataset, "listed",
+                               v->on_bad_image != LS_BAD_IMAGE_FAIL) != LS_OK)
+        return print_error(ctx, EXIT_DATA);
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
@@ -263,9 +266,8 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 /* A model without stored classes has those of the dataset. */
 static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 {
-    ls_dataset *dataset;
-    int answer = folders_open_val(ctx, v->data_dir, &v->data, true, 0, NULL, &dataset);
-    if (answer != EXIT_DONE) return answer;
+    ls_dataset *dataset = ls__folders_open_val(ctx, v->data_dir, &v->data, true, 0, NULL);
+    if (!dataset) return print_error(ctx, EXIT_DATA);
     if (ls_dataset_target_count(dataset) > 0)
         return fail_with(EXIT_USAGE,
                          "--model is for images with one class; %s has several labels or numbers "
@@ -276,18 +278,17 @@ static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
     if (!names) return print_error(NULL, EXIT_RUNTIME);
     for (int i = 0; i < n; i++) names[i] = ls_dataset_class_name(dataset, i);
     const ls_saved_model *model = model_file_open(ctx, &v->file, n, names);
-    answer = model ? evaluate(ctx, v, model, dataset) : EXIT_RUNTIME;
+    const int exit_status = model ? evaluate(ctx, v, model, dataset) : EXIT_RUNTIME;
     free(names);
-    return answer;
+    return exit_status;
 }
 
 static int evaluate_checkpoint(ls_context *ctx, const eval_values *v)
 {
     const ls_saved_model *model = model_file_open(ctx, &v->file, 0, NULL);
     if (!model) return EXIT_RUNTIME;
-    ls_dataset *dataset;
-    const int answer = open_images(ctx, v, model, &dataset);
-    return answer == EXIT_DONE ? evaluate(ctx, v, model, dataset) : answer;
+    ls_dataset *dataset = open_images(ctx, v, model);
+    return dataset ? evaluate(ctx, v, model, dataset) : print_error(ctx, EXIT_DATA);
 }
 
 static int run(int argc, char **argv)
@@ -300,16 +301,17 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--%s is required",
                          v.file.path ? "data-dir DIR" : "checkpoint FILE");
     if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
-    if (!data_options_check(&v.data)) return EXIT_USAGE;
     if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
     if (v.csv && ls__run_folder_names_file(v.csv))
         return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
-    if (!options_given(&parsed, "workers")) v.workers = default_workers();
+    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const int answer = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
+    const int exit_status = !ls__data_settings_check(ctx, &v.data) ? print_error(ctx, EXIT_RUNTIME)
+                            : v.file.model                         ? evaluate_unnamed(ctx, &v)
+                                                                   : evaluate_checkpoint(ctx, &v);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_eval = {

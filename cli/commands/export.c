@@ -1,5 +1,7 @@
 /* export.c: 'lockstep export': a checkpoint's weights for other programs. */
-#include "cli.h"
+#include "options/run_settings.h"
+#include "run/folders.h"
+#include "runs/model_file.h"
 #include "log/run_folder.h"
 #include <sys/stat.h>
 
@@ -9,14 +11,14 @@ typedef struct export_values {
 } export_values;
 
 #define AT(member) offsetof(export_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run", "FILE",
-      .note = "required" },
-    { OPTION_CHOICE, 0, "format", AT(format),
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run",
+      "FILE", .note = "required" },
+    { LS__SETTING_CHOICE, 0, "format", AT(format),
       "torch = safetensors with torchvision's names and layouts", "torch", .fallback = "torch" },
-    { OPTION_TEXT, 0, "out", AT(out), "file to write", "FILE", .note = "required" },
-    { .kind = OPTION_END },
+    { LS__SETTING_TEXT, 0, "out", AT(out), "file to write", "FILE", .note = "required" },
+    { .kind = LS__SETTING_END },
 };
 
 static bool is_same_file(const char *a, const char *b)
@@ -33,8 +35,8 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (!v.checkpoint || !v.out)
         return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
-    char weights[WEIGHTS_PATH_SIZE];
-    v.checkpoint = weights_of(v.checkpoint, weights);
+    char weights[LS__PATH_SIZE];
+    v.checkpoint = ls__weights_of(v.checkpoint, weights);
     if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
     if (ls__run_folder_names_file(v.out))
         return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);

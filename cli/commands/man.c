@@ -1,5 +1,6 @@
 /* man.c: 'lockstep man', which the build runs: manual pages from the commands' tables of options,
  * in the language of man(7). */
+#include "options/run_settings.h"
 #include "cli.h"
 #include <ctype.h>
 #include <errno.h>
@@ -60,16 +61,16 @@ static void put_head(FILE *file, const char *name, const char *summary, const ch
     put_words(file, text);
 }
 
-static void put_option(FILE *file, const cli_option *o)
+static void put_option(FILE *file, const ls__setting *o)
 {
     char text[OPTION_TEXT_SIZE];
-    const bool lists = o->kind == OPTION_CHOICE;
+    const bool lists = o->kind == LS__SETTING_CHOICE;
     fputs(".TP\n", file);
     if (o->letter) fprintf(file, "\\fB\\-%c\\fR, ", o->letter);
     fputs("\\fB\\-\\-", file);
     put_name(file, o->name);
     fputs("\\fR", file);
-    if (o->kind != OPTION_SWITCH) {
+    if (o->kind != LS__SETTING_SWITCH) {
         fputs(" \\fI", file);
         put_name(file, lists ? "NAME" : o->value);
         fputs("\\fR", file);
@@ -79,18 +80,18 @@ static void put_option(FILE *file, const cli_option *o)
     put_words(file, text);
 }
 
-static void put_options(FILE *file, const cli_option *options)
+static void put_options(FILE *file, const ls__setting *options)
 {
-    for (const cli_option *o = options; o->kind != OPTION_END; o++)
-        if (o->kind != OPTION_HEADING)
+    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
+        if (o->kind != LS__SETTING_HEADING)
             put_option(file, o);
-        else if (o[1].kind != OPTION_HEADING && o[1].kind != OPTION_END)
+        else if (o[1].kind != LS__SETTING_HEADING && o[1].kind != LS__SETTING_END)
             fprintf(file, ".SS %.*s\n", (int)strcspn(o->help, ":"), o->help);
 }
 
 static void put_command_page(FILE *file, const cli_command *c, const char *name, const char *date)
 {
-    cli_option made[MAX_OPTIONS + 1];
+    ls__setting made[LS__MAX_SETTINGS + 1];
     put_head(file, name, c->summary, date);
     fprintf(file, ".SH SYNOPSIS\n.B lockstep ");
     put_name(file, c->name);
@@ -149,11 +150,11 @@ typedef struct man_values {
     const char *date;
 } man_values;
 
-static const cli_option man_options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "date", offsetof(man_values, date), "date of the pages", "YYYY-MM-DD",
+static const ls__setting man_options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "date", offsetof(man_values, date), "date of the pages", "YYYY-MM-DD",
       .fallback = "1970-01-01" },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 
 /* command NULL: the page of lockstep. */

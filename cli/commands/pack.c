@@ -1,6 +1,9 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
-#include "runs/folders_hints.h"
+#include "options/run_settings.h"
+#include "run/folders.h"
+#include "run/folders_hints.h"
 #include "terminal/progress.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,30 +14,30 @@ typedef struct pack_values {
 } pack_values;
 
 #define AT(member) offsetof(pack_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_SWITCH, 0, "raw", AT(raw),
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_SWITCH, 0, "raw", AT(raw),
       "store decoded images instead of the files: larger, and faster to load" },
-    { OPTION_INTEGER, 0, "resize", AT(resize),
+    { LS__SETTING_INTEGER, 0, "resize", AT(resize),
       "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
       "= no resizing",
       "N", 0, 65536, .fallback = "0" },
-    { OPTION_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
+    { LS__SETTING_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
       "white|black|ignore", .fallback = "white" },
-    { OPTION_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9, 16,
-      .note = "16" },
-    { OPTION_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+    { LS__SETTING_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9,
+      16, .note = "16" },
+    { LS__SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { OPTION_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+    { LS__SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "unreadable images: fail = stop, skip = list them and pack them as they are; training on "
       "such a pack requires --on-bad-image skip",
       "fail|skip", .fallback = "fail" },
-    { OPTION_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { OPTION_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
-    { OPTION_SWITCH, 0, "check", AT(check),
+    { LS__SETTING_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
+    { LS__SETTING_SWITCH, 0, "check", AT(check),
       "check all of FILE for damage: lockstep pack --check FILE" },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 
 static bool print_progress(void *user, int64_t n_done, int64_t n)
@@ -81,22 +84,25 @@ static int check(ls_context *ctx, const char *path)
     return EXIT_DONE;
 }
 
-/* The folders of DIR that are read for training and validation, or DIR itself. */
+/* Opens the folders of DIR that are read for training and validation, or DIR itself. Returns their
+ * number; -1 after printing why DIR can't be read. */
 static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
 {
     static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
     int n = 0;
     for (int split = 0; split < LS_N_SPLITS; split++) {
-        char name[FOLDER_NAME_SIZE], path[PATH_SIZE];
+        char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
         ls_split_kind kind;
-        if (ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind) != LS_OK) continue;
-        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= PATH_SIZE) continue;
+        const ls_status status = ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind);
+        if (status == LS_ERR_IO) return fail_with(-1, "%s: %s", dir, strerror(errno));
+        if (status != LS_OK) continue;
+        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= LS__PATH_SIZE) continue;
         if (kind != LS_SPLIT_LIST)
-            splits[n++] = (ls_pack_split){ names[split], folders_open(ctx, path) };
+            splits[n++] = (ls_pack_split){ names[split], ls__folders_open(ctx, path) };
         else
             print_warning("%s: a list, which a pack does not contain", path);
     }
-    if (n == 0) splits[n++] = (ls_pack_split){ "", folders_open(ctx, dir) };
+    if (n == 0) splits[n++] = (ls_pack_split){ "", ls__folders_open(ctx, dir) };
     return n;
 }
 
@@ -104,15 +110,19 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
 {
     ls_pack_split splits[LS_N_SPLITS];
     bool is_damaged; /* a file that is no pack "holds" any name */
-    if (!folders_check(dir) || !folders_check_files(dir)) return EXIT_DATA;
+    if (ls__folders_check(ctx, dir) != LS_OK || ls__folders_check_files(ctx, dir) != LS_OK)
+        return print_error(ctx, EXIT_DATA);
     const bool is_pack =
         is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
     const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
+    if (n < 0) return EXIT_DATA;
     if (n > 0 && !splits[n - 1].dataset) {
-        const int answer = folders_fail(ctx, dir);
-        char words[PATH_SIZE];
-        const bool found = folders_find_list(dir, words) && folders_find_list_words(dir, words);
-        if (found || folders_is_flat(dir))
+        ls__folders_explain(ctx, dir);
+        const int answer = print_error(ctx, EXIT_DATA);
+        char words[LS__PATH_SIZE];
+        const bool found =
+            ls__folders_find_list(dir, words) && ls__folders_find_list_words(dir, words);
+        if (found || ls__folders_is_flat(dir))
             print_message("'lockstep train --data-dir %s%s' reads %s, without a pack",
                           found ? words : dir, found ? "" : " --label-pattern REGEX",
                           found ? "the list" : "classes in the names of files");
@@ -172,7 +182,7 @@ static int run(int argc, char **argv)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v.depth > 0 ? "depth" : "alpha");
-    if (!options_given(&parsed, "workers")) v.workers = default_workers();
+    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {

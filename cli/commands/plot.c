@@ -8,12 +8,12 @@ typedef struct plot_values {
 } plot_values;
 
 #define AT(member) offsetof(plot_values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "title", AT(title), "title of the chart", "TEXT",
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "title", AT(title), "title of the chart", "TEXT",
       .note = "the folder's name" },
-    { OPTION_SWITCH, 0, "log", AT(log), "logarithmic axis for the loss" },
-    { .kind = OPTION_END },
+    { LS__SETTING_SWITCH, 0, "log", AT(log), "logarithmic axis for the loss" },
+    { .kind = LS__SETTING_END },
 };
 
 static int run(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* prediction.c: see prediction.h. */
+#include "options/run_settings.h"
 #include "commands/prediction.h"
 #include "io/json.h"
-#include "options/data_options.h"
+#include "run/data_settings.h"
 #include "terminal/csv.h"
 
 enum { FLOAT_DIGITS = 9 }; /* that identify an f32 */
@@ -104,7 +105,7 @@ bool prediction_reads(const char *path)
 {
     static const char pack[] = ".pack";
     const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
-    if (is_file(path) && data_is_csv(path))
+    if (is_file(path) && ls__is_csv(path))
         return fail_with(
             false,
             "%s: a list; predict reads images, folders, and paths from standard input: "

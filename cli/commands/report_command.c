@@ -7,11 +7,11 @@ typedef struct report_values {
     const char *out;
 } report_values;
 
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
       .note = "report.html in the run's folder; required with several runs" },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 
 static int run(int argc, char **argv)

@@ -1,13 +1,15 @@
 /* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
 #include "terminal/events.h"
-#include "runs/folders.h"
-#include "runs/ranks.h"
 #include "io/json.h"
-#include "run/ranks.h"
 #include "log/run_folder.h"
-#include "runs/run_files.h"
+#include "run/folders.h"
+#include "run/folders_idx.h"
+#include "run/ranks.h"
+#include "run/run_files.h"
+#include "runs/advice.h"
+#include "runs/open_run.h"
+#include "runs/ranks.h"
 #include "runs/session_log.h"
-#include "runs/train_folder.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,68 +18,11 @@
 #include <unistd.h>
 
 /* "best", or "last" where the best weights are lost. */
-static const char *best_weights(const cli_run *t)
+static const char *best_weights(const ls_run *t)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
     return !ls_trainer_get_state(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
-}
-
-static ls_trainer *open_trainer(const cli_run *t, run_report *report)
-{
-    const recipe *r = t->recipe;
-    const bool ends_earlier = r->stop_at > 0 && (r->steps == 0 || r->stop_at < r->steps);
-    const ls_trainer_config config = { .epochs = r->epochs,
-                                       .max_steps = ends_earlier ? r->stop_at : r->steps,
-                                       .metric = recipe_metric_name(r),
-                                       .patience = r->patience,
-                                       .validation = t->val,
-                                       .dir = t->dir,
-                                       .resume = r->resume != NULL,
-                                       .force = r->resume && r->force,
-                                       .checkpoint_every = r->checkpoint_every,
-                                       .keep_checkpoints = r->keep_checkpoints,
-                                       .no_report = r->no_report,
-                                       .model = &t->info,
-                                       .tensorboard = (ls_tensorboard)r->tensorboard,
-                                       .log_every = r->log_every,
-                                       .stop = &caught_signal,
-                                       .on_event = report_event,
-                                       .user = report };
-    return ls_trainer_open(t->net, t->optimizer, t->schedule, t->train, &config);
-}
-
-/* Opens the trainer in the folder, which then contains the run. */
-static int begin_run(cli_run *t, json_t *stored, run_report *report)
-{
-    t->trainer = open_trainer(t, report);
-    if (!t->trainer) return print_error(t->ctx, EXIT_RUNTIME);
-    ls_status status = run_manifest_begin(t); /* only after the trainer is open */
-    /* The first checkpoint stores the kernel selections, so that a run that is killed before its
-     * next checkpoint resumes with them. A forced resume changes the identity, so it is saved too.
-     */
-    const bool saves = !stored || json_array_size(t->forced) > 0;
-    if (status == LS_OK && saves) status = ls_trainer_save(t->trainer);
-    if (status == LS_OK && stored) status = run_config_change(t, stored);
-    if (status == LS_OK && !stored)
-        status = run_config_write(t); /* from here on the folder contains a run */
-    return status == LS_OK ? EXIT_DONE : print_error(t->ctx, EXIT_RUNTIME);
-}
-
-/* Makes the folder with its config, or resumes from its last checkpoint. A start that fails leaves
- * no new folder, and changes no file of a run. */
-static int open_run(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE], run_report *report)
-{
-    int all[LS__MAX_RANKS];
-    bool made = false;
-    /* Only if no rank has failed yet: it ends rank 0. */
-    if (ls__ranks_gather(t->ctx, 0, all) != LS_OK) return print_error(t->ctx, EXIT_RUNTIME);
-    int answer = train_folder_take(t, stored != NULL, dir, &made);
-    if (answer == EXIT_DONE && stored) answer = run_manifest_check(t);
-    if (answer == EXIT_DONE) answer = begin_run(t, stored, report);
-    if (answer == EXIT_DONE && ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
-    if (answer != EXIT_DONE && made) ls__run_folder_remove(t->dir);
-    return answer;
 }
 
 static int64_t count_frozen(const ls_net *net)
@@ -91,12 +36,12 @@ static int64_t count_frozen(const ls_net *net)
 }
 
 /* Where it is not the plain cross-entropy. */
-static void print_loss(const cli_run *t)
+static void print_loss(const ls_run *t)
 {
-    const recipe *r = t->recipe;
-    if (r->loss != LOSS_CROSS_ENTROPY)
+    const ls__run_settings *r = t->settings;
+    if (r->loss != LS__LOSS_CROSS_ENTROPY)
         print_text(stdout, "loss    %s\n",
-                   r->loss == LOSS_BCE ? "binary cross-entropy" : "mean squared error");
+                   r->loss == LS__LOSS_BCE ? "binary cross-entropy" : "mean squared error");
     if (r->label_smoothing == 0 && !r->class_weights) return;
     field_line loss = begin_fields(stdout);
     if (r->label_smoothing > 0)
@@ -110,48 +55,49 @@ static void print_loss(const cli_run *t)
 }
 
 /* The file of --weights, and what was read and left out there. */
-static void print_weights(const cli_run *t)
+static void print_weights(const ls_run *t)
 {
     field_line line = begin_fields(stdout);
-    print_field(&line, "weights %s", t->recipe->weights);
+    print_field(&line, "weights %s", t->settings->weights);
     const char *key = ls_weight_report_key(t->weights);
     const char *prefix = ls_weight_report_prefix(t->weights);
     if (*key) print_field(&line, "key '%s'", key);
     if (*prefix) print_field(&line, "without the prefix '%s' of the names", prefix);
     if (ls_weight_report_classes_reordered(t->weights))
         print_field(&line, "last layer in the order of these classes");
-    if (t->recipe->new_head) print_field(&line, "new last layer");
+    if (t->settings->new_head) print_field(&line, "new last layer");
     end_fields(&line);
 }
 
-static void print_begin(const cli_run *t)
+static void print_begin(const ls_run *t)
 {
     if (print_is_quiet()) return;
-    const recipe *r = t->recipe;
+    const ls__run_settings *r = t->settings;
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     const int64_t n_train = ls_dataset_sample_count(t->train_data), n_left = n_train % r->batch;
     field_line data = begin_fields(stdout);
     print_field(&data, "data    %s", r->data_dir);
-    char train[FOLDER_NAME_SIZE];
-    const bool is_usual = !folders_has_train(r->data_dir, train) || strcmp(train, "train") == 0 ||
-                          strcmp(train, "train.csv") == 0;
+    char train[LS__FOLDER_NAME_SIZE];
+    const bool is_usual = !ls__folders_has_train(r->data_dir, train) ||
+                          strcmp(train, "train") == 0 || strcmp(train, "train.csv") == 0;
     if (is_usual)
         print_field(&data, "%lld training images", (long long)n_train);
     else
         print_field(&data, "%lld training images in '%s'", (long long)n_train, train);
     const long long n_val = t->val ? ls_dataset_sample_count(t->val_data) : 0;
-    char test[FOLDER_NAME_SIZE]; /* images for tests, which select the best weights here */
-    const bool is_test = t->val && r->val_split == 0 && !folders_has_idx(r->data_dir) &&
-                         !folders_has_val(r->data_dir, test) && folders_has_test(r->data_dir, test);
+    char test[LS__FOLDER_NAME_SIZE]; /* images for tests, which select the best weights here */
+    const bool is_test = t->val && r->val_split == 0 && !ls__folders_has_idx(r->data_dir) &&
+                         !ls__folders_has_val(r->data_dir, test) &&
+                         ls__folders_has_test(r->data_dir, test);
     if (is_test)
         print_field(&data, "%lld validation images in '%s'", n_val, test);
     else
         print_field(&data, "%lld validation images", n_val);
-    if (r->loss == LOSS_CROSS_ENTROPY)
+    if (r->loss == LS__LOSS_CROSS_ENTROPY)
         print_field(&data, "%d classes", ls_dataset_class_count(t->train_data));
     else
         print_field(&data, "%d %s%s", ls_dataset_target_count(t->train_data),
-                    r->loss == LOSS_BCE ? "label" : "target",
+                    r->loss == LS__LOSS_BCE ? "label" : "target",
                     plural(ls_dataset_target_count(t->train_data)));
     if (r->sampler == LS_SAMPLER_BALANCED) print_field(&data, "drawn equally often");
     end_fields(&data);
@@ -174,13 +120,13 @@ static void print_begin(const cli_run *t)
     if (r->lr_per_256 > 0)
         print_text(stdout, "lr      %g (%g per 256 images)\n", r->lr, r->lr_per_256);
     print_loss(t);
-    if (recipe_metric_name(r))
+    if (ls__run_chosen_metric(r))
         print_text(stdout, "metric  %s; it decides which weights are the best\n",
-                   recipe_metric_name(r));
+                   ls__run_chosen_metric(r));
     if (r->ema_decay > 0)
         print_text(stdout, "ema     decay %g; validation and the best weights use the averages\n",
                    r->ema_decay);
-    if (recipe_mixes(r)) {
+    if (ls__run_mixes(r)) {
         field_line mixing = begin_fields(stdout);
         print_field(&mixing, "mixing  in training only");
         if (r->mixup_alpha > 0) print_field(&mixing, "mixup %g", r->mixup_alpha);
@@ -206,21 +152,21 @@ static void print_begin(const cli_run *t)
 }
 
 /* The metric's name in texts. */
-static const char *metric_text(const cli_run *t)
+static const char *metric_text(const ls_run *t)
 {
-    const cli_metric metric = recipe_metric(t->recipe);
-    return metric == METRIC_TOP1 ? "top-1" : metric_name(metric);
+    const ls__run_metric_kind metric = ls__run_metric(t->settings);
+    return metric == LS__METRIC_TOP1 ? "top-1" : ls__run_metric_name(metric);
 }
 
 /* The last line: how long it took, what was reached, and where the weights are. */
-static void print_result(const cli_run *t, double seconds)
+static void print_result(const ls_run *t, double seconds)
 {
     char time[DURATION_SIZE], best[LOSS_SIZE];
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     field_line line = begin_fields(stdout);
     duration(seconds, time);
-    print_field(&line, "%s %s", t->recipe->resume ? "time since resume" : "total time", time);
-    const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
+    print_field(&line, "%s %s", t->settings->resume ? "time since resume" : "total time", time);
+    const bool by_loss = t->settings->loss != LS__LOSS_CROSS_ENTROPY;
     if (at.best_epoch > 0)
         print_field(&line, "best %s %s %s (epoch %lld)", t->val ? "val" : "train", metric_text(t),
                     loss_text(at.best, by_loss, best), (long long)at.best_epoch);
@@ -229,10 +175,10 @@ static void print_result(const cli_run *t, double seconds)
 }
 
 /* After --steps or --stop-at. */
-static void print_halted(const cli_run *t, const ls_trainer_state *at)
+static void print_halted(const ls_run *t, const ls_trainer_state *at)
 {
-    const bool is_all = t->recipe->steps == at->n_steps;
-    const bool by_loss = t->recipe->loss != LOSS_CROSS_ENTROPY;
+    const bool is_all = t->settings->steps == at->n_steps;
+    const bool by_loss = t->settings->loss != LS__LOSS_CROSS_ENTROPY;
     char loss[LOSS_SIZE];
     if (print_is_quiet()) return;
     if (at->averages.n_images > 0) {
@@ -248,10 +194,10 @@ static void print_halted(const cli_run *t, const ls_trainer_state *at)
 }
 
 /* The command that evaluates the weights on the same images. */
-static void print_eval(const cli_run *t, const char *weights, const char *precision)
+static void print_eval(const ls_run *t, const char *weights, const char *precision)
 {
     enum { MAX_WORDS = 24 };
-    const recipe *r = t->recipe;
+    const ls__run_settings *r = t->settings;
     const char *words[MAX_WORDS] = { "eval", "--checkpoint", weights, "--data-dir", r->data_dir };
     const ls_tensor_file *file = ls_tensor_file_open(t->ctx, weights);
     /* Weights that a version before saved do not have it. */
@@ -276,11 +222,11 @@ static void print_eval(const cli_run *t, const char *weights, const char *precis
 }
 
 /* With commands that use the weights. */
-static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_early_stop)
+static void print_done(const ls_run *t, const ls_trainer_state *at, bool is_early_stop)
 {
     static const char *const precisions[] = { NULL, "tf32", "bf16", "f16" };
-    const char *precision = precisions[t->recipe->precision];
-    char weights[RUN_PATH_SIZE];
+    const char *precision = precisions[t->settings->precision];
+    char weights[LS__RUN_PATH_SIZE];
     if (print_is_quiet()) return;
     if (is_early_stop)
         print_text(stdout, "ended after epoch %lld: no better %s since epoch %lld\n",
@@ -289,17 +235,18 @@ static void print_done(const cli_run *t, const ls_trainer_state *at, bool is_ear
     if (t->val) print_eval(t, weights, precision);
     print_command(stdout, "next", "predict", "--checkpoint", weights,
                   precision ? "--precision" : "IMAGE...", precision, "IMAGE...", NULL);
-    if (!is_early_stop && recipe_can_be_extended(t->recipe))
+    if (!is_early_stop && ls__run_can_be_extended(t->settings))
         print_command(stdout, "for more epochs", "train", "--resume", t->dir, "--epochs", "N",
                       NULL);
 }
 
 /* Returns the exit status. seconds: since the command started. */
-static int print_end(const cli_run *t, ls_trainer_end end, int data_answer, double seconds)
+static int print_end(const ls_run *t, ls_trainer_end end, int data_answer, double seconds)
 {
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     const long long epoch = at.epoch + 1, step = at.step;
-    const bool bad_image = data_answer == EXIT_DATA && t->recipe->on_bad_image == LS_BAD_IMAGE_FAIL;
+    const bool bad_image =
+        data_answer == EXIT_DATA && t->settings->on_bad_image == LS_BAD_IMAGE_FAIL;
     switch (end) {
     case LS_TRAINER_DONE:
     case LS_TRAINER_EARLY_STOP:
@@ -327,9 +274,9 @@ static int print_end(const cli_run *t, ls_trainer_end end, int data_answer, doub
 }
 
 /* The steps that are left, for the progress's estimate of the time that they take. */
-static void open_progress(const cli_run *t, progress *bar)
+static void open_progress(const ls_run *t, progress *bar)
 {
-    const recipe *r = t->recipe;
+    const ls__run_settings *r = t->settings;
     const ls_trainer_state at = ls_trainer_get_state(t->trainer);
     const int64_t steps = ls_loader_step_count(t->train);
     int64_t last = r->epochs * steps;
@@ -340,89 +287,69 @@ static void open_progress(const cli_run *t, progress *bar)
                   t->val && epochs_left > 0 ? epochs_left * ls_loader_step_count(t->val) : 0);
 }
 
-static int train_run(cli_run *t, run_report *report, double begun)
+/* ends_together: the ranks end alike, with the same exit status. */
+static int train_run(ls_run *t, run_report *report, double begun, bool *ends_together)
 {
     enum { MOST_AFTER_ERROR = 5 }; /* bad images that are listed below the error of the run's end */
     ls_trainer_end end;
     const int64_t n_steps = ls_trainer_get_state(t->trainer).n_steps;
     open_progress(t, &report->progress);
     ls_trainer_run(t->trainer, &end);
-    if (t->recipe->on_bad_image != LS_BAD_IMAGE_FAIL) {
+    if (t->settings->on_bad_image != LS_BAD_IMAGE_FAIL) {
         const int64_t most = end == LS_TRAINER_DATA_ERROR ? MOST_AFTER_ERROR : INT64_MAX;
         report_bad_images(t->train, t->train_data, most);
         if (t->val) report_bad_images(t->val, t->val_data, most);
     }
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
         ls_context_clear_error(t->ctx); /* the report has printed it */
-    if (end != LS_TRAINER_ERROR && run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
-    t->ends_together = end != LS_TRAINER_ERROR;
+    if (end != LS_TRAINER_ERROR && ls__run_manifest_save(t) != LS_OK) end = LS_TRAINER_ERROR;
+    *ends_together = end != LS_TRAINER_ERROR;
     const bool is_complete =
         end == LS_TRAINER_DONE || end == LS_TRAINER_EARLY_STOP || end == LS_TRAINER_MAX_STEPS;
     if (is_complete && ls_trainer_get_state(t->trainer).n_steps == n_steps && !print_is_quiet())
         print_text(stdout, "%s was complete already: nothing was trained\n", t->dir);
-    ranks_end(t->ctx, t->ends_together);
+    ranks_end(t->ctx, *ends_together);
     const int answer = print_end(t, end, report->data_answer, clock_seconds() - begun);
-    if (t->ends_together) ranks_wait(t->ctx);
+    if (*ends_together) ranks_wait(t->ctx);
     return answer;
 }
 
-static int train(cli_run *t, json_t *stored, char dir[RUN_DIR_SIZE])
+static int train(ls_run *t)
 {
     const double begun = clock_seconds();
-    char last[RUN_PATH_SIZE];
+    const bool resumed = t->stored != NULL;
+    char last[LS__RUN_PATH_SIZE];
+    bool ends_together = false;
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
-    if (stored && !file_exists(last))
+    if (resumed && !file_exists(last))
         return fail_with(EXIT_RUNTIME, "%s: no such file; it is required for --resume", last);
-    if (stored)
-        t->changed = options_changed(recipe_options, json_object_get(stored, "options"), t->recipe);
-    if (stored && !t->changed) return print_error(NULL, EXIT_RUNTIME);
-    int answer = cli_run_open(t, stored != NULL);
+    int exit_status = open_run(t, resumed, true);
     run_report report = { .ctx = t->ctx,
                           .train_data = t->train_data,
                           .val_data = t->val_data,
                           .dir = t->dir,
-                          .epochs = t->recipe->epochs };
-    if (answer == EXIT_DONE) answer = open_run(t, stored, dir, &report);
-    if (answer == EXIT_DONE) {
+                          .epochs = t->settings->epochs };
+    t->stop = &caught_signal;
+    t->on_event = report_event;
+    t->user = &report;
+    if (exit_status == EXIT_DONE && ls__run_start(t) != LS_OK)
+        exit_status = print_error(t->ctx, EXIT_RUNTIME);
+    if (exit_status == EXIT_DONE) {
+        if (ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
         catch_signals();
         print_begin(t);
-        if (!stored) advise(t);
-        answer = train_run(t, &report, begun);
+        if (!resumed) advise(t);
+        exit_status = train_run(t, &report, begun, &ends_together);
     }
-    if (answer != EXIT_DONE && !t->ends_together) ls__ranks_abort(t->ctx, answer);
-    cli_run_close(t);
-    return answer;
+    if (exit_status != EXIT_DONE && !ends_together) ls__ranks_abort(t->ctx, exit_status);
+    return exit_status;
 }
 
 /* ---- The command line ---- */
 
-/* With --seeding worker the number of workers is part of the identity, which --force does not
- * change. */
-static bool keeps_workers(const json_t *stored, const recipe *r)
-{
-    const int64_t workers = ls__json_get_integer(stored, "workers");
-    if (r->seeding != LS_SEED_BY_WORKER || r->workers == workers) return true;
-    return fail_with(false,
-                     "--workers %lld: the run has %lld workers, and with --seeding worker its "
-                     "result depends on that number; omit --workers",
-                     (long long)r->workers, (long long)workers);
-}
-
-/* A run with --device auto resumes on its first device, because another device gives bitwise
- * different results. Returns the device's name; NULL if the run does not have --device auto. */
-static const char *keep_device(json_t *stored, recipe *r)
-{
-    const char *taken = run_config_settle_device(stored);
-    const char *own =
-        json_string_value(json_object_get(json_object_get(stored, "options"), "device"));
-    if ((taken && is_device_auto(r->device)) || (own && is_same_device(r->device, own)))
-        r->device = own;
-    return taken;
-}
-
 static int fail_no_run(const char *dir)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     if (ls__run_folder_is_of_program(dir))
         return fail_with(EXIT_RUNTIME,
                          "%s: a run of another program, whose net this command can't build; that "
@@ -437,61 +364,57 @@ static int fail_no_run(const char *dir)
     return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir, what, dir);
 }
 
-/* The options' values and the folder; with --resume also what the run stored, else what
- * options_computed gives. */
-static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE], json_t **stored,
-                        json_t **computed)
+/* Of a run that resumes: what it stored. Returns the exit status. */
+static int read_stored(const cli_parsed *parsed, ls__run_settings *r, ls_run *t)
+{
+    const char *kept = NULL;
+    char *slash = is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
+    if (slash) *slash = '\0'; /* of a checkpoint in the folder */
+    if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(t->dir);
+    ls_context *ctx = open_error_context();
+    ls__run_read_stored(t, ctx, &parsed->set, r, &kept);
+    const int exit_status = close_error_context(ctx, EXIT_RUNTIME);
+    if (exit_status != EXIT_DONE) return exit_status;
+    if (!ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER)) return EXIT_USAGE;
+    if (kept) print_note("%s resumes on %s, the device that --device auto selected", t->dir, kept);
+    return EXIT_DONE;
+}
+
+/* Whether a new run can have the folder of --out; else prints why not. */
+static bool may_take(const char *dir)
+{
+    ls_context *ctx = open_error_context();
+    ls__run_folder_may_take(ctx, dir);
+    return close_error_context(ctx, EXIT_USAGE) == EXIT_DONE;
+}
+
+/* The options' values and the run's folder. Returns the exit status, or -1 after --help. computed:
+ * of a new run. */
+static int read_options(int argc, char **argv, ls__run_settings *r, ls_run *t, json_t **computed)
 {
     cli_parsed parsed;
     const int ended = options_parse(&command_train, argc, argv, r, &parsed);
     if (ended >= 0) return ended == EXIT_DONE ? -1 : ended;
-    if (r->resume && parsed.from_run)
+    if (r->resume && parsed.set.from_run)
         return fail_with(EXIT_USAGE,
                          "--resume uses the options of its run: omit the config.json of --config");
     const char *named = r->resume ? r->resume : r->out;
     if (r->resume && r->out)
         return fail_with(
             EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
-    if (named && strlen(named) >= RUN_DIR_SIZE)
+    if (named && strlen(named) >= LS__RUN_DIR_SIZE)
         return fail_with(EXIT_USAGE, "the name of the run's folder is too long");
-    snprintf(dir, RUN_DIR_SIZE, "%s", named ? named : ""); /* "": a new name, when it is made */
-
-    if (r->resume) {
-        char *slash = is_file(dir) ? strrchr(dir, '/') : NULL;
-        if (slash) *slash = '\0'; /* of a checkpoint in the folder */
-        if (!ls__run_folder_holds_run(dir)) return fail_no_run(dir);
-        char path[RUN_PATH_SIZE];
-        *stored = run_config_read(dir, path);
-        if (!*stored) return EXIT_RUNTIME;
-        const json_t *options = json_object_get(*stored, "options");
-        const char *taken = keep_device(*stored, r);
-        if (!options_resume(&parsed, options, path, r) || !keeps_workers(options, r) ||
-            !recipe_may_resume(options, r, dir) ||
-            !ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER))
-            return EXIT_USAGE;
-        if (taken)
-            print_note("%s resumes on %s, the device that --device auto selected", dir, taken);
-        const ls_model *model = ls_model_find(r->model);
-        if (!model) {
-            char models[OPTION_TEXT_SIZE];
-            list_models(models, sizeof(models));
-            return fail_with(EXIT_USAGE, "%s: option 'model': expected one of %s, got '%s'", path,
-                             models, r->model);
-        }
-        /* The run of a version without the option has the model's, and ignores alpha. */
-        if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
-        if (!json_object_get(options, "alpha")) r->alpha = LS_ALPHA_IGNORE;
-        return EXIT_DONE;
-    }
+    if (named) strcpy(t->dir, named); /* "": a new name, when it is made */
+    if (r->resume) return read_stored(&parsed, r, t);
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
-    if (r->out && ranks_is_first() && !train_folder_may_take(dir)) return EXIT_USAGE;
-    if (!recipe_resolve(&parsed, r)) {
-        if (parsed.from_run)
+    if (r->out && ranks_is_first() && !may_take(t->dir)) return EXIT_USAGE;
+    if (!resolve_run_settings(&parsed, r)) {
+        if (parsed.set.from_run)
             print_message("options that the command line does not have are those of %s",
                           parsed.config);
         return EXIT_USAGE;
     }
-    *computed = options_computed(&parsed);
+    *computed = ls__settings_computed(&parsed.set);
     if (!*computed) return print_error(NULL, EXIT_RUNTIME);
     return ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER) ? EXIT_DONE
                                                                               : EXIT_USAGE;
@@ -499,20 +422,18 @@ static int read_options(int argc, char **argv, recipe *r, char dir[RUN_DIR_SIZE]
 
 static int run(int argc, char **argv)
 {
-    recipe r = { 0 };
-    char dir[RUN_DIR_SIZE];
+    ls__run_settings r = { 0 };
+    ls_run t = { .settings = &r };
+    json_t *computed = NULL;
     ranks_begin();
     if (ranks_is_first()) session_log_begin(argc, argv);
-    json_t *stored = NULL, *computed = NULL;
-    int answer = read_options(argc, argv, &r, dir, &stored, &computed);
-    if (answer == EXIT_DONE) {
-        cli_run t = { .recipe = &r, .dir = dir, .has_ranks = true, .computed = computed };
-        answer = train(&t, stored, dir);
-    }
+    int exit_status = read_options(argc, argv, &r, &t, &computed);
+    t.computed = computed;
+    if (exit_status == EXIT_DONE) exit_status = train(&t);
+    ls__run_release(&t);
     json_decref(computed);
-    json_decref(stored);
     session_log_close();
-    return answer < 0 ? EXIT_DONE : answer;
+    return exit_status < 0 ? EXIT_DONE : exit_status;
 }
 
 const cli_command command_train = {
@@ -539,7 +460,7 @@ const cli_command command_train = {
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "
         "data folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
         "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).",
-    .options = recipe_options,
-    .run_options = recipe_options,
+    .options = ls__run_settings_table,
+    .run_options = ls__run_settings_table,
     .run = run,
 };

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 typedef struct repro_values {
-    recipe recipe; /* first: the options of `lockstep train` are at their offsets in it */
+    ls__run_settings
+        settings; /* first: the options of `lockstep train` are at their offsets in it */
     const char *workers, *threads, *ranks;
     int64_t restarts;
 } repro_values;
@@ -24,31 +25,31 @@ typedef struct repro_values {
 
 #define AT(member) offsetof(repro_values, member)
 
-static const cli_option own_options[] = {
-    { OPTION_HEADING, .help = "Experiment:" },
-    { OPTION_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
+static const ls__setting own_options[] = {
+    { LS__SETTING_HEADING, .help = "Experiment:" },
+    { LS__SETTING_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
       "N,N,...", .fallback = "0,1,2,4,8", .usual = true },
-    { OPTION_TEXT, 0, "threads", AT(threads),
+    { LS__SETTING_TEXT, 0, "threads", AT(threads),
       "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
       .fallback = "1,2,3,4", .usual = true },
-    { OPTION_TEXT, 0, "ranks", AT(ranks),
+    { LS__SETTING_TEXT, 0, "ranks", AT(ranks),
       "numbers of ranks to compare, in all combinations; processes that mpirun starts, at most as "
       "many as --shards",
       "N,N,...", .fallback = "1", .usual = true },
-    { OPTION_INTEGER, 0, "restart", AT(restarts),
+    { LS__SETTING_INTEGER, 0, "restart", AT(restarts),
       "train each combination once more, interrupted N times and resumed with other numbers of "
       "workers, threads and ranks",
       "N", 0, REPRO_MAX_RESTARTS, .fallback = "0", .usual = true },
-    { OPTION_INTEGER, 0, "steps", AT(recipe.steps), "steps of each run", "N", 1, 1e6,
+    { LS__SETTING_INTEGER, 0, "steps", AT(settings.steps), "steps of each run", "N", 1, 1e6,
       .fallback = "60", .usual = true },
-    { OPTION_TEXT, 0, "out", AT(recipe.out), "new folder for the experiment", "DIR",
+    { LS__SETTING_TEXT, 0, "out", AT(settings.out), "new folder for the experiment", "DIR",
       .note = "repro, or repro-2, repro-3, ...", .usual = true },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };
 
 /* Options of `lockstep train` that the experiment sets or that have no effect in it. */
-static bool is_taken(const cli_option *option)
+static bool is_taken(const ls__setting *option)
 {
     static const char *const names[] = { "workers", "threads",  "steps", "stop-at",     "out",
                                          "resume",  "patience", "force", "inject-fault" };
@@ -57,25 +58,27 @@ static bool is_taken(const cli_option *option)
     return false;
 }
 
-static void make_options(cli_option out[MAX_OPTIONS + 1])
+static void make_options(ls__setting out[LS__MAX_SETTINGS + 1])
 {
     int n = N_OWN;
     memcpy(out, own_options, N_OWN * sizeof(*out));
-    for (const cli_option *o = recipe_options; o->kind != OPTION_END && n < MAX_OPTIONS; o++)
+    for (const ls__setting *o = ls__run_settings_table;
+         o->kind != LS__SETTING_END && n < LS__MAX_SETTINGS; o++)
         if (!is_taken(o)) out[n++] = *o;
-    out[n] = (cli_option){ .kind = OPTION_END };
+    out[n] = (ls__setting){ .kind = LS__SETTING_END };
 }
 
 /* ---- The arguments of the child processes, and the command: each option that was given ---- */
 
 /* Of the options from the first-th on. The name of the folder is left out. */
-static bool make_arguments(const cli_parsed *parsed, int first, char *out[MAX_OPTIONS + 1])
+static bool make_arguments(const cli_parsed *parsed, int first, char *out[LS__MAX_SETTINGS + 1])
 {
     int n = 0;
-    for (int i = first; parsed->options[i].kind != OPTION_END; i++) {
-        const char *value = parsed->given[i];
-        if (!value || strcmp(parsed->options[i].name, "out") == 0) continue;
-        if (asprintf(&out[n], "--%s%s%s", parsed->options[i].name, *value ? "=" : "", value) < 0) {
+    for (int i = first; parsed->set.table[i].kind != LS__SETTING_END; i++) {
+        const char *value = parsed->set.text[i];
+        if (!value || strcmp(parsed->set.table[i].name, "out") == 0) continue;
+        if (asprintf(&out[n], "--%s%s%s", parsed->set.table[i].name, *value ? "=" : "", value) <
+            0) {
             out[n] = NULL;
             return false;
         }
@@ -117,10 +120,10 @@ static int64_t stop_step(const repro_values *v, int run, int k)
 {
     uint32_t words[4];
     ls_random_words(
-        (uint64_t)v->recipe.seed,
+        (uint64_t)v->settings.seed,
         &(ls_draw){ .stream = LS_RANDOM_USER, .layer = (uint32_t)k, .sample = (uint64_t)run },
         words);
-    const int64_t last = v->recipe.steps - 1;
+    const int64_t last = v->settings.steps - 1;
     const int64_t begin = k * last / v->restarts, end = (k + 1) * last / v->restarts;
     return begin + 1 + (int64_t)ls_random_below(words[0], words[1], (uint32_t)(end - begin));
 }
@@ -160,7 +163,7 @@ static repro_leg combination(const axes *a, int i, int k, bool keeps_workers)
 /* Each combination; then the same with restarts, each of which resumes with the next numbers. */
 static void plan_runs(const repro_values *v, const axes *a, repro *r)
 {
-    const bool keeps_workers = v->recipe.seeding == LS_SEED_BY_WORKER;
+    const bool keeps_workers = v->settings.seeding == LS_SEED_BY_WORKER;
     const int n_once = count_combinations(a);
     for (int i = 0; i < (v->restarts > 0 ? 2 : 1) * n_once; i++, r->n_runs++) {
         repro_run *run = &r->runs[i];
@@ -179,12 +182,14 @@ static void plan_runs(const repro_values *v, const axes *a, repro *r)
 
 /* ---- Checks ---- */
 
-/* Prints why and returns the answer when the recipe cannot be run so. */
-static int check_data(repro *r, const recipe *train)
+/* Prints why the experiment can't be run so, and returns the exit status. */
+static int check_data(repro *r, const ls__run_settings *train)
 {
     ls_dataset *data, *val = NULL;
-    const int answer = cli_run_open_train_data(r->ctx, train, &data, &val);
-    if (answer != EXIT_DONE) return answer == EXIT_RUNTIME ? EXIT_NO_VERDICT : answer;
+    if (ls__run_open_train_data(r->ctx, train, &data, &val) != LS_OK) {
+        const int exit_status = print_error(r->ctx, EXIT_DATA);
+        return exit_status == EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
+    }
     const int64_t per_epoch = ls_dataset_sample_count(data) / train->batch;
     r->steps_per_epoch = per_epoch;
     ls_dataset_close(&data);
@@ -201,20 +206,20 @@ static int check_data(repro *r, const recipe *train)
 static bool check_folder(const char *given)
 {
     struct stat there;
-    if (given && strlen(given) >= RUN_DIR_SIZE)
+    if (given && strlen(given) >= LS__RUN_DIR_SIZE)
         return fail_with(false, "the folder's name is too long");
     if (!given || lstat(given, &there) != 0) return true;
     return fail_with(false, "%s exists already; expected a new folder for --out", given);
 }
 
 /* Makes the folder; without a given name repro, or repro-2, repro-3 and so on. */
-static int make_folder(const repro *r, const char *given, char out[RUN_DIR_SIZE])
+static int make_folder(const repro *r, const char *given, char out[LS__RUN_DIR_SIZE])
 {
     static const char name[] = "repro";
     int number = 1;
     const ls_status status =
         ls__run_folder_create_new(r->ctx, given ? given : name, given ? NULL : &number);
-    ls__run_folder_name(given ? given : name, number, out, RUN_DIR_SIZE);
+    ls__run_folder_name(given ? given : name, number, out, LS__RUN_DIR_SIZE);
     return status == LS_OK ? EXIT_DONE : print_error(r->ctx, EXIT_NO_VERDICT);
 }
 
@@ -252,7 +257,7 @@ static int experiment(repro *r)
 }
 
 /* With --benchmark alone the first run times kernels, and the other runs use its kernels. */
-static bool add_algorithm_cache(const recipe *train, const char *out, char **arguments)
+static bool add_algorithm_cache(const ls__run_settings *train, const char *out, char **arguments)
 {
     if (!train->benchmark || train->algorithm_cache) return true;
     while (*arguments) arguments++;
@@ -263,16 +268,16 @@ static bool add_algorithm_cache(const recipe *train, const char *out, char **arg
 
 static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axes *a)
 {
-    char dir[RUN_DIR_SIZE], *arguments[MAX_OPTIONS + 2] = { NULL };
-    char repro_word[] = "repro", *command_words[MAX_OPTIONS + 2] = { repro_word };
-    if (!check_folder(v->recipe.out)) return EXIT_USAGE;
+    char dir[LS__RUN_DIR_SIZE], *arguments[LS__MAX_SETTINGS + 2] = { NULL };
+    char repro_word[] = "repro", *command_words[LS__MAX_SETTINGS + 2] = { repro_word };
+    if (!check_folder(v->settings.out)) return EXIT_USAGE;
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_NO_VERDICT, "/proc/self/exe: %s", strerror(errno));
     repro r = { .ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log }),
                 .out = dir,
-                .steps = v->recipe.steps,
-                .batch = v->recipe.batch,
+                .steps = v->settings.steps,
+                .batch = v->settings.batch,
                 .arguments = arguments,
                 .command = command_words,
                 .program = program,
@@ -285,9 +290,9 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
         answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE && r.has_ranks && ls__ranks_find_launcher(r.ctx) != LS_OK)
         answer = print_error(r.ctx, EXIT_NO_VERDICT);
-    if (answer == EXIT_DONE) answer = check_data(&r, &v->recipe);
-    if (answer == EXIT_DONE) answer = make_folder(&r, v->recipe.out, dir);
-    if (answer == EXIT_DONE && !add_algorithm_cache(&v->recipe, dir, arguments))
+    if (answer == EXIT_DONE) answer = check_data(&r, &v->settings);
+    if (answer == EXIT_DONE) answer = make_folder(&r, v->settings.out, dir);
+    if (answer == EXIT_DONE && !add_algorithm_cache(&v->settings, dir, arguments))
         answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
         plan_runs(v, a, &r);
@@ -307,7 +312,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
 
 static int run(int argc, char **argv)
 {
-    cli_option options[MAX_OPTIONS + 1];
+    ls__setting options[LS__MAX_SETTINGS + 1];
     make_options(options);
     cli_command command = command_repro;
     command.options = options;
@@ -316,17 +321,17 @@ static int run(int argc, char **argv)
     axes a;
     const int ended = options_parse(&command, argc, argv, &v, &parsed);
     if (ended >= 0) return ended;
-    if (!v.recipe.data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
-    if (v.restarts >= v.recipe.steps)
+    if (!v.settings.data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
+    if (v.restarts >= v.settings.steps)
         return fail_with(EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
-                         (long long)v.restarts, (long long)v.recipe.steps);
-    if (!recipe_resolve(&parsed, &v.recipe) ||
+                         (long long)v.restarts, (long long)v.settings.steps);
+    if (!resolve_run_settings(&parsed, &v.settings) ||
         !read_axis("workers", v.workers, 0, 256, &a.workers) ||
         !read_axis("threads", v.threads, 1, 1024, &a.threads) ||
         !read_axis("ranks", v.ranks, 1, 64, &a.ranks))
         return EXIT_USAGE;
     for (int i = 0; i < a.ranks.n; i++)
-        if (a.ranks.values[i] > v.recipe.shards)
+        if (a.ranks.values[i] > v.settings.shards)
             return fail_with(EXIT_USAGE, "--ranks %s: %d ranks require --shards %d or more",
                              v.ranks, a.ranks.values[i], a.ranks.values[i]);
     if (count_combinations(&a) == 1 && v.restarts == 0)

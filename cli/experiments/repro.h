@@ -3,12 +3,13 @@
 #ifndef LS_CLI_EXPERIMENTS_REPRO_H
 #define LS_CLI_EXPERIMENTS_REPRO_H
 
-#include "runs/run.h"
+#include "runs/open_run.h"
+#include "runs/advice.h"
 #include "report/chart.h"
 #include "report/html.h"
 
 enum { REPRO_MAX_AXIS = 32, REPRO_MAX_RESTARTS = 16 };
-enum { REPRO_PATH_SIZE = RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
+enum { REPRO_PATH_SIZE = LS__RUN_DIR_SIZE + 64, REPRO_LEGS_SIZE = 512 };
 
 /* Exit statuses of this command. Those of failed child processes are passed on. */
 enum { EXIT_DIFFERENT = 1, EXIT_NO_VERDICT = 5 };

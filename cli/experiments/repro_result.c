@@ -1,4 +1,6 @@
 /* repro_result.c: reads and compares the results of the runs, and prints the table; see repro.h. */
+#include "checkpoint/progress.h"
+#include "log/metrics.h"
 #include "experiments/repro.h"
 #include <errno.h>
 #include <stdio.h>

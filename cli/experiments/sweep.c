@@ -33,7 +33,7 @@ static bool check_method(sweep_file *file, const cli_parsed *parsed, const sweep
                  { "batch", TPE } };
     static const char *const names[] = { "random", "grid", "halving", "hyperband", "tpe" };
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
-        if (options_is_set(parsed, uses[i].name) && !(uses[i].methods >> v->method & 1))
+        if (ls__given_sets(&parsed->set, uses[i].name) && !(uses[i].methods >> v->method & 1))
             return config_fail(sweep_file_at(file, uses[i].name),
                                "'%s' has no effect with method %s", uses[i].name, names[v->method]);
     if (!v->trials && uses[0].methods >> v->method & 1)
@@ -72,30 +72,29 @@ static int open_search(sweep *s)
     const sweep_values *v = s->values;
     ls_search_parameter parameters[SWEEP_MAX_PARAMETERS];
     for (int i = 0; i < s->file->n_searched; i++) parameters[i] = s->file->searched[i].search;
-    s->search =
-        ls_search_open(s->ctx, &(ls_search_config){ .method = (ls_search_method)v->method,
-                                                    .parameters = parameters,
-                                                    .parameter_count = s->file->n_searched,
-                                                    .trials = v->trials,
-                                                    .max_epochs = s->epochs,
-                                                    .min_epochs = v->min_epochs,
-                                                    .eta = v->eta,
-                                                    .startup = v->startup,
-                                                    .batch = v->batch,
-                                                    .maximize = !metric_is_minimized(v->metric),
-                                                    .distinct = s->is_distinct,
-                                                    .seed = (uint64_t)v->seed });
+    s->search = ls_search_open(
+        s->ctx, &(ls_search_config){ .method = (ls_search_method)v->method,
+                                     .parameters = parameters,
+                                     .parameter_count = s->file->n_searched,
+                                     .trials = v->trials,
+                                     .max_epochs = s->epochs,
+                                     .min_epochs = v->min_epochs,
+                                     .eta = v->eta,
+                                     .startup = v->startup,
+                                     .batch = v->batch,
+                                     .maximize = !ls__run_metric_is_minimized(v->metric),
+                                     .distinct = s->is_distinct,
+                                     .seed = (uint64_t)v->seed });
     if (s->search) return EXIT_DONE;
     return ls_context_status(s->ctx) == LS_ERR_INVALID ? fail_search(s)
                                                        : print_error(s->ctx, EXIT_RUNTIME);
 }
 
 /* The images that all trials have. */
-static int open_images(sweep *s, cli_run *run)
+static int open_images(sweep *s, ls_run *run)
 {
-    const recipe *r = run->recipe;
-    const int answer = cli_run_open_datasets(run);
-    if (answer != EXIT_DONE) return answer;
+    const ls__run_settings *r = run->settings;
+    if (ls__run_open_datasets(run) != LS_OK) return print_error(run->ctx, EXIT_DATA);
     ls__json_builder images = { json_object(), false };
     ls__json_put(&images, "train", ls__identity_data(run->ctx, run->train_data));
     ls__json_put(&images, "validation", ls__identity_data(run->ctx, run->val_data));
@@ -106,10 +105,10 @@ static int open_images(sweep *s, cli_run *run)
 }
 
 /* Prints warnings about options that all trials have, before the first trial of a new sweep. */
-static void advise_trials(const sweep *s, const cli_run *run)
+static void advise_trials(const sweep *s, const ls_run *run)
 {
     static const char *const options[] = { "image-size", "resize", "alpha", "depth", "exif" };
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     bool is_searched = false;
     for (int i = 0; i < s->file->n_searched; i++)
@@ -121,16 +120,16 @@ static void advise_trials(const sweep *s, const cli_run *run)
 static int open_data(sweep *s)
 {
     char **words = sweep_combination_words(s, 0);
-    recipe r;
+    ls__run_settings r;
     int answer = words && sweep_parse_words(words, &r) ? EXIT_DONE : EXIT_USAGE;
     if (answer == EXIT_DONE && !r.data_dir)
         answer =
             fail_with(EXIT_USAGE, "%s: [train] requires 'data-dir = DIR'", s->file->lines.path);
     if (answer == EXIT_DONE) {
-        cli_run run = { .recipe = &r, .ctx = open_context() };
+        ls_run run = { .settings = &r, .ctx = open_context() };
         answer = open_images(s, &run);
         if (answer == EXIT_DONE) advise_trials(s, &run);
-        cli_run_close(&run);
+        ls__run_release(&run);
     }
     sweep_free_words(words);
     return answer;
@@ -143,7 +142,7 @@ static int check_combinations(const sweep *s)
     bool good = true;
     for (int64_t i = 0; good && i < sweep_combination_count(s); i++) {
         char **words = sweep_combination_words(s, i);
-        recipe r;
+        ls__run_settings r;
         good = sweep_check_words(s, words, &r);
         sweep_free_words(words);
     }
@@ -177,7 +176,7 @@ static int search(sweep *s)
 
 static int open_folder(sweep *s)
 {
-    char name[LS__FILE_NAME_SIZE], path[RUN_PATH_SIZE];
+    char name[LS__FILE_NAME_SIZE], path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     if (ls__run_folder_holds_run(s->out) || ls__run_folder_is_of_program(s->out))
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder", s->out);
@@ -237,7 +236,7 @@ static int run(int argc, char **argv)
     int answer = EXIT_USAGE;
     if (sweep_file_read(path, &parsed, &v, &file) && check_method(&file, &parsed, &v) &&
         sweep_settle_metric(&parsed, &v, &file)) {
-        if (strlen(v.out) < RUN_DIR_SIZE)
+        if (strlen(v.out) < LS__RUN_DIR_SIZE)
             answer = open_and_run(&v, &file);
         else
             print_message("the folder's name is too long");

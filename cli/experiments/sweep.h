@@ -3,8 +3,9 @@
 #ifndef LS_CLI_EXPERIMENTS_SWEEP_H
 #define LS_CLI_EXPERIMENTS_SWEEP_H
 
+#include "runs/open_run.h"
 #include "options/config_lines.h"
-#include "runs/run.h"
+#include "runs/advice.h"
 #include <lockstep/search.h>
 
 enum {
@@ -17,18 +18,18 @@ enum {
 /* The options of the sweep itself: of the command line, or of the first section of the file. */
 typedef struct sweep_values {
     int method;          /* ls_search_method */
-    int metric;          /* cli_metric */
+    int metric;          /* ls__run_metric_kind */
     int on_failed_trial; /* 0 = stop, 1 = skip */
     bool force;
     int64_t trials, min_epochs, eta, startup, batch, seed, parallel;
     const char *out;
 } sweep_values;
 
-extern const cli_option sweep_options[];
+extern const ls__setting sweep_options[];
 
 /* An option of `lockstep train` with one value, or with the values of the search. */
 typedef struct sweep_parameter {
-    const cli_option *option;
+    const ls__setting *option;
     int line;
     const char *text;    /* the value as in the file */
     const char **values; /* of a list; NULL for a range */
@@ -39,7 +40,7 @@ typedef struct sweep_parameter {
 typedef struct sweep_file {
     config_lines lines; /* the other texts are borrowed from it */
     int n_fixed, n_searched;
-    sweep_parameter fixed[MAX_OPTIONS], searched[SWEEP_MAX_PARAMETERS];
+    sweep_parameter fixed[LS__MAX_SETTINGS], searched[SWEEP_MAX_PARAMETERS];
 } sweep_file;
 
 /* The result of a job. */
@@ -106,10 +107,10 @@ int64_t sweep_combination_count(const sweep *s); /* at most SWEEP_MAX_COMBINATIO
 char **sweep_resume_words(const sweep *s);
 /* Parses the words into *r, whose texts are borrowed from them. False after printing why `lockstep
  * train` rejects them. */
-bool sweep_parse_words(char **words, recipe *r);
+bool sweep_parse_words(char **words, ls__run_settings *r);
 /* The same, and checks that a trial of the sweep can have these options. On failure prints the
  * reason and the words. False also for words == NULL. */
-bool sweep_check_words(const sweep *s, char **words, recipe *r);
+bool sweep_check_words(const sweep *s, char **words, ls__run_settings *r);
 
 /* ---- sweep_metric.c ---- */
 
@@ -117,8 +118,8 @@ bool sweep_check_words(const sweep *s, char **words, recipe *r);
 int sweep_metric_find(const char *word);
 /* Sets the metric of the sweep from [train] if the sweep has none. On failure prints the reason. */
 bool sweep_settle_metric(const cli_parsed *parsed, sweep_values *values, sweep_file *file);
-/* If the options of trials change the scale of the loss, sets METRIC_CROSS_ENTROPY in place of
- * METRIC_LOSS. The combinations must have been checked. */
+/* If the options of trials change the scale of the loss, sets LS__METRIC_CROSS_ENTROPY in place of
+ * LS__METRIC_LOSS. The combinations must have been checked. */
 bool sweep_settle_scale(sweep *s);
 
 /* ---- sweep_train.c ---- */

@@ -73,7 +73,7 @@ static ls__parallel_axis metric_axis(const sweep_history *h)
         if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->metric)) a.low = value;
         a.high = value;
     }
-    a.is_log = metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
+    a.is_log = ls__run_metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
     return a;
 }
 
@@ -154,7 +154,7 @@ ls_status sweep_put_parallel(ls__html *html, const sweep_history *h)
 /* The epochs and the metric of a trial's run, in memory that the caller frees. */
 static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__chart_line *line)
 {
-    char dir[RUN_PATH_SIZE];
+    char dir[LS__RUN_PATH_SIZE];
     json_t *rows;
     sweep_trial_dir(h->dir, t->trial, dir);
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
@@ -182,7 +182,7 @@ static bool needs_log(const sweep_history *h, const ls__chart_line *lines)
             low = fmin(low, lines[i].y[k]);
             high = fmax(high, lines[i].y[k]);
         }
-    return metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
+    return ls__run_metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
 }
 
 static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,

@@ -21,7 +21,7 @@ typedef struct reader {
     section section;
     cli_parsed *parsed; /* of the sweep */
     sweep_values *values;
-    recipe train_values; /* the last one of each option; only their checks matter */
+    ls__run_settings train_values; /* the last one of each option; only their checks matter */
 } reader;
 
 /* ---- Values ---- */
@@ -57,23 +57,24 @@ bool sweep_parse_range(const char *text, ls_search_parameter *out)
 static bool check_range(reader *r, const sweep_parameter *p, bool is_parsed)
 {
     config_lines *lines = &r->file->lines;
-    const cli_option *o = p->option;
+    const ls__setting *o = p->option;
     const bool is_integer = p->search.kind == LS_SEARCH_INTEGER;
     const double low = p->search.low, high = p->search.high;
     if (!is_parsed)
         return config_fail(
             lines, "%s: expected KIND(LOW, HIGH) or, in a grid, KIND(LOW, HIGH, POINTS); got '%s'",
             o->name, p->text);
-    if (o->kind != OPTION_NUMBER && o->kind != OPTION_INTEGER && o->kind != OPTION_SIZE)
+    if (o->kind != LS__SETTING_NUMBER && o->kind != LS__SETTING_INTEGER &&
+        o->kind != LS__SETTING_SIZE)
         return config_fail(lines, "%s: expected a list of values, because it is no number",
                            o->name);
-    if (is_integer != (o->kind != OPTION_NUMBER))
+    if (is_integer != (o->kind != LS__SETTING_NUMBER))
         return config_fail(lines, "%s: expected %s", o->name,
                            is_integer ? "linear(LOW, HIGH) or log(LOW, HIGH)"
                                       : "integer(LOW, HIGH)");
     if (!(low >= o->min && high <= o->max && low <= high)) { /* also if one is NaN */
         char expected[256];
-        option_describe_expected(o, expected, sizeof(expected));
+        ls__setting_expected(o, expected, sizeof(expected));
         return config_fail(lines, "%s: expected two ends, the lower one first, each %s; got '%s'",
                            o->name, expected, p->text);
     }
@@ -111,7 +112,7 @@ static bool read_searched(reader *r, sweep_parameter *p, char *text)
 /* ---- Lines ---- */
 
 /* Why an option of `lockstep train` can't be in the section; NULL if it can. */
-static const char *why_not(const cli_option *option, section in)
+static const char *why_not(const ls__setting *option, section in)
 {
     static const char *const set[] = {
         "out", "resume", "steps", "stop-at", "force", "inject-fault"
@@ -132,7 +133,7 @@ static const char *why_not(const cli_option *option, section in)
     return NULL;
 }
 
-static const sweep_parameter *find_parameter(const sweep_file *f, const cli_option *option)
+static const sweep_parameter *find_parameter(const sweep_file *f, const ls__setting *option)
 {
     for (int i = 0; i < f->n_fixed; i++)
         if (f->fixed[i].option == option) return &f->fixed[i];
@@ -146,12 +147,12 @@ static bool read_train_option(reader *r)
     sweep_file *f = r->file;
     config_lines *lines = &f->lines;
     const char *key = lines->key;
-    char *text = lines->value, hint[HINT_SIZE];
-    const int i = option_find(recipe_options, key, strlen(key));
+    char *text = lines->value, hint[LS__HINT_SIZE];
+    const int i = ls__setting_find(ls__run_settings_table, key, strlen(key));
     if (i < 0)
         return config_fail(lines, "unknown option '%s' of 'lockstep train'%s", key,
-                           option_hint(recipe_options, key, "", "", hint));
-    const cli_option *option = &recipe_options[i];
+                           option_hint(ls__run_settings_table, key, "", "", hint));
+    const ls__setting *option = &ls__run_settings_table[i];
     const sweep_parameter *earlier = find_parameter(f, option);
     if (earlier) return config_fail(lines, "'%s' is already in line %d", key, earlier->line);
     const char *reason = why_not(option, r->section);
@@ -176,8 +177,8 @@ static bool read_sweep_option(reader *r)
 {
     config_lines *lines = &r->file->lines;
     const char *key = lines->key;
-    const int i = option_find(sweep_options, key, strlen(key));
-    if (i < 0 && option_find(recipe_options, key, strlen(key)) >= 0)
+    const int i = ls__setting_find(sweep_options, key, strlen(key));
+    if (i < 0 && ls__setting_find(ls__run_settings_table, key, strlen(key)) >= 0)
         return config_fail(lines,
                            "unknown option '%s' of the sweep; options of 'lockstep train' follow a "
                            "line [train] or [search]",
@@ -191,12 +192,12 @@ static bool read_sweep_option(reader *r)
 static bool read_section(reader *r)
 {
     config_lines *lines = &r->file->lines;
-    char hint[HINT_SIZE];
+    char hint[LS__HINT_SIZE];
     for (int i = 0; i < N_SECTIONS; i++)
         if (strcmp(lines->section, section_names[i]) == 0) return r->section = (section)i, true;
     return config_fail(lines, "unknown section [%s]%s", lines->section,
-                       closest_hint(lines->section, N_SECTIONS, section_names, "",
-                                    "; expected [sweep], [train] or [search]", hint));
+                       ls__closest_hint(lines->section, N_SECTIONS, section_names, "",
+                                        "; expected [sweep], [train] or [search]", hint));
 }
 
 bool sweep_file_read(const char *path, cli_parsed *parsed, sweep_values *values, sweep_file *file)
@@ -223,8 +224,9 @@ void sweep_file_close(sweep_file *file)
 
 const char *sweep_fixed_text(const sweep_file *file, const char *name)
 {
-    const sweep_parameter *p =
-        find_parameter(file, &recipe_options[option_find(recipe_options, name, strlen(name))]);
+    const sweep_parameter *p = find_parameter(
+        file,
+        &ls__run_settings_table[ls__setting_find(ls__run_settings_table, name, strlen(name))]);
     return p ? p->text : NULL;
 }
 
@@ -238,9 +240,9 @@ const char *sweep_value_text(const sweep_parameter *p, double value, char out[SW
 
 config_lines *sweep_file_at(sweep_file *file, const char *name)
 {
-    const int i = option_find(sweep_options, name, strlen(name));
-    const int k = option_find(recipe_options, name, strlen(name));
-    const sweep_parameter *p = k >= 0 ? find_parameter(file, &recipe_options[k]) : NULL;
+    const int i = ls__setting_find(sweep_options, name, strlen(name));
+    const int k = ls__setting_find(ls__run_settings_table, name, strlen(name));
+    const sweep_parameter *p = k >= 0 ? find_parameter(file, &ls__run_settings_table[k]) : NULL;
     file->lines.line = p ? p->line : i >= 0 ? file->lines.lines[i] : 0;
     return &file->lines;
 }

@@ -9,20 +9,20 @@
 const char *sweep_metric_key(int metric)
 {
 #define KEY(NAME, word) "val_" word,
-    static const char *const keys[] = { CLI_METRICS(KEY) };
+    static const char *const keys[] = { LS__METRICS(KEY) };
 #undef KEY
     return keys[metric];
 }
 
-void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE])
+void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[LS__RUN_PATH_SIZE])
 {
-    snprintf(dir, RUN_PATH_SIZE, "%s/trial-%03lld", sweep_dir, (long long)trial);
+    snprintf(dir, LS__RUN_PATH_SIZE, "%s/trial-%03lld", sweep_dir, (long long)trial);
 }
 
 /* The config.json of a trial's run; NULL if it can't be read. */
 static json_t *read_config(const char *trial_dir)
 {
-    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
+    char path[LS__RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
     json_t *config;
     snprintf(path, sizeof(path), "%s/config.json", trial_dir);
     ls__json_read_own(path, &config, reason);
@@ -36,15 +36,16 @@ bool sweep_has_weights(const char *trial_dir, int metric)
     const char *loss = ls__json_get_string(options, "loss");
     const char *decides = ls__json_get_string(options, "metric");
     const bool by_loss = loss && strcmp(loss, "cross-entropy") != 0;
-    if (!decides || by_loss) decides = metric_name(by_loss ? METRIC_LOSS : METRIC_TOP1);
-    const bool same = strcmp(decides, metric_name(metric)) == 0;
+    if (!decides || by_loss)
+        decides = ls__run_metric_name(by_loss ? LS__METRIC_LOSS : LS__METRIC_TOP1);
+    const bool same = strcmp(decides, ls__run_metric_name(metric)) == 0;
     json_decref(config);
     return same;
 }
 
 bool sweep_ignores_alpha(const char *sweep_dir, int64_t n)
 {
-    char dir[RUN_PATH_SIZE];
+    char dir[LS__RUN_PATH_SIZE];
     json_t *config = NULL;
     for (int64_t i = 0; i < n && !config; i++) {
         sweep_trial_dir(sweep_dir, i, dir);
@@ -120,7 +121,7 @@ static double value_of(const sweep_axis *axis, const json_t *row)
 /* Of the run of a trial, which has the epochs of all trials. 0 for a trial that has not begun. */
 static int64_t read_epochs(const sweep_history *h, int64_t trial)
 {
-    char dir[RUN_PATH_SIZE];
+    char dir[LS__RUN_PATH_SIZE];
     sweep_trial_dir(h->dir, trial, dir);
     json_t *config = read_config(dir);
     const int64_t epochs = ls__json_get_integer(json_object_get(config, "options"), "epochs");
@@ -190,13 +191,13 @@ static bool rank_trials(sweep_history *h)
     if (!h->ranked) return print_error(NULL, false);
     for (int64_t i = 0; i < h->n_trials; i++) h->ranked[i] = &h->trials[i];
     qsort(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked),
-          metric_is_minimized(h->metric) ? compare_losses : compare_accuracies);
+          ls__run_metric_is_minimized(h->metric) ? compare_losses : compare_accuracies);
     return true;
 }
 
 bool sweep_history_read(ls_context *ctx, const char *dir, sweep_history *out)
 {
-    char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
+    char path[LS__RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
     *out = (sweep_history){ .ctx = ctx, .dir = dir };
     snprintf(path, sizeof(path), "%s/sweep.json", dir);
     if (ls__json_read_own(path, &out->file, reason) != LS_OK)
@@ -279,8 +280,9 @@ bool sweep_history_importance(const sweep_history *h, int64_t *epochs, int64_t *
     }
     for (int axis = 0; axis < h->n_axes && good; axis++) {
         for (int64_t k = 0; k < *n; k++) values[k] = trials[k]->values[axis];
-        good = ls_search_importance(h->ctx, &h->axes[axis].search, *n, values, metrics,
-                                    !metric_is_minimized(h->metric), &effects[axis]) == LS_OK;
+        good =
+            ls_search_importance(h->ctx, &h->axes[axis].search, *n, values, metrics,
+                                 !ls__run_metric_is_minimized(h->metric), &effects[axis]) == LS_OK;
     }
     free(trials);
     free(metrics);

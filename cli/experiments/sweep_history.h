@@ -22,7 +22,7 @@ typedef struct sweep_history {
     const char *dir;
     json_t *file;             /* DIR/sweep.json; other texts are borrowed from it */
     const json_t *definition; /* in it */
-    int metric;               /* cli_metric */
+    int metric;               /* ls__run_metric_kind */
     int64_t epochs;           /* of a complete trial */
     int n_axes;
     sweep_axis axes[SWEEP_MAX_PARAMETERS];
@@ -40,7 +40,7 @@ bool sweep_has_weights(const char *trial_dir, int metric);
  */
 bool sweep_ignores_alpha(const char *sweep_dir, int64_t n);
 /* DIR/trial-007: the folder of a trial's run. */
-void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[RUN_PATH_SIZE]);
+void sweep_trial_dir(const char *sweep_dir, int64_t trial, char dir[LS__RUN_PATH_SIZE]);
 
 /* Reads DIR/sweep.json, and the number of epochs from a trial's config.json. On failure prints the
  * reason. The caller must call sweep_history_close in any case. */

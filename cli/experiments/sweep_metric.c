@@ -4,16 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The words after METRIC_TOP5 in the table of options are other words for the first two metrics. */
+/* The words after LS__METRIC_TOP5 in the table of options are other words for the first two
+ * metrics. */
 static int number_of(int choice)
 {
-    return choice > METRIC_TOP5 ? choice - METRIC_TOP5 - 1 : choice;
+    return choice > LS__METRIC_TOP5 ? choice - LS__METRIC_TOP5 - 1 : choice;
 }
 
 int sweep_metric_find(const char *word)
 {
-    const cli_option *option = &sweep_options[option_find(sweep_options, "metric", 6)];
-    const int i = option_choice_index(option->value, word);
+    const ls__setting *option = &sweep_options[ls__setting_find(sweep_options, "metric", 6)];
+    const int i = ls__setting_choice(option->value, word);
     return i < 0 ? -1 : number_of(i);
 }
 
@@ -23,12 +24,12 @@ bool sweep_settle_metric(const cli_parsed *parsed, sweep_values *v, sweep_file *
     v->metric = number_of(v->metric);
     if (!trained) return true;
     const int metric = sweep_metric_find(trained);
-    if (!options_is_set(parsed, "metric")) v->metric = metric;
+    if (!ls__given_sets(&parsed->set, "metric")) v->metric = metric;
     return v->metric == metric ||
            config_fail(sweep_file_at(file, "metric"),
                        "trials and their epochs are compared by one metric: got %s for the sweep, "
                        "and %s in [train]",
-                       metric_name(v->metric), metric_name(metric));
+                       ls__run_metric_name(v->metric), ls__run_metric_name(metric));
 }
 
 /* The options that a validation loss's scale depends on. */
@@ -38,20 +39,20 @@ typedef struct loss_scale {
     bool divides_by_weights; /* not with soft targets */
 } loss_scale;
 
-static loss_scale scale_of(const recipe *r)
+static loss_scale scale_of(const ls__run_settings *r)
 {
     return (loss_scale){ r->label_smoothing, r->class_weights,
-                         r->class_weights && !recipe_mixes(r) };
+                         r->class_weights && !ls__run_mixes(r) };
 }
 
 bool sweep_settle_scale(sweep *s)
 {
     loss_scale first = { 0 };
     bool same = true;
-    const int64_t n = s->values->metric == METRIC_LOSS ? sweep_combination_count(s) : 0;
+    const int64_t n = s->values->metric == LS__METRIC_LOSS ? sweep_combination_count(s) : 0;
     for (int64_t i = 0; i < n && same; i++) {
         char **words = sweep_combination_words(s, i);
-        recipe r;
+        ls__run_settings r;
         const bool good = words && sweep_parse_words(words, &r);
         const loss_scale scale = good ? scale_of(&r) : first;
         sweep_free_words(words);
@@ -69,6 +70,6 @@ bool sweep_settle_scale(sweep *s)
     print_note("%s, so trials are compared by cross_entropy, without label smoothing and class "
                "weights",
                why);
-    s->values->metric = METRIC_CROSS_ENTROPY;
+    s->values->metric = LS__METRIC_CROSS_ENTROPY;
     return true;
 }

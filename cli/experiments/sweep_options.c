@@ -4,46 +4,47 @@
 
 #define AT(member) offsetof(sweep_values, member)
 
-const cli_option sweep_options[] = {
-    { OPTION_HEADING, .help = "Search:" },
-    { OPTION_CHOICE, 0, "method", AT(method),
+const ls__setting sweep_options[] = {
+    { LS__SETTING_HEADING, .help = "Search:" },
+    { LS__SETTING_CHOICE, 0, "method", AT(method),
       "random = independent draws; grid = all combinations; halving = successive halving of "
       "--trials; hyperband = several brackets of halving; tpe = draws near good trials",
       "random|grid|halving|hyperband|tpe", .fallback = "random" },
-    { OPTION_INTEGER, 0, "trials", AT(trials), "number of trials; computed by grid and hyperband",
-      "N", 1, 10000, .note = "required by random, halving and tpe" },
-    { OPTION_CHOICE, 0, "metric", AT(metric),
+    { LS__SETTING_INTEGER, 0, "trials", AT(trials),
+      "number of trials; computed by grid and hyperband", "N", 1, 10000,
+      .note = "required by random, halving and tpe" },
+    { LS__SETTING_CHOICE, 0, "metric", AT(metric),
       "metric of a trial, and --metric of its run: the best value of its epochs; val-loss (or "
       "loss) "
       "and cross_entropy = the lowest, val-top1 (or top1) and others = the highest",
-      "val-top1|val-loss" OTHER_METRIC_NAMES "|top1|loss", .fallback = "val-top1" },
-    { OPTION_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S", 0,
-      9e18, .fallback = "0" },
-    { OPTION_INTEGER, 0, "min-epochs", AT(min_epochs),
+      "val-top1|val-loss" LS__OTHER_METRIC_NAMES "|top1|loss", .fallback = "val-top1" },
+    { LS__SETTING_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S",
+      0, 9e18, .fallback = "0" },
+    { LS__SETTING_INTEGER, 0, "min-epochs", AT(min_epochs),
       "epochs of the first rung of halving and hyperband; the last one has the epochs of the "
       "trials",
       "N", 1, 1e5, .note = "1" },
-    { OPTION_INTEGER, 0, "eta", AT(eta),
+    { LS__SETTING_INTEGER, 0, "eta", AT(eta),
       "halving and hyperband: one of N trials is promoted to the next rung, with N times the "
       "epochs",
       "N", 2, 1000, .note = "3" },
-    { OPTION_INTEGER, 0, "startup", AT(startup), "tpe: random trials before the first suggestion",
-      "N", 1, 10000, .note = "10" },
-    { OPTION_INTEGER, 0, "batch", AT(batch),
+    { LS__SETTING_INTEGER, 0, "startup", AT(startup),
+      "tpe: random trials before the first suggestion", "N", 1, 10000, .note = "10" },
+    { LS__SETTING_INTEGER, 0, "batch", AT(batch),
       "tpe: trials that are suggested together, from the results before them; at most so many "
       "train at a time",
       "N", 1, 10000, .note = "1" },
-    { OPTION_HEADING, .help = "Run:" },
-    { OPTION_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
+    { LS__SETTING_HEADING, .help = "Run:" },
+    { LS__SETTING_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
       MAX_CHILDREN, .fallback = "1", .execution = true },
-    { OPTION_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
+    { LS__SETTING_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
       "a trial that fails: stop = stop the sweep; skip = rank the trial last and continue",
       "stop|skip", .fallback = "stop", .execution = true },
-    { OPTION_SWITCH, 0, "force", AT(force),
+    { LS__SETTING_SWITCH, 0, "force", AT(force),
       "continue although images were repaired: completed trials keep their results, others begin "
       "again",
       .execution = true, .session = true },
-    { OPTION_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
+    { LS__SETTING_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
       .fallback = "sweep", .execution = true },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };

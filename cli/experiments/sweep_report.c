@@ -10,7 +10,7 @@
 
 bool sweep_report_is_sweep(const char *dir)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", dir);
     return file_exists(path);
 }
@@ -21,14 +21,14 @@ bool sweep_report_is_sweep(const char *dir)
  * memory. */
 static bool put_command(ls__html *html, const sweep_history *h, const sweep_trial *t)
 {
-    const char *words[MAX_OPTIONS + 3] = { "train" }, *name;
+    const char *words[LS__MAX_SETTINGS + 3] = { "train" }, *name;
     char value[SWEEP_VALUE_SIZE];
     json_t *option;
     int n = 1;
     bool good = true;
     json_object_foreach(json_object_get((json_t *)h->definition, "train"), name, option)
     {
-        if (n + h->n_axes > MAX_OPTIONS || !json_is_string(option)) continue;
+        if (n + h->n_axes > LS__MAX_SETTINGS || !json_is_string(option)) continue;
         good = good && asprintf((char **)&words[n], "--%s=%s", name, json_string_value(option)) > 0;
         n += good;
     }
@@ -61,7 +61,7 @@ static void put_tile(ls__html *html, const char *name, const char *value)
 static bool put_best(ls__html *html, const sweep_history *h)
 {
     const sweep_trial *best = h->n_trials > 0 ? h->ranked[0] : NULL;
-    char text[SWEEP_VALUE_SIZE], name[64], weights[RUN_PATH_SIZE + 32];
+    char text[SWEEP_VALUE_SIZE], name[64], weights[LS__RUN_PATH_SIZE + 32];
     if (!best || isnan(best->metric)) {
         ls__html_put(html, "<p class=\"card\">%s</p>\n",
                      best ? "All trials have failed." : "No trial has a result yet.");
@@ -69,7 +69,8 @@ static bool put_best(ls__html *html, const sweep_history *h)
     }
     ls__page_begin_tiles(html, 3);
     snprintf(text, sizeof(text), "%.4f", best->metric);
-    snprintf(name, sizeof(name), "%s %s", metric_is_minimized(h->metric) ? "lowest" : "highest",
+    snprintf(name, sizeof(name), "%s %s",
+             ls__run_metric_is_minimized(h->metric) ? "lowest" : "highest",
              sweep_metric_key(h->metric));
     put_tile(html, name, text);
     snprintf(text, sizeof(text), "%lld", (long long)best->trial);

@@ -11,7 +11,7 @@
 
 bool sweep_is_better(const sweep *s, double a, double b)
 {
-    return metric_is_minimized(s->values->metric) ? a < b : a > b;
+    return ls__run_metric_is_minimized(s->values->metric) ? a < b : a > b;
 }
 
 /* ---- What the results depend on: options and images ---- */
@@ -33,7 +33,7 @@ static bool can_extend(const sweep *s)
 void sweep_settle_repeats(sweep *s)
 {
     const sweep_file *f = s->file;
-    char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
+    char path[LS__RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
     json_t *json;
     s->is_distinct =
         s->values->method == LS_SEARCH_RANDOM || s->values->method == LS_SEARCH_HALVING;
@@ -54,14 +54,14 @@ static json_t *make_definition(const sweep *s)
     const sweep_file *f = s->file;
     ls__json_builder all = { json_object(), false }, train = { json_object(), false },
                      search = { json_array(), false };
-    json_t *options = options_to_json(sweep_options, s->values);
+    json_t *options = ls__settings_to_json(sweep_options, s->values);
     for (int i = 0; i < f->n_fixed; i++)
         if (!f->fixed[i].option->execution || strcmp(f->fixed[i].option->name, "data-dir") == 0)
             ls__json_put(&train, f->fixed[i].option->name, parameter_to_json(&f->fixed[i]));
     for (int i = 0; i < f->n_searched; i++)
         ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].option->name,
                                            "values", parameter_to_json(&f->searched[i])));
-    for (const cli_option *o = sweep_options; o->kind != OPTION_END; o++)
+    for (const ls__setting *o = sweep_options; o->kind != LS__SETTING_END; o++)
         if (o->name && !o->execution && !(can_extend(s) && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
     json_decref(options);
@@ -120,7 +120,7 @@ static int check_definition(const sweep *s, const char *path, const json_t *stor
 /* With --force, adds the differences to s->forced. Returns the exit status. */
 static int check_images(sweep *s, const json_t *stored)
 {
-    char where[RUN_PATH_SIZE];
+    char where[LS__RUN_PATH_SIZE];
     const char *dir = sweep_fixed_text(s->file, "data-dir");
     snprintf(where, sizeof(where), "%s%s", s->values->force ? "warning: " : "", dir);
     json_t *all = print_differences(where, stored, s->images);
@@ -235,7 +235,7 @@ void sweep_update_report(sweep *s)
 
 int sweep_save(sweep *s)
 {
-    char path[RUN_PATH_SIZE];
+    char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     ls__json_builder all = { json_object(), false }, results = { json_array(), false };
     for (int64_t i = 0; i < s->n_results; i++)
@@ -303,7 +303,7 @@ static int read_rows(sweep *s, const char *path, const json_t *rows)
 
 int sweep_read_results(sweep *s)
 {
-    char path[RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
+    char path[LS__RUN_PATH_SIZE], reason[LS__JSON_REASON_SIZE];
     json_t *json;
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     s->definition = make_definition(s);
@@ -352,5 +352,5 @@ int sweep_read_metric(const sweep *s, const char *dir, sweep_result *result)
     if (result->best_epoch > 0) return EXIT_DONE;
     return fail_with(EXIT_DATA, "%s/metrics.jsonl has no %s; expected a run with validation%s", dir,
                      sweep_metric_key(s->values->metric),
-                     s->values->metric == METRIC_LOSS ? "" : ", or metric = val-loss");
+                     s->values->metric == LS__METRIC_LOSS ? "" : ", or metric = val-loss");
 }

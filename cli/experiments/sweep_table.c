@@ -78,7 +78,7 @@ static void print_table(const sweep *s, const sweep_result *best)
 static int write_csv(const sweep *s)
 {
     const int n_columns = s->file->n_searched + 5;
-    char path[RUN_PATH_SIZE], text[CELL_SIZE], *bytes = NULL;
+    char path[LS__RUN_PATH_SIZE], text[CELL_SIZE], *bytes = NULL;
     size_t size = 0;
     snprintf(path, sizeof(path), "%s/sweep.csv", s->out);
     FILE *file = open_memstream(&bytes, &size);
@@ -96,8 +96,8 @@ static int write_csv(const sweep *s)
 
 static int print_best(const sweep *s, const sweep_result *best)
 {
-    const char *list[MAX_OPTIONS + 4] = { "train" };
-    char dir[RUN_PATH_SIZE];
+    const char *list[LS__MAX_SETTINGS + 4] = { "train" };
+    char dir[LS__RUN_PATH_SIZE];
     sweep_trial_dir(s->out, best->trial, dir);
     char **words = sweep_trial_words(s, best->trial);
     if (!words) return EXIT_RUNTIME;

@@ -21,7 +21,7 @@
 static int64_t steps_per_epoch(const sweep *s, int64_t trial)
 {
     char **words = sweep_trial_words(s, trial);
-    recipe r;
+    ls__run_settings r;
     const int64_t steps = sweep_check_words(s, words, &r) ? s->n_images / r.batch : -1;
     sweep_free_words(words);
     return steps;
@@ -33,8 +33,8 @@ typedef struct job_process {
     int64_t log_begin; /* bytes that the log had before */
 } job_process;
 
-enum { LOG_PATH_SIZE = RUN_PATH_SIZE + 8 };
-static void make_paths(const sweep *s, int64_t trial, char dir[RUN_PATH_SIZE],
+enum { LOG_PATH_SIZE = LS__RUN_PATH_SIZE + 8 };
+static void make_paths(const sweep *s, int64_t trial, char dir[LS__RUN_PATH_SIZE],
                        char log[LOG_PATH_SIZE])
 {
     sweep_trial_dir(s->out, trial, dir);
@@ -44,7 +44,7 @@ static void make_paths(const sweep *s, int64_t trial, char dir[RUN_PATH_SIZE],
 /* Waits while the process of a killed sweep still saves the run, or until a signal. */
 static void wait_for_lock(const char *dir)
 {
-    char path[RUN_PATH_SIZE + 8];
+    char path[LS__RUN_PATH_SIZE + 8];
     snprintf(path, sizeof(path), "%s/.lock", dir);
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return; /* a run that nobody trains */
@@ -59,7 +59,7 @@ static void wait_for_lock(const char *dir)
 /* NULL if it can't be read, which the trial reports. */
 static json_t *read_json(const char *dir, const char *name)
 {
-    char path[RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
+    char path[LS__RUN_PATH_SIZE + 16], reason[LS__JSON_REASON_SIZE];
     json_t *json = NULL;
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     return ls__json_read(path, &json, reason) == LS_OK ? json : NULL;
@@ -99,9 +99,9 @@ static bool has_other_images(const sweep *s, const char *dir)
 static int start(const sweep *s, const ls_search_job *job, job_process *out)
 {
     static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
-    char dir[RUN_PATH_SIZE], log[LOG_PATH_SIZE];
+    char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     char threads[NUMBER_OPTION_SIZE], stop[NUMBER_OPTION_SIZE];
-    char *argv[MAX_OPTIONS + 8] = { s->program, train };
+    char *argv[LS__MAX_SETTINGS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
     wait_for_lock(dir);
     char **words = sweep_trial_words(s, job->trial);
@@ -173,7 +173,7 @@ static int fail_trial(sweep *s, const job_process *process, const char *log, int
  * and so this process, too. Returns the exit status. */
 static int finish(sweep *s, const job_process *process, int status, bool is_stopping)
 {
-    char dir[RUN_PATH_SIZE], log[LOG_PATH_SIZE];
+    char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     make_paths(s, process->job.trial, dir, log);
     sweep_result result = { .trial = process->job.trial, .epochs = process->job.epochs };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

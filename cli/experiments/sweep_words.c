@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Adds "--NAME=VALUE"; false without memory. */
-static bool add_word(char **words, int *n, const cli_option *option, const char *value)
+static bool add_word(char **words, int *n, const ls__setting *option, const char *value)
 {
     if (asprintf(&words[*n], "--%s=%s", option->name, value) < 0) return words[*n] = NULL, false;
     ++*n;
@@ -54,15 +54,19 @@ static char **make_words(const sweep *s, int64_t number, which_words which)
         good = add_word(words, &n, p->option, sweep_value_text(p, value, text));
     }
     const int metric = s->values->metric;
-    if (good && which != EXECUTION && metric != METRIC_TOP1 && !sweep_fixed_text(f, "metric"))
-        good = add_word(words, &n, &recipe_options[option_find(recipe_options, "metric", 6)],
-                        metric_name(metric));
+    if (good && which != EXECUTION && metric != LS__METRIC_TOP1 && !sweep_fixed_text(f, "metric"))
+        good =
+            add_word(words, &n,
+                     &ls__run_settings_table[ls__setting_find(ls__run_settings_table, "metric", 6)],
+                     ls__run_metric_name(metric));
     bool has_alpha = !s->ignores_alpha || which == EXECUTION || sweep_fixed_text(f, "alpha");
     for (int i = 0; i < f->n_searched; i++)
         has_alpha = has_alpha || strcmp(f->searched[i].option->name, "alpha") == 0;
     if (good && !has_alpha)
         good =
-            add_word(words, &n, &recipe_options[option_find(recipe_options, "alpha", 5)], "ignore");
+            add_word(words, &n,
+                     &ls__run_settings_table[ls__setting_find(ls__run_settings_table, "alpha", 5)],
+                     "ignore");
     if (good) return words;
     sweep_free_words(words);
     print_error(NULL, EXIT_RUNTIME);
@@ -94,22 +98,23 @@ int64_t sweep_combination_count(const sweep *s)
     return n < SWEEP_MAX_COMBINATIONS ? n : SWEEP_MAX_COMBINATIONS;
 }
 
-bool sweep_parse_words(char **words, recipe *r)
+bool sweep_parse_words(char **words, ls__run_settings *r)
 {
     cli_parsed parsed;
     int n = 0;
     while (words[n]) n++;
-    *r = (recipe){ 0 };
-    return options_parse(&command_train, n, words, r, &parsed) < 0 && recipe_resolve(&parsed, r);
+    *r = (ls__run_settings){ 0 };
+    return options_parse(&command_train, n, words, r, &parsed) < 0 &&
+           resolve_run_settings(&parsed, r);
 }
 
-static bool is_trainable(const sweep *s, const recipe *r)
+static bool is_trainable(const sweep *s, const ls__run_settings *r)
 {
     if (r->epochs != s->epochs)
         return config_fail(sweep_file_at(s->file, "recipe"),
                            "expected 'epochs = N' in [train]: trials have %lld and %lld epochs",
                            (long long)s->epochs, (long long)r->epochs);
-    if (r->loss != LOSS_CROSS_ENTROPY && s->values->metric != METRIC_LOSS)
+    if (r->loss != LS__LOSS_CROSS_ENTROPY && s->values->metric != LS__METRIC_LOSS)
         return config_fail(sweep_file_at(s->file, "loss"),
                            "the loss of the trials requires 'metric = val-loss'");
     return r->batch <= s->n_images ||
@@ -118,10 +123,10 @@ static bool is_trainable(const sweep *s, const recipe *r)
                        (long long)s->n_images, (long long)r->batch);
 }
 
-bool sweep_check_words(const sweep *s, char **words, recipe *r)
+bool sweep_check_words(const sweep *s, char **words, ls__run_settings *r)
 {
-    const char *list[MAX_OPTIONS + 2] = { "train" };
-    char label[RUN_PATH_SIZE];
+    const char *list[LS__MAX_SETTINGS + 2] = { "train" };
+    char label[LS__RUN_PATH_SIZE];
     if (!words) return false;
     if (sweep_parse_words(words, r) && is_trainable(s, r)) return true;
     for (int i = 0; words[i]; i++) list[i + 1] = words[i];

@@ -1,6 +1,7 @@
 /* config_file.c: the file of --config: lines `key = value`, or the config.json of a run; see
  * options.h. */
 #include "options/config_lines.h"
+#include "options/run_settings.h"
 #include "terminal/print.h"
 #include "io/json.h"
 #include <string.h>
@@ -30,8 +31,10 @@ static bool read_run(const cli_command *command, const char *path, void *values,
     if (!keep(json)) return false;
     if (!json_is_object(options))
         return fail_with(false, "%s: expected the config.json of a run, with 'options'", path);
-    return options_from_run(command, options, json_object_get(json, "computed"), path, values,
-                            parsed);
+    ls_context *ctx = open_error_context();
+    ls__settings_from_run(ctx, command->run_options, options, json_object_get(json, "computed"),
+                          path, values, &parsed->set);
+    return close_error_context(ctx, EXIT_USAGE) == EXIT_DONE;
 }
 
 /* ---- Lines ---- */
@@ -40,8 +43,8 @@ static bool read_run(const cli_command *command, const char *path, void *values,
 static bool is_ignored(const cli_command *command, const cli_parsed *parsed, const char *key)
 {
     const size_t n = strlen(key);
-    return command->run_options && option_find(parsed->options, key, n) < 0 &&
-           option_find(command->run_options, key, n) >= 0;
+    return command->run_options && ls__setting_find(parsed->set.table, key, n) < 0 &&
+           ls__setting_find(command->run_options, key, n) >= 0;
 }
 
 static bool read_line(const cli_command *command, config_lines *lines, void *values,

@@ -156,29 +156,29 @@ char *config_next_value(config_lines *c, char **rest)
 
 /* ---- Options ---- */
 
-bool config_set_value(config_lines *c, const cli_option *option, const char *text, void *values)
+bool config_set_value(config_lines *c, const ls__setting *option, const char *text, void *values)
 {
-    char expected[EXPECTED_SIZE];
-    const bool is_empty_switch = option->kind == OPTION_SWITCH && !*text;
-    return (option_set(option, text, values, expected) && !is_empty_switch) ||
+    char expected[LS__EXPECTED_SIZE];
+    const bool is_empty_switch = option->kind == LS__SETTING_SWITCH && !*text;
+    return (ls__setting_read(option, text, values, expected) && !is_empty_switch) ||
            config_fail(c, "%s: expected %s, got '%s'", option->name, expected, text);
 }
 
 bool config_set_option(config_lines *c, const char *text, void *values, cli_parsed *parsed)
 {
-    char hint[HINT_SIZE], expected[EXPECTED_SIZE];
-    const int i = option_find(parsed->options, c->key, strlen(c->key));
+    char hint[LS__HINT_SIZE], expected[LS__EXPECTED_SIZE];
+    const int i = ls__setting_find(parsed->set.table, c->key, strlen(c->key));
     if (i < 0)
         return config_fail(c, "unknown option '%s'%s", c->key,
-                           option_hint(parsed->options, c->key, "", "", hint));
+                           option_hint(parsed->set.table, c->key, "", "", hint));
     if (c->lines[i]) return config_fail(c, "'%s' is already in line %d", c->key, c->lines[i]);
     c->lines[i] = c->line;
-    const cli_option *option = &parsed->options[i];
+    const ls__setting *option = &parsed->set.table[i];
     if (!config_set_value(c, option, text, values)) return false;
-    const char **given = &parsed->given[i];
-    parsed->in_file[i] = !*given;
+    const char **given = &parsed->set.text[i];
+    parsed->set.in_file[i] = !*given;
     if (*given)
-        option_set(option, *given, values, expected);
+        ls__setting_read(option, *given, values, expected);
     else
         *given = text;
     return true;

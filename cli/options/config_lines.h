@@ -18,10 +18,10 @@ typedef struct config_lines {
     char *rest; /* the lines that have not been read */
     size_t n_rest;
     bool failed;
-    int line;               /* from 1; of what follows. For config_fail 0 = none */
-    char *section;          /* the name in [] of a line that begins a section, else NULL */
-    char *key, *value;      /* of another line; value: with its quotes, "" if there is none */
-    int lines[MAX_OPTIONS]; /* in which config_set_option found the options; 0 = none */
+    int line;                    /* from 1; of what follows. For config_fail 0 = none */
+    char *section;               /* the name in [] of a line that begins a section, else NULL */
+    char *key, *value;           /* of another line; value: with its quotes, "" if there is none */
+    int lines[LS__MAX_SETTINGS]; /* in which config_set_option found the options; 0 = none */
 } config_lines;
 
 /* Reads the file, without a byte order mark. On failure prints the reason. The caller must call
@@ -41,7 +41,7 @@ char *config_one_value(config_lines *c, char *text);
 char *config_next_value(config_lines *c, char **rest);
 
 /* Whether `text` is a value of the option, which it sets; else prints what is expected. */
-bool config_set_value(config_lines *c, const cli_option *option, const char *text, void *values);
+bool config_set_value(config_lines *c, const ls__setting *option, const char *text, void *values);
 /* Sets the option of this key to `text`, which is borrowed. The command line takes precedence, but
  * the text is checked. On failure, also for a key that another line has, prints the reason. */
 bool config_set_option(config_lines *c, const char *text, void *values, cli_parsed *parsed);

@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static int find_letter(const cli_option *options, char letter)
+static int find_letter(const ls__setting *options, char letter)
 {
-    for (int i = 0; options[i].kind != OPTION_END; i++)
+    for (int i = 0; options[i].kind != LS__SETTING_END; i++)
         if (letter && options[i].letter == letter) return i;
     return -1;
 }
 
 static int fail_unknown(const cli_command *command, const char *word)
 {
-    char name[32], help[HINT_SIZE], hint[HINT_SIZE];
+    char name[32], help[LS__HINT_SIZE], hint[LS__HINT_SIZE];
     const bool is_long = word[1] == '-' || word[2] != '\0'; /* "-lr" is a long name, too */
     const int n_dashes = word[1] == '-' ? 2 : 1, length = (int)strcspn(word, is_long ? "=" : "");
     snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
@@ -24,21 +24,21 @@ static int fail_unknown(const cli_command *command, const char *word)
 
 /* An option of a table, and where its value goes. */
 typedef struct target {
-    const cli_option *option;
+    const ls__setting *option;
     void *values;
     const char **given; /* in cli_parsed; NULL for an option of all commands */
 } target;
 
-static int find_option(const cli_option *options, const char *word)
+static int find_option(const ls__setting *options, const char *word)
 {
-    return word[1] == '-' ? option_find(options, word + 2, strcspn(word + 2, "="))
+    return word[1] == '-' ? ls__setting_find(options, word + 2, strcspn(word + 2, "="))
                           : find_letter(options, word[1]);
 }
 
 static target find_target(const char *word, void *values, common_values *common, cli_parsed *parsed)
 {
-    int i = find_option(parsed->options, word);
-    if (i >= 0) return (target){ &parsed->options[i], values, &parsed->given[i] };
+    int i = find_option(parsed->set.table, word);
+    if (i >= 0) return (target){ &parsed->set.table[i], values, &parsed->set.text[i] };
     i = find_option(common_options, word);
     return (target){ i >= 0 ? &common_options[i] : NULL, common, NULL };
 }
@@ -47,11 +47,11 @@ static target find_target(const char *word, void *values, common_values *common,
  * *at to the last word used. Returns -1 or EXIT_USAGE. */
 static int parse_one(const target *to, int argc, char **argv, int *at)
 {
-    const cli_option *option = to->option;
+    const ls__setting *option = to->option;
     const char *word = argv[*at], *value = NULL;
     const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
-    if (option->kind == OPTION_SWITCH && (!value || !*value)) {
+    if (option->kind == LS__SETTING_SWITCH && (!value || !*value)) {
         if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
         value = "";
     }
@@ -61,8 +61,8 @@ static int parse_one(const target *to, int argc, char **argv, int *at)
                              option->name, option->value);
         value = argv[++*at];
     }
-    char expected[EXPECTED_SIZE];
-    if (!option_set(option, value, to->values, expected))
+    char expected[LS__EXPECTED_SIZE];
+    if (!ls__setting_read(option, value, to->values, expected))
         return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
     if (to->given) *to->given = value;
     return -1;
@@ -96,10 +96,8 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed)
 {
-    *parsed = (cli_parsed){ .options = command->options, .arguments = argv };
-    char expected[EXPECTED_SIZE];
-    for (const cli_option *o = command->options; o->kind != OPTION_END; o++)
-        if (o->fallback) option_set(o, o->fallback, values, expected);
+    *parsed = (cli_parsed){ .set.table = command->options, .arguments = argv };
+    ls__settings_default(command->options, values);
 
     common_values common = { .config = NULL };
     const int ended = parse_words(command, argc, argv, values, &common, parsed);
@@ -107,24 +105,4 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     parsed->config = common.config;
     if (ended >= 0 || !common.config) return ended;
     return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
-}
-
-bool options_given(const cli_parsed *parsed, const char *name)
-{
-    const int i = option_find(parsed->options, name, strlen(name));
-    return i >= 0 && parsed->given[i] != NULL;
-}
-
-void options_preset(cli_parsed *parsed, const char *name, const char *text, void *values)
-{
-    char expected[EXPECTED_SIZE];
-    const int i = option_find(parsed->options, name, strlen(name));
-    if (i >= 0 && !parsed->preset[i])
-        parsed->preset[i] = option_set(&parsed->options[i], text, values, expected);
-}
-
-bool options_is_set(const cli_parsed *parsed, const char *name)
-{
-    const int i = option_find(parsed->options, name, strlen(name));
-    return i >= 0 && (parsed->given[i] || parsed->preset[i]);
 }

@@ -1,6 +1,6 @@
 /* advice.c: warnings about a run that is possible but hardly intended; see run.h. */
-#include "runs/folders.h"
-#include "runs/run.h"
+#include "run/folders.h"
+#include "runs/advice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +18,13 @@ static const char *find_class(const char *path, const char *class)
 
 /* Detects class folders that hold only folders, which may be the classes. The library warns about
  * them; this message gives the options that train them. */
-static void advise_folder(const cli_run *t)
+static void advise_folder(const ls_run *t)
 {
     const char *first = NULL;
     const int64_t n = ls_dataset_sample_count(t->train_data);
     size_t n_first = 0; /* bytes of its path that are the folder to open */
     bool has_splits = false;
-    if (folders_has_csv(t->recipe->data_dir)) return;
+    if (ls__folders_has_csv(t->settings->data_dir)) return;
     for (int64_t i = 0; i < n; i++) {
         const int label = ls_dataset_label(t->train_data, i);
         const char *path = ls_dataset_sample_path(t->train_data, i);
@@ -45,9 +45,9 @@ static void advise_folder(const cli_run *t)
 
 /* ---- The batch ---- */
 
-static void advise_batch(const cli_run *t)
+static void advise_batch(const ls_run *t)
 {
-    const int64_t n = ls_dataset_sample_count(t->train_data), batch = t->recipe->batch;
+    const int64_t n = ls_dataset_sample_count(t->train_data), batch = t->settings->batch;
     const int64_t steps = ls_loader_step_count(t->train);
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
@@ -59,12 +59,12 @@ static void advise_batch(const cli_run *t)
 }
 
 /* An epoch ends a group of --accumulate batches. */
-static void advise_accumulate(const cli_run *t)
+static void advise_accumulate(const ls_run *t)
 {
-    const int64_t n = t->recipe->accumulate, steps = ls_loader_step_count(t->train);
-    const recipe *r = t->recipe;
+    const int64_t n = t->settings->accumulate, steps = ls_loader_step_count(t->train);
+    const ls__run_settings *r = t->settings;
     const bool scales_lr =
-        (r->lr_per_256 > 0 || r->optimizer == OPT_SGD) && r->lr == recipe_default_lr(r);
+        (r->lr_per_256 > 0 || r->optimizer == LS__OPT_SGD) && r->lr == ls__run_default_lr(r);
     if (n <= 1 || n <= steps) return;
     print_warning("--accumulate %lld is above the %lld step%s of an epoch. The weights are updated "
                   "at the end of each epoch, so --accumulate %lld gives the same updates%s",
@@ -75,9 +75,9 @@ static void advise_accumulate(const cli_run *t)
 /* ---- The classes ---- */
 
 /* Rare classes are hardly learned, which top-1 does not show. */
-static void advise_balance(const cli_run *t)
+static void advise_balance(const ls_run *t)
 {
-    const recipe *r = t->recipe;
+    const ls__run_settings *r = t->settings;
     const int n_classes = ls_dataset_class_count(t->train_data);
     int64_t *counts = n_classes > 1 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
     const bool counted = counts && ls_dataset_class_sizes(t->train_data, counts) == LS_OK;
@@ -98,7 +98,7 @@ static void advise_balance(const cli_run *t)
 }
 
 /* Without this, "10" before "2" looks like a mistake of the model. */
-static void advise_order(const cli_run *t)
+static void advise_order(const ls_run *t)
 {
     const int n = ls_dataset_class_count(t->train_data);
     for (int c = 1; c < n; c++) {
@@ -110,19 +110,7 @@ static void advise_order(const cli_run *t)
     }
 }
 
-/* ---- The images ---- */
-
-bool check_missing(const cli_run *t)
-{
-    const recipe *r = t->recipe;
-    const bool skips = r->on_bad_image != LS_BAD_IMAGE_FAIL;
-    if (!folders_has_csv(r->data_dir)) return true;
-    const bool train = data_check_missing(r->data_dir, t->train_data, "training", skips);
-    return (!t->val_data || data_check_missing(r->data_dir, t->val_data, "validation", skips)) &&
-           train;
-}
-
-void advise(const cli_run *t)
+void advise(const ls_run *t)
 {
     advise_folder(t);
     advise_batch(t);

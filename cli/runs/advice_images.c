@@ -1,7 +1,7 @@
 /* advice_images.c: warnings about images that the options of a run do not suit; see run.h. Some
  * training images are examined, evenly spaced. */
-#include "runs/folders.h"
-#include "runs/run.h"
+#include "run/folders.h"
+#include "runs/advice.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ enum { MAX_EXAMINED = 15 }; /* images */
 
 /* The images that were read. */
 typedef struct examined {
-    const recipe *recipe;
+    const ls__run_settings *settings;
     int n;
     ls_image_info images[MAX_EXAMINED];
 } examined;
@@ -24,13 +24,13 @@ static int by_size(const void *a, const void *b)
 
 enum { SIZE_TEXT_SIZE = 48 };
 
-static int64_t shorter_side(const cli_size *size)
+static int64_t shorter_side(const ls__size *size)
 {
     return size->height < size->width ? size->height : size->width;
 }
 
 /* "224", or "96x576", of the shape of --image-size with another shorter side. */
-static const char *size_text(const cli_size *size, int64_t shorter, char out[SIZE_TEXT_SIZE])
+static const char *size_text(const ls__size *size, int64_t shorter, char out[SIZE_TEXT_SIZE])
 {
     const int64_t old = shorter_side(size);
     if (size->height == size->width)
@@ -44,9 +44,9 @@ static const char *size_text(const cli_size *size, int64_t shorter, char out[SIZ
 /* The pixels of an image that become the shorter side of --image-size: of the side that decides the
  * scale. The other side is cut by a crop, and filled by padding; of a stretched image it is
  * enlarged more. */
-static int64_t used_side(const recipe *r, const ls_image_info *image)
+static int64_t used_side(const ls__run_settings *r, const ls_image_info *image)
 {
-    const cli_size *size = &r->image_size;
+    const ls__size *size = &r->image_size;
     const bool by_height = (image->height * size->width < image->width * size->height) ==
                            (r->resize_mode == LS_RESIZE_CROP);
     const int64_t shorter = shorter_side(size);
@@ -60,8 +60,8 @@ static void advise_size(const examined *e)
 {
     enum { MUCH = 4, ENOUGH = 128, MIN_SIZE = 32 };
     static const char *const names[] = { "shorter side", "longer side", "longer side" };
-    const recipe *r = e->recipe;
-    const cli_size *wanted = &r->image_size;
+    const ls__run_settings *r = e->settings;
+    const ls__size *wanted = &r->image_size;
     const int64_t size = shorter_side(wanted);
     int64_t sides[MAX_EXAMINED];
     char now[SIZE_TEXT_SIZE], other[SIZE_TEXT_SIZE];
@@ -89,7 +89,7 @@ static void advise_size(const examined *e)
 
 /* The per cent of the image that the crop leaves out. The crop has the shape of --image-size, and
  * the whole of one side. */
-static double left_out(const recipe *r, const ls_image_info *image)
+static double left_out(const ls__run_settings *r, const ls_image_info *image)
 {
     const double a = (double)(image->height * r->image_size.width),
                  b = (double)(image->width * r->image_size.height);
@@ -101,7 +101,7 @@ static void advise_crop(const examined *e)
 {
     enum { PART = 4 };
     const double much = 37.5;
-    const recipe *r = e->recipe;
+    const ls__run_settings *r = e->settings;
     int64_t shares[MAX_EXAMINED];
     int n = 0;
     for (int i = 0; i < e->n && r->resize_mode == LS_RESIZE_CROP; i++) {
@@ -121,7 +121,7 @@ static void advise_orientation(const examined *e)
 {
     int n_turned = 0;
     for (int i = 0; i < e->n; i++) n_turned += e->images[i].orientation > 1;
-    if (n_turned > 0 && !e->recipe->exif)
+    if (n_turned > 0 && !e->settings->exif)
         print_warning("%d of %d training images examined have an EXIF orientation: without --exif "
                       "they are used as stored, turned or mirrored",
                       n_turned, e->n);
@@ -135,7 +135,7 @@ static void advise_transparency(const examined *e)
 {
     static const char *const alphas[] = { "composed on white", "composed on black",
                                           "used with their stored colours" };
-    const int alpha = e->recipe->alpha;
+    const int alpha = e->settings->alpha;
     int n_transparent = 0, n_uniform[3] = { 0 };
     for (int i = 0; i < e->n; i++) {
         const ls_image_info *image = &e->images[i];
@@ -173,7 +173,7 @@ static bool gives_one_colour(int min, int max, int depth)
 /* Images of 16 bits of which only the lower bits are used would be nearly black. */
 static void advise_depth(const examined *e)
 {
-    const int depth = e->recipe->depth > 0 ? (int)e->recipe->depth : 16;
+    const int depth = e->settings->depth > 0 ? (int)e->settings->depth : 16;
     int min = UINT16_MAX, max = 0, bits = 9, n_deep = 0;
     for (int i = 0; i < e->n; i++) {
         const ls_image_info *image = &e->images[i];
@@ -201,14 +201,14 @@ static void advise_depth(const examined *e)
 /* Opaque images. Those of 16 bits depend on the depth. */
 static void advise_uniform(const examined *e)
 {
-    const int depth = e->recipe->depth > 0 ? (int)e->recipe->depth : 16;
+    const int depth = e->settings->depth > 0 ? (int)e->settings->depth : 16;
     int n = 0;
     for (int i = 0; i < e->n; i++) {
         const ls_image_info *image = &e->images[i];
         if (!image->transparent)
             n += image->max_sample > 0
                      ? gives_one_colour(image->min_sample, image->max_sample, depth)
-                     : image->uniform[e->recipe->alpha];
+                     : image->uniform[e->settings->alpha];
     }
     if (n > 0)
         print_warning("%d of %d training images examined have one colour, which shows nothing to "
@@ -220,7 +220,7 @@ static void advise_uniform(const examined *e)
  */
 static void advise_no_effect(const examined *e)
 {
-    const recipe *r = e->recipe;
+    const ls__run_settings *r = e->settings;
     bool has_alpha = false, is_deep = false;
     for (int i = 0; i < e->n; i++) {
         has_alpha = has_alpha || e->images[i].transparent;
@@ -237,9 +237,9 @@ static void advise_no_effect(const examined *e)
                    (long long)r->depth, e->n);
 }
 
-void advise_images(const cli_run *t)
+void advise_images(const ls_run *t)
 {
-    examined e = { .recipe = t->recipe };
+    examined e = { .settings = t->settings };
     const int64_t n = ls_dataset_sample_count(t->train_data);
     for (int64_t i = 0; i < MAX_EXAMINED && i < n; i++) {
         const int64_t sample = n > MAX_EXAMINED ? i * (n - 1) / (MAX_EXAMINED - 1) : i;
@@ -252,5 +252,6 @@ void advise_images(const cli_run *t)
     advise_transparency(&e);
     advise_depth(&e);
     advise_uniform(&e);
-    if (!is_file(t->recipe->data_dir) || folders_has_csv(t->recipe->data_dir)) advise_no_effect(&e);
+    if (!is_file(t->settings->data_dir) || ls__folders_has_csv(t->settings->data_dir))
+        advise_no_effect(&e);
 }

@@ -1,6 +1,7 @@
 /* model_file.c: see model_file.h. */
 #include "runs/model_file.h"
-#include "options/recipe.h"
+#include "options/run_settings.h"
+#include "run/folders.h"
 
 bool model_file_check(const cli_parsed *parsed, const model_file *file, const char *more)
 {
@@ -9,7 +10,7 @@ bool model_file_check(const cli_parsed *parsed, const model_file *file, const ch
         "grey",        more
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !file->model; i++)
-        if (names[i] && options_given(parsed, names[i]))
+        if (names[i] && ls__given_has(&parsed->set, names[i]))
             return fail_with(false, "--%s has no effect here: it requires --model", names[i]);
     if (!file->model) return true;
     const ls_model *model = find_model(file->model);
@@ -41,8 +42,8 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
         print_error(ctx, EXIT_RUNTIME);
         return NULL;
     }
-    char buffer[WEIGHTS_PATH_SIZE];
-    const char *path = weights_of(file->path, buffer);
+    char buffer[LS__PATH_SIZE];
+    const char *path = ls__weights_of(file->path, buffer);
     if (is_folder(path)) {
         print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
                       "expected a checkpoint, or a run's folder",
@@ -50,16 +51,16 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
         return NULL;
     }
     if (!file->model) return open_checkpoint(ctx, path);
-    recipe r = { .model = file->model,
-                 .stem = file->stem,
-                 .parameter_free_shortcuts = file->parameter_free_shortcuts,
-                 .image_size = file->image_size,
-                 .resize_mode = file->resize_mode,
-                 .alpha = file->alpha,
-                 .depth = file->depth };
+    ls__run_settings r = { .model = file->model,
+                           .stem = file->stem,
+                           .parameter_free_shortcuts = file->parameter_free_shortcuts,
+                           .image_size = file->image_size,
+                           .resize_mode = file->resize_mode,
+                           .alpha = file->alpha,
+                           .depth = file->depth };
     const int64_t usual = ls_model_find(file->model)->image_size;
-    if (!r.image_size.height) r.image_size = (cli_size){ usual, usual };
-    ls_model_info info = recipe_model(&r);
+    if (!r.image_size.height) r.image_size = (ls__size){ usual, usual };
+    ls_model_info info = ls__run_model_info(&r, ls_model_find(file->model));
     info.options.n_classes = n_classes;
     info.classes = classes;
     info.weights_key = file->key;

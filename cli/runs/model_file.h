@@ -3,12 +3,13 @@
 #ifndef LS_CLI_RUNS_MODEL_FILE_H
 #define LS_CLI_RUNS_MODEL_FILE_H
 
+#include "options/run_settings.h"
 #include "cli.h"
 
 typedef struct model_file {
     const char *path, *model;     /* model: NULL = stored in the file */
     const char *key;              /* of the weights in the file, or NULL */
-    cli_size image_size;          /* 0 = the model's */
+    ls__size image_size;          /* 0 = the model's */
     int stem, resize_mode, alpha; /* ls_stem, ls_resize_mode, ls_alpha */
     int64_t depth;                /* 0 = 16 */
     bool parameter_free_shortcuts, grey;
@@ -16,7 +17,7 @@ typedef struct model_file {
 
 /* Rows of an option table; `values` is the command's struct, with a model_file `file`. */
 #define MODEL_FILE_OPTIONS(values)                                                                 \
-    { OPTION_TEXT,                                                                                 \
+    { LS__SETTING_TEXT,                                                                            \
       0,                                                                                           \
       "checkpoint",                                                                                \
       offsetof(values, file.path),                                                                 \
@@ -24,45 +25,45 @@ typedef struct model_file {
       "(.pt, .pth) with torchvision's or timm's names",                                            \
       "FILE",                                                                                      \
       .note = "required" },                                                                        \
-        { OPTION_TEXT,                                                                             \
+        { LS__SETTING_TEXT,                                                                        \
           0,                                                                                       \
           "model",                                                                                 \
           offsetof(values, file.model),                                                            \
           "model of a file that does not store it",                                                \
           "NAME",                                                                                  \
           .note = "stored in checkpoints",                                                         \
-          .list = list_models },                                                                   \
-        { OPTION_TEXT,                                                                             \
+          .list = ls__list_models },                                                               \
+        { LS__SETTING_TEXT,                                                                        \
           0,                                                                                       \
           "weights-key",                                                                           \
           offsetof(values, file.key),                                                              \
           "with --model: " WEIGHTS_KEY_HELP,                                                       \
           "KEY",                                                                                   \
           .note = "found" },                                                                       \
-        { OPTION_SIZE,                                                                             \
+        { LS__SETTING_SIZE,                                                                        \
           0,                                                                                       \
           "image-size",                                                                            \
           offsetof(values, file.image_size),                                                       \
           "with --model: " IMAGE_SIZE_HELP,                                                        \
           "HxW",                                                                                   \
-          MIN_IMAGE_SIZE,                                                                          \
-          MAX_IMAGE_SIZE,                                                                          \
+          LS__MIN_IMAGE_SIZE,                                                                      \
+          LS__MAX_IMAGE_SIZE,                                                                      \
           .note = "28, 32 or 224, depending on the model" },                                       \
-        { OPTION_CHOICE,                                                                           \
+        { LS__SETTING_CHOICE,                                                                      \
           0,                                                                                       \
           "resize",                                                                                \
           offsetof(values, file.resize_mode),                                                      \
           "with --model: " RESIZE_HELP,                                                            \
           "crop|pad|stretch",                                                                      \
           .fallback = "crop" },                                                                    \
-        { OPTION_CHOICE,                                                                           \
+        { LS__SETTING_CHOICE,                                                                      \
           0,                                                                                       \
           "alpha",                                                                                 \
           offsetof(values, file.alpha),                                                            \
           "with --model: " ALPHA_HELP,                                                             \
           "white|black|ignore",                                                                    \
           .fallback = "white" },                                                                   \
-        { OPTION_INTEGER,                                                                          \
+        { LS__SETTING_INTEGER,                                                                     \
           0,                                                                                       \
           "depth",                                                                                 \
           offsetof(values, file.depth),                                                            \
@@ -71,17 +72,17 @@ typedef struct model_file {
           9,                                                                                       \
           16,                                                                                      \
           .note = "16" },                                                                          \
-        { OPTION_CHOICE,                                                                           \
+        { LS__SETTING_CHOICE,                                                                      \
           0,                                                                                       \
           "stem",                                                                                  \
           offsetof(values, file.stem),                                                             \
           "with --model: " STEM_HELP,                                                              \
           "auto|small|large",                                                                      \
           .fallback = "auto" },                                                                    \
-        { OPTION_SWITCH, 0, "parameter-free-shortcuts",                                            \
+        { LS__SETTING_SWITCH, 0, "parameter-free-shortcuts",                                       \
           offsetof(values, file.parameter_free_shortcuts), "with --model: " SHORTCUTS_HELP },      \
     {                                                                                              \
-        OPTION_SWITCH, 0, "grey", offsetof(values, file.grey),                                     \
+        LS__SETTING_SWITCH, 0, "grey", offsetof(values, file.grey),                                \
             "with --model: the model has one input channel; images are converted to grey"          \
     }
 

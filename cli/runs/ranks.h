@@ -24,7 +24,7 @@ void ranks_connected(void);
 /* Whether the ranks have the same values of the options by which they would wait for each other;
  * those of a run's identity are compared with it. All ranks call it. LS_ERR_MISMATCH names the
  * option. */
-ls_status ranks_check_options(ls_context *ctx, const cli_option *options, const void *values);
+ls_status ranks_check_options(ls_context *ctx, const ls__setting *options, const void *values);
 /* Whether this process is rank 0, or the only one. */
 bool ranks_is_first(void);
 /* Call it before the end of a run is printed. Mutes ranks other than 0 if all ranks end alike

@@ -22,11 +22,11 @@ static print_level levels[N_CATEGORIES] = { LEVEL_WARN, LEVEL_WARN, LEVEL_WARN, 
 static int find(const char *what, const char *name, int n, const char *const *names,
                 const char *expected)
 {
-    char hint[HINT_SIZE];
+    char hint[LS__HINT_SIZE];
     for (int i = 0; i < n; i++)
         if (strcmp(name, names[i]) == 0) return i;
     return fail_with(-1, "LOCKSTEP_LOG: unknown %s '%s'%s", what, name,
-                     closest_hint(name, n, names, "", expected, hint));
+                     ls__closest_hint(name, n, names, "", expected, hint));
 }
 
 /* "info" or "net=info" */
@@ -66,6 +66,10 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
     (void)user;
     const bool is_warning = level == LS_LOG_WARNING;
     if (print_is_muted(stderr)) return;
+    if (level == LS_LOG_NOTE) {
+        print_note("%s", plain_message(message));
+        return;
+    }
     if (levels[category] < (is_warning ? LEVEL_WARN : LEVEL_INFO)) return;
     if (print_is_quiet()) {
         char *text;

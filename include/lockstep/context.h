@@ -61,8 +61,9 @@ typedef enum ls_benchmark {
                          appear after the build use the heuristic */
 } ls_benchmark;
 
-/* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection. */
-typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO } ls_log_level;
+/* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection.
+ * LS_LOG_NOTE: what a user should know, and is as it should be. */
+typedef enum ls_log_level { LS_LOG_WARNING, LS_LOG_INFO, LS_LOG_NOTE } ls_log_level;
 /* What a message is about. */
 typedef enum ls_log_category {
     LS_LOG_CONTEXT, /* devices, ranks, libraries */
@@ -141,6 +142,11 @@ LS_API ls_status ls_context_status(const ls_context *ctx);
  * Valid until the next call that takes the context, or an object opened through it, by a non-const
  * pointer. */
 LS_API const char *ls_context_message(const ls_context *ctx);
+
+/* What can be done about that error, in a sentence; "" where the message says all. Valid as long as
+ * the message. Hints and messages about the settings of a run (run.h) write a setting as the option
+ * of the command: --batch-size. */
+LS_API const char *ls_context_hint(const ls_context *ctx);
 
 /* Clears the error, so that the context can be used again. An error of ls_context_open and the loss
  * of the device can't be cleared. Accepts NULL. */

@@ -26,7 +26,8 @@ LS_BEGIN_DECLARATIONS
     X(ERR_NONDETERMINISTIC, "no deterministic kernel")                                             \
     X(ERR_DEVICE, "device failed")                                                                 \
     X(ERR_TIMEOUT, "timed out")                                                                    \
-    X(ERR_EARLIER, "not run: the context has an earlier error, or an object is NULL")
+    X(ERR_EARLIER, "not run: the context has an earlier error, or an object is NULL")              \
+    X(ERR_SETTING, "unusable setting of a run")
 
 typedef enum ls_status {
 #define LS_STATUS_ENUM(name, text) LS_##name,

@@ -15,6 +15,11 @@ const char *ls_context_message(const ls_context *ctx)
     return ctx->error == LS_OK ? "" : ctx->message;
 }
 
+const char *ls_context_hint(const ls_context *ctx)
+{
+    return ctx && ctx->error != LS_OK ? ctx->hint : "";
+}
+
 void ls_context_clear_error(ls_context *ctx)
 {
     if (ctx && !ctx->unusable) ctx->error = LS_OK;

@@ -26,6 +26,7 @@ struct ls_context {
     bool is_remote;  /* a GPU's memory or other ranks belong to it, which a fork must not touch */
     int64_t process; /* process that opened it; 0 = any */
     char message[LS__MESSAGE_SIZE];              /* of the last error, also after it was cleared */
+    char hint[LS__MESSAGE_SIZE];                 /* for that error, or "" */
     _Atomic(char *) warnings[LS__KEPT_WARNINGS]; /* NULL = memory was short */
     _Atomic int64_t n_warnings;                  /* includes those that were dropped */
     ls__owned *last_owned;

@@ -40,6 +40,7 @@ ls_status ls__fail_v(ls_context *ctx, ls_status status, const char *format, va_l
 {
     if (ctx && ctx->error == LS_OK) {
         ctx->error = status;
+        ctx->hint[0] = '\0';
         ls__vsnprintf(ctx->message, sizeof(ctx->message), format, args);
     }
     return status;
@@ -90,6 +91,15 @@ void ls__error_in(ls_context *ctx, const char *format, ...)
     ls__snprintf(ctx->message + length, sizeof(ctx->message) - length, ": %s", message);
 }
 
+void ls__error_hint(ls_context *ctx, const char *format, ...)
+{
+    va_list args;
+    if (!ls__has_error(ctx) || ctx->hint[0]) return;
+    va_start(args, format);
+    ls__vsnprintf(ctx->hint, sizeof(ctx->hint), format, args);
+    va_end(args);
+}
+
 static void keep_warning(ls_context *ctx, const char *message)
 {
     const int64_t i = atomic_fetch_add(&ctx->n_warnings, 1);
@@ -111,6 +121,14 @@ void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...
     va_list args;
     va_start(args, format);
     log_message(ctx, LS_LOG_WARNING, category, format, args);
+    va_end(args);
+}
+
+void ls__note(ls_context *ctx, ls_log_category category, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    log_message(ctx, LS_LOG_NOTE, category, format, args);
     va_end(args);
 }
 

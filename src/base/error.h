@@ -21,6 +21,9 @@ ls_status ls__fail_errno(ls_context *ctx, int error, const char *format, ...) LS
 /* Prepends "TEXT: ", the place of the error, to the stored message. */
 void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
+/* Stores what the user can do about the stored error; without one it does nothing. */
+void ls__error_hint(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
+
 /* True for a stored error, and for NULL, the result of an earlier failure. */
 bool ls__has_error(const ls_context *ctx);
 
@@ -39,6 +42,7 @@ ls_status ls__fail_null(ls_context *ctx, const char *call, const char *name);
 
 /* Pass a message to the user's log callback; the context also stores warnings. Thread-safe. */
 void ls__warn(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);
+void ls__note(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);
 void ls__inform(ls_context *ctx, ls_log_category category, const char *format, ...) LS_PRINTF(3, 4);
 /* Frees the stored warnings. */
 void ls__forget_warnings(ls_context *ctx);

@@ -17,7 +17,7 @@ START_TEST(every_status_has_a_text)
     ck_assert_str_eq(ls_status_text(LS_OK), "ok");
     ck_assert_str_eq(ls_status_text(LS_ERR_EARLIER),
                      "not run: the context has an earlier error, or an object is NULL");
-    ck_assert_str_eq(ls_status_text((ls_status)(LS_ERR_EARLIER + 1)), "unknown status");
+    ck_assert_str_eq(ls_status_text((ls_status)(LS_ERR_SETTING + 1)), "unknown status");
     ck_assert_str_eq(ls_status_text((ls_status)-1), "unknown status");
 }
 END_TEST

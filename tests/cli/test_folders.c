@@ -1,6 +1,6 @@
 /* test_folders.c: the folders of a data folder, opened where memory runs out, in this process. */
 #include "command.h"
-#include "runs/folders.h"
+#include "run/folders.h"
 
 #include "../failing_allocator.h"
 #include "../suite.h"
@@ -8,17 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_both(ls_context *ctx)
+static bool open_both(ls_context *ctx)
 {
     static const char *const classes[] = { "cat", "dog" };
-    ls_dataset *data;
-    int answer = folders_open_train(ctx, "data", NULL, false, &data);
-    if (answer == EXIT_DONE) answer = folders_open_val(ctx, "data", NULL, false, 2, classes, &data);
-    ck_assert_int_eq(answer == EXIT_DONE, data != NULL);
-    return answer;
+    return ls__folders_open_train(ctx, "data", NULL, false) &&
+           ls__folders_open_val(ctx, "data", NULL, false, 2, classes);
 }
 
-/* Status 3 means unusable images. */
 START_TEST(out_of_memory_is_not_a_data_error)
 {
     begin_folder();
@@ -32,10 +28,10 @@ START_TEST(out_of_memory_is_not_a_data_error)
         failing_allocator_init(&a, n);
         ls_context *ctx =
             ls_context_open(&(ls_context_config){ .threads = 1, .allocator = &a.allocator });
-        const bool opened = ls_context_status(ctx) == LS_OK;
-        const int answer = opened ? open_both(ctx) : EXIT_RUNTIME;
+        const bool opened = ls_context_status(ctx) == LS_OK && open_both(ctx);
         failed = failing_allocator_failed(&a);
-        ck_assert_int_eq(answer, failed ? EXIT_RUNTIME : EXIT_DONE);
+        ck_assert_int_eq(opened, !failed);
+        ck_assert_int_eq(ls_context_status(ctx), failed ? LS_ERR_MEMORY : LS_OK);
         ls_context_close(&ctx);
         ck_assert_int_eq(failing_allocator_live(&a), 0);
     }
@@ -158,7 +154,7 @@ START_TEST(missing_images)
                      0);
     expect(3, TRAIN "--no-val --data-dir data/list.csv --out run");
     expect_err("data/list.csv: 4 of 40 training images are missing, such as 'data/train/star/");
-    expect_err("--on-bad-image skip trains without the missing images\n");
+    expect_err("--on-bad-image skip replaces the missing images by others\n");
     ck_assert(!exists("run"));
     expect(0, TRAIN "--no-val --data-dir data/list.csv --out run --on-bad-image skip");
     expect_err("4 of 40 training images are missing");

@@ -385,7 +385,7 @@ START_TEST(advice)
     make("sed 's/000001/9/' list.csv > bad.csv");
     expect(3, "eval --checkpoint all/last.safetensors --data-dir bad.csv --csv-columns label=kind");
     expect_err("listed images are missing, such as");
-    expect_err("--on-bad-image skip evaluates without the missing images");
+    expect_err("--on-bad-image skip replaces the missing images by others");
     make("(printf '\\357\\273\\277'; find data/val -type f | head -2) | " LOCKSTEP_COMMAND
          " predict --checkpoint all/last.safetensors --threads 1 -j 0 - > predictions");
     make("test $(grep -c '^data/val' predictions) = 2");

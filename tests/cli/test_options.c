@@ -17,17 +17,18 @@ typedef struct values {
 } values;
 
 #define AT(member) offsetof(values, member)
-static const cli_option options[] = {
-    { OPTION_HEADING, .help = "Options:" },
-    { OPTION_SWITCH, 'l', "loud", AT(loud), "a switch" },
-    { OPTION_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
-    { OPTION_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
-    { OPTION_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
-    { OPTION_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue", .fallback = "green" },
-    { OPTION_INTEGER, 'j', "threads", AT(threads), "a setting", "N", 0, 8, .execution = true },
-    { OPTION_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none",
+static const ls__setting options[] = {
+    { LS__SETTING_HEADING, .help = "Options:" },
+    { LS__SETTING_SWITCH, 'l', "loud", AT(loud), "a switch" },
+    { LS__SETTING_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
+    { LS__SETTING_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
+    { LS__SETTING_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
+    { LS__SETTING_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue",
+      .fallback = "green" },
+    { LS__SETTING_INTEGER, 'j', "threads", AT(threads), "a setting", "N", 0, 8, .execution = true },
+    { LS__SETTING_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none",
       .optional = true },
-    { .kind = OPTION_END },
+    { .kind = LS__SETTING_END },
 };
 static const cli_command command = { "try", "tries.", "FILE...", "More.\n", options, NULL };
 
@@ -67,7 +68,7 @@ START_TEST(defaults)
     ck_assert_ptr_null(v.name);
     ck_assert_int_eq(v.colour, 1);
     ck_assert_int_eq(parsed.n_arguments, 1);
-    ck_assert(!options_given(&parsed, "count"));
+    ck_assert(!ls__given_has(&parsed.set, "count"));
 }
 END_TEST
 
@@ -83,7 +84,7 @@ START_TEST(spellings)
     ck_assert_int_eq(v.threads, 4);
     ck_assert_int_eq(v.colour, 2);
     ck_assert_str_eq(v.name, "-z");
-    ck_assert(options_given(&parsed, "count") && options_given(&parsed, "threads"));
+    ck_assert(ls__given_has(&parsed.set, "count") && ls__given_has(&parsed.set, "threads"));
     static const char *const arguments[] = { "x", "y", "--count", "-n" };
     ck_assert_int_eq(parsed.n_arguments, 4);
     for (int i = 0; i < 4; i++) ck_assert_str_eq(parsed.arguments[i], arguments[i]);
@@ -95,7 +96,7 @@ START_TEST(spellings)
     ck_assert_int_eq(PARSE(&v, &parsed, "--loud=true"), -1);
     ck_assert(v.loud);
     ck_assert_int_eq(PARSE(&v, &parsed, "-l", "--loud=false"), -1);
-    ck_assert(!v.loud && options_given(&parsed, "loud"));
+    ck_assert(!v.loud && ls__given_has(&parsed.set, "loud"));
 }
 END_TEST
 
@@ -147,11 +148,11 @@ END_TEST
 START_TEST(closest_words)
 {
     static const char *const words[] = { "train", "eval", "lo" };
-    ck_assert_str_eq(closest_word("trian", 3, words), "train");
-    ck_assert_str_eq(closest_word("evaluate", 2, words + 1), "eval");
-    ck_assert_str_eq(closest_word("ol", 3, words), "lo"); /* neighbours swapped are one slip */
-    ck_assert_ptr_null(closest_word("xy", 3, words));
-    ck_assert_ptr_null(closest_word("a-word-that-is-longer-than-any-word", 3, words));
+    ck_assert_str_eq(ls__closest_word("trian", 3, words), "train");
+    ck_assert_str_eq(ls__closest_word("evaluate", 2, words + 1), "eval");
+    ck_assert_str_eq(ls__closest_word("ol", 3, words), "lo"); /* neighbours swapped are one slip */
+    ck_assert_ptr_null(ls__closest_word("xy", 3, words));
+    ck_assert_ptr_null(ls__closest_word("a-word-that-is-longer-than-any-word", 3, words));
 }
 END_TEST
 
@@ -166,6 +167,16 @@ START_TEST(unexpected_arguments)
 }
 END_TEST
 
+static bool resume(const cli_parsed *parsed, const json_t *stored, values *v)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const ls_status status = ls__settings_resume(ctx, &parsed->set, stored, "config.json", v);
+    ck_assert_int_eq(status, ls_context_status(ctx));
+    ck_assert(status == LS_OK || status == LS_ERR_SETTING);
+    ls_context_close(&ctx);
+    return status == LS_OK;
+}
+
 START_TEST(json_and_back)
 {
     values v, w;
@@ -173,7 +184,7 @@ START_TEST(json_and_back)
     ck_assert_int_eq(PARSE(&v, &parsed, "--count=9", "--rate=0.30000000000000004", "--name=x",
                            "--colour=red", "--loud"),
                      -1);
-    json_t *stored = options_to_json(options, &v);
+    json_t *stored = ls__settings_to_json(options, &v);
     char *text = json_dumps(stored, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     ck_assert_str_eq(text, "{\"loud\": true, \"count\": 9, \"rate\": 0.3, \"name\": \"x\", "
                            "\"colour\": \"red\", \"threads\": 0, \"late\": 0}");
@@ -181,22 +192,22 @@ START_TEST(json_and_back)
     free(text);
 
     PARSE(&w, &parsed, "--threads=3", "--count=9");
-    ck_assert(options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(resume(&parsed, loaded, &w));
     ck_assert(w.loud && w.rate == v.rate && w.count == 9 && w.colour == 0 && w.threads == 3);
     ck_assert_str_eq(w.name, "x");
     json_object_del(loaded, "late");
     PARSE(&w, &parsed, "--count=9");
-    ck_assert(options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(resume(&parsed, loaded, &w));
     ck_assert_int_eq(w.late, 0);
     PARSE(&w, &parsed, "--late=3");
-    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(!resume(&parsed, loaded, &w));
     PARSE(&w, &parsed, "--count=8");
-    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(!resume(&parsed, loaded, &w));
     PARSE(&w, &parsed, "--count=9");
     json_object_set_new(loaded, "colour", json_string("pink"));
-    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(!resume(&parsed, loaded, &w));
     json_object_del(loaded, "colour");
-    ck_assert(!options_resume(&parsed, loaded, "config.json", &w));
+    ck_assert(!resume(&parsed, loaded, &w));
     json_decref(loaded);
     json_decref(stored);
 }
@@ -205,18 +216,18 @@ END_TEST
 /* A stored null stands for a text that was not given, and only where that can be. */
 START_TEST(stored_texts_with_a_default_are_texts)
 {
-    static const cli_option one[] = {
-        { OPTION_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
-        { .kind = OPTION_END },
+    static const ls__setting one[] = {
+        { LS__SETTING_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
+        { .kind = LS__SETTING_END },
     };
     static const cli_command none = { "try", "tries.", "", NULL, one, NULL };
     values v;
     cli_parsed parsed;
     ck_assert_int_eq(options_parse(&none, 0, NULL, &v, &parsed), -1);
     json_t *stored = json_pack("{s:n}", "model");
-    ck_assert(!options_resume(&parsed, stored, "config.json", &v));
+    ck_assert(!resume(&parsed, stored, &v));
     json_object_set_new(stored, "model", json_string("large"));
-    ck_assert(options_resume(&parsed, stored, "config.json", &v));
+    ck_assert(resume(&parsed, stored, &v));
     ck_assert_str_eq(v.name, "large");
     json_decref(stored);
 }
@@ -225,11 +236,11 @@ END_TEST
 /* A stored 0 is the number that the table says, not one that stands in a note. */
 START_TEST(stored_zeros_of_numbers_that_were_not_given)
 {
-    static const cli_option two[] = {
-        { OPTION_INTEGER, 0, "limit", AT(count), "a number", "N", 1, 99, .note = "forty-two",
+    static const ls__setting two[] = {
+        { LS__SETTING_INTEGER, 0, "limit", AT(count), "a number", "N", 1, 99, .note = "forty-two",
           .implied = 42 },
-        { OPTION_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
-        { .kind = OPTION_END },
+        { LS__SETTING_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
+        { .kind = LS__SETTING_END },
     };
     static const cli_command sizes = { "try", "tries.", "", NULL, two, NULL };
     static const struct {
@@ -241,7 +252,7 @@ START_TEST(stored_zeros_of_numbers_that_were_not_given)
         values v;
         cli_parsed parsed;
         ck_assert_int_eq(options_parse(&sizes, 1, (char *[]){ cases[i].given }, &v, &parsed), -1);
-        ck_assert_int_eq(options_resume(&parsed, stored, "config.json", &v), cases[i].same);
+        ck_assert_int_eq(resume(&parsed, stored, &v), cases[i].same);
     }
     json_decref(stored);
 }
@@ -249,8 +260,8 @@ END_TEST
 
 START_TEST(numbers_are_rounded_as_in_the_file)
 {
-    ck_assert(options_round(0.1) == 0.1);
-    ck_assert(options_round(1.0 / 3) == 0.333333333333333);
+    ck_assert(ls__setting_round(0.1) == 0.1);
+    ck_assert(ls__setting_round(1.0 / 3) == 0.333333333333333);
 }
 END_TEST
 

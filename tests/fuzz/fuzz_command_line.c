@@ -3,7 +3,7 @@
  * them. */
 #include "fuzz.h"
 
-#include "options/recipe.h"
+#include "options/run_settings.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,21 +18,21 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 /* Of any command: all values lie in one struct. */
 typedef union values {
-    recipe recipe;
+    ls__run_settings settings;
     uint8_t bytes[VALUES_SIZE];
 } values;
 
-static void check_json(const cli_option *options, const values *parsed)
+static void check_json(const ls__setting *options, const values *parsed)
 {
     static values again;
-    const cli_parsed none = { .options = options };
+    const ls__given none = { .table = options };
     memset(&again, 0, sizeof(again));
-    json_t *json = options_to_json(options, parsed);
+    json_t *json = ls__settings_to_json(options, parsed);
     char *text = json_dumps(json, JSON_REAL_PRECISION(15));
     json_t *stored = json_loads(text, 0, NULL);
-    FUZZ_CHECK(options_resume(&none, stored, "a run", &again));
-    json_t *json_again = options_to_json(options, &again);
-    for (const cli_option *o = options; o->kind != OPTION_END; o++)
+    FUZZ_CHECK(ls__settings_resume(fuzz_context(), &none, stored, "a run", &again) == LS_OK);
+    json_t *json_again = ls__settings_to_json(options, &again);
+    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
         if (o->session) {
             json_object_del(json, o->name);
             json_object_del(json_again, o->name);
@@ -48,13 +48,13 @@ static void parse(const cli_command *command, int n, char **words)
 {
     static values in;
     memset(&in, 0, sizeof(in));
-    for (int i = 0; command->options[i].kind != OPTION_END; i++)
+    for (int i = 0; command->options[i].kind != LS__SETTING_END; i++)
         FUZZ_CHECK(command->options[i].offset + sizeof(double) <= VALUES_SIZE);
     cli_parsed parsed;
     if (options_parse(command, n, words, &in, &parsed) >= 0) return;
-    check_json(parsed.options, &in);
-    if (command == &command_train && recipe_resolve(&parsed, &in.recipe))
-        check_json(parsed.options, &in);
+    check_json(parsed.set.table, &in);
+    if (command == &command_train && resolve_run_settings(&parsed, &in.settings))
+        check_json(parsed.set.table, &in);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,24 +7,29 @@
 
 static void resume(const json_t *options)
 {
-    cli_parsed none = { .options = recipe_options };
-    recipe r = { 0 };
-    if (!options_resume(&none, options, fuzz_folder(), &r)) return;
-    if (!find_model(r.model)) return;
-    (void)recipe_resolve(&none, &r);
-    cli_run t = { .recipe = &r, .dir = fuzz_folder(), .ctx = fuzz_context() };
-    (void)run_manifest_check(&t);
-    json_decref(t.manifest);
-    json_decref(t.forced);
+    ls_context *ctx = fuzz_context();
+    ls__given none = { .table = ls__run_settings_table };
+    ls__run_settings r = { 0 };
+    if (ls__settings_resume(ctx, &none, options, fuzz_folder(), &r) == LS_OK &&
+        ls__find_model(ctx, r.model)) {
+        (void)ls__run_settings_resolve(ctx, &none, NULL, &r);
+        ls_context_clear_error(ctx);
+        ls_run t = { .settings = &r, .ctx = ctx };
+        strcpy(t.dir, fuzz_folder());
+        (void)ls__run_manifest_check(&t);
+        json_decref(t.manifest);
+        json_decref(t.forced);
+    }
+    ls_context_clear_error(ctx);
 }
 
 /* The options that the input lacks, as a command line without any leaves them. */
 static void add_defaults(json_t *options)
 {
-    recipe r = { 0 };
+    ls__run_settings r = { 0 };
     cli_parsed parsed;
     FUZZ_CHECK(options_parse(&command_train, 0, NULL, &r, &parsed) < 0);
-    json_t *defaults = options_to_json(recipe_options, &r);
+    json_t *defaults = ls__settings_to_json(ls__run_settings_table, &r);
     FUZZ_CHECK(json_object_update_missing(options, defaults) == 0);
     json_decref(defaults);
 }

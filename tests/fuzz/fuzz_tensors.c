@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "io/safetensors.h"
+#include "checkpoint/progress.h"
 #include "commands/compare_side.h"
 
 static const char NAME[] = "x.safetensors";
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ls__progress progress;
         if (ls__progress_read(ls_tensor_file_metadata(file, "progress"), &progress))
             FUZZ_CHECK(progress.sums.n_images >= 0 && progress.best_epoch >= 0);
-        FUZZ_CHECK(run_steps_done(file, 3) >= -1);
+        FUZZ_CHECK(ls__run_steps_done(file, 3) >= -1);
         read_tensors(file);
         ls_tensor_file_close(&file);
         ls_saved_model *model = ls_saved_model_open(ctx, path);

@@ -1,6 +1,8 @@
 /* folders_lists.c: the lists in a folder that has no images in the expected places; see
  * folders_hints.h. */
-#include "runs/folders_hints.h"
+#include "run/folders_hints.h"
+
+#include "base/paths.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -41,19 +43,21 @@ static bool is_same_folder(const char *a, const char *b)
 /* Whether the file at `path` is there, in the folder `images`; NULL: in any. */
 static bool is_image_in(const char *path, const char *images)
 {
-    char copy[PATH_SIZE];
-    return file_exists(path) && (!images || (snprintf(copy, PATH_SIZE, "%s", path) < PATH_SIZE &&
-                                             is_same_folder(dirname(copy), images)));
+    char copy[LS__PATH_SIZE];
+    return ls__path_exists(path) &&
+           (!images || (snprintf(copy, LS__PATH_SIZE, "%s", path) < LS__PATH_SIZE &&
+                        is_same_folder(dirname(copy), images)));
 }
 
 /* Whether the file is a list of images that are there, in the folder `images` or with NULL in any.
  * column: that of the classes, if it must be chosen, else "". */
-static bool is_list(ls_context *ctx, const char *path, const char *images, char column[COLUMN_SIZE])
+static bool is_list(ls_context *ctx, const char *path, const char *images,
+                    char column[LS__COLUMN_SIZE])
 {
     *column = '\0';
     ls_csv_config config = { 0 };
     ls_dataset *list = ls_csv_open_config(ctx, path, &config);
-    if (!list && guessed_column(ls_context_message(ctx), column)) {
+    if (!list && ls__guessed_column(ls_context_message(ctx), column)) {
         ls_context_clear_error(ctx);
         config.label_column = column;
         list = ls_csv_open_config(ctx, path, &config);
@@ -66,18 +70,19 @@ static bool is_list(ls_context *ctx, const char *path, const char *images, char 
 
 /* Calls add for the lists of images in the folder `images`, or with NULL in any, that DIR holds,
  * until it returns false; first: the file that is tried if none is one, or "". */
-static void find_lists(const char *dir, const char *images, char first[PATH_SIZE], void *user,
+static void find_lists(const char *dir, const char *images, char first[LS__PATH_SIZE], void *user,
                        bool (*add)(void *user, const char *path, const char *column))
 {
-    char path[PATH_SIZE], column[COLUMN_SIZE];
+    char path[LS__PATH_SIZE], column[LS__COLUMN_SIZE];
     struct dirent **files = NULL;
-    const int n = is_folder(dir) ? scandir(dir, &files, has_ending, compare) : 0;
+    const int n = ls__is_folder(dir) ? scandir(dir, &files, has_ending, compare) : 0;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
     bool goes_on = true;
     *first = '\0';
     for (int i = 0; i < n; i++) {
-        const bool fits = snprintf(path, PATH_SIZE, "%s/%s", dir, files[i]->d_name) < PATH_SIZE;
-        if (goes_on && fits && i < MAX_TRIED && is_file(path)) {
+        const bool fits =
+            snprintf(path, LS__PATH_SIZE, "%s/%s", dir, files[i]->d_name) < LS__PATH_SIZE;
+        if (goes_on && fits && i < MAX_TRIED && ls__is_file(path)) {
             if (!*first && !is_text(files[i])) strcpy(first, path);
             if (is_list(ctx, path, images, column)) goes_on = add(user, path, column);
         }
@@ -94,23 +99,23 @@ static bool take_first(void *user, const char *path, const char *column)
     return false;
 }
 
-bool folders_find_list(const char *dir, char path[PATH_SIZE])
+bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE])
 {
-    char first[PATH_SIZE];
+    char first[LS__PATH_SIZE];
     *path = '\0';
     find_lists(dir, NULL, first, path, take_first);
     return *path != '\0';
 }
 
 typedef struct list_words {
-    char *text; /* [PATH_SIZE] */
+    char *text; /* [LS__PATH_SIZE] */
     int n;
 } list_words;
 
 static bool append(void *user, const char *path, const char *column)
 {
     list_words *w = user;
-    const size_t length = strlen(w->text), left = PATH_SIZE - length;
+    const size_t length = strlen(w->text), left = LS__PATH_SIZE - length;
     const int added = snprintf(w->text + length, left, "%s%s%s%s%s", w->n > 0 ? " or " : "", path,
                                *column ? " --csv-columns 'label=" : "", column, *column ? "'" : "");
     const bool fits = (size_t)added < left;
@@ -119,9 +124,9 @@ static bool append(void *user, const char *path, const char *column)
     return fits && w->n < MAX_NAMED;
 }
 
-bool folders_find_list_words(const char *dir, char words[PATH_SIZE])
+bool ls__folders_find_list_words(const char *dir, char words[LS__PATH_SIZE])
 {
-    char first[PATH_SIZE];
+    char first[LS__PATH_SIZE];
     list_words w = { .text = words };
     *words = '\0';
     find_lists(dir, NULL, first, &w, append);
@@ -129,13 +134,13 @@ bool folders_find_list_words(const char *dir, char words[PATH_SIZE])
     return *words != '\0';
 }
 
-bool folders_find_lists_of(const char *dir, char words[PATH_SIZE])
+bool ls__folders_find_lists_of(const char *dir, char words[LS__PATH_SIZE])
 {
-    char first[PATH_SIZE], above[PATH_SIZE];
+    char first[LS__PATH_SIZE], above[LS__PATH_SIZE];
     list_words w = { .text = words };
     *words = '\0';
     find_lists(dir, dir, first, &w, append);
-    if (w.n == 0 && snprintf(above, PATH_SIZE, "%s", dir) < PATH_SIZE)
+    if (w.n == 0 && snprintf(above, LS__PATH_SIZE, "%s", dir) < LS__PATH_SIZE)
         find_lists(dirname(above), dir, first, &w, append);
     return w.n > 0;
 }

@@ -1,17 +1,19 @@
 /* parameter_groups.c: see parameter_groups.h. */
-#include "options/parameter_groups.h"
+#include "run/parameter_groups.h"
+
+#include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
 
-static const double MOST = 1e9; /* of both settings */
+static const double MAX_SCALE = 1e9; /* of both settings */
 
-static bool fail(const char *group)
+static bool fail(ls_context *ctx, const char *group)
 {
-    return fail_with(
-        false,
+    return ls__refuse(
+        ctx,
         "--param-groups: expected PATTERN:lr-scale=X,weight-decay=X (one of the two is "
         "enough) with numbers from 0 to %g, got '%s'",
-        MOST, group);
+        MAX_SCALE, group);
 }
 
 /* Reads "lr-scale=X"; ends it with a 0 for the next. */
@@ -21,7 +23,7 @@ static bool read_setting(char *text, ls_parameter_group *out)
     if (!value) return false;
     *value++ = '\0';
     const double x = strtod(value, &end);
-    const bool good = end != value && *end == '\0' && x >= 0 && x <= MOST;
+    const bool ok = end != value && *end == '\0' && x >= 0 && x <= MAX_SCALE;
     const float number = (float)x > 0 ? (float)x : LS_ZERO;
     if (strcmp(text, "lr-scale") == 0)
         out->lr_scale = number;
@@ -29,7 +31,7 @@ static bool read_setting(char *text, ls_parameter_group *out)
         out->weight_decay = number;
     else
         return false;
-    return good;
+    return ok;
 }
 
 /* Reads one group, and cuts its text into the pattern and settings. */
@@ -44,21 +46,21 @@ static bool read_group(char *text, ls_parameter_group *out)
     return true;
 }
 
-bool parameter_groups_read(const char *text, parameter_groups *out)
+bool ls__parameter_groups_read(ls_context *ctx, const char *text, ls__parameter_groups *out)
 {
-    char *rest = NULL, group[PARAMETER_GROUPS_SIZE];
+    char *rest = NULL, group[LS__PARAMETER_GROUPS_SIZE];
     out->n = 0;
     if (!text) return true;
-    if (strlen(text) >= PARAMETER_GROUPS_SIZE)
-        return fail_with(false, "--param-groups: expected less than %d characters",
-                         (int)PARAMETER_GROUPS_SIZE);
+    if (strlen(text) >= LS__PARAMETER_GROUPS_SIZE)
+        return ls__refuse(ctx, "--param-groups: expected less than %d characters",
+                          (int)LS__PARAMETER_GROUPS_SIZE);
     strcpy(out->patterns, text);
     for (char *one = strtok_r(out->patterns, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
         strcpy(group, one);
-        if (out->n == MAX_PARAMETER_GROUPS)
-            return fail_with(false, "--param-groups: expected at most %d groups",
-                             (int)MAX_PARAMETER_GROUPS);
-        if (!read_group(one, &out->items[out->n++])) return fail(group);
+        if (out->n == LS__MAX_PARAMETER_GROUPS)
+            return ls__refuse(ctx, "--param-groups: expected at most %d groups",
+                              (int)LS__MAX_PARAMETER_GROUPS);
+        if (!read_group(one, &out->items[out->n++])) return fail(ctx, group);
     }
-    return out->n > 0 || fail(text);
+    return out->n > 0 || fail(ctx, text);
 }

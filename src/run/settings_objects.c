@@ -1,25 +1,25 @@
-/* recipe_objects.c: loaders, optimizer and schedule made from the options. */
-#include "options/recipe.h"
-#include "options/parameter_groups.h"
+/* settings_objects.c: loaders, optimizer and schedule made from the settings. */
+#include "run/parameter_groups.h"
+#include "run/settings.h"
 #include <math.h>
 
 /* For ls_model_options; 0 for the model's default, which checkpoints do not store. */
-static float dropout_of(const recipe *r)
+static float dropout_of(const ls__run_settings *r, const ls_model *model)
 {
-    const double of_model = ls_model_find(r->model)->dropout;
+    const double of_model = model->dropout;
     if (of_model < 0 || r->dropout == of_model) return 0;
     return r->dropout > 0 ? (float)r->dropout : LS_ZERO;
 }
 
-ls_model_info recipe_model(const recipe *r)
+ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model)
 {
     /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole, and those
      * that are not cropped */
-    const bool whole = recipe_is_small(r) || r->resize_mode != LS_RESIZE_CROP;
+    const bool whole = ls__run_is_small(r) || r->resize_mode != LS_RESIZE_CROP;
     const int64_t size = r->image_size.height;
     return (ls_model_info){
-        .model = ls_model_find(r->model),
-        .options = { .dropout = dropout_of(r),
+        .model = model,
+        .options = { .dropout = dropout_of(r, model),
                      .stem = (ls_stem)r->stem,
                      .zero_init_residual = r->zero_init_residual,
                      .parameter_free_shortcuts = r->parameter_free_shortcuts },
@@ -31,7 +31,7 @@ ls_model_info recipe_model(const recipe *r)
         .depth = (int)r->depth,
         .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
-        .loss = recipe_loss(r),
+        .loss = ls__run_loss(r),
         .mean = { 0.485f, 0.456f, 0.406f },
         .std = { 0.229f, 0.224f, 0.225f },
     };
@@ -39,18 +39,18 @@ ls_model_info recipe_model(const recipe *r)
 
 /* The size before the crop. A padded or stretched image is so large that few random crops are
  * enlarged: the smallest one has the area scale_min. */
-static int64_t train_resize(const recipe *r)
+static int64_t train_resize(const ls__run_settings *r)
 {
     enum { MAX_ENLARGED = 2 };
-    const bool small = recipe_is_small(r);
+    const bool small = ls__run_is_small(r);
     const int64_t size = r->image_size.height;
     if (small || r->resize_mode == LS_RESIZE_CROP) return small ? size : 0;
     return (int64_t)lround((double)size * fmin(1 / sqrt(r->scale_min), MAX_ENLARGED));
 }
 
-ls_loader_config recipe_train_loader(const recipe *r)
+ls_loader_config ls__run_train_loader(const ls__run_settings *r)
 {
-    const bool small = recipe_is_small(r);
+    const bool small = ls__run_is_small(r);
     return (ls_loader_config){
         .batch_size = r->batch,
         .workers = (int)r->workers,
@@ -86,7 +86,7 @@ ls_loader_config recipe_train_loader(const recipe *r)
     };
 }
 
-ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
+ls_loader_config ls__run_val_loader(const ls__run_settings *r, const ls_model_info *info)
 {
     ls_loader_config config = ls_model_info_loader_config(info, r->batch);
     config.workers = (int)r->workers;
@@ -102,25 +102,25 @@ ls_loader_config recipe_val_loader(const recipe *r, const ls_model_info *info)
     .clip_value = (float)(r)->clip_value, .ema_decay = (float)(r)->ema_decay,                      \
     .accumulate = (r)->accumulate
 
-const char *metric_name(int metric)
+const char *ls__run_metric_name(int metric)
 {
 #define NAME(NAME, word) word,
-    static const char *const names[] = { CLI_METRICS(NAME) };
+    static const char *const names[] = { LS__METRICS(NAME) };
 #undef NAME
     return names[metric];
 }
 
-const char *recipe_metric_name(const recipe *r)
+const char *ls__run_chosen_metric(const ls__run_settings *r)
 {
-    const bool is_default = r->loss != LOSS_CROSS_ENTROPY || r->metric == METRIC_TOP1;
-    return is_default ? NULL : metric_name(r->metric);
+    const bool is_default = r->loss != LS__LOSS_CROSS_ENTROPY || r->metric == LS__METRIC_TOP1;
+    return is_default ? NULL : ls__run_metric_name(r->metric);
 }
 
-ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
+ls_optimizer *ls__run_open_optimizer(const ls__run_settings *r, ls_net *net)
 {
     const float momentum = (float)r->momentum, weight_decay = (float)r->weight_decay;
-    parameter_groups groups;
-    if (!parameter_groups_read(r->groups, &groups)) return NULL;
+    ls__parameter_groups groups;
+    if (!ls__parameter_groups_read(ls_net_context(net), r->groups, &groups)) return NULL;
     const ls_sgd_config sgd = { .momentum = momentum,
                                 .nesterov = r->nesterov,
                                 .weight_decay = weight_decay,
@@ -130,16 +130,17 @@ ls_optimizer *recipe_open_optimizer(const recipe *r, ls_net *net)
     const ls_rmsprop_config rmsprop = { .momentum = momentum,
                                         .weight_decay = weight_decay,
                                         COMMON_FIELDS(r, &groups) };
-    switch ((cli_optimizer)r->optimizer) {
-    case OPT_SGD: return ls_sgd(net, &sgd);
-    case OPT_ADAM: return ls_adam(net, &adam);
-    case OPT_ADAMW: return ls_adamw(net, &adam);
-    case OPT_RMSPROP: return ls_rmsprop(net, &rmsprop);
+    switch ((ls__run_optimizer)r->optimizer) {
+    case LS__OPT_SGD: return ls_sgd(net, &sgd);
+    case LS__OPT_ADAM: return ls_adam(net, &adam);
+    case LS__OPT_ADAMW: return ls_adamw(net, &adam);
+    case LS__OPT_RMSPROP: return ls_rmsprop(net, &rmsprop);
     }
     return NULL;
 }
 
-ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t steps_per_epoch)
+ls_schedule *ls__run_open_schedule(const ls__run_settings *r, ls_context *ctx,
+                                   int64_t steps_per_epoch)
 {
     const bool plateau = r->schedule == LS_SCHEDULE_REDUCE_ON_PLATEAU;
     const bool step = r->schedule == LS_SCHEDULE_STEP;
@@ -147,9 +148,9 @@ ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t step
     const bool restarts = r->schedule == LS_SCHEDULE_COSINE_RESTARTS;
     const bool has_gamma = step || multi_step || plateau || r->schedule == LS_SCHEDULE_EXPONENTIAL;
     const int64_t updates =
-        (steps_per_epoch + recipe_batches_per_update(r) - 1) / recipe_batches_per_update(r);
-    int milestones[MAX_MILESTONES];
-    const int n_milestones = multi_step ? recipe_milestones(r->milestones, milestones) : 0;
+        (steps_per_epoch + ls__run_batches_per_update(r) - 1) / ls__run_batches_per_update(r);
+    int milestones[LS__MAX_MILESTONES];
+    const int n_milestones = multi_step ? ls__run_milestones(ctx, r->milestones, milestones) : 0;
     const ls_schedule_config config = {
         .kind = (ls_schedule_kind)r->schedule,
         .lr = r->lr,
@@ -161,7 +162,7 @@ ls_schedule *recipe_open_schedule(const recipe *r, ls_context *ctx, int64_t step
         .t_0 = restarts ? r->restart_epochs : 0,
         .t_mult = restarts ? r->restart_mult : 0,
         .power = r->schedule == LS_SCHEDULE_POLYNOMIAL ? r->power : 0,
-        .epochs = recipe_can_be_extended(r) ? 0 : r->epochs,
+        .epochs = ls__run_can_be_extended(r) ? 0 : r->epochs,
         .maximize = plateau && !r->plateau_loss,
         .steps_per_epoch = updates,
         .warmup_epochs = r->warmup_epochs,

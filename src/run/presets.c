@@ -1,5 +1,5 @@
-/* recipe_presets.c: the values that --recipe sets. */
-#include "options/recipe.h"
+/* presets.c: the values that --recipe sets. */
+#include "run/settings.h"
 #include <string.h>
 
 typedef struct preset_value {
@@ -78,27 +78,28 @@ static const preset_value presets[][MAX_VALUES] = {
 };
 
 /* Whether the value is one of the recipe: it or what excludes it is not given. */
-static bool applies(const cli_parsed *parsed, const recipe *r, const preset_value *v)
+static bool applies(const ls__given *given, const ls__run_settings *r, const preset_value *v)
 {
-    if (r->loss != LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;
-    bool given = options_given(parsed, v->name);
-    for (int i = 0; i < 2 && v->unless[i]; i++) given |= options_given(parsed, v->unless[i]);
-    return !given;
+    if (r->loss != LS__LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;
+    bool excluded = ls__given_has(given, v->name);
+    for (int i = 0; i < 2 && v->unless[i]; i++) excluded |= ls__given_has(given, v->unless[i]);
+    return !excluded;
 }
 
-void recipe_apply_preset(cli_parsed *parsed, recipe *r)
+void ls__run_settings_apply_preset(ls__given *given, ls__run_settings *r)
 {
     for (const preset_value *v = presets[r->preset]; v->name; v++)
-        if (applies(parsed, r, v)) options_preset(parsed, v->name, v->value, r);
+        if (applies(given, r, v)) ls__given_preset(given, v->name, v->value, r);
 }
 
-void recipe_print_preset(const cli_parsed *parsed, const recipe *r)
+bool ls__run_settings_preset_at(const ls__given *given, const ls__run_settings *r, int i,
+                                const char **name, const char **value)
 {
-    if (print_is_quiet() || !options_given(parsed, "recipe")) return;
-    field_line line = begin_fields(stdout);
-    print_field(&line, "recipe  %s", parsed->given[option_find(parsed->options, "recipe", 6)]);
-    for (const preset_value *v = presets[r->preset]; v->name; v++)
-        if (options_is_set(parsed, v->name) && applies(parsed, r, v))
-            print_field(&line, "--%s%s%s", v->name, *v->value ? " " : "", v->value);
-    end_fields(&line);
+    for (const preset_value *v = presets[r->preset]; v->name; v++) {
+        if (!ls__given_sets(given, v->name) || !applies(given, r, v) || i-- > 0) continue;
+        *name = v->name;
+        *value = v->value;
+        return true;
+    }
+    return false;
 }

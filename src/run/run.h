@@ -1,0 +1,84 @@
+/* run.h: a run: its settings, the objects that are made from them, and its folder. */
+#ifndef LS_RUN_RUN_H
+#define LS_RUN_RUN_H
+
+#include "run/settings.h"
+#include <signal.h>
+
+/* Sizes of the name of a run's folder, and of a file in it. */
+enum { LS__RUN_DIR_SIZE = 4000, LS__RUN_PATH_SIZE = LS__RUN_DIR_SIZE + 64 };
+
+typedef struct ls_run {
+    const ls__run_settings *settings;
+    const ls_model *model; /* a program's own; NULL: the bundled one of the settings */
+    char dir[LS__RUN_DIR_SIZE];
+    bool only_trains;       /* the validation data are not opened, but left out as in training */
+    const json_t *computed; /* what ls__settings_computed gives for a new run */
+    json_t *stored;         /* the config.json of a resumed run; else NULL */
+
+    /* What ls__run_open opens, but for ctx. */
+    ls_context *ctx;
+    ls_dataset *train_data, *val_data; /* val_data and val are NULL without validation */
+    ls_loader *train, *val;
+    ls_net *net;
+    ls_optimizer *optimizer;
+    ls_schedule *schedule;
+    const char **classes; /* info.classes */
+    ls_model_info info;
+    ls_weight_report *weights;   /* of --weights in a new run, else NULL */
+    bool writes_algorithm_cache; /* to the file of --algorithm-cache */
+    bool failed_in_data;         /* the error is one of the images */
+
+    /* Of a run that trains: ls__run_start. */
+    json_t *manifest, *forced; /* forced: the differences that --force allowed */
+    json_t *changed;           /* what ls__settings_changed gives for a resumed run; else NULL */
+    ls_trainer *trainer;
+    const volatile sig_atomic_t *stop; /* as in ls_trainer_config */
+    ls_event_fn on_event;
+    void *user;
+} ls_run;
+
+/* The configuration of the run's context, without ranks and a log. */
+ls_context_config ls__run_context_config(const ls__run_settings *r);
+
+/* Opens the objects of a run. settings, dir and ctx must be set. resumed: with the kernel
+ * selections of DIR/last.safetensors. The caller must call ls__run_release in any case. */
+ls_status ls__run_open(ls_run *t, bool resumed);
+/* Closes them, and the context. */
+void ls__run_release(ls_run *t);
+
+/* Opens train_data and val_data and sets the classes, as ls__run_open does. */
+ls_status ls__run_open_datasets(ls_run *t);
+/* The training images, and with --val-split also the validation images. */
+ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls_dataset **train,
+                                  ls_dataset **val);
+/* LS_ERR_DATA for images of CSV lists that are missing, unless the others can be trained. */
+ls_status ls__run_check_missing(const ls_run *t);
+
+/* Loads the weights of --weights and sets t->weights; ls__run_open does so for a new run. */
+ls_status ls__run_load_weights(ls_run *t);
+/* After weights did not fit a net: adds the setting that makes weights of other classes, or of
+ * another first layer, fit. new_head: how a new last layer is trained. */
+void ls__hint_weights(ls_context *ctx, const ls_weight_report *report, const char *new_head);
+
+/* For ls_checkpoint_load and the run's identity. */
+ls_training_state ls__run_state(const ls_run *t);
+
+/* ---- The run's folder: run_start.c ---- */
+
+/* LS_ERR_SETTING unless a new run can have the folder of --out. */
+ls_status ls__run_folder_may_take(ls_context *ctx, const char *dir);
+
+/* Reads the config of the run in t->dir into t->stored, and the settings that are not given from
+ * it. kept: the device that --device auto selected, else NULL. LS_ERR_SETTING for what can't be
+ * changed. */
+ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given,
+                              ls__run_settings *r, const char **kept);
+
+/* Makes the folder of an opened run with its config, or resumes from its last checkpoint, and opens
+ * the trainer. All ranks call it. Without a name in t->dir the run gets a new folder: run, or
+ * run-2, run-3 and so on. A run without a step is replaced. A start that fails leaves no new
+ * folder, and changes no file of a run. */
+ls_status ls__run_start(ls_run *t);
+
+#endif

@@ -1,0 +1,193 @@
+/* settings.h: the settings of a run, and the objects made from them: loaders, optimizer, schedule.
+ */
+#ifndef LS_RUN_SETTINGS_H
+#define LS_RUN_SETTINGS_H
+
+#include "run/data_settings.h"
+#include "run/setting.h"
+#include <lockstep/loader.h>
+#include <lockstep/models.h>
+#include <lockstep/optim.h>
+#include <lockstep/trainer.h>
+
+typedef enum ls__run_optimizer {
+    LS__OPT_SGD,
+    LS__OPT_ADAM,
+    LS__OPT_ADAMW,
+    LS__OPT_RMSPROP
+} ls__run_optimizer;
+
+/* In the order of ls_loss_kind, without the first. */
+typedef enum ls__run_loss_kind {
+    LS__LOSS_CROSS_ENTROPY,
+    LS__LOSS_BCE,
+    LS__LOSS_MSE
+} ls__run_loss_kind;
+
+/* The metrics that can decide which epoch is the best: words of --metric. */
+#define LS__OTHER_METRICS(X)                                                                       \
+    X(MACRO_RECALL, "macro_recall")                                                                \
+    X(MACRO_F1, "macro_f1")                                                                        \
+    X(AUC, "auc")                                                                                  \
+    X(CROSS_ENTROPY, "cross_entropy")                                                              \
+    X(TOP5, "top5")
+#define LS__METRICS(X)              X(TOP1, "top1") X(LOSS, "loss") LS__OTHER_METRICS(X)
+#define LS__METRIC_ENUM(NAME, word) LS__METRIC_##NAME,
+typedef enum ls__run_metric_kind { LS__METRICS(LS__METRIC_ENUM) } ls__run_metric_kind;
+#undef LS__METRIC_ENUM
+/* "|macro_recall|...": the words after the first two. */
+#define LS__METRIC_WORD(NAME, word) "|" word
+#define LS__OTHER_METRIC_NAMES      LS__OTHER_METRICS(LS__METRIC_WORD)
+#define LS__METRIC_NAMES            "top1|loss" LS__OTHER_METRIC_NAMES
+
+typedef struct ls__run_settings {
+    int preset; /* --recipe; 0 = none */
+    /* data */
+    const char *data_dir;
+    ls__data_settings data;
+    bool no_val;
+    double val_split; /* 0 = off */
+    int64_t val_split_seed;
+    ls__size image_size;
+    int64_t workers, max_pixels;
+    int on_bad_image; /* ls_bad_image */
+    int seeding;      /* ls_seeding */
+    int decode;       /* ls_decode */
+    int sampler;      /* ls_sampler */
+    int resize_mode;  /* ls_resize_mode */
+    int alpha;        /* ls_alpha */
+    int64_t depth;    /* 0 = 16 */
+    bool exif, digest_contents, grey;
+    int64_t crop_padding;
+    double scale_min, flip, vertical_flip;
+    int auto_augment; /* ls_auto_augment */
+    double brightness, contrast, saturation, hue, random_erase, mixup_alpha, cutmix_alpha;
+    /* model */
+    const char *model;
+    int stem; /* ls_stem */
+    bool parameter_free_shortcuts, zero_init_residual;
+    double dropout;                    /* 0 for models without the option */
+    const char *weights, *weights_key; /* file and the key in it, or NULL */
+    bool new_head;
+    const char *freeze; /* patterns with commas between, or NULL */
+    /* training */
+    int64_t epochs, batch, shards, accumulate;
+    bool sync_batch_norm;
+    int loss;      /* ls__run_loss_kind */
+    int optimizer; /* ls__run_optimizer */
+    double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,
+        label_smoothing;
+    bool nesterov;
+    int class_weights;  /* 0 = none, 1 = balanced */
+    const char *groups; /* --param-groups, or NULL */
+    int schedule;       /* ls_schedule_kind */
+    int plateau_loss;   /* the plateau schedule reads the loss, not top-1 */
+    int64_t warmup_epochs, step_size, restart_epochs, restart_mult;
+    const char *milestones; /* "30,60", or NULL */
+    double min_lr, gamma, power;
+    int metric;       /* ls__run_metric_kind */
+    int64_t patience; /* 0 = endless */
+    /* run */
+    int64_t seed, threads;
+    double rank_timeout; /* seconds */
+    bool partition_optimizer;
+    int64_t audit_every;      /* steps; 0 = never */
+    int64_t steps, stop_at;   /* 0 = no limit */
+    int64_t checkpoint_every; /* 0 = not in mid-epoch */
+    bool keep_checkpoints, no_report, force;
+    int tensorboard;   /* ls_tensorboard */
+    int64_t log_every; /* steps */
+    const char *device, *out, *resume;
+    int precision;     /* ls_precision */
+    int deterministic; /* ls_deterministic */
+    bool benchmark, nvtx;
+    const char *algorithm_cache;
+    const char *fault; /* STEP:OP:ELEMENT, or NULL */
+} ls__run_settings;
+
+extern const ls__setting ls__run_settings_table[];
+
+/* Sets the values of --recipe and the defaults that depend on other settings. Settings without an
+ * effect are errors. model: a program's own, or NULL for the bundled one of that name. */
+ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_model *model,
+                                   ls__run_settings *r);
+
+/* Sets the values of --recipe that are not given. */
+void ls__run_settings_apply_preset(ls__given *given, ls__run_settings *r);
+/* The i-th value that --recipe has set, as "name" and "value" ("" for a switch); false past the
+ * last. */
+bool ls__run_settings_preset_at(const ls__given *given, const ls__run_settings *r, int i,
+                                const char **name, const char **value);
+
+/* Whether a run with the stored settings may resume as `r`: --epochs may only increase, and only if
+ * the learning rates of the completed steps do not depend on it. dir: the run's folder. */
+ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
+                                      const ls__run_settings *r, const char *dir);
+/* Whether the schedule's learning rates are the same for any number of epochs. */
+bool ls__run_can_be_extended(const ls__run_settings *r);
+
+/* Images whose shorter side is below this are cropped from a padded border, as CIFAR's; larger ones
+ * by random area, as ImageNet's. */
+enum { LS__SMALL_IMAGE_SIZE = 64 };
+static inline bool ls__run_is_small(const ls__run_settings *r)
+{
+    return r->image_size.height < LS__SMALL_IMAGE_SIZE ||
+           r->image_size.width < LS__SMALL_IMAGE_SIZE;
+}
+
+enum { LS__MAX_MILESTONES = 64 };
+/* Reads "30,60,90" and returns the number of epochs; 0 with the error. */
+int ls__run_milestones(ls_context *ctx, const char *text, int out[LS__MAX_MILESTONES]);
+
+/* 1 for 'augment', which has no --accumulate, and for runs of versions without it. */
+static inline int64_t ls__run_batches_per_update(const ls__run_settings *r)
+{
+    return r->accumulate > 1 ? r->accumulate : 1;
+}
+
+/* Data-loader workers without --workers: one per processor that this process may use, at most 8. */
+int ls__default_workers(void);
+
+/* The learning rate without --lr. */
+double ls__run_default_lr(const ls__run_settings *r);
+
+static inline ls_loss_kind ls__run_loss(const ls__run_settings *r)
+{
+    return (ls_loss_kind)(LS_LOSS_CROSS_ENTROPY + r->loss);
+}
+
+/* "top1", ...: the metric's name in ls_trainer_config and, after "val_", in metrics.jsonl. */
+const char *ls__run_metric_name(int metric);
+/* Whether its lowest value is the best. */
+static inline bool ls__run_metric_is_minimized(int metric)
+{
+    return metric == LS__METRIC_LOSS || metric == LS__METRIC_CROSS_ENTROPY;
+}
+/* The metric that decides: the loss for targets. */
+static inline ls__run_metric_kind ls__run_metric(const ls__run_settings *r)
+{
+    return r->loss == LS__LOSS_CROSS_ENTROPY ? (ls__run_metric_kind)r->metric : LS__METRIC_LOSS;
+}
+/* The value of ls_trainer_config.metric: NULL where it is the default. */
+const char *ls__run_chosen_metric(const ls__run_settings *r);
+
+/* Whether training batches have targets, by mixup or cutmix. */
+static inline bool ls__run_mixes(const ls__run_settings *r)
+{
+    return r->mixup_alpha > 0 || r->cutmix_alpha > 0;
+}
+
+/* A bundled model; NULL with the error, which names the most similar one. */
+const ls_model *ls__find_model(ls_context *ctx, const char *name);
+/* False with the error if a setting of ResNets alone is given for another model. */
+bool ls__check_resnet_settings(ls_context *ctx, const ls__given *given, const ls_model *model);
+
+/* The model that will be trained, without its classes. */
+ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model);
+ls_loader_config ls__run_train_loader(const ls__run_settings *r);
+ls_loader_config ls__run_val_loader(const ls__run_settings *r, const ls_model_info *info);
+ls_optimizer *ls__run_open_optimizer(const ls__run_settings *r, ls_net *net);
+ls_schedule *ls__run_open_schedule(const ls__run_settings *r, ls_context *ctx,
+                                   int64_t steps_per_epoch);
+
+#endif
