@@ -102,8 +102,10 @@ int print_loader_error(ls_context *ctx, const char *pass)
     else
         print_counted(message, hint);
     print_pixels_hint(message);
-    print_columns_hint(message);
-    if (*ls_context_hint(ctx)) print_message("%s", ls_context_hint(ctx));
+    if (*ls_context_hint(ctx))
+        print_message("%s", ls_context_hint(ctx));
+    else
+        print_columns_hint(message);
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;

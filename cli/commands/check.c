@@ -245,6 +245,18 @@ static bool has_class_folders(const char *dir)
            !ls__folders_is_flat(train);
 }
 
+/* How the images of a folder without class folders can be checked. */
+static void print_other_reading(const char *dir)
+{
+    char list[LS__PATH_SIZE], words[LS__PATH_SIZE];
+    const char *pattern = ls__folders_is_flat(dir) ? ls__folders_find_pattern(dir) : NULL;
+    if (ls__folders_find_list(dir, list) && ls__folders_find_list_words(dir, false, words))
+        print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
+                   words);
+    else if (pattern)
+        print_note("--label-pattern '%s' reads classes in the names of the files", pattern);
+}
+
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
@@ -256,10 +268,7 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
                          ls__data_settings_first(&v->data));
     }
-    char list[LS__PATH_SIZE];
-    if (n_parts == 0 && !has_class_folders(dir) && ls__folders_find_list(dir, list))
-        print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
-                   list);
+    if (n_parts == 0 && !has_class_folders(dir)) print_other_reading(dir);
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,

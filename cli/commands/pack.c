@@ -121,7 +121,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
         const int answer = print_error(ctx, EXIT_DATA);
         char words[LS__PATH_SIZE];
         const bool found =
-            ls__folders_find_list(dir, words) && ls__folders_find_list_words(dir, words);
+            ls__folders_find_list(dir, words) && ls__folders_find_list_words(dir, true, words);
         if (found || ls__folders_is_flat(dir))
             print_message("'lockstep train --data-dir %s%s' reads %s, without a pack",
                           found ? words : dir, found ? "" : " --label-pattern REGEX",

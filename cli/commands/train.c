@@ -69,6 +69,19 @@ static void print_weights(const ls_run *t)
     end_fields(&line);
 }
 
+/* Whether the validation images are in a folder or list with an unusual name, such as images for
+ * tests, which select the best weights here. */
+static bool has_unusual_validation(const ls_run *t, char name[LS__FOLDER_NAME_SIZE])
+{
+    static const char *const usual[] = { "val", "valid", "validation", "val.csv" };
+    const ls__run_settings *r = t->settings;
+    if (!t->val || r->val_split > 0 || ls__folders_has_idx(r->data_dir)) return false;
+    if (!ls__folders_has_val(r->data_dir, name)) return ls__folders_has_test(r->data_dir, name);
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        if (strcmp(name, usual[i]) == 0) return false;
+    return true;
+}
+
 static void print_begin(const ls_run *t)
 {
     if (print_is_quiet()) return;
@@ -85,12 +98,9 @@ static void print_begin(const ls_run *t)
     else
         print_field(&data, "%lld training images in '%s'", (long long)n_train, train);
     const long long n_val = t->val ? ls_dataset_sample_count(t->val_data) : 0;
-    char test[LS__FOLDER_NAME_SIZE]; /* images for tests, which select the best weights here */
-    const bool is_test = t->val && r->val_split == 0 && !ls__folders_has_idx(r->data_dir) &&
-                         !ls__folders_has_val(r->data_dir, test) &&
-                         ls__folders_has_test(r->data_dir, test);
-    if (is_test)
-        print_field(&data, "%lld validation images in '%s'", n_val, test);
+    char val[LS__FOLDER_NAME_SIZE];
+    if (has_unusual_validation(t, val))
+        print_field(&data, "%lld validation images in '%s'", n_val, val);
     else
         print_field(&data, "%lld validation images", n_val);
     if (r->loss == LS__LOSS_CROSS_ENTROPY)

@@ -140,19 +140,20 @@ ls_dataset *ls__folders_open(ls_context *ctx, const char *dir)
     return dataset;
 }
 
-/* Adds how the images of a folder can be read that could not be opened as class folders. */
-static void hint_reading(ls_context *ctx, const char *path)
+/* Adds how the images of a folder can be read that could not be opened as class folders. divides:
+ * with --val-split. */
+static void hint_reading(ls_context *ctx, const char *path, bool divides)
 {
     char words[LS__PATH_SIZE];
-    if (ls__folders_find_lists_of(path, words) ||
-        (ls__folders_find_list(path, words) && ls__folders_find_list_words(path, words)))
+    if (ls__folders_find_lists_of(path, divides, words) ||
+        (ls__folders_find_list(path, words) && ls__folders_find_list_words(path, divides, words)))
         ls__error_hint(ctx, "did you mean --data-dir %s?", words);
     else if (ls__folders_is_flat(path))
-        ls__folders_hint_pattern(ctx, path);
+        ls__folders_hint_pattern(ctx, path, divides);
 }
 
 /* The images at a path that was found in DIR. */
-static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path,
+static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path, bool divides,
                               const ls__data_opening *how)
 {
     ls_dataset *dataset = ls__data_open(ctx, path, how);
@@ -163,8 +164,16 @@ static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path
     if (ls_context_status(ctx) == LS_ERR_SETTING) return NULL;
     ls__folders_explain(ctx, dir);
     if (ls__is_folder(path) && !(how->settings && how->settings->label_pattern))
-        hint_reading(ctx, path);
+        hint_reading(ctx, path, divides);
     return NULL;
+}
+
+/* DIR itself, or the folder that stands for it. */
+static void take_whole(ls_context *ctx, const char *dir, char path[LS__PATH_SIZE])
+{
+    ls__folders_unwrap(dir, path);
+    if (strcmp(path, dir) != 0)
+        ls__note(ctx, LS_LOG_DATA, "%s: reads '%s', the only folder in it", dir, path);
 }
 
 /* The path below DIR. */
@@ -222,6 +231,34 @@ static ls_status has_names(ls_context *ctx, const char *dir, const ls__data_sett
                     dir);
 }
 
+/* Fails for a DIR without training images, with what may be meant. nested: a folder in it that has
+ * some, or NULL. */
+static ls_status fail_without_train(ls_context *ctx, const char *dir, const ls__data_settings *o,
+                                    const char *nested)
+{
+    char words[LS__PATH_SIZE], unwrapped[LS__PATH_SIZE] = "";
+    const bool is_flat = ls__folders_is_flat(dir), by_names = o && o->label_pattern;
+    const bool in_names = is_flat && ls__folders_find_pattern(dir);
+    bool found = nested || ls__folders_find_list_words(dir, true, words) ||
+                 (ls__is_folder(dir) && (ls__folders_find_lists_of(dir, true, words) ||
+                                         ls__folders_find_above(dir, words)));
+    if (nested) snprintf(words, sizeof(words), "%s", nested);
+    if (!found && ls__is_folder(dir)) ls__folders_unwrap(dir, unwrapped);
+    if (!found && *unwrapped && strcmp(unwrapped, dir) != 0)
+        found = snprintf(words, sizeof(words), "'%s' --val-split 0.2", unwrapped) < LS__PATH_SIZE;
+    const char *hint = found                 ? "; did you mean --data-dir "
+                       : !ls__is_folder(dir) ? ""
+                       : by_names            ? "; to divide this folder add --val-split 0.2"
+                       : in_names
+                           ? ""
+                           : "; for a folder of class folders add --val-split 0.2 or --no-val";
+    ls__fail(ctx, LS_ERR_DATA, "%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
+             lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
+             found ? words : "", found ? "?" : "");
+    if (!found && is_flat && !by_names) ls__folders_hint_pattern(ctx, dir, true);
+    return LS_ERR_DATA;
+}
+
 /* Finds the training images: DIR/train, or with dir_itself DIR. */
 static ls_status find_train(ls_context *ctx, const char *dir, const ls__data_settings *o,
                             bool dir_itself, char path[LS__PATH_SIZE])
@@ -235,19 +272,11 @@ static ls_status find_train(ls_context *ctx, const char *dir, const ls__data_set
     snprintf(path, LS__PATH_SIZE, "%s", dir);
     LS_TRY(ls__folders_check_nested(ctx, dir, nested, other));
     if (ls__is_csv(dir)) return LS_OK;
-    if (dir_itself && is_whole(dir) && nested == 0) return LS_OK;
-    const bool found = nested > 0 || ls__folders_find_list_words(dir, other) ||
-                       (ls__is_folder(dir) && (ls__folders_find_lists_of(dir, other) ||
-                                               ls__folders_find_above(dir, other)));
-    const char *hint = found ? "; did you mean --data-dir "
-                       : ls__is_folder(dir)
-                           ? "; for a folder of class folders add --val-split 0.2 or --no-val"
-                           : "";
-    ls__fail(ctx, LS_ERR_DATA, "%s: %s; expected %s/train/<class>/<image>%s%s%s", dir,
-             lack(dir, "has no folder 'train'", "a pack without a folder 'train'"), dir, hint,
-             found ? other : "", found ? "?" : "");
-    if (!found && ls__folders_is_flat(dir)) ls__folders_hint_pattern(ctx, dir);
-    return LS_ERR_DATA;
+    if (dir_itself && is_whole(dir) && nested == 0) {
+        if (!o || !o->label_pattern) take_whole(ctx, dir, path);
+        return LS_OK;
+    }
+    return fail_without_train(ctx, dir, o, nested > 0 ? other : NULL);
 }
 
 /* Settings about lists and names of files have no effect on idx files. */
@@ -271,7 +300,7 @@ ls_dataset *ls__folders_open_unsplit(ls_context *ctx, const char *dir, const ls_
     const ls__data_opening how = {
         .settings = o, .in_groups = true, .n_classes = n_classes, .classes = classes
     };
-    return open_found(ctx, dir, path, &how);
+    return open_found(ctx, dir, path, false, &how);
 }
 
 /* LS_ERR_DATA for images of one class. */
@@ -279,7 +308,7 @@ static ls_status check_classes(ls_context *ctx, const char *path, const ls_datas
 {
     char list[LS__PATH_SIZE];
     if (ls_dataset_target_count(data) > 0 || ls_dataset_class_count(data) >= 2) return LS_OK;
-    const bool found = ls__folders_find_list_words(path, list);
+    const bool found = ls__folders_find_list_words(path, false, list);
     return ls__fail(ctx, LS_ERR_DATA, "%s: expected at least two classes, found one: '%s'%s%s%s",
                     path, ls_dataset_class_name(data, 0), found ? "; did you mean --data-dir " : "",
                     found ? list : "", found ? "?" : "");
@@ -296,7 +325,7 @@ ls_dataset *ls__folders_open_train(ls_context *ctx, const char *dir, const ls__d
     if (ls__folders_find_idx(dir, "train", path, labels))
         dataset = open_idx(ctx, path, labels, o, 0, NULL);
     else if (find_train(ctx, dir, o, dir_itself, path) == LS_OK)
-        dataset = open_found(ctx, dir, path, &how);
+        dataset = open_found(ctx, dir, path, !dir_itself, &how);
     if (!dataset) return NULL;
     if (check_classes(ctx, path, dataset) != LS_OK) ls_dataset_close(&dataset);
     if (dataset && strcmp(path, dir) == 0 && ls__folders_find_list(dir, path))
@@ -332,7 +361,7 @@ static ls_status find_val_images(ls_context *ctx, const char *dir, const ls__dat
                             lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
                                  "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
                             dir_itself ? "" : "; ", dir_itself ? "" : ways_out);
-        snprintf(path, LS__PATH_SIZE, "%s", dir);
+        take_whole(ctx, dir, path);
     }
     if (dir_itself || (o && o->label_pattern) || !ls__is_folder(path) || !ls__folders_is_flat(path))
         return LS_OK;
@@ -354,9 +383,9 @@ ls_dataset *ls__folders_open_val(ls_context *ctx, const char *dir, const ls__dat
     if (how.rows == LS_CSV_ROWS_TEST)
         ls__note(ctx, LS_LOG_DATA, "%s: has no rows for validation; its rows for tests are used",
                  dir);
-    if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, &how);
+    if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, false, &how);
     if (find_val_images(ctx, dir, o, dir_itself, path) != LS_OK) return NULL;
-    ls_dataset *dataset = open_found(ctx, dir, path, &how);
+    ls_dataset *dataset = open_found(ctx, dir, path, false, &how);
     if (!dataset && ls_context_status(ctx) != LS_ERR_SETTING && !dir_itself && ls__is_csv(path))
         ls__error_hint(ctx, "a list without labels can't be validated: %s", ways_out);
     return dataset;

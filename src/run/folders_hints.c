@@ -93,8 +93,7 @@ static bool fits_names(ls_context *ctx, const char *dir, const char *pattern)
     return fits;
 }
 
-/* NULL: none is found. */
-static const char *find_pattern(const char *dir)
+const char *ls__folders_find_pattern(const char *dir)
 {
     /* cat.1.jpg, cat_1.jpg; cat12.jpg; 1_cat.jpg; p1_cat_2.jpg */
     static const char *const patterns[] = { "^([A-Za-z]+)[._ -]", "^([A-Za-z]+)[0-9]",
@@ -108,15 +107,44 @@ static const char *find_pattern(const char *dir)
     return found;
 }
 
-void ls__folders_hint_pattern(ls_context *ctx, const char *dir)
+void ls__folders_hint_pattern(ls_context *ctx, const char *dir, bool divides)
 {
-    const char *pattern = find_pattern(dir);
+    const char *pattern = ls__folders_find_pattern(dir);
+    const char *split = divides ? " --val-split 0.2" : "";
     if (pattern)
         ls__error_hint(ctx,
-                       "the names of the files seem to have the classes: --label-pattern '%s' "
+                       "the names of the files seem to have the classes: --label-pattern '%s'%s "
                        "reads them",
-                       pattern);
+                       pattern, split);
     else
-        ls__error_hint(ctx, "if the names of the files have the classes, --label-pattern REGEX "
-                            "reads them: '([a-z]+)[.]' for cat.1.jpg");
+        ls__error_hint(ctx,
+                       "if the names of the files have the classes, --label-pattern REGEX%s reads "
+                       "them: '([a-z]+)[.]' for cat.1.jpg",
+                       split);
+}
+
+/* ---- A folder in a folder ---- */
+
+/* The number of folders in DIR; path: that of one of them. */
+static int count_folders(const char *dir, char path[LS__PATH_SIZE])
+{
+    char here[LS__PATH_SIZE];
+    int n = 0;
+    DIR *folder = opendir(dir);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0 ||
+            snprintf(here, LS__PATH_SIZE, "%s/%s", dir, e->d_name) >= LS__PATH_SIZE ||
+            !ls__is_folder(here))
+            continue;
+        if (n++ == 0) strcpy(path, here);
+    }
+    if (folder) closedir(folder);
+    return n;
+}
+
+void ls__folders_unwrap(const char *dir, char path[LS__PATH_SIZE])
+{
+    char inner[LS__PATH_SIZE];
+    if (count_folders(dir, path) != 1 || count_folders(path, inner) < 2)
+        snprintf(path, LS__PATH_SIZE, "%s", dir);
 }

@@ -21,15 +21,22 @@ bool ls__folders_find_above(const char *dir, char path[LS__PATH_SIZE]);
 /* The first list in the folder DIR, by strcmp, whose images are there: "DIR/labels.csv". False:
  * there is none. */
 bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE]);
-/* All of them with the options that they require, for --data-dir: "DIR/a.csv or DIR/b.csv
- * --csv-columns 'label=kind'"; without any the first file that is a list by its name. */
-bool ls__folders_find_list_words(const char *dir, char words[LS__PATH_SIZE]);
+/* All of them with the settings that they require, for --data-dir: "DIR/a.csv or DIR/b.csv
+ * --csv-columns 'label=kind'"; without any the first file that is a list by its name. divides: also
+ * " --val-split 0.2" where a list has no column of splits. */
+bool ls__folders_find_list_words(const char *dir, bool divides, char words[LS__PATH_SIZE]);
 /* The same for the lists in the folder DIR or the one above it whose first image is in DIR. */
-bool ls__folders_find_lists_of(const char *dir, char words[LS__PATH_SIZE]);
+bool ls__folders_find_lists_of(const char *dir, bool divides, char words[LS__PATH_SIZE]);
 
-/* For a flat folder DIR without class folders: adds to the error the --label-pattern by which the
- * names of all images have two classes or more, and several images of each on average; else an
- * example. */
-void ls__folders_hint_pattern(ls_context *ctx, const char *dir);
+/* A --label-pattern by which the names of all images in the flat folder DIR have two classes or
+ * more, and several images of each on average; NULL: none is found. Static. */
+const char *ls__folders_find_pattern(const char *dir);
+
+/* For a flat folder DIR without class folders: adds that pattern to the error, else an example.
+ * divides: with --val-split. */
+void ls__folders_hint_pattern(ls_context *ctx, const char *dir, bool divides);
+
+/* The folder that stands for DIR: the only one in it, where that holds folders; else DIR. */
+void ls__folders_unwrap(const char *dir, char path[LS__PATH_SIZE]);
 
 #endif

@@ -110,34 +110,46 @@ bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE])
 typedef struct list_words {
     char *text; /* [LS__PATH_SIZE] */
     int n;
+    bool divides;
 } list_words;
+
+static bool has_splits(const char *path, const char *column)
+{
+    char columns[LS__COLUMN_SIZE + sizeof("label=")];
+    int64_t counts[LS_N_SPLITS];
+    snprintf(columns, sizeof(columns), "label=%s", column);
+    const ls__data_settings o = { .csv_columns = *column ? columns : NULL };
+    return ls__data_count_splits(path, &o, counts);
+}
 
 static bool append(void *user, const char *path, const char *column)
 {
     list_words *w = user;
     const size_t length = strlen(w->text), left = LS__PATH_SIZE - length;
-    const int added = snprintf(w->text + length, left, "%s%s%s%s%s", w->n > 0 ? " or " : "", path,
-                               *column ? " --csv-columns 'label=" : "", column, *column ? "'" : "");
+    const char *split = w->divides && !has_splits(path, column) ? " --val-split 0.2" : "";
+    const int added =
+        snprintf(w->text + length, left, "%s%s%s%s%s%s", w->n > 0 ? " or " : "", path,
+                 *column ? " --csv-columns 'label=" : "", column, *column ? "'" : "", split);
     const bool fits = (size_t)added < left;
     if (!fits) w->text[length] = '\0';
     w->n += fits;
     return fits && w->n < MAX_NAMED;
 }
 
-bool ls__folders_find_list_words(const char *dir, char words[LS__PATH_SIZE])
+bool ls__folders_find_list_words(const char *dir, bool divides, char words[LS__PATH_SIZE])
 {
     char first[LS__PATH_SIZE];
-    list_words w = { .text = words };
+    list_words w = { .text = words, .divides = divides };
     *words = '\0';
     find_lists(dir, NULL, first, &w, append);
     if (w.n == 0) strcpy(words, first);
     return *words != '\0';
 }
 
-bool ls__folders_find_lists_of(const char *dir, char words[LS__PATH_SIZE])
+bool ls__folders_find_lists_of(const char *dir, bool divides, char words[LS__PATH_SIZE])
 {
     char first[LS__PATH_SIZE], above[LS__PATH_SIZE];
-    list_words w = { .text = words };
+    list_words w = { .text = words, .divides = divides };
     *words = '\0';
     find_lists(dir, dir, first, &w, append);
     if (w.n == 0 && snprintf(above, LS__PATH_SIZE, "%s", dir) < LS__PATH_SIZE)

@@ -58,7 +58,7 @@ START_TEST(lists_in_folders)
          "k=${k##*/}; "
          "n=$k.${f##*/}; cp $f all/images/$n; echo images/$n,$k; done) > all/labels.csv");
     expect(3, "train --data-dir all --out run" RUN);
-    expect_err("did you mean --data-dir all/labels.csv?");
+    expect_err("did you mean --data-dir all/labels.csv --val-split 0.2?");
     expect(3, "train --data-dir all --val-split 0.2 --out run" RUN);
     expect_err("found one: 'images'; did you mean --data-dir all/labels.csv?");
     expect(1, "check all");
@@ -76,9 +76,24 @@ START_TEST(lists_in_folders)
          "beside/labels.csv && (echo id,star,ring; cd beside/test && for f in *; do "
          "echo ${f%.*},0.5,0.5; done) > beside/a_sample.csv");
     expect(3, "train --data-dir beside --out run" RUN);
-    expect_err("did you mean --data-dir beside/labels.csv?");
+    expect_err("did you mean --data-dir beside/labels.csv --val-split 0.2?");
     expect(3, "train --data-dir beside/train --out run" RUN);
-    expect_err("did you mean --data-dir beside/labels.csv?");
+    expect_err("did you mean --data-dir beside/labels.csv --val-split 0.2?");
+    expect(3, "train --data-dir named --out run" RUN);
+    expect_err("--label-pattern '^([A-Za-z]+)[._ -]' --val-split 0.2 reads them");
+    ck_assert_ptr_null(strstr(said_err, "folder of class folders"));
+    expect(3, "train --data-dir named --label-pattern ^([a-z]+)[.] --out run" RUN);
+    expect_err("to divide this folder add --val-split 0.2");
+    expect(1, "check named");
+    expect_err("note: --label-pattern '^([A-Za-z]+)[._ -]' reads classes");
+    /* A folder in a folder stands for it. */
+    make("mkdir -p 'outer/My Photos' && cp -r data/train/star data/train/ring 'outer/My Photos'");
+    expect(3, "train --data-dir outer --out run" RUN);
+    expect_err("did you mean --data-dir 'outer/My Photos' --val-split 0.2?");
+    expect(0, "train --data-dir outer --val-split 0.2 --out wrapped" RUN);
+    expect_err("note: outer: reads 'outer/My Photos', the only folder in it");
+    expect(0, "eval --checkpoint wrapped/last.safetensors --threads 1 -j 0 --data-dir outer");
+    expect_out("the validation split of --val-split");
     expect(3, "pack beside p.pack");
     expect_err("'lockstep train --data-dir beside/");
     expect(1, "check beside");
@@ -149,7 +164,7 @@ START_TEST(which_list_in_a_folder)
          "n=$k.${f##*/}; cp $f many/images/$n; echo images/$n,$k; done) > many/labels.txt && "
          "printf 'class,color\nstar,red\nring,blue\n' > many/a.csv && echo 'a, b' > many/a.txt");
     expect(3, "train --data-dir many --out x" RUN);
-    expect_err("did you mean --data-dir many/labels.txt?");
+    expect_err("did you mean --data-dir many/labels.txt --val-split 0.2?");
     expect(3, EVAL "--data-dir many");
     expect_err("did you mean --data-dir many/labels.txt?");
     make("sed '1s/.*/path,kind,patient/; 2,$s/$/,9/' many/labels.txt > many/b.csv");
