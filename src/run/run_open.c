@@ -101,8 +101,8 @@ static ls_status warn_shared_groups(const ls_run *t)
     if (shared.n_groups > 0)
         ls__warn(t->ctx, LS_LOG_DATA,
                  "%s: %lld of %lld validation images are of groups that have training images, too, "
-                 "such as '%s': the validation accuracy is too high; 'lockstep check' lists the "
-                 "groups",
+                 "such as '%s': the validation accuracy is too high; 'lockstep check' with the "
+                 "same options lists the groups",
                  t->settings->data_dir, (long long)shared.n_samples,
                  (long long)ls_dataset_sample_count(t->val_data), shared.example);
     return LS_OK;

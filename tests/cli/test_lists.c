@@ -39,6 +39,13 @@ START_TEST(groups_of_a_given_split)
         "16 of 16 validation images are of groups that have training images, too, such as 'p0'");
     expect(1, "check list.csv --group-column who --csv-columns label=kind");
     expect_out("groups whose images are in several splits: 4");
+    make("sed '1s/who/patient_id/' list.csv > patients.csv");
+    expect(0, "train --data-dir patients.csv --csv-columns label=kind --out unused" RUN);
+    expect_err("note: csv file 'patients.csv': column 'split' divides the rows");
+    expect_err("column 'patient_id' is not used; if its images belong together");
+    expect(0, "train --data-dir patients.csv --csv-columns label=kind --group-column patient_id "
+              "--out used" RUN);
+    ck_assert_ptr_null(strstr(said_err, "is not used"));
     expect(0, "train --data-dir data --group-pattern ([0-9]+) --out folders" RUN);
     expect_err("validation images are of groups that have training images");
     expect(1, "check data --group-pattern ([0-9]+)");
@@ -320,7 +327,7 @@ START_TEST(groups)
     expect(0,
            "train --data-dir list.csv --csv-columns label=kind --group-column who --val-split 0.2 "
            "--out run" RUN);
-    expect_err("although column 4 divides them");
+    expect_err("although column 'split' divides them");
     expect(0, EVAL "--data-dir list.csv --csv-columns label=kind,group=who");
     expect_out("of 80 images, the validation split");
     expect(0, EVAL "--data-dir list.csv"); /* the checkpoint has the columns */

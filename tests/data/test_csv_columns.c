@@ -202,7 +202,7 @@ START_TEST(warnings)
         { "path,label\na.jpg,x\nb.jpg,y\n./a.jpg,y\n",
           "several classes: 1, such as '%s/a.jpg': 'x' in line 2, 'y' in line 4" },
         { "a.jpg,x\na.jpg,x\n", NULL },
-        { SPLIT, "although column 3 divides them" },
+        { SPLIT, "although column 'split' divides them" },
         { "path,label,split\na.jpg,x,train\nb.jpg,y,train\n", NULL },
         { "path,label,split\na.jpg,x,train\nb.jpg,y,val\nc.jpg,y,left\n", NULL },
     };

@@ -146,15 +146,30 @@ static void warn_separators(const ls__csv *c, int64_t n_rows, const char *const 
                  c->path, found);
 }
 
-/* All rows are read, although a column divides them. */
-static void warn_splits(const ls__csv *c)
+/* Says which column divides the rows, or that none of them is left out. */
+static void tell_splits(const ls__csv *c)
 {
     const bool several = c->splits_seen & (c->splits_seen - 1);
+    char number[16];
+    snprintf(number, sizeof(number), "%d", c->split_column + 1);
+    const char *name = c->header_split ? c->header_split : number;
     if (c->config->rows == LS_CSV_ROWS_ALL && several && !c->has_unknown_split)
         ls__warn(c->ctx, LS_LOG_DATA,
-                 "csv file '%s': all rows are read as one part, although column %d divides them "
+                 "csv file '%s': all rows are read as one part, although column '%s' divides them "
                  "into training, validation and test rows",
-                 c->path, c->split_column + 1);
+                 c->path, name);
+    if (c->config->rows == LS_CSV_ROWS_TRAIN && !c->config->classes)
+        ls__note(c->ctx, LS_LOG_DATA, "csv file '%s': column '%s' divides the rows", c->path, name);
+}
+
+/* Training and validation images of one patient make the accuracy too high. */
+static void tell_groups(const ls__csv *c)
+{
+    if (c->unused_group && !c->config->classes && c->config->rows <= LS_CSV_ROWS_TRAIN)
+        ls__note(c->ctx, LS_LOG_DATA,
+                 "csv file '%s': column '%s' is not used; if its images belong together, choose "
+                 "it (group_column; --group-column '%s')",
+                 c->path, c->unused_group, c->unused_group);
 }
 
 /* One column is one name in the run's identity, however the caller named it. */
@@ -177,7 +192,8 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     LS_TRY(fill_labels(c, texts, dataset));
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
     if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
-    warn_splits(c);
+    tell_splits(c);
+    tell_groups(c);
     const ls_csv_config *config = c->config;
     const char *const columns[LS__N_OPENED_BY] = { [LS__BY_PATH_COLUMN] = config->path_column,
                                                    [LS__BY_LABEL_COLUMN] = config->label_column,

@@ -34,8 +34,9 @@ typedef struct ls__csv {
     int n_targets, target_columns[LS__CSV_MAX_FIELDS]; /* of LS__CSV_NUMBERS */
     int split_column, group_column;                    /* -1: there is none */
     /* The fields of a header, or NULL. A row that repeats the first two is skipped. */
-    char *header_path, *header_label, *header_group;
-    int64_t *counts; /* LS_N_SPLITS: rows are only counted; else NULL */
+    char *header_path, *header_label, *header_split, *header_group;
+    char *unused_group; /* by its name a column of groups, which was not chosen; or NULL */
+    int64_t *counts;    /* LS_N_SPLITS: rows are only counted; else NULL */
     bool is_split_given, has_unknown_split;
     unsigned splits_seen; /* bit s: a row of split s */
     const char *root;     /* begins with the folder of relative paths, "images/", */
@@ -84,6 +85,8 @@ ls_status ls__csv_read_given_header(ls__csv *c);
 ls_status ls__csv_find_columns(ls__csv *c, int *path, int *label, bool *is_named);
 /* Finds the column of splits by its name, unless the config has one. */
 void ls__csv_find_split_column(ls__csv *c);
+/* A field of the header whose name is one of groups, such as "patient_id"; NULL: there is none. */
+char *ls__csv_find_group_name(const ls__csv *c);
 /* Whether the row is of the splits that are read. */
 ls_status ls__csv_selects_row(ls__csv *c, bool *selected);
 /* Makes the names of the columns of numbers the labels; with given names, finds their columns. */

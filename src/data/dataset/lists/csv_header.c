@@ -144,19 +144,39 @@ static int find_images(const ls__csv *c, const first_rows *f, int *n)
     return found;
 }
 
+/* Whether the name begins with one of n words. */
+static bool begins_with(const char *name, int n, const char *const *words)
+{
+    for (int i = 0; i < n; i++)
+        if (strncasecmp(name, words[i], strlen(words[i])) == 0) return true;
+    return false;
+}
+
+static bool is_group_name(const char *name)
+{
+    static const char *const words[] = { "patient", "group", "subject", "video", "camera" };
+    return begins_with(name, (int)(sizeof(words) / sizeof(words[0])), words);
+}
+
+char *ls__csv_find_group_name(const ls__csv *c)
+{
+    for (int i = 0; i < c->n_fields; i++)
+        if (i != c->path_column && i != c->label_column && is_group_name(c->fields[i]))
+            return c->fields[i];
+    return NULL;
+}
+
 /* The only column that may have the classes: not the images, and by its name no split and no group;
  * -1: there is none, or several. For a message alone. */
 static int guess_label(const ls__csv *c, int path)
 {
-    static const char *const others[] = { "split",   "set",   "subset",  "fold",  "partition",
-                                          "patient", "group", "subject", "video", "camera" };
-    enum { N_OTHERS = sizeof(others) / sizeof(others[0]) };
+    static const char *const splits[] = { "split", "set", "subset", "fold", "partition" };
+    const int n_splits = (int)(sizeof(splits) / sizeof(splits[0]));
     int found = -1;
     for (int i = 0; i < c->n_fields; i++) {
-        bool is_other = i == path || i == c->split_column || i == c->group_column;
-        for (int k = 0; k < N_OTHERS && !is_other; k++)
-            is_other = strncasecmp(c->fields[i], others[k], strlen(others[k])) == 0;
-        if (is_other) continue;
+        if (i == path || i == c->split_column || i == c->group_column ||
+            begins_with(c->fields[i], n_splits, splits) || is_group_name(c->fields[i]))
+            continue;
         if (found >= 0) return -1;
         found = i;
     }

@@ -127,7 +127,9 @@ static ls_status read_rows(ls__csv *c)
     if (c->has_header) {
         c->header_path = c->fields[c->path_column];
         c->header_label = c->label_column < 0 ? NULL : c->fields[c->label_column];
+        c->header_split = c->split_column < 0 ? NULL : c->fields[c->split_column];
         c->header_group = c->group_column < 0 ? NULL : c->fields[c->group_column];
+        c->unused_group = c->group_column < 0 ? ls__csv_find_group_name(c) : NULL;
     }
     if (c->kind == LS__CSV_NUMBERS)
         LS_TRY(ls__csv_choose_targets(c));
