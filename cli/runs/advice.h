@@ -4,7 +4,7 @@
 #define LS_CLI_RUNS_ADVICE_H
 
 #include "options/run_settings.h"
-#include "run/run.h"
+#include "run/run_state.h"
 
 /* About an opened run, also those of advise_images. */
 void advise(const ls_run *t);

@@ -3,7 +3,7 @@
 #define LS_CLI_RUNS_OPEN_RUN_H
 
 #include "options/run_settings.h"
-#include "run/run.h"
+#include "run/run_state.h"
 
 /* Opens the context and the objects of a run, as ls__run_open does. has_ranks: the processes that
  * mpirun started train together. On failure prints the reason. Returns the exit status. The caller

@@ -2,7 +2,6 @@
 #include "runs/ranks.h"
 #include "cli.h"
 #include "run/ranks.h"
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -138,47 +137,6 @@ bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker)
                      "--seeding worker can't be used by %ld ranks: which worker loads an "
                      "image would depend on their number",
                      n);
-}
-
-/* Numbers of threads and workers, times, profiling and faults may differ. */
-static bool is_of_all(const ls__setting *option)
-{
-    return option->kind != LS__SETTING_HEADING && option->kind != LS__SETTING_NUMBER &&
-           option->whole_run && strcmp(option->name, "nvtx") != 0 &&
-           strcmp(option->name, "inject-fault") != 0;
-}
-
-/* Ranks may have other names for a folder. */
-static void describe_value(const ls__setting *option, const json_t *value, char *out, size_t size)
-{
-    const bool is_unset = json_is_null(value) || json_is_false(value) ||
-                          (option->min > 0 && json_integer_value(value) == 0);
-    if (json_is_integer(value) && !is_unset)
-        snprintf(out, size, "%lld", (long long)json_integer_value(value));
-    else if (option->kind == LS__SETTING_CHOICE)
-        snprintf(out, size, "%s", json_string_value(value));
-    else
-        snprintf(out, size, "%s", is_unset ? "not given" : "given");
-}
-
-ls_status ranks_check_options(ls_context *ctx, const ls__setting *options, const void *values)
-{
-    ls__rank_setting settings[LS__MAX_RANK_SETTINGS];
-    char names[LS__MAX_RANK_SETTINGS][64];
-    int n = 0;
-    json_t *all = ls__settings_to_json(options, values);
-    const ls__setting *o = options;
-    for (; o->kind != LS__SETTING_END && n < LS__MAX_RANK_SETTINGS; o++) {
-        if (!is_of_all(o)) continue;
-        snprintf(names[n], sizeof(names[n]), "--%s", o->name);
-        settings[n].name = names[n];
-        describe_value(o, json_object_get(all, o->name), settings[n].value,
-                       sizeof(settings[n].value));
-        n++;
-    }
-    assert(o->kind == LS__SETTING_END); /* all are compared */
-    json_decref(all);
-    return ls__ranks_check_settings(ctx, settings, n);
 }
 
 bool ranks_is_first(void)

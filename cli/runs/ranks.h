@@ -21,10 +21,6 @@ bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
  * in one thread. */
 void ranks_connect(double seconds);
 void ranks_connected(void);
-/* Whether the ranks have the same values of the options by which they would wait for each other;
- * those of a run's identity are compared with it. All ranks call it. LS_ERR_MISMATCH names the
- * option. */
-ls_status ranks_check_options(ls_context *ctx, const ls__setting *options, const void *values);
 /* Whether this process is rank 0, or the only one. */
 bool ranks_is_first(void);
 /* Call it before the end of a run is printed. Mutes ranks other than 0 if all ranks end alike

@@ -18,6 +18,10 @@
  *   ls_predict               probabilities of the classes for a batch      trainer.h
  *   ls_context_close         frees everything                              context.h
  *
+ * Or a run, which makes all of these from settings, as the command does:
+ *
+ *   ls_run_open, _train      a folder of images, a model, a folder         run.h
+ *
  * The training loop can also be written by hand:
  *
  *   ls_loader_start, _next   for each epoch, for each batch:               loader.h
@@ -51,6 +55,7 @@
 #include <lockstep/pack.h>
 #include <lockstep/random.h>
 #include <lockstep/report.h>
+#include <lockstep/run.h>
 #include <lockstep/run_log.h>
 #include <lockstep/search.h>
 #include <lockstep/status.h>

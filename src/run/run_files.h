@@ -2,7 +2,7 @@
 #ifndef LS_RUN_RUN_FILES_H
 #define LS_RUN_RUN_FILES_H
 
-#include "run/run.h"
+#include "run/run_state.h"
 
 /* ---- config.json: the settings and the dataset of a run ---- */
 

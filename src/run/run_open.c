@@ -1,11 +1,11 @@
-/* run_open.c: opens the objects of a run from its settings; see run.h. */
+/* run_open.c: opens the objects of a run from its settings; see run_state.h. */
 #include "base/context.h"
 #include "base/error.h"
 #include "base/paths.h"
 #include "checkpoint/algorithm_cache_file.h"
 #include "run/compare.h"
 #include "run/folders.h"
-#include "run/run.h"
+#include "run/run_state.h"
 #include <lockstep/algorithm_cache.h>
 #include <stdio.h>
 #include <stdlib.h>

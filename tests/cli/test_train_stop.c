@@ -308,8 +308,8 @@ START_TEST(changed_data)
     expect_err("data.samples is 160 in the run, 159 now");
     expect_err("the identity differs from that of the run");
     expect(0, "train --resume run --data-dir moved --force");
-    expect_err(
-        "warning: run: resumed although the identity differs: data.samples is 160 in the run, 159 now");
+    expect_err("warning: run: resumed although the identity differs: data.samples is 160 in the "
+               "run, 159 now");
     json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
     const json_t *sessions = json_object_get(manifest, "sessions");
     ck_assert_int_eq(json_array_size(sessions), 4);

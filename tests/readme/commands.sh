@@ -26,11 +26,12 @@ mv pretrained/last.safetensors resnet18-f37072fd.pth # the content tells the for
 photo=$(find photos/val -name '*.jpg' | sort | awk 'NR == 1') # head would break the pipe
 cp "$photo" my_photo.jpg
 
-# block LANGUAGE: the text inside of such fences.
+# block LANGUAGE [N]: the text inside of such fences, or of the N-th one.
 block() {
-  awk -v fence="\`\`\`$1" '$0 == fence { inside = 1; next } /^```/ { inside = 0 } inside' "$source/README.md"
+  awk -v fence="\`\`\`$1" -v n="${2:-0}" '$0 == fence { inside = 1; ++i; next } /^```/ { inside = 0 } inside && (n == 0 || i == n)' "$source/README.md"
 }
-block c >train.c
+block c 1 | sed 's/"epochs=20"/"epochs=1", "image-size=64", "batch-size=8"/' >run.c
+block c 2 >train.c
 n=0
 while IFS= read -r command; do
   case $command in
@@ -41,6 +42,12 @@ while IFS= read -r command; do
   eval "$(sed -E 's/--epochs [0-9]+/--epochs 1/; s/--recipe [a-z]+/& --epochs 1 --image-size 64/; s/(demo-data [a-z]+)$/\1 --train 16 --val 2/' <<<"$command")"
   n=$((n + 1))
 done < <(block sh | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta') # joins continued lines
+# The README's program of a run is linked in the same way.
+read -ra flags <<<"$(pkg-config --cflags --libs lockstep)"
+cc -std=c11 run.c -o run_program "${flags[@]}" -Wl,-rpath,"$PWD/installed/lib"
+rm -rf run
+./run_program
+build/lockstep report run
 [ "$n" -ge 10 ] || { echo "only $n commands found in README.md"; exit 1; }
 
 if grep -nE '^[^`]*cmake -S ' "$source"/*.md "$source"/docs/*.md "$source"/examples/CMakeLists.txt | grep -v -e '-G Ninja'; then

@@ -1,14 +1,14 @@
-/* run.h: a run: its settings, the objects that are made from them, and its folder. */
-#ifndef LS_RUN_RUN_H
-#define LS_RUN_RUN_H
+/* run_state.h: a run: its settings, the objects that are made from them, and its folder. */
+#ifndef LS_RUN_RUN_STATE_H
+#define LS_RUN_RUN_STATE_H
 
 #include "run/settings.h"
-#include <signal.h>
+#include <lockstep/run.h>
 
 /* Sizes of the name of a run's folder, and of a file in it. */
 enum { LS__RUN_DIR_SIZE = 4000, LS__RUN_PATH_SIZE = LS__RUN_DIR_SIZE + 64 };
 
-typedef struct ls_run {
+struct ls_run {
     const ls__run_settings *settings;
     const ls_model *model; /* a program's own; NULL: the bundled one of the settings */
     char dir[LS__RUN_DIR_SIZE];
@@ -36,10 +36,19 @@ typedef struct ls_run {
     const volatile sig_atomic_t *stop; /* as in ls_trainer_config */
     ls_event_fn on_event;
     void *user;
-} ls_run;
+
+    /* Of a run that a program opened; `settings` are then the values. */
+    ls__run_settings values;
+    json_t *own_computed;
+    char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
+};
 
 /* The configuration of the run's context, without ranks and a log. */
 ls_context_config ls__run_context_config(const ls__run_settings *r);
+
+/* LS_ERR_MISMATCH unless the ranks have the same values of the settings by which they would wait
+ * for each other; those of a run's identity are compared with it. All ranks call it. */
+ls_status ls__run_check_ranks(ls_context *ctx, const ls__run_settings *r);
 
 /* Opens the objects of a run. settings, dir and ctx must be set. resumed: with the kernel
  * selections of DIR/last.safetensors. The caller must call ls__run_release in any case. */

@@ -1,0 +1,126 @@
+/* run.h: runs. A run trains a model on images, with all that the command 'lockstep train' does, and
+ * writes the same folder, which the command reads as one of its own.
+ *
+ *     const char *const settings[] = { "data-dir=photos", "model=resnet18", "epochs=30", NULL };
+ *     ls_run *run = ls_run_open("run", &(ls_run_config){ .settings = settings });
+ *     if (ls_run_train(run, NULL) != LS_OK)
+ *         fprintf(stderr, "%s\n", ls_context_message(ls_run_context(run)));
+ *     ls_run_close(&run);
+ */
+#ifndef LOCKSTEP_RUN_H
+#define LOCKSTEP_RUN_H
+
+#include <lockstep/data.h>
+#include <lockstep/trainer.h>
+
+LS_BEGIN_DECLARATIONS
+
+/* ---- Settings ---- */
+
+/* Settings are the options of 'lockstep train' but out and resume, by the same names, and are
+ * written "name=value": "batch-size=64", "val-split=0.2". A switch may be written without a value:
+ * "nesterov". The command's --help-all describes all of them, with their ranges and defaults. A
+ * setting that is not given has a default, which may depend on others. Errors about settings are
+ * LS_ERR_SETTING; their messages write a setting as the command's option, --batch-size. */
+
+/* One setting, for programs with an interface of their own. All texts are static. */
+typedef struct ls_setting {
+    const char *name;     /* "batch-size" */
+    const char *help;     /* a short phrase */
+    const char *expected; /* what the value stands for: "N", "FILE"; the words "fail|skip"; NULL for
+                             a switch */
+    const char *fallback; /* the default, or how it is computed; NULL for a switch, which is off */
+    double min, max;      /* of a number; else both are 0 */
+    bool execution;       /* can't change a result: may differ when a run is resumed */
+    bool lasting;         /* may be changed when a run is resumed, and stays changed */
+} ls_setting;
+
+/* The i-th setting, from 0, in the order of the command's help. False past the last one. */
+LS_API bool ls_run_setting_at(int i, ls_setting *out);
+
+/* ---- Runs ---- */
+
+typedef struct ls_run ls_run;
+
+typedef struct ls_run_config {
+    const char *const *settings; /* ends with NULL; NULL = none. Copied */
+    /* The program's own model, in place of the setting "model"; NULL = the bundled one of that
+     * name. Must remain until the run is closed. Checkpoints name it by its `name`, so only a
+     * program that has it can resume the run; 'lockstep eval' and 'predict' refuse it, 'report' and
+     * 'compare' of run logs do not. */
+    const ls_model *model;
+    ls_log_fn log; /* warnings and notes; NULL = none. Warnings are kept in the context, too */
+    void *log_user;
+    const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
+    ls_event_fn on_event;              /* may be NULL */
+    void *user;
+} ls_run_config;
+
+/* Opens a new run: reads the settings, of which data-dir is required, and opens a context, the
+ * datasets, loaders, net, optimizer and schedule. Writes nothing yet. dir: the run's folder, which
+ * must be new, empty, or hold a run without a step; NULL = run, or run-2, run-3 and so on. NULL
+ * only if memory is short. After another error the run has a context with that error, and nothing
+ * else:
+ *
+ *   LS_ERR_SETTING   a setting that is unknown, out of its range, without an effect beside the
+ *                    others, or does not fit the images; a folder that can't be used
+ *   others           those of ls_context_open, of the images, of ls_net_build and of ls_sgd */
+LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
+
+/* Opens the run in the folder `dir` to go on where it was saved. The settings are those of the run;
+ * given ones must be equal to them, unless they are `execution` or `lasting`. Errors are those of
+ * ls_run_open; LS_ERR_NOT_FOUND for a folder without a run; those of ls_checkpoint_load, when it is
+ * trained. */
+LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
+
+/* Makes or locks the run's folder at the first call, and trains to the run's end or until *stop is
+ * not 0. end: how it ended; may be NULL. Returns the error of ls_run_open, if there was one; else
+ * those of ls_trainer_open and ls_trainer_run. A start that fails leaves no new folder. With
+ * several ranks (context.h) all of them open and train the run. */
+LS_API ls_status ls_run_train(ls_run *run, ls_trainer_end *end);
+
+/* Closes the run with its context and all that belongs to it. */
+LS_API void ls_run_close(ls_run **run);
+
+/* ---- The run's parts, which it closes; NULL where there is none. `run` may be NULL. ----
+ * Between ls_run_open and ls_run_train a program may change them: freeze parameters, load weights,
+ * set hyperparameters. */
+
+/* Keeps the error and the warnings. */
+LS_API ls_context *ls_run_context(const ls_run *run);
+/* The run's folder; "" before a folder without a given name is made. Valid as long as `run`. */
+LS_API const char *ls_run_dir(const ls_run *run);
+LS_API ls_net *ls_run_net(const ls_run *run);
+LS_API ls_optimizer *ls_run_optimizer(const ls_run *run);
+LS_API ls_schedule *ls_run_schedule(const ls_run *run);
+LS_API ls_loader *ls_run_train_loader(const ls_run *run);
+LS_API ls_loader *ls_run_validation_loader(const ls_run *run);
+/* Only after ls_run_train began. */
+LS_API ls_trainer *ls_run_trainer(const ls_run *run);
+
+/* ---- Images as a run finds them ---- */
+
+typedef struct ls_dataset_config {
+    ls_split split; /* LS_SPLIT_TRAIN, the default; LS_SPLIT_VALIDATION: those for tests where there
+                       are no others. LS_SPLIT_TEST is LS_ERR_INVALID: open its folder */
+    /* The classes that the images must have, for validation: those of the training data. 0 and
+     * NULL: those found. */
+    int n_classes;
+    const char *const *classes;
+    /* As the settings csv-columns, image-root, label-pattern, group-column and group-pattern; NULL
+     * = not given. */
+    const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
+} ls_dataset_config;
+
+/* Opens the images at a path, whatever is there: a folder with train/ and val/ (or their other
+ * names, or lists of these names: ls_split_find), of which it opens config's split; a folder of
+ * class folders, alone or in another folder; MNIST's idx files; a pack; a CSV list, of which it
+ * opens the rows of the split where a column divides them. config NULL = all defaults. Errors:
+ * LS_ERR_DATA and others of the functions of data.h, often with ls_context_hint; LS_ERR_SETTING for
+ * a text of config that does not fit the images. */
+LS_API ls_dataset *ls_dataset_open(ls_context *ctx, const char *path,
+                                   const ls_dataset_config *config);
+
+LS_END_DECLARATIONS
+
+#endif

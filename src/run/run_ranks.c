@@ -1,0 +1,47 @@
+/* run_ranks.c: which settings the ranks of a run must have in common; see run_state.h. */
+#include "comm/agree.h"
+#include "run/run_state.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Numbers of threads and workers, times, profiling and faults may differ. */
+static bool is_of_all(const ls__setting *setting)
+{
+    return setting->kind != LS__SETTING_HEADING && setting->kind != LS__SETTING_NUMBER &&
+           setting->whole_run && strcmp(setting->name, "nvtx") != 0 &&
+           strcmp(setting->name, "inject-fault") != 0;
+}
+
+/* Ranks may have other names for a folder. */
+static void describe_value(const ls__setting *setting, const json_t *value, char *out, size_t size)
+{
+    const bool is_unset = json_is_null(value) || json_is_false(value) ||
+                          (setting->min > 0 && json_integer_value(value) == 0);
+    if (json_is_integer(value) && !is_unset)
+        snprintf(out, size, "%lld", (long long)json_integer_value(value));
+    else if (setting->kind == LS__SETTING_CHOICE)
+        snprintf(out, size, "%s", json_string_value(value));
+    else
+        snprintf(out, size, "%s", is_unset ? "not given" : "given");
+}
+
+ls_status ls__run_check_ranks(ls_context *ctx, const ls__run_settings *r)
+{
+    ls__rank_setting settings[LS__MAX_RANK_SETTINGS];
+    char names[LS__MAX_RANK_SETTINGS][64];
+    int n = 0;
+    json_t *all = ls__settings_to_json(ls__run_settings_table, r);
+    const ls__setting *o = ls__run_settings_table;
+    for (; o->kind != LS__SETTING_END && n < LS__MAX_RANK_SETTINGS; o++) {
+        if (!is_of_all(o)) continue;
+        snprintf(names[n], sizeof(names[n]), "--%s", o->name);
+        settings[n].name = names[n];
+        describe_value(o, json_object_get(all, o->name), settings[n].value,
+                       sizeof(settings[n].value));
+        n++;
+    }
+    assert(o->kind == LS__SETTING_END); /* all are compared */
+    json_decref(all);
+    return ls__ranks_check_settings(ctx, settings, n);
+}

@@ -1,0 +1,224 @@
+/* test_run_calls.c: runs that a program makes by lockstep/run.h are those of the command: the same
+ * folder, bits and errors; with a model of the program, too. */
+#include "command.h"
+
+#include "../suite.h"
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMON "image-size=16", "batch-size=8", "epochs=2", "workers=0", "threads=1"
+#define WORDS  " --model mlp --image-size 16 -b 8 --epochs 2 -j 0 --threads 1 "
+
+static ls_run *open_run(const char *dir, const char *const *settings)
+{
+    return ls_run_open(dir, &(ls_run_config){ .settings = settings });
+}
+
+static void train(ls_run *run, ls_trainer_end expected)
+{
+    ls_trainer_end end;
+    const ls_status status = ls_run_train(run, &end);
+    ck_assert_msg(status == LS_OK, "%s", ls_context_message(ls_run_context(run)));
+    ck_assert_int_eq(end, expected);
+    ls_run_close(&run);
+    ck_assert_ptr_null(run);
+}
+
+static void fails_with(ls_run *run, ls_status status, const char *text)
+{
+    ls_context *ctx = ls_run_context(run);
+    ck_assert_int_eq(ls_context_status(ctx), status);
+    ck_assert_msg(strstr(ls_context_message(ctx), text) != NULL, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(ls_run_train(run, NULL), status);
+    ls_run_close(&run);
+}
+
+START_TEST(the_run_of_the_command)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    static const char *const settings[] = { "data-dir=data", "model=mlp", "nesterov",
+                                            COMMON,          "flip=0.25", NULL };
+    expect(0, "train --data-dir data --nesterov --flip 0.25 --out a" WORDS);
+    train(open_run("b", settings), LS_TRAINER_DONE);
+    expect(0, "compare a b");
+    expect_out("result: identical");
+    ck_assert_int_eq(system("grep -v '\"out\"' a/config.json > a.json; grep -v '\"out\"' "
+                            "b/config.json | cmp - a.json && cmp a/last.safetensors "
+                            "b/last.safetensors && cmp a/best.safetensors b/best.safetensors"),
+                     0);
+    /* Interrupted by the program and resumed by it, then by the command. */
+    static const char *const first[] = { "data-dir=data", "model=mlp", "nesterov", COMMON,
+                                         "flip=0.25",     "stop-at=3", NULL };
+    train(open_run("c", first), LS_TRAINER_MAX_STEPS);
+    static const char *const next[] = { "threads=2", "stop-at=7", NULL };
+    train(ls_run_resume("c", &(ls_run_config){ .settings = next }), LS_TRAINER_MAX_STEPS);
+    expect(0, "train --resume c");
+    expect(0, "compare a c");
+    expect_out("result: identical");
+    static const char *const longer[] = { "epochs=3", NULL };
+    fails_with(ls_run_resume("c", &(ls_run_config){ .settings = longer }), LS_ERR_SETTING,
+               "--epochs 3: the learning rates of --lr-scheduler cosine depend on");
+    train(open_run(NULL, first), LS_TRAINER_MAX_STEPS);
+    ck_assert_int_eq(system("test -f run/config.json"), 0);
+    end_folder();
+}
+END_TEST
+
+START_TEST(parts_and_settings)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    static const char *const settings[] = { "data-dir=data", "model=lenet5", COMMON, NULL };
+    ls_run *run = open_run("frozen", settings);
+    ck_assert_int_eq(ls_net_freeze(ls_run_net(run), "conv1.*"), LS_OK);
+    ck_assert_ptr_null(ls_run_trainer(run));
+    ck_assert(ls_run_optimizer(run) && ls_run_schedule(run) && ls_run_train_loader(run));
+    ck_assert_ptr_nonnull(ls_run_validation_loader(run));
+    ck_assert_str_eq(ls_run_dir(run), "frozen");
+    ck_assert_int_eq(system("test -e frozen"), 256); /* nothing is written yet */
+    train(run, LS_TRAINER_DONE);
+    ls_setting setting;
+    int n = 0;
+    bool found = false;
+    for (; ls_run_setting_at(n, &setting); n++) {
+        ck_assert(strcmp(setting.name, "out") != 0 && *setting.help);
+        if (strcmp(setting.name, "batch-size") != 0) continue;
+        found = setting.min == 1 && strcmp(setting.fallback, "128") == 0 && !setting.execution;
+    }
+    ck_assert(found && n > 80 && !ls_run_setting_at(-1, &setting) == false);
+    ck_assert_ptr_null(ls_run_context(NULL));
+    ck_assert_int_eq(ls_run_train(NULL, NULL), LS_ERR_MEMORY);
+    ls_run_close(NULL);
+    end_folder();
+}
+END_TEST
+
+START_TEST(errors)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    static const struct {
+        const char *settings[3];
+        ls_status status;
+        const char *text;
+    } cases[] = {
+        { { "data-dir=data", "epoch=3" },
+          LS_ERR_SETTING,
+          "setting 'epoch'; did you mean 'epochs'" },
+        { { "data-dir=data", "epochs=0" }, LS_ERR_SETTING, "--epochs: expected an integer from 1" },
+        { { "data-dir=data", "epochs" }, LS_ERR_SETTING, "--epochs: expected an integer" },
+        { { "data-dir=data", "out=x" }, LS_ERR_SETTING, "--out is an option of the command" },
+        { { "data-dir=data", "model=resnet21" }, LS_ERR_SETTING, "did you mean 'resnet20'" },
+        { { "data-dir=data", "lr-power=2" }, LS_ERR_SETTING, "--lr-power has no effect here" },
+        { { "data-dir=data", "data-dir=data" }, LS_ERR_SETTING, "--data-dir is given twice" },
+        { { NULL }, LS_ERR_SETTING, "--data-dir is required" },
+        { { "data-dir=none" }, LS_ERR_DATA, "none: no such folder" },
+        { { "data-dir=data/train" }, LS_ERR_DATA, "did you mean --data-dir data" },
+        { { "data-dir=data", "device=tpu" }, LS_ERR_NOT_FOUND, "tpu" },
+        { { "data-dir=data", "batch-size=4096" }, LS_ERR_DATA, "do not fill one batch of 4096" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        fails_with(open_run("x", cases[i].settings), cases[i].status, cases[i].text);
+    ck_assert_int_eq(system("test -e x"), 256);
+    fails_with(ls_run_open("x", NULL), LS_ERR_SETTING, "--data-dir is required");
+    fails_with(open_run("data", (const char *[]){ "data-dir=data", NULL }), LS_ERR_SETTING,
+               "not empty and contains no run");
+    fails_with(ls_run_resume("data", NULL), LS_ERR_NOT_FOUND, "the folder contains no run");
+    fails_with(ls_run_resume(NULL, NULL), LS_ERR_INVALID, "dir is NULL");
+    end_folder();
+}
+END_TEST
+
+static ls_node *own_function(ls_graph *g, ls_node *x, const void *options)
+{
+    const ls_model_options *o = options;
+    x = ls_relu(g, ls_conv2d(g, "c1", x, 4, &(ls_conv2d_config){ .kernel = 3, .stride = 2 }));
+    return ls_linear(g, "head", ls_global_avg_pool(g, x), o->n_classes, NULL);
+}
+
+START_TEST(a_model_of_the_program)
+{
+    static const ls_model own = {
+        .name = "own", .function = own_function, .image_size = 16, .dropout = -1
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    static const char *const settings[] = { "data-dir=data", COMMON, NULL };
+    static const char *const first[] = { "data-dir=data", COMMON, "stop-at=3", NULL };
+    train(ls_run_open("a", &(ls_run_config){ .settings = settings, .model = &own }),
+          LS_TRAINER_DONE);
+    train(ls_run_open("b", &(ls_run_config){ .settings = first, .model = &own }),
+          LS_TRAINER_MAX_STEPS);
+    train(ls_run_resume("b", &(ls_run_config){ .model = &own }), LS_TRAINER_DONE);
+    expect(0, "compare a b");
+    expect_out("result: identical");
+    expect(0, "report a b --out both.html");
+    expect(2, "train --resume a");
+    expect_err("option 'model': expected one of");
+    expect(1, "eval --checkpoint a --data-dir data");
+    expect_err("own");
+    fails_with(ls_run_resume("a", NULL), LS_ERR_SETTING, "option 'model': expected one of");
+    end_folder();
+}
+END_TEST
+
+static void expect_images(ls_context *ctx, const char *path, const ls_dataset_config *config,
+                          int64_t n_samples, int n_classes)
+{
+    ls_dataset *data = ls_dataset_open(ctx, path, config);
+    ck_assert_msg(data != NULL, "%s", ls_context_message(ctx));
+    ck_assert_int_eq(ls_dataset_sample_count(data), n_samples);
+    ck_assert_int_eq(ls_dataset_class_count(data), n_classes);
+    ls_dataset_close(&data);
+}
+
+START_TEST(datasets)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, "pack data data.pack");
+    ck_assert_int_eq(
+        system("mkdir -p outer && cp -r data/train outer/inner && (echo path,label,split; for f in "
+               "data/*/*/*; do k=${f%/*}; s=${f#data/}; echo $f,${k##*/},${s%%/*}; done) > l.csv"),
+        0);
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    const ls_dataset_config val = { .split = LS_SPLIT_VALIDATION };
+    expect_images(ctx, "data", NULL, 40, 10);
+    expect_images(ctx, "data", &val, 10, 10);
+    expect_images(ctx, "data/train", NULL, 40, 10);
+    expect_images(ctx, "data.pack", NULL, 40, 10);
+    expect_images(ctx, "data.pack", &val, 10, 10);
+    expect_images(ctx, "outer", NULL, 40, 10);
+    expect_images(ctx, "l.csv", NULL, 40, 10);
+    expect_images(ctx, "l.csv", &val, 10, 10);
+    expect_images(ctx, "l.csv", &(ls_dataset_config){ .csv_columns = "label=split" }, 50, 2);
+    static const struct {
+        ls_dataset_config config;
+        const char *path, *text;
+        ls_status status;
+    } cases[] = {
+        { { .csv_columns = "label=split" }, "data", "--csv-columns is for lists", LS_ERR_SETTING },
+        { { .split = LS_SPLIT_TEST }, "data", "expected the split", LS_ERR_INVALID },
+        { { 0 }, NULL, "path is NULL", LS_ERR_INVALID },
+        { { 0 }, "none", "no such folder", LS_ERR_DATA }
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_ptr_null(ls_dataset_open(ctx, cases[i].path, &cases[i].config));
+        ck_assert_int_eq(ls_context_status(ctx), cases[i].status);
+        ck_assert_msg(strstr(ls_context_message(ctx), cases[i].text) != NULL, "%s",
+                      ls_context_message(ctx));
+        ls_context_clear_error(ctx);
+    }
+    ls_context_close(&ctx);
+    end_folder();
+}
+END_TEST
+
+TEST_PROGRAM(run_calls)
+{
+    return RUN_SUITE("run_calls", the_run_of_the_command, parts_and_settings, errors,
+                     a_model_of_the_program, datasets);
+}
