@@ -98,6 +98,31 @@ LS_API ls_loader *ls_run_validation_loader(const ls_run *run);
 /* Only after ls_run_train began. */
 LS_API ls_trainer *ls_run_trainer(const ls_run *run);
 
+/* ---- Comparison ---- */
+
+typedef enum ls_run_verdict {
+    LS_RUNS_IDENTICAL, /* in all common steps, of which there is one or more */
+    LS_RUNS_DIFFERENT, /* of one identity, so that they should be identical */
+    LS_RUNS_NOT_COMPARABLE
+} ls_run_verdict;
+
+typedef struct ls_run_compare_config {
+    const char *data_dir;      /* where the dataset of both is now; NULL = as stored in each */
+    const ls_model *models[2]; /* a program's own models of the two runs (ls_run_config.model); NULL
+                                  = a bundled one */
+} ls_run_compare_config;
+
+/* Compares two folders of runs, of ls_run_train, the command or a trainer: the identities, then the
+ * digests of each step. Replays, in both runs and op by op, the first step that differs, from the
+ * latest checkpoint at or before it, where both nets can be built: not those of a trainer of a
+ * program. config NULL = all defaults. verdict and report may be NULL. *report: the text of JSON
+ * that 'lockstep compare --json' prints, which the caller frees by free(); NULL if the folders
+ * can't be read. An error of the replay leaves the report as it was before, and the verdict
+ * NOT_COMPARABLE. Writes nothing. */
+LS_API ls_status ls_run_compare(ls_context *ctx, const char *a, const char *b,
+                                const ls_run_compare_config *config, ls_run_verdict *verdict,
+                                char **report);
+
 /* ---- Images as a run finds them ---- */
 
 typedef struct ls_dataset_config {

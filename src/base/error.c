@@ -100,6 +100,14 @@ void ls__error_hint(ls_context *ctx, const char *format, ...)
     va_end(args);
 }
 
+void ls__copy_error(ls_context *ctx, const ls_context *from)
+{
+    const ls_status status = ls_context_status(from);
+    if (status == LS_OK || ls__has_error(ctx)) return;
+    ls__fail(ctx, status, "%s", ls_context_message(from));
+    if (*ls_context_hint(from)) ls__error_hint(ctx, "%s", ls_context_hint(from));
+}
+
 static void keep_warning(ls_context *ctx, const char *message)
 {
     const int64_t i = atomic_fetch_add(&ctx->n_warnings, 1);

@@ -24,6 +24,9 @@ void ls__error_in(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 /* Stores what the user can do about the stored error; without one it does nothing. */
 void ls__error_hint(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
+/* Stores the error of another context with its hint, if it has one, as ls__fail does. */
+void ls__copy_error(ls_context *ctx, const ls_context *from);
+
 /* True for a stored error, and for NULL, the result of an earlier failure. */
 bool ls__has_error(const ls_context *ctx);
 

@@ -139,6 +139,22 @@ static ls_node *own_function(ls_graph *g, ls_node *x, const void *options)
     return ls_linear(g, "head", ls_global_avg_pool(g, x), o->n_classes, NULL);
 }
 
+/* text: of the report; NULL: there is none. */
+static void expect_verdict(const char *a, const char *b, const ls_run_compare_config *config,
+                           ls_run_verdict expected, const char *text)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls_run_verdict verdict;
+    char *report;
+    const ls_status status = ls_run_compare(ctx, a, b, config, &verdict, &report);
+    ck_assert_int_eq(status == LS_OK, text != NULL);
+    ck_assert_int_eq(verdict, expected);
+    ck_assert_int_eq(report != NULL, text != NULL);
+    if (text) ck_assert_msg(strstr(report, text) != NULL, "%s", report);
+    free(report);
+    ls_context_close(&ctx);
+}
+
 START_TEST(a_model_of_the_program)
 {
     static const ls_model own = {
@@ -156,6 +172,15 @@ START_TEST(a_model_of_the_program)
     expect(0, "compare a b");
     expect_out("result: identical");
     expect(0, "report a b --out both.html");
+    static const ls_run_compare_config both = { .models = { &own, &own } };
+    expect_verdict("a", "b", &both, LS_RUNS_IDENTICAL, "\"result\": 0");
+    ck_assert_int_eq(
+        system("sed -i '4s/ [0-9a-f]* / 00112233445566778899aabbccddeeff /' b/run_log.txt"), 0);
+    expect_verdict("a", "b", &both, LS_RUNS_DIFFERENT, "\"found\": \"nothing\"");
+    expect_verdict("a", "b", NULL, LS_RUNS_DIFFERENT, "\"first_different_step\": 3");
+    expect(1, "compare a b");
+    expect_err("the step is not replayed, because a program's own net can't be built here");
+    expect_verdict("a", "data", &both, LS_RUNS_NOT_COMPARABLE, NULL);
     expect(2, "train --resume a");
     expect_err("option 'model': expected one of");
     expect(1, "eval --checkpoint a --data-dir data");

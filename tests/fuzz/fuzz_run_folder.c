@@ -2,7 +2,8 @@
  * train --resume and compare read them. */
 #include "fuzz.h"
 
-#include "commands/compare_side.h"
+#include "options/run_settings.h"
+#include "run/replay_side.h"
 #include <string.h>
 
 static void resume(const json_t *options)
@@ -40,13 +41,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t n = zero ? (size_t)(zero - data) : size, rest = zero ? size - n - 1 : 0;
     fuzz_file("config.json", data, n);
     fuzz_file("manifest.json", zero ? zero + 1 : data, rest);
-    compare_side side;
-    if (compare_side_read(&side, fuzz_folder())) {
+    ls__replay_side side = { 0 };
+    ls_context *ctx = fuzz_context();
+    if (ls__replay_side_read(ctx, &side, fuzz_folder()) == LS_OK) {
         json_t *options = json_object_get(side.config, "options");
         resume(options);
         add_defaults(options);
         resume(options);
     }
-    compare_side_close(&side);
+    ls_context_clear_error(ctx);
+    ls__replay_side_close(&side);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "io/safetensors.h"
 #include "checkpoint/progress.h"
-#include "commands/compare_side.h"
+#include "run/run_files.h"
 
 static const char NAME[] = "x.safetensors";
 

@@ -1,5 +1,7 @@
-/* compare_side.c: see compare_side.h. */
-#include "commands/compare_side.h"
+/* replay_side.c: see replay_side.h. */
+#include "run/replay_side.h"
+
+#include "base/error.h"
 #include "checkpoint/identity.h"
 #include "checkpoint/progress.h"
 #include "io/json.h"
@@ -11,45 +13,43 @@
 #include <stdio.h>
 #include <string.h>
 
-/* {"identity": {...}} from the checkpoint of a program's run; NULL after printing the reason. */
-static json_t *read_identity(const char *dir)
+/* {"identity": {...}} from the checkpoint of a trainer's run; NULL with the error. */
+static json_t *read_identity(ls_context *ctx, const char *dir)
 {
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
-    const ls_tensor_file *file = ls_tensor_file_open(ctx, path);
+    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
     const char *text = file ? ls_tensor_file_metadata(file, "identity") : NULL;
     json_t *identity = text ? json_loads(text, 0, NULL) : NULL;
     json_t *out = json_is_object(identity) ? json_pack("{s:O}", "identity", identity) : NULL;
-    if (!file)
-        print_error(ctx, EXIT_RUNTIME);
-    else if (!out && identity)
-        print_error(NULL, EXIT_RUNTIME);
-    else if (!out)
-        print_message("%s: no checkpoint of a run: its metadata has no 'identity'", path);
+    if (file && !out && identity)
+        ls__fail_memory(ctx, path, 0);
+    else if (file && !out)
+        ls__fail(ctx, LS_ERR_FORMAT, "%s: no checkpoint of a run: its metadata has no 'identity'",
+                 path);
     json_decref(identity);
-    ls_context_close(&ctx);
+    ls_tensor_file_close(&file);
     return out;
 }
 
-bool compare_side_read(compare_side *side, const char *dir)
+ls_status ls__replay_side_read(ls_context *ctx, ls__replay_side *side, const char *dir)
 {
     char path[LS__RUN_PATH_SIZE];
-    *side = (compare_side){ .dir = dir };
+    side->dir = dir;
     if (strlen(dir) >= LS__RUN_DIR_SIZE)
-        return fail_with(false, "the name of the run's folder is too long");
+        return ls__fail(ctx, LS_ERR_INVALID, "the name of the run's folder is too long");
     snprintf(side->run_log, sizeof(side->run_log), "%s/run_log.txt", dir);
-    side->is_of_program = ls__run_folder_is_of_program(dir);
-    if (side->is_of_program) return (side->manifest = read_identity(dir)) != NULL;
-    ls_context *ctx = open_error_context();
-    side->config = ls__run_config_read(ctx, dir, path);
-    side->manifest = side->config ? ls__run_manifest_read(ctx, dir, path) : NULL;
-    return close_error_context(ctx, EXIT_RUNTIME) == EXIT_DONE;
+    side->is_of_trainer = ls__run_folder_is_of_program(dir);
+    if (!side->is_of_trainer) side->config = ls__run_config_read(ctx, dir, path);
+    LS_TRY(ls_context_status(ctx));
+    side->manifest =
+        side->is_of_trainer ? read_identity(ctx, dir) : ls__run_manifest_read(ctx, dir, path);
+    return ls_context_status(ctx);
 }
 
 /* The execution settings of the last session that began at or before the step. Where sessions
  * repeated a step, the run log holds the digests of the last one. */
-static const json_t *execution_at(const compare_side *side, int64_t step)
+static const json_t *execution_at(const ls__replay_side *side, int64_t step)
 {
     const json_t *sessions = json_object_get(side->manifest, "sessions"), *out = NULL;
     for (size_t i = 0; i < json_array_size(sessions); i++) {
@@ -60,16 +60,15 @@ static const json_t *execution_at(const compare_side *side, int64_t step)
     return out;
 }
 
-static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
+static ls_status read_settings(ls_context *ctx, ls__replay_side *side, int64_t step,
+                               const char *data_dir)
 {
     const ls__given none = { .table = ls__run_settings_table };
     const json_t *options = json_object_get(side->config, "options");
     ls__run_settings *r = &side->settings;
     (void)ls__run_config_settle_device(side->config);
-    ls_context *ctx = open_error_context();
-    if (ls__settings_resume(ctx, &none, options, side->dir, r) == LS_OK)
-        ls__find_model(ctx, r->model);
-    if (close_error_context(ctx, EXIT_RUNTIME) != EXIT_DONE) return false;
+    LS_TRY(ls__settings_resume(ctx, &none, options, side->dir, r));
+    if (!side->model && !ls__find_model(ctx, r->model)) return LS_ERR_SETTING;
     const json_t *execution = execution_at(side, step);
     r->workers = ls__json_get_integer(execution, "workers");
     r->threads = ls__json_get_integer(execution, "threads");
@@ -77,12 +76,12 @@ static bool read_recipe(compare_side *side, int64_t step, const char *data_dir)
     r->algorithm_cache = NULL; /* the checkpoint names the kernels */
     r->force = false;
     if (data_dir) r->data_dir = data_dir;
-    return true;
+    return LS_OK;
 }
 
 /* Finds the latest checkpoint at or before `step`. Returns its number of steps; 0 = there is
  * none. */
-static int64_t find_checkpoint(compare_side *side, int64_t step)
+static int64_t find_checkpoint(ls__replay_side *side, int64_t step)
 {
     int64_t best = 0;
     DIR *folder = opendir(side->dir);
@@ -109,7 +108,7 @@ static int64_t find_checkpoint(compare_side *side, int64_t step)
 /* Reports the stored metric to the plateau schedule, as the run did; NaN is null in its row. */
 static ls_status end_epoch(void *user, int64_t epoch)
 {
-    const compare_side *side = user;
+    const ls__replay_side *side = user;
     const ls_run *t = &side->run;
     if (t->settings->schedule != LS_SCHEDULE_REDUCE_ON_PLATEAU) return LS_OK;
     json_t *row;
@@ -127,29 +126,30 @@ static ls_status end_epoch(void *user, int64_t epoch)
     return ls_schedule_report(t->schedule, metric);
 }
 
-/* Whether the opened run has the identity of the manifest. */
-static bool is_same_run(compare_side *side)
+/* LS_ERR_MISMATCH unless the opened run has the identity of the manifest. */
+static ls_status check_identity(ls__replay_side *side)
 {
     ls_run *t = &side->run;
     char text[512];
     json_t *now = ls__run_manifest_identity(t);
     const json_t *stored = json_object_get(side->manifest, "identity");
+    LS_TRY(ls_context_status(t->ctx));
     ls__identity_adopt_weights(now, stored);
-    json_t *differences = now ? ls__identity_differences(stored, now, true) : NULL;
-    const bool same = differences && json_array_size(differences) == 0;
-    if (!now) print_error(t->ctx, EXIT_RUNTIME);
-    if (differences && !same)
-        print_message("%s can't be replayed: %s", side->dir,
-                      ls__identity_text(json_array_get(differences, 0), "in the run", "now", text,
-                                        sizeof(text)));
+    json_t *differences = ls__identity_differences(stored, now, true);
+    ls_status status = differences ? LS_OK : ls__fail_memory(t->ctx, "identity", 0);
+    if (json_array_size(differences) > 0)
+        status = ls__fail(t->ctx, LS_ERR_MISMATCH, "%s can't be replayed: %s", side->dir,
+                          ls__identity_text(json_array_get(differences, 0), "in the run", "now",
+                                            text, sizeof(text)));
     json_decref(differences);
     json_decref(now);
-    return same;
+    return status;
 }
 
-/* Restores the latest usable checkpoint. Damaged ones and those of another identity are skipped.
- * Without one, the run's first weights are needed: those of --weights are read again. */
-static bool restore(compare_side *side, int64_t step, ls__compare_side *out)
+/* Restores the latest usable checkpoint. Damaged ones and those of another identity are skipped
+ * with a warning. Without one, the run's first weights are needed: those of --weights are read
+ * again. */
+static ls_status restore(ls__replay_side *side, int64_t step, ls__compare_side *out)
 {
     ls_run *t = &side->run;
     for (int64_t done; (done = find_checkpoint(side, step)) > 0; step = done - 1) {
@@ -158,25 +158,31 @@ static bool restore(compare_side *side, int64_t step, ls__compare_side *out)
         if (ls__progress_load(side->restored_from, &state, &progress) == LS_OK) {
             out->epoch = state.epoch;
             out->step = state.step;
-            return true;
+            return LS_OK;
         }
-        print_error(t->ctx, EXIT_RUNTIME);
+        ls__warn(t->ctx, LS_LOG_RUN, "%s", ls_context_message(t->ctx));
+        ls_context_clear_error(t->ctx);
     }
     side->restored_from[0] = '\0';
-    if (!t->settings->weights) return true;
-    if (ls__run_load_weights(t) == LS_OK) return is_same_run(side);
-    print_error(t->ctx, EXIT_RUNTIME);
-    return false;
+    if (!t->settings->weights) return LS_OK;
+    LS_TRY(ls__run_load_weights(t));
+    return check_identity(side);
 }
 
-bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
-                       ls__compare_side *out)
+static ls_status open_run(ls_context *ctx, ls__replay_side *side, int64_t step,
+                          ls__compare_side *out)
 {
     ls_run *t = &side->run;
-    *t = (ls_run){ .settings = &side->settings };
+    ls_context_config config = ls__run_context_config(&side->settings);
+    config.log = ctx->config.log;
+    config.log_user = ctx->config.log_user;
+    *t = (ls_run){ .settings = &side->settings,
+                   .model = side->model,
+                   .ctx = ls_context_open(&config) };
     strcpy(t->dir, side->dir);
-    if (!read_recipe(side, step, data_dir)) return false;
-    if (open_run(t, true, false) != EXIT_DONE || !is_same_run(side)) return false;
+    if (!t->ctx) return ls__fail_memory(ctx, side->dir, 0);
+    LS_TRY(ls__run_open(t, true));
+    LS_TRY(check_identity(side));
     *out = (ls__compare_side){ .net = t->net,
                                .optimizer = t->optimizer,
                                .loader = t->train,
@@ -187,15 +193,25 @@ bool compare_side_open(compare_side *side, int64_t step, const char *data_dir,
     return restore(side, step, out);
 }
 
-void compare_side_leave(compare_side *side)
+ls_status ls__replay_side_open(ls_context *ctx, ls__replay_side *side, int64_t step,
+                               const char *data_dir, ls__compare_side *out)
+{
+    LS_TRY(read_settings(ctx, side, step, data_dir));
+    const ls_status status = open_run(ctx, side, step, out);
+    if (status != LS_OK) ls__copy_error(ctx, side->run.ctx);
+    return status;
+}
+
+void ls__replay_side_leave(ls__replay_side *side)
 {
     ls__run_release(&side->run);
+    side->run = (ls_run){ .ctx = NULL };
     side->restored_from[0] = '\0';
 }
 
-void compare_side_close(compare_side *side)
+void ls__replay_side_close(ls__replay_side *side)
 {
-    compare_side_leave(side);
+    ls__replay_side_leave(side);
     json_decref(side->config);
     json_decref(side->manifest);
 }
