@@ -96,6 +96,19 @@ static double left_out(const ls__run_settings *r, const ls_image_info *image)
     return 100 * (1 - (a < b ? a / b : b / a));
 }
 
+/* An --image-size of this image's shape, whose shorter side is that of --image-size, and whose
+ * longer one a multiple of 8. */
+static ls__size fitting_size(const ls__run_settings *r, const ls_image_info *image)
+{
+    enum { UNIT = 8 };
+    const int64_t side =
+        r->image_size.height < r->image_size.width ? r->image_size.height : r->image_size.width;
+    const int64_t shorter = image->height < image->width ? image->height : image->width;
+    const int64_t longer = image->height + image->width - shorter;
+    const int64_t other = (side * longer / shorter + UNIT / 2) / UNIT * UNIT;
+    return image->height < image->width ? (ls__size){ side, other } : (ls__size){ other, side };
+}
+
 /* 'lockstep check' lists an image from the same share on. */
 static void advise_crop(const examined *e)
 {
@@ -103,18 +116,22 @@ static void advise_crop(const examined *e)
     const double much = 37.5;
     const ls__run_settings *r = e->settings;
     int64_t shares[MAX_EXAMINED];
+    ls__size size = { 0 };
     int n = 0;
     for (int i = 0; i < e->n && r->resize_mode == LS_RESIZE_CROP; i++) {
         const double share = left_out(r, &e->images[i]);
-        if (share > much) shares[n++] = (int64_t)share;
+        if (share <= much) continue;
+        if (n == 0) size = fitting_size(r, &e->images[i]);
+        shares[n++] = (int64_t)share;
     }
     if (n == 0 || PART * n < e->n) return;
     qsort(shares, (size_t)n, sizeof(*shares), by_size);
     print_warning(
         "the centre crop leaves out more than %d %% of %d of %d training images "
         "examined (median %lld %%): --resize pad or --resize stretch uses the whole image; "
-        "--image-size HxW gives the crop the shape of the images",
-        (int)much, n, e->n, (long long)shares[n / 2]);
+        "--image-size %lldx%lld gives the crop the shape of the first of them",
+        (int)much, n, e->n, (long long)shares[n / 2], (long long)size.height,
+        (long long)size.width);
 }
 
 static void advise_orientation(const examined *e)

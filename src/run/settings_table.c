@@ -20,7 +20,7 @@ const ls__setting ls__run_settings_table[] = {
       "DIR", .note = "required", .execution = true, .images = true, .usual = true },
     LS__DATA_SETTINGS(ls__run_settings, data),
     { LS__SETTING_SWITCH, 0, "no-val", AT(no_val),
-      "train without validation; DIR may also hold the class folders themselves" },
+      "train without validation; DIR may also hold the class folders themselves", .usual = true },
     { LS__SETTING_NUMBER, 0, "val-split", AT(val_split),
       "validate on this fraction of each class's training images, and train on the others; DIR "
       "holds "
@@ -39,7 +39,7 @@ const ls__setting ls__run_settings_table[] = {
       0, 256, .note = "one per processor, at most 8", .execution = true, .images = true,
       .usual = true },
     { LS__SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
-      .fallback = "fail", .lasting = true, .images = true },
+      .fallback = "fail", .lasting = true, .images = true, .usual = true },
     { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE, .implied = LS_DEFAULT_MAX_PIXELS,
       .optional = true, .images = true },

@@ -65,7 +65,7 @@ START_TEST(classes_and_samples_are_sorted_by_bytes)
                    (int[]){ 0, 1, 1, 1, 1, 1, 2, 3, 3 });
     const char *example;
     ck_assert_int_eq(ls_dataset_ignored_count(data, &example), 3);
-    ck_assert_str_eq(example, path_in(folder, "a/noextension"));
+    ck_assert_str_eq(example, path_in(folder, "b/anim.gif"));
     ls_dataset_close(&data);
     ck_assert_ptr_null(data);
 

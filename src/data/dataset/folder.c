@@ -113,11 +113,19 @@ static ls_status add_text(ls_context *ctx, ls__text_list *list, const char *text
     return ls__text_list_add(list, text) ? LS_OK : ls__fail_memory(ctx, text, list->n_bytes);
 }
 
+/* Whether a file is a better example of those that are ignored: an image of a format that is not
+ * read is lost to the training, other files are not. */
+static bool is_better_example(const char *path, const char *than)
+{
+    const bool a = ls__is_other_image_name(path), b = ls__is_other_image_name(than);
+    return a == b ? strcmp(path, than) < 0 : a;
+}
+
 static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const char *path)
 {
     files->n_ignored++;
     if (files->ignored) LS_TRY(add_text(ctx, files->ignored, path));
-    if (files->example && strcmp(files->example, path) <= 0) return LS_OK;
+    if (files->example && !is_better_example(path, files->example)) return LS_OK;
     char *example = ls__strdup(ctx, path);
     if (!example) return ls__fail_memory(ctx, path, strlen(path));
     ls__free(ctx, files->example);
