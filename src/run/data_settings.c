@@ -10,7 +10,7 @@
 
 enum { COLUMNS_SIZE = 1024 };
 
-/* "path=NAME,label=NAME": the names, which are pieces of `text`. On failure prints the reason. */
+/* "path=NAME,label=NAME": the names, which are pieces of `text`. */
 static bool read_columns(ls_context *ctx, const ls__data_settings *o, char text[COLUMNS_SIZE],
                          ls_csv_config *out)
 {
@@ -92,7 +92,7 @@ bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o)
     return true;
 }
 
-/* Prints which option does not fit what is at the path. */
+/* False with the error if a setting does not fit what is at the path. */
 static bool fits(ls_context *ctx, const char *path, const ls__data_settings *o)
 {
     const char *const of_lists = o->csv_columns    ? "csv-columns"

@@ -11,7 +11,8 @@ typedef struct ls__data_settings {
     ls_csv_config of_model; /* the columns of a checkpoint's list, where others are not given */
 } ls__data_settings;
 
-/* Rows of an option table; `values` is the command's struct, with ls__data_settings `member`. */
+/* Rows of a table of settings; `values` is the struct of values, with ls__data_settings `member`.
+ */
 #define LS__DATA_SETTINGS(values, member)                                                          \
     LS__LIST_SETTINGS(values, member), LS__GROUP_SETTINGS(values, member)
 

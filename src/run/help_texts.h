@@ -15,7 +15,7 @@ _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "help texts give the library's
 /* In the order of ls_precision. */
 #define PRECISION_NAMES "f32|tf32|bf16|f16"
 
-/* Help of options that several commands have. */
+/* Help of settings that several commands have. */
 #define ALPHA_HELP                                                                                 \
     "transparent pixels: white, black = composed on that colour; ignore = the stored colour"
 #define BENCHMARK_HELP "select kernels by timing them before the first step"

@@ -4,7 +4,7 @@
 
 typedef struct preset_value {
     const char *name, *value; /* as typed; "" for a switch */
-    const char *unless[2];    /* not set if one of these options is given */
+    const char *unless[2];    /* not set if one of these settings is given */
 } preset_value;
 
 enum { MAX_VALUES = 16 };
@@ -77,7 +77,7 @@ static const preset_value presets[][MAX_VALUES] = {
       { "lr-scheduler", "cosine" } },
 };
 
-/* Whether the value is one of the recipe: it or what excludes it is not given. */
+/* Whether the preset sets the value: neither it nor what excludes it is given. */
 static bool applies(const ls__given *given, const ls__run_settings *r, const preset_value *v)
 {
     if (r->loss != LS__LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;

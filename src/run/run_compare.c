@@ -39,11 +39,11 @@ static json_t *option_differences(const comparison *c)
     json_array_foreach(all, i, difference)
     {
         const char *name = ls__json_get_string(difference, "field");
-        const int option = ls__setting_find(ls__run_settings_table, name, strlen(name));
+        const int row = ls__setting_find(ls__run_settings_table, name, strlen(name));
         const json_t *there = json_object_get(difference, "there");
         const json_t *here = json_object_get(difference, "here");
         const bool unset = (!there || json_is_null(there)) && (!here || json_is_null(here));
-        if (unset || (option >= 0 && ls__run_settings_table[option].execution)) continue;
+        if (unset || (row >= 0 && ls__run_settings_table[row].execution)) continue;
         if (json_object_set_new(difference, "field", json_sprintf("--%s", name)) == 0 &&
             json_array_append(out, difference) == 0)
             continue;

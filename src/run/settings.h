@@ -66,7 +66,7 @@ typedef struct ls__run_settings {
     const char *model;
     int stem; /* ls_stem */
     bool parameter_free_shortcuts, zero_init_residual;
-    double dropout;                    /* 0 for models without the option */
+    double dropout;                    /* 0 for models without dropout */
     const char *weights, *weights_key; /* file and the key in it, or NULL */
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */

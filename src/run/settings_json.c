@@ -14,7 +14,7 @@ static const char *choice_word(const char *choices, int index, int *length)
     return choices;
 }
 
-/* A number for a square, which older versions wrote, else the text of the option. */
+/* A number for a square, which older versions wrote, else "HxW". */
 static json_t *size_to_json(const ls__size *size)
 {
     return size->height == size->width
@@ -82,7 +82,7 @@ static bool is_in(const json_t *names, const char *name)
     return false;
 }
 
-/* Whether the stored value marks an option that was not given and has no default in the table. */
+/* Whether the stored value marks a setting that was not given and has no default in the table. */
 static bool is_unset(const ls__setting *setting, const json_t *stored)
 {
     const bool below = setting->min > 0 && json_is_number(stored) && json_number_value(stored) == 0;

@@ -46,8 +46,8 @@ static bool check_values(ls_context *ctx, const ls__run_settings *r)
                           "--sampler balanced and --class-weights balanced exclude each other: "
                           "together they would overweight rare classes");
     const struct {
-        const char *option;
-        double value, least;
+        const char *name;
+        double value, min;
     } limits[] = { { "mixup-alpha", r->mixup_alpha, 0.001 },
                    { "cutmix-alpha", r->cutmix_alpha, 0.001 },
                    { "clip-grad-norm", r->clip_norm, 1e-30 }, /* smaller ones are 0 as floats */
@@ -55,9 +55,9 @@ static bool check_values(ls_context *ctx, const ls__run_settings *r)
                    { "model-ema", r->ema_decay, 1e-30 },
                    { "dropout", r->dropout, 1e-30 } };
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-        if (limits[i].value > 0 && limits[i].value < limits[i].least)
-            return ls__refuse(ctx, "--%s %g: expected 0, or at least %g", limits[i].option,
-                              limits[i].value, limits[i].least);
+        if (limits[i].value > 0 && limits[i].value < limits[i].min)
+            return ls__refuse(ctx, "--%s %g: expected 0, or at least %g", limits[i].name,
+                              limits[i].value, limits[i].min);
     if (ls__run_mixes(r) && r->batch == 1)
         return ls__refuse(ctx, "--%s has no effect with -b 1: it mixes the images of a batch",
                           r->mixup_alpha > 0 ? "mixup-alpha" : "cutmix-alpha");
@@ -70,9 +70,9 @@ static bool check_values(ls_context *ctx, const ls__run_settings *r)
     return true;
 }
 
-/* When an option has an effect. */
+/* When a setting has an effect. */
 typedef struct effect {
-    const char *option;
+    const char *name;
     bool has_effect;
     const char *when;
 } effect;
@@ -80,8 +80,8 @@ typedef struct effect {
 static bool check_effects(ls_context *ctx, const ls__given *given, size_t n, const effect *table)
 {
     for (size_t i = 0; i < n; i++)
-        if (ls__given_has(given, table[i].option) && !table[i].has_effect)
-            return ls__refuse(ctx, "--%s has no effect here: it requires %s", table[i].option,
+        if (ls__given_has(given, table[i].name) && !table[i].has_effect)
+            return ls__refuse(ctx, "--%s has no effect here: it requires %s", table[i].name,
                               table[i].when);
     return true;
 }
@@ -202,8 +202,8 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_m
         if (!ls__given_has(given, "plateau-metric")) r->plateau_loss = 1;
         if (!ls__given_has(given, "metric")) r->metric = LS__METRIC_LOSS;
     }
-#define DEFAULT(option, member, value)                                                             \
-    if (!ls__given_sets(given, option)) r->member = (value)
+#define DEFAULT(name, member, value)                                                               \
+    if (!ls__given_sets(given, name)) r->member = (value)
     DEFAULT("workers", workers, ls__default_workers());
     DEFAULT("dropout", dropout, fmax(model->dropout, 0));
     const bool whole = r->resize_mode == LS_RESIZE_PAD; /* nothing is cut off a padded image */
