@@ -76,7 +76,7 @@ static void find_lists(const char *dir, const char *images, char first[LS__PATH_
     char path[LS__PATH_SIZE], column[LS__COLUMN_SIZE];
     struct dirent **files = NULL;
     const int n = ls__is_folder(dir) ? scandir(dir, &files, has_ending, compare) : 0;
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls_context *ctx = n > 0 ? ls_context_open(&(ls_context_config){ .threads = 1 }) : NULL;
     bool goes_on = true;
     *first = '\0';
     for (int i = 0; i < n; i++) {
