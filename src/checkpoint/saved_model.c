@@ -29,6 +29,10 @@ static ls_status read_model(ls_context *ctx, const char *path, ls_saved_model *o
             "%s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' have all required "
             "keys",
             path, value ? "unusable" : "no", key, value ? ": " : "", value ? value : "");
+    if (value && strcmp(key, "model") == 0)
+        ls__error_hint(ctx,
+                       "no bundled model has this name: if it is a program's own, that program "
+                       "alone can build the net");
     ls_tensor_file_close(&file);
     return key ? LS_ERR_FORMAT : LS_OK;
 }

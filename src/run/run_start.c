@@ -130,8 +130,10 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given
     if (!model) {
         char models[MODELS_SIZE];
         ls__list_models(models, sizeof(models));
-        return ls__fail(ctx, LS_ERR_SETTING, "%s: option 'model': expected one of %s, got '%s'",
-                        path, models, r->model);
+        ls__fail(ctx, LS_ERR_SETTING, "%s: option 'model': expected one of %s, got '%s'", path,
+                 models, r->model);
+        ls__error_hint(ctx, "a run with a program's own model is resumed by that program");
+        return LS_ERR_SETTING;
     }
     /* The run of a version without the setting has the model's, and ignores alpha. */
     if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);

@@ -58,6 +58,8 @@ void ls__run_release(ls_run *t);
 
 /* Opens train_data and val_data and sets the classes, as ls__run_open does. */
 ls_status ls__run_open_datasets(ls_run *t);
+/* Opens train and val, and completes the model's info. */
+ls_status ls__run_open_loaders(ls_run *t);
 /* The training images, and with --val-split also the validation images. */
 ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls_dataset **train,
                                   ls_dataset **val);

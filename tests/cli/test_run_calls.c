@@ -183,8 +183,9 @@ START_TEST(a_model_of_the_program)
     expect_verdict("a", "data", &both, LS_RUNS_NOT_COMPARABLE, NULL);
     expect(2, "train --resume a");
     expect_err("option 'model': expected one of");
+    expect_err("a run with a program's own model is resumed by that program");
     expect(1, "eval --checkpoint a --data-dir data");
-    expect_err("own");
+    expect_err("no bundled model has this name: if it is a program's own");
     fails_with(ls_run_resume("a", NULL), LS_ERR_SETTING, "option 'model': expected one of");
     end_folder();
 }
