@@ -3,10 +3,10 @@
 #include "commands/eval_classes.h"
 #include "commands/eval_targets.h"
 #include "run/folders.h"
+#include "run/run_state.h"
 #include "run/folders_idx.h"
 #include "runs/model_file.h"
 #include "terminal/events.h"
-#include "runs/advice.h"
 #include "log/run_folder.h"
 #include <stdio.h>
 #include <stdlib.h>

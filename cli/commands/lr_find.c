@@ -1,6 +1,6 @@
 /* lr_find.c: 'lockstep lr-find': a learning rate range test, before a run. */
 #include "terminal/events.h"
-#include "runs/advice.h"
+#include "run/advice.h"
 #include "runs/open_run.h"
 #include "log/run_folder.h"
 #include <math.h>
@@ -185,7 +185,7 @@ static int run(int argc, char **argv)
     int exit_status = open_run(&t, false, false);
     if (exit_status == EXIT_DONE) exit_status = open_folder(&t);
     catch_signals();
-    if (exit_status == EXIT_DONE) advise_images(&t);
+    if (exit_status == EXIT_DONE) ls__run_advise_images(&t);
     if (exit_status == EXIT_DONE) exit_status = find(&t, &v, &parsed);
     if (exit_status != EXIT_DONE && !out && *t.dir) (void)rmdir(t.dir); /* if nothing was written */
     ls__run_release(&t);

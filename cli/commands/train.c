@@ -6,7 +6,7 @@
 #include "run/folders_idx.h"
 #include "run/ranks.h"
 #include "run/run_files.h"
-#include "runs/advice.h"
+#include "run/advice.h"
 #include "runs/open_run.h"
 #include "runs/ranks.h"
 #include "runs/session_log.h"
@@ -348,7 +348,7 @@ static int train(ls_run *t)
         if (ls_context_rank(t->ctx) == 0) session_log_open(t->dir);
         catch_signals();
         print_begin(t);
-        if (!resumed) advise(t);
+        if (!resumed) ls__run_advise(t);
         exit_status = train_run(t, &report, begun, &ends_together);
     }
     if (exit_status != EXIT_DONE && !ends_together) ls__ranks_abort(t->ctx, exit_status);

@@ -4,7 +4,6 @@
 #define LS_CLI_EXPERIMENTS_REPRO_H
 
 #include "runs/open_run.h"
-#include "runs/advice.h"
 #include "report/chart.h"
 #include "report/html.h"
 

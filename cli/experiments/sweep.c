@@ -1,4 +1,5 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
+#include "run/advice.h"
 #include "experiments/sweep_history.h"
 #include "experiments/child.h"
 #include "checkpoint/identity.h"
@@ -114,7 +115,7 @@ static void advise_trials(const sweep *s, const ls_run *run)
     for (int i = 0; i < s->file->n_searched; i++)
         for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
             is_searched |= strcmp(s->file->searched[i].option->name, options[k]) == 0;
-    if (!is_searched && !file_exists(path)) advise_images(run);
+    if (!is_searched && !file_exists(path)) ls__run_advise_images(run);
 }
 
 static int open_data(sweep *s)

@@ -5,7 +5,7 @@
 
 #include "runs/open_run.h"
 #include "options/config_lines.h"
-#include "runs/advice.h"
+#include "run/advice.h"
 #include <lockstep/search.h>
 
 enum {

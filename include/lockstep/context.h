@@ -69,7 +69,7 @@ typedef enum ls_log_category {
     LS_LOG_CONTEXT, /* devices, ranks, libraries */
     LS_LOG_DATA,    /* datasets, packs, images */
     LS_LOG_NET,     /* layers, kernels, precision */
-    LS_LOG_RUN      /* run folders, checkpoints */
+    LS_LOG_RUN      /* run folders, checkpoints, settings that are hardly intended */
 } ls_log_category;
 typedef void (*ls_log_fn)(void *user, ls_log_level level, ls_log_category category,
                           const char *message);

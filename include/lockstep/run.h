@@ -74,8 +74,9 @@ LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
 LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
 
 /* Makes or locks the run's folder at the first call, and trains to the run's end or until *stop is
- * not 0. end: how it ended; may be NULL. Returns the error of ls_run_open, if there was one; else
- * those of ls_trainer_open and ls_trainer_run. A start that fails leaves no new folder. With
+ * not 0. A new run warns first of what is possible but hardly intended, such as a batch as large as
+ * the dataset. end: how it ended; may be NULL. Returns the error of ls_run_open, if there was one;
+ * else those of ls_trainer_open and ls_trainer_run. A start that fails leaves no new folder. With
  * several ranks (context.h) all of them open and train the run. */
 LS_API ls_status ls_run_train(ls_run *run, ls_trainer_end *end);
 

@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "run/advice.h"
 #include "run/closest.h"
 #include "run/folders.h"
 #include "run/ranks.h"
@@ -182,13 +183,21 @@ ls_run *ls_run_resume(const char *dir, const ls_run_config *config)
     return open_run(dir, config, open_stored);
 }
 
+/* A new run also warns of what is hardly intended. */
+static ls_status start(ls_run *t)
+{
+    LS_TRY(ls__run_start(t));
+    if (!t->stored) ls__run_advise(t);
+    return ls_context_status(t->ctx);
+}
+
 ls_status ls_run_train(ls_run *run, ls_trainer_end *end)
 {
     ls_trainer_end how = LS_TRAINER_ERROR;
     if (end) *end = how;
     if (!run) return LS_ERR_MEMORY;
     LS_TRY(ls_context_status(run->ctx));
-    if (!run->trainer) LS_TRY(ls__run_start(run));
+    if (!run->trainer) LS_TRY(start(run));
     const ls_status status = ls_trainer_run(run->trainer, &how);
     if (end) *end = how;
     return status == LS_OK ? ls__run_manifest_save(run) : status;

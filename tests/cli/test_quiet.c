@@ -58,7 +58,7 @@ START_TEST(levels)
                   { "warn", true, true },
                   { "error", false, false },
                   { "data=error", true, false },
-                  { "command=error", false, true },
+                  { "run=error", false, true },
                   { "error,data=warn", false, true },
                   { "data=warn,error", false, false },
                   { "info", true, true } };

@@ -78,7 +78,7 @@ public checkpoint "$trained|algorithm_cache|checkpoint|models|trainer|evaluation
 public log "$trained|checkpoint|run_log"
 public report "$core|nn|report"
 public train "$trained|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|lr_find"
-public run "$trained|pack|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
+public run "$trained|pack|dataset_check|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
 public experiment "$core|search"
 public cpu "$core|tensor"
 public cuda "$core|tensor"

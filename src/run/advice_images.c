@@ -1,7 +1,9 @@
-/* advice_images.c: warnings about images that the options of a run do not suit; see run.h. Some
+/* advice_images.c: warnings about images that the settings of a run do not suit; see advice.h. Some
  * training images are examined, evenly spaced. */
+#include "base/error.h"
+#include "base/paths.h"
+#include "run/advice.h"
 #include "run/folders.h"
-#include "runs/advice.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,6 +11,7 @@ enum { MAX_EXAMINED = 15 }; /* images */
 
 /* The images that were read. */
 typedef struct examined {
+    ls_context *ctx;
     const ls__run_settings *settings;
     int n;
     ls_image_info images[MAX_EXAMINED];
@@ -75,16 +78,18 @@ static void advise_size(const examined *e)
     int64_t better = MIN_SIZE;
     while (better < median) better *= 2;
     if (MUCH * median < size && better < size)
-        print_warning("most training images are much smaller than --image-size %s (median %s of %d "
-                      "images: %lld pixels): enlarging them costs time and adds no detail; "
-                      "--image-size %s may do",
-                      now, name, e->n, (long long)median, size_text(wanted, better, other));
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "most training images are much smaller than --image-size %s (median %s of %d "
+                 "images: %lld pixels): enlarging them costs time and adds no detail; "
+                 "--image-size %s may do",
+                 now, name, e->n, (long long)median, size_text(wanted, better, other));
     if (size >= ENOUGH || median < MUCH * size) return;
     const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
-    print_warning("most training images are much larger than --image-size %s (median %s of %d "
-                  "images: %lld pixels): details are lost; for photographs use %s--image-size %s",
-                  now, name, e->n, (long long)median, large_model ? "" : "--model resnet18 ",
-                  size_text(wanted, ENOUGH, other));
+    ls__warn(e->ctx, LS_LOG_RUN,
+             "most training images are much larger than --image-size %s (median %s of %d "
+             "images: %lld pixels): details are lost; for photographs use %s--image-size %s",
+             now, name, e->n, (long long)median, large_model ? "" : "--model resnet18 ",
+             size_text(wanted, ENOUGH, other));
 }
 
 /* The per cent of the image that the crop leaves out. The crop has the shape of --image-size, and
@@ -126,12 +131,12 @@ static void advise_crop(const examined *e)
     }
     if (n == 0 || PART * n < e->n) return;
     qsort(shares, (size_t)n, sizeof(*shares), by_size);
-    print_warning(
-        "the centre crop leaves out more than %d %% of %d of %d training images "
-        "examined (median %lld %%): --resize pad or --resize stretch uses the whole image; "
-        "--image-size %lldx%lld gives the crop the shape of the first of them",
-        (int)much, n, e->n, (long long)shares[n / 2], (long long)size.height,
-        (long long)size.width);
+    ls__warn(e->ctx, LS_LOG_RUN,
+             "the centre crop leaves out more than %d %% of %d of %d training images "
+             "examined (median %lld %%): --resize pad or --resize stretch uses the whole image; "
+             "--image-size %lldx%lld gives the crop the shape of the first of them",
+             (int)much, n, e->n, (long long)shares[n / 2], (long long)size.height,
+             (long long)size.width);
 }
 
 static void advise_orientation(const examined *e)
@@ -139,9 +144,10 @@ static void advise_orientation(const examined *e)
     int n_turned = 0;
     for (int i = 0; i < e->n; i++) n_turned += e->images[i].orientation > 1;
     if (n_turned > 0 && !e->settings->exif)
-        print_warning("%d of %d training images examined have an EXIF orientation: without --exif "
-                      "they are used as stored, turned or mirrored",
-                      n_turned, e->n);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have an EXIF orientation: without --exif "
+                 "they are used as stored, turned or mirrored",
+                 n_turned, e->n);
 }
 
 /* ---- Transparency ---- */
@@ -160,22 +166,25 @@ static void advise_transparency(const examined *e)
         for (int k = 0; k < 3; k++) n_uniform[k] += image->transparent && image->uniform[k];
     }
     if (n_transparent > 0)
-        print_message("%d of %d training images examined have transparent pixels, which are %s "
-                      "(--alpha white|black|ignore)",
-                      n_transparent, e->n, alphas[alpha]);
+        ls__note(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have transparent pixels, which are %s "
+                 "(--alpha white|black|ignore)",
+                 n_transparent, e->n, alphas[alpha]);
     int best = 0;
     for (int k = 1; k < 3; k++)
         if (n_uniform[k] < n_uniform[best]) best = k;
     if (n_uniform[alpha] == 0) return;
     if (n_uniform[best] < n_uniform[alpha])
-        print_warning("%d of %d training images examined have one colour when they are %s, because "
-                      "their shapes are in alpha: --alpha %s shows %d of them",
-                      n_uniform[alpha], e->n, alphas[alpha], alpha_words[best],
-                      n_uniform[alpha] - n_uniform[best]);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have one colour when they are %s, because "
+                 "their shapes are in alpha: --alpha %s shows %d of them",
+                 n_uniform[alpha], e->n, alphas[alpha], alpha_words[best],
+                 n_uniform[alpha] - n_uniform[best]);
     else
-        print_warning("%d of %d training images examined have one colour when they are %s, and "
-                      "with any other --alpha",
-                      n_uniform[alpha], e->n, alphas[alpha]);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have one colour when they are %s, and "
+                 "with any other --alpha",
+                 n_uniform[alpha], e->n, alphas[alpha]);
 }
 
 /* ---- Samples ---- */
@@ -201,18 +210,21 @@ static void advise_depth(const examined *e)
     }
     while (bits < 16 && max >> bits) bits++;
     if (n_deep > 0 && bits < depth)
-        print_warning("%d of %d training images examined have samples of 16 bits that use %d to "
-                      "%d only: they are nearly black; --depth %d shows their differences",
-                      n_deep, e->n, min, max, bits);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have samples of 16 bits that use %d to "
+                 "%d only: they are nearly black; --depth %d shows their differences",
+                 n_deep, e->n, min, max, bits);
     else if (n_deep > 0 && bits > depth)
-        print_warning("%d of %d training images examined have samples of 16 bits up to %d: "
-                      "--depth %d makes those above %d white",
-                      n_deep, e->n, max, depth, (1 << depth) - 1);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have samples of 16 bits up to %d: "
+                 "--depth %d makes those above %d white",
+                 n_deep, e->n, max, depth, (1 << depth) - 1);
     else if (n_deep > 0 && gives_one_colour(min, max, depth))
-        print_warning("%d of %d training images examined have samples of 16 bits that use %d to "
-                      "%d only, which are one grey with any --depth: convert them to 8 bits with "
-                      "their range",
-                      n_deep, e->n, min, max);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have samples of 16 bits that use %d to "
+                 "%d only, which are one grey with any --depth: convert them to 8 bits with "
+                 "their range",
+                 n_deep, e->n, min, max);
 }
 
 /* Opaque images. Those of 16 bits depend on the depth. */
@@ -228,12 +240,13 @@ static void advise_uniform(const examined *e)
                      : image->uniform[e->settings->alpha];
     }
     if (n > 0)
-        print_warning("%d of %d training images examined have one colour, which shows nothing to "
-                      "learn; 'lockstep check' lists them",
-                      n, e->n);
+        ls__warn(e->ctx, LS_LOG_RUN,
+                 "%d of %d training images examined have one colour, which shows nothing to "
+                 "learn; 'lockstep check' lists them",
+                 n, e->n);
 }
 
-/* Options that none of the images is subject to. A pack of pixels does not have what they act on.
+/* Settings that none of the images is subject to. A pack of pixels does not have what they act on.
  */
 static void advise_no_effect(const examined *e)
 {
@@ -245,18 +258,20 @@ static void advise_no_effect(const examined *e)
     }
     if (e->n == 0) return;
     if (r->alpha != LS_ALPHA_WHITE && !has_alpha)
-        print_note("--alpha %s changes nothing in the %d training images examined: they have no "
-                   "transparent pixels",
-                   alpha_words[r->alpha], e->n);
+        ls__note(e->ctx, LS_LOG_RUN,
+                 "--alpha %s changes nothing in the %d training images examined: they have no "
+                 "transparent pixels",
+                 alpha_words[r->alpha], e->n);
     if (r->depth > 0 && !is_deep)
-        print_note("--depth %lld changes nothing in the %d training images examined: they have no "
-                   "samples of 16 bits without a stated range",
-                   (long long)r->depth, e->n);
+        ls__note(e->ctx, LS_LOG_RUN,
+                 "--depth %lld changes nothing in the %d training images examined: they have no "
+                 "samples of 16 bits without a stated range",
+                 (long long)r->depth, e->n);
 }
 
-void advise_images(const ls_run *t)
+void ls__run_advise_images(const ls_run *t)
 {
-    examined e = { .settings = t->settings };
+    examined e = { .ctx = t->ctx, .settings = t->settings };
     const int64_t n = ls_dataset_sample_count(t->train_data);
     for (int64_t i = 0; i < MAX_EXAMINED && i < n; i++) {
         const int64_t sample = n > MAX_EXAMINED ? i * (n - 1) / (MAX_EXAMINED - 1) : i;
@@ -269,6 +284,6 @@ void advise_images(const ls_run *t)
     advise_transparency(&e);
     advise_depth(&e);
     advise_uniform(&e);
-    if (!is_file(t->settings->data_dir) || ls__folders_has_csv(t->settings->data_dir))
+    if (!ls__is_file(t->settings->data_dir) || ls__folders_has_csv(t->settings->data_dir))
         advise_no_effect(&e);
 }

@@ -1,6 +1,9 @@
-/* advice.c: warnings about a run that is possible but hardly intended; see run.h. */
+/* advice.c: see advice.h. */
+#include "run/advice.h"
+
+#include "base/error.h"
 #include "run/folders.h"
-#include "runs/advice.h"
+#include <lockstep/dataset_check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,10 +40,11 @@ static void advise_folder(const ls_run *t)
         }
     }
     if (first && has_splits)
-        print_message("did you mean --data-dir %.*s?", (int)n_first, first);
+        ls__note(t->ctx, LS_LOG_RUN, "did you mean --data-dir %.*s?", (int)n_first, first);
     else if (first)
-        print_message("--data-dir %.*s --val-split 0.2 trains the folders in it as classes",
-                      (int)n_first, first);
+        ls__note(t->ctx, LS_LOG_RUN,
+                 "--data-dir %.*s --val-split 0.2 trains the folders in it as classes",
+                 (int)n_first, first);
 }
 
 /* ---- The batch ---- */
@@ -52,9 +56,10 @@ static void advise_batch(const ls_run *t)
     int64_t better = 1;
     while (better * 2 <= n / 8) better *= 2;
     if (batch <= n / 4 || better >= batch) return;
-    print_warning(
+    ls__warn(
+        t->ctx, LS_LOG_RUN,
         "-b %lld gives only %lld step%s per epoch for %lld training images; -b %lld gives %lld",
-        (long long)batch, (long long)steps, plural(steps), (long long)n, (long long)better,
+        (long long)batch, (long long)steps, steps == 1 ? "" : "s", (long long)n, (long long)better,
         (long long)(n / better));
 }
 
@@ -66,10 +71,11 @@ static void advise_accumulate(const ls_run *t)
     const bool scales_lr =
         (r->lr_per_256 > 0 || r->optimizer == LS__OPT_SGD) && r->lr == ls__run_default_lr(r);
     if (n <= 1 || n <= steps) return;
-    print_warning("--accumulate %lld is above the %lld step%s of an epoch. The weights are updated "
-                  "at the end of each epoch, so --accumulate %lld gives the same updates%s",
-                  (long long)n, (long long)steps, plural(steps), (long long)steps,
-                  scales_lr ? ", with a learning rate for as many batches" : "");
+    ls__warn(t->ctx, LS_LOG_RUN,
+             "--accumulate %lld is above the %lld step%s of an epoch. The weights are updated "
+             "at the end of each epoch, so --accumulate %lld gives the same updates%s",
+             (long long)n, (long long)steps, steps == 1 ? "" : "s", (long long)steps,
+             scales_lr ? ", with a learning rate for as many batches" : "");
 }
 
 /* ---- The classes ---- */
@@ -81,19 +87,19 @@ static void advise_balance(const ls_run *t)
     const int n_classes = ls_dataset_class_count(t->train_data);
     int64_t *counts = n_classes > 1 ? calloc((size_t)n_classes, sizeof(*counts)) : NULL;
     const bool counted = counts && ls_dataset_class_sizes(t->train_data, counts) == LS_OK;
-    int most = -1, least = -1;
+    int max = -1, min = -1;
     for (int c = 0; c < n_classes && counted; c++) {
         if (counts[c] == 0) continue;
-        if (most < 0 || counts[c] > counts[most]) most = c;
-        if (least < 0 || counts[c] < counts[least]) least = c;
+        if (max < 0 || counts[c] > counts[max]) max = c;
+        if (min < 0 || counts[c] < counts[min]) min = c;
     }
-    if (most >= 0 && counts[most] >= LS_IMBALANCE_RATIO * counts[least] && !r->class_weights &&
+    if (max >= 0 && counts[max] >= LS_IMBALANCE_RATIO * counts[min] && !r->class_weights &&
         r->sampler != LS_SAMPLER_BALANCED)
-        print_warning("class '%s' has %lld training images, '%s' %lld: --class-weights balanced or "
-                      "--sampler balanced gives rare classes more weight; --metric macro_recall "
-                      "chooses the best epoch by all classes",
-                      t->classes[most], (long long)counts[most], t->classes[least],
-                      (long long)counts[least]);
+        ls__warn(t->ctx, LS_LOG_RUN,
+                 "class '%s' has %lld training images, '%s' %lld: --class-weights balanced or "
+                 "--sampler balanced gives rare classes more weight; --metric macro_recall "
+                 "chooses the best epoch by all classes",
+                 t->classes[max], (long long)counts[max], t->classes[min], (long long)counts[min]);
     free(counts);
 }
 
@@ -103,19 +109,20 @@ static void advise_order(const ls_run *t)
     const int n = ls_dataset_class_count(t->train_data);
     for (int c = 1; c < n; c++) {
         if (strverscmp(t->classes[c - 1], t->classes[c]) <= 0) continue;
-        print_note("the classes are in byte order, '%s' before '%s': read predictions by the name "
-                   "of the class, not its number",
-                   t->classes[c - 1], t->classes[c]);
+        ls__note(t->ctx, LS_LOG_RUN,
+                 "the classes are in byte order, '%s' before '%s': read predictions by the name "
+                 "of the class, not its number",
+                 t->classes[c - 1], t->classes[c]);
         return;
     }
 }
 
-void advise(const ls_run *t)
+void ls__run_advise(const ls_run *t)
 {
     advise_folder(t);
     advise_batch(t);
     advise_accumulate(t);
     advise_balance(t);
     advise_order(t);
-    advise_images(t);
+    ls__run_advise_images(t);
 }
