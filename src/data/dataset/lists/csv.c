@@ -149,6 +149,12 @@ static void warn_separators(const ls__csv *c, int64_t n_rows, const char *const 
 /* Says which column divides the rows, or that none of them is left out. */
 static void tell_splits(const ls__csv *c)
 {
+    static const char *const kinds[] = {
+        [3] = "training and validation",
+        [5] = "training and test",
+        [6] = "validation and test",
+        [7] = "training, validation and test",
+    }; /* by splits_seen */
     const bool several = c->splits_seen & (c->splits_seen - 1);
     char number[16];
     snprintf(number, sizeof(number), "%d", c->split_column + 1);
@@ -156,8 +162,8 @@ static void tell_splits(const ls__csv *c)
     if (c->config->rows == LS_CSV_ROWS_ALL && several && !c->has_unknown_split)
         ls__warn(c->ctx, LS_LOG_DATA,
                  "csv file '%s': all rows are read as one part, although column '%s' divides them "
-                 "into training, validation and test rows",
-                 c->path, name);
+                 "into %s rows",
+                 c->path, name, kinds[c->splits_seen]);
     if (c->config->rows == LS_CSV_ROWS_TRAIN && !c->config->classes)
         ls__note(c->ctx, LS_LOG_DATA, "csv file '%s': column '%s' divides the rows", c->path, name);
 }
