@@ -171,7 +171,8 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE,
                          "--variants draws each image alone, but --mixup-alpha and --cutmix-alpha "
                          "mix the images of a batch: omit one of them");
-    if (!resolve_run_settings(&parsed, &v.settings)) return EXIT_USAGE;
+    const int resolved = resolve_run_settings(&parsed, &v.settings);
+    if (resolved != EXIT_DONE) return resolved;
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .seed = (uint64_t)v.settings.seed, .threads = 1, .log = print_log });
     ls_dataset *data = NULL, *val_data = NULL;

@@ -179,7 +179,8 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--out: the folder's name is too long");
     if (out && (ls__run_folder_holds_run(out) || ls__run_folder_is_of_program(out)))
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder", out);
-    if (!resolve_run_settings(&parsed, &v.settings)) return EXIT_USAGE;
+    const int resolved = resolve_run_settings(&parsed, &v.settings);
+    if (resolved != EXIT_DONE) return resolved;
     ls_run t = { .settings = &v.settings, .only_trains = true };
     if (out) strcpy(t.dir, out);
     int exit_status = open_run(&t, false, false);

@@ -383,19 +383,19 @@ static int read_stored(const cli_parsed *parsed, ls__run_settings *r, ls_run *t)
     if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(t->dir);
     ls_context *ctx = open_error_context();
     ls__run_read_stored(t, ctx, &parsed->set, r, &kept);
-    const int exit_status = close_error_context(ctx, EXIT_RUNTIME);
+    const int exit_status = close_error_context(ctx);
     if (exit_status != EXIT_DONE) return exit_status;
     if (!ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER)) return EXIT_USAGE;
     if (kept) print_note("%s resumes on %s, the device that --device auto selected", t->dir, kept);
     return EXIT_DONE;
 }
 
-/* Whether a new run can have the folder of --out; else prints why not. */
-static bool may_take(const char *dir)
+/* Prints why a new run can't have the folder of --out. Returns the exit status. */
+static int check_out(const char *dir)
 {
     ls_context *ctx = open_error_context();
     ls__run_folder_may_take(ctx, dir);
-    return close_error_context(ctx, EXIT_USAGE) == EXIT_DONE;
+    return close_error_context(ctx);
 }
 
 /* The options' values and the run's folder. Returns the exit status, or -1 after --help. computed:
@@ -417,13 +417,12 @@ static int read_options(int argc, char **argv, ls__run_settings *r, ls_run *t, j
     if (named) strcpy(t->dir, named); /* "": a new name, when it is made */
     if (r->resume) return read_stored(&parsed, r, t);
     if (!r->data_dir) return fail_with(EXIT_USAGE, "--data-dir DIR is required");
-    if (r->out && ranks_is_first() && !may_take(t->dir)) return EXIT_USAGE;
-    if (!resolve_run_settings(&parsed, r)) {
-        if (parsed.set.from_run)
-            print_message("options that the command line does not have are those of %s",
-                          parsed.config);
-        return EXIT_USAGE;
-    }
+    int exit_status = r->out && ranks_is_first() ? check_out(t->dir) : EXIT_DONE;
+    if (exit_status != EXIT_DONE) return exit_status;
+    exit_status = resolve_run_settings(&parsed, r);
+    if (exit_status != EXIT_DONE && parsed.set.from_run)
+        print_message("options that the command line does not have are those of %s", parsed.config);
+    if (exit_status != EXIT_DONE) return exit_status;
     *computed = ls__settings_computed(&parsed.set);
     if (!*computed) return print_error(NULL, EXIT_RUNTIME);
     return ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER) ? EXIT_DONE

@@ -325,7 +325,7 @@ static int run(int argc, char **argv)
     if (v.restarts >= v.settings.steps)
         return fail_with(EXIT_USAGE, "--restart %lld: expected less than --steps %lld",
                          (long long)v.restarts, (long long)v.settings.steps);
-    if (!resolve_run_settings(&parsed, &v.settings) ||
+    if (resolve_run_settings(&parsed, &v.settings) != EXIT_DONE ||
         !read_axis("workers", v.workers, 0, 256, &a.workers) ||
         !read_axis("threads", v.threads, 1, 1024, &a.threads) ||
         !read_axis("ranks", v.ranks, 1, 64, &a.ranks))

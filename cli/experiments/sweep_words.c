@@ -105,7 +105,7 @@ bool sweep_parse_words(char **words, ls__run_settings *r)
     while (words[n]) n++;
     *r = (ls__run_settings){ 0 };
     return options_parse(&command_train, n, words, r, &parsed) < 0 &&
-           resolve_run_settings(&parsed, r);
+           resolve_run_settings(&parsed, r) == EXIT_DONE;
 }
 
 static bool is_trainable(const sweep *s, const ls__run_settings *r)

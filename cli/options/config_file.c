@@ -34,7 +34,7 @@ static bool read_run(const cli_command *command, const char *path, void *values,
     ls_context *ctx = open_error_context();
     ls__settings_from_run(ctx, command->run_options, options, json_object_get(json, "computed"),
                           path, values, &parsed->set);
-    return close_error_context(ctx, EXIT_USAGE) == EXIT_DONE;
+    return close_error_context(ctx) == EXIT_DONE;
 }
 
 /* ---- Lines ---- */

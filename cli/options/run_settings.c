@@ -42,12 +42,10 @@ ls_context *open_error_context(void)
     return ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
 }
 
-int close_error_context(ls_context *ctx, int exit_status)
+int close_error_context(ls_context *ctx)
 {
-    if (ls_context_status(ctx) == LS_OK)
-        exit_status = EXIT_DONE;
-    else
-        exit_status = print_error(ctx, exit_status);
+    int exit_status = EXIT_DONE;
+    if (ls_context_status(ctx) != LS_OK) exit_status = print_error(ctx, EXIT_RUNTIME);
     if (spare || ls_context_status(ctx) != LS_OK)
         ls_context_close(&ctx);
     else
@@ -67,20 +65,20 @@ static void print_preset(const cli_parsed *parsed, const ls__run_settings *r)
     end_fields(&line);
 }
 
-bool resolve_run_settings(cli_parsed *parsed, ls__run_settings *r)
+int resolve_run_settings(cli_parsed *parsed, ls__run_settings *r)
 {
     ls_context *ctx = open_error_context();
     ls__run_settings_resolve(ctx, &parsed->set, NULL, r);
-    if (close_error_context(ctx, EXIT_USAGE) != EXIT_DONE) return false;
-    print_preset(parsed, r);
-    return true;
+    const int exit_status = close_error_context(ctx);
+    if (exit_status == EXIT_DONE) print_preset(parsed, r);
+    return exit_status;
 }
 
 const ls_model *find_model(const char *name)
 {
     ls_context *ctx = open_error_context();
     const ls_model *model = ls__find_model(ctx, name);
-    close_error_context(ctx, EXIT_USAGE);
+    close_error_context(ctx);
     return model;
 }
 
@@ -88,5 +86,5 @@ bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
 {
     ls_context *ctx = open_error_context();
     ls__check_resnet_settings(ctx, &parsed->set, model);
-    return close_error_context(ctx, EXIT_USAGE) == EXIT_DONE;
+    return close_error_context(ctx) == EXIT_DONE;
 }
