@@ -15,14 +15,12 @@ static ls_status print_epoch(void *user, const ls_event *event)
     return LS_OK;
 }
 
-/* Trains to the end, and closes the run. */
-static bool train(ls_run *run)
+/* Trains to the end, or to its stop, and copies the name of the run's folder. */
+static bool train(ls_run *run, char dir[4096])
 {
     const ls_status status = ls_run_train(run, NULL);
-    if (status == LS_OK)
-        printf("%s holds the run\n", ls_run_dir(run));
-    else
-        fprintf(stderr, "%s\n", ls_context_message(ls_run_context(run)));
+    if (status != LS_OK) fprintf(stderr, "%s\n", ls_context_message(ls_run_context(run)));
+    snprintf(dir, 4096, "%s", ls_run_dir(run));
     ls_run_close(&run);
     return status == LS_OK;
 }
@@ -43,12 +41,11 @@ int main(int argc, char **argv)
                                      "epochs=15", "batch-size=16",  "stop-at=40",
                                      NULL };
     const ls_run_config config = { .settings = settings, .on_event = print_epoch, .user = &top1 };
-    ls_run *run = ls_run_open(NULL, &config); /* a new folder: run, run-2, ... */
-    if (ls_run_train(run, NULL) != LS_OK) return !train(run);
-    char dir[4096]; /* stopped after 40 steps, as by a signal: another process could go on */
-    snprintf(dir, sizeof(dir), "%s", ls_run_dir(run));
-    ls_run_close(&run);
+    char dir[4096];
+    if (!train(ls_run_open(NULL, &config), dir)) return 1; /* a new folder: run, run-2, ... */
+    /* stopped after 40 steps, as by a signal: another process could resume it */
     const ls_run_config rest = { .on_event = print_epoch, .user = &top1 };
-    if (!train(ls_run_resume(dir, &rest))) return 1;
+    if (!train(ls_run_resume(dir, &rest), dir)) return 1;
+    printf("%s holds the run\n", dir);
     return argc < 2 && top1 < 0.5;
 }

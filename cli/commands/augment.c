@@ -118,7 +118,7 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
 {
     grid g = { 0 };
     ls_batch batch;
-    ls_loader_config config = ls__run_train_loader(&v->settings);
+    ls_loader_config config = ls__run_train_loader_config(&v->settings);
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
     /* Before an image is loaded, so that a grid that is too large fails at once. */

@@ -251,8 +251,8 @@ static void print_other_reading(const char *dir)
     char list[LS__PATH_SIZE], words[LS__PATH_SIZE];
     const char *pattern = ls__folders_is_flat(dir) ? ls__folders_find_pattern(dir) : NULL;
     if (ls__folders_find_list(dir, list) && ls__folders_find_list_words(dir, false, words))
-        print_note("%s is not checked; 'lockstep check %s' checks the images that it lists", list,
-                   words);
+        print_note("%s is not checked; the images that it lists are checked by: lockstep check %s",
+                   list, words);
     else if (pattern)
         print_note("--label-pattern '%s' reads classes in the names of the files", pattern);
 }
@@ -266,9 +266,16 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
         if (check_open_parts(ctx, dir, &v->data, parts, &n_parts) != LS_OK) return fail_data(ctx);
     } else if (v->data.csv_columns || v->data.image_root || v->data.group_column) {
         return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                         ls__data_settings_first(&v->data));
+                         ls__data_settings_first_given(&v->data));
     }
-    if (n_parts == 0 && !has_class_folders(dir)) print_other_reading(dir);
+    char inner[LS__PATH_SIZE];
+    if (n_parts == 0 && !has_class_folders(dir)) {
+        print_other_reading(dir);
+        ls__folders_unwrap(dir, inner);
+        if (strcmp(inner, dir) != 0)
+            print_note("%s: checks '%s', the only folder in it", dir, inner);
+        dir = inner;
+    }
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,

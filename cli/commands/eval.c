@@ -227,7 +227,7 @@ static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info
                         &(ls_load_weights_config){ .key = v->file.key }, &report);
     if (report) {
         ls__hint_weights(ctx, report, "'lockstep train --weights FILE --new-head'");
-        print_message("%s", ls_context_hint(ctx));
+        if (*ls_context_hint(ctx)) print_message("%s", ls_context_hint(ctx));
     }
     if (!report && status == LS_ERR_MISMATCH)
         print_message("--weights-key KEY names the weights in a file");

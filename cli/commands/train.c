@@ -377,16 +377,14 @@ static int fail_no_run(const char *dir)
 /* Of a run that resumes: what it stored. Returns the exit status. */
 static int read_stored(const cli_parsed *parsed, ls__run_settings *r, ls_run *t)
 {
-    const char *kept = NULL;
     char *slash = is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
     if (slash) *slash = '\0'; /* of a checkpoint in the folder */
     if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(t->dir);
     ls_context *ctx = open_error_context();
-    ls__run_read_stored(t, ctx, &parsed->set, r, &kept);
+    ls__run_read_stored(t, ctx, &parsed->set, r);
     const int exit_status = close_error_context(ctx);
     if (exit_status != EXIT_DONE) return exit_status;
     if (!ranks_check_run(r->shards, true, r->seeding == LS_SEED_BY_WORKER)) return EXIT_USAGE;
-    if (kept) print_note("%s resumes on %s, the device that --device auto selected", t->dir, kept);
     return EXIT_DONE;
 }
 

@@ -14,7 +14,7 @@ int open_run(ls_run *t, bool resumed, bool has_ranks)
     t->ctx = ls_context_open(&config);
     if (has_ranks) ranks_connected();
     if (ls_context_status(t->ctx) == LS_OK && has_ranks) ls__run_check_ranks(t->ctx, r);
-    const ls_status status = ls__run_open(t, resumed);
+    const ls_status status = ls__run_open_objects(t, resumed);
     if (status == LS_OK) return EXIT_DONE;
     return print_error(t->ctx, t->failed_in_data ? EXIT_DATA : EXIT_RUNTIME);
 }

@@ -23,16 +23,28 @@ LS_BEGIN_DECLARATIONS
  * setting that is not given has a default, which may depend on others. Errors about settings are
  * LS_ERR_SETTING; their messages write a setting as the command's option, --batch-size. */
 
+typedef enum ls_setting_kind {
+    LS_SETTING_SWITCH, /* "true" or "false" */
+    LS_SETTING_INTEGER,
+    LS_SETTING_SIZE, /* "N" for a square, or "HxW" */
+    LS_SETTING_NUMBER,
+    LS_SETTING_TEXT,
+    LS_SETTING_CHOICE /* one of the words of `expected` */
+} ls_setting_kind;
+
 /* One setting, for programs with an interface of their own. All texts are static. */
 typedef struct ls_setting {
+    ls_setting_kind kind;
     const char *name;     /* "batch-size" */
     const char *help;     /* a short phrase */
     const char *expected; /* what the value stands for: "N", "FILE"; the words "fail|skip"; NULL for
                              a switch */
-    const char *fallback; /* the default, or how it is computed; NULL for a switch, which is off */
-    double min, max;      /* of a number; else both are 0 */
-    bool execution;       /* can't change a result: may differ when a run is resumed */
-    bool lasting;         /* may be changed when a run is resumed, and stays changed */
+    const char
+        *fallback;    /* the default; NULL where it is computed, and for a switch, which is off */
+    const char *note; /* how the default is computed, in words; else NULL */
+    double min, max;  /* of a number; else both are 0 */
+    bool execution;   /* can't change a result: may differ when a run is resumed */
+    bool lasting;     /* may be changed when a run is resumed, and stays changed */
 } ls_setting;
 
 /* The i-th setting, from 0, in the order of the command's help. False past the last one. */
@@ -45,11 +57,14 @@ typedef struct ls_run ls_run;
 typedef struct ls_run_config {
     const char *const *settings; /* ends with NULL; NULL = none. Copied */
     /* The program's own model, in place of the setting "model"; NULL = the bundled one of that
-     * name. Must remain until the run is closed. Checkpoints name it by its `name`, so only a
-     * program that has it can resume the run; 'lockstep eval' and 'predict' refuse it, 'report' and
-     * 'compare' of run logs do not. */
+     * name. Required are its `name`, which no bundled model has, its `function`, whose options are
+     * an ls_model_options, its `image_size`, and dropout = -1 unless it has dropout. Must remain
+     * until the run is closed. Checkpoints name it by its `name`, so only a program that has it can
+     * resume the run; 'lockstep eval' and 'predict' refuse it, 'report' and 'compare' do not. */
     const ls_model *model;
-    ls_log_fn log; /* warnings and notes; NULL = none. Warnings are kept in the context, too */
+    bool one_process; /* even if mpirun or srun started this process as one of several, which else
+                         train together (communicator of ls_context_config) */
+    ls_log_fn log;    /* as in ls_context_config */
     void *log_user;
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */
@@ -58,26 +73,29 @@ typedef struct ls_run_config {
 
 /* Opens a new run: reads the settings, of which data-dir is required, and opens a context, the
  * datasets, loaders, net, optimizer and schedule. Writes nothing yet. dir: the run's folder, which
- * must be new, empty, or hold a run without a step; NULL = run, or run-2, run-3 and so on. NULL
- * only if memory is short. After another error the run has a context with that error, and nothing
- * else:
+ * must be new, empty, or hold a run without a step; NULL or "" = run, or run-2, run-3 and so on.
+ * Returns NULL only if memory is short. After another error the context of the run has it, and the
+ * run can only be closed:
  *
  *   LS_ERR_SETTING   a setting that is unknown, out of its range, without an effect beside the
  *                    others, or does not fit the images; a folder that can't be used
- *   others           those of ls_context_open, of the images, of ls_net_build and of ls_sgd */
+ *   LS_ERR_INVALID   an unusable `model`
+ *   others           those of ls_context_open, of the images, of ls_net_build, ls_net_load_weights,
+ *                    ls_algorithm_cache_load and of the optimizer */
 LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
 
-/* Opens the run in the folder `dir` to go on where it was saved. The settings are those of the run;
- * given ones must be equal to them, unless they are `execution` or `lasting`. Errors are those of
- * ls_run_open; LS_ERR_NOT_FOUND for a folder without a run; those of ls_checkpoint_load, when it is
- * trained. */
+/* Opens the run in the folder `dir`, which resumes where it was saved. The settings are those of
+ * the run; given ones must be equal to them, unless they are `execution` or `lasting`. Errors are
+ * those of ls_run_open; LS_ERR_NOT_FOUND for a folder without a run; those of ls_checkpoint_load,
+ * when it is trained. */
 LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
 
 /* Makes or locks the run's folder at the first call, and trains to the run's end or until *stop is
- * not 0. A new run warns first of what is possible but hardly intended, such as a batch as large as
- * the dataset. end: how it ended; may be NULL. Returns the error of ls_run_open, if there was one;
- * else those of ls_trainer_open and ls_trainer_run. A start that fails leaves no new folder. With
- * several ranks (context.h) all of them open and train the run. */
+ * not 0; a further call goes on. A new run warns first of what is possible but hardly intended,
+ * such as a batch as large as the dataset. end: how it ended, LS_TRAINER_ERROR if it did not begin;
+ * may be NULL. Returns the context's error, if it has one; else those of ls_trainer_open and
+ * ls_trainer_run; LS_ERR_MEMORY for NULL. A start that fails leaves no new folder, and can't be
+ * tried again. With several ranks (context.h) all of them open and train the run. */
 LS_API ls_status ls_run_train(ls_run *run, ls_trainer_end *end);
 
 /* Closes the run with its context and all that belongs to it. */
@@ -129,12 +147,12 @@ LS_API ls_status ls_run_compare(ls_context *ctx, const char *a, const char *b,
 typedef struct ls_dataset_config {
     ls_split split; /* LS_SPLIT_TRAIN, the default; LS_SPLIT_VALIDATION: those for tests where there
                        are no others. LS_SPLIT_TEST is LS_ERR_INVALID: open its folder */
-    /* The classes that the images must have, for validation: those of the training data. 0 and
+    /* For validation: the classes that the images must have, those of the training data. 0 and
      * NULL: those found. */
     int n_classes;
     const char *const *classes;
-    /* As the settings csv-columns, image-root, label-pattern, group-column and group-pattern; NULL
-     * = not given. */
+    /* As the settings csv-columns, image-root and label-pattern, and for training images
+     * group-column and group-pattern; NULL = not given. */
     const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
 } ls_dataset_config;
 

@@ -94,7 +94,7 @@ void ls__error_in(ls_context *ctx, const char *format, ...)
 void ls__error_hint(ls_context *ctx, const char *format, ...)
 {
     va_list args;
-    if (!ls__has_error(ctx) || ctx->hint[0]) return;
+    if (!ctx || ctx->error == LS_OK || ctx->hint[0]) return;
     va_start(args, format);
     ls__vsnprintf(ctx->hint, sizeof(ctx->hint), format, args);
     va_end(args);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "data/dataset/dataset.h"
 #include "run/setting.h"
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +70,7 @@ bool ls__is_csv(const char *path)
     return false;
 }
 
-const char *ls__data_settings_first(const ls__data_settings *o)
+const char *ls__data_settings_first_given(const ls__data_settings *o)
 {
     return o->csv_columns     ? "csv-columns"
            : o->image_root    ? "image-root"
@@ -129,11 +130,25 @@ static ls_dataset *open_plain(ls_context *ctx, const char *path, const ls__data_
                         : ls_image_folder_open(ctx, path);
 }
 
+/* Training and validation images of one patient make the accuracy too high. */
+static void note_unused_group(ls_context *ctx, const char *path, const ls_dataset *dataset,
+                              const ls__data_opening *how)
+{
+    const ls__data_settings *o = how->settings;
+    if (dataset->unused_group && !how->classes && how->rows <= LS_CSV_ROWS_TRAIN &&
+        !(o && o->group_pattern))
+        ls__note(ctx, LS_LOG_DATA,
+                 "%s: column '%s' is not used; if its images belong together, add --group-column "
+                 "'%s'",
+                 path, dataset->unused_group, dataset->unused_group);
+}
+
 ls_dataset *ls__data_open(ls_context *ctx, const char *path, const ls__data_opening *how)
 {
     const ls__data_settings *o = how->settings;
     if (o && !fits(ctx, path, o)) return NULL;
     ls_dataset *dataset = open_plain(ctx, path, how);
+    if (dataset && how->in_groups) note_unused_group(ctx, path, dataset, how);
     if (dataset && o && how->in_groups && o->group_pattern)
         if (ls_dataset_group_by_pattern(dataset, o->group_pattern) != LS_OK)
             ls_dataset_close(&dataset);

@@ -71,7 +71,7 @@ enum { LS__PATH_SIZE = 4096, LS__FOLDER_NAME_SIZE = 600 };
 bool ls__is_csv(const char *path);
 
 /* The name of the first setting that is given, or NULL. */
-const char *ls__data_settings_first(const ls__data_settings *o);
+const char *ls__data_settings_first_given(const ls__data_settings *o);
 
 /* Whether the settings can be used together. */
 bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o);

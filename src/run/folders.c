@@ -163,7 +163,9 @@ static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path
     }
     if (ls_context_status(ctx) == LS_ERR_SETTING) return NULL;
     ls__folders_explain(ctx, dir);
-    if (ls__is_folder(path) && !(how->settings && how->settings->label_pattern))
+    const ls_status status = ls_context_status(ctx);
+    if ((status == LS_ERR_DATA || status == LS_ERR_MISMATCH) && ls__is_folder(path) &&
+        !(how->settings && how->settings->label_pattern))
         hint_reading(ctx, path, divides);
     return NULL;
 }
@@ -283,7 +285,7 @@ static ls_status find_train(ls_context *ctx, const char *dir, const ls__data_set
 static ls_dataset *open_idx(ls_context *ctx, const char *images, const char *labels,
                             const ls__data_settings *o, int n_classes, const char *const *classes)
 {
-    const char *given = o ? ls__data_settings_first(o) : NULL;
+    const char *given = o ? ls__data_settings_first_given(o) : NULL;
     if (!given) return ls__folders_open_idx(ctx, images, labels, n_classes, classes);
     ls__fail(ctx, LS_ERR_SETTING, "--%s has no effect here: %s", given, images);
     return NULL;
@@ -329,7 +331,7 @@ ls_dataset *ls__folders_open_train(ls_context *ctx, const char *dir, const ls__d
     if (!dataset) return NULL;
     if (check_classes(ctx, path, dataset) != LS_OK) ls_dataset_close(&dataset);
     if (dataset && strcmp(path, dir) == 0 && ls__folders_find_list(dir, path))
-        ls__note(ctx, LS_LOG_DATA, "%s is not read; --data-dir %s trains the images that it lists",
+        ls__note(ctx, LS_LOG_DATA, "%s is not read; --data-dir %s reads the images that it lists",
                  path, path);
     return dataset;
 }
@@ -386,7 +388,7 @@ ls_dataset *ls__folders_open_val(ls_context *ctx, const char *dir, const ls__dat
     if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, false, &how);
     if (find_val_images(ctx, dir, o, dir_itself, path) != LS_OK) return NULL;
     ls_dataset *dataset = open_found(ctx, dir, path, false, &how);
-    if (!dataset && ls_context_status(ctx) != LS_ERR_SETTING && !dir_itself && ls__is_csv(path))
+    if (!dataset && !dir_itself && strstr(ls_context_message(ctx), "(label_column)"))
         ls__error_hint(ctx, "a list without labels can't be validated: %s", ways_out);
     return dataset;
 }

@@ -145,6 +145,7 @@ static int count_folders(const char *dir, char path[LS__PATH_SIZE])
 void ls__folders_unwrap(const char *dir, char path[LS__PATH_SIZE])
 {
     char inner[LS__PATH_SIZE];
-    if (count_folders(dir, path) != 1 || count_folders(path, inner) < 2)
+    if (count_folders(dir, path) != 1 || ls_split_of_name(strrchr(path, '/') + 1, NULL) ||
+        count_folders(path, inner) < 2)
         snprintf(path, LS__PATH_SIZE, "%s", dir);
 }

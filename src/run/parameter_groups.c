@@ -1,6 +1,7 @@
 /* parameter_groups.c: see parameter_groups.h. */
 #include "run/parameter_groups.h"
 
+#include "base/c_locale.h"
 #include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static bool fail(ls_context *ctx, const char *group)
 /* Reads "lr-scale=X"; ends it with a 0 for the next. */
 static bool read_setting(char *text, ls_parameter_group *out)
 {
+    LS__IN_C_LOCALE; /* for strtod */
     char *value = strchr(text, '='), *end;
     if (!value) return false;
     *value++ = '\0';

@@ -1,6 +1,7 @@
 /* replay_side.c: see replay_side.h. */
 #include "run/replay_side.h"
 
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "checkpoint/identity.h"
 #include "checkpoint/progress.h"
@@ -16,6 +17,7 @@
 /* {"identity": {...}} from the checkpoint of a trainer's run; NULL with the error. */
 static json_t *read_identity(ls_context *ctx, const char *dir)
 {
+    LS__IN_C_LOCALE;
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", dir);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
@@ -181,7 +183,7 @@ static ls_status open_run(ls_context *ctx, ls__replay_side *side, int64_t step,
                    .ctx = ls_context_open(&config) };
     strcpy(t->dir, side->dir);
     if (!t->ctx) return ls__fail_memory(ctx, side->dir, 0);
-    LS_TRY(ls__run_open(t, true));
+    LS_TRY(ls__run_open_objects(t, true));
     LS_TRY(check_identity(side));
     *out = (ls__compare_side){ .net = t->net,
                                .optimizer = t->optimizer,

@@ -1,8 +1,10 @@
 /* run.c: runs of programs; see lockstep/run.h. */
 #include <lockstep/run.h>
 
+#include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "run/advice.h"
 #include "run/closest.h"
 #include "run/folders.h"
@@ -15,6 +17,9 @@
 
 /* ---- Settings ---- */
 
+_Static_assert(LS_SETTING_CHOICE == (int)LS__SETTING_CHOICE - (int)LS__SETTING_SWITCH,
+               "the public kinds are those of the table");
+
 /* Those of the command alone: the folder is an argument of ls_run_open and ls_run_resume. */
 static bool is_of_command(const ls__setting *setting)
 {
@@ -23,12 +28,15 @@ static bool is_of_command(const ls__setting *setting)
 
 bool ls_run_setting_at(int i, ls_setting *out)
 {
-    for (const ls__setting *s = ls__run_settings_table; s->kind != LS__SETTING_END; s++) {
+    const ls__setting *s = ls__run_settings_table;
+    for (; i >= 0 && s->kind != LS__SETTING_END; s++) {
         if (s->kind == LS__SETTING_HEADING || is_of_command(s) || i-- > 0) continue;
-        *out = (ls_setting){ .name = s->name,
+        *out = (ls_setting){ .kind = (ls_setting_kind)(s->kind - LS__SETTING_SWITCH),
+                             .name = s->name,
                              .help = s->help,
                              .expected = s->value,
-                             .fallback = s->fallback ? s->fallback : s->note,
+                             .fallback = s->fallback,
+                             .note = s->note,
                              .min = s->min,
                              .max = s->max,
                              .execution = s->execution,
@@ -66,7 +74,9 @@ static ls_status read_setting(ls_run *t, ls__given *given, const char *text)
                         setting->name);
     if (given->text[i])
         return ls__fail(t->ctx, LS_ERR_SETTING, "--%s is given twice", setting->name);
-    if (!ls__setting_read(setting, value, &t->values, expected))
+    ls__setting_expected(setting, expected, sizeof(expected));
+    const bool is_empty_switch = setting->kind == LS__SETTING_SWITCH && text[length] && !*value;
+    if (is_empty_switch || !ls__setting_read(setting, value, &t->values, expected))
         return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
                         expected, value);
     given->text[i] = value;
@@ -105,7 +115,7 @@ static ls_status set_dir(ls_run *t, const char *dir)
 static ls_status open_context(ls_run *t, const ls_run_config *config)
 {
     ls_context_config own = ls__run_context_config(&t->values);
-    own.communicator = "auto";
+    own.communicator = config->one_process ? NULL : "auto";
     own.log = config->log;
     own.log_user = config->log_user;
     ls_context *ctx = ls_context_open(&own);
@@ -123,40 +133,60 @@ static bool is_first_rank(void)
     return !launch.variable || launch.n_ranks == 1 || launch.rank <= 0;
 }
 
+/* LS_ERR_INVALID for an unusable model of the program; LS_ERR_SETTING where the setting is given,
+ * too. */
+static ls_status check_model(const ls_run *t, const ls__given *given)
+{
+    const ls_model *m = t->model;
+    if (!m) return LS_OK;
+    if (!m->name || !m->function || m->image_size <= 0)
+        return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_open: a model without %s",
+                        !m->name       ? "a name"
+                        : !m->function ? "a function"
+                                       : "an image_size");
+    if (ls_model_find(m->name))
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_open: the model's name, '%s', is that of a bundled one", m->name);
+    if (!ls__given_has(given, "model")) return LS_OK;
+    return ls__fail(t->ctx, LS_ERR_SETTING, "--model is given beside a model of the program");
+}
+
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
     ls__given given;
     LS_TRY(set_dir(t, dir));
     LS_TRY(read_settings(t, &given, config->settings));
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir is required");
-    if (t->model && ls__given_has(&given, "model"))
-        return ls__fail(t->ctx, LS_ERR_SETTING, "--model is given beside a model of the program");
-    if (t->model) t->values.model = t->model->name;
-    if (dir && is_first_rank()) LS_TRY(ls__run_folder_may_take(t->ctx, dir));
+    LS_TRY(check_model(t, &given));
+    if (dir && (config->one_process || is_first_rank()))
+        LS_TRY(ls__run_folder_may_take(t->ctx, dir));
     LS_TRY(ls__run_settings_resolve(t->ctx, &given, t->model, &t->values));
+    if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
     t->own_computed = ls__settings_computed(&given);
     if (!t->own_computed) return ls__fail_memory(t->ctx, "settings", 0);
     t->computed = t->own_computed;
     LS_TRY(open_context(t, config));
-    return ls__run_open(t, false);
+    return ls__run_open_objects(t, false);
 }
 
 static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *config)
 {
     ls__given given;
-    const char *kept;
     if (!dir) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is NULL");
     LS_TRY(set_dir(t, dir));
     LS_TRY(read_settings(t, &given, config->settings));
+    LS_TRY(check_model(t, &given));
     t->values.resume = t->dir;
-    LS_TRY(ls__run_read_stored(t, t->ctx, &given, &t->values, &kept));
+    LS_TRY(ls__run_read_stored(t, t->ctx, &given, &t->values));
     LS_TRY(open_context(t, config));
-    return ls__run_open(t, true);
+    return ls__run_open_objects(t, true);
 }
 
 static ls_run *open_run(const char *dir, const ls_run_config *config,
                         ls_status (*open)(ls_run *t, const char *dir, const ls_run_config *config))
 {
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS;
     static const ls_run_config defaults = { 0 };
     if (!config) config = &defaults;
     ls_run *t = calloc(1, sizeof(*t));
@@ -168,7 +198,7 @@ static ls_run *open_run(const char *dir, const ls_run_config *config,
     t->stop = config->stop;
     t->on_event = config->on_event;
     t->user = config->user;
-    if (ls_context_status(t->ctx) == LS_OK) (void)open(t, dir, config); /* the context keeps it */
+    t->can_start = ls_context_status(t->ctx) == LS_OK && open(t, dir, config) == LS_OK;
     if (!t->ctx) ls_run_close(&t);
     return t;
 }
@@ -183,12 +213,31 @@ ls_run *ls_run_resume(const char *dir, const ls_run_config *config)
     return open_run(dir, config, open_stored);
 }
 
-/* A new run also warns of what is hardly intended. */
+/* A new run also warns of what is hardly intended. A start that failed can't be tried again. */
 static ls_status start(ls_run *t)
 {
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS;
+    if (!t->can_start)
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_train: the run was not opened or started; close it, and open "
+                        "another one");
+    t->can_start = false;
     LS_TRY(ls__run_start(t));
     if (!t->stored) ls__run_advise(t);
     return ls_context_status(t->ctx);
+}
+
+/* Saves the manifest beside the error of the training, which is kept. */
+static ls_status save_after_error(ls_run *t)
+{
+    const ls_status status = ls_context_status(t->ctx);
+    char message[LS__MESSAGE_SIZE];
+    snprintf(message, sizeof(message), "%s", ls_context_message(t->ctx));
+    ls_context_clear_error(t->ctx);
+    (void)ls__run_manifest_save(t);
+    ls_context_clear_error(t->ctx);
+    return ls__fail(t->ctx, status, "%s", message);
 }
 
 ls_status ls_run_train(ls_run *run, ls_trainer_end *end)
@@ -197,10 +246,13 @@ ls_status ls_run_train(ls_run *run, ls_trainer_end *end)
     if (end) *end = how;
     if (!run) return LS_ERR_MEMORY;
     LS_TRY(ls_context_status(run->ctx));
+    LS__ENTER(run->ctx);
     if (!run->trainer) LS_TRY(start(run));
     const ls_status status = ls_trainer_run(run->trainer, &how);
     if (end) *end = how;
-    return status == LS_OK ? ls__run_manifest_save(run) : status;
+    if (status == LS_OK) return ls__run_manifest_save(run);
+    return how == LS_TRAINER_DATA_ERROR || how == LS_TRAINER_NONFINITE ? save_after_error(run)
+                                                                       : status;
 }
 
 void ls_run_close(ls_run **run)
@@ -275,10 +327,17 @@ ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_
                  path ? "expected the split for training or validation" : "path is NULL");
         return NULL;
     }
+    const bool has_classes = config->classes || config->n_classes > 0;
+    if (has_classes &&
+        (!config->classes || config->n_classes <= 0 || config->split == LS_SPLIT_TRAIN)) {
+        ls__fail(
+            ctx, LS_ERR_INVALID,
+            "ls_dataset_open: expected n_classes names of classes for validation, or 0 and NULL");
+        return NULL;
+    }
+    LS__IN_C_LOCALE;
     if (!ls__data_settings_check(ctx, &o)) return NULL;
     if (config->split == LS_SPLIT_VALIDATION)
         return ls__folders_open_val(ctx, path, &o, true, config->n_classes, config->classes);
-    if (config->classes || config->n_classes > 0)
-        return ls__folders_open_unsplit(ctx, path, &o, config->n_classes, config->classes);
     return ls__folders_open_train(ctx, path, &o, !ls__data_count_splits(path, &o, counts));
 }

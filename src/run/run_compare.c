@@ -1,8 +1,10 @@
 /* run_compare.c: the comparison of two runs' folders; see lockstep/run.h. */
 #include <lockstep/run.h>
 
+#include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
+#include "base/floats.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
 #include "run/replay_report.h"
@@ -205,6 +207,8 @@ ls_status ls_run_compare(ls_context *ctx, const char *a, const char *b,
     if (verdict) *verdict = found;
     if (report) *report = NULL;
     LS__ENTER(ctx);
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS;
     if (!a || !b) return ls__fail(ctx, LS_ERR_INVALID, "ls_run_compare: a folder is NULL");
     c.report = json_object();
     ls_status status = c.report ? LS_OK : ls__fail_memory(ctx, "ls_run_compare", 0);

@@ -2,9 +2,20 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "run/folders.h"
+#include "run/folders_hints.h"
 #include "run/run_state.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Whether the folder `name` in the dataset holds images alone, whose names are not read. */
+static bool has_no_classes(const ls__run_settings *r, const char *name)
+{
+    char path[LS__PATH_SIZE];
+    return !r->data.label_pattern &&
+           snprintf(path, sizeof(path), "%s/%s", r->data_dir, name) < LS__PATH_SIZE &&
+           ls__is_folder(path) && ls__folders_is_flat(path);
+}
 
 ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls_dataset **train,
                                   ls_dataset **val)
@@ -13,7 +24,10 @@ ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls
     const bool dir_itself = r->val_split > 0 || r->no_val;
     *train = ls__folders_open_train(ctx, r->data_dir, &r->data, dir_itself);
     if (!*train || r->val_split == 0) return ls_context_status(ctx);
-    if (ls__folders_has_val(r->data_dir, name))
+    if (ls__folders_has_val(r->data_dir, name) && has_no_classes(r, name))
+        ls__note(ctx, LS_LOG_DATA, "%s: '%s' is not used: its images have no classes", r->data_dir,
+                 name);
+    else if (ls__folders_has_val(r->data_dir, name))
         return ls__fail(ctx, LS_ERR_DATA,
                         "%s: already has validation images, in '%s', which --val-split would not "
                         "use; omit --val-split to validate on them, or rename '%s'",
@@ -96,8 +110,8 @@ static ls_status warn_shared_groups(const ls_run *t)
     if (shared.n_groups > 0)
         ls__warn(t->ctx, LS_LOG_DATA,
                  "%s: %lld of %lld validation images are of groups that have training images, too, "
-                 "such as '%s': the validation accuracy is too high; 'lockstep check' with the "
-                 "same options lists the groups",
+                 "such as '%s': the validation accuracy is too high; --val-split 0.2 of all "
+                 "images keeps groups together, 'lockstep check' with the same options lists them",
                  t->settings->data_dir, (long long)shared.n_samples,
                  (long long)ls_dataset_sample_count(t->val_data), shared.example);
     return LS_OK;
@@ -162,13 +176,13 @@ ls_status ls__run_open_loaders(ls_run *t)
             t->ctx, LS_ERR_DATA,
             "%s: %lld training images do not fill one batch of %lld: use -b %lld or less",
             r->data_dir, n, (long long)r->batch, n);
-    ls_loader_config config = ls__run_train_loader(r);
+    ls_loader_config config = ls__run_train_loader_config(r);
     t->train = ls_loader_open(t->train_data, &config);
     const ls_input_spec input = ls_loader_input_spec(t->train);
     t->info.channels = (int)input.image.shape.dims[3];
     memcpy(t->info.mean, input.mean, sizeof(t->info.mean));
     memcpy(t->info.std, input.std, sizeof(t->info.std));
-    config = ls__run_val_loader(r, &t->info);
+    config = ls__run_val_loader_config(r, &t->info);
     if (t->val_data) t->val = ls_loader_open(t->val_data, &config);
     return ls_context_status(t->ctx);
 }

@@ -9,7 +9,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
-#include "run/folders.h"
 #include "run/provenance.h"
 #include <errno.h>
 #include <lockstep/run_log.h>
@@ -203,16 +202,21 @@ json_t *ls__run_manifest_read(ls_context *ctx, const char *dir, char path[LS__RU
                      "'identity', 'sessions' or a session's 'execution'", path);
 }
 
-/* Writes the differences one after the other. */
+/* Writes the first differences one after the other. */
 static void list_differences(const json_t *differences, char out[LS__MESSAGE_SIZE])
 {
-    ls__text all = { .buffer = out, .size = LS__MESSAGE_SIZE };
+    enum { MAX_LISTED = 3, MAX_BYTES = LS__MESSAGE_SIZE / 2 };
+    ls__text all = { .buffer = out, .size = MAX_BYTES };
     char text[TEXT_SIZE];
+    const size_t n = json_array_size(differences);
     *out = '\0';
-    for (size_t i = 0; i < json_array_size(differences); i++)
+    for (size_t i = 0; i < n && i < MAX_LISTED; i++)
         ls__text_put(&all, "%s%s", i ? "; " : "",
                      ls__identity_text(json_array_get(differences, i), "in the run", "now", text,
                                        sizeof(text)));
+    if (n > MAX_LISTED)
+        ls__snprintf(out + strlen(out), LS__MESSAGE_SIZE - MAX_BYTES, "; and %zu more differ",
+                     n - MAX_LISTED);
 }
 
 /* Builds and machines must not change results, but are a possible cause if results differ. */
@@ -243,7 +247,10 @@ static ls_status check_differences(ls_run *t, const char *path)
         ls__warn(t->ctx, LS_LOG_RUN, "%s: resumed although the identity differs: %s", t->dir, text);
         return LS_OK;
     }
-    LS_TRY(ls__run_check_missing(t));
+    if (ls__run_check_missing(t) != LS_OK) { /* which is why */
+        ls__warn(t->ctx, LS_LOG_RUN, "%s", ls_context_message(t->ctx));
+        ls_context_clear_error(t->ctx);
+    }
     ls__fail(t->ctx, LS_ERR_MISMATCH, "%s: the identity differs from that of the run (%s): %s",
              t->dir, path, text);
     ls__error_hint(t->ctx, "--force resumes anyway");
@@ -253,6 +260,7 @@ static ls_status check_differences(ls_run *t, const char *path)
 ls_status ls__run_manifest_check(ls_run *t)
 {
     char path[LS__RUN_PATH_SIZE];
+    json_decref(t->manifest);
     t->manifest = ls__run_manifest_read(t->ctx, t->dir, path);
     if (!t->manifest && t->settings->force) { /* --force: a new one */
         ls__warn(t->ctx, LS_LOG_RUN, "%s", ls_context_message(t->ctx));

@@ -55,7 +55,7 @@ static ls_status load_kernels(ls_run *t, bool resumed)
     t->writes_algorithm_cache = !resumed && path && status == LS_OK;
     status = forgive_mismatch(t, status);
     if (t->writes_algorithm_cache && t->settings->benchmark) status = check_cache_path(t, path);
-    if (status == LS_ERR_MISMATCH && !t->only_trains)
+    if (status == LS_ERR_MISMATCH && resumed == (t->stored != NULL) && !t->only_trains)
         ls__error_hint(t->ctx, "--force ignores these kernels and selects new ones");
     return status;
 }
@@ -311,7 +311,7 @@ static ls_status open_data(ls_run *t)
     return ls__run_open_loaders(t);
 }
 
-ls_status ls__run_open(ls_run *t, bool resumed)
+ls_status ls__run_open_objects(ls_run *t, bool resumed)
 {
     const ls__run_settings *r = t->settings;
     t->info = ls__run_model_info(r, t->model ? t->model : ls_model_find(r->model));

@@ -1,4 +1,5 @@
 /* run_ranks.c: which settings the ranks of a run must have in common; see run_state.h. */
+#include "base/error.h"
 #include "comm/agree.h"
 #include "run/run_state.h"
 #include <assert.h>
@@ -31,7 +32,13 @@ ls_status ls__run_check_ranks(ls_context *ctx, const ls__run_settings *r)
     ls__rank_setting settings[LS__MAX_RANK_SETTINGS];
     char names[LS__MAX_RANK_SETTINGS][64];
     int n = 0;
+    if (ls_context_rank_count(ctx) > 1 && r->seeding == LS_SEED_BY_WORKER)
+        return ls__fail(ctx, LS_ERR_SETTING,
+                        "--seeding worker can't be used by %d ranks: which worker loads an image "
+                        "would depend on their number",
+                        ls_context_rank_count(ctx));
     json_t *all = ls__settings_to_json(ls__run_settings_table, r);
+    if (!all) return ls__fail_memory(ctx, "settings", 0);
     const ls__setting *o = ls__run_settings_table;
     for (; o->kind != LS__SETTING_END && n < LS__MAX_RANK_SETTINGS; o++) {
         if (!is_of_all(o)) continue;

@@ -115,18 +115,22 @@ static const char *keep_device(json_t *stored, ls__run_settings *r)
 }
 
 ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given,
-                              ls__run_settings *r, const char **kept)
+                              ls__run_settings *r)
 {
     enum { MODELS_SIZE = 512 };
     char path[LS__RUN_PATH_SIZE];
     t->stored = ls__run_config_read(ctx, t->dir, path);
     if (!t->stored) return ls_context_status(ctx);
     const json_t *options = json_object_get(t->stored, "options");
-    *kept = keep_device(t->stored, r);
+    const char *used = keep_device(t->stored, r);
     LS_TRY(ls__settings_resume(ctx, given, options, path, r));
     LS_TRY(check_workers(ctx, options, r));
     LS_TRY(ls__run_settings_may_resume(ctx, options, r, t->dir));
-    const ls_model *model = t->model ? t->model : ls_model_find(r->model);
+    const bool is_own = t->model && strcmp(t->model->name, r->model) == 0;
+    const ls_model *model = is_own ? t->model : t->model ? NULL : ls_model_find(r->model);
+    if (t->model && !is_own)
+        return ls__fail(ctx, LS_ERR_SETTING, "%s: the run's model is '%s', the program's '%s'",
+                        path, r->model, t->model->name);
     if (!model) {
         char models[MODELS_SIZE];
         ls__list_models(models, sizeof(models));
@@ -138,6 +142,9 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given
     /* The run of a version without the setting has the model's, and ignores alpha. */
     if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
     if (!json_object_get(options, "alpha")) r->alpha = LS_ALPHA_IGNORE;
+    if (used)
+        ls__note(ctx, LS_LOG_RUN, "%s resumes on %s, the device that --device auto selected",
+                 t->dir, used);
     t->changed = ls__settings_changed(given->table, options, r);
     return t->changed ? LS_OK : ls__fail_memory(ctx, path, 0);
 }
@@ -191,6 +198,7 @@ ls_status ls__run_start(ls_run *t)
     ls_status status = take_folder(t, &made);
     if (status == LS_OK && t->stored) status = ls__run_manifest_check(t);
     if (status == LS_OK) status = begin(t);
+    if (status != LS_OK) ls_trainer_close(&t->trainer);
     if (status != LS_OK && made) ls__run_folder_remove(t->dir);
     return status;
 }

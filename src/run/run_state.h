@@ -16,7 +16,7 @@ struct ls_run {
     const json_t *computed; /* what ls__settings_computed gives for a new run */
     json_t *stored;         /* the config.json of a resumed run; else NULL */
 
-    /* What ls__run_open opens, but for ctx. */
+    /* What ls__run_open_objects opens, but for ctx. */
     ls_context *ctx;
     ls_dataset *train_data, *val_data; /* val_data and val are NULL without validation */
     ls_loader *train, *val;
@@ -38,6 +38,7 @@ struct ls_run {
     void *user;
 
     /* Of a run that a program opened; `settings` are then the values. */
+    bool can_start; /* it is open, and no start has failed */
     ls__run_settings values;
     json_t *own_computed;
     char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
@@ -52,11 +53,11 @@ ls_status ls__run_check_ranks(ls_context *ctx, const ls__run_settings *r);
 
 /* Opens the objects of a run. settings, dir and ctx must be set. resumed: with the kernel
  * selections of DIR/last.safetensors. The caller must call ls__run_release in any case. */
-ls_status ls__run_open(ls_run *t, bool resumed);
+ls_status ls__run_open_objects(ls_run *t, bool resumed);
 /* Closes them, and the context. */
 void ls__run_release(ls_run *t);
 
-/* Opens train_data and val_data and sets the classes, as ls__run_open does. */
+/* Opens train_data and val_data and sets the classes, as ls__run_open_objects does. */
 ls_status ls__run_open_datasets(ls_run *t);
 /* Opens train and val, and completes the model's info. */
 ls_status ls__run_open_loaders(ls_run *t);
@@ -66,7 +67,8 @@ ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls
 /* LS_ERR_DATA for images of CSV lists that are missing, unless the others can be trained. */
 ls_status ls__run_check_missing(const ls_run *t);
 
-/* Loads the weights of --weights and sets t->weights; ls__run_open does so for a new run. */
+/* Loads the weights of --weights and sets t->weights; ls__run_open_objects does so for a new run.
+ */
 ls_status ls__run_load_weights(ls_run *t);
 /* After weights did not fit a net: adds the setting that makes weights of other classes, or of
  * another first layer, fit. new_head: how a new last layer is trained. */
@@ -81,10 +83,9 @@ ls_training_state ls__run_state(const ls_run *t);
 ls_status ls__run_folder_may_take(ls_context *ctx, const char *dir);
 
 /* Reads the config of the run in t->dir into t->stored, and the settings that are not given from
- * it. kept: the device that --device auto selected, else NULL. LS_ERR_SETTING for what can't be
- * changed. */
+ * it. LS_ERR_SETTING for what can't be changed. */
 ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given,
-                              ls__run_settings *r, const char **kept);
+                              ls__run_settings *r);
 
 /* Makes the folder of an opened run with its config, or resumes from its last checkpoint, and opens
  * the trainer. All ranks call it. Without a name in t->dir the run gets a new folder: run, or

@@ -1,6 +1,7 @@
 /* setting.c: see setting.h. */
 #include "run/setting.h"
 
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
@@ -26,6 +27,7 @@ void *ls__setting_field(const ls__setting *setting, void *values)
 
 double ls__setting_round(double x)
 {
+    LS__IN_C_LOCALE;
     char text[32];
     snprintf(text, sizeof(text), "%.15g", x);
     return strtod(text, NULL);
@@ -82,6 +84,7 @@ static bool read_size(const ls__setting *setting, const char *text, ls__size *ou
 bool ls__setting_read(const ls__setting *setting, const char *text, void *values,
                       char expected[LS__EXPECTED_SIZE])
 {
+    LS__IN_C_LOCALE; /* for strtod */
     void *out = ls__setting_field(setting, values);
     char *end = NULL;
     const bool begins =

@@ -184,8 +184,8 @@ bool ls__check_resnet_settings(ls_context *ctx, const ls__given *given, const ls
 
 /* The model that will be trained, without its classes. */
 ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model);
-ls_loader_config ls__run_train_loader(const ls__run_settings *r);
-ls_loader_config ls__run_val_loader(const ls__run_settings *r, const ls_model_info *info);
+ls_loader_config ls__run_train_loader_config(const ls__run_settings *r);
+ls_loader_config ls__run_val_loader_config(const ls__run_settings *r, const ls_model_info *info);
 ls_optimizer *ls__run_open_optimizer(const ls__run_settings *r, ls_net *net);
 ls_schedule *ls__run_open_schedule(const ls__run_settings *r, ls_context *ctx,
                                    int64_t steps_per_epoch);

@@ -1,5 +1,6 @@
 /* settings_json.c: values of settings as the JSON of config.json, and back; see setting.h. */
 #include "run/closest.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "run/setting.h"
 #include <stdio.h>
@@ -133,6 +134,7 @@ static bool same_value(const ls__setting *setting, const json_t *stored, const v
 /* As JSON text. To be freed; NULL without memory. */
 static char *value_text(const json_t *value)
 {
+    LS__IN_C_LOCALE;
     return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 

@@ -48,7 +48,7 @@ static int64_t train_resize(const ls__run_settings *r)
     return (int64_t)lround((double)size * fmin(1 / sqrt(r->scale_min), MAX_ENLARGED));
 }
 
-ls_loader_config ls__run_train_loader(const ls__run_settings *r)
+ls_loader_config ls__run_train_loader_config(const ls__run_settings *r)
 {
     const bool small = ls__run_is_small(r);
     return (ls_loader_config){
@@ -86,7 +86,7 @@ ls_loader_config ls__run_train_loader(const ls__run_settings *r)
     };
 }
 
-ls_loader_config ls__run_val_loader(const ls__run_settings *r, const ls_model_info *info)
+ls_loader_config ls__run_val_loader_config(const ls__run_settings *r, const ls_model_info *info)
 {
     ls_loader_config config = ls_model_info_loader_config(info, r->batch);
     config.workers = (int)r->workers;

@@ -69,7 +69,7 @@ START_TEST(lists_in_folders)
     expect(3, "train --data-dir all --val-split 0.2 --out run" RUN);
     expect_err("found one: 'images'; did you mean --data-dir all/labels.csv?");
     expect(1, "check all");
-    expect_err("'lockstep check all/labels.csv' checks the images that it lists");
+    expect_err("are checked by: lockstep check all/labels.csv");
     expect(3, "train --data-dir all/images --val-split 0.2 --out run" RUN);
     expect_err("did you mean --data-dir all/labels.csv?");
     make("cp -r all/images named");
@@ -97,6 +97,8 @@ START_TEST(lists_in_folders)
     make("mkdir -p 'outer/My Photos' && cp -r data/train/star data/train/ring 'outer/My Photos'");
     expect(3, "train --data-dir outer --out run" RUN);
     expect_err("did you mean --data-dir 'outer/My Photos' --val-split 0.2?");
+    expect(0, "check outer");
+    expect_err("note: outer: checks 'outer/My Photos', the only folder in it");
     expect(0, "train --data-dir outer --val-split 0.2 --out wrapped" RUN);
     expect_err("note: outer: reads 'outer/My Photos', the only folder in it");
     expect(0, "eval --checkpoint wrapped/last.safetensors --threads 1 -j 0 --data-dir outer");
@@ -104,7 +106,7 @@ START_TEST(lists_in_folders)
     expect(3, "pack beside p.pack");
     expect_err("'lockstep train --data-dir beside/");
     expect(1, "check beside");
-    expect_err("checks the images that it lists");
+    expect_err("the images that it lists are checked by: lockstep check beside/labels.csv");
     expect(0, "train --data-dir beside/labels.csv --val-split 0.2 --on-bad-image skip --out next "
               "--model mlp --image-size 8 -b 8 --epochs 1 -j 0 --threads 1 --no-report");
     expect_out("--per-class --on-bad-image skip");
@@ -114,6 +116,11 @@ START_TEST(lists_in_folders)
     expect(3, "train --data-dir kaggle --out run" RUN);
     expect_err("kaggle/test: images without classes");
     expect_err("--val-split 0.2 splits validation images off");
+    make("mv kaggle/test kaggle/val"); /* flat, so it can't be validated on */
+    expect(0, "train --data-dir kaggle --val-split 0.2 --out kag" RUN);
+    expect_err("note: kaggle: 'val' is not used: its images have no classes");
+    make("mkdir only && cp -r data/train only"); /* train/ does not stand for only/ */
+    expect(3, EVAL "--data-dir only");
     make("cp -r data/train/star data/train/ring all");
     expect(0, "train --data-dir all --val-split 0.2 --out run" RUN);
     expect_err("note: all/labels.csv is not read");

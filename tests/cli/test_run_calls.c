@@ -88,7 +88,7 @@ START_TEST(parts_and_settings)
         if (strcmp(setting.name, "batch-size") != 0) continue;
         found = setting.min == 1 && strcmp(setting.fallback, "128") == 0 && !setting.execution;
     }
-    ck_assert(found && n > 80 && !ls_run_setting_at(-1, &setting) == false);
+    ck_assert(found && n > 80 && !ls_run_setting_at(-1, &setting));
     ck_assert_ptr_null(ls_run_context(NULL));
     ck_assert_int_eq(ls_run_train(NULL, NULL), LS_ERR_MEMORY);
     ls_run_close(NULL);
@@ -110,6 +110,7 @@ START_TEST(errors)
           "setting 'epoch'; did you mean 'epochs'" },
         { { "data-dir=data", "epochs=0" }, LS_ERR_SETTING, "--epochs: expected an integer from 1" },
         { { "data-dir=data", "epochs" }, LS_ERR_SETTING, "--epochs: expected an integer" },
+        { { "data-dir=data", "nesterov=" }, LS_ERR_SETTING, "--nesterov: expected true or false" },
         { { "data-dir=data", "out=x" }, LS_ERR_SETTING, "--out is an option of the command" },
         { { "data-dir=data", "model=resnet21" }, LS_ERR_SETTING, "did you mean 'resnet20'" },
         { { "data-dir=data", "lr-power=2" }, LS_ERR_SETTING, "--lr-power has no effect here" },
@@ -181,6 +182,19 @@ START_TEST(a_model_of_the_program)
     expect(1, "compare a b");
     expect_err("the step is not replayed, because a program's own net can't be built here");
     expect_verdict("a", "data", &both, LS_RUNS_NOT_COMPARABLE, NULL);
+    static const char *const preset[] = { "data-dir=data", "recipe=cifar", COMMON, NULL };
+    ls_run *run = ls_run_open("c", &(ls_run_config){ .settings = preset, .model = &own });
+    ck_assert_int_eq(ls_context_status(ls_run_context(run)), LS_OK);
+    train(run, LS_TRAINER_DONE);
+    ck_assert_int_eq(system("grep -q '\"model\": \"own\"' c/config.json"), 0);
+    static const ls_model other = {
+        .name = "other", .function = own_function, .image_size = 16, .dropout = -1
+    };
+    fails_with(ls_run_resume("a", &(ls_run_config){ .model = &other }), LS_ERR_SETTING,
+               "the run's model is 'own', the program's 'other'");
+    static const ls_model taken = { .name = "mlp", .function = own_function, .image_size = 16 };
+    fails_with(ls_run_open("d", &(ls_run_config){ .settings = settings, .model = &taken }),
+               LS_ERR_INVALID, "'mlp', is that of a bundled one");
     expect(2, "train --resume a");
     expect_err("option 'model': expected one of");
     expect_err("a run with a program's own model is resumed by that program");

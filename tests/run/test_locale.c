@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "../checkpoint/checkpoint_support.h"
 #include "report/chart.h"
+#include "run/settings.h"
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,10 +84,34 @@ START_TEST(charts_have_decimal_points)
 }
 END_TEST
 
+START_TEST(settings_have_decimal_points)
+{
+    for (int i = 0; i < N_LOCALES; i++) {
+        ls__run_settings r = { 0 };
+        ls__given given = { .table = ls__run_settings_table };
+        ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+        use_locale(i);
+        ls__settings_default(given.table, &r);
+        given.text[ls__setting_find(given.table, "recipe", 6)] = "small";
+        r.preset = 4;
+        r.groups = "fc.*:lr-scale=0.5";
+        ck_assert_int_eq(ls__run_settings_resolve(ctx, &given, NULL, &r), LS_OK);
+        json_t *json = ls__settings_to_json(given.table, &r);
+        use_locale(-1);
+        ck_assert(r.flip == 0.5 && r.random_erase == 0.1 && r.scale_min == 0.25);
+        ck_assert(r.weight_decay == 0.0005 && r.lr == 0.0125);
+        ck_assert(json_real_value(json_object_get(json, "flip")) == 0.5);
+        json_decref(json);
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 TEST_PROGRAM(locale)
 {
     begin_runs();
     if (!make_locales()) return end_runs(skip_program("localedef can't make the locales here"));
-    return end_runs(both(run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES),
-                         RUN_SUITE("locale of charts", charts_have_decimal_points)));
+    return end_runs(both(
+        run_loop("locale", checkpoints_go_from_locale_to_locale, 2 * N_LOCALES),
+        RUN_SUITE("locale of texts", charts_have_decimal_points, settings_have_decimal_points)));
 }

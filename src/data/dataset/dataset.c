@@ -28,6 +28,7 @@ static void close_dataset(ls__owned *self)
     ls__free(ctx, dataset->grouped_by);
     ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
+    ls__free(ctx, dataset->unused_group);
     ls__free(ctx, dataset->images);
     ls__free(ctx, dataset->callbacks);
     if (dataset->pack) ls__pack_close(dataset->pack);

@@ -41,6 +41,7 @@ struct ls_dataset {
 
     int64_t n_ignored;
     char *ignored_example; /* NULL when none */
+    char *unused_group;    /* a column of a list that may be one of groups; NULL when none */
 
     /* In files or a pack: n_samples paths, each in path_text. Else NULL. */
     const char **paths;

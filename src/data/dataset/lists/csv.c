@@ -147,7 +147,7 @@ static void warn_separators(const ls__csv *c, int64_t n_rows, const char *const 
 }
 
 /* Says which column divides the rows, or that none of them is left out. */
-static void tell_splits(const ls__csv *c)
+static void describe_splits(const ls__csv *c)
 {
     static const char *const kinds[] = {
         [3] = "training and validation",
@@ -166,16 +166,6 @@ static void tell_splits(const ls__csv *c)
                  c->path, name, kinds[c->splits_seen]);
     if (c->config->rows == LS_CSV_ROWS_TRAIN && !c->config->classes)
         ls__note(c->ctx, LS_LOG_DATA, "csv file '%s': column '%s' divides the rows", c->path, name);
-}
-
-/* Training and validation images of one patient make the accuracy too high. */
-static void tell_groups(const ls__csv *c)
-{
-    if (c->unused_group && !c->config->classes && c->config->rows <= LS_CSV_ROWS_TRAIN)
-        ls__note(c->ctx, LS_LOG_DATA,
-                 "csv file '%s': column '%s' is not used; if its images belong together, choose "
-                 "it (group_column; --group-column '%s')",
-                 c->path, c->unused_group, c->unused_group);
 }
 
 /* One column is one name in the run's identity, however the caller named it. */
@@ -198,8 +188,9 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     LS_TRY(fill_labels(c, texts, dataset));
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
     if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
-    tell_splits(c);
-    tell_groups(c);
+    describe_splits(c);
+    if (c->unused_group && !(dataset->unused_group = ls__strdup(c->ctx, c->unused_group)))
+        return ls__fail_memory(c->ctx, c->path, strlen(c->unused_group));
     const ls_csv_config *config = c->config;
     const char *const columns[LS__N_OPENED_BY] = { [LS__BY_PATH_COLUMN] = config->path_column,
                                                    [LS__BY_LABEL_COLUMN] = config->label_column,
