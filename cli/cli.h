@@ -25,10 +25,10 @@ bool close_output(FILE *file, const char *name);
  * it. */
 void print_pixels_hint(const char *message);
 
-/* Prints the context's error (ctx NULL: no memory), clears it and returns `answer`. Returns
- * EXIT_RUNTIME in place of EXIT_DATA when memory, threads, file handles or the device failed, not
- * the images. */
-int print_error(ls_context *ctx, int answer);
+/* Prints the context's error (ctx NULL: no memory) with its hint, clears it and returns
+ * `exit_status`; EXIT_USAGE for LS_ERR_SETTING, and EXIT_RUNTIME in place of EXIT_DATA when memory,
+ * threads, file handles or the device failed, not the images. */
+int print_error(ls_context *ctx, int exit_status);
 /* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
  * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several ranks
  * "rank 1: epoch 3, step 8". pass NULL: the message as it is. */

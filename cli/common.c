@@ -112,11 +112,11 @@ int print_loader_error(ls_context *ctx, const char *pass)
     return by_process ? EXIT_RUNTIME : EXIT_DATA;
 }
 
-int print_error(ls_context *ctx, int answer)
+int print_error(ls_context *ctx, int exit_status)
 {
     const bool is_setting = ls_context_status(ctx) == LS_ERR_SETTING;
-    const int data_answer = print_loader_error(ctx, NULL);
-    return is_setting ? EXIT_USAGE : answer == EXIT_DATA ? data_answer : answer;
+    const int of_data = print_loader_error(ctx, NULL);
+    return is_setting ? EXIT_USAGE : exit_status == EXIT_DATA ? of_data : exit_status;
 }
 
 void handle_signals(int n, const int *numbers, void (*handler)(int number))

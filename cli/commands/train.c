@@ -1,6 +1,5 @@
 /* train.c: 'lockstep train': opens a run and its folder, trains, and prints the results. */
 #include "terminal/events.h"
-#include "io/json.h"
 #include "log/run_folder.h"
 #include "run/folders.h"
 #include "run/folders_idx.h"
@@ -11,11 +10,9 @@
 #include "runs/ranks.h"
 #include "runs/session_log.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* "best", or "last" where the best weights are lost. */
 static const char *best_weights(const ls_run *t)

@@ -1,4 +1,4 @@
-/* option_table.c: the values and names of the options in a table; see options.h. */
+/* option_table.c: the options of all commands, and which option was meant; see options.h. */
 #include "options/options.h"
 #include "terminal/print.h"
 #include <ctype.h>

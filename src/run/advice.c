@@ -19,8 +19,8 @@ static const char *find_class(const char *path, const char *class)
     return found;
 }
 
-/* Detects class folders that hold only folders, which may be the classes. The library warns about
- * them; this message gives the options that train them. */
+/* Detects class folders that hold only folders, which may be the classes. The dataset warns about
+ * them; this note gives the settings that train them. */
 static void advise_folder(const ls_run *t)
 {
     const char *first = NULL;

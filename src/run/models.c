@@ -4,7 +4,6 @@
 #include "run/help_texts.h"
 #include "run/settings.h"
 #include <stdio.h>
-#include <string.h>
 
 const ls_model *ls__find_model(ls_context *ctx, const char *name)
 {

@@ -1,4 +1,4 @@
-/* ranks.h: what a command reads of its launcher, and what the ranks of a context do together. */
+/* ranks.h: what the ranks of a context do together, and how they are started. */
 #ifndef LS_RUN_RANKS_H
 #define LS_RUN_RANKS_H
 

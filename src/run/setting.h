@@ -65,7 +65,7 @@ bool ls__refuse(ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);
 
 /* The address of its value. */
 void *ls__setting_field(const ls__setting *setting, void *values);
-/* Reads a value as typed. Texts are borrowed. On failure writes the values that are expected. */
+/* Reads a value as typed. Texts are borrowed. expected: the values that the setting accepts. */
 enum { LS__EXPECTED_SIZE = 256 };
 bool ls__setting_read(const ls__setting *setting, const char *text, void *values,
                       char expected[LS__EXPECTED_SIZE]);
