@@ -10,10 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* A message of the library without the name of the call that it may begin with, "ls_net_build:
- * ". */
-const char *plain_message(const char *message);
-
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);

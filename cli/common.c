@@ -1,6 +1,7 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
 #include "run/data_settings.h"
+#include "run/run_state.h"
 #include "run/ranks.h"
 #include <errno.h>
 #include <sched.h>
@@ -10,13 +11,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-const char *plain_message(const char *message)
-{
-    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    const bool names_call = strncmp(message, "ls_", 3) == 0 && strncmp(message + n, ": ", 2) == 0;
-    return message + (names_call ? n + 2 : 0);
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -89,7 +83,7 @@ static void print_columns_hint(const char *message)
 int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
-    const char *message = ctx ? plain_message(ls_context_message(ctx)) : "out of memory";
+    const char *message = ctx ? ls__plain_message(ls_context_message(ctx)) : "out of memory";
     const char *hint = limit_hint(message);
     char where[32] = "";
     long long epoch, step;

@@ -393,9 +393,8 @@ static int check_out(const char *dir)
     return close_error_context(ctx);
 }
 
-/* The options' values and the run's folder. Returns the exit status, or -1 after --help. computed:
- * of a new run. */
-static int read_options(int argc, char **argv, ls__run_settings *r, ls_run *t, json_t **computed)
+/* The options' values and the run's folder. Returns the exit status, or -1 after --help. */
+static int read_options(int argc, char **argv, ls__run_settings *r, ls_run *t)
 {
     cli_parsed parsed;
     const int ended = options_parse(&command_train, argc, argv, r, &parsed);
@@ -418,8 +417,8 @@ static int read_options(int argc, char **argv, ls__run_settings *r, ls_run *t, j
     if (exit_status != EXIT_DONE && parsed.set.from_run)
         print_message("options that the command line does not have are those of %s", parsed.config);
     if (exit_status != EXIT_DONE) return exit_status;
-    *computed = ls__settings_computed(&parsed.set);
-    if (!*computed) return print_error(NULL, EXIT_RUNTIME);
+    t->computed = ls__settings_computed(&parsed.set);
+    if (!t->computed) return print_error(NULL, EXIT_RUNTIME);
     return ranks_check_run(r->shards, false, r->seeding == LS_SEED_BY_WORKER) ? EXIT_DONE
                                                                               : EXIT_USAGE;
 }
@@ -428,14 +427,11 @@ static int run(int argc, char **argv)
 {
     ls__run_settings r = { 0 };
     ls_run t = { .settings = &r };
-    json_t *computed = NULL;
     ranks_begin();
     if (ranks_is_first()) session_log_begin(argc, argv);
-    int exit_status = read_options(argc, argv, &r, &t, &computed);
-    t.computed = computed;
+    int exit_status = read_options(argc, argv, &r, &t);
     if (exit_status == EXIT_DONE) exit_status = train(&t);
     ls__run_release(&t);
-    json_decref(computed);
     session_log_close();
     return exit_status < 0 ? EXIT_DONE : exit_status;
 }

@@ -162,9 +162,8 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
         LS_TRY(ls__run_folder_may_take(t->ctx, dir));
     LS_TRY(ls__run_settings_resolve(t->ctx, &given, t->model, &t->values));
     if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
-    t->own_computed = ls__settings_computed(&given);
-    if (!t->own_computed) return ls__fail_memory(t->ctx, "settings", 0);
-    t->computed = t->own_computed;
+    t->computed = ls__settings_computed(&given);
+    if (!t->computed) return ls__fail_memory(t->ctx, "settings", 0);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, false);
 }
@@ -260,7 +259,6 @@ void ls_run_close(ls_run **run)
     ls_run *t = run ? *run : NULL;
     if (!t) return;
     ls__run_release(t);
-    json_decref(t->own_computed);
     for (int i = 0; t->texts && t->texts[i]; i++) free(t->texts[i]);
     free(t->texts);
     free(t);

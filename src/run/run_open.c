@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The message of the context's error without the name of the call that it begins with. */
-static const char *plain_message(const ls_context *ctx)
+const char *ls__plain_message(const char *message)
 {
-    const char *message = ls_context_message(ctx);
     const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
     const bool names_call = strncmp(message, "ls_", 3) == 0 && strncmp(message + n, ": ", 2) == 0;
     return message + (names_call ? n + 2 : 0);
@@ -24,7 +22,7 @@ static const char *plain_message(const ls_context *ctx)
 static ls_status forgive_mismatch(ls_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->settings->force) return status;
-    ls__warn(t->ctx, LS_LOG_RUN, "%s", plain_message(t->ctx));
+    ls__warn(t->ctx, LS_LOG_RUN, "%s", ls__plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     return LS_OK;
 }
@@ -36,7 +34,7 @@ static ls_status check_cache_path(ls_run *t, const char *path)
     const ls_status status = ls__algorithm_cache_check_path(t->ctx, path);
     if (status == LS_OK || !ls__path_exists(path)) return status;
     ls__warn(t->ctx, LS_LOG_RUN, "timed kernel selections will not be saved: %s",
-             plain_message(t->ctx));
+             ls__plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     t->writes_algorithm_cache = false;
     return LS_OK;
@@ -191,7 +189,7 @@ static ls_status fail_refused(const ls_run *t, const char *name, bool resumed)
     char message[LS__MESSAGE_SIZE];
     if (status != LS_ERR_INVALID && status != LS_ERR_NOT_FOUND && !is_complete) return status;
     snprintf(message, sizeof(message), "%s%s%s%s", is_complete ? "" : "--", is_complete ? "" : name,
-             is_complete ? "" : ": ", plain_message(t->ctx));
+             is_complete ? "" : ": ", ls__plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     return fail_setting(t, resumed, "%s", message);
 }
@@ -328,6 +326,7 @@ ls_status ls__run_open_objects(ls_run *t, bool resumed)
 
 void ls__run_release(ls_run *t)
 {
+    json_decref(t->computed);
     json_decref(t->manifest);
     json_decref(t->forced);
     json_decref(t->changed);

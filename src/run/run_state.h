@@ -12,9 +12,9 @@ struct ls_run {
     const ls__run_settings *settings;
     const ls_model *model; /* a program's own; NULL: the bundled one of the settings */
     char dir[LS__RUN_DIR_SIZE];
-    bool only_trains;       /* the validation data are not opened, but left out as in training */
-    const json_t *computed; /* what ls__settings_computed gives for a new run */
-    json_t *stored;         /* the config.json of a resumed run; else NULL */
+    bool only_trains; /* the validation data are not opened, but left out as in training */
+    json_t *computed; /* what ls__settings_computed gives for a new run */
+    json_t *stored;   /* the config.json of a resumed run; else NULL */
 
     /* What ls__run_open_objects opens, but for ctx. */
     ls_context *ctx;
@@ -40,9 +40,12 @@ struct ls_run {
     /* Of a run that a program opened; `settings` are then the values. */
     bool can_start; /* it is open, and no start has failed */
     ls__run_settings values;
-    json_t *own_computed;
     char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
 };
+
+/* A message of the library without the name of the call that it may begin with, "ls_net_build: ".
+ */
+const char *ls__plain_message(const char *message);
 
 /* The configuration of the run's context, without ranks and a log. */
 ls_context_config ls__run_context_config(const ls__run_settings *r);
