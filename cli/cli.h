@@ -4,6 +4,7 @@
 
 #include "options/options.h"
 #include "run/help_texts.h"
+#include "run/paths.h"
 #include "terminal/print.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
@@ -68,11 +69,6 @@ int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGEST
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);
-
-bool file_exists(const char *path);
-bool is_folder(const char *path);
-/* A regular one; false for NULL. */
-bool is_file(const char *path);
 
 /* CPUs that this process may use. */
 int processor_count(void);

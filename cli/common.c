@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -227,23 +226,6 @@ const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-bool file_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-bool is_folder(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
-}
-
-bool is_file(const char *path)
-{
-    struct stat there;
-    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
-}
-
 int processor_count(void)
 {
     cpu_set_t set;
@@ -254,6 +236,6 @@ bool check_output_name(const char *option, const char *path, const char *ending)
 {
     const size_t n = strlen(path), n_ending = strlen(ending);
     if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
-    if (file_exists(path) && !is_file(path)) return true;
+    if (ls__path_exists(path) && !ls__is_file(path)) return true;
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
 }

@@ -161,7 +161,7 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v.grid);
     if (v.variants > 1 && v.settings.seeding == LS_SEED_BY_WORKER)
         return fail_with(EXIT_USAGE, "--variants requires --seeding sample");
-    if (file_exists(v.grid) && !(is_file(v.grid) && is_grid(v.grid)))
+    if (ls__path_exists(v.grid) && !(ls__is_file(v.grid) && is_grid(v.grid)))
         return fail_with(
             EXIT_USAGE,
             "--grid %s: already exists and is not a grid of 'lockstep augment'; choose "

@@ -188,8 +188,10 @@ static int64_t print_kind(const char *dir, const ls_dataset_report *report, int6
     if (end - first > limit)
         print_text(stdout, "  ... and %lld more (--limit)\n", (long long)(end - first - limit));
     if (advice[kind]) {
-        print_text(stdout, "  -> ");
-        print_words(stdout, 5, 5, advice[kind]);
+        enum { WIDTH = 5 };
+        const bool is_option = strncmp(advice[kind], "--", 2) == 0;
+        print_text(stdout, is_option ? "  -> train " : "  -> ");
+        print_words(stdout, is_option ? WIDTH + 6 : WIDTH, WIDTH, advice[kind]);
     }
     if (kind == LS_FINDING_LAYOUT) {
         print_text(stdout, "\n");
@@ -315,7 +317,7 @@ static int run(int argc, char **argv)
     char *dir = parsed.arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
     if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
-    if (is_file(dir) && !ls__is_csv(dir))
+    if (ls__is_file(dir) && !ls__is_csv(dir))
         return fail_with(
             EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });

@@ -132,7 +132,7 @@ static bool has_class_folder(const char *dir, const ls_model_info *info)
     for (int64_t i = 0; i < info->options.n_classes; i++)
         if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
                      has_split ? name : "", info->classes[i]) < LS__PATH_SIZE &&
-            is_folder(path))
+            ls__is_folder(path))
             return true;
     return false;
 }
@@ -158,7 +158,7 @@ static ls__data_settings options_of_model(const eval_values *v, const ls_saved_m
     out.of_model = ls_saved_model_csv_config(model);
     if (ls__is_csv(v->data_dir) && lacks_groups(v->data_dir, &out.of_model))
         out.of_model.group_column = NULL;
-    if (!out.label_pattern && is_folder(v->data_dir) && !ls__folders_has_csv(v->data_dir) &&
+    if (!out.label_pattern && ls__is_folder(v->data_dir) && !ls__folders_has_csv(v->data_dir) &&
         !ls__folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
         out.label_pattern = ls_saved_model_label_pattern(model);
     return out;

@@ -113,7 +113,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     if (ls__folders_check(ctx, dir) != LS_OK || ls__folders_check_files(ctx, dir) != LS_OK)
         return print_error(ctx, EXIT_DATA);
     const bool is_pack =
-        is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
+        ls__is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
     const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
     if (n < 0) return EXIT_DATA;
     if (n > 0 && !splits[n - 1].dataset) {
@@ -128,7 +128,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                           found ? "the list" : "classes in the names of files");
         return answer;
     }
-    if (!is_folder(dir))
+    if (!ls__is_folder(dir))
         return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
     progress bar;
     progress_open(&bar, 0, 0);
@@ -150,7 +150,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     if (answer == EXIT_DATA && by_image)
         print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
                       "--on-bad-image skip' replaces them");
-    if (answer != EXIT_DONE && !v->overwrite && is_file(path))
+    if (answer != EXIT_DONE && !v->overwrite && ls__is_file(path))
         print_message("--overwrite replaces it");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);

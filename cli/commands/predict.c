@@ -244,7 +244,7 @@ static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model 
 /* A whole text file, or NULL after printing why it can't be read. The caller frees it. */
 static char *read_text(const char *path, size_t max_bytes)
 {
-    if (file_exists(path) && !is_file(path)) { /* a pipe could block */
+    if (ls__path_exists(path) && !ls__is_file(path)) { /* a pipe could block */
         print_message("%s: not a regular file", path);
         return NULL;
     }

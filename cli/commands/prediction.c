@@ -105,19 +105,19 @@ bool prediction_reads(const char *path)
 {
     static const char pack[] = ".pack";
     const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
-    if (is_file(path) && ls__is_csv(path))
+    if (ls__is_file(path) && ls__is_csv(path))
         return fail_with(
             false,
             "%s: a list; predict reads images, folders, and paths from standard input: "
             "pipe the paths to 'lockstep predict ... -'; 'lockstep eval --data-dir "
             "LIST' evaluates a list with labels",
             path);
-    if (is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
+    if (ls__is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
         return fail_with(false,
                          "%s: a pack; predict reads image files and folders; 'lockstep eval "
                          "--data-dir PACK' evaluates a pack",
                          path);
-    if (is_file(path) && (strstr(path, "-idx3-ubyte") || strstr(path, "-idx1-ubyte")))
+    if (ls__is_file(path) && (strstr(path, "-idx3-ubyte") || strstr(path, "-idx1-ubyte")))
         return fail_with(false,
                          "%s: an idx file; predict reads image files, such as PNG; 'lockstep eval "
                          "--data-dir DIR' evaluates the idx files in a folder",

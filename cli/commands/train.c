@@ -19,7 +19,8 @@ static const char *best_weights(const ls_run *t)
 {
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
-    return !ls_trainer_get_state(t->trainer).best_is_lost && file_exists(path) ? "best" : "last";
+    return !ls_trainer_get_state(t->trainer).best_is_lost && ls__path_exists(path) ? "best"
+                                                                                   : "last";
 }
 
 static int64_t count_frozen(const ls_net *net)
@@ -328,7 +329,7 @@ static int train(ls_run *t)
     char last[LS__RUN_PATH_SIZE];
     bool ends_together = false;
     snprintf(last, sizeof(last), "%s/last.safetensors", t->dir);
-    if (resumed && !file_exists(last))
+    if (resumed && !ls__path_exists(last))
         return fail_with(EXIT_RUNTIME, "%s: no such file; it is required for --resume", last);
     int exit_status = open_run(t, resumed, true);
     run_report report = { .ctx = t->ctx,
@@ -363,9 +364,9 @@ static int fail_no_run(const char *dir)
                          "program can resume it",
                          dir);
     snprintf(path, sizeof(path), "%s/config.json", dir);
-    if (!file_exists(path) && errno != ENOENT && errno != ENOTDIR)
+    if (!ls__path_exists(path) && errno != ENOENT && errno != ENOTDIR)
         return fail_with(EXIT_RUNTIME, "%s: %s", path, strerror(errno));
-    const char *what = is_folder(dir) ? "/config.json: no such file" : ": no such folder";
+    const char *what = ls__is_folder(dir) ? "/config.json: no such file" : ": no such folder";
     if (!ranks_is_first())
         return fail_with(EXIT_RUNTIME, "%s%s; all ranks read the run's folder", dir, what);
     return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir, what, dir);
@@ -374,7 +375,7 @@ static int fail_no_run(const char *dir)
 /* Of a run that resumes: what it stored. Returns the exit status. */
 static int read_stored(const cli_parsed *parsed, ls__run_settings *r, ls_run *t)
 {
-    char *slash = is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
+    char *slash = ls__is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
     if (slash) *slash = '\0'; /* of a checkpoint in the folder */
     if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(t->dir);
     ls_context *ctx = open_error_context();

@@ -116,7 +116,7 @@ static void advise_trials(const sweep *s, const ls_run *run)
     for (int i = 0; i < s->file->n_searched; i++)
         for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
             is_searched |= strcmp(s->file->searched[i].option->name, options[k]) == 0;
-    if (!is_searched && !file_exists(path)) ls__run_advise_images(run);
+    if (!is_searched && !ls__path_exists(path)) ls__run_advise_images(run);
 }
 
 static int open_data(sweep *s)
@@ -182,7 +182,8 @@ static int open_folder(sweep *s)
     snprintf(path, sizeof(path), "%s/sweep.json", s->out);
     if (ls__run_folder_holds_run(s->out) || ls__run_folder_is_of_program(s->out))
         return fail_with(EXIT_USAGE, "--out %s: contains a run; choose another folder", s->out);
-    if (is_folder(s->out) && !file_exists(path) && ls__run_folder_find_foreign(s->out, name))
+    if (ls__is_folder(s->out) && !ls__path_exists(path) &&
+        ls__run_folder_find_foreign(s->out, name))
         return fail_with(EXIT_USAGE,
                          "--out %s: the folder is not empty and contains no sweep (found '%s')",
                          s->out, name);

@@ -12,7 +12,7 @@ bool sweep_report_is_sweep(const char *dir)
 {
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", dir);
-    return file_exists(path);
+    return ls__path_exists(path);
 }
 
 /* ---- The best trial ---- */

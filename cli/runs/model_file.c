@@ -44,7 +44,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
     }
     char buffer[LS__PATH_SIZE];
     const char *path = ls__weights_of(file->path, buffer);
-    if (is_folder(path)) {
+    if (ls__is_folder(path)) {
         print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
                       "expected a checkpoint, or a run's folder",
                       path);

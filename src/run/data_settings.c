@@ -2,7 +2,7 @@
 #include "run/data_settings.h"
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "run/paths.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "run/folders.h"
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "run/paths.h"
 #include "run/folders_hints.h"
 #include "run/folders_idx.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "run/folders_hints.h"
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "run/paths.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "run/folders_idx.h"
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "run/paths.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * run.h.
  */
 #include "base/error.h"
-#include "base/paths.h"
+#include "run/paths.h"
 #include "io/json.h"
 #include "log/run_folder.h"
 #include "run/help_texts.h"

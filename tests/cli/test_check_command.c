@@ -168,7 +168,7 @@ START_TEST(advice_names_options)
     expect(1, "check data");
     expect_out("\nclasses with many more training images than others: 1\n"
                "  data: class 'b' has 10 images, 'a' 1: 10 times as many\n"
-               "  -> --class-weights balanced or --sampler balanced");
+               "  -> train --class-weights balanced or --sampler balanced");
     expect(1, "check data --json");
     json_t *all = json_loads(said_out, 0, &error);
     ck_assert_msg(all, "%s", error.text);

@@ -1,5 +1,5 @@
 /* paths.c: see paths.h. */
-#include "base/paths.h"
+#include "run/paths.h"
 
 #include <stddef.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* paths.h: what is at a path; links are followed. */
-#ifndef LS_BASE_PATHS_H
-#define LS_BASE_PATHS_H
+#ifndef LS_RUN_PATHS_H
+#define LS_RUN_PATHS_H
 
 #include <stdbool.h>
 
