@@ -1,5 +1,5 @@
 /* run.h: runs. A run trains a model on images, with all that the command 'lockstep train' does, and
- * writes the same folder, which the command reads as one of its own.
+ * writes the same folder but for log.txt, which the command reads as one of its own.
  *
  *     const char *const settings[] = { "data-dir=photos", "model=resnet18", "epochs=30", NULL };
  *     ls_run *run = ls_run_open("run", &(ls_run_config){ .settings = settings });
@@ -145,14 +145,17 @@ LS_API ls_status ls_run_compare(ls_context *ctx, const char *a, const char *b,
 /* ---- Images as a run finds them ---- */
 
 typedef struct ls_dataset_config {
-    ls_split split; /* LS_SPLIT_TRAIN, the default; LS_SPLIT_VALIDATION: those for tests where there
-                       are no others. LS_SPLIT_TEST is LS_ERR_INVALID: open its folder */
+    /* LS_SPLIT_TRAIN, the default: the training images, or all of a folder, list or pack that is
+     * not divided. LS_SPLIT_VALIDATION: those for validation, or for tests where there are no
+     * others; LS_ERR_DATA without any. A path that is itself named so, "data/val", is opened whole.
+     * LS_SPLIT_TEST is LS_ERR_INVALID: open its folder. */
+    ls_split split;
     /* For validation: the classes that the images must have, those of the training data. 0 and
      * NULL: those found. */
     int n_classes;
     const char *const *classes;
-    /* As the settings csv-columns, image-root and label-pattern, and for training images
-     * group-column and group-pattern; NULL = not given. */
+    /* As the settings csv-columns, image-root, label-pattern, group-column and group-pattern; NULL
+     * = not given. A path that is named for validation has no groups. */
     const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
 } ls_dataset_config;
 

@@ -5,12 +5,17 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/utf8.h"
+#include "data/dataset/splits.h"
 #include "run/advice.h"
 #include "run/closest.h"
 #include "run/folders.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
 #include "run/ranks.h"
 #include "run/run_state.h"
 #include "run/run_files.h"
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,11 +144,16 @@ static ls_status check_model(const ls_run *t, const ls__given *given)
 {
     const ls_model *m = t->model;
     if (!m) return LS_OK;
-    if (!m->name || !m->function || m->image_size <= 0)
+    if (!m->name || !*m->name || !ls__utf8_is_valid(m->name) || !m->function)
         return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_open: a model without %s",
-                        !m->name       ? "a name"
-                        : !m->function ? "a function"
-                                       : "an image_size");
+                        m->function ? "a name in UTF-8" : "a function");
+    if (m->image_size < LS__MIN_IMAGE_SIZE || m->image_size > LS__MAX_IMAGE_SIZE ||
+        !(m->dropout < 1))
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_open: model '%s': image_size %lld, dropout %g; expected %d to %d, "
+                        "and less than 1",
+                        m->name, (long long)m->image_size, m->dropout, (int)LS__MIN_IMAGE_SIZE,
+                        (int)LS__MAX_IMAGE_SIZE);
     if (ls_model_find(m->name))
         return ls__fail(t->ctx, LS_ERR_INVALID,
                         "ls_run_open: the model's name, '%s', is that of a bundled one", m->name);
@@ -309,6 +319,18 @@ ls_trainer *ls_run_trainer(const ls_run *run)
 
 /* ---- Images ---- */
 
+/* Whether the path itself is that of validation or test images, by its name: "data/val". */
+static bool is_validation(const char *path)
+{
+    char name[LS__PATH_SIZE];
+    ls_split split;
+    if (snprintf(name, sizeof(name), "%s", path) >= LS__PATH_SIZE) return false;
+    const char *base = basename(name);
+    return (ls__is_folder(path) ? ls_split_of_name(base, &split)
+                                : ls__split_of_list(base, &split)) &&
+           split != LS_SPLIT_TRAIN;
+}
+
 ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_config *config)
 {
     static const ls_dataset_config defaults = { 0 };
@@ -336,6 +358,7 @@ ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_
     LS__IN_C_LOCALE;
     if (!ls__data_settings_check(ctx, &o)) return NULL;
     if (config->split == LS_SPLIT_VALIDATION)
-        return ls__folders_open_val(ctx, path, &o, true, config->n_classes, config->classes);
+        return ls__folders_open_val(ctx, path, &o, is_validation(path), config->n_classes,
+                                    config->classes);
     return ls__folders_open_train(ctx, path, &o, !ls__data_count_splits(path, &o, counts));
 }

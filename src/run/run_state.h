@@ -92,8 +92,8 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given
 
 /* Makes the folder of an opened run with its config, or resumes from its last checkpoint, and opens
  * the trainer. All ranks call it. Without a name in t->dir the run gets a new folder: run, or
- * run-2, run-3 and so on. A run without a step is replaced. A start that fails leaves no new
- * folder, and changes no file of a run. */
+ * run-2, run-3 and so on. A run without a step is replaced, also if the start fails then. Otherwise
+ * a start that fails leaves no new folder, and changes no file of a run. */
 ls_status ls__run_start(ls_run *t);
 
 #endif

@@ -192,6 +192,9 @@ START_TEST(a_model_of_the_program)
     };
     fails_with(ls_run_resume("a", &(ls_run_config){ .model = &other }), LS_ERR_SETTING,
                "the run's model is 'own', the program's 'other'");
+    static const ls_model small = { .name = "small", .function = own_function, .image_size = 4 };
+    fails_with(ls_run_open("d", &(ls_run_config){ .settings = settings, .model = &small }),
+               LS_ERR_INVALID, "image_size 4, dropout 0; expected 8 to 4096");
     static const ls_model taken = { .name = "mlp", .function = own_function, .image_size = 16 };
     fails_with(ls_run_open("d", &(ls_run_config){ .settings = settings, .model = &taken }),
                LS_ERR_INVALID, "'mlp', is that of a bundled one");
@@ -235,6 +238,18 @@ START_TEST(datasets)
     expect_images(ctx, "l.csv", NULL, 40, 10);
     expect_images(ctx, "l.csv", &val, 10, 10);
     expect_images(ctx, "l.csv", &(ls_dataset_config){ .csv_columns = "label=split" }, 50, 2);
+    expect_images(ctx, "data/val", &val, 10, 10);
+    ck_assert_int_eq(system("(echo path,label,split,who; for i in 0 1 2 3 4 5 6 7; do echo "
+                            "$(ls data/train/star/* | head -n $((i + 1)) | tail -n 1),c$((i % 2)),"
+                            "$([ $i -lt 4 ] && echo train || echo val),p$((i % 3)); done) > g.csv"),
+                     0);
+    ls_dataset_config grouped = { .group_column = "who" };
+    ls_dataset *train_data = ls_dataset_open(ctx, "g.csv", &grouped);
+    grouped.split = LS_SPLIT_VALIDATION;
+    ls_dataset *val_data = ls_dataset_open(ctx, "g.csv", &grouped);
+    ls_shared_groups shared;
+    ck_assert_int_eq(ls_dataset_shared_groups(train_data, val_data, &shared), LS_OK);
+    ck_assert_int_eq(shared.n_groups, 3);
     static const struct {
         ls_dataset_config config;
         const char *path, *text;
@@ -242,6 +257,9 @@ START_TEST(datasets)
     } cases[] = {
         { { .csv_columns = "label=split" }, "data", "--csv-columns is for lists", LS_ERR_SETTING },
         { { .split = LS_SPLIT_TEST }, "data", "expected the split", LS_ERR_INVALID },
+        { { .split = LS_SPLIT_VALIDATION }, "outer", "has no folder 'val'", LS_ERR_DATA },
+        { { .split = LS_SPLIT_VALIDATION }, "data/train", "has no folder 'val'", LS_ERR_DATA },
+        { { .n_classes = 2 }, "data", "expected n_classes names", LS_ERR_INVALID },
         { { 0 }, NULL, "path is NULL", LS_ERR_INVALID },
         { { 0 }, "none", "no such folder", LS_ERR_DATA }
     };
