@@ -79,6 +79,26 @@ static void print_columns_hint(const char *message)
                       label || !path ? "label=NAME" : "", path == label ? "s" : "");
 }
 
+/* Messages about lists name members of ls_csv_config. This prints the options in their places. */
+static void print_list_error(const char *message, const char *hint)
+{
+    static const struct {
+        const char *member, *option;
+    } names[] = { { "(path_column, label_column)", "(--csv-columns path=,label=)" },
+                  { "(path_column)", "(--csv-columns path=)" },
+                  { "(label_column)", "(--csv-columns label=)" },
+                  { "(split_column)", "(--csv-columns split=)" },
+                  { "(group_column)", "(--group-column)" } };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *at = strstr(message, names[i].member);
+        if (!at) continue;
+        print_message("%.*s%s%s%s", (int)(at - message), message, names[i].option,
+                      at + strlen(names[i].member), hint);
+        return;
+    }
+    print_message("%s%s", message, hint);
+}
+
 int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
@@ -92,6 +112,8 @@ int print_loader_error(ls_context *ctx, const char *pass)
     if (pass &&
         sscanf(message + n_rank, "loader: epoch %lld, step %lld: %n", &epoch, &step, &n) == 2 && n)
         print_message("%s%s %lld: %s%s", where, pass, step + 1, message + n_rank + n, hint);
+    else if (strncmp(message, "csv file", strlen("csv file")) == 0)
+        print_list_error(message, hint);
     else
         print_counted(message, hint);
     print_pixels_hint(message);

@@ -98,8 +98,8 @@ ls_status ls__folders_check_files(ls_context *ctx, const char *dir)
     if (ls__folders_has_idx(dir))
         return ls__fail(ctx, LS_ERR_DATA,
                         "%s: idx files, which hold all images in one file already; expected a "
-                        "folder of image files",
-                        dir);
+                        "folder of image files; 'lockstep train --data-dir %s' reads idx files",
+                        dir, dir);
     if (!ls__folders_has_csv(dir)) return LS_OK;
     return ls__fail(ctx, LS_ERR_DATA,
                     "%s: a CSV list of images; expected a folder of class folders; 'lockstep "

@@ -206,7 +206,7 @@ START_TEST(columns_of_lists)
     expect(2, "train --data-dir list.csv --csv-columns label=a,label=b --out run" RUN);
     expect_err("label twice");
     expect(3, "train --data-dir list.csv --csv-columns label=none --out run" RUN);
-    expect_err("no column 'none' (label_column)");
+    expect_err("no column 'none' (--csv-columns label=)");
     expect(2, "train --data-dir data --csv-columns label=kind --out run" RUN);
     expect_err("--csv-columns is for lists");
     expect(2, "train --data-dir list.csv --label-pattern (a) --no-val --out run" RUN);
