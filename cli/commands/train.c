@@ -372,7 +372,7 @@ static int fail_no_run(const char *dir)
     return fail_with(EXIT_RUNTIME, "%s%s; --out %s starts a run there", dir, what, dir);
 }
 
-/* Of a run that resumes: what it stored. Returns the exit status. */
+/* Reads what a run that resumes has stored. Returns the exit status. */
 static int read_stored(const cli_parsed *parsed, ls__run_settings *r, ls_run *t)
 {
     char *slash = ls__is_file(t->dir) ? strrchr(t->dir, '/') : NULL;

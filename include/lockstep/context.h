@@ -143,7 +143,7 @@ LS_API ls_status ls_context_status(const ls_context *ctx);
  * pointer. */
 LS_API const char *ls_context_message(const ls_context *ctx);
 
-/* What can be done about that error, in a sentence; "" where the message says all. Valid as long as
+/* Advice about that error, in a sentence; "" where the message says all. Valid as long as
  * the message. Hints and messages about the settings of a run (run.h) write a setting as the option
  * of the command: --batch-size. */
 LS_API const char *ls_context_hint(const ls_context *ctx);

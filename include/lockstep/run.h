@@ -91,7 +91,7 @@ LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
 LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
 
 /* Makes or locks the run's folder at the first call, and trains to the run's end or until *stop is
- * not 0; a further call goes on. A new run warns first of what is possible but hardly intended,
+ * not 0; a further call continues. A new run warns first of what is possible but hardly intended,
  * such as a batch as large as the dataset. end: how it ended, LS_TRAINER_ERROR if it did not begin;
  * may be NULL. Returns the context's error, if it has one; else those of ls_trainer_open and
  * ls_trainer_run; LS_ERR_MEMORY for NULL. A start that fails leaves no new folder, and can't be
@@ -150,12 +150,12 @@ typedef struct ls_dataset_config {
      * others; LS_ERR_DATA without any. A path that is itself named so, "data/val", is opened whole.
      * LS_SPLIT_TEST is LS_ERR_INVALID: open its folder. */
     ls_split split;
-    /* For validation: the classes that the images must have, those of the training data. 0 and
-     * NULL: those found. */
+    /* The classes that validation images must have: those of the training data. 0 and NULL: those
+     * found. */
     int n_classes;
     const char *const *classes;
-    /* As the settings csv-columns, image-root, label-pattern, group-column and group-pattern; NULL
-     * = not given. A path that is named for validation has no groups. */
+    /* These are the settings csv-columns, image-root, label-pattern, group-column and
+     * group-pattern; NULL = not given. A path that is named for validation has no groups. */
     const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
 } ls_dataset_config;
 

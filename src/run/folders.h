@@ -28,7 +28,7 @@ bool ls__folders_has_csv(const char *dir);
  */
 bool ls__folders_has_train(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
 bool ls__folders_has_val(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
-/* The same for test images, and for MNIST's t10k files. */
+/* Finds test images in the same way, and MNIST's t10k files. */
 bool ls__folders_has_test(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
 
 /* The training images. dir_itself: else DIR itself, when it holds class folders. This and the next
@@ -36,7 +36,7 @@ bool ls__folders_has_test(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
 ls_dataset *ls__folders_open_train(ls_context *ctx, const char *dir, const ls__data_settings *o,
                                    bool dir_itself);
 
-/* The same images with given classes, for --val-split. */
+/* Opens the same images with given classes, for --val-split. */
 ls_dataset *ls__folders_open_unsplit(ls_context *ctx, const char *dir, const ls__data_settings *o,
                                      int n_classes, const char *const *classes);
 

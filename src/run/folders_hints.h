@@ -25,7 +25,7 @@ bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE]);
  * --csv-columns 'label=kind'"; without any the first file that is a list by its name. divides: also
  * " --val-split 0.2" where a list has no column of splits. */
 bool ls__folders_find_list_words(const char *dir, bool divides, char words[LS__PATH_SIZE]);
-/* The same for the lists in the folder DIR or the one above it whose first image is in DIR. */
+/* Writes those of the lists in the folder DIR or the one above it whose first image is in DIR. */
 bool ls__folders_find_lists_of(const char *dir, bool divides, char words[LS__PATH_SIZE]);
 
 /* A --label-pattern by which the names of all images in the flat folder DIR have two classes or
