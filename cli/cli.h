@@ -3,11 +3,10 @@
 #define LS_CLI_CLI_H
 
 #include "options/options.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "terminal/print.h"
 #include <lockstep/lockstep.h>
 #include <lockstep/models.h>
+#include <lockstep/run.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -66,6 +65,16 @@ void print_command_line(FILE *out, const char *const *words);
 /* The names of what differs, of "batch", "loss", "gradients" and "weights". Returns how many. */
 enum { N_DIGESTS = 4 };
 int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS]);
+
+/* Whether there is something at the path, a file or a folder. */
+bool path_exists(const char *path);
+bool is_file(const char *path);
+bool is_folder(const char *path);
+
+/* A context for the errors of a call that has no other. */
+ls_context *open_error_context(void);
+/* Prints its error, if there is one, and closes it. Returns the exit status. */
+int close_error_context(ls_context *ctx);
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);

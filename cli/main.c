@@ -8,12 +8,9 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &command_train,      &command_sweep,     &command_eval,
-    &command_predict,    &command_describe,  &command_compare,
-    &command_repro,      &command_plot,      &command_pack,
-    &command_export,     &command_demo_data, &command_augment,
-    &command_check,      &command_lr_find,   &command_report,
-    &command_completion, &command_man,       NULL
+    &command_train, &command_eval,    &command_predict,    &command_describe,  &command_compare,
+    &command_plot,  &command_pack,    &command_export,     &command_demo_data, &command_augment,
+    &command_check, &command_lr_find, &command_completion, &command_man,       NULL
 };
 
 static void print_usage(FILE *out)
@@ -46,10 +43,9 @@ static const cli_command *find_command(const char *word)
         names[n] = commands[n]->name;
         if (strcmp(word, names[n]) == 0) return commands[n];
     }
-    char hint[LS__HINT_SIZE];
-    print_text(
-        stderr, "lockstep: unknown command '%s'%s\n", word,
-        ls__closest_hint(word, n, names, "", "; 'lockstep --help' lists the commands", hint));
+    char hint[LS_HINT_SIZE];
+    print_text(stderr, "lockstep: unknown command '%s'%s\n", word,
+               ls_closest_hint(word, n, names, "", "; 'lockstep --help' lists the commands", hint));
     return NULL;
 }
 

@@ -1,5 +1,4 @@
 /* augment.c: 'lockstep augment': an image of the training images as the model receives them. */
-#include "options/run_settings.h"
 #include "runs/open_run.h"
 #include "commands/write_image.h"
 #include <errno.h>
@@ -7,44 +6,37 @@
 #include <string.h>
 
 typedef struct augment_values {
-    ls__run_settings
-        settings; /* first: the options of `lockstep train` are at their offsets in it */
     const char *grid;
-    int64_t variants;
+    int64_t batch, variants;
 } augment_values;
 
 /* ---- Options: those of the grid, then those of `lockstep train` that its images depend on ---- */
 
 #define AT(member) offsetof(augment_values, member)
 
-static const ls__setting own_options[] = {
-    { LS__SETTING_HEADING, .help = "Grid:" },
-    { LS__SETTING_TEXT, 0, "grid", AT(grid),
+static const ls_setting own_options[] = {
+    { LS_SETTING_HEADING, .help = "Grid:" },
+    { LS_SETTING_TEXT, 0, "grid", AT(grid),
       "PNG file to write; replaces an older grid, but no other file", "FILE", .note = "required",
       .usual = true },
-    { LS__SETTING_INTEGER, 'b', "batch-size", AT(settings.batch),
+    { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch),
       "number of images, from the beginning of the first epoch; at most all", "N", 1, 1e5,
       .fallback = "64", .usual = true },
-    { LS__SETTING_INTEGER, 0, "variants", AT(variants),
+    { LS_SETTING_INTEGER, 0, "variants", AT(variants),
       "show each image as the first N epochs transform it, one row per image", "N", 1, 1e5,
       .fallback = "1", .usual = true },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
-static bool changes_images(const ls__setting *option)
+static bool changes_images(const ls_setting *option)
 {
     return option->images;
-}
-
-static void make_options(ls__setting out[LS__MAX_SETTINGS + 1])
-{
-    select_run_settings(own_options, changes_images, out);
 }
 
 /* ---- The grid ---- */
 
 typedef struct grid {
-    ls__size image;
+    ls_size image;
     int64_t columns, rows;
     int64_t width, height;
     uint8_t *pixels; /* [height][width][3] */
@@ -53,7 +45,7 @@ typedef struct grid {
 enum { GAP = 2 }; /* white pixels between images */
 
 /* Variants are in a row; else the images fill the rows of a square. Returns the exit status. */
-static int open_grid(grid *g, ls__size image, int64_t n, int64_t variants)
+static int open_grid(grid *g, ls_size image, int64_t n, int64_t variants)
 {
     int64_t root = 1;
     while (root * root < n) root++;
@@ -114,15 +106,18 @@ static ls_status put_variants(ls_dataset *data, ls_loader_config config, grid *g
     return status;
 }
 
-static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
+static int draw(const ls_run *run, const augment_values *v)
 {
     grid g = { 0 };
     ls_batch batch;
-    ls_loader_config config = ls__run_train_loader_config(&v->settings);
+    ls_context *ctx = ls_run_context(run);
+    ls_dataset *data = ls_run_train_dataset(run);
+    ls_loader_config config = ls_run_train_loader_config(run);
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
     /* Before an image is loaded, so that a grid that is too large fails at once. */
-    int answer = open_grid(&g, v->settings.image_size, config.batch_size, v->variants);
+    int answer =
+        open_grid(&g, (ls_size){ config.crop, config.crop_width }, config.batch_size, v->variants);
     if (answer != EXIT_DONE) return answer;
     ls_loader *loader = ls_loader_open(data, &config);
     if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
@@ -144,46 +139,38 @@ static int draw(ls_context *ctx, const augment_values *v, ls_dataset *data)
     return answer;
 }
 
+/* Whether the grid can be drawn, by the values of the settings; else prints why not. */
+static bool can_draw(const ls_run *run, const augment_values *v)
+{
+    if (v->variants > 1 && ls_run_number(run, "seeding") == LS_SEED_BY_WORKER)
+        return fail_with(false, "--variants requires --seeding sample");
+    if (v->variants > 1 &&
+        (ls_run_number(run, "mixup-alpha") > 0 || ls_run_number(run, "cutmix-alpha") > 0))
+        return fail_with(false, "--variants draws each image alone, but --mixup-alpha and "
+                                "--cutmix-alpha mix the images of a batch: omit one of them");
+    return true;
+}
+
 static int run(int argc, char **argv)
 {
-    ls__setting options[LS__MAX_SETTINGS + 1];
-    make_options(options);
-    cli_command command = command_augment;
-    command.options = options;
-    augment_values v = { .settings.epochs = 1 };
+    augment_values v = { 0 };
     cli_parsed parsed;
-    const int ended = options_parse(&command, argc, argv, &v, &parsed);
+    const int ended = options_parse(&command_augment, argc, argv, &v, &parsed);
     if (ended >= 0) return ended;
-    if (!v.settings.data_dir || !v.grid)
-        return fail_with(EXIT_USAGE, "--%s is required", v.grid ? "data-dir DIR" : "grid FILE");
+    if (!v.grid) return fail_with(EXIT_USAGE, "--grid FILE is required");
     const size_t length = strlen(v.grid);
     if (length < 5 || strcmp(v.grid + length - 4, ".png") != 0)
         return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v.grid);
-    if (v.variants > 1 && v.settings.seeding == LS_SEED_BY_WORKER)
-        return fail_with(EXIT_USAGE, "--variants requires --seeding sample");
-    if (ls__path_exists(v.grid) && !(ls__is_file(v.grid) && is_grid(v.grid)))
+    if (path_exists(v.grid) && !(is_file(v.grid) && is_grid(v.grid)))
         return fail_with(
             EXIT_USAGE,
             "--grid %s: already exists and is not a grid of 'lockstep augment'; choose "
             "another name",
             v.grid);
-    if (v.variants > 1 && ls__run_mixes(&v.settings))
-        return fail_with(EXIT_USAGE,
-                         "--variants draws each image alone, but --mixup-alpha and --cutmix-alpha "
-                         "mix the images of a batch: omit one of them");
-    const int resolved = resolve_run_settings(&parsed, &v.settings);
-    if (resolved != EXIT_DONE) return resolved;
-    ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .seed = (uint64_t)v.settings.seed, .threads = 1, .log = print_log });
-    ls_dataset *data = NULL, *val_data = NULL;
-    int exit_status = EXIT_RUNTIME;
-    if (ls_context_status(ctx) != LS_OK)
-        print_error(ctx, EXIT_RUNTIME);
-    else if (ls__run_open_train_data(ctx, &v.settings, &data, &val_data) != LS_OK)
-        exit_status = print_error(ctx, EXIT_DATA);
-    else
-        exit_status = draw(ctx, &v, data);
-    ls_context_close(&ctx);
+    cli_run r = { .parsed = &parsed };
+    int exit_status = open_run(&r, NULL, NULL, LS_RUN_IMAGES, true);
+    if (exit_status == EXIT_DONE) exit_status = can_draw(r.run, &v) ? draw(r.run, &v) : EXIT_USAGE;
+    ls_run_close(&r.run);
     return exit_status;
 }
 
@@ -197,7 +184,8 @@ const cli_command command_augment = {
         "order; with --mixup-alpha or --cutmix-alpha only if --batch-size is the run's, with "
         "--seeding worker only if --workers is, too.",
     .options = own_options,
-    .make_options = make_options,
-    .run_options = ls__run_settings_table,
+    .settings = ls_run_settings,
+    .selects = changes_images,
+    .reads_runs = true,
     .run = run,
 };

@@ -1,5 +1,8 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "commands/check_parts.h"
 #include "commands/check_tree.h"
 #include "run/folders.h"
@@ -19,19 +22,19 @@ typedef struct check_values {
 } check_values;
 
 #define AT(member) offsetof(check_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
     LS__DATA_SETTINGS(check_values, data),
-    { LS__SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+    { LS_SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS__SETTING_INTEGER, 0, "min-side", AT(min_side),
+    { LS_SETTING_INTEGER, 0, "min-side", AT(min_side),
       "an image with a side below N pixels is a finding", "N", 1, 65536, .fallback = "16" },
-    { LS__SETTING_INTEGER, 0, "limit", AT(limit), "findings that are listed of each kind", "N", 1,
+    { LS_SETTING_INTEGER, 0, "limit", AT(limit), "findings that are listed of each kind", "N", 1,
       1e9, .fallback = "10" },
-    { LS__SETTING_SWITCH, 0, "json", AT(json), "print everything as one JSON document" },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_SWITCH, 0, "json", AT(json), "print everything as one JSON document" },
+    { .kind = LS_SETTING_END },
 };
 
 /* ---- JSON ---- */
@@ -316,7 +319,7 @@ static int run(int argc, char **argv)
                          parsed.n_arguments, plural(parsed.n_arguments));
     char *dir = parsed.arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     if (ls__is_file(dir) && !ls__is_csv(dir))
         return fail_with(
             EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);

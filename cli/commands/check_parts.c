@@ -1,5 +1,7 @@
 /* check_parts.c: see check_parts.h. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "commands/check_parts.h"
 #include "run/folders.h"
 #include <stdio.h>

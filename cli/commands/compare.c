@@ -1,12 +1,7 @@
 /* compare.c: 'lockstep compare': whether two runs are identical, and if not, where they diverge. */
-#include "checkpoint/identity.h"
 #include "commands/compare_report.h"
-#include "io/json.h"
-#include "options/run_settings.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { TEXT_SIZE = 512 };
 
 typedef struct compare_values {
     const char *data_dir;
@@ -14,23 +9,21 @@ typedef struct compare_values {
 } compare_values;
 
 #define AT(member) offsetof(compare_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "data-dir", AT(data_dir),
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "data-dir", AT(data_dir),
       "folder or pack of the dataset, if it was moved", "DIR", .note = "as stored in each run" },
-    { LS__SETTING_SWITCH, 0, "json", AT(json), "print the report as JSON" },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_SWITCH, 0, "json", AT(json), "print the report as JSON" },
+    { .kind = LS_SETTING_END },
 };
 
 static void print_differences(const json_t *differences)
 {
     size_t i;
     json_t *difference;
-    char text[TEXT_SIZE];
     json_array_foreach((json_t *)differences, i, difference)
     {
-        ls__identity_text(difference, "in A", "in B", text, sizeof(text));
-        print_text(stdout, "  %s\n", text);
+        print_text(stdout, "  %s\n", json_text_of(difference, "text"));
     }
 }
 
@@ -65,8 +58,8 @@ static void print_run_logs(const json_t *report)
     const json_t *steps = json_object_get(report, "steps"), *name;
     const json_t *first = json_object_get(report, "first_different_step");
     size_t i;
-    print_text(stdout, "run log: A has %lld step%s, B has %lld; ", ls__json_get_integer(steps, "a"),
-               plural(ls__json_get_integer(steps, "a")), ls__json_get_integer(steps, "b"));
+    print_text(stdout, "run log: A has %lld step%s, B has %lld; ", json_integer_of(steps, "a"),
+               plural(json_integer_of(steps, "a")), json_integer_of(steps, "b"));
     if (!first) {
         print_text(stdout, "all common steps are identical\n");
         return;
@@ -87,8 +80,8 @@ static void print_as_text(const json_t *report, char *const dirs[2], ls_run_verd
     print_forced(report);
     print_run_logs(report);
     if (replay) compare_print(replay);
-    const bool partly = verdict == LS_RUNS_IDENTICAL &&
-                        ls__json_get_integer(steps, "a") != ls__json_get_integer(steps, "b");
+    const bool partly =
+        verdict == LS_RUNS_IDENTICAL && json_integer_of(steps, "a") != json_integer_of(steps, "b");
     print_text(stdout, "result: %s%s\n", verdicts[verdict], partly ? " in all common steps" : "");
 }
 

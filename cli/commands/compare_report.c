@@ -1,6 +1,5 @@
 /* compare_report.c: see compare_report.h. */
 #include "commands/compare_report.h"
-#include "io/json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,47 +9,47 @@ static void print_op(const char *which, const json_t *op)
         print_text(stdout, "  %s: no further op\n", which);
         return;
     }
-    const char *kernel = ls__json_get_string(op, "kernel");
-    print_text(stdout, "  %s: op %lld, %s%s of '%s'%s%s\n", which,
-               ls__json_get_integer(op, "number"), ls__json_get_string(op, "kind"),
+    const char *kernel = json_text_of(op, "kernel");
+    print_text(stdout, "  %s: op %lld, %s%s of '%s'%s%s\n", which, json_integer_of(op, "number"),
+               json_text_of(op, "kind"),
                json_is_true(json_object_get(op, "backward")) ? ", backward" : "",
-               ls__json_get_string(op, "name"), *kernel ? ", kernel " : "", kernel);
+               json_text_of(op, "name"), *kernel ? ", kernel " : "", kernel);
 }
 
 static void print_element(const json_t *element)
 {
-    const char *parameter = ls__json_get_string(element, "parameter");
+    const char *parameter = json_text_of(element, "parameter");
     const json_t *values = json_object_get(element, "values");
-    const char *type = ls__json_get_string(element, "type");
-    const long long ulps = ls__json_get_integer(element, "ulps");
+    const char *type = json_text_of(element, "type");
+    const long long ulps = json_integer_of(element, "ulps");
     const bool is_integer = type[0] == 'U' || type[0] == 'I'; /* without units in the last place */
     char *index = json_dumps(json_object_get(element, "index"), 0);
-    print_text(
-        stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
-        ls__json_get_string(element, "role"), parameter ? " ('" : "", parameter ? parameter : "",
-        parameter ? "')" : "", type, ls__json_get_string(element, "shape"), index ? index : "",
-        json_string_value(json_array_get(values, 0)), json_string_value(json_array_get(values, 1)));
+    print_text(stdout, "  %s%s%s%s %s %s, element %s: %s in A, %s in B",
+               json_text_of(element, "role"), parameter ? " ('" : "", parameter ? parameter : "",
+               parameter ? "')" : "", type, json_text_of(element, "shape"), index ? index : "",
+               json_string_value(json_array_get(values, 0)),
+               json_string_value(json_array_get(values, 1)));
     print_text(stdout, ", %lld%s%s apart; %lld of %lld elements differ\n", ulps,
                is_integer ? "" : " ulp", is_integer ? "" : plural(ulps),
-               ls__json_get_integer(element, "different_elements"),
-               ls__json_get_integer(element, "elements"));
+               json_integer_of(element, "different_elements"),
+               json_integer_of(element, "elements"));
     free(index);
 }
 
 static void print_batch(const json_t *batch)
 {
     const json_t *images = json_object_get(batch, "images");
-    if (ls__json_get_integer(batch, "place") < 0) {
+    if (json_integer_of(batch, "place") < 0) {
         print_text(stdout, "  their batches have different sizes\n");
         return;
     }
     print_text(stdout, "  the first image that differs is number %lld of the batch\n",
-               ls__json_get_integer(batch, "place"));
+               json_integer_of(batch, "place"));
     for (size_t i = 0; i < 2; i++) {
         const json_t *image = json_array_get(images, i);
-        const char *file = ls__json_get_string(image, "file");
-        const long long label = ls__json_get_integer(image, "label");
-        print_text(stdout, "  %c: sample %lld, ", "AB"[i], ls__json_get_integer(image, "sample"));
+        const char *file = json_text_of(image, "file");
+        const long long label = json_integer_of(image, "label");
+        print_text(stdout, "  %c: sample %lld, ", "AB"[i], json_integer_of(image, "sample"));
         if (label >= 0) print_text(stdout, "label %lld, ", label);
         print_text(stdout, "%s\n", file ? file : "");
     }
@@ -82,7 +81,7 @@ void compare_print(const json_t *replay)
                   { "earlier_value", "an input of the step (a weight or buffer) already differs" },
                   { "op", "the first op whose output differs although its inputs are equal" },
                   { "program", "the runs execute different ops" } };
-    const char *found = ls__json_get_string(replay, "found"), *line = NULL;
+    const char *found = json_text_of(replay, "found"), *line = NULL;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         if (strcmp(lines[i].found, found) == 0) line = lines[i].line;
     if (!line) {
@@ -90,8 +89,8 @@ void compare_print(const json_t *replay)
         return;
     }
     print_text(stdout, "replay: step %lld (epoch %lld, step %lld): %s\n",
-               ls__json_get_integer(replay, "step"), ls__json_get_integer(replay, "epoch"),
-               ls__json_get_integer(replay, "step_in_epoch"), line);
+               json_integer_of(replay, "step"), json_integer_of(replay, "epoch"),
+               json_integer_of(replay, "step_in_epoch"), line);
     const json_t *ops = json_object_get(replay, "ops"),
                  *rates = json_object_get(replay, "learning_rates");
     if (ops) print_op("A", json_array_get(ops, 0));

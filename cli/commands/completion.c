@@ -1,6 +1,5 @@
 /* completion.c: 'lockstep completion': scripts by which shells complete commands, options, their
  * values and paths, from the commands' tables of options. */
-#include "options/run_settings.h"
 #include "cli.h"
 #include <stdio.h>
 #include <string.h>
@@ -15,11 +14,11 @@ typedef enum value_kind {
     VALUE_OTHER
 } value_kind;
 
-static value_kind kind_of_value(const ls__setting *o)
+static value_kind kind_of_value(const ls_setting *o)
 {
-    if (o->kind == LS__SETTING_SWITCH) return VALUE_NONE;
-    if (o->kind == LS__SETTING_CHOICE || strcmp(o->name, "model") == 0) return VALUE_WORDS;
-    if (o->kind != LS__SETTING_TEXT) return VALUE_OTHER;
+    if (o->kind == LS_SETTING_SWITCH) return VALUE_NONE;
+    if (o->kind == LS_SETTING_CHOICE || strcmp(o->name, "model") == 0) return VALUE_WORDS;
+    if (o->kind != LS_SETTING_TEXT) return VALUE_OTHER;
     if (strcmp(o->value, "RUN") == 0) return VALUE_FOLDER;
     const bool is_path = strcmp(o->value, "FILE") == 0 || strcmp(o->value, "DIR") == 0;
     return is_path ? VALUE_FILE : VALUE_OTHER;
@@ -32,9 +31,9 @@ static void print_choices(const char *choices)
 }
 
 /* The words of a VALUE_WORDS. */
-static void print_value_words(const ls__setting *o)
+static void print_value_words(const ls_setting *o)
 {
-    if (o->kind == LS__SETTING_CHOICE) {
+    if (o->kind == LS_SETTING_CHOICE) {
         print_choices(o->value);
         return;
     }
@@ -53,13 +52,12 @@ static value_kind kind_of_argument(const cli_command *c)
 
 /* Calls print for each option of the command and each option of all commands. */
 static void each_option(const cli_command *c,
-                        void (*print)(const cli_command *c, const ls__setting *o))
+                        void (*print)(const cli_command *c, const ls_setting *o))
 {
-    ls__setting made[LS__MAX_SETTINGS + 1];
-    const ls__setting *const tables[] = { command_options(c, made), common_options };
-    for (int i = 0; i < 2; i++)
-        for (const ls__setting *o = tables[i]; o->kind != LS__SETTING_END; o++)
-            if (o->kind != LS__SETTING_HEADING) print(c, o);
+    ls_setting options[LS_MAX_SETTINGS + 1];
+    all_options(c, options);
+    for (const ls_setting *o = options; o->kind != LS_SETTING_END; o++)
+        if (o->kind != LS_SETTING_HEADING) print(c, o);
 }
 
 static void each_command(void (*print)(const cli_command *c))
@@ -86,7 +84,7 @@ static const char short_ends[] = ":;([\n";
 
 /* ---- bash ---- */
 
-static void print_bash_word(const cli_command *c, const ls__setting *o)
+static void print_bash_word(const cli_command *c, const ls_setting *o)
 {
     (void)c;
     print_text(stdout, " --%s", o->name);
@@ -109,7 +107,7 @@ static void print_bash_words(const cli_command *c)
     fputs(" ;;\n", stdout);
 }
 
-static void print_bash_value(const cli_command *c, const ls__setting *o)
+static void print_bash_value(const cli_command *c, const ls_setting *o)
 {
     static const char *const actions[] = { [VALUE_FILE] = "-f", [VALUE_FOLDER] = "-d" };
     const value_kind kind = kind_of_value(o);
@@ -185,7 +183,7 @@ static void print_zsh_command(const cli_command *c)
 }
 
 /* Of _arguments: '(-b --batch-size)'{-b+,--batch-size=}'[images per step]:N:' */
-static void print_zsh_option(const cli_command *c, const ls__setting *o)
+static void print_zsh_option(const cli_command *c, const ls_setting *o)
 {
     (void)c;
     const value_kind kind = kind_of_value(o);
@@ -258,7 +256,7 @@ static void print_zsh(void)
 
 /* ---- fish ---- */
 
-static void print_fish_option(const cli_command *c, const ls__setting *o)
+static void print_fish_option(const cli_command *c, const ls_setting *o)
 {
     const value_kind kind = kind_of_value(o);
     print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -l %s", c->name,
@@ -313,7 +311,7 @@ static void print_fish(void)
 
 #define SHELLS "bash|zsh|fish" /* in the order of `scripts` */
 
-static const ls__setting completion_options[] = { { .kind = LS__SETTING_END } };
+static const ls_setting completion_options[] = { { .kind = LS_SETTING_END } };
 
 static int run(int argc, char **argv)
 {
@@ -321,9 +319,11 @@ static int run(int argc, char **argv)
     cli_parsed parsed;
     const int ended = options_parse(&command_completion, argc, argv, NULL, &parsed);
     if (ended >= 0) return ended;
-    const int shell =
-        parsed.n_arguments == 1 ? ls__setting_choice(SHELLS, parsed.arguments[0]) : -1;
-    if (shell < 0) return fail_with(EXIT_USAGE, "expected one of " SHELLS);
+    static const ls_setting shells = { LS_SETTING_CHOICE, .name = "SHELL", .value = SHELLS };
+    char expected[LS_EXPECTED_SIZE];
+    int shell;
+    if (parsed.n_arguments != 1 || !ls_setting_read(&shells, parsed.arguments[0], &shell, expected))
+        return fail_with(EXIT_USAGE, "expected one of " SHELLS);
     scripts[shell]();
     return EXIT_DONE;
 }

@@ -14,15 +14,15 @@ typedef struct demo_values {
 } demo_values;
 
 #define AT(member) offsetof(demo_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_INTEGER, 0, "train", AT(n_train), "training images per class", "N", 1, 1e6,
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_INTEGER, 0, "train", AT(n_train), "training images per class", "N", 1, 1e6,
       .fallback = "400" },
-    { LS__SETTING_INTEGER, 0, "val", AT(n_val), "validation images per class", "N", 1, 1e6,
+    { LS_SETTING_INTEGER, 0, "val", AT(n_val), "validation images per class", "N", 1, 1e6,
       .fallback = "60" },
-    { LS__SETTING_INTEGER, 0, "seed", AT(seed), "random seed; the same seed gives the same files",
+    { LS_SETTING_INTEGER, 0, "seed", AT(seed), "random seed; the same seed gives the same files",
       "S", 0, 9e18, .fallback = "0" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 static int fail_errno(const char *path)

@@ -1,5 +1,7 @@
 /* describe.c: 'lockstep describe': a model's layers, shapes, parameters, kernels and memory. */
-#include "options/run_settings.h"
+#include "run/help_texts.h"
+#include "run/settings.h"
+#include "runs/model_file.h"
 #include "cli.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,38 +10,38 @@ enum { LONG_TRAINING = 1000000 }; /* steps, so that --benchmark times what a tra
 
 typedef struct describe_values {
     const char *model, *device;
-    ls__size image_size;
+    ls_size image_size;
     int64_t batch, n_classes, threads;
     int stem, deterministic, precision;
     bool grey, parameter_free_shortcuts, inference, benchmark;
 } describe_values;
 
 #define AT(member) offsetof(describe_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
       .list = ls__list_models },
-    { LS__SETTING_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", LS__MIN_IMAGE_SIZE,
+    { LS_SETTING_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", LS__MIN_IMAGE_SIZE,
       LS__MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
-    { LS__SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+    { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
-    { LS__SETTING_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
+    { LS_SETTING_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
       .note = "10 or 1000, depending on the model" },
-    { LS__SETTING_SWITCH, 0, "grey", AT(grey),
+    { LS_SETTING_SWITCH, 0, "grey", AT(grey),
       "one input channel: for grey images, or 'lockstep train --grey'" },
-    { LS__SETTING_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
-    { LS__SETTING_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
+    { LS_SETTING_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
+    { LS_SETTING_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
       SHORTCUTS_HELP },
-    { LS__SETTING_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
-    { LS__SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS__SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+    { LS_SETTING_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
+    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { LS__SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
-    { LS__SETTING_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP,
+    { LS_SETTING_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP,
       "strict|warn|off", .fallback = "strict" },
-    { LS__SETTING_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
+    { .kind = LS_SETTING_END },
 };
 
 static int run(int argc, char **argv)
@@ -50,7 +52,7 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     const ls_model *model = find_model(v.model);
     if (!model || !check_resnet_options(&parsed, model)) return EXIT_USAGE;
-    if (!v.image_size.height) v.image_size = (ls__size){ model->image_size, model->image_size };
+    if (!v.image_size.height) v.image_size = (ls_size){ model->image_size, model->image_size };
 
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device,

@@ -1,5 +1,8 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "commands/eval_classes.h"
 #include "commands/eval_targets.h"
 #include "run/folders.h"
@@ -22,37 +25,37 @@ typedef struct eval_values {
 } eval_values;
 
 #define AT(member) offsetof(eval_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
     MODEL_FILE_OPTIONS(eval_values),
-    { LS__SETTING_TEXT, 0, "data-dir", AT(data_dir),
+    { LS_SETTING_TEXT, 0, "data-dir", AT(data_dir),
       "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
       "class folders, in the order of their names",
       "DIR", .note = "required" },
     LS__DATA_SETTINGS(eval_values, data),
-    { LS__SETTING_SWITCH, 0, "per-class", AT(per_class),
+    { LS_SETTING_SWITCH, 0, "per-class", AT(per_class),
       "print the table of the classes, which models of at most 20 classes get anyway; with several "
       "labels the accuracy of each, with numbers the error of each" },
-    { LS__SETTING_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
-    { LS__SETTING_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
+    { LS_SETTING_SWITCH, 0, "json", AT(json), "print all results as one JSON object" },
+    { LS_SETTING_TEXT, 0, "csv", AT(csv), "also write the table of the classes to this CSV file",
       "FILE", .note = "none" },
-    { LS__SETTING_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
-    { LS__SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+    { LS_SETTING_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
-    { LS__SETTING_INTEGER, 'j', "workers", AT(workers),
+    { LS_SETTING_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads (PyTorch: num_workers); 0 = the main thread loads the images", "N", 0,
       256, .note = "one per processor, at most 8" },
-    { LS__SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
+    { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
       .fallback = "fail" },
-    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS__SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS__SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { LS__SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
@@ -304,7 +307,7 @@ static int run(int argc, char **argv)
     if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
     if (v.csv && ls__run_folder_names_file(v.csv))
         return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const int exit_status = !ls__data_settings_check(ctx, &v.data) ? print_error(ctx, EXIT_RUNTIME)

@@ -1,5 +1,8 @@
 /* export.c: 'lockstep export': a checkpoint's weights for other programs. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "run/folders.h"
 #include "runs/model_file.h"
 #include "log/run_folder.h"
@@ -11,14 +14,14 @@ typedef struct export_values {
 } export_values;
 
 #define AT(member) offsetof(export_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run",
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "checkpoint", AT(checkpoint), "checkpoint: best.safetensors of a run",
       "FILE", .note = "required" },
-    { LS__SETTING_CHOICE, 0, "format", AT(format),
+    { LS_SETTING_CHOICE, 0, "format", AT(format),
       "torch = safetensors with torchvision's names and layouts", "torch", .fallback = "torch" },
-    { LS__SETTING_TEXT, 0, "out", AT(out), "file to write", "FILE", .note = "required" },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_TEXT, 0, "out", AT(out), "file to write", "FILE", .note = "required" },
+    { .kind = LS_SETTING_END },
 };
 
 static bool is_same_file(const char *a, const char *b)

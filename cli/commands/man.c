@@ -1,6 +1,5 @@
 /* man.c: 'lockstep man', which the build runs: manual pages from the commands' tables of options,
  * in the language of man(7). */
-#include "options/run_settings.h"
 #include "cli.h"
 #include <ctype.h>
 #include <errno.h>
@@ -61,16 +60,16 @@ static void put_head(FILE *file, const char *name, const char *summary, const ch
     put_words(file, text);
 }
 
-static void put_option(FILE *file, const ls__setting *o)
+static void put_option(FILE *file, const ls_setting *o)
 {
     char text[OPTION_TEXT_SIZE];
-    const bool lists = o->kind == LS__SETTING_CHOICE;
+    const bool lists = o->kind == LS_SETTING_CHOICE;
     fputs(".TP\n", file);
     if (o->letter) fprintf(file, "\\fB\\-%c\\fR, ", o->letter);
     fputs("\\fB\\-\\-", file);
     put_name(file, o->name);
     fputs("\\fR", file);
-    if (o->kind != LS__SETTING_SWITCH) {
+    if (o->kind != LS_SETTING_SWITCH) {
         fputs(" \\fI", file);
         put_name(file, lists ? "NAME" : o->value);
         fputs("\\fR", file);
@@ -80,18 +79,19 @@ static void put_option(FILE *file, const ls__setting *o)
     put_words(file, text);
 }
 
-static void put_options(FILE *file, const ls__setting *options)
+static void put_options(FILE *file, const ls_setting *options)
 {
-    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
-        if (o->kind != LS__SETTING_HEADING)
+    for (const ls_setting *o = options; o->kind != LS_SETTING_END; o++)
+        if (o->kind != LS_SETTING_HEADING)
             put_option(file, o);
-        else if (o[1].kind != LS__SETTING_HEADING && o[1].kind != LS__SETTING_END)
+        else if (o[1].kind != LS_SETTING_HEADING && o[1].kind != LS_SETTING_END)
             fprintf(file, ".SS %.*s\n", (int)strcspn(o->help, ":"), o->help);
 }
 
 static void put_command_page(FILE *file, const cli_command *c, const char *name, const char *date)
 {
-    ls__setting made[LS__MAX_SETTINGS + 1];
+    ls_setting options[LS_MAX_SETTINGS + 1];
+    all_options(c, options);
     put_head(file, name, c->summary, date);
     fprintf(file, ".SH SYNOPSIS\n.B lockstep ");
     put_name(file, c->name);
@@ -101,8 +101,7 @@ static void put_command_page(FILE *file, const cli_command *c, const char *name,
         put_words(file, c->details);
     }
     fputs(".SH OPTIONS\n", file);
-    put_options(file, command_options(c, made));
-    put_options(file, common_options);
+    put_options(file, options);
     fputs(".SH SEE ALSO\n.BR lockstep (1)\n", file);
 }
 
@@ -150,11 +149,11 @@ typedef struct man_values {
     const char *date;
 } man_values;
 
-static const ls__setting man_options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "date", offsetof(man_values, date), "date of the pages", "YYYY-MM-DD",
+static const ls_setting man_options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "date", offsetof(man_values, date), "date of the pages", "YYYY-MM-DD",
       .fallback = "1970-01-01" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 /* command NULL: the page of lockstep. */

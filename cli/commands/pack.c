@@ -1,5 +1,8 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "run/folders.h"
 #include "run/folders_hints.h"
 #include "terminal/progress.h"
@@ -14,30 +17,30 @@ typedef struct pack_values {
 } pack_values;
 
 #define AT(member) offsetof(pack_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_SWITCH, 0, "raw", AT(raw),
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_SWITCH, 0, "raw", AT(raw),
       "store decoded images instead of the files: larger, and faster to load" },
-    { LS__SETTING_INTEGER, 0, "resize", AT(resize),
+    { LS_SETTING_INTEGER, 0, "resize", AT(resize),
       "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
       "= no resizing",
       "N", 0, 65536, .fallback = "0" },
-    { LS__SETTING_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
+    { LS_SETTING_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
       "white|black|ignore", .fallback = "white" },
-    { LS__SETTING_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9,
+    { LS_SETTING_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9,
       16, .note = "16" },
-    { LS__SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
+    { LS_SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { LS__SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+    { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "unreadable images: fail = stop, skip = list them and pack them as they are; training on "
       "such a pack requires --on-bad-image skip",
       "fail|skip", .fallback = "fail" },
-    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS__SETTING_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
-    { LS__SETTING_SWITCH, 0, "check", AT(check),
+    { LS_SETTING_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
+    { LS_SETTING_SWITCH, 0, "check", AT(check),
       "check all of FILE for damage: lockstep pack --check FILE" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 static bool print_progress(void *user, int64_t n_done, int64_t n)
@@ -182,7 +185,7 @@ static int run(int argc, char **argv)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v.depth > 0 ? "depth" : "alpha");
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {

@@ -8,12 +8,12 @@ typedef struct plot_values {
 } plot_values;
 
 #define AT(member) offsetof(plot_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "title", AT(title), "title of the chart", "TEXT",
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "title", AT(title), "title of the chart", "TEXT",
       .note = "the folder's name" },
-    { LS__SETTING_SWITCH, 0, "log", AT(log), "logarithmic axis for the loss" },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_SWITCH, 0, "log", AT(log), "logarithmic axis for the loss" },
+    { .kind = LS_SETTING_END },
 };
 
 static int run(int argc, char **argv)

@@ -1,6 +1,9 @@
 /* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
  * stores the model, the classes and the preprocessing. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "commands/prediction.h"
 #include "run/folders.h"
 #include "run/folders_idx.h"
@@ -32,30 +35,30 @@ typedef struct path_source {
 } path_source;
 
 #define AT(member) offsetof(predict_values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
     MODEL_FILE_OPTIONS(predict_values),
-    { LS__SETTING_TEXT, 0, "classes", AT(classes),
+    { LS_SETTING_TEXT, 0, "classes", AT(classes),
       "with --model: text file of the class names, one per line", "FILE",
       .note = "stored in checkpoints" },
-    { LS__SETTING_INTEGER, 'k', "top", AT(top),
+    { LS_SETTING_INTEGER, 'k', "top", AT(top),
       "classes to print for each image, the most probable first", "K", 1, 1e6, .fallback = "5" },
-    { LS__SETTING_SWITCH, 0, "json", AT(json), "print one JSON object per image and line" },
-    { LS__SETTING_SWITCH, 0, "csv", AT(csv), "print CSV: a row per image and class" },
-    { LS__SETTING_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
-    { LS__SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
+    { LS_SETTING_SWITCH, 0, "json", AT(json), "print one JSON object per image and line" },
+    { LS_SETTING_SWITCH, 0, "csv", AT(csv), "print CSV: a row per image and class" },
+    { LS_SETTING_SWITCH, 0, "test-time-flip", AT(test_time_flip), TEST_TIME_FLIP_HELP },
+    { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "32" },
-    { LS__SETTING_INTEGER, 'j', "workers", AT(workers),
+    { LS_SETTING_INTEGER, 'j', "workers", AT(workers),
       "threads that load images (PyTorch: num_workers); 0 = the main thread loads them", "N", 0,
       256, .note = "one per processor, at most 8; 0 for one image" },
-    { LS__SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
+    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
       LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS__SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS__SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
+    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
+    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
       .fallback = "f32" },
-    { LS__SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
       .note = "one per processor" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 static bool is_finite(int64_t n, const float *values)
@@ -292,7 +295,7 @@ static bool fits_loss(const cli_parsed *parsed, const predict_values *v, ls_loss
 {
     if (v->test_time_flip && loss != LS_LOSS_CROSS_ENTROPY)
         return fail_with(false, "--test-time-flip is for models of classes");
-    if (ls__given_has(&parsed->set, "top") && loss == LS_LOSS_MSE)
+    if (ls_given_has(&parsed->set, "top") && loss == LS_LOSS_MSE)
         return fail_with(false, "--top is for models of classes or labels");
     return true;
 }
@@ -312,7 +315,7 @@ static int run(int argc, char **argv)
     if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
     for (int i = 0; i < parsed.n_arguments; i++)
         if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
     path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });

@@ -1,5 +1,8 @@
 /* prediction.c: see prediction.h. */
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
+#include "run/paths.h"
+#include "cli.h"
 #include "commands/prediction.h"
 #include "io/json.h"
 #include "run/data_settings.h"

@@ -7,11 +7,11 @@ typedef struct report_values {
     const char *out;
 } report_values;
 
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "out", offsetof(report_values, out), "HTML file to write", "FILE",
       .note = "report.html in the run's folder; required with several runs" },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 
 static int run(int argc, char **argv)

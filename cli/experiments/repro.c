@@ -25,31 +25,31 @@ typedef struct repro_values {
 
 #define AT(member) offsetof(repro_values, member)
 
-static const ls__setting own_options[] = {
-    { LS__SETTING_HEADING, .help = "Experiment:" },
-    { LS__SETTING_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
+static const ls_setting own_options[] = {
+    { LS_SETTING_HEADING, .help = "Experiment:" },
+    { LS_SETTING_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
       "N,N,...", .fallback = "0,1,2,4,8", .usual = true },
-    { LS__SETTING_TEXT, 0, "threads", AT(threads),
+    { LS_SETTING_TEXT, 0, "threads", AT(threads),
       "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
       .fallback = "1,2,3,4", .usual = true },
-    { LS__SETTING_TEXT, 0, "ranks", AT(ranks),
+    { LS_SETTING_TEXT, 0, "ranks", AT(ranks),
       "numbers of ranks to compare, in all combinations; processes that mpirun starts, at most as "
       "many as --shards",
       "N,N,...", .fallback = "1", .usual = true },
-    { LS__SETTING_INTEGER, 0, "restart", AT(restarts),
+    { LS_SETTING_INTEGER, 0, "restart", AT(restarts),
       "train each combination once more, interrupted N times and resumed with other numbers of "
       "workers, threads and ranks",
       "N", 0, REPRO_MAX_RESTARTS, .fallback = "0", .usual = true },
-    { LS__SETTING_INTEGER, 0, "steps", AT(settings.steps), "steps of each run", "N", 1, 1e6,
+    { LS_SETTING_INTEGER, 0, "steps", AT(settings.steps), "steps of each run", "N", 1, 1e6,
       .fallback = "60", .usual = true },
-    { LS__SETTING_TEXT, 0, "out", AT(settings.out), "new folder for the experiment", "DIR",
+    { LS_SETTING_TEXT, 0, "out", AT(settings.out), "new folder for the experiment", "DIR",
       .note = "repro, or repro-2, repro-3, ...", .usual = true },
-    { .kind = LS__SETTING_END },
+    { .kind = LS_SETTING_END },
 };
 enum { N_OWN = sizeof(own_options) / sizeof(own_options[0]) - 1 };
 
 /* Options of `lockstep train` that the experiment sets or that have no effect in it. */
-static bool is_taken(const ls__setting *option)
+static bool is_taken(const ls_setting *option)
 {
     static const char *const names[] = { "workers", "threads",  "steps", "stop-at",     "out",
                                          "resume",  "patience", "force", "inject-fault" };
@@ -58,23 +58,23 @@ static bool is_taken(const ls__setting *option)
     return false;
 }
 
-static void make_options(ls__setting out[LS__MAX_SETTINGS + 1])
+static void make_options(ls_setting out[LS_MAX_SETTINGS + 1])
 {
     int n = N_OWN;
     memcpy(out, own_options, N_OWN * sizeof(*out));
-    for (const ls__setting *o = ls__run_settings_table;
-         o->kind != LS__SETTING_END && n < LS__MAX_SETTINGS; o++)
+    for (const ls_setting *o = ls__run_settings_table;
+         o->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; o++)
         if (!is_taken(o)) out[n++] = *o;
-    out[n] = (ls__setting){ .kind = LS__SETTING_END };
+    out[n] = (ls_setting){ .kind = LS_SETTING_END };
 }
 
 /* ---- The arguments of the child processes, and the command: each option that was given ---- */
 
 /* Of the options from the first-th on. The name of the folder is left out. */
-static bool make_arguments(const cli_parsed *parsed, int first, char *out[LS__MAX_SETTINGS + 1])
+static bool make_arguments(const cli_parsed *parsed, int first, char *out[LS_MAX_SETTINGS + 1])
 {
     int n = 0;
-    for (int i = first; parsed->set.table[i].kind != LS__SETTING_END; i++) {
+    for (int i = first; parsed->set.table[i].kind != LS_SETTING_END; i++) {
         const char *value = parsed->set.text[i];
         if (!value || strcmp(parsed->set.table[i].name, "out") == 0) continue;
         if (asprintf(&out[n], "--%s%s%s", parsed->set.table[i].name, *value ? "=" : "", value) <
@@ -268,8 +268,8 @@ static bool add_algorithm_cache(const ls__run_settings *train, const char *out, 
 
 static int open_and_run(const cli_parsed *parsed, const repro_values *v, const axes *a)
 {
-    char dir[LS__RUN_DIR_SIZE], *arguments[LS__MAX_SETTINGS + 2] = { NULL };
-    char repro_word[] = "repro", *command_words[LS__MAX_SETTINGS + 2] = { repro_word };
+    char dir[LS__RUN_DIR_SIZE], *arguments[LS_MAX_SETTINGS + 2] = { NULL };
+    char repro_word[] = "repro", *command_words[LS_MAX_SETTINGS + 2] = { repro_word };
     if (!check_folder(v->settings.out)) return EXIT_USAGE;
     char program[PATH_MAX];
     if (!realpath("/proc/self/exe", program))
@@ -312,7 +312,7 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
 
 static int run(int argc, char **argv)
 {
-    ls__setting options[LS__MAX_SETTINGS + 1];
+    ls_setting options[LS_MAX_SETTINGS + 1];
     make_options(options);
     cli_command command = command_repro;
     command.options = options;

@@ -15,7 +15,7 @@ static int answer_of(const repro_run *run, const char *log, int status)
     return answer == EXIT_RUNTIME || WIFSIGNALED(status) ? EXIT_NO_VERDICT : answer;
 }
 
-enum { MAX_WORDS = 2 * LS__MAX_SETTINGS + 24 };
+enum { MAX_WORDS = 2 * LS_MAX_SETTINGS + 24 };
 
 /* The words that start this program, in several ranks if there are any. Returns their number. */
 static int launch_words(const repro_leg *leg, char *program, char n_ranks[NUMBER_OPTION_SIZE],

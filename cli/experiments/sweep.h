@@ -25,11 +25,11 @@ typedef struct sweep_values {
     const char *out;
 } sweep_values;
 
-extern const ls__setting sweep_options[];
+extern const ls_setting sweep_options[];
 
 /* An option of `lockstep train` with one value, or with the values of the search. */
 typedef struct sweep_parameter {
-    const ls__setting *option;
+    const ls_setting *option;
     int line;
     const char *text;    /* the value as in the file */
     const char **values; /* of a list; NULL for a range */
@@ -40,7 +40,7 @@ typedef struct sweep_parameter {
 typedef struct sweep_file {
     config_lines lines; /* the other texts are borrowed from it */
     int n_fixed, n_searched;
-    sweep_parameter fixed[LS__MAX_SETTINGS], searched[SWEEP_MAX_PARAMETERS];
+    sweep_parameter fixed[LS_MAX_SETTINGS], searched[SWEEP_MAX_PARAMETERS];
 } sweep_file;
 
 /* The result of a job. */

@@ -57,24 +57,23 @@ bool sweep_parse_range(const char *text, ls_search_parameter *out)
 static bool check_range(reader *r, const sweep_parameter *p, bool is_parsed)
 {
     config_lines *lines = &r->file->lines;
-    const ls__setting *o = p->option;
+    const ls_setting *o = p->option;
     const bool is_integer = p->search.kind == LS_SEARCH_INTEGER;
     const double low = p->search.low, high = p->search.high;
     if (!is_parsed)
         return config_fail(
             lines, "%s: expected KIND(LOW, HIGH) or, in a grid, KIND(LOW, HIGH, POINTS); got '%s'",
             o->name, p->text);
-    if (o->kind != LS__SETTING_NUMBER && o->kind != LS__SETTING_INTEGER &&
-        o->kind != LS__SETTING_SIZE)
+    if (o->kind != LS_SETTING_NUMBER && o->kind != LS_SETTING_INTEGER && o->kind != LS_SETTING_SIZE)
         return config_fail(lines, "%s: expected a list of values, because it is no number",
                            o->name);
-    if (is_integer != (o->kind != LS__SETTING_NUMBER))
+    if (is_integer != (o->kind != LS_SETTING_NUMBER))
         return config_fail(lines, "%s: expected %s", o->name,
                            is_integer ? "linear(LOW, HIGH) or log(LOW, HIGH)"
                                       : "integer(LOW, HIGH)");
     if (!(low >= o->min && high <= o->max && low <= high)) { /* also if one is NaN */
         char expected[256];
-        ls__setting_expected(o, expected, sizeof(expected));
+        ls_setting_expected(o, expected, sizeof(expected));
         return config_fail(lines, "%s: expected two ends, the lower one first, each %s; got '%s'",
                            o->name, expected, p->text);
     }
@@ -112,7 +111,7 @@ static bool read_searched(reader *r, sweep_parameter *p, char *text)
 /* ---- Lines ---- */
 
 /* Why an option of `lockstep train` can't be in the section; NULL if it can. */
-static const char *why_not(const ls__setting *option, section in)
+static const char *why_not(const ls_setting *option, section in)
 {
     static const char *const set[] = {
         "out", "resume", "steps", "stop-at", "force", "inject-fault"
@@ -133,7 +132,7 @@ static const char *why_not(const ls__setting *option, section in)
     return NULL;
 }
 
-static const sweep_parameter *find_parameter(const sweep_file *f, const ls__setting *option)
+static const sweep_parameter *find_parameter(const sweep_file *f, const ls_setting *option)
 {
     for (int i = 0; i < f->n_fixed; i++)
         if (f->fixed[i].option == option) return &f->fixed[i];
@@ -147,12 +146,12 @@ static bool read_train_option(reader *r)
     sweep_file *f = r->file;
     config_lines *lines = &f->lines;
     const char *key = lines->key;
-    char *text = lines->value, hint[LS__HINT_SIZE];
-    const int i = ls__setting_find(ls__run_settings_table, key, strlen(key));
+    char *text = lines->value, hint[LS_HINT_SIZE];
+    const int i = ls_setting_find(ls__run_settings_table, key, strlen(key));
     if (i < 0)
         return config_fail(lines, "unknown option '%s' of 'lockstep train'%s", key,
                            option_hint(ls__run_settings_table, key, "", "", hint));
-    const ls__setting *option = &ls__run_settings_table[i];
+    const ls_setting *option = &ls__run_settings_table[i];
     const sweep_parameter *earlier = find_parameter(f, option);
     if (earlier) return config_fail(lines, "'%s' is already in line %d", key, earlier->line);
     const char *reason = why_not(option, r->section);
@@ -177,8 +176,8 @@ static bool read_sweep_option(reader *r)
 {
     config_lines *lines = &r->file->lines;
     const char *key = lines->key;
-    const int i = ls__setting_find(sweep_options, key, strlen(key));
-    if (i < 0 && ls__setting_find(ls__run_settings_table, key, strlen(key)) >= 0)
+    const int i = ls_setting_find(sweep_options, key, strlen(key));
+    if (i < 0 && ls_setting_find(ls__run_settings_table, key, strlen(key)) >= 0)
         return config_fail(lines,
                            "unknown option '%s' of the sweep; options of 'lockstep train' follow a "
                            "line [train] or [search]",
@@ -192,12 +191,12 @@ static bool read_sweep_option(reader *r)
 static bool read_section(reader *r)
 {
     config_lines *lines = &r->file->lines;
-    char hint[LS__HINT_SIZE];
+    char hint[LS_HINT_SIZE];
     for (int i = 0; i < N_SECTIONS; i++)
         if (strcmp(lines->section, section_names[i]) == 0) return r->section = (section)i, true;
     return config_fail(lines, "unknown section [%s]%s", lines->section,
-                       ls__closest_hint(lines->section, N_SECTIONS, section_names, "",
-                                        "; expected [sweep], [train] or [search]", hint));
+                       ls_closest_hint(lines->section, N_SECTIONS, section_names, "",
+                                       "; expected [sweep], [train] or [search]", hint));
 }
 
 bool sweep_file_read(const char *path, cli_parsed *parsed, sweep_values *values, sweep_file *file)
@@ -225,8 +224,7 @@ void sweep_file_close(sweep_file *file)
 const char *sweep_fixed_text(const sweep_file *file, const char *name)
 {
     const sweep_parameter *p = find_parameter(
-        file,
-        &ls__run_settings_table[ls__setting_find(ls__run_settings_table, name, strlen(name))]);
+        file, &ls__run_settings_table[ls_setting_find(ls__run_settings_table, name, strlen(name))]);
     return p ? p->text : NULL;
 }
 
@@ -240,8 +238,8 @@ const char *sweep_value_text(const sweep_parameter *p, double value, char out[SW
 
 config_lines *sweep_file_at(sweep_file *file, const char *name)
 {
-    const int i = ls__setting_find(sweep_options, name, strlen(name));
-    const int k = ls__setting_find(ls__run_settings_table, name, strlen(name));
+    const int i = ls_setting_find(sweep_options, name, strlen(name));
+    const int k = ls_setting_find(ls__run_settings_table, name, strlen(name));
     const sweep_parameter *p = k >= 0 ? find_parameter(file, &ls__run_settings_table[k]) : NULL;
     file->lines.line = p ? p->line : i >= 0 ? file->lines.lines[i] : 0;
     return &file->lines;

@@ -13,7 +13,7 @@ static int number_of(int choice)
 
 int sweep_metric_find(const char *word)
 {
-    const ls__setting *option = &sweep_options[ls__setting_find(sweep_options, "metric", 6)];
+    const ls_setting *option = &sweep_options[ls_setting_find(sweep_options, "metric", 6)];
     const int i = ls__setting_choice(option->value, word);
     return i < 0 ? -1 : number_of(i);
 }

@@ -21,14 +21,14 @@ bool sweep_report_is_sweep(const char *dir)
  * memory. */
 static bool put_command(ls__html *html, const sweep_history *h, const sweep_trial *t)
 {
-    const char *words[LS__MAX_SETTINGS + 3] = { "train" }, *name;
+    const char *words[LS_MAX_SETTINGS + 3] = { "train" }, *name;
     char value[SWEEP_VALUE_SIZE];
     json_t *option;
     int n = 1;
     bool good = true;
     json_object_foreach(json_object_get((json_t *)h->definition, "train"), name, option)
     {
-        if (n + h->n_axes > LS__MAX_SETTINGS || !json_is_string(option)) continue;
+        if (n + h->n_axes > LS_MAX_SETTINGS || !json_is_string(option)) continue;
         good = good && asprintf((char **)&words[n], "--%s=%s", name, json_string_value(option)) > 0;
         n += good;
     }

@@ -61,7 +61,7 @@ static json_t *make_definition(const sweep *s)
     for (int i = 0; i < f->n_searched; i++)
         ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].option->name,
                                            "values", parameter_to_json(&f->searched[i])));
-    for (const ls__setting *o = sweep_options; o->kind != LS__SETTING_END; o++)
+    for (const ls_setting *o = sweep_options; o->kind != LS_SETTING_END; o++)
         if (o->name && !o->execution && !(can_extend(s) && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
     json_decref(options);

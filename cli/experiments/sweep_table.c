@@ -96,7 +96,7 @@ static int write_csv(const sweep *s)
 
 static int print_best(const sweep *s, const sweep_result *best)
 {
-    const char *list[LS__MAX_SETTINGS + 4] = { "train" };
+    const char *list[LS_MAX_SETTINGS + 4] = { "train" };
     char dir[LS__RUN_PATH_SIZE];
     sweep_trial_dir(s->out, best->trial, dir);
     char **words = sweep_trial_words(s, best->trial);

@@ -101,7 +101,7 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
     char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     char threads[NUMBER_OPTION_SIZE], stop[NUMBER_OPTION_SIZE];
-    char *argv[LS__MAX_SETTINGS + 8] = { s->program, train };
+    char *argv[LS_MAX_SETTINGS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
     wait_for_lock(dir);
     char **words = sweep_trial_words(s, job->trial);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Adds "--NAME=VALUE"; false without memory. */
-static bool add_word(char **words, int *n, const ls__setting *option, const char *value)
+static bool add_word(char **words, int *n, const ls_setting *option, const char *value)
 {
     if (asprintf(&words[*n], "--%s=%s", option->name, value) < 0) return words[*n] = NULL, false;
     ++*n;
@@ -57,16 +57,15 @@ static char **make_words(const sweep *s, int64_t number, which_words which)
     if (good && which != EXECUTION && metric != LS__METRIC_TOP1 && !sweep_fixed_text(f, "metric"))
         good =
             add_word(words, &n,
-                     &ls__run_settings_table[ls__setting_find(ls__run_settings_table, "metric", 6)],
+                     &ls__run_settings_table[ls_setting_find(ls__run_settings_table, "metric", 6)],
                      ls__run_metric_name(metric));
     bool has_alpha = !s->ignores_alpha || which == EXECUTION || sweep_fixed_text(f, "alpha");
     for (int i = 0; i < f->n_searched; i++)
         has_alpha = has_alpha || strcmp(f->searched[i].option->name, "alpha") == 0;
     if (good && !has_alpha)
-        good =
-            add_word(words, &n,
-                     &ls__run_settings_table[ls__setting_find(ls__run_settings_table, "alpha", 5)],
-                     "ignore");
+        good = add_word(
+            words, &n, &ls__run_settings_table[ls_setting_find(ls__run_settings_table, "alpha", 5)],
+            "ignore");
     if (good) return words;
     sweep_free_words(words);
     print_error(NULL, EXIT_RUNTIME);
@@ -125,7 +124,7 @@ static bool is_trainable(const sweep *s, const ls__run_settings *r)
 
 bool sweep_check_words(const sweep *s, char **words, ls__run_settings *r)
 {
-    const char *list[LS__MAX_SETTINGS + 2] = { "train" };
+    const char *list[LS_MAX_SETTINGS + 2] = { "train" };
     char label[LS__RUN_PATH_SIZE];
     if (!words) return false;
     if (sweep_parse_words(words, r) && is_trainable(s, r)) return true;

@@ -14,7 +14,7 @@ static void list_choices(const char *choices, char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, "%s", *c == '|' ? ", " : (char[]){ *c, '\0' });
 }
 
-void option_text(const ls__setting *option, bool lists, char out[OPTION_TEXT_SIZE])
+void option_text(const ls_setting *option, bool lists, char out[OPTION_TEXT_SIZE])
 {
     char choices[OPTION_TEXT_SIZE / 2] = "";
     const char *note = option->fallback ? option->fallback : option->note;
@@ -26,14 +26,14 @@ void option_text(const ls__setting *option, bool lists, char out[OPTION_TEXT_SIZ
 }
 
 /* Choices that do not fit beside the option's name are listed in its text. */
-static void print_option(const ls__setting *option)
+static void print_option(const ls_setting *option)
 {
     char left[128], text[OPTION_TEXT_SIZE];
     const char letter[] = { '-', option->letter, ',', '\0' };
     const char *value = option->value ? option->value : "";
     int n = snprintf(left, sizeof(left), "  %3s --%s%s%s", option->letter ? letter : "",
                      option->name, *value ? " " : "", value);
-    const bool lists = option->kind == LS__SETTING_CHOICE && n + 2 > HELP_COLUMN;
+    const bool lists = option->kind == LS_SETTING_CHOICE && n + 2 > HELP_COLUMN;
     if (lists) n = snprintf(left, sizeof(left), "      --%s NAME", option->name);
     option_text(option, lists, text);
     const bool fits = n + 2 <= HELP_COLUMN;
@@ -43,11 +43,11 @@ static void print_option(const ls__setting *option)
 }
 
 /* The heading is printed only above an option. */
-static void print_group(const ls__setting *heading, bool all)
+static void print_group(const ls_setting *heading, bool all)
 {
     bool begins = true;
-    for (const ls__setting *o = heading + 1;
-         o->kind != LS__SETTING_END && o->kind != LS__SETTING_HEADING; o++) {
+    for (const ls_setting *o = heading + 1;
+         o->kind != LS_SETTING_END && o->kind != LS_SETTING_HEADING; o++) {
         if (!all && !o->usual) continue;
         if (begins) print_text(stdout, "\n%s\n", heading->help);
         begins = false;
@@ -55,26 +55,28 @@ static void print_group(const ls__setting *heading, bool all)
     }
 }
 
-static void print_groups(const ls__setting *options, bool all)
+static void print_groups(const ls_setting *options, bool all)
 {
-    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
-        if (o->kind == LS__SETTING_HEADING) print_group(o, all);
+    for (const ls_setting *o = options; o->kind != LS_SETTING_END; o++)
+        if (o->kind == LS_SETTING_HEADING) print_group(o, all);
 }
 
-static bool has_usual(const ls__setting *options)
+static bool has_usual(const ls_setting *options)
 {
-    for (; options->kind != LS__SETTING_END; options++)
+    for (; options->kind != LS_SETTING_END; options++)
         if (options->usual) return true;
     return false;
 }
 
 void options_help(const cli_command *command, bool all)
 {
-    const bool is_short = !all && has_usual(command->options);
+    ls_setting options[LS_MAX_SETTINGS + 1];
+    command_options(command, options);
+    const bool is_short = !all && has_usual(options);
     print_text(stdout, "usage: lockstep %s [option...]%s%s\n\n", command->name,
                *command->arguments ? " " : "", command->arguments);
     print_words(stdout, 0, 0, command->summary);
-    print_groups(command->options, !is_short);
+    print_groups(options, !is_short);
     print_groups(common_options, true);
     if (!command->details && !is_short) return;
     char hint[128];

@@ -1,55 +1,87 @@
-/* option_table.c: the options of all commands, and which option was meant; see options.h. */
+/* option_table.c: the options of all commands, and the table of one; see options.h. */
 #include "options/options.h"
 #include "terminal/print.h"
-#include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <lockstep/run.h>
 #include <string.h>
 
 /* ---- Options of all commands ---- */
 
 #define AT(member) offsetof(common_values, member)
 
-const ls__setting common_options[] = {
-    { LS__SETTING_HEADING, .help = "General:" },
-    { LS__SETTING_TEXT, 0, "config", AT(config),
+const ls_setting common_options[] = {
+    { LS_SETTING_HEADING, .help = "General:" },
+    { LS_SETTING_TEXT, 0, "config", AT(config),
       "read options from a file with lines 'key = value', such as 'epochs = 30'; the command line "
       "takes precedence",
       "FILE", .note = "none", .usual = true },
-    { LS__SETTING_SWITCH, 'q', "quiet", AT(quiet), "print only errors and results", .usual = true },
-    { LS__SETTING_SWITCH, 'h', "help", AT(help), "show the usual options", .usual = true },
-    { LS__SETTING_SWITCH, 0, "help-all", AT(help_all), "show all options", .usual = true },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_SWITCH, 'q', "quiet", AT(quiet), "print only errors and results", .usual = true },
+    { LS_SETTING_SWITCH, 'h', "help", AT(help), "show the usual options", .usual = true },
+    { LS_SETTING_SWITCH, 0, "help-all", AT(help_all), "show all options", .usual = true },
+    { .kind = LS_SETTING_END },
 };
 
-/* ---- Names ---- */
+/* ---- The table of a command ---- */
 
-/* The option of the table that is meant by such a name; NULL if none. */
-static const char *option_of_name(const ls__setting *options, const char *name)
+/* The row of a setting of runs in place of one that has its name alone. */
+static ls_setting complete_row(const ls_setting *own)
 {
-    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
-        if (o->name && option_is_same_name(name, o->name)) return o->name;
-    const char *const *meant = options_of_foreign_name(name);
-    for (int i = 0; meant && i < N_FOREIGN_OPTIONS; i++)
-        if (meant[i] && ls__setting_find(options, meant[i], strlen(meant[i])) >= 0) return meant[i];
-    return NULL;
+    const ls_setting *settings = ls_run_settings();
+    if (own->help) return *own;
+    ls_setting row = settings[ls_setting_find(settings, own->name, strlen(own->name))];
+    row.offset = own->offset;
+    row.letter = own->letter;
+    if (own->fallback) row.fallback = own->fallback;
+    if (own->note) row.note = own->note;
+    row.usual = own->usual;
+    return row;
 }
 
-const char *option_hint(const ls__setting *options, const char *name, const char *dashes,
-                        const char *otherwise, char out[LS__HINT_SIZE])
+static void add_settings(const cli_command *command, int n, ls_setting out[LS_MAX_SETTINGS + 1])
 {
-    enum { N_TABLES = 2 };
-    const char *meant = option_of_name(options, name);
-    if (meant) {
-        snprintf(out, LS__HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
-        return out;
+    const ls_setting *heading = NULL; /* of the section, until it has an option here */
+    const int n_own = n;
+    for (const ls_setting *s = command->settings(); s->kind != LS_SETTING_END; s++) {
+        if (n >= LS_MAX_SETTINGS - 1) {
+            print_warning("options from --%s on are left out: LS_MAX_SETTINGS is %d",
+                          s->name ? s->name : s[1].name, (int)LS_MAX_SETTINGS);
+            break;
+        }
+        if (s->kind == LS_SETTING_HEADING) heading = s;
+        if (s->kind == LS_SETTING_HEADING || (command->selects && !command->selects(s))) continue;
+        bool is_own = false;
+        for (int i = 0; i < n_own; i++) is_own |= out[i].name && strcmp(out[i].name, s->name) == 0;
+        if (is_own) continue;
+        if (heading) out[n++] = *heading;
+        heading = NULL;
+        out[n] = *s;
+        out[n++].offset = LS_SETTING_UNSTORED;
     }
-    const ls__setting *const tables[N_TABLES] = { options, common_options };
-    const char *words[N_TABLES * LS__MAX_SETTINGS];
+    out[n] = (ls_setting){ .kind = LS_SETTING_END };
+}
+
+void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
+{
     int n = 0;
-    for (int i = 0; i < (*dashes ? N_TABLES : 1); i++)
-        for (const ls__setting *o = tables[i]; o->kind != LS__SETTING_END; o++)
-            if (o->name) words[n++] = o->name;
-    return ls__closest_hint(name, n, words, dashes, otherwise, out);
+    for (const ls_setting *own = command->options; own->kind != LS_SETTING_END; own++)
+        out[n++] = complete_row(own);
+    out[n] = (ls_setting){ .kind = LS_SETTING_END };
+    if (command->settings) add_settings(command, n, out);
+}
+
+void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
+{
+    int n = 0;
+    command_options(command, out);
+    while (out[n].kind != LS_SETTING_END) n++;
+    for (const ls_setting *s = common_options; n < LS_MAX_SETTINGS; s++) {
+        out[n++] = *s;
+        if (s->kind == LS_SETTING_END) break;
+    }
+    out[LS_MAX_SETTINGS].kind = LS_SETTING_END;
+}
+
+const char *given_text(const cli_parsed *parsed, const char *name)
+{
+    const int i = ls_setting_find(parsed->set.table, name, strlen(name));
+    return i < 0 ? NULL : parsed->set.text[i];
 }

@@ -1,37 +1,40 @@
 /* options.c: parses command lines by a table of options; see options.h. */
-#include "options/options.h"
-#include "terminal/print.h"
+#include "cli.h"
 #include <stdio.h>
 #include <string.h>
 
-static int find_letter(const ls__setting *options, char letter)
+static int find_letter(const ls_setting *options, char letter)
 {
-    for (int i = 0; options[i].kind != LS__SETTING_END; i++)
+    for (int i = 0; options[i].kind != LS_SETTING_END; i++)
         if (letter && options[i].letter == letter) return i;
     return -1;
 }
 
 static int fail_unknown(const cli_command *command, const char *word)
 {
-    char name[32], help[LS__HINT_SIZE], hint[LS__HINT_SIZE];
+    char name[32], help[LS_HINT_SIZE], hint[LS_HINT_SIZE];
     const bool is_long = word[1] == '-' || word[2] != '\0'; /* "-lr" is a long name, too */
     const int n_dashes = word[1] == '-' ? 2 : 1, length = (int)strcspn(word, is_long ? "=" : "");
     snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
     snprintf(name, sizeof(name), "%.*s", is_long ? length - n_dashes : 0, word + n_dashes);
-    if (is_long) option_hint(command->options, name, "--", help, hint);
+    if (is_long) {
+        ls_setting options[LS_MAX_SETTINGS + 1];
+        all_options(command, options);
+        ls_setting_hint(options, name, "--", help, hint);
+    }
     return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }
 
 /* An option of a table, and where its value goes. */
 typedef struct target {
-    const ls__setting *option;
+    const ls_setting *option;
     void *values;
     const char **given; /* in cli_parsed; NULL for an option of all commands */
 } target;
 
-static int find_option(const ls__setting *options, const char *word)
+static int find_option(const ls_setting *options, const char *word)
 {
-    return word[1] == '-' ? ls__setting_find(options, word + 2, strcspn(word + 2, "="))
+    return word[1] == '-' ? ls_setting_find(options, word + 2, strcspn(word + 2, "="))
                           : find_letter(options, word[1]);
 }
 
@@ -47,11 +50,11 @@ static target find_target(const char *word, void *values, common_values *common,
  * *at to the last word used. Returns -1 or EXIT_USAGE. */
 static int parse_one(const target *to, int argc, char **argv, int *at)
 {
-    const ls__setting *option = to->option;
+    const ls_setting *option = to->option;
     const char *word = argv[*at], *value = NULL;
     const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
-    if (option->kind == LS__SETTING_SWITCH && (!value || !*value)) {
+    if (option->kind == LS_SETTING_SWITCH && (!value || !*value)) {
         if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
         value = "";
     }
@@ -61,8 +64,8 @@ static int parse_one(const target *to, int argc, char **argv, int *at)
                              option->name, option->value);
         value = argv[++*at];
     }
-    char expected[LS__EXPECTED_SIZE];
-    if (!ls__setting_read(option, value, to->values, expected))
+    char expected[LS_EXPECTED_SIZE];
+    if (!ls_setting_read(option, value, to->values, expected))
         return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
     if (to->given) *to->given = value;
     return -1;
@@ -96,13 +99,18 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed)
 {
-    *parsed = (cli_parsed){ .set.table = command->options, .arguments = argv };
-    ls__settings_default(command->options, values);
+    *parsed = (cli_parsed){ .arguments = argv };
+    command_options(command, parsed->table);
+    parsed->set.table = parsed->table;
+    ls_settings_default(parsed->table, values);
 
     common_values common = { .config = NULL };
     const int ended = parse_words(command, argc, argv, values, &common, parsed);
     set_print_quiet(common.quiet);
     parsed->config = common.config;
     if (ended >= 0 || !common.config) return ended;
-    return config_file_read(command, common.config, values, parsed) ? -1 : EXIT_USAGE;
+    const ls_setting *ignored = command->reads_runs ? ls_run_settings() : NULL;
+    ls_context *ctx = open_error_context();
+    ls_given_read_file(ctx, common.config, ignored, values, &parsed->set);
+    return close_error_context(ctx) == EXIT_DONE ? -1 : EXIT_USAGE;
 }

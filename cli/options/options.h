@@ -2,8 +2,7 @@
 #ifndef LS_CLI_OPTIONS_OPTIONS_H
 #define LS_CLI_OPTIONS_OPTIONS_H
 
-#include "run/closest.h"
-#include "run/setting.h"
+#include <lockstep/settings.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,42 +20,44 @@ enum {
 /* "train", "eval", ... */
 typedef struct cli_command {
     const char *name, *summary;
-    const char *arguments;      /* "IMAGE...", "a|b" for one of these words, "" for none */
-    const char *details;        /* paragraphs for --help with \n between, or NULL */
-    const ls__setting *options; /* at most LS__MAX_SETTINGS, then LS__SETTING_END */
-    void (*make_options)(
-        ls__setting out[LS__MAX_SETTINGS + 1]); /* for a table that is not constant: then
-                                             `options` is its beginning */
-    const ls__setting *run_options;    /* those that a run's config.json has, for --config, which
-                                         ignores those that the command does not have; NULL = the
-                                         command does not read config.json */
-    bool hidden;                       /* not in the list of commands */
+    const char *arguments; /* "IMAGE...", "a|b" for one of these words, "" for none */
+    const char *details;   /* paragraphs for --help with \n between, or NULL */
+    /* The command's own options, then LS_SETTING_END. One without `help` is like the setting of a
+     * run of this name, at the offset and with the letter that it has here. */
+    const ls_setting *options;
+    /* A table of the library whose rows follow, below their headings; NULL = none. Their values are
+     * not stored: cli_parsed passes them on. */
+    const ls_setting *(*settings)(void);
+    bool (*selects)(const ls_setting *setting); /* which of them; NULL = all */
+    bool reads_runs; /* --config takes the config.json of a run, too, and ignores settings of runs
+                        that the command does not have */
+    bool hidden;     /* not in the list of commands */
     int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
 } cli_command;
 
-/* The command's whole table, which may be written to `out`. */
-static inline const ls__setting *command_options(const cli_command *command,
-                                                 ls__setting out[LS__MAX_SETTINGS + 1])
-{
-    if (!command->make_options) return command->options;
-    command->make_options(out);
-    return out;
-}
+/* Writes the command's whole table. */
+void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
+/* The same with the options of all commands at its end. */
+void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
 
 /* The options of all commands, and their values. */
 typedef struct common_values {
     const char *config;
     bool quiet, help, help_all;
 } common_values;
-extern const ls__setting common_options[];
+extern const ls_setting common_options[];
 
 /* Which options a command line has, and its arguments. */
 typedef struct cli_parsed {
-    ls__given set;      /* table: that of the command; borrowed */
-    const char *config; /* the file of --config; NULL = none */
+    ls_setting table[LS_MAX_SETTINGS + 1]; /* that of the command */
+    ls_given set;                          /* of the table */
+    const char *config;                    /* the file of --config; NULL = none */
     int n_arguments;
     char **arguments; /* borrowed from argv, which is put in order */
 } cli_parsed;
+
+/* The text of an option as given, NULL if it is not, for options whose values are not stored. */
+const char *given_text(const cli_parsed *parsed, const char *name);
 
 /* Fills `values` with defaults, then from the file of --config, then from argv[0..argc-1], which
  * begins after the command's name. Prints --help to stdout, errors to stderr. Returns -1, or the
@@ -70,24 +71,6 @@ void options_help(const cli_command *command, bool all);
 
 /* The text of an option in --help: with the list of its choices if `lists`, and its default. */
 enum { OPTION_TEXT_SIZE = 1024 };
-void option_text(const ls__setting *option, bool lists, char out[OPTION_TEXT_SIZE]);
-
-/* Reads the file of --config: values of options that were not given. It has lines `key = value`,
- * with comments after #, or is the config.json of a run. The command line takes precedence, but all
- * values are checked. On failure prints file, line and reason, and returns false. */
-bool config_file_read(const cli_command *command, const char *path, void *values,
-                      cli_parsed *parsed);
-/* Whether both names are equal but for the case of letters, and _ for -. */
-bool option_is_same_name(const char *typed, const char *name);
-/* The names of the options that may be meant by a name of another training program, such as
- * "imgsz", in the order of preference, or NULL; an array whose last elements may be NULL. In
- * foreign_options.c, as the function above. */
-enum { N_FOREIGN_OPTIONS = 2 };
-const char *const *options_of_foreign_name(const char *name);
-/* "; did you mean ...": by an option's name with _ or capitals, by a name of another training
- * program, then by ls__closest_hint for the options of a table; after `dashes` "--" also for those
- * of all commands. */
-const char *option_hint(const ls__setting *options, const char *name, const char *dashes,
-                        const char *otherwise, char out[LS__HINT_SIZE]);
+void option_text(const ls_setting *option, bool lists, char out[OPTION_TEXT_SIZE]);
 
 #endif

@@ -1,7 +1,32 @@
 /* model_file.c: see model_file.h. */
 #include "runs/model_file.h"
-#include "options/run_settings.h"
 #include "run/folders.h"
+
+const ls_model *find_model(const char *name)
+{
+    enum { MAX_MODELS = 64 };
+    const ls_model *model = ls_model_find(name);
+    const char *names[MAX_MODELS];
+    char hint[LS_HINT_SIZE];
+    int n = 0;
+    if (model) return model;
+    for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
+    print_message("unknown model '%s'%s", name, ls_closest_hint(name, n, names, "", "", hint));
+    if (*hint) return NULL;
+    print_text(stderr, "lockstep %s: the models are ", command_name);
+    for (int i = 0; i < n; i++) print_text(stderr, "%s%s", i ? ", " : "", names[i]);
+    print_text(stderr, "\n");
+    return NULL;
+}
+
+bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
+{
+    static const char *const names[] = { "stem", "parameter-free-shortcuts" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !model->resnet; i++)
+        if (ls_given_has(&parsed->set, names[i]))
+            return fail_with(false, "--%s has no effect here: it requires a resnet", names[i]);
+    return true;
+}
 
 bool model_file_check(const cli_parsed *parsed, const model_file *file, const char *more)
 {
@@ -10,7 +35,7 @@ bool model_file_check(const cli_parsed *parsed, const model_file *file, const ch
         "grey",        more
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !file->model; i++)
-        if (names[i] && ls__given_has(&parsed->set, names[i]))
+        if (names[i] && ls_given_has(&parsed->set, names[i]))
             return fail_with(false, "--%s has no effect here: it requires --model", names[i]);
     if (!file->model) return true;
     const ls_model *model = find_model(file->model);
@@ -44,7 +69,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
     }
     char buffer[LS__PATH_SIZE];
     const char *path = ls__weights_of(file->path, buffer);
-    if (ls__is_folder(path)) {
+    if (is_folder(path)) {
         print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
                       "expected a checkpoint, or a run's folder",
                       path);
@@ -59,7 +84,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
                            .alpha = file->alpha,
                            .depth = file->depth };
     const int64_t usual = ls_model_find(file->model)->image_size;
-    if (!r.image_size.height) r.image_size = (ls__size){ usual, usual };
+    if (!r.image_size.height) r.image_size = (ls_size){ usual, usual };
     ls_model_info info = ls__run_model_info(&r, ls_model_find(file->model));
     info.options.n_classes = n_classes;
     info.classes = classes;

@@ -3,13 +3,14 @@
 #ifndef LS_CLI_RUNS_MODEL_FILE_H
 #define LS_CLI_RUNS_MODEL_FILE_H
 
-#include "options/run_settings.h"
+#include "run/settings.h"
+#include "run/help_texts.h"
 #include "cli.h"
 
 typedef struct model_file {
     const char *path, *model;     /* model: NULL = stored in the file */
     const char *key;              /* of the weights in the file, or NULL */
-    ls__size image_size;          /* 0 = the model's */
+    ls_size image_size;           /* 0 = the model's */
     int stem, resize_mode, alpha; /* ls_stem, ls_resize_mode, ls_alpha */
     int64_t depth;                /* 0 = 16 */
     bool parameter_free_shortcuts, grey;
@@ -17,7 +18,7 @@ typedef struct model_file {
 
 /* Rows of an option table; `values` is the command's struct, with a model_file `file`. */
 #define MODEL_FILE_OPTIONS(values)                                                                 \
-    { LS__SETTING_TEXT,                                                                            \
+    { LS_SETTING_TEXT,                                                                             \
       0,                                                                                           \
       "checkpoint",                                                                                \
       offsetof(values, file.path),                                                                 \
@@ -25,7 +26,7 @@ typedef struct model_file {
       "(.pt, .pth) with torchvision's or timm's names",                                            \
       "FILE",                                                                                      \
       .note = "required" },                                                                        \
-        { LS__SETTING_TEXT,                                                                        \
+        { LS_SETTING_TEXT,                                                                         \
           0,                                                                                       \
           "model",                                                                                 \
           offsetof(values, file.model),                                                            \
@@ -33,14 +34,14 @@ typedef struct model_file {
           "NAME",                                                                                  \
           .note = "stored in checkpoints",                                                         \
           .list = ls__list_models },                                                               \
-        { LS__SETTING_TEXT,                                                                        \
+        { LS_SETTING_TEXT,                                                                         \
           0,                                                                                       \
           "weights-key",                                                                           \
           offsetof(values, file.key),                                                              \
           "with --model: " WEIGHTS_KEY_HELP,                                                       \
           "KEY",                                                                                   \
           .note = "found" },                                                                       \
-        { LS__SETTING_SIZE,                                                                        \
+        { LS_SETTING_SIZE,                                                                         \
           0,                                                                                       \
           "image-size",                                                                            \
           offsetof(values, file.image_size),                                                       \
@@ -49,21 +50,21 @@ typedef struct model_file {
           LS__MIN_IMAGE_SIZE,                                                                      \
           LS__MAX_IMAGE_SIZE,                                                                      \
           .note = "28, 32 or 224, depending on the model" },                                       \
-        { LS__SETTING_CHOICE,                                                                      \
+        { LS_SETTING_CHOICE,                                                                       \
           0,                                                                                       \
           "resize",                                                                                \
           offsetof(values, file.resize_mode),                                                      \
           "with --model: " RESIZE_HELP,                                                            \
           "crop|pad|stretch",                                                                      \
           .fallback = "crop" },                                                                    \
-        { LS__SETTING_CHOICE,                                                                      \
+        { LS_SETTING_CHOICE,                                                                       \
           0,                                                                                       \
           "alpha",                                                                                 \
           offsetof(values, file.alpha),                                                            \
           "with --model: " ALPHA_HELP,                                                             \
           "white|black|ignore",                                                                    \
           .fallback = "white" },                                                                   \
-        { LS__SETTING_INTEGER,                                                                     \
+        { LS_SETTING_INTEGER,                                                                      \
           0,                                                                                       \
           "depth",                                                                                 \
           offsetof(values, file.depth),                                                            \
@@ -72,19 +73,24 @@ typedef struct model_file {
           9,                                                                                       \
           16,                                                                                      \
           .note = "16" },                                                                          \
-        { LS__SETTING_CHOICE,                                                                      \
+        { LS_SETTING_CHOICE,                                                                       \
           0,                                                                                       \
           "stem",                                                                                  \
           offsetof(values, file.stem),                                                             \
           "with --model: " STEM_HELP,                                                              \
           "auto|small|large",                                                                      \
           .fallback = "auto" },                                                                    \
-        { LS__SETTING_SWITCH, 0, "parameter-free-shortcuts",                                       \
+        { LS_SETTING_SWITCH, 0, "parameter-free-shortcuts",                                        \
           offsetof(values, file.parameter_free_shortcuts), "with --model: " SHORTCUTS_HELP },      \
     {                                                                                              \
-        LS__SETTING_SWITCH, 0, "grey", offsetof(values, file.grey),                                \
+        LS_SETTING_SWITCH, 0, "grey", offsetof(values, file.grey),                                 \
             "with --model: the model has one input channel; images are converted to grey"          \
     }
+
+/* A bundled model; on failure prints the reason and returns NULL. */
+const ls_model *find_model(const char *name);
+/* Prints an error and returns false if an option of ResNets alone is given for another model. */
+bool check_resnet_options(const cli_parsed *parsed, const ls_model *model);
 
 /* Prints the error of an option that has no effect without --model; `more`: a further such option,
  * or NULL. */

@@ -1,20 +1,61 @@
 /* open_run.c: see open_run.h. */
 #include "runs/open_run.h"
 #include "runs/ranks.h"
+#include <string.h>
 
-int open_run(ls_run *t, bool resumed, bool has_ranks)
+/* What --recipe has set. */
+static void print_preset(const cli_parsed *parsed, const ls_run *run)
 {
-    const ls__run_settings *r = t->settings;
-    ls_context_config config = ls__run_context_config(r);
-    config.log = print_log;
-    if (has_ranks) {
-        config.communicator = "auto";
-        ranks_connect(r->rank_timeout);
+    const char *name, *value;
+    if (print_is_quiet() || !given_text(parsed, "recipe")) return;
+    field_line line = begin_fields(stdout);
+    print_field(&line, "recipe  %s", given_text(parsed, "recipe"));
+    for (int i = 0; ls_run_preset_at(run, i, &name, &value); i++)
+        print_field(&line, "--%s%s%s", name, *value ? " " : "", value);
+    end_fields(&line);
+}
+
+static void on_stage(void *user, ls_run *run, ls_run_stage stage)
+{
+    cli_run *r = user;
+    r->run = run;
+    r->report.ctx = ls_run_context(run);
+    r->report.dir = ls_run_dir(run);
+    switch (stage) {
+    case LS_RUN_SETTLED:
+        print_preset(r->parsed, run);
+        ranks_connect(ls_run_number(run, "rank-timeout"));
+        break;
+    case LS_RUN_CONNECTED: ranks_connected(); break;
+    case LS_RUN_STARTED:
+        if (r->on_start) r->on_start(r);
+        break;
     }
-    t->ctx = ls_context_open(&config);
-    if (has_ranks) ranks_connected();
-    if (ls_context_status(t->ctx) == LS_OK && has_ranks) ls__run_check_ranks(t->ctx, r);
-    const ls_status status = ls__run_open_objects(t, resumed);
-    if (status == LS_OK) return EXIT_DONE;
-    return print_error(t->ctx, t->failed_in_data ? EXIT_DATA : EXIT_RUNTIME);
+}
+
+int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent extent,
+             bool one_process)
+{
+    const ls_run_config config = { .given = &out->parsed->set,
+                                   .extent = extent,
+                                   .one_process = one_process,
+                                   .log = print_log,
+                                   .stop = &caught_signal,
+                                   .on_event = report_event,
+                                   .on_stage = on_stage,
+                                   .user = out };
+    out->run = resume ? ls_run_resume(resume, &config) : ls_run_open(dir, &config);
+    ranks_connected();
+    ls_context *ctx = ls_run_context(out->run);
+    out->report.ctx = ctx;
+    out->report.train_data = ls_run_train_dataset(out->run);
+    out->report.val_data = ls_run_validation_dataset(out->run);
+    if (ls_context_status(ctx) == LS_OK) return EXIT_DONE;
+    const bool is_setting = ls_context_status(ctx) == LS_ERR_SETTING;
+    const int exit_status =
+        print_error(ctx, ls_run_failed_in_data(out->run) ? EXIT_DATA : EXIT_RUNTIME);
+    if (is_setting && out->parsed->set.from_run && !resume)
+        print_message("options that the command line does not have are those of %s",
+                      out->parsed->config);
+    return exit_status;
 }

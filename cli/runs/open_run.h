@@ -1,13 +1,20 @@
-/* open_run.h: a run's context and objects, for commands. */
+/* open_run.h: the run of a command: opened from its options, with the lines that precede it. */
 #ifndef LS_CLI_RUNS_OPEN_RUN_H
 #define LS_CLI_RUNS_OPEN_RUN_H
 
-#include "options/run_settings.h"
-#include "run/run_state.h"
+#include "terminal/events.h"
 
-/* Opens the context and the objects of a run, as ls__run_open_objects does. has_ranks: the
- * processes that mpirun started train together. On failure prints the reason. Returns the exit
- * status. The caller must call ls__run_release in any case. */
-int open_run(ls_run *t, bool resumed, bool has_ranks);
+typedef struct cli_run {
+    run_report report; /* first: it is the user of report_event */
+    const cli_parsed *parsed;
+    ls_run *run;
+    void (*on_start)(struct cli_run *r); /* the folder and the trainer are open; may be NULL */
+} cli_run;
+
+/* Opens a new run in `dir`, or that in the folder `resume`, from the options. out->parsed and
+ * out->on_start must be set. one_process: without ranks. On failure prints the reason. Returns the
+ * exit status. The caller must call ls_run_close in any case. */
+int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent extent,
+             bool one_process);
 
 #endif

@@ -1,7 +1,6 @@
 /* ranks.c: see ranks.h. */
 #include "runs/ranks.h"
 #include "cli.h"
-#include "run/ranks.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -22,7 +21,7 @@ static long rank; /* as the launcher counts; 0 is the same everywhere */
 void ranks_begin(void)
 {
     static char name[64];
-    const ls__launch launch = ls__launch_find();
+    const ls_launch launch = ls_launch_find();
     rank = launch.variable && launch.n_ranks != 1 ? launch.rank : 0;
     if (rank <= 0) return;
     snprintf(name, sizeof(name), "%s, rank %ld", command_name, rank);
@@ -105,38 +104,13 @@ void ranks_connected(void)
 
 bool ranks_check_single(void)
 {
-    const ls__launch launch = ls__launch_find();
+    const ls_launch launch = ls_launch_find();
     if (!launch.variable || launch.n_ranks <= 1) return true;
     ranks_begin();
     return fail_with(false,
                      "by %s the launcher started %ld processes; only 'lockstep train' runs in "
                      "several",
                      launch.variable, launch.n_ranks);
-}
-
-bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker)
-{
-    const ls__launch launch = ls__launch_find();
-    const long n = launch.variable ? launch.n_ranks : 1;
-    if (n <= 1) return true;
-    if (n > LS__MAX_RANKS)
-        return fail_with(false, "%ld ranks, expected at most %d", n, (int)LS__MAX_RANKS);
-    if (resumed && shards < n)
-        return fail_with(false,
-                         "%ld ranks: the run has --shards %lld, and resumes in at most as "
-                         "many ranks",
-                         n, (long long)shards);
-    if (shards < n)
-        return fail_with(false, "%ld ranks require --shards %ld or more; --shards is %lld", n, n,
-                         (long long)shards);
-    if (shards > LS__MAX_RANKS)
-        return fail_with(false, "--shards %lld: expected at most %d with several ranks",
-                         (long long)shards, (int)LS__MAX_RANKS);
-    return !seeds_by_worker ||
-           fail_with(false,
-                     "--seeding worker can't be used by %ld ranks: which worker loads an "
-                     "image would depend on their number",
-                     n);
 }
 
 bool ranks_is_first(void)
@@ -152,8 +126,8 @@ static bool is_foreign(const ls_context *ctx)
 
 static void share_signal(ls_context *ctx)
 {
-    int signals[LS__MAX_RANKS];
-    if (ls__ranks_gather(ctx, caught_signal, signals) != LS_OK) return;
+    int signals[LS_MAX_RANKS];
+    if (ls_context_gather(ctx, caught_signal, signals) != LS_OK) return;
     for (int i = 0; !caught_signal && i < ls_context_rank_count(ctx); i++)
         caught_signal = signals[i];
 }
@@ -166,7 +140,7 @@ void ranks_end(ls_context *ctx, bool together)
 
 void ranks_wait(ls_context *ctx)
 {
-    int all[LS__MAX_RANKS];
+    int all[LS_MAX_RANKS];
     fflush(stdout);
-    (void)ls__ranks_gather(ctx, 0, all);
+    (void)ls_context_gather(ctx, 0, all);
 }

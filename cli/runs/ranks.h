@@ -13,9 +13,6 @@ void ranks_begin(void);
 /* For commands that do not train in ranks: prints an error and returns false if a launcher started
  * several processes. */
 bool ranks_check_single(void);
-/* Whether the run's shards and seeding allow as many processes as the launcher started; else prints
- * why not. */
-bool ranks_check_run(int64_t shards, bool resumed, bool seeds_by_worker);
 /* Ends this process, after a message, unless ranks_connected is called within so many seconds:
  * nothing else limits the time that MPI waits for a rank that is stopped while it starts. Call both
  * in one thread. */

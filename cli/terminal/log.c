@@ -23,11 +23,11 @@ static print_level levels[N_CATEGORIES] = { LEVEL_WARN, LEVEL_WARN, LEVEL_WARN, 
 static int find(const char *what, const char *name, int n, const char *const *names,
                 const char *expected)
 {
-    char hint[LS__HINT_SIZE];
+    char hint[LS_HINT_SIZE];
     for (int i = 0; i < n; i++)
         if (strcmp(name, names[i]) == 0) return i;
     return fail_with(-1, "LOCKSTEP_LOG: unknown %s '%s'%s", what, name,
-                     ls__closest_hint(name, n, names, "", expected, hint));
+                     ls_closest_hint(name, n, names, "", expected, hint));
 }
 
 /* "info" or "net=info" */

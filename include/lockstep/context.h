@@ -187,6 +187,25 @@ LS_API uint64_t ls_context_seed(const ls_context *ctx);
  * communicator. Ranks of one machine have consecutive numbers, which may differ from MPI's. */
 LS_API int ls_context_rank(const ls_context *ctx);
 LS_API int ls_context_rank_count(const ls_context *ctx);
+enum { LS_MAX_RANKS = 64 };
+/* On how many machines the ranks run. */
+LS_API int ls_context_machine_count(const ls_context *ctx);
+/* Writes the numbers `own` of all ranks to `all`, by rank. All ranks call it, and each waits for
+ * the others. */
+LS_API ls_status ls_context_gather(ls_context *ctx, int own, int all[LS_MAX_RANKS]);
+/* Ends the processes of all ranks with this exit status, this one too, if there are several; for a
+ * rank that can't go on. ctx may be NULL. */
+LS_API void ls_context_abort(ls_context *ctx, int exit_status);
+
+/* What a launcher of MPI programs (mpirun, srun) told this process by environment variables. Those
+ * of a Slurm allocation (SLURM_NTASKS) do not count, because each shell in it has them. */
+typedef struct ls_launch {
+    const char *variable; /* that counts the processes; NULL: no launcher started this one */
+    long n_ranks;         /* 0 = unknown, perhaps more than one */
+    long rank;            /* -1 = unknown; rank 0 is rank 0 of the communicator, too */
+} ls_launch;
+/* That of the innermost launcher, as far as the environment shows it. */
+LS_API ls_launch ls_launch_find(void);
 
 LS_API const char *ls_version(void); /* "0.1.0" */
 

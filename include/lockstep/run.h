@@ -10,7 +10,10 @@
 #ifndef LOCKSTEP_RUN_H
 #define LOCKSTEP_RUN_H
 
+#include <lockstep/checkpoint.h>
 #include <lockstep/data.h>
+#include <lockstep/lr_find.h>
+#include <lockstep/settings.h>
 #include <lockstep/trainer.h>
 
 LS_BEGIN_DECLARATIONS
@@ -23,39 +26,34 @@ LS_BEGIN_DECLARATIONS
  * setting that is not given has a default, which may depend on others. Errors about settings are
  * LS_ERR_SETTING; their messages write a setting as the command's option, --batch-size. */
 
-typedef enum ls_setting_kind {
-    LS_SETTING_SWITCH, /* "true" or "false" */
-    LS_SETTING_INTEGER,
-    LS_SETTING_SIZE, /* "N" for a square, or "HxW" */
-    LS_SETTING_NUMBER,
-    LS_SETTING_TEXT,
-    LS_SETTING_CHOICE /* one of the words of `expected` */
-} ls_setting_kind;
-
-/* One setting, for programs with an interface of their own. All texts are static. */
-typedef struct ls_setting {
-    ls_setting_kind kind;
-    const char *name;     /* "batch-size" */
-    const char *help;     /* a short phrase */
-    const char *expected; /* what the value stands for: "N", "FILE"; the words "fail|skip"; NULL for
-                             a switch */
-    const char
-        *fallback;    /* the default; NULL where it is computed, and for a switch, which is off */
-    const char *note; /* how the default is computed, in words; else NULL */
-    double min, max;  /* of a number; else both are 0 */
-    bool execution;   /* can't change a result: may differ when a run is resumed */
-    bool lasting;     /* may be changed when a run is resumed, and stays changed */
-} ls_setting;
-
-/* The i-th setting, from 0, in the order of the command's help. False past the last one. */
-LS_API bool ls_run_setting_at(int i, ls_setting *out);
+/* The table of the settings of a run. Its offsets are those of values inside the library; programs
+ * read values by ls_run_number and ls_run_text. */
+LS_API const ls_setting *ls_run_settings(void);
 
 /* ---- Runs ---- */
 
 typedef struct ls_run ls_run;
 
+/* What ls_run_open opens. */
+typedef enum ls_run_extent {
+    LS_RUN_WHOLE,
+    LS_RUN_TRAINING, /* without validation images: they are left out of training, but not opened */
+    LS_RUN_IMAGES    /* the datasets alone: no loaders, no net, no optimizer */
+} ls_run_extent;
+
+/* How far ls_run_open, ls_run_resume and ls_run_train have come. */
+typedef enum ls_run_stage {
+    LS_RUN_SETTLED,   /* all settings have their values; nothing else is open */
+    LS_RUN_CONNECTED, /* the context is open, and the ranks are connected */
+    LS_RUN_STARTED    /* the folder and the trainer are open: the first step follows */
+} ls_run_stage;
+
 typedef struct ls_run_config {
     const char *const *settings; /* ends with NULL; NULL = none. Copied */
+    /* Settings that a command line and a file gave, in place of `settings`. Only the settings of
+     * its table count: a preset sets no others. Must remain until the run is closed. */
+    const ls_given *given;
+    ls_run_extent extent; /* of ls_run_open; only a whole run can be trained */
     /* The program's own model, in place of the setting "model"; NULL = the bundled one of that
      * name. Required are its `name`, which no bundled model has, its `function`, whose options are
      * an ls_model_options, its `image_size`, and dropout = -1 unless it has dropout. Must remain
@@ -68,6 +66,7 @@ typedef struct ls_run_config {
     void *log_user;
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */
+    void (*on_stage)(void *user, ls_run *run, ls_run_stage stage); /* may be NULL */
     void *user;
 } ls_run_config;
 
@@ -84,10 +83,10 @@ typedef struct ls_run_config {
  *                    ls_algorithm_cache_load and of the optimizer */
 LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
 
-/* Opens the run in the folder `dir`, which resumes where it was saved. The settings are those of
- * the run; given ones must be equal to them, unless they are `execution` or `lasting`. Errors are
- * those of ls_run_open; LS_ERR_NOT_FOUND for a folder without a run; those of ls_checkpoint_load,
- * when it is trained. */
+/* Opens the run in the folder `dir`, or that of the checkpoint `dir`, which resumes where it was
+ * saved. The settings are those of the run; given ones must be equal to them, unless they are
+ * `execution` or `lasting`. Errors are those of ls_run_open; LS_ERR_NOT_FOUND for a folder without
+ * a run; those of ls_checkpoint_load, when it is trained. */
 LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
 
 /* Makes or locks the run's folder at the first call, and trains to the run's end or until *stop is
@@ -98,8 +97,29 @@ LS_API ls_run *ls_run_resume(const char *dir, const ls_run_config *config);
  * tried again. With several ranks (context.h) all of them open and train the run. */
 LS_API ls_status ls_run_train(ls_run *run, ls_trainer_end *end);
 
+/* The range test of lr_find.h with the parts of a run of LS_RUN_TRAINING. Makes the run's folder,
+ * lr-find, lr-find-2 and so on where it has no name, for ls_lr_curve_save. NULL with the error. */
+LS_API ls_lr_curve *ls_run_find_lr(ls_run *run, const ls_lr_find_config *config);
+
 /* Closes the run with its context and all that belongs to it. */
 LS_API void ls_run_close(ls_run **run);
+
+/* Whether the run could not be opened because of its images, not of the process or a setting. */
+LS_API bool ls_run_failed_in_data(const ls_run *run);
+
+/* ---- The values of its settings, given or not, after LS_RUN_SETTLED; `run` is not NULL ---- */
+
+/* A number; 1 or 0 for a switch; the number of a choice among the words, from 0; the height of a
+ * size; 0 for a text or an unknown name. */
+LS_API double ls_run_number(const ls_run *run, const char *name);
+/* A text, or the word of a choice; NULL if it is not set, for other kinds and unknown names. Valid
+ * as long as `run`. */
+LS_API const char *ls_run_text(ls_run *run, const char *name);
+/* The i-th value that the setting `recipe` has set, from 0; "" for a switch. False past the last.
+ * The texts are static. */
+LS_API bool ls_run_preset_at(const ls_run *run, int i, const char **name, const char **value);
+/* Whether a resumed run may have more epochs: its learning rates do not depend on their number. */
+LS_API bool ls_run_can_be_extended(const ls_run *run);
 
 /* ---- The run's parts, which it closes; NULL where there is none. `run` may be NULL. ----
  * Between ls_run_open and ls_run_train a program may change them: freeze parameters, load weights,
@@ -112,8 +132,18 @@ LS_API const char *ls_run_dir(const ls_run *run);
 LS_API ls_net *ls_run_net(const ls_run *run);
 LS_API ls_optimizer *ls_run_optimizer(const ls_run *run);
 LS_API ls_schedule *ls_run_schedule(const ls_run *run);
+LS_API ls_dataset *ls_run_train_dataset(const ls_run *run);
+LS_API ls_dataset *ls_run_validation_dataset(const ls_run *run);
+/* The path below data-dir of the images for training or validation, "train"; "" where that is
+ * data-dir itself, or they are divided by a column, a pattern or val-split. Valid as long as `run`.
+ */
+LS_API const char *ls_run_split_name(const ls_run *run, ls_split split);
+/* How its training loader is opened, for programs that open one of their own. */
+LS_API ls_loader_config ls_run_train_loader_config(const ls_run *run);
 LS_API ls_loader *ls_run_train_loader(const ls_run *run);
 LS_API ls_loader *ls_run_validation_loader(const ls_run *run);
+/* What the setting `weights` has loaded; NULL in a resumed run, too. */
+LS_API const ls_weight_report *ls_run_weight_report(const ls_run *run);
 /* Only after ls_run_train began. */
 LS_API ls_trainer *ls_run_trainer(const ls_run *run);
 

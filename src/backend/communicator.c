@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "comm/agree.h"
 #include "comm/comm.h"
+#include "comm/merges.h"
 #include "comm/plan.h"
 #include "backend/launcher.h"
 #include "backend/module.h"
@@ -67,7 +68,7 @@ static void warn_of_threads(ls_context *ctx, const machine_processors *m)
  * binding may be intended. */
 static void warn_of_binding(ls_context *ctx, int n_ranks)
 {
-    const ls__launch launch = ls__launch_find();
+    const ls_launch launch = ls__launch_find();
     if (!launch.variable || strcmp(launch.variable, "OMPI_COMM_WORLD_SIZE") != 0) return;
     ls__processor_mask own, parent;
     ls__affinity_mask(0, &own);
@@ -145,7 +146,7 @@ ls_status ls__communicator_open(ls_context *ctx)
     const char *name = ctx->config.communicator;
     if (!name) return LS_OK;
     if (strcmp(name, "auto") == 0) {
-        const ls__launch launch = ls__launch_find();
+        const ls_launch launch = ls__launch_find();
         if (launch.n_ranks == 1 && ctx->config.threads == 0) warn_of_binding(ctx, 1);
         if (!launch.variable || launch.n_ranks == 1) return LS_OK;
     } else if (strcmp(name, "mpi") != 0) {
@@ -169,4 +170,33 @@ ls_status ls__communicator_open(ls_context *ctx)
     LS_TRY(check_ranks(ctx));
     LS_TRY(check_shards(ctx));
     return divide_processors(ctx);
+}
+
+_Static_assert((int)LS_MAX_RANKS == (int)LS__MAX_RANK_SHARDS, "a rank has a shard");
+
+ls_launch ls_launch_find(void)
+{
+    return ls__launch_find();
+}
+
+/* ---- What ranks do together ---- */
+
+int ls_context_machine_count(const ls_context *ctx)
+{
+    int n = 0;
+    if (!ctx || !ctx->comm) return 1;
+    for (int r = 0; r < ctx->comm->n_ranks; r++) n += ctx->comm->machines[r] == r;
+    return n;
+}
+
+ls_status ls_context_gather(ls_context *ctx, int own, int all[LS_MAX_RANKS])
+{
+    if (!ctx) return LS_ERR_MEMORY;
+    all[0] = own;
+    return ctx->comm ? ls__comm_gather(ctx->comm, &own, sizeof own, all, "ranks") : LS_OK;
+}
+
+void ls_context_abort(ls_context *ctx, int exit_status)
+{
+    if (ctx && ctx->comm) ctx->comm->provider->abort(ctx->comm, exit_status);
 }

@@ -30,7 +30,7 @@ static long read_count(const char *text)
     return *end == '\0' && errno == 0 ? n : -1;
 }
 
-ls__launch ls__launch_find(void)
+ls_launch ls__launch_find(void)
 {
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *mark = variables[i].mark;
@@ -38,8 +38,7 @@ ls__launch ls__launch_find(void)
         if (n < 0 || (mark && !getenv(mark))) continue;
         /* Rank 2 is one of at least three. */
         const long n_ranks = variables[i].is_rank && n > 0 ? n + 1 : n;
-        return (ls__launch){ variables[i].variable, n_ranks,
-                             read_count(getenv(variables[i].rank)) };
+        return (ls_launch){ variables[i].variable, n_ranks, read_count(getenv(variables[i].rank)) };
     }
-    return (ls__launch){ .rank = -1 };
+    return (ls_launch){ .rank = -1 };
 }

@@ -3,15 +3,9 @@
 #ifndef LS_BACKEND_LAUNCHER_H
 #define LS_BACKEND_LAUNCHER_H
 
-typedef struct ls__launch {
-    const char *variable; /* environment variable that counts the processes; NULL: no launcher
-                           * started this one */
-    long n_ranks;         /* 0 = unknown, perhaps more than one */
-    long rank;            /* -1 = unknown; rank 0 is rank 0 of the communicator, too */
-} ls__launch;
+#include <lockstep/context.h>
 
-/* The innermost launcher as far as the environment shows it. Variables of a Slurm allocation
- * (SLURM_NTASKS) do not count, because each shell in it has them. */
-ls__launch ls__launch_find(void);
+/* ls_launch_find, also for modules, which have their own copy. */
+ls_launch ls__launch_find(void);
 
 #endif

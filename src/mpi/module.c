@@ -81,7 +81,7 @@ static ls_status mpi_start(ls_context *ctx)
 /* Another MPI's launcher starts n processes that each are the only rank. */
 static ls_status check_launcher(ls_context *ctx, int n_ranks)
 {
-    const ls__launch launch = ls__launch_find();
+    const ls_launch launch = ls__launch_find();
     if (n_ranks > 1 || !launch.variable || launch.n_ranks <= 1) return LS_OK;
     char library[128];
     name_library(library, sizeof(library));

@@ -27,13 +27,13 @@ static int by_size(const void *a, const void *b)
 
 enum { SIZE_TEXT_SIZE = 48 };
 
-static int64_t shorter_side(const ls__size *size)
+static int64_t shorter_side(const ls_size *size)
 {
     return size->height < size->width ? size->height : size->width;
 }
 
 /* "224", or "96x576", of the shape of --image-size with another shorter side. */
-static const char *size_text(const ls__size *size, int64_t shorter, char out[SIZE_TEXT_SIZE])
+static const char *size_text(const ls_size *size, int64_t shorter, char out[SIZE_TEXT_SIZE])
 {
     const int64_t old = shorter_side(size);
     if (size->height == size->width)
@@ -49,7 +49,7 @@ static const char *size_text(const ls__size *size, int64_t shorter, char out[SIZ
  * enlarged more. */
 static int64_t used_side(const ls__run_settings *r, const ls_image_info *image)
 {
-    const ls__size *size = &r->image_size;
+    const ls_size *size = &r->image_size;
     const bool by_height = (image->height * size->width < image->width * size->height) ==
                            (r->resize_mode == LS_RESIZE_CROP);
     const int64_t shorter = shorter_side(size);
@@ -64,7 +64,7 @@ static void advise_size(const examined *e)
     enum { MUCH = 4, ENOUGH = 128, MIN_SIZE = 32 };
     static const char *const names[] = { "shorter side", "longer side", "longer side" };
     const ls__run_settings *r = e->settings;
-    const ls__size *wanted = &r->image_size;
+    const ls_size *wanted = &r->image_size;
     const int64_t size = shorter_side(wanted);
     int64_t sides[MAX_EXAMINED];
     char now[SIZE_TEXT_SIZE], other[SIZE_TEXT_SIZE];
@@ -103,7 +103,7 @@ static double left_out(const ls__run_settings *r, const ls_image_info *image)
 
 /* An --image-size of this image's shape, whose shorter side is that of --image-size, and whose
  * longer one a multiple of 8. */
-static ls__size fitting_size(const ls__run_settings *r, const ls_image_info *image)
+static ls_size fitting_size(const ls__run_settings *r, const ls_image_info *image)
 {
     enum { UNIT = 8 };
     const int64_t side =
@@ -111,7 +111,7 @@ static ls__size fitting_size(const ls__run_settings *r, const ls_image_info *ima
     const int64_t shorter = image->height < image->width ? image->height : image->width;
     const int64_t longer = image->height + image->width - shorter;
     const int64_t other = (side * longer / shorter + UNIT / 2) / UNIT * UNIT;
-    return image->height < image->width ? (ls__size){ side, other } : (ls__size){ other, side };
+    return image->height < image->width ? (ls_size){ side, other } : (ls_size){ other, side };
 }
 
 /* 'lockstep check' lists an image from the same share on. */
@@ -121,7 +121,7 @@ static void advise_crop(const examined *e)
     const double much = 37.5;
     const ls__run_settings *r = e->settings;
     int64_t shares[MAX_EXAMINED];
-    ls__size size = { 0 };
+    ls_size size = { 0 };
     int n = 0;
     for (int i = 0; i < e->n && r->resize_mode == LS_RESIZE_CROP; i++) {
         const double share = left_out(r, &e->images[i]);

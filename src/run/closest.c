@@ -1,5 +1,5 @@
-/* closest.c: see closest.h. */
-#include "run/closest.h"
+/* closest.c: which word was meant; see lockstep/settings.h. */
+#include <lockstep/settings.h>
 
 #include <stdbool.h>
 
@@ -29,7 +29,8 @@ static int edit_distance(const char *a, const char *b)
     return d[n][m];
 }
 
-const char *ls__closest_word(const char *word, int n, const char *const *words)
+/* The most similar of the words; NULL if none is similar. */
+static const char *closest_word(const char *word, int n, const char *const *words)
 {
     const char *best = NULL;
     int min = 2 + (int)strlen(word) / 4; /* so many slips are forgiven, one less below */
@@ -46,13 +47,13 @@ const char *ls__closest_word(const char *word, int n, const char *const *words)
     return best;
 }
 
-const char *ls__closest_hint(const char *word, int n, const char *const *words, const char *dashes,
-                             const char *otherwise, char out[LS__HINT_SIZE])
+const char *ls_closest_hint(const char *word, int n, const char *const *words, const char *dashes,
+                            const char *otherwise, char out[LS_HINT_SIZE])
 {
-    const char *closest = ls__closest_word(word, n, words);
+    const char *closest = closest_word(word, n, words);
     if (closest)
-        ls__snprintf(out, LS__HINT_SIZE, "; did you mean '%s%s'?", dashes, closest);
+        ls__snprintf(out, LS_HINT_SIZE, "; did you mean '%s%s'?", dashes, closest);
     else
-        ls__snprintf(out, LS__HINT_SIZE, "%s", otherwise);
+        ls__snprintf(out, LS_HINT_SIZE, "%s", otherwise);
     return out;
 }

@@ -18,7 +18,7 @@ typedef struct ls__data_settings {
 
 /* Those that say which images and classes there are. */
 #define LS__LIST_SETTINGS(values, member)                                                          \
-    { LS__SETTING_TEXT,                                                                            \
+    { LS_SETTING_TEXT,                                                                             \
       0,                                                                                           \
       "csv-columns",                                                                               \
       offsetof(values, member.csv_columns),                                                        \
@@ -26,9 +26,8 @@ typedef struct ls__data_settings {
       "that are left out are recognized",                                                          \
       "COLUMNS",                                                                                   \
       .note = "recognized",                                                                        \
-      .optional = true,                                                                            \
       .images = true },                                                                            \
-        { LS__SETTING_TEXT,                                                                        \
+        { LS_SETTING_TEXT,                                                                         \
           0,                                                                                       \
           "image-root",                                                                            \
           offsetof(values, member.image_root),                                                     \
@@ -36,18 +35,17 @@ typedef struct ls__data_settings {
           "DIR",                                                                                   \
           .note = "that of the list",                                                              \
           .execution = true,                                                                       \
-          .optional = true,                                                                        \
           .images = true },                                                                        \
     {                                                                                              \
-        LS__SETTING_TEXT, 0, "label-pattern", offsetof(values, member.label_pattern),              \
+        LS_SETTING_TEXT, 0, "label-pattern", offsetof(values, member.label_pattern),               \
             "the class of an image is what the group of this POSIX extended regular expression "   \
             "matches in its path below the folder: '([a-z]+)[.][0-9]+' for cat.12.jpg",            \
-            "REGEX", .note = "none: class folders", .optional = true, .images = true               \
+            "REGEX", .note = "none: class folders", .images = true                                 \
     }
 
 /* Those that say which images stay together. */
 #define LS__GROUP_SETTINGS(values, member)                                                         \
-    { LS__SETTING_TEXT,                                                                            \
+    { LS_SETTING_TEXT,                                                                             \
       0,                                                                                           \
       "group-column",                                                                              \
       offsetof(values, member.group_column),                                                       \
@@ -55,13 +53,12 @@ typedef struct ls__data_settings {
       "--val-split; given validation images are checked for it",                                   \
       "NAME",                                                                                      \
       .note = "none",                                                                              \
-      .optional = true,                                                                            \
       .images = true },                                                                            \
     {                                                                                              \
-        LS__SETTING_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),              \
+        LS_SETTING_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),               \
             "images stay together if the group of this regular expression matches the same text "  \
             "in their paths: '(patient[0-9]+)_'; as --group-column",                               \
-            "REGEX", .note = "none", .optional = true, .images = true                              \
+            "REGEX", .note = "none", .images = true                                                \
     }
 
 /* Sizes of a path, and of the name of a folder or list in a dataset. */

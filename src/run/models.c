@@ -1,5 +1,4 @@
 /* models.c: the bundled models in settings and their help texts. */
-#include "run/closest.h"
 #include "base/error.h"
 #include "run/help_texts.h"
 #include "run/settings.h"
@@ -11,11 +10,11 @@ const ls_model *ls__find_model(ls_context *ctx, const char *name)
     if (model) return model;
     enum { MAX_MODELS = 64, MODELS_SIZE = 512 };
     const char *names[MAX_MODELS];
-    char hint[LS__HINT_SIZE], models[MODELS_SIZE];
+    char hint[LS_HINT_SIZE], models[MODELS_SIZE];
     int n = 0;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
     ls__list_models(models, sizeof(models));
-    ls__closest_hint(name, n, names, "", "", hint);
+    ls_closest_hint(name, n, names, "", "", hint);
     ls__refuse(ctx, "unknown model '%s'%s", name, hint);
     if (!*hint) ls__error_hint(ctx, "the models are %s", models);
     return NULL;
@@ -39,11 +38,11 @@ void ls__list_dropouts(char *out, size_t size)
                                   model->dropout);
 }
 
-bool ls__check_resnet_settings(ls_context *ctx, const ls__given *given, const ls_model *model)
+bool ls__check_resnet_settings(ls_context *ctx, const ls_given *given, const ls_model *model)
 {
     static const char *const names[] = { "stem", "parameter-free-shortcuts", "zero-init-residual" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (!model->resnet && ls__given_has(given, names[i]))
+        if (!model->resnet && ls_given_has(given, names[i]))
             return ls__refuse(ctx, "--%s has no effect here: it requires a resnet", names[i]);
     return true;
 }

@@ -78,21 +78,21 @@ static const preset_value presets[][MAX_VALUES] = {
 };
 
 /* Whether the preset sets the value: neither it nor what excludes it is given. */
-static bool applies(const ls__given *given, const ls__run_settings *r, const preset_value *v)
+static bool applies(const ls_given *given, const ls__run_settings *r, const preset_value *v)
 {
     if (r->loss != LS__LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;
-    bool excluded = ls__given_has(given, v->name);
-    for (int i = 0; i < 2 && v->unless[i]; i++) excluded |= ls__given_has(given, v->unless[i]);
+    bool excluded = ls_given_has(given, v->name);
+    for (int i = 0; i < 2 && v->unless[i]; i++) excluded |= ls_given_has(given, v->unless[i]);
     return !excluded;
 }
 
-void ls__run_settings_apply_preset(ls__given *given, ls__run_settings *r)
+void ls__run_settings_apply_preset(ls_given *given, ls__run_settings *r)
 {
     for (const preset_value *v = presets[r->preset]; v->name; v++)
         if (applies(given, r, v)) ls__given_preset(given, v->name, v->value, r);
 }
 
-bool ls__run_settings_preset_at(const ls__given *given, const ls__run_settings *r, int i,
+bool ls__run_settings_preset_at(const ls_given *given, const ls__run_settings *r, int i,
                                 const char **name, const char **value)
 {
     for (const preset_value *v = presets[r->preset]; v->name; v++) {

@@ -3,15 +3,11 @@
 
 #include "base/error.h"
 #include "backend/module.h"
-#include "comm/comm.h"
-#include "comm/merges.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-_Static_assert((int)LS__MAX_RANKS == (int)LS__MAX_RANK_SHARDS, "a rank has a shard");
 
 static bool is_in_path(const char *program)
 {
@@ -34,20 +30,8 @@ ls_status ls__ranks_find_launcher(ls_context *ctx)
     return ls__module_load(ctx, "communicator", "mpi", &module);
 }
 
-ls_status ls__ranks_gather(ls_context *ctx, int own, int all[LS__MAX_RANKS])
+bool ls__ranks_is_first(void)
 {
-    all[0] = own;
-    return ctx->comm ? ls__comm_gather(ctx->comm, &own, sizeof own, all, "ranks") : LS_OK;
-}
-
-int ls__ranks_machine_count(const ls_context *ctx)
-{
-    int n = 0;
-    for (int r = 0; ctx->comm && r < ctx->comm->n_ranks; r++) n += ctx->comm->machines[r] == r;
-    return ctx->comm ? n : 1;
-}
-
-void ls__ranks_abort(ls_context *ctx, int exit_status)
-{
-    if (ctx && ctx->comm) ctx->comm->provider->abort(ctx->comm, exit_status);
+    const ls_launch launch = ls__launch_find();
+    return !launch.variable || launch.n_ranks == 1 || launch.rank <= 0;
 }

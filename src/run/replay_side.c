@@ -65,7 +65,7 @@ static const json_t *execution_at(const ls__replay_side *side, int64_t step)
 static ls_status read_settings(ls_context *ctx, ls__replay_side *side, int64_t step,
                                const char *data_dir)
 {
-    const ls__given none = { .table = ls__run_settings_table };
+    const ls_given none = { .table = ls__run_settings_table };
     const json_t *options = json_object_get(side->config, "options");
     ls__run_settings *r = &side->settings;
     (void)ls__run_config_settle_device(side->config);

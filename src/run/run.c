@@ -7,103 +7,21 @@
 #include "base/floats.h"
 #include "base/utf8.h"
 #include "data/dataset/splits.h"
+#include "log/run_folder.h"
 #include "run/advice.h"
-#include "run/closest.h"
 #include "run/folders.h"
 #include "run/help_texts.h"
 #include "run/paths.h"
 #include "run/ranks.h"
 #include "run/run_state.h"
 #include "run/run_files.h"
+#include "run/run_settings.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Settings ---- */
-
-_Static_assert(LS_SETTING_CHOICE == (int)LS__SETTING_CHOICE - (int)LS__SETTING_SWITCH,
-               "the public kinds are those of the table");
-
-/* Those of the command alone: the folder is an argument of ls_run_open and ls_run_resume. */
-static bool is_of_command(const ls__setting *setting)
-{
-    return strcmp(setting->name, "out") == 0 || strcmp(setting->name, "resume") == 0;
-}
-
-bool ls_run_setting_at(int i, ls_setting *out)
-{
-    const ls__setting *s = ls__run_settings_table;
-    for (; i >= 0 && s->kind != LS__SETTING_END; s++) {
-        if (s->kind == LS__SETTING_HEADING || is_of_command(s) || i-- > 0) continue;
-        *out = (ls_setting){ .kind = (ls_setting_kind)(s->kind - LS__SETTING_SWITCH),
-                             .name = s->name,
-                             .help = s->help,
-                             .expected = s->value,
-                             .fallback = s->fallback,
-                             .note = s->note,
-                             .min = s->min,
-                             .max = s->max,
-                             .execution = s->execution,
-                             .lasting = s->lasting };
-        return true;
-    }
-    return false;
-}
-
-static ls_status fail_unknown(ls_context *ctx, const char *text, size_t length)
-{
-    const char *words[LS__MAX_SETTINGS];
-    char name[64], hint[LS__HINT_SIZE];
-    int n = 0;
-    for (const ls__setting *s = ls__run_settings_table; s->kind != LS__SETTING_END; s++)
-        if (s->name && !is_of_command(s)) words[n++] = s->name;
-    snprintf(name, sizeof(name), "%.*s", (int)length, text);
-    return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
-                    ls__closest_hint(name, n, words, "", "", hint));
-}
-
-/* Reads "name=value", which stays borrowed. */
-static ls_status read_setting(ls_run *t, ls__given *given, const char *text)
-{
-    char expected[LS__EXPECTED_SIZE];
-    const size_t length = strcspn(text, "=");
-    const char *value = text[length] ? text + length + 1 : "";
-    const int i = ls__setting_find(given->table, text, length);
-    if (i < 0) return fail_unknown(t->ctx, text, length);
-    const ls__setting *setting = &given->table[i];
-    if (is_of_command(setting))
-        return ls__fail(t->ctx, LS_ERR_SETTING,
-                        "--%s is an option of the command: the run's folder is an argument of the "
-                        "call that opens it",
-                        setting->name);
-    if (given->text[i])
-        return ls__fail(t->ctx, LS_ERR_SETTING, "--%s is given twice", setting->name);
-    ls__setting_expected(setting, expected, sizeof(expected));
-    const bool is_empty_switch = setting->kind == LS__SETTING_SWITCH && text[length] && !*value;
-    if (is_empty_switch || !ls__setting_read(setting, value, &t->values, expected))
-        return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
-                        expected, value);
-    given->text[i] = value;
-    return LS_OK;
-}
-
-/* Copies the texts, from which the values are borrowed, and reads them. */
-static ls_status read_settings(ls_run *t, ls__given *given, const char *const *settings)
-{
-    int n = 0;
-    *given = (ls__given){ .table = ls__run_settings_table };
-    ls__settings_default(given->table, &t->values);
-    while (settings && settings[n]) n++;
-    t->texts = calloc((size_t)n + 1, sizeof(*t->texts));
-    if (!t->texts) return ls__fail_memory(t->ctx, "settings", 0);
-    for (int i = 0; i < n; i++) {
-        t->texts[i] = strdup(settings[i]);
-        if (!t->texts[i]) return ls__fail_memory(t->ctx, "settings", strlen(settings[i]));
-        LS_TRY(read_setting(t, given, t->texts[i]));
-    }
-    return LS_OK;
-}
+/* ---- Opening ---- */
 
 static ls_status set_dir(ls_run *t, const char *dir)
 {
@@ -114,7 +32,10 @@ static ls_status set_dir(ls_run *t, const char *dir)
     return LS_OK;
 }
 
-/* ---- Opening ---- */
+static void enter_stage(ls_run *t, ls_run_stage stage)
+{
+    if (t->on_stage) t->on_stage(t->user, t, stage);
+}
 
 /* In place of the context that has only kept errors. */
 static ls_status open_context(ls_run *t, const ls_run_config *config)
@@ -128,19 +49,14 @@ static ls_status open_context(ls_run *t, const ls_run_config *config)
     ls_context_close(&t->ctx);
     t->ctx = ctx;
     LS_TRY(ls_context_status(ctx));
-    return ls__run_check_ranks(ctx, &t->values);
-}
-
-/* Whether this process is rank 0, which alone takes the folder, or the only one. */
-static bool is_first_rank(void)
-{
-    const ls__launch launch = ls__launch_find();
-    return !launch.variable || launch.n_ranks == 1 || launch.rank <= 0;
+    LS_TRY(ls__run_check_ranks(ctx, &t->values));
+    enter_stage(t, LS_RUN_CONNECTED);
+    return ls_context_status(ctx);
 }
 
 /* LS_ERR_INVALID for an unusable model of the program; LS_ERR_SETTING where the setting is given,
  * too. */
-static ls_status check_model(const ls_run *t, const ls__given *given)
+static ls_status check_model(const ls_run *t)
 {
     const ls_model *m = t->model;
     if (!m) return LS_OK;
@@ -157,36 +73,56 @@ static ls_status check_model(const ls_run *t, const ls__given *given)
     if (ls_model_find(m->name))
         return ls__fail(t->ctx, LS_ERR_INVALID,
                         "ls_run_open: the model's name, '%s', is that of a bundled one", m->name);
-    if (!ls__given_has(given, "model")) return LS_OK;
+    if (!ls_given_has(&t->given, "model")) return LS_OK;
     return ls__fail(t->ctx, LS_ERR_SETTING, "--model is given beside a model of the program");
+}
+
+static ls_status check_folder(const ls_run *t, const char *dir)
+{
+    if (!dir || t->extent == LS_RUN_IMAGES) return LS_OK;
+    if (t->extent == LS_RUN_WHOLE) return ls__run_folder_may_take(t->ctx, dir);
+    if (!ls__run_folder_holds_run(dir) && !ls__run_folder_is_of_program(dir)) return LS_OK;
+    return ls__fail(t->ctx, LS_ERR_SETTING, "--out %s: contains a run; choose another folder", dir);
 }
 
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
-    ls__given given;
     LS_TRY(set_dir(t, dir));
-    LS_TRY(read_settings(t, &given, config->settings));
-    if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir is required");
-    LS_TRY(check_model(t, &given));
-    if (dir && (config->one_process || is_first_rank()))
-        LS_TRY(ls__run_folder_may_take(t->ctx, dir));
-    LS_TRY(ls__run_settings_resolve(t->ctx, &given, t->model, &t->values));
+    LS_TRY(ls__run_read_settings(t, config));
+    if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
+    LS_TRY(check_model(t));
+    if (config->one_process || ls__ranks_is_first()) LS_TRY(check_folder(t, dir));
+    LS_TRY(ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values));
     if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
-    t->computed = ls__settings_computed(&given);
+    t->computed = ls__settings_computed(&t->given);
     if (!t->computed) return ls__fail_memory(t->ctx, "settings", 0);
+    if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, false));
+    enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, false);
 }
 
+/* "run" from "run/last.safetensors". */
+static void name_folder(ls_run *t)
+{
+    char *slash = ls__is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
+    if (slash) *slash = '\0';
+}
+
 static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *config)
 {
-    ls__given given;
     if (!dir) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is NULL");
+    if (t->extent != LS_RUN_WHOLE)
+        return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: only a whole run is resumed");
     LS_TRY(set_dir(t, dir));
-    LS_TRY(read_settings(t, &given, config->settings));
-    LS_TRY(check_model(t, &given));
+    name_folder(t);
+    LS_TRY(ls__run_read_settings(t, config));
+    LS_TRY(check_model(t));
     t->values.resume = t->dir;
-    LS_TRY(ls__run_read_stored(t, t->ctx, &given, &t->values));
+    LS_TRY(ls__run_read_stored(t, t->ctx, &t->given, &t->values));
+    if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, true));
+    LS_TRY(ls__run_check_checkpoint(t));
+    enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, true);
 }
@@ -206,7 +142,9 @@ static ls_run *open_run(const char *dir, const ls_run_config *config,
     t->model = config->model;
     t->stop = config->stop;
     t->on_event = config->on_event;
+    t->on_stage = config->on_stage;
     t->user = config->user;
+    t->extent = config->extent;
     t->can_start = ls_context_status(t->ctx) == LS_OK && open(t, dir, config) == LS_OK;
     if (!t->ctx) ls_run_close(&t);
     return t;
@@ -227,12 +165,14 @@ static ls_status start(ls_run *t)
 {
     LS__IN_C_LOCALE;
     LS__DEFAULT_FLOATS;
-    if (!t->can_start)
+    if (!t->can_start || t->extent != LS_RUN_WHOLE)
         return ls__fail(t->ctx, LS_ERR_INVALID,
-                        "ls_run_train: the run was not opened or started; close it, and open "
-                        "another one");
+                        "ls_run_train: %s; close the run, and open another one",
+                        t->can_start ? "only a whole run can be trained"
+                                     : "the run could not be opened or started");
     t->can_start = false;
     LS_TRY(ls__run_start(t));
+    enter_stage(t, LS_RUN_STARTED);
     if (!t->stored) ls__run_advise(t);
     return ls_context_status(t->ctx);
 }
@@ -269,10 +209,14 @@ void ls_run_close(ls_run **run)
     ls_run *t = run ? *run : NULL;
     if (!t) return;
     ls__run_release(t);
-    for (int i = 0; t->texts && t->texts[i]; i++) free(t->texts[i]);
-    free(t->texts);
+    ls__run_free_settings(t);
     free(t);
     *run = NULL;
+}
+
+bool ls_run_failed_in_data(const ls_run *run)
+{
+    return run && run->failed_in_data;
 }
 
 /* ---- Parts ---- */
@@ -302,6 +246,26 @@ ls_schedule *ls_run_schedule(const ls_run *run)
     return run ? run->schedule : NULL;
 }
 
+ls_dataset *ls_run_train_dataset(const ls_run *run)
+{
+    return run ? run->train_data : NULL;
+}
+
+ls_dataset *ls_run_validation_dataset(const ls_run *run)
+{
+    return run ? run->val_data : NULL;
+}
+
+const char *ls_run_split_name(const ls_run *run, ls_split split)
+{
+    return run ? run->split_names[split] : "";
+}
+
+ls_loader_config ls_run_train_loader_config(const ls_run *run)
+{
+    return run ? ls__run_train_loader_config(run->settings) : (ls_loader_config){ 0 };
+}
+
 ls_loader *ls_run_train_loader(const ls_run *run)
 {
     return run ? run->train : NULL;
@@ -310,6 +274,11 @@ ls_loader *ls_run_train_loader(const ls_run *run)
 ls_loader *ls_run_validation_loader(const ls_run *run)
 {
     return run ? run->val : NULL;
+}
+
+const ls_weight_report *ls_run_weight_report(const ls_run *run)
+{
+    return run ? run->weights : NULL;
 }
 
 ls_trainer *ls_run_trainer(const ls_run *run)

@@ -41,7 +41,7 @@ static json_t *option_differences(const comparison *c)
     json_array_foreach(all, i, difference)
     {
         const char *name = ls__json_get_string(difference, "field");
-        const int row = ls__setting_find(ls__run_settings_table, name, strlen(name));
+        const int row = ls_setting_find(ls__run_settings_table, name, strlen(name));
         const json_t *there = json_object_get(difference, "there");
         const json_t *here = json_object_get(difference, "here");
         const bool unset = (!there || json_is_null(there)) && (!here || json_is_null(here));
@@ -86,6 +86,20 @@ static json_t *identity_differences(comparison *c)
     json_t *out = ls__identity_differences(identities[0], identities[1], true);
     for (int i = 0; i < 2; i++) json_decref(identities[i]);
     return out;
+}
+
+/* Adds to each difference how it reads: "batch is 8 in A, 16 in B". */
+static void add_texts(json_t *differences)
+{
+    enum { TEXT_SIZE = 512 };
+    size_t i;
+    json_t *difference;
+    char text[TEXT_SIZE];
+    json_array_foreach(differences, i, difference)
+    {
+        ls__identity_text(difference, "in A", "in B", text, sizeof(text));
+        json_object_set_new(difference, "text", json_string(text));
+    }
 }
 
 /* ---- Run logs ---- */
@@ -183,6 +197,8 @@ static ls_status compare_runs(comparison *c, ls_run_verdict *verdict)
     json_t *differences = identity_differences(c), *settings_differ = option_differences(c);
     const bool complete = differences && settings_differ;
     const bool same = json_array_size(differences) == 0;
+    add_texts(settings_differ);
+    add_texts(differences);
     put(c, "option_differences", settings_differ);
     put(c, "identity_differences", differences);
     if (!complete) return ls__fail_memory(c->ctx, "ls_run_compare", 0);

@@ -3,6 +3,7 @@
 #include "run/paths.h"
 #include "run/folders.h"
 #include "run/folders_hints.h"
+#include "run/folders_idx.h"
 #include "run/run_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,18 @@ static ls_status open_validation(ls_run *t)
     return warn_shared_groups(t);
 }
 
+/* Where the images are below the path; test images may take the place of validation images. */
+static void name_splits(ls_run *t)
+{
+    const char *dir = t->settings->data_dir;
+    char *val = t->split_names[LS_SPLIT_VALIDATION];
+    if (!ls__folders_has_train(dir, t->split_names[LS_SPLIT_TRAIN]))
+        *t->split_names[LS_SPLIT_TRAIN] = '\0';
+    const bool has_val = t->val_data && t->settings->val_split == 0 && !ls__folders_has_idx(dir) &&
+                         (ls__folders_has_val(dir, val) || ls__folders_has_test(dir, val));
+    if (!has_val) *val = '\0';
+}
+
 ls_status ls__run_open_datasets(ls_run *t)
 {
     const ls__run_settings *r = t->settings;
@@ -154,13 +167,14 @@ ls_status ls__run_open_datasets(ls_run *t)
     }
     LS_TRY(fits_loss(t->ctx, r, t->train_data));
     LS_TRY(list_outputs(t));
-    if (!r->no_val && r->val_split == 0 && !t->only_trains) LS_TRY(open_validation(t));
+    if (!r->no_val && r->val_split == 0 && t->extent == LS_RUN_WHOLE) LS_TRY(open_validation(t));
     if (r->val_split > 0 && !r->resume && ls__folders_has_test(r->data_dir, name))
         ls__note(t->ctx, LS_LOG_DATA,
                  "%s: --val-split takes the validation images from the training images; '%s' is "
                  "not used",
                  r->data_dir, name);
     if (!r->resume) LS_TRY(ls__run_check_missing(t));
+    name_splits(t);
     ls_digest digest; /* computed now, and kept by the dataset */
     if (r->digest_contents) LS_TRY(ls_dataset_digest(t->train_data, true, &digest));
     return r->digest_contents && t->val_data ? ls_dataset_digest(t->val_data, true, &digest)

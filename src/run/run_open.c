@@ -53,7 +53,7 @@ static ls_status load_kernels(ls_run *t, bool resumed)
     t->writes_algorithm_cache = !resumed && path && status == LS_OK;
     status = forgive_mismatch(t, status);
     if (t->writes_algorithm_cache && t->settings->benchmark) status = check_cache_path(t, path);
-    if (status == LS_ERR_MISMATCH && resumed == (t->stored != NULL) && !t->only_trains)
+    if (status == LS_ERR_MISMATCH && resumed == (t->stored != NULL) && t->extent == LS_RUN_WHOLE)
         ls__error_hint(t->ctx, "--force ignores these kernels and selects new ones");
     return status;
 }
@@ -306,7 +306,7 @@ ls_context_config ls__run_context_config(const ls__run_settings *r)
 static ls_status open_data(ls_run *t)
 {
     LS_TRY(ls__run_open_datasets(t));
-    return ls__run_open_loaders(t);
+    return t->extent == LS_RUN_IMAGES ? LS_OK : ls__run_open_loaders(t);
 }
 
 ls_status ls__run_open_objects(ls_run *t, bool resumed)
@@ -317,6 +317,7 @@ ls_status ls__run_open_objects(ls_run *t, bool resumed)
     const ls_status status = open_data(t);
     t->failed_in_data = status != LS_OK;
     LS_TRY(status);
+    if (t->extent == LS_RUN_IMAGES) return LS_OK;
     LS_TRY(load_kernels(t, resumed));
     LS_TRY(open_net(t, resumed));
     LS_TRY(open_optimizer(t, resumed));

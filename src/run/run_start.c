@@ -81,10 +81,10 @@ static ls_status take_first(const ls_run *t, bool *made, int *number)
 /* Makes and locks the folder; *made: it did not exist, in rank 0. */
 static ls_status take_folder(ls_run *t, bool *made)
 {
-    int number = 0, numbers[LS__MAX_RANKS];
+    int number = 0, numbers[LS_MAX_RANKS];
     if (ls_context_rank(t->ctx) == 0) LS_TRY(take_first(t, made, &number));
     if (*t->dir) return LS_OK;
-    LS_TRY(ls__ranks_gather(t->ctx, number, numbers));
+    LS_TRY(ls_context_gather(t->ctx, number, numbers));
     ls__run_folder_name(default_name, numbers[0], t->dir, sizeof(t->dir));
     return LS_OK;
 }
@@ -114,11 +114,38 @@ static const char *keep_device(json_t *stored, ls__run_settings *r)
     return taken;
 }
 
-ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given,
+static ls_status fail_no_run(ls_context *ctx, const char *dir)
+{
+    char path[LS__RUN_PATH_SIZE];
+    if (ls__run_folder_is_of_program(dir))
+        return ls__fail(ctx, LS_ERR_NOT_FOUND,
+                        "%s: a run of another program, whose net can't be built here; that program "
+                        "can resume it",
+                        dir);
+    snprintf(path, sizeof(path), "%s/config.json", dir);
+    if (!ls__path_exists(path) && errno != ENOENT && errno != ENOTDIR)
+        return ls__fail_errno(ctx, errno, "%s", path);
+    const char *what = ls__is_folder(dir) ? "/config.json: no such file" : ": no such folder";
+    if (!ls__ranks_is_first())
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; all ranks read the run's folder", dir, what);
+    return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; --out %s starts a run there", dir, what, dir);
+}
+
+ls_status ls__run_check_checkpoint(const ls_run *t)
+{
+    char path[LS__RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
+    return ls__path_exists(path) ? LS_OK
+                                 : ls__fail(t->ctx, LS_ERR_NOT_FOUND,
+                                            "%s: no such file; it is required for --resume", path);
+}
+
+ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
                               ls__run_settings *r)
 {
     enum { MODELS_SIZE = 512 };
     char path[LS__RUN_PATH_SIZE];
+    if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(ctx, t->dir);
     t->stored = ls__run_config_read(ctx, t->dir, path);
     if (!t->stored) return ls_context_status(ctx);
     const json_t *options = json_object_get(t->stored, "options");
@@ -139,9 +166,6 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given
         ls__error_hint(ctx, "a run with a program's own model is resumed by that program");
         return LS_ERR_SETTING;
     }
-    /* The run of a version without the setting has the model's, and ignores alpha. */
-    if (!json_object_get(options, "dropout")) r->dropout = fmax(model->dropout, 0);
-    if (!json_object_get(options, "alpha")) r->alpha = LS_ALPHA_IGNORE;
     if (used)
         ls__note(ctx, LS_LOG_RUN, "%s resumes on %s, the device that --device auto selected",
                  t->dir, used);
@@ -191,10 +215,10 @@ static ls_status begin(ls_run *t)
 
 ls_status ls__run_start(ls_run *t)
 {
-    int all[LS__MAX_RANKS];
+    int all[LS_MAX_RANKS];
     bool made = false;
     /* Only if no rank has failed yet: it ends rank 0. */
-    LS_TRY(ls__ranks_gather(t->ctx, 0, all));
+    LS_TRY(ls_context_gather(t->ctx, 0, all));
     ls_status status = take_folder(t, &made);
     if (status == LS_OK && t->stored) status = ls__run_manifest_check(t);
     if (status == LS_OK) status = begin(t);

@@ -12,7 +12,7 @@ struct ls_run {
     const ls__run_settings *settings;
     const ls_model *model; /* a program's own; NULL: the bundled one of the settings */
     char dir[LS__RUN_DIR_SIZE];
-    bool only_trains; /* the validation data are not opened, but left out as in training */
+    ls_run_extent extent;
     json_t *computed; /* what ls__settings_computed gives for a new run */
     json_t *stored;   /* the config.json of a resumed run; else NULL */
 
@@ -35,12 +35,17 @@ struct ls_run {
     ls_trainer *trainer;
     const volatile sig_atomic_t *stop; /* as in ls_trainer_config */
     ls_event_fn on_event;
+    void (*on_stage)(void *user, ls_run *run, ls_run_stage stage);
     void *user;
 
     /* Of a run that a program opened; `settings` are then the values. */
     bool can_start; /* it is open, and no start has failed */
     ls__run_settings values;
+    ls_given given;        /* of the table, or of own_table */
+    ls_setting *own_table; /* the rows of the table that ls_run_config.given has; else NULL */
     char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
+    char *words[LS_MAX_SETTINGS]; /* what ls_run_text has returned for choices */
+    char split_names[LS_N_SPLITS][LS__FOLDER_NAME_SIZE];
 };
 
 /* A message of the library without the name of the call that it may begin with, "ls_net_build: ".
@@ -49,6 +54,9 @@ const char *ls__plain_message(const char *message);
 
 /* The configuration of the run's context, without ranks and a log. */
 ls_context_config ls__run_context_config(const ls__run_settings *r);
+
+/* LS_ERR_SETTING unless the run can have as many ranks as the launcher started processes. */
+ls_status ls__run_check_launch(ls_context *ctx, const ls__run_settings *r, bool resumed);
 
 /* LS_ERR_MISMATCH unless the ranks have the same values of the settings by which they would wait
  * for each other; those of a run's identity are compared with it. All ranks call it. */
@@ -87,8 +95,11 @@ ls_status ls__run_folder_may_take(ls_context *ctx, const char *dir);
 
 /* Reads the config of the run in t->dir into t->stored, and the settings that are not given from
  * it. LS_ERR_SETTING for what can't be changed. */
-ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls__given *given,
+ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
                               ls__run_settings *r);
+
+/* LS_ERR_NOT_FOUND unless a run that resumes has its last checkpoint. */
+ls_status ls__run_check_checkpoint(const ls_run *t);
 
 /* Makes the folder of an opened run with its config, or resumes from its last checkpoint, and opens
  * the trainer. All ranks call it. Without a name in t->dir the run gets a new folder: run, or

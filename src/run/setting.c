@@ -20,7 +20,16 @@ bool ls__refuse(ls_context *ctx, const char *format, ...)
     return false;
 }
 
-void *ls__setting_field(const ls__setting *setting, void *values)
+typedef union ls__setting_value {
+    bool is_on;
+    int64_t integer;
+    ls_size size;
+    double number;
+    const char *text;
+    int choice;
+} ls__setting_value;
+
+void *ls__setting_field(const ls_setting *setting, void *values)
 {
     return (char *)values + setting->offset;
 }
@@ -45,29 +54,36 @@ int ls__setting_choice(const char *choices, const char *word)
     }
 }
 
-void ls__setting_expected(const ls__setting *setting, char *out, size_t size)
+const char *ls__choice_word(const char *choices, int index, int *length)
+{
+    for (; index > 0; index--) choices += strcspn(choices, "|") + 1;
+    *length = (int)strcspn(choices, "|");
+    return choices;
+}
+
+void ls_setting_expected(const ls_setting *setting, char *out, size_t size)
 {
     switch (setting->kind) {
-    case LS__SETTING_INTEGER:
+    case LS_SETTING_INTEGER:
         snprintf(out, size, "an integer from %.0f to %.0f", setting->min, setting->max);
         break;
-    case LS__SETTING_SIZE:
+    case LS_SETTING_SIZE:
         snprintf(out, size, "N or HEIGHTxWIDTH, integers from %.0f to %.0f", setting->min,
                  setting->max);
         break;
-    case LS__SETTING_NUMBER:
+    case LS_SETTING_NUMBER:
         snprintf(out, size, "a number from %.10g to %.10g", setting->min, setting->max);
         break;
-    case LS__SETTING_CHOICE: snprintf(out, size, "one of %s", setting->value); break;
-    case LS__SETTING_TEXT: snprintf(out, size, "a %s", setting->value); break;
-    case LS__SETTING_SWITCH: snprintf(out, size, "true or false"); break;
-    case LS__SETTING_HEADING:
-    case LS__SETTING_END: break;
+    case LS_SETTING_CHOICE: snprintf(out, size, "one of %s", setting->value); break;
+    case LS_SETTING_TEXT: snprintf(out, size, "a %s", setting->value); break;
+    case LS_SETTING_SWITCH: snprintf(out, size, "true or false"); break;
+    case LS_SETTING_HEADING:
+    case LS_SETTING_END: break;
     }
 }
 
 /* "64" or "48x96". */
-static bool read_size(const ls__setting *setting, const char *text, ls__size *out)
+static bool read_size(const ls_setting *setting, const char *text, ls_size *out)
 {
     char *end;
     if (!isdigit((unsigned char)*text)) return false;
@@ -77,89 +93,91 @@ static bool read_size(const ls__setting *setting, const char *text, ls__size *ou
     const double min = (double)ls__min_i64(height, width);
     const double max = (double)ls__max_i64(height, width);
     if (*end || errno || min < setting->min || max > setting->max) return false;
-    *out = (ls__size){ height, width };
+    *out = (ls_size){ height, width };
     return true;
 }
 
-bool ls__setting_read(const ls__setting *setting, const char *text, void *values,
-                      char expected[LS__EXPECTED_SIZE])
+bool ls_setting_read(const ls_setting *setting, const char *text, void *values,
+                     char expected[LS_EXPECTED_SIZE])
 {
     LS__IN_C_LOCALE; /* for strtod */
-    void *out = ls__setting_field(setting, values);
+    ls__setting_value unstored;
+    void *out =
+        setting->offset == LS_SETTING_UNSTORED ? &unstored : ls__setting_field(setting, values);
     char *end = NULL;
     const bool begins =
         text && *text && !isspace((unsigned char)*text); /* strtoll skips white space */
-    ls__setting_expected(setting, expected, LS__EXPECTED_SIZE);
+    ls_setting_expected(setting, expected, LS_EXPECTED_SIZE);
     errno = 0;
     switch (setting->kind) {
-    case LS__SETTING_INTEGER: {
+    case LS_SETTING_INTEGER: {
         const long long n = strtoll(text, &end, 10);
         if (!begins || *end || errno || (double)n < setting->min || (double)n > setting->max)
             return false;
         *(int64_t *)out = n;
         return true;
     }
-    case LS__SETTING_SIZE: return begins && read_size(setting, text, out);
-    case LS__SETTING_NUMBER: {
+    case LS_SETTING_SIZE: return begins && read_size(setting, text, out);
+    case LS_SETTING_NUMBER: {
         const double x = strtod(text, &end);
         if (!begins || *end || !(x >= setting->min && x <= setting->max)) return false;
         *(double *)out = ls__setting_round(x);
         return true;
     }
-    case LS__SETTING_CHOICE: {
+    case LS_SETTING_CHOICE: {
         const int index = ls__setting_choice(setting->value, text);
         if (index >= 0) *(int *)out = index;
         return index >= 0;
     }
-    case LS__SETTING_TEXT: {
+    case LS_SETTING_TEXT: {
         *(const char **)out = text;
         const bool utf8 = ls__utf8_is_valid(text);
         if (!utf8)
-            snprintf(expected, LS__EXPECTED_SIZE, "a %s in UTF-8, because config.json stores it",
+            snprintf(expected, LS_EXPECTED_SIZE, "a %s in UTF-8, because config.json stores it",
                      setting->value);
         return utf8 && *text != '\0';
     }
-    case LS__SETTING_SWITCH:
+    case LS_SETTING_SWITCH:
         *(bool *)out = strcmp(text, "false") != 0;
         return *text == '\0' || strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-    case LS__SETTING_HEADING:
-    case LS__SETTING_END: break;
+    case LS_SETTING_HEADING:
+    case LS_SETTING_END: break;
     }
     return false;
 }
 
-int ls__setting_find(const ls__setting *table, const char *name, size_t length)
+int ls_setting_find(const ls_setting *table, const char *name, size_t length)
 {
-    for (int i = 0; table[i].kind != LS__SETTING_END; i++) {
+    for (int i = 0; table[i].kind != LS_SETTING_END; i++) {
         const char *other = table[i].name;
         if (other && strlen(other) == length && memcmp(other, name, length) == 0) return i;
     }
     return -1;
 }
 
-void ls__settings_default(const ls__setting *table, void *values)
+void ls_settings_default(const ls_setting *table, void *values)
 {
-    char expected[LS__EXPECTED_SIZE];
-    for (const ls__setting *s = table; s->kind != LS__SETTING_END; s++)
-        if (s->fallback) ls__setting_read(s, s->fallback, values, expected);
+    char expected[LS_EXPECTED_SIZE];
+    for (const ls_setting *s = table; s->kind != LS_SETTING_END; s++)
+        if (s->fallback) ls_setting_read(s, s->fallback, values, expected);
 }
 
-bool ls__given_has(const ls__given *given, const char *name)
+bool ls_given_has(const ls_given *given, const char *name)
 {
-    const int i = ls__setting_find(given->table, name, strlen(name));
+    const int i = ls_setting_find(given->table, name, strlen(name));
     return i >= 0 && given->text[i] != NULL;
 }
 
-void ls__given_preset(ls__given *given, const char *name, const char *text, void *values)
+void ls__given_preset(ls_given *given, const char *name, const char *text, void *values)
 {
-    char expected[LS__EXPECTED_SIZE];
-    const int i = ls__setting_find(given->table, name, strlen(name));
+    char expected[LS_EXPECTED_SIZE];
+    const int i = ls_setting_find(given->table, name, strlen(name));
     if (i >= 0 && !given->preset[i])
-        given->preset[i] = ls__setting_read(&given->table[i], text, values, expected);
+        given->preset[i] = ls_setting_read(&given->table[i], text, values, expected);
 }
 
-bool ls__given_sets(const ls__given *given, const char *name)
+bool ls__given_sets(const ls_given *given, const char *name)
 {
-    const int i = ls__setting_find(given->table, name, strlen(name));
+    const int i = ls_setting_find(given->table, name, strlen(name));
     return i >= 0 && (given->text[i] || given->preset[i]);
 }

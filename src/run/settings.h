@@ -48,7 +48,7 @@ typedef struct ls__run_settings {
     bool no_val;
     double val_split; /* 0 = off */
     int64_t val_split_seed;
-    ls__size image_size;
+    ls_size image_size;
     int64_t workers, max_pixels;
     int on_bad_image; /* ls_bad_image */
     int seeding;      /* ls_seeding */
@@ -105,18 +105,18 @@ typedef struct ls__run_settings {
     const char *fault; /* STEP:OP:ELEMENT, or NULL */
 } ls__run_settings;
 
-extern const ls__setting ls__run_settings_table[];
+extern const ls_setting ls__run_settings_table[];
 
 /* Sets the values of --recipe and the defaults that depend on other settings. Settings without an
  * effect are errors. model: a program's own, or NULL for the bundled one of that name. */
-ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_model *model,
+ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_model *model,
                                    ls__run_settings *r);
 
 /* Sets the values of --recipe that are not given. */
-void ls__run_settings_apply_preset(ls__given *given, ls__run_settings *r);
+void ls__run_settings_apply_preset(ls_given *given, ls__run_settings *r);
 /* The i-th value that --recipe has set, as "name" and "value" ("" for a switch); false past the
  * last. */
-bool ls__run_settings_preset_at(const ls__given *given, const ls__run_settings *r, int i,
+bool ls__run_settings_preset_at(const ls_given *given, const ls__run_settings *r, int i,
                                 const char **name, const char **value);
 
 /* Whether a run with the stored settings may resume as `r`: --epochs may only increase, and only if
@@ -180,7 +180,7 @@ static inline bool ls__run_mixes(const ls__run_settings *r)
 /* A bundled model; NULL with the error, which names the most similar one. */
 const ls_model *ls__find_model(ls_context *ctx, const char *name);
 /* False with the error if a setting of ResNets alone is given for another model. */
-bool ls__check_resnet_settings(ls_context *ctx, const ls__given *given, const ls_model *model);
+bool ls__check_resnet_settings(ls_context *ctx, const ls_given *given, const ls_model *model);
 
 /* The model that will be trained, without its classes. */
 ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model);

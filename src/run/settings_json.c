@@ -1,5 +1,4 @@
 /* settings_json.c: values of settings as the JSON of config.json, and back; see setting.h. */
-#include "run/closest.h"
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "run/setting.h"
@@ -7,51 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The word at a position that exists, not terminated. */
-static const char *choice_word(const char *choices, int index, int *length)
-{
-    for (; index > 0; index--) choices += strcspn(choices, "|") + 1;
-    *length = (int)strcspn(choices, "|");
-    return choices;
-}
-
 /* A number for a square, which older versions wrote, else "HxW". */
-static json_t *size_to_json(const ls__size *size)
+static json_t *size_to_json(const ls_size *size)
 {
     return size->height == size->width
                ? json_integer(size->height)
                : json_sprintf("%lldx%lld", (long long)size->height, (long long)size->width);
 }
 
-static json_t *value_to_json(const ls__setting *setting, const void *values)
+static json_t *value_to_json(const ls_setting *setting, const void *values)
 {
     const void *in = (const char *)values + setting->offset;
     switch (setting->kind) {
-    case LS__SETTING_SWITCH: return json_boolean(*(const bool *)in);
-    case LS__SETTING_INTEGER: return json_integer(*(const int64_t *)in);
-    case LS__SETTING_SIZE: return size_to_json(in);
-    case LS__SETTING_NUMBER: return json_real(*(const double *)in);
-    case LS__SETTING_TEXT: {
+    case LS_SETTING_SWITCH: return json_boolean(*(const bool *)in);
+    case LS_SETTING_INTEGER: return json_integer(*(const int64_t *)in);
+    case LS_SETTING_SIZE: return size_to_json(in);
+    case LS_SETTING_NUMBER: return json_real(*(const double *)in);
+    case LS_SETTING_TEXT: {
         const char *text = *(const char *const *)in;
         return text ? json_string(text) : json_null();
     }
-    case LS__SETTING_CHOICE: {
+    case LS_SETTING_CHOICE: {
         int length;
-        const char *word = choice_word(setting->value, *(const int *)in, &length);
+        const char *word = ls__choice_word(setting->value, *(const int *)in, &length);
         return json_stringn(word, (size_t)length);
     }
-    case LS__SETTING_HEADING:
-    case LS__SETTING_END: break;
+    case LS_SETTING_HEADING:
+    case LS_SETTING_END: break;
     }
     return NULL;
 }
 
-json_t *ls__settings_to_json(const ls__setting *table, const void *values)
+json_t *ls__settings_to_json(const ls_setting *table, const void *values)
 {
     json_t *object = json_object();
-    for (const ls__setting *setting = table; object && setting->kind != LS__SETTING_END;
-         setting++) {
-        if (setting->kind == LS__SETTING_HEADING) continue;
+    for (const ls_setting *setting = table; object && setting->kind != LS_SETTING_END; setting++) {
+        if (setting->kind == LS_SETTING_HEADING) continue;
         if (json_object_set_new(object, setting->name, value_to_json(setting, values)) != 0) {
             json_decref(object);
             return NULL;
@@ -60,11 +50,11 @@ json_t *ls__settings_to_json(const ls__setting *table, const void *values)
     return object;
 }
 
-json_t *ls__settings_computed(const ls__given *given)
+json_t *ls__settings_computed(const ls_given *given)
 {
     json_t *names = json_array();
-    for (int i = 0; names && given->table[i].kind != LS__SETTING_END; i++) {
-        const ls__setting *o = &given->table[i];
+    for (int i = 0; names && given->table[i].kind != LS_SETTING_END; i++) {
+        const ls_setting *o = &given->table[i];
         const bool is_set = given->text[i] || given->preset[i];
         if (is_set || !o->note || o->fallback || o->execution) continue;
         if (json_array_append_new(names, json_string(o->name)) == 0) continue;
@@ -84,44 +74,44 @@ static bool is_in(const json_t *names, const char *name)
 }
 
 /* Whether the stored value marks a setting that was not given and has no default in the table. */
-static bool is_unset(const ls__setting *setting, const json_t *stored)
+static bool is_unset(const ls_setting *setting, const json_t *stored)
 {
     const bool below = setting->min > 0 && json_is_number(stored) && json_number_value(stored) == 0;
     return !setting->fallback && setting->note && (json_is_null(stored) || below);
 }
 
-static bool value_from_json(const ls__setting *setting, const json_t *json, void *values)
+static bool value_from_json(const ls_setting *setting, const json_t *json, void *values)
 {
     void *out = ls__setting_field(setting, values);
     switch (setting->kind) {
-    case LS__SETTING_SWITCH: *(bool *)out = json_is_true(json); return json_is_boolean(json);
-    case LS__SETTING_INTEGER: *(int64_t *)out = json_integer_value(json); break;
-    case LS__SETTING_SIZE: {
-        char expected[LS__EXPECTED_SIZE];
+    case LS_SETTING_SWITCH: *(bool *)out = json_is_true(json); return json_is_boolean(json);
+    case LS_SETTING_INTEGER: *(int64_t *)out = json_integer_value(json); break;
+    case LS_SETTING_SIZE: {
+        char expected[LS_EXPECTED_SIZE];
         const int64_t side = json_integer_value(json);
-        *(ls__size *)out = (ls__size){ side, side };
+        *(ls_size *)out = (ls_size){ side, side };
         if (json_is_string(json))
-            return ls__setting_read(setting, json_string_value(json), values, expected);
+            return ls_setting_read(setting, json_string_value(json), values, expected);
         break;
     }
-    case LS__SETTING_NUMBER: *(double *)out = json_number_value(json); break;
-    case LS__SETTING_TEXT:
+    case LS_SETTING_NUMBER: *(double *)out = json_number_value(json); break;
+    case LS_SETTING_TEXT:
         *(const char **)out = json_string_value(json);
         return json_is_string(json) || is_unset(setting, json);
-    case LS__SETTING_CHOICE:
+    case LS_SETTING_CHOICE:
         *(int *)out =
             json_is_string(json) ? ls__setting_choice(setting->value, json_string_value(json)) : -1;
         return *(int *)out >= 0;
-    case LS__SETTING_HEADING:
-    case LS__SETTING_END: break;
+    case LS_SETTING_HEADING:
+    case LS_SETTING_END: break;
     }
     const double x = json_number_value(json);
     const bool right =
-        setting->kind == LS__SETTING_NUMBER ? json_is_number(json) : json_is_integer(json);
+        setting->kind == LS_SETTING_NUMBER ? json_is_number(json) : json_is_integer(json);
     return right && (is_unset(setting, json) || (x >= setting->min && x <= setting->max));
 }
 
-static bool same_value(const ls__setting *setting, const json_t *stored, const void *values)
+static bool same_value(const ls_setting *setting, const json_t *stored, const void *values)
 {
     json_t *now = value_to_json(setting, values);
     const bool is_default = setting->implied && is_unset(setting, stored) &&
@@ -138,7 +128,7 @@ static char *value_text(const json_t *value)
     return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }
 
-static bool fail_changed(ls_context *ctx, const ls__setting *setting, const json_t *stored,
+static bool fail_changed(ls_context *ctx, const ls_setting *setting, const json_t *stored,
                          const char *source)
 {
     char *text = value_text(stored);
@@ -152,29 +142,27 @@ static bool fail_changed(ls_context *ctx, const ls__setting *setting, const json
     return false;
 }
 
-static bool fail_unusable(ls_context *ctx, const ls__setting *setting, const json_t *stored,
+static bool fail_unusable(ls_context *ctx, const ls_setting *setting, const json_t *stored,
                           const char *source)
 {
-    char expected[LS__EXPECTED_SIZE], *text = value_text(stored);
-    ls__setting_expected(setting, expected, sizeof(expected));
+    char expected[LS_EXPECTED_SIZE], *text = value_text(stored);
+    ls_setting_expected(setting, expected, sizeof(expected));
     ls__refuse(ctx, "%s: option '%s': expected %s, got %s", source, setting->name, expected,
                text ? text : "another value");
     free(text);
     return false;
 }
 
-static bool resume_setting(ls_context *ctx, const ls__setting *setting, bool given,
+static bool resume_setting(ls_context *ctx, const ls_setting *setting, bool given,
                            const json_t *stored, const char *source, void *values)
 {
     const json_t *json = json_object_get(stored, setting->name);
-    if (setting->session || (!json && setting->optional && (!given || setting->execution)))
-        return true;
-    if (!json && setting->optional)
+    if (setting->session || (!json && (!given || setting->execution))) return true;
+    if (!json) /* a run of a version without the setting has the default */
         return ls__refuse(ctx,
                           "the run was started by a version without --%s, so --%s can't be used "
                           "on resume (%s)",
                           setting->name, setting->name, source);
-    if (!json) return ls__refuse(ctx, "%s lacks the option '%s'", source, setting->name);
     if (given && (setting->execution || setting->lasting)) return true;
     if (given && !same_value(setting, json, values))
         return fail_changed(ctx, setting, json, source);
@@ -182,31 +170,31 @@ static bool resume_setting(ls_context *ctx, const ls__setting *setting, bool giv
 }
 
 /* An unknown setting may have changed the result, so it is an error. */
-static bool check_names(ls_context *ctx, const ls__setting *table, const json_t *stored,
+static bool check_names(ls_context *ctx, const ls_setting *table, const json_t *stored,
                         const char *source)
 {
-    const char *name, *words[LS__MAX_SETTINGS];
-    char hint[LS__HINT_SIZE];
+    const char *name, *words[LS_MAX_SETTINGS];
+    char hint[LS_HINT_SIZE];
     json_t *value;
     int n = 0;
-    for (const ls__setting *s = table; s->kind != LS__SETTING_END; s++)
+    for (const ls_setting *s = table; s->kind != LS_SETTING_END; s++)
         if (s->name) words[n++] = s->name;
     json_object_foreach((json_t *)stored, name, value)
     {
-        if (ls__setting_find(table, name, strlen(name)) < 0)
+        if (ls_setting_find(table, name, strlen(name)) < 0)
             return ls__refuse(ctx, "%s: unknown option '%s'%s", source, name,
-                              ls__closest_hint(name, n, words, "", "", hint));
+                              ls_closest_hint(name, n, words, "", "", hint));
     }
     return true;
 }
 
-ls_status ls__settings_from_run(ls_context *ctx, const ls__setting *all, const json_t *stored,
+ls_status ls__settings_from_run(ls_context *ctx, const ls_setting *all, const json_t *stored,
                                 const json_t *computed, const char *source, void *values,
-                                ls__given *given)
+                                ls_given *given)
 {
     if (!check_names(ctx, all, stored, source)) return LS_ERR_SETTING;
-    for (int i = 0; given->table[i].kind != LS__SETTING_END; i++) {
-        const ls__setting *setting = &given->table[i];
+    for (int i = 0; given->table[i].kind != LS_SETTING_END; i++) {
+        const ls_setting *setting = &given->table[i];
         const json_t *json = setting->name ? json_object_get(stored, setting->name) : NULL;
         if (!json || setting->session || given->text[i]) continue;
         if (is_in(computed, setting->name)) continue;
@@ -220,21 +208,21 @@ ls_status ls__settings_from_run(ls_context *ctx, const ls__setting *all, const j
     return LS_OK;
 }
 
-ls_status ls__settings_resume(ls_context *ctx, const ls__given *given, const json_t *stored,
+ls_status ls__settings_resume(ls_context *ctx, const ls_given *given, const json_t *stored,
                               const char *source, void *values)
 {
     if (!check_names(ctx, given->table, stored, source)) return LS_ERR_SETTING;
-    for (int i = 0; given->table[i].kind != LS__SETTING_END; i++)
-        if (given->table[i].kind != LS__SETTING_HEADING &&
+    for (int i = 0; given->table[i].kind != LS_SETTING_END; i++)
+        if (given->table[i].kind != LS_SETTING_HEADING &&
             !resume_setting(ctx, &given->table[i], given->text[i] != NULL, stored, source, values))
             return LS_ERR_SETTING;
     return LS_OK;
 }
 
-json_t *ls__settings_changed(const ls__setting *table, const json_t *stored, const void *values)
+json_t *ls__settings_changed(const ls_setting *table, const json_t *stored, const void *values)
 {
     json_t *out = json_array();
-    for (const ls__setting *setting = table; out && setting->kind != LS__SETTING_END; setting++) {
+    for (const ls_setting *setting = table; out && setting->kind != LS_SETTING_END; setting++) {
         json_t *was = json_object_get(stored, setting->name);
         if (!setting->lasting || same_value(setting, was, values)) continue;
         json_t *change = json_pack("{s:s, s:O, s:o}", "option", setting->name, "there", was, "here",

@@ -77,17 +77,17 @@ typedef struct effect {
     const char *when;
 } effect;
 
-static bool check_effects(ls_context *ctx, const ls__given *given, size_t n, const effect *table)
+static bool check_effects(ls_context *ctx, const ls_given *given, size_t n, const effect *table)
 {
     for (size_t i = 0; i < n; i++)
-        if (ls__given_has(given, table[i].name) && !table[i].has_effect)
+        if (ls_given_has(given, table[i].name) && !table[i].has_effect)
             return ls__refuse(ctx, "--%s has no effect here: it requires %s", table[i].name,
                               table[i].when);
     return true;
 }
 
 /* Options that require one class for each image, unless they have the value that they then have. */
-static bool check_loss_settings(ls_context *ctx, const ls__given *given, const ls__run_settings *r)
+static bool check_loss_settings(ls_context *ctx, const ls_given *given, const ls__run_settings *r)
 {
     static const char when[] = "--loss cross-entropy";
     const effect table[] = { { "label-smoothing", r->label_smoothing == 0, when },
@@ -101,7 +101,7 @@ static bool check_loss_settings(ls_context *ctx, const ls__given *given, const l
            check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table);
 }
 
-static bool check_settings(ls_context *ctx, const ls__given *given, const ls_model *model,
+static bool check_settings(ls_context *ctx, const ls_given *given, const ls_model *model,
                            const ls__run_settings *r)
 {
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
@@ -151,7 +151,7 @@ static bool check_settings(ls_context *ctx, const ls__given *given, const ls_mod
     if (!check_loss_settings(ctx, given, r)) return false;
     if (r->new_head && !r->weights)
         return ls__refuse(ctx, "--recipe finetune requires --weights FILE");
-    if (ls__given_has(given, "lr") && ls__given_has(given, "lr-per-256"))
+    if (ls_given_has(given, "lr") && ls_given_has(given, "lr-per-256"))
         return ls__refuse(ctx, "--lr and --lr-per-256 exclude each other");
     if (!check_values(ctx, r) || !ls__data_settings_check(ctx, &r->data)) return false;
     ls__parameter_groups groups;
@@ -175,10 +175,10 @@ double ls__run_default_lr(const ls__run_settings *r)
 }
 
 /* --lr and --lr-per-256 exclude each other; that of the command line replaces that of a file. */
-static void replace_lr_of_file(ls__given *given, ls__run_settings *r)
+static void replace_lr_of_file(ls_given *given, ls__run_settings *r)
 {
-    const int lr = ls__setting_find(given->table, "lr", strlen("lr"));
-    const int per_256 = ls__setting_find(given->table, "lr-per-256", strlen("lr-per-256"));
+    const int lr = ls_setting_find(given->table, "lr", strlen("lr"));
+    const int per_256 = ls_setting_find(given->table, "lr-per-256", strlen("lr-per-256"));
     if (lr < 0 || per_256 < 0 || !given->text[lr] || !given->text[per_256]) return;
     if (given->in_file[lr] && !given->in_file[per_256]) given->text[lr] = NULL;
     if (given->in_file[lr] || !given->in_file[per_256]) return;
@@ -186,21 +186,21 @@ static void replace_lr_of_file(ls__given *given, ls__run_settings *r)
     r->lr_per_256 = 0;
 }
 
-ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_model *model,
+ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_model *model,
                                    ls__run_settings *r)
 {
     replace_lr_of_file(given, r);
     ls__run_settings_apply_preset(given, r);
     if (!model && !(model = ls__find_model(ctx, r->model))) return LS_ERR_SETTING;
-    if (!r->image_size.height) r->image_size = (ls__size){ model->image_size, model->image_size };
+    if (!r->image_size.height) r->image_size = (ls_size){ model->image_size, model->image_size };
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
     static const double weight_decay[] = { 5e-4, 0, 0.01, 0 }; /* by ls__run_optimizer */
     const int64_t warmup = r->epochs / 10 > 1 ? r->epochs / 10 : r->epochs > 1;
 
     if (r->loss != LS__LOSS_CROSS_ENTROPY) {
-        if (!ls__given_has(given, "label-smoothing")) r->label_smoothing = 0;
-        if (!ls__given_has(given, "plateau-metric")) r->plateau_loss = 1;
-        if (!ls__given_has(given, "metric")) r->metric = LS__METRIC_LOSS;
+        if (!ls_given_has(given, "label-smoothing")) r->label_smoothing = 0;
+        if (!ls_given_has(given, "plateau-metric")) r->plateau_loss = 1;
+        if (!ls_given_has(given, "metric")) r->metric = LS__METRIC_LOSS;
     }
 #define DEFAULT(name, member, value)                                                               \
     if (!ls__given_sets(given, name)) r->member = (value)
@@ -210,9 +210,9 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_m
     DEFAULT("crop-padding", crop_padding, small && !whole ? 4 : 0);
     DEFAULT("scale-min", scale_min, small ? 0 : whole ? 1 : 0.35);
     DEFAULT("lr", lr, ls__run_default_lr(r));
-    else if (ls__given_has(given, "lr-per-256") && !ls__given_has(given, "lr")) /* of the run */
+    else if (ls_given_has(given, "lr-per-256") && !ls_given_has(given, "lr")) /* of the run */
         r->lr = ls__run_default_lr(r);
-    else if (ls__given_has(given, "lr") && !ls__given_has(given, "lr-per-256")) r->lr_per_256 = 0;
+    else if (ls_given_has(given, "lr") && !ls_given_has(given, "lr-per-256")) r->lr_per_256 = 0;
     DEFAULT("momentum", momentum, sgd ? 0.9 : 0);
     DEFAULT("weight-decay", weight_decay, weight_decay[r->optimizer]);
     DEFAULT("lr-warmup-epochs", warmup_epochs, r->schedule == LS_SCHEDULE_ONE_CYCLE ? 0 : warmup);
@@ -224,8 +224,8 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls__given *given, const ls_m
     DEFAULT("plateau-metric", plateau_loss, ls__run_metric_is_minimized(r->metric));
 #undef DEFAULT
     /* Of a run with images of another size. */
-    if (!small && !ls__given_has(given, "crop-padding")) r->crop_padding = 0;
-    if (small && !ls__given_has(given, "scale-min")) r->scale_min = 0;
+    if (!small && !ls_given_has(given, "crop-padding")) r->crop_padding = 0;
+    if (small && !ls_given_has(given, "scale-min")) r->scale_min = 0;
     if (r->warmup_epochs >= r->epochs)
         ls__refuse(ctx, "--lr-warmup-epochs %lld: expected less than --epochs %lld",
                    (long long)r->warmup_epochs, (long long)r->epochs);

@@ -39,7 +39,7 @@ START_TEST(launchers)
                 setenv(variables[v], cases[i].values[v], 1);
             else
                 unsetenv(variables[v]);
-        const ls__launch launch = ls__launch_find();
+        const ls_launch launch = ls__launch_find();
         ck_assert_pstr_eq(launch.variable, cases[i].variable);
         ck_assert_int_eq(launch.n_ranks, cases[i].n_ranks);
         ck_assert_int_eq(launch.rank, cases[i].rank);

@@ -149,7 +149,7 @@ START_TEST(wrong_lines)
     expect_err("lockstep train: .: Is a directory\n");
     write_text("run.json", "{ \"options\": {} }");
     expect(2, "describe --config run.json");
-    expect_err("run.json: JSON; --config of 'lockstep describe' reads lines 'key = value'\n");
+    expect_err("run.json: JSON; expected lines 'key = value'\n");
     end_folder();
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* test_options.c: the option parser: every kind of value, ranges, both spellings, JSON and back. */
 #include "../../cli/options/options.h"
+#include "run/setting.h"
 
 #include "../suite.h"
 #include <stdio.h>
@@ -17,20 +18,19 @@ typedef struct values {
 } values;
 
 #define AT(member) offsetof(values, member)
-static const ls__setting options[] = {
-    { LS__SETTING_HEADING, .help = "Options:" },
-    { LS__SETTING_SWITCH, 'l', "loud", AT(loud), "a switch" },
-    { LS__SETTING_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
-    { LS__SETTING_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
-    { LS__SETTING_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
-    { LS__SETTING_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue",
+static const ls_setting options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_SWITCH, 'l', "loud", AT(loud), "a switch" },
+    { LS_SETTING_INTEGER, 'n', "count", AT(count), "an integer", "N", -5, 100, .fallback = "7" },
+    { LS_SETTING_NUMBER, 0, "rate", AT(rate), "a number", "X", 0, 10, .fallback = "0.5" },
+    { LS_SETTING_TEXT, 0, "name", AT(name), "a text", "NAME", .note = "none" },
+    { LS_SETTING_CHOICE, 0, "colour", AT(colour), "a choice", "red|green|blue",
       .fallback = "green" },
-    { LS__SETTING_INTEGER, 'j', "threads", AT(threads), "a setting", "N", 0, 8, .execution = true },
-    { LS__SETTING_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none",
-      .optional = true },
-    { .kind = LS__SETTING_END },
+    { LS_SETTING_INTEGER, 'j', "threads", AT(threads), "a setting", "N", 0, 8, .execution = true },
+    { LS_SETTING_INTEGER, 0, "late", AT(late), "of later versions", "N", 1, 9, .note = "none" },
+    { .kind = LS_SETTING_END },
 };
-static const cli_command command = { "try", "tries.", "FILE...", "More.\n", options, NULL };
+static const cli_command command = { "try", "tries.", "FILE...", "More.\n", options };
 
 /* What goes to stderr lands in `said`. */
 static char said[4096];
@@ -68,7 +68,7 @@ START_TEST(defaults)
     ck_assert_ptr_null(v.name);
     ck_assert_int_eq(v.colour, 1);
     ck_assert_int_eq(parsed.n_arguments, 1);
-    ck_assert(!ls__given_has(&parsed.set, "count"));
+    ck_assert(!ls_given_has(&parsed.set, "count"));
 }
 END_TEST
 
@@ -84,7 +84,7 @@ START_TEST(spellings)
     ck_assert_int_eq(v.threads, 4);
     ck_assert_int_eq(v.colour, 2);
     ck_assert_str_eq(v.name, "-z");
-    ck_assert(ls__given_has(&parsed.set, "count") && ls__given_has(&parsed.set, "threads"));
+    ck_assert(ls_given_has(&parsed.set, "count") && ls_given_has(&parsed.set, "threads"));
     static const char *const arguments[] = { "x", "y", "--count", "-n" };
     ck_assert_int_eq(parsed.n_arguments, 4);
     for (int i = 0; i < 4; i++) ck_assert_str_eq(parsed.arguments[i], arguments[i]);
@@ -96,7 +96,7 @@ START_TEST(spellings)
     ck_assert_int_eq(PARSE(&v, &parsed, "--loud=true"), -1);
     ck_assert(v.loud);
     ck_assert_int_eq(PARSE(&v, &parsed, "-l", "--loud=false"), -1);
-    ck_assert(!v.loud && ls__given_has(&parsed.set, "loud"));
+    ck_assert(!v.loud && ls_given_has(&parsed.set, "loud"));
 }
 END_TEST
 
@@ -148,17 +148,25 @@ END_TEST
 START_TEST(closest_words)
 {
     static const char *const words[] = { "train", "eval", "lo" };
-    ck_assert_str_eq(ls__closest_word("trian", 3, words), "train");
-    ck_assert_str_eq(ls__closest_word("evaluate", 2, words + 1), "eval");
-    ck_assert_str_eq(ls__closest_word("ol", 3, words), "lo"); /* neighbours swapped are one slip */
-    ck_assert_ptr_null(ls__closest_word("xy", 3, words));
-    ck_assert_ptr_null(ls__closest_word("a-word-that-is-longer-than-any-word", 3, words));
+    static const struct {
+        const char *word, *hint;
+        int first;
+    } cases[] = { { "trian", "; did you mean '-train'?", 0 },
+                  { "evaluate", "; did you mean '-eval'?", 1 },
+                  { "ol", "; did you mean '-lo'?", 0 }, /* neighbours swapped are one slip */
+                  { "xy", "; none", 0 },
+                  { "a-word-that-is-longer-than-any-word", "; none", 0 } };
+    char hint[LS_HINT_SIZE];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_str_eq(ls_closest_hint(cases[i].word, 3 - cases[i].first, words + cases[i].first,
+                                         "-", "; none", hint),
+                         cases[i].hint);
 }
 END_TEST
 
 START_TEST(unexpected_arguments)
 {
-    static const cli_command none = { "bare", "", "", NULL, options, NULL };
+    static const cli_command none = { "bare", "", "", NULL, options };
     values v = { 0 };
     cli_parsed parsed;
     char word[] = "extra";
@@ -206,8 +214,10 @@ START_TEST(json_and_back)
     PARSE(&w, &parsed, "--count=9");
     json_object_set_new(loaded, "colour", json_string("pink"));
     ck_assert(!resume(&parsed, loaded, &w));
-    json_object_del(loaded, "colour");
-    ck_assert(!resume(&parsed, loaded, &w));
+    json_object_del(loaded, "colour"); /* a run of a version without it has the default */
+    PARSE(&w, &parsed, "--count=9");
+    ck_assert(resume(&parsed, loaded, &w));
+    ck_assert_int_eq(w.colour, 1);
     json_decref(loaded);
     json_decref(stored);
 }
@@ -216,9 +226,9 @@ END_TEST
 /* A stored null stands for a text that was not given, and only where that can be. */
 START_TEST(stored_texts_with_a_default_are_texts)
 {
-    static const ls__setting one[] = {
-        { LS__SETTING_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
-        { .kind = LS__SETTING_END },
+    static const ls_setting one[] = {
+        { LS_SETTING_TEXT, 0, "model", AT(name), "a text", "NAME", .fallback = "small" },
+        { .kind = LS_SETTING_END },
     };
     static const cli_command none = { "try", "tries.", "", NULL, one, NULL };
     values v;
@@ -236,11 +246,11 @@ END_TEST
 /* A stored 0 is the number that the table says, not one that stands in a note. */
 START_TEST(stored_zeros_of_numbers_that_were_not_given)
 {
-    static const ls__setting two[] = {
-        { LS__SETTING_INTEGER, 0, "limit", AT(count), "a number", "N", 1, 99, .note = "forty-two",
+    static const ls_setting two[] = {
+        { LS_SETTING_INTEGER, 0, "limit", AT(count), "a number", "N", 1, 99, .note = "forty-two",
           .implied = 42 },
-        { LS__SETTING_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
-        { .kind = LS__SETTING_END },
+        { LS_SETTING_INTEGER, 0, "side", AT(late), "another", "N", 1, 99, .note = "32 or 64" },
+        { .kind = LS_SETTING_END },
     };
     static const cli_command sizes = { "try", "tries.", "", NULL, two, NULL };
     static const struct {

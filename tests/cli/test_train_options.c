@@ -69,12 +69,8 @@ START_TEST(dropout_is_stored)
     expect(2, "train --resume a --dropout 0.1");
     expect(0, "train --resume a --dropout 0.50 --steps 2");
 
-    /* The default is that of the model; a run of a version without the option has it. */
-    expect(0, TRAIN "--steps 1 --out b");
-    ck_assert_int_eq(system("sed -i '/\"dropout\": 0.2/d' b/config.json && "
-                            "! grep '\"dropout\":' b/config.json"),
-                     0);
-    expect(0, "train --resume b --steps 2");
+    /* The default is that of the model. */
+    expect(0, TRAIN "--steps 2 --out b");
     expect(0, TRAIN "--dropout 0.2 --steps 2 --out c");
     expect_same_tensors("b/last.safetensors", "c/last.safetensors");
     ctx = ls_context_open(NULL);

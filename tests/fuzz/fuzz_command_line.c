@@ -3,7 +3,10 @@
  * them. */
 #include "fuzz.h"
 
-#include "options/run_settings.h"
+#include "cli.h"
+#include "run/read_settings.h"
+#include "run/settings.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,23 +19,23 @@ static const cli_command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-/* Of any command: all values lie in one struct. */
+/* Of any command. */
 typedef union values {
     ls__run_settings settings;
     uint8_t bytes[VALUES_SIZE];
 } values;
 
-static void check_json(const ls__setting *options, const values *parsed)
+static void check_json(const ls_setting *options, const values *parsed)
 {
     static values again;
-    const ls__given none = { .table = options };
+    const ls_given none = { .table = options };
     memset(&again, 0, sizeof(again));
     json_t *json = ls__settings_to_json(options, parsed);
     char *text = json_dumps(json, JSON_REAL_PRECISION(15));
     json_t *stored = json_loads(text, 0, NULL);
     FUZZ_CHECK(ls__settings_resume(fuzz_context(), &none, stored, "a run", &again) == LS_OK);
     json_t *json_again = ls__settings_to_json(options, &again);
-    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
+    for (const ls_setting *o = options; o->kind != LS_SETTING_END; o++)
         if (o->session) {
             json_object_del(json, o->name);
             json_object_del(json_again, o->name);
@@ -44,17 +47,51 @@ static void check_json(const ls__setting *options, const values *parsed)
     json_decref(json);
 }
 
+/* The rows of the table whose values are stored. */
+static void check_own(const ls_setting *table, const values *parsed)
+{
+    ls_setting own[LS_MAX_SETTINGS + 1];
+    int n = 0;
+    for (; table->kind != LS_SETTING_END; table++)
+        if (table->offset != LS_SETTING_UNSTORED) own[n++] = *table;
+    own[n] = (ls_setting){ .kind = LS_SETTING_END };
+    check_json(own, parsed);
+}
+
+/* The settings of a run, which the command passes on as texts. */
+static void check_run(const ls_given *given)
+{
+    static values in;
+    char *list[LS_MAX_SETTINGS + 1] = { NULL }, **texts = NULL;
+    ls_given read;
+    int n = 0;
+    for (int i = 0; given->table[i].kind != LS_SETTING_END; i++) {
+        const char *name = given->table[i].name, *text = given->text[i];
+        if (!text || strcmp(name, "out") == 0 || strcmp(name, "resume") == 0) continue;
+        FUZZ_CHECK(asprintf(&list[n++], *text ? "%s=%s" : "%s", name, text) > 0);
+    }
+    memset(&in, 0, sizeof(in));
+    FUZZ_CHECK(ls__settings_read(fuzz_context(), ls__run_settings_table, (const char *const *)list,
+                                 &texts, &in.settings, &read) == LS_OK);
+    check_json(ls__run_settings_table, &in);
+    if (ls__run_settings_resolve(fuzz_context(), &read, NULL, &in.settings) == LS_OK)
+        check_json(ls__run_settings_table, &in);
+    ls_context_clear_error(fuzz_context());
+    ls__settings_free_texts(texts);
+    while (n > 0) free(list[--n]);
+}
+
 static void parse(const cli_command *command, int n, char **words)
 {
     static values in;
     memset(&in, 0, sizeof(in));
-    for (int i = 0; command->options[i].kind != LS__SETTING_END; i++)
+    for (int i = 0; command->options[i].kind != LS_SETTING_END; i++)
         FUZZ_CHECK(command->options[i].offset + sizeof(double) <= VALUES_SIZE);
     cli_parsed parsed;
     if (options_parse(command, n, words, &in, &parsed) >= 0) return;
-    check_json(parsed.set.table, &in);
-    if (command == &command_train && resolve_run_settings(&parsed, &in.settings))
-        check_json(parsed.set.table, &in);
+    check_own(parsed.set.table, &in);
+    if (command == &command_train) check_run(&parsed.set);
+    ls_given_free(&parsed.set);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

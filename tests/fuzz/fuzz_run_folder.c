@@ -2,14 +2,13 @@
  * train --resume and compare read them. */
 #include "fuzz.h"
 
-#include "options/run_settings.h"
 #include "run/replay_side.h"
 #include <string.h>
 
 static void resume(const json_t *options)
 {
     ls_context *ctx = fuzz_context();
-    ls__given none = { .table = ls__run_settings_table };
+    ls_given none = { .table = ls__run_settings_table };
     ls__run_settings r = { 0 };
     if (ls__settings_resume(ctx, &none, options, fuzz_folder(), &r) == LS_OK &&
         ls__find_model(ctx, r.model)) {
@@ -24,12 +23,11 @@ static void resume(const json_t *options)
     ls_context_clear_error(ctx);
 }
 
-/* The options that the input lacks, as a command line without any leaves them. */
+/* The options that the input lacks, with their defaults. */
 static void add_defaults(json_t *options)
 {
     ls__run_settings r = { 0 };
-    cli_parsed parsed;
-    FUZZ_CHECK(options_parse(&command_train, 0, NULL, &r, &parsed) < 0);
+    ls_settings_default(ls__run_settings_table, &r);
     json_t *defaults = ls__settings_to_json(ls__run_settings_table, &r);
     FUZZ_CHECK(json_object_update_missing(options, defaults) == 0);
     json_decref(defaults);

@@ -88,11 +88,11 @@ START_TEST(settings_have_decimal_points)
 {
     for (int i = 0; i < N_LOCALES; i++) {
         ls__run_settings r = { 0 };
-        ls__given given = { .table = ls__run_settings_table };
+        ls_given given = { .table = ls__run_settings_table };
         ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
         use_locale(i);
-        ls__settings_default(given.table, &r);
-        given.text[ls__setting_find(given.table, "recipe", 6)] = "small";
+        ls_settings_default(given.table, &r);
+        given.text[ls_setting_find(given.table, "recipe", 6)] = "small";
         r.preset = 4;
         r.groups = "fc.*:lr-scale=0.5";
         ck_assert_int_eq(ls__run_settings_resolve(ctx, &given, NULL, &r), LS_OK);

@@ -1,12 +1,18 @@
-/* foreign_options.c: the names that other training programs give to options; see options.h. */
-#include "options/options.h"
+/* setting_hint.c: which setting was meant, also by the names of other training programs; see
+ * lockstep/settings.h. */
+#include <lockstep/settings.h>
+
+#include "base/text.h"
 #include <ctype.h>
+#include <string.h>
+
+enum { N_FOREIGN = 2 };
 
 /* Names of PyTorch's and torchvision's reference scripts, timm, ultralytics, fastai, Keras,
  * Lightning and Hugging Face that edit distance does not lead to the right option. The first of the
- * options that the command has is meant. */
+ * settings that the table has is meant. */
 static const struct {
-    const char *name, *options[N_FOREIGN_OPTIONS];
+    const char *name, *options[N_FOREIGN];
 } foreign[] = {
     { "accelerator", { "device" } },
     { "accumulate-grad-batches", { "accumulate" } },
@@ -117,16 +123,39 @@ static const struct {
     { "weights", { "checkpoint" } },
 };
 
-bool option_is_same_name(const char *typed, const char *name)
+/* Whether both names are equal but for the case of letters, and _ for -. */
+static bool is_same_name(const char *typed, const char *name)
 {
     for (; *typed && *name; typed++, name++)
         if ((*typed == '_' ? '-' : tolower((unsigned char)*typed)) != *name) return false;
     return *typed == *name;
 }
 
-const char *const *options_of_foreign_name(const char *name)
+/* The setting of the table that is meant by another program's name, or NULL. */
+static const char *find_foreign(const ls_setting *table, const char *name)
 {
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-        if (option_is_same_name(name, foreign[i].name)) return foreign[i].options;
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (!is_same_name(name, foreign[i].name)) continue;
+        for (int k = 0; k < N_FOREIGN && foreign[i].options[k]; k++) {
+            const char *meant = foreign[i].options[k];
+            if (ls_setting_find(table, meant, strlen(meant)) >= 0) return meant;
+        }
+    }
     return NULL;
+}
+
+const char *ls_setting_hint(const ls_setting *table, const char *name, const char *dashes,
+                            const char *otherwise, char out[LS_HINT_SIZE])
+{
+    const char *words[LS_MAX_SETTINGS], *meant = NULL;
+    int n = 0;
+    for (const ls_setting *s = table; s->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; s++) {
+        if (!s->name) continue;
+        if (!meant && is_same_name(name, s->name)) meant = s->name;
+        words[n++] = s->name;
+    }
+    if (!meant) meant = find_foreign(table, name);
+    if (!meant) return ls_closest_hint(name, n, words, dashes, otherwise, out);
+    ls__snprintf(out, LS_HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
+    return out;
 }

@@ -1,0 +1,71 @@
+/* read_settings.c: see read_settings.h. */
+#include "run/read_settings.h"
+
+#include "base/error.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ls__setting_is_of_command(const ls_setting *setting)
+{
+    return setting->name &&
+           (strcmp(setting->name, "out") == 0 || strcmp(setting->name, "resume") == 0);
+}
+
+static ls_status fail_unknown(ls_context *ctx, const ls_setting *table, const char *text,
+                              size_t length)
+{
+    const char *words[LS_MAX_SETTINGS];
+    char name[64], hint[LS_HINT_SIZE];
+    int n = 0;
+    for (const ls_setting *s = table; s->kind != LS_SETTING_END; s++)
+        if (s->name && !ls__setting_is_of_command(s)) words[n++] = s->name;
+    snprintf(name, sizeof(name), "%.*s", (int)length, text);
+    return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
+                    ls_closest_hint(name, n, words, "", "", hint));
+}
+
+/* Reads "name=value", which stays borrowed. */
+static ls_status read_setting(ls_context *ctx, ls_given *given, const char *text, void *values)
+{
+    char expected[LS_EXPECTED_SIZE];
+    const size_t length = strcspn(text, "=");
+    const char *value = text[length] ? text + length + 1 : "";
+    const int i = ls_setting_find(given->table, text, length);
+    if (i < 0) return fail_unknown(ctx, given->table, text, length);
+    const ls_setting *setting = &given->table[i];
+    if (ls__setting_is_of_command(setting))
+        return ls__fail(ctx, LS_ERR_SETTING,
+                        "--%s is an option of the command: the folder is an argument of the call",
+                        setting->name);
+    if (given->text[i]) return ls__fail(ctx, LS_ERR_SETTING, "--%s is given twice", setting->name);
+    const bool is_empty_switch = setting->kind == LS_SETTING_SWITCH && text[length] && !*value;
+    if (!ls_setting_read(setting, value, values, expected) || is_empty_switch)
+        return ls__fail(ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name, expected,
+                        value);
+    given->text[i] = value;
+    return LS_OK;
+}
+
+ls_status ls__settings_read(ls_context *ctx, const ls_setting *table, const char *const *settings,
+                            char ***texts, void *values, ls_given *given)
+{
+    int n = 0;
+    *given = (ls_given){ .table = table };
+    ls_settings_default(table, values);
+    while (settings && settings[n]) n++;
+    *texts = calloc((size_t)n + 1, sizeof(**texts));
+    if (!*texts) return ls__fail_memory(ctx, "settings", 0);
+    for (int i = 0; i < n; i++) {
+        (*texts)[i] = strdup(settings[i]);
+        if (!(*texts)[i]) return ls__fail_memory(ctx, "settings", strlen(settings[i]));
+        LS_TRY(read_setting(ctx, given, (*texts)[i], values));
+    }
+    return LS_OK;
+}
+
+void ls__settings_free_texts(char **texts)
+{
+    for (int i = 0; texts && texts[i]; i++) free(texts[i]);
+    free(texts);
+}

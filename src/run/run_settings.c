@@ -1,0 +1,116 @@
+/* run_settings.c: how a run gets its settings, and the values that programs read; see
+ * lockstep/run.h. */
+#include "run/run_settings.h"
+
+#include "base/error.h"
+#include "run/read_settings.h"
+#include <stdlib.h>
+#include <string.h>
+
+const ls_setting *ls_run_settings(void)
+{
+    return ls__run_settings_table;
+}
+
+/* ---- Settings that a command line gave ---- */
+
+/* The rows of the run's table that the other table has by name, too. */
+static ls_setting *common_rows(const ls_setting *other)
+{
+    int n = 0;
+    ls_setting *rows = calloc(LS_MAX_SETTINGS + 1, sizeof(*rows));
+    for (const ls_setting *s = ls__run_settings_table; rows && s->kind != LS_SETTING_END; s++)
+        if (s->name && ls_setting_find(other, s->name, strlen(s->name)) >= 0) rows[n++] = *s;
+    return rows;
+}
+
+static ls_status read_given(ls_run *t, const ls_given *from)
+{
+    char expected[LS_EXPECTED_SIZE];
+    t->own_table = common_rows(from->table);
+    if (!t->own_table) return ls__fail_memory(t->ctx, "settings", 0);
+    t->given = (ls_given){ .table = t->own_table };
+    for (int i = 0; t->own_table[i].kind != LS_SETTING_END; i++) {
+        const ls_setting *setting = &t->own_table[i];
+        const int k = ls_setting_find(from->table, setting->name, strlen(setting->name));
+        /* A default of the command's own row takes the place of the run's. */
+        const char *text = from->text[k] ? from->text[k] : from->table[k].fallback;
+        if (ls__setting_is_of_command(setting) || !text) continue;
+        if (!ls_setting_read(setting, text, &t->values, expected))
+            return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
+                            expected, text);
+        t->given.text[i] = from->text[k];
+        t->given.in_file[i] = from->in_file[k];
+    }
+    return ls__given_import_run(t->ctx, ls__run_settings_table, from, &t->values, &t->given);
+}
+
+ls_status ls__run_read_settings(ls_run *t, const ls_run_config *config)
+{
+    if (!config->given)
+        return ls__settings_read(t->ctx, ls__run_settings_table, config->settings, &t->texts,
+                                 &t->values, &t->given);
+    ls_settings_default(ls__run_settings_table, &t->values);
+    return read_given(t, config->given);
+}
+
+void ls__run_free_settings(ls_run *t)
+{
+    ls__settings_free_texts(t->texts);
+    for (int i = 0; i < LS_MAX_SETTINGS; i++) free(t->words[i]);
+    free(t->own_table);
+}
+
+/* ---- Values ---- */
+
+static const ls_setting *find_setting(const char *name)
+{
+    const int i = ls_setting_find(ls__run_settings_table, name, strlen(name));
+    return i < 0 ? NULL : &ls__run_settings_table[i];
+}
+
+double ls_run_number(const ls_run *run, const char *name)
+{
+    const ls_setting *setting = find_setting(name);
+    if (!setting) return 0;
+    const void *value = (const char *)run->settings + setting->offset;
+    switch (setting->kind) {
+    case LS_SETTING_SWITCH: return *(const bool *)value;
+    case LS_SETTING_INTEGER: return (double)*(const int64_t *)value;
+    case LS_SETTING_SIZE: return (double)((const ls_size *)value)->height;
+    case LS_SETTING_NUMBER: return *(const double *)value;
+    case LS_SETTING_CHOICE: return *(const int *)value;
+    case LS_SETTING_TEXT:
+    case LS_SETTING_HEADING:
+    case LS_SETTING_END: break;
+    }
+    return 0;
+}
+
+const char *ls_run_text(ls_run *run, const char *name)
+{
+    const ls_setting *setting = find_setting(name);
+    if (!setting) return NULL;
+    const void *value = (const char *)run->settings + setting->offset;
+    if (setting->kind == LS_SETTING_TEXT) return *(const char *const *)value;
+    if (setting->kind != LS_SETTING_CHOICE) return NULL;
+    char **word = &run->words[setting - ls__run_settings_table];
+    int length;
+    const char *text = ls__choice_word(setting->value, *(const int *)value, &length);
+    if (!*word || strlen(*word) != (size_t)length || memcmp(*word, text, (size_t)length) != 0) {
+        free(*word);
+        *word = strndup(text, (size_t)length);
+    }
+    return *word;
+}
+
+bool ls_run_preset_at(const ls_run *run, int i, const char **name, const char **value)
+{
+    return run->given.table &&
+           ls__run_settings_preset_at(&run->given, run->settings, i, name, value);
+}
+
+bool ls_run_can_be_extended(const ls_run *run)
+{
+    return ls__run_can_be_extended(run->settings);
+}
