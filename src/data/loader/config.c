@@ -285,17 +285,12 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         .ratio_max = default_ratio ? 4.0 / 3 : (double)c->ratio_max,
         .flip = c->flip_probability,
         .vertical_flip = c->vertical_flip_probability,
-        .augment = { .auto_augment = c->auto_augment,
-                     .brightness = (double)c->brightness,
-                     .contrast = (double)c->contrast,
-                     .saturation = (double)c->saturation,
-                     .hue = (double)c->hue,
-                     .erase = c->random_erase },
+        .augment = c,
     };
     for (int i = 0; i < loader->dataset->channels; i++) {
         const float mean = c->mean[c->grey ? 0 : i]; /* grey is made of the erased colours, too */
         const double value = floor((double)mean * 255 + 0.5);
-        loader->transform.augment.erased[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+        loader->transform.fill[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
     }
     LS_TRY(ls__loader_find_missing(loader));
     return find_size(loader);
