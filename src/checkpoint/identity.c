@@ -64,56 +64,10 @@ static json_t *schedule_json(const ls_schedule *schedule)
     return ls__json_finish(&s);
 }
 
-/* All settings that change batches, except on_bad_image: a run may have to skip bad images to
- * resume. */
 static json_t *loader_json(const ls_loader *loader)
 {
-    const ls__transform *t = &loader->transform;
-    const bool random_size = t->random_resized_crop;
-    const bool by_worker = loader->config.seeding == LS_SEED_BY_WORKER;
-    const int64_t max_pixels = loader->config.max_pixels;
-    /* Runs of versions that ignored alpha have neither of its settings. */
-    const bool has_alpha = ls__dataset_may_have_alpha(loader->dataset);
-    const struct {
-        const char *name;
-        double value;
-    } all[] = { { "batch", (double)loader->config.batch_size },
-                { "shuffle", loader->config.shuffle },
-                { "sampler_balanced", loader->config.sampler == LS_SAMPLER_BALANCED },
-                { "drop_last", loader->config.drop_last },
-                { "honour_exif", loader->config.honour_exif },
-                { "decode_fast", t->decode == LS_DECODE_FAST },
-                { "max_pixels", max_pixels == LS_DEFAULT_MAX_PIXELS ? 0 : (double)max_pixels },
-                { "seeding_by_worker", by_worker },
-                { "workers", by_worker ? loader->config.workers : 0 },
-                { "grey", loader->config.grey },
-                { "alpha_white", has_alpha && loader->config.alpha == LS_ALPHA_WHITE },
-                { "alpha_black", has_alpha && loader->config.alpha == LS_ALPHA_BLACK },
-                { "depth", loader->config.depth == 16 ? 0 : loader->config.depth },
-                { "resize", (double)t->resize },
-                { "resize_pad", t->resize_mode == LS_RESIZE_PAD },
-                { "resize_stretch", t->resize_mode == LS_RESIZE_STRETCH },
-                { "height", (double)t->height },
-                { "width", (double)t->width },
-                { "crop_padding", (double)t->padding },
-                { "random_resized_crop", random_size },
-                { "scale_min", random_size ? ls__shortest((float)t->scale_min) : 0 },
-                { "scale_max", random_size ? ls__shortest((float)t->scale_max) : 0 },
-                { "ratio_min", random_size ? ls__shortest((float)t->ratio_min) : 0 },
-                { "ratio_max", random_size ? ls__shortest((float)t->ratio_max) : 0 },
-                { "flip", ls__shortest(t->flip) },
-                { "vertical_flip", ls__shortest(t->vertical_flip) },
-                { "auto_augment", (double)t->augment.auto_augment },
-                { "brightness", ls__shortest((float)t->augment.brightness) },
-                { "contrast", ls__shortest((float)t->augment.contrast) },
-                { "saturation", ls__shortest((float)t->augment.saturation) },
-                { "hue", ls__shortest((float)t->augment.hue) },
-                { "random_erase", ls__shortest(t->augment.erase) },
-                { "mixup_alpha", ls__shortest(loader->config.mixup_alpha) },
-                { "cutmix_alpha", ls__shortest(loader->config.cutmix_alpha) } };
     ls__json_builder s = { json_object(), false };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        ls__put_setting(put_setting, &s, all[i].name, all[i].value);
+    ls__loader_settings(loader, put_setting, &s);
     const ls_input_spec spec = ls_loader_input_spec(loader);
     const int64_t channels = spec.image.shape.dims[3];
     ls__json_put(&s, "mean", ls__json_floats(spec.mean, channels, 0));

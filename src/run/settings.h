@@ -40,6 +40,11 @@ typedef enum ls__run_metric_kind { LS__METRICS(LS__METRIC_ENUM) } ls__run_metric
 #define LS__OTHER_METRIC_NAMES      LS__OTHER_METRICS(LS__METRIC_WORD)
 #define LS__METRIC_NAMES            "top1|loss" LS__OTHER_METRIC_NAMES
 
+/* Numbers of the training loader's config, by the same name. settings_objects.c copies them. */
+#define LS__LOADER_NUMBERS(X)                                                                      \
+    X(brightness) X(contrast) X(saturation) X(hue) X(random_erase) X(mixup_alpha) X(cutmix_alpha)
+#define LS__LOADER_NUMBER(name) double name;
+
 typedef struct ls__run_settings {
     int preset; /* --recipe; 0 = none */
     /* data */
@@ -61,7 +66,7 @@ typedef struct ls__run_settings {
     int64_t crop_padding;
     double scale_min, flip, vertical_flip;
     int auto_augment; /* ls_auto_augment */
-    double brightness, contrast, saturation, hue, random_erase, mixup_alpha, cutmix_alpha;
+    LS__LOADER_NUMBERS(LS__LOADER_NUMBER)
     /* model */
     const char *model;
     int stem; /* ls_stem */

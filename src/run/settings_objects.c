@@ -51,7 +51,7 @@ static int64_t train_resize(const ls__run_settings *r)
 ls_loader_config ls__run_train_loader_config(const ls__run_settings *r)
 {
     const bool small = ls__run_is_small(r);
-    return (ls_loader_config){
+    ls_loader_config config = {
         .batch_size = r->batch,
         .workers = (int)r->workers,
         .shuffle = true,
@@ -76,14 +76,11 @@ ls_loader_config ls__run_train_loader_config(const ls__run_settings *r)
         .flip_probability = (float)r->flip,
         .vertical_flip_probability = (float)r->vertical_flip,
         .auto_augment = (ls_auto_augment)r->auto_augment,
-        .brightness = (float)r->brightness,
-        .contrast = (float)r->contrast,
-        .saturation = (float)r->saturation,
-        .hue = (float)r->hue,
-        .random_erase = (float)r->random_erase,
-        .mixup_alpha = (float)r->mixup_alpha,
-        .cutmix_alpha = (float)r->cutmix_alpha,
     };
+#define COPY_NUMBER(name) config.name = (float)r->name;
+    LS__LOADER_NUMBERS(COPY_NUMBER)
+#undef COPY_NUMBER
+    return config;
 }
 
 ls_loader_config ls__run_val_loader_config(const ls__run_settings *r, const ls_model_info *info)

@@ -73,11 +73,12 @@ END_TEST
 /* All 24 orders are equally frequent, and factors fill their intervals. */
 START_TEST(jitter_has_torchvisions_distribution)
 {
-    const ls__transform transform = {
-        .height = SIDE,
-        .width = SIDE,
-        .augment = { .brightness = 0.4, .contrast = 1.5, .saturation = 0.1, .hue = 0.25 }
-    };
+    const ls__transform transform = { .height = SIDE,
+                                      .width = SIDE,
+                                      .augment = &(ls_loader_config){ .brightness = 0.4f,
+                                                                      .contrast = 1.5f,
+                                                                      .saturation = 0.1f,
+                                                                      .hue = 0.25f } };
     static const double low[] = { 0.6, 0, 0.9 }, high[] = { 1.4, 2.5, 1.1 };
     int orders[256] = { 0 }, n_orders = 0, hues[128] = { 0 };
     double sums[3] = { 0 };
@@ -122,7 +123,8 @@ START_TEST(automatic_augmentation_draws_each_op_equally_often)
     for (int policy = LS_AUTO_AUGMENT_TRIVIAL; policy <= LS_AUTO_AUGMENT_RAND; policy++) {
         const ls__transform transform = { .height = SIDE,
                                           .width = SIDE,
-                                          .augment.auto_augment = (ls_auto_augment)policy };
+                                          .augment = &(ls_loader_config){
+                                              .auto_augment = (ls_auto_augment)policy } };
         const int n = policy == LS_AUTO_AUGMENT_RAND ? 2 : 1;
         int n_ops = 0, equalize = 0, posterize = 0, bits[9] = { 0 }, negative = 0, sharpness = 0;
         for (int64_t i = 0; i < N_SAMPLES; i++) {
@@ -156,12 +158,13 @@ START_TEST(random_erasing_fills_a_box)
 {
     enum { H = 30, W = 40 };
     ls_context *ctx = ls_context_open(NULL);
-    const ls__augment augment = { .erase = 0.5f, .erased = { 124, 116, 104 } };
+    const ls_loader_config config = { .random_erase = 0.5f };
+    static const uint8_t fill[3] = { 124, 116, 104 };
     int n_erased = 0, tops[H] = { 0 };
     for (int64_t sample = 0; sample < N_SAMPLES; sample++) {
         const ls_draw draw = { .stream = LS_RANDOM_TRANSFORM, .sample = (uint64_t)sample };
         ls__augment_plan plan;
-        ls__augment_choose(&augment, 5, &draw, H, W, &plan);
+        ls__augment_choose(&config, 5, &draw, H, W, &plan);
         const ls__window box = plan.erased;
         if (box.height == 0) continue;
         const double area = (double)(box.height * box.width);
@@ -177,11 +180,11 @@ START_TEST(random_erasing_fills_a_box)
         uint8_t pixels[H * W * 3];
         memset(pixels, 7, sizeof(pixels));
         ls__buffer copy = { 0 };
-        ck_assert(ls__augment_apply(&plan, ctx, &copy, H, W, 3, pixels));
+        ck_assert(ls__augment_apply(&plan, ctx, &copy, H, W, 3, fill, pixels));
         for (int64_t i = 0; i < H * W * 3; i++) {
             const int64_t y = i / 3 / W - box.top, x = i / 3 % W - box.left;
             const bool inside = y >= 0 && y < box.height && x >= 0 && x < box.width;
-            ck_assert_int_eq(pixels[i], inside ? augment.erased[i % 3] : 7);
+            ck_assert_int_eq(pixels[i], inside ? fill[i % 3] : 7);
         }
     }
     /* Ten tries almost always find a box. */

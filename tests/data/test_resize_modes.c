@@ -159,7 +159,7 @@ START_TEST(kernels_agree)
                                           .ratio_min = 0.75,
                                           .ratio_max = 4.0 / 3,
                                           .flip = 0.5f,
-                                          .augment.erased = { 1, 2, 3 },
+                                          .fill = { 1, 2, 3 },
                                           .height = OUT_H,
                                           .width = OUT_W };
         const ls_draw draw = { .stream = LS_RANDOM_TRANSFORM, .sample = (uint64_t)i };

@@ -285,18 +285,64 @@ ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config
         .ratio_max = default_ratio ? 4.0 / 3 : (double)c->ratio_max,
         .flip = c->flip_probability,
         .vertical_flip = c->vertical_flip_probability,
-        .augment = { .auto_augment = c->auto_augment,
-                     .brightness = (double)c->brightness,
-                     .contrast = (double)c->contrast,
-                     .saturation = (double)c->saturation,
-                     .hue = (double)c->hue,
-                     .erase = c->random_erase },
+        .augment = c,
     };
     for (int i = 0; i < loader->dataset->channels; i++) {
         const float mean = c->mean[c->grey ? 0 : i]; /* grey is made of the erased colours, too */
         const double value = floor((double)mean * 255 + 0.5);
-        loader->transform.augment.erased[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+        loader->transform.fill[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
     }
     LS_TRY(ls__loader_find_missing(loader));
     return find_size(loader);
+}
+
+void ls__loader_settings(const ls_loader *loader,
+                         void (*put)(void *user, const char *name, double value), void *user)
+{
+    const ls_loader_config *c = &loader->config;
+    const ls__transform *t = &loader->transform;
+    const bool random_size = t->random_resized_crop;
+    const bool by_worker = c->seeding == LS_SEED_BY_WORKER;
+    /* Runs of versions that ignored alpha have neither of its settings. */
+    const bool has_alpha = ls__dataset_may_have_alpha(loader->dataset);
+    const struct {
+        const char *name;
+        double value;
+    } all[] = { { "batch", (double)c->batch_size },
+                { "shuffle", c->shuffle },
+                { "sampler_balanced", c->sampler == LS_SAMPLER_BALANCED },
+                { "drop_last", c->drop_last },
+                { "honour_exif", c->honour_exif },
+                { "decode_fast", c->decode == LS_DECODE_FAST },
+                { "max_pixels",
+                  c->max_pixels == LS_DEFAULT_MAX_PIXELS ? 0 : (double)c->max_pixels },
+                { "seeding_by_worker", by_worker },
+                { "workers", by_worker ? c->workers : 0 },
+                { "grey", c->grey },
+                { "alpha_white", has_alpha && c->alpha == LS_ALPHA_WHITE },
+                { "alpha_black", has_alpha && c->alpha == LS_ALPHA_BLACK },
+                { "depth", c->depth == 16 ? 0 : c->depth },
+                { "resize", (double)c->resize },
+                { "resize_pad", c->resize_mode == LS_RESIZE_PAD },
+                { "resize_stretch", c->resize_mode == LS_RESIZE_STRETCH },
+                { "height", (double)t->height },
+                { "width", (double)t->width },
+                { "crop_padding", (double)c->crop_padding },
+                { "random_resized_crop", random_size },
+                { "scale_min", random_size ? ls__shortest((float)t->scale_min) : 0 },
+                { "scale_max", random_size ? ls__shortest((float)t->scale_max) : 0 },
+                { "ratio_min", random_size ? ls__shortest((float)t->ratio_min) : 0 },
+                { "ratio_max", random_size ? ls__shortest((float)t->ratio_max) : 0 },
+                { "flip", ls__shortest(c->flip_probability) },
+                { "vertical_flip", ls__shortest(c->vertical_flip_probability) },
+                { "auto_augment", (double)c->auto_augment },
+                { "brightness", ls__shortest(c->brightness) },
+                { "contrast", ls__shortest(c->contrast) },
+                { "saturation", ls__shortest(c->saturation) },
+                { "hue", ls__shortest(c->hue) },
+                { "random_erase", ls__shortest(c->random_erase) },
+                { "mixup_alpha", ls__shortest(c->mixup_alpha) },
+                { "cutmix_alpha", ls__shortest(c->cutmix_alpha) } };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i].value != 0) put(user, all[i].name, all[i].value);
 }

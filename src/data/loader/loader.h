@@ -110,6 +110,11 @@ struct ls_loader {
  * Errors are kept in the context. */
 ls_status ls__loader_configure(ls_loader *loader, const ls_loader_config *config);
 
+/* Passes the settings that are not 0 and change batches, for a run's identity, except on_bad_image:
+ * a run may have to skip bad images to resume. A float is passed as its shortest exact decimal. */
+void ls__loader_settings(const ls_loader *loader,
+                         void (*put)(void *user, const char *name, double value), void *user);
+
 /* Notes the samples whose file does not exist, which on_bad_image may replace. */
 ls_status ls__loader_find_missing(ls_loader *loader);
 /* Whether on_bad_image applies to a sample that failed with this status. Thread-safe. */

@@ -16,17 +16,17 @@ static int choose(uint32_t word, int n)
     return (int)((uint64_t)word * (uint32_t)n >> 32);
 }
 
-static void choose_auto(const ls__augment *self, uint64_t seed, const ls_draw *draw, int64_t height,
-                        int64_t width, ls__augment_plan *out)
+static void choose_auto(const ls_loader_config *config, uint64_t seed, const ls_draw *draw,
+                        int64_t height, int64_t width, ls__augment_plan *out)
 {
-    const bool trivial = self->auto_augment == LS_AUTO_AUGMENT_TRIVIAL;
+    const bool trivial = config->auto_augment == LS_AUTO_AUGMENT_TRIVIAL;
     const int n = trivial ? 1 : LS__RAND_AUGMENT_OPS;
     for (int i = 0; i < n; i++) {
         uint32_t words[4];
         ls__draw_block(seed, draw, LS__BLOCK_AUTO_AUGMENT + (uint32_t)i, words);
         const ls__auto_op op = (ls__auto_op)choose(words[0], LS__N_AUTO_OPS);
         const int bin = trivial ? choose(words[1], LS__MAGNITUDE_BINS) : LS__RAND_AUGMENT_BIN;
-        if (ls__auto_pixel_op(self->auto_augment, op, bin, choose(words[2], 2), height, width,
+        if (ls__auto_pixel_op(config->auto_augment, op, bin, choose(words[2], 2), height, width,
                               &out->ops[out->n_ops]))
             out->n_ops++;
     }
@@ -39,13 +39,14 @@ static float jitter_factor(double x, uint32_t word)
     return (float)(low + word * 0x1p-32 * (1 + x - low));
 }
 
-static void choose_jitter(const ls__augment *self, uint64_t seed, const ls_draw *draw,
+static void choose_jitter(const ls_loader_config *config, uint64_t seed, const ls_draw *draw,
                           ls__augment_plan *out)
 {
     uint32_t words[4], order[4];
     ls__draw_block(seed, draw, LS__BLOCK_JITTER, words);
     ls__draw_block(seed, draw, LS__BLOCK_JITTER_ORDER, order);
-    const double amounts[4] = { self->brightness, self->contrast, self->saturation, self->hue };
+    const double amounts[4] = { (double)config->brightness, (double)config->contrast,
+                                (double)config->saturation, (double)config->hue };
     static const ls__pixel_op_kind kinds[4] = { LS__PIXEL_BRIGHTNESS, LS__PIXEL_CONTRAST,
                                                 LS__PIXEL_SATURATION, LS__PIXEL_HUE };
     int left[4] = { 0, 1, 2, 3 };
@@ -62,21 +63,20 @@ static void choose_jitter(const ls__augment *self, uint64_t seed, const ls_draw 
     }
 }
 
-void ls__augment_choose(const ls__augment *self, uint64_t seed, const ls_draw *draw, int64_t height,
-                        int64_t width, ls__augment_plan *out)
+void ls__augment_choose(const ls_loader_config *config, uint64_t seed, const ls_draw *draw,
+                        int64_t height, int64_t width, ls__augment_plan *out)
 {
     *out = (ls__augment_plan){ 0 };
-    if (self->auto_augment != LS_AUTO_AUGMENT_NONE)
-        choose_auto(self, seed, draw, height, width, out);
-    if (self->brightness > 0 || self->contrast > 0 || self->saturation > 0 || self->hue > 0)
-        choose_jitter(self, seed, draw, out);
-    if (self->erase > 0) {
+    if (config->auto_augment != LS_AUTO_AUGMENT_NONE)
+        choose_auto(config, seed, draw, height, width, out);
+    if (config->brightness > 0 || config->contrast > 0 || config->saturation > 0 || config->hue > 0)
+        choose_jitter(config, seed, draw, out);
+    if (config->random_erase > 0) {
         uint32_t words[4];
         ls__draw_block(seed, draw, LS__BLOCK_ERASE, words);
-        if (ls_random_uniform(words[0]) < self->erase)
+        if (ls_random_uniform(words[0]) < config->random_erase)
             ls__draw_box(seed, draw, LS__BLOCK_ERASE_BOX, &erased_range, height, width, height - 1,
                          width - 1, &out->erased);
-        memcpy(out->erased_bytes, self->erased, sizeof(out->erased_bytes));
     }
 }
 
@@ -91,11 +91,12 @@ static void erase(const ls__window *box, int64_t width, int channels, const uint
 }
 
 bool ls__augment_apply(const ls__augment_plan *plan, const ls_context *ctx, ls__buffer *copy,
-                       int64_t height, int64_t width, int channels, uint8_t *pixels)
+                       int64_t height, int64_t width, int channels, const uint8_t *fill,
+                       uint8_t *pixels)
 {
     for (int i = 0; i < plan->n_ops; i++)
         if (!ls__apply_pixel_op(&plan->ops[i], ctx, copy, height, width, channels, pixels))
             return false;
-    erase(&plan->erased, width, channels, plan->erased_bytes, pixels);
+    erase(&plan->erased, width, channels, fill, pixels);
     return true;
 }

@@ -7,14 +7,6 @@
 #include <lockstep/loader.h>
 #include <lockstep/random.h>
 
-/* As ls_loader_config says. */
-typedef struct ls__augment {
-    ls_auto_augment auto_augment;
-    double brightness, contrast, saturation, hue;
-    float erase;       /* probability */
-    uint8_t erased[3]; /* the bytes of erased pixels */
-} ls__augment;
-
 enum { LS__RAND_AUGMENT_OPS = 2, LS__MAX_AUGMENT_OPS = LS__RAND_AUGMENT_OPS + 4 };
 
 /* The drawn parameters of the augmentation of a sample, for one size of images. */
@@ -22,15 +14,16 @@ typedef struct ls__augment_plan {
     int n_ops;
     ls__pixel_op ops[LS__MAX_AUGMENT_OPS];
     ls__window erased; /* height 0: none */
-    uint8_t erased_bytes[3];
 } ls__augment_plan;
 
-void ls__augment_choose(const ls__augment *augment, uint64_t seed, const ls_draw *draw,
+void ls__augment_choose(const ls_loader_config *config, uint64_t seed, const ls_draw *draw,
                         int64_t height, int64_t width, ls__augment_plan *out);
 
-/* Changes u8 [height,width,channels]. `copy` is memory that it may use. false: no memory. */
+/* Changes u8 [height,width,channels]. fill: the bytes of erased pixels. `copy` is memory that it
+ * may use. false: no memory. */
 bool ls__augment_apply(const ls__augment_plan *plan, const ls_context *ctx, ls__buffer *copy,
-                       int64_t height, int64_t width, int channels, uint8_t *pixels);
+                       int64_t height, int64_t width, int channels, const uint8_t *fill,
+                       uint8_t *pixels);
 
 /* ---- Automatic augmentation: auto_augment.c ---- */
 

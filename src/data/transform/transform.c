@@ -199,7 +199,7 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
                               .height = self->height,
                               .width = self->width };
     ls__transformed_size(self, &out->resized_height, &out->resized_width, &out->content);
-    memcpy(out->fill, self->augment.erased, sizeof(out->fill));
+    memcpy(out->fill, self->fill, sizeof(out->fill));
     const bool resizing = out->resized_height != height || out->resized_width != width;
     if (resizing) {
         LS_TRY(ls__check_resize(height, width, out->resized_height, out->resized_width, reason));
@@ -223,7 +223,9 @@ ls_status ls__transform_plan(const ls__transform *self, const ls_draw *draw, int
     out->flip = ls_random_uniform(words[0]) < self->flip;
     ls__draw_block(self->seed, draw, LS__BLOCK_VERTICAL_FLIP, words);
     out->vertical_flip = ls_random_uniform(words[0]) < self->vertical_flip;
-    ls__augment_choose(&self->augment, self->seed, draw, self->height, self->width, &out->augment);
+    if (self->augment)
+        ls__augment_choose(self->augment, self->seed, draw, self->height, self->width,
+                           &out->augment);
     out->region = plan_region(self, out, height, width);
     return LS_OK;
 }
@@ -350,5 +352,5 @@ bool ls__transform_apply(const ls__sample_plan *plan, ls__transformer *self,
     if (plan->vertical_flip && !flip_vertical(self, plan->height, plan->width * channels, dst))
         return false;
     return ls__augment_apply(&plan->augment, self->resizer.ctx, &self->copy, plan->height,
-                             plan->width, channels, dst);
+                             plan->width, channels, plan->fill, dst);
 }

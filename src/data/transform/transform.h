@@ -16,8 +16,9 @@ typedef struct ls__transform {
     bool random_resized_crop;
     double scale_min, scale_max, ratio_min, ratio_max;
     float flip, vertical_flip;
-    ls__augment augment;
-    int64_t height, width; /* of the result, whose channels are the image's */
+    const ls_loader_config *augment; /* its random changes of the pixels; NULL = none */
+    uint8_t fill[3];                 /* the colour of padding and of erased boxes */
+    int64_t height, width;           /* of the result, whose channels are the image's */
 } ls__transform;
 
 /* For one thread. Start with all zero but resizer.ctx. */
@@ -43,7 +44,7 @@ ls__window ls__random_box(const ls__transform *transform, const ls_draw *draw, i
 typedef struct ls__sample_plan {
     int64_t resized_height, resized_width; /* of the image after `resize` */
     ls__window content;                    /* of it: without the padding */
-    uint8_t fill[3];                       /* the colour of the padding */
+    uint8_t fill[3];                       /* the colour of padding and of erased boxes */
     bool resize_first;                     /* the whole image is resized before it is cropped */
     enum {
         LS__CROP_COPY,    /* the crop window is copied */
