@@ -1,7 +1,7 @@
 /* config_file.c: the file of --config: lines `key = value`, or the config.json of a run; see
  * options.h. */
-#include "options/config_lines.h"
 #include "options/run_settings.h"
+#include "run/config_lines.h"
 #include "terminal/print.h"
 #include "io/json.h"
 #include <string.h>
@@ -47,27 +47,29 @@ static bool is_ignored(const cli_command *command, const cli_parsed *parsed, con
            ls__setting_find(command->run_options, key, n) >= 0;
 }
 
-static bool read_line(const cli_command *command, config_lines *lines, void *values,
+static bool read_line(const cli_command *command, ls__config_lines *lines, void *values,
                       cli_parsed *parsed)
 {
-    if (!lines->key) return config_fail(lines, "expected 'key = value'");
-    const char *text = config_one_value(lines, lines->value);
+    if (!lines->key) return ls__config_fail(lines, "expected 'key = value'");
+    const char *text = ls__config_one_value(lines, lines->value);
     if (text && is_ignored(command, parsed, lines->key)) return true;
     json_t *copy = text ? json_string(text) : NULL;
-    return text && keep(copy) && config_set_option(lines, json_string_value(copy), values, parsed);
+    return text && keep(copy) &&
+           ls__config_set_option(lines, json_string_value(copy), values, &parsed->set);
 }
 
 bool config_file_read(const cli_command *command, const char *path, void *values,
                       cli_parsed *parsed)
 {
-    config_lines lines;
-    bool good = config_lines_open(path, &lines);
+    ls__config_lines lines;
+    ls_context *ctx = open_error_context();
+    bool good = ls__config_lines_open(ctx, path, &lines) == LS_OK;
     const size_t n_space = lines.rest ? strspn(lines.rest, " \t\r\n\v\f") : 0;
     if (lines.rest && lines.rest[n_space] == '{')
         good = read_run(command, path, values, parsed);
     else
-        while (good && config_lines_next(&lines)) good = read_line(command, &lines, values, parsed);
-    good = good && !lines.failed;
-    config_lines_close(&lines);
-    return good;
+        while (good && ls__config_lines_next(&lines))
+            good = read_line(command, &lines, values, parsed);
+    ls__config_lines_close(&lines);
+    return close_error_context(ctx) == EXIT_DONE && good;
 }

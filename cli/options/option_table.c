@@ -25,22 +25,11 @@ const ls__setting common_options[] = {
 
 /* ---- Names ---- */
 
-/* The option of the table that is meant by such a name; NULL if none. */
-static const char *option_of_name(const ls__setting *options, const char *name)
-{
-    for (const ls__setting *o = options; o->kind != LS__SETTING_END; o++)
-        if (o->name && option_is_same_name(name, o->name)) return o->name;
-    const char *const *meant = options_of_foreign_name(name);
-    for (int i = 0; meant && i < N_FOREIGN_OPTIONS; i++)
-        if (meant[i] && ls__setting_find(options, meant[i], strlen(meant[i])) >= 0) return meant[i];
-    return NULL;
-}
-
 const char *option_hint(const ls__setting *options, const char *name, const char *dashes,
                         const char *otherwise, char out[LS__HINT_SIZE])
 {
     enum { N_TABLES = 2 };
-    const char *meant = option_of_name(options, name);
+    const char *meant = ls__setting_meant(options, name);
     if (meant) {
         snprintf(out, LS__HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
         return out;

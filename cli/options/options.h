@@ -77,16 +77,8 @@ void option_text(const ls__setting *option, bool lists, char out[OPTION_TEXT_SIZ
  * values are checked. On failure prints file, line and reason, and returns false. */
 bool config_file_read(const cli_command *command, const char *path, void *values,
                       cli_parsed *parsed);
-/* Whether both names are equal but for the case of letters, and _ for -. */
-bool option_is_same_name(const char *typed, const char *name);
-/* The names of the options that may be meant by a name of another training program, such as
- * "imgsz", in the order of preference, or NULL; an array whose last elements may be NULL. In
- * foreign_options.c, as the function above. */
-enum { N_FOREIGN_OPTIONS = 2 };
-const char *const *options_of_foreign_name(const char *name);
-/* "; did you mean ...": by an option's name with _ or capitals, by a name of another training
- * program, then by ls__closest_hint for the options of a table; after `dashes` "--" also for those
- * of all commands. */
+/* "; did you mean ...": as ls__setting_hint; after `dashes` "--" also with the options of all
+ * commands. */
 const char *option_hint(const ls__setting *options, const char *name, const char *dashes,
                         const char *otherwise, char out[LS__HINT_SIZE]);
 

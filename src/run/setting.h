@@ -4,6 +4,7 @@
 #ifndef LS_RUN_SETTING_H
 #define LS_RUN_SETTING_H
 
+#include "run/closest.h"
 #include <jansson.h>
 #include <lockstep/context.h>
 #include <stddef.h>
@@ -80,6 +81,12 @@ double ls__setting_round(double x);
 
 /* The index of the setting of that name, or -1. */
 int ls__setting_find(const ls__setting *table, const char *name, size_t length);
+/* The name of the setting that is meant by `name`: with _ or capitals, or as another training
+ * program has it, such as "imgsz"; NULL if there is none. In foreign_names.c, as the next one. */
+const char *ls__setting_meant(const ls__setting *table, const char *name);
+/* "; did you mean ...": with ls__setting_meant, else as ls__closest_hint. */
+const char *ls__setting_hint(const ls__setting *table, const char *name, const char *dashes,
+                             const char *otherwise, char out[LS__HINT_SIZE]);
 /* Writes the defaults of the table. */
 void ls__settings_default(const ls__setting *table, void *values);
 

@@ -1,7 +1,10 @@
 /* config_lines.c: see config_lines.h. */
-#include "options/config_lines.h"
-#include "terminal/print.h"
-#include "report/utf8.h"
+#include "run/config_lines.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "run/closest.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -9,38 +12,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool config_lines_open(const char *path, config_lines *out)
+ls_status ls__config_lines_open(ls_context *ctx, const char *path, ls__config_lines *out)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, which Windows' editors write */
+    char reason[LS__ERRNO_TEXT_SIZE];
     size_t size = 0;
-    *out = (config_lines){ .path = path };
+    *out = (ls__config_lines){ .ctx = ctx, .path = path };
     errno = 0;
     FILE *file = fopen(path, "re");
     const ssize_t n = file ? getdelim(&out->text, &size, '\0', file) : -1;
     const bool is_read = n >= 0 || (file && feof(file)); /* feof: the file is empty */
-    if (!is_read) print_message("%s: %s", path, strerror(errno));
+    const int error = errno;
     if (file) fclose(file);
-    if (n <= 0) return is_read;
-    out->rest = skip_byte_order_mark(out->text);
+    if (!is_read)
+        return ls__fail(ctx, LS_ERR_SETTING, "%s: %s", path,
+                        ls__errno_text(error, reason, sizeof(reason)));
+    if (n <= 0) return LS_OK;
+    out->rest = out->text + (strncmp(out->text, mark, 3) == 0 ? 3 : 0);
     out->n_rest = (size_t)n - (size_t)(out->rest - out->text);
-    return true;
+    return LS_OK;
 }
 
-void config_lines_close(config_lines *c)
+void ls__config_lines_close(ls__config_lines *c)
 {
     free(c->text);
-    *c = (config_lines){ 0 };
+    *c = (ls__config_lines){ 0 };
 }
 
-bool config_fail(config_lines *c, const char *format, ...)
+bool ls__config_fail(const ls__config_lines *c, const char *format, ...)
 {
     char message[1024], at[16] = "";
     va_list args;
     va_start(args, format);
     ls__vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    c->failed = true;
     if (c->line > 0) snprintf(at, sizeof(at), ":%d", c->line);
-    return fail_with(false, "%s%s: %s", c->path, at, message);
+    return ls__refuse(c->ctx, "%s%s: %s", c->path, at, message);
 }
 
 /* ---- Lines ---- */
@@ -75,22 +82,22 @@ static void cut_comment(char *text)
     trim_end(text);
 }
 
-static bool read_section(config_lines *c, char *line)
+static bool read_section(ls__config_lines *c, char *line)
 {
     cut_comment(line);
     char *end = strchr(line, ']');
-    if (!end || end[1]) return config_fail(c, "expected [section], got '%s'", line);
+    if (!end || end[1]) return ls__config_fail(c, "expected [section], got '%s'", line);
     *end = '\0';
     c->section = line + 1;
     return true;
 }
 
 /* *line: not empty. */
-static bool split(config_lines *c, char *line)
+static bool split(ls__config_lines *c, char *line)
 {
     if (*line == '[') return read_section(c, line);
     char *end = line + strcspn(line, "=# \t\r"), *at = skip_space(end);
-    if (*at != '=' || end == line) return config_fail(c, "expected 'key = value'");
+    if (*at != '=' || end == line) return ls__config_fail(c, "expected 'key = value'");
     cut_comment(at + 1);
     *end = '\0';
     c->key = line;
@@ -98,7 +105,7 @@ static bool split(config_lines *c, char *line)
     return true;
 }
 
-bool config_lines_next(config_lines *c)
+bool ls__config_lines_next(ls__config_lines *c)
 {
     c->section = c->key = c->value = NULL;
     while (c->n_rest > 0) {
@@ -108,8 +115,8 @@ bool config_lines_next(config_lines *c)
         c->rest += end ? n + 1 : n;
         c->n_rest -= end ? n + 1 : n;
         c->line++;
-        if (strlen(line) != n || !is_utf8(line))
-            return config_fail(c, "expected a line of text in UTF-8");
+        if (strlen(line) != n || !ls__utf8_is_valid(line))
+            return ls__config_fail(c, "expected a line of text in UTF-8");
         line = skip_space(line);
         if (*line && *line != '#') return split(c, line);
     }
@@ -119,31 +126,31 @@ bool config_lines_next(config_lines *c)
 /* ---- Values ---- */
 
 /* Removes the quotes of *value, and returns what follows them; NULL after an error. */
-static char *unquote(config_lines *c, char **value)
+static char *unquote(const ls__config_lines *c, char **value)
 {
     char *close = strchr(*value + 1, **value);
-    if (!close) return config_fail(c, "the closing quote is missing"), NULL;
+    if (!close) return ls__config_fail(c, "the closing quote is missing"), NULL;
     *close = '\0';
     ++*value;
     return skip_space(close + 1);
 }
 
-char *config_one_value(config_lines *c, char *text)
+char *ls__config_one_value(const ls__config_lines *c, char *text)
 {
     if (!is_quote(*text)) return text;
     const char *rest = unquote(c, &text);
     if (!rest) return NULL;
-    return *rest ? (config_fail(c, "expected nothing after the closing quote"), NULL) : text;
+    return *rest ? (ls__config_fail(c, "expected nothing after the closing quote"), NULL) : text;
 }
 
-char *config_next_value(config_lines *c, char **rest)
+char *ls__config_next_value(const ls__config_lines *c, char **rest)
 {
     char *value = skip_space(*rest), *end;
     if (is_quote(*value)) {
         end = unquote(c, &value);
         if (!end) return NULL;
         if (*end && *end != ',')
-            return config_fail(c, "expected a comma after the closing quote"), NULL;
+            return ls__config_fail(c, "expected a comma after the closing quote"), NULL;
         *rest = *end ? end + 1 : NULL;
         return value;
     }
@@ -154,32 +161,33 @@ char *config_next_value(config_lines *c, char **rest)
     return value;
 }
 
-/* ---- Options ---- */
+/* ---- Settings ---- */
 
-bool config_set_value(config_lines *c, const ls__setting *option, const char *text, void *values)
+bool ls__config_set_value(const ls__config_lines *c, const ls__setting *setting, const char *text,
+                          void *values)
 {
     char expected[LS__EXPECTED_SIZE];
-    const bool is_empty_switch = option->kind == LS__SETTING_SWITCH && !*text;
-    return (ls__setting_read(option, text, values, expected) && !is_empty_switch) ||
-           config_fail(c, "%s: expected %s, got '%s'", option->name, expected, text);
+    const bool is_empty_switch = setting->kind == LS__SETTING_SWITCH && !*text;
+    return (ls__setting_read(setting, text, values, expected) && !is_empty_switch) ||
+           ls__config_fail(c, "%s: expected %s, got '%s'", setting->name, expected, text);
 }
 
-bool config_set_option(config_lines *c, const char *text, void *values, cli_parsed *parsed)
+bool ls__config_set_option(ls__config_lines *c, const char *text, void *values, ls__given *given)
 {
     char hint[LS__HINT_SIZE], expected[LS__EXPECTED_SIZE];
-    const int i = ls__setting_find(parsed->set.table, c->key, strlen(c->key));
+    const int i = ls__setting_find(given->table, c->key, strlen(c->key));
     if (i < 0)
-        return config_fail(c, "unknown option '%s'%s", c->key,
-                           option_hint(parsed->set.table, c->key, "", "", hint));
-    if (c->lines[i]) return config_fail(c, "'%s' is already in line %d", c->key, c->lines[i]);
+        return ls__config_fail(c, "unknown option '%s'%s", c->key,
+                               ls__setting_hint(given->table, c->key, "", "", hint));
+    if (c->lines[i]) return ls__config_fail(c, "'%s' is already in line %d", c->key, c->lines[i]);
     c->lines[i] = c->line;
-    const ls__setting *option = &parsed->set.table[i];
-    if (!config_set_value(c, option, text, values)) return false;
-    const char **given = &parsed->set.text[i];
-    parsed->set.in_file[i] = !*given;
-    if (*given)
-        ls__setting_read(option, *given, values, expected);
+    const ls__setting *setting = &given->table[i];
+    if (!ls__config_set_value(c, setting, text, values)) return false;
+    const char **typed = &given->text[i];
+    given->in_file[i] = !*typed;
+    if (*typed)
+        ls__setting_read(setting, *typed, values, expected);
     else
-        *given = text;
+        *typed = text;
     return true;
 }

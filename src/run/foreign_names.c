@@ -1,12 +1,18 @@
-/* foreign_options.c: the names that other training programs give to options; see options.h. */
-#include "options/options.h"
+/* foreign_names.c: which setting is meant by an unknown name; the names that other training
+ * programs give to settings; see setting.h. */
+#include "run/closest.h"
+#include "run/setting.h"
 #include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N_MEANT = 2 };
 
 /* Names of PyTorch's and torchvision's reference scripts, timm, ultralytics, fastai, Keras,
  * Lightning and Hugging Face that edit distance does not lead to the right option. The first of the
- * options that the command has is meant. */
+ * settings that the table has is meant. */
 static const struct {
-    const char *name, *options[N_FOREIGN_OPTIONS];
+    const char *name, *settings[N_MEANT];
 } foreign[] = {
     { "accelerator", { "device" } },
     { "accumulate-grad-batches", { "accumulate" } },
@@ -117,16 +123,38 @@ static const struct {
     { "weights", { "checkpoint" } },
 };
 
-bool option_is_same_name(const char *typed, const char *name)
+/* Whether both names are equal but for the case of letters, and _ for -. */
+static bool is_same_name(const char *typed, const char *name)
 {
     for (; *typed && *name; typed++, name++)
         if ((*typed == '_' ? '-' : tolower((unsigned char)*typed)) != *name) return false;
     return *typed == *name;
 }
 
-const char *const *options_of_foreign_name(const char *name)
+const char *ls__setting_meant(const ls__setting *table, const char *name)
 {
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-        if (option_is_same_name(name, foreign[i].name)) return foreign[i].options;
+    const size_t n = sizeof(foreign) / sizeof(foreign[0]);
+    size_t i = 0;
+    for (const ls__setting *s = table; s->kind != LS__SETTING_END; s++)
+        if (s->name && is_same_name(name, s->name)) return s->name;
+    while (i < n && !is_same_name(name, foreign[i].name)) i++;
+    for (int k = 0; i < n && k < N_MEANT; k++) {
+        const char *meant = foreign[i].settings[k];
+        if (meant && ls__setting_find(table, meant, strlen(meant)) >= 0) return meant;
+    }
     return NULL;
+}
+
+const char *ls__setting_hint(const ls__setting *table, const char *name, const char *dashes,
+                             const char *otherwise, char out[LS__HINT_SIZE])
+{
+    const char *meant = ls__setting_meant(table, name), *words[LS__MAX_SETTINGS];
+    int n = 0;
+    if (meant) {
+        snprintf(out, LS__HINT_SIZE, "; did you mean '%s%s'?", dashes, meant);
+        return out;
+    }
+    for (const ls__setting *s = table; s->kind != LS__SETTING_END; s++)
+        if (s->name) words[n++] = s->name;
+    return ls__closest_hint(name, n, words, dashes, otherwise, out);
 }

@@ -1,10 +1,11 @@
-/* sweep_options.c: the table of the options of a sweep; see sweep.h. */
-#include "experiment/child.h"
-#include "experiments/sweep.h"
+/* sweep_settings.c: the table of the settings of a sweep; see sweep.h. */
+#include "experiment/sweep.h"
 
-#define AT(member) offsetof(sweep_values, member)
+#include "run/read_settings.h"
 
-const ls__setting sweep_options[] = {
+#define AT(member) offsetof(ls__sweep_values, member)
+
+const ls__setting ls__sweep_settings[] = {
     { LS__SETTING_HEADING, .help = "Search:" },
     { LS__SETTING_CHOICE, 0, "method", AT(method),
       "random = independent draws; grid = all combinations; halving = successive halving of "
@@ -48,3 +49,8 @@ const ls__setting sweep_options[] = {
       .fallback = "sweep", .execution = true },
     { .kind = LS__SETTING_END },
 };
+
+bool ls_sweep_setting_at(int i, ls_setting *out)
+{
+    return ls__setting_at(ls__sweep_settings, i, out);
+}
