@@ -79,9 +79,6 @@ int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGEST
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);
 
-/* CPUs that this process may use. */
-int processor_count(void);
-
 extern const cli_command command_train, command_sweep, command_eval, command_predict,
     command_describe, command_compare, command_repro, command_plot, command_pack, command_export,
     command_demo_data, command_augment, command_check, command_lr_find, command_report,

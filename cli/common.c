@@ -5,7 +5,6 @@
 #include "run/run_state.h"
 #include "run/ranks.h"
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -268,12 +267,6 @@ int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGEST
 const char *plural(int64_t n)
 {
     return n == 1 ? "" : "s";
-}
-
-int processor_count(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 bool check_output_name(const char *option, const char *path, const char *ending)
