@@ -15,11 +15,12 @@ typedef union option_value {
     int64_t integer;
     double number;
     const char *text;
+    int64_t sides[2];
     bool on;
     int choice;
 } option_value;
 
-enum { MAX_OPTIONS = 32, N_HEADINGS = 2 };
+enum { MAX_OPTIONS = 32 };
 
 static void make_options(ls__setting out[LS__MAX_SETTINGS + 1])
 {

@@ -72,16 +72,21 @@ typedef enum ls_sweep_end {
 
 /* Makes, or locks and reads the sweep's folder, and trains all trials that have no result. Writes
  * sweep.json after each result, report.html every few seconds and at the end, and sweep.csv when it
- * is done. A report that can't be written is a warning. Can be called once. end: how it ended; may
- * be NULL. LS_OK for LS_SWEEP_DONE, also if no trial has a metric, and for LS_SWEEP_STOPPED.
- * Errors:
+ * is done. A report that can't be written is a warning. The trials are child processes of the
+ * caller, which must not ignore SIGCHLD; if the calling thread ends, they save and end. Can be
+ * called once. end: how it ended; may be NULL. LS_OK for LS_SWEEP_DONE, also if no trial has a
+ * metric, and for LS_SWEEP_STOPPED. Errors:
  *
  *   the context's    if the sweep was not opened; LS_ERR_MEMORY for NULL
- *   LS_ERR_SETTING   a folder that holds something else, or another sweep; the hint has the
- * differences LS_ERR_MISMATCH  the images are not those that the folder's trials have trained on;
- * the same LS_ERR_FORMAT    a damaged sweep.json LS_ERR_DATA      LS_SWEEP_TRIAL_FAILED because of
- * the images (exit status 3) LS_ERR_IO        LS_SWEEP_TRIAL_FAILED otherwise; a file that can't be
- * written, or a process that can't be started */
+ *   LS_ERR_INVALID   a second call; a folder that another process has locked
+ *   LS_ERR_SETTING   a folder that holds something else; another sweep, with the differences as the
+ *                    hint, a line for each
+ *   LS_ERR_MISMATCH  the images are not those that the folder's trials have trained on; the hint is
+ *                    as above
+ *   LS_ERR_FORMAT    a damaged sweep.json
+ *   LS_ERR_DATA      LS_SWEEP_TRIAL_FAILED because of the images (exit status 3)
+ *   LS_ERR_IO        LS_SWEEP_TRIAL_FAILED otherwise; a file that can't be written, or a process
+ *                    that can't be started */
 LS_API ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end);
 
 /* Closes the sweep and its context. */

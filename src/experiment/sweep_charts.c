@@ -164,17 +164,17 @@ static ls_status read_curve(const ls__sweep_history *h, const ls__sweep_past *t,
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
     if (status != LS_OK) return status;
     const int64_t n = (int64_t)json_array_size(rows);
-    double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
-    const int64_t fair = MAX_POINTS / (h->n_trials + 1), most = fair > 2 ? fair : 2;
-    if (room && ls__metrics_column(rows, "epoch", room) &&
-        ls__metrics_column(rows, ls__sweep_metric_key(h->metric), room + n)) {
-        line->n = ls__metrics_thin(n, most, room);
-        ls__metrics_thin(n, most, room + n);
+    double *columns = calloc(2 * (size_t)n + 1, sizeof(*columns));
+    const int64_t share = MAX_POINTS / (h->n_trials + 1), max = share > 2 ? share : 2;
+    if (columns && ls__metrics_column(rows, "epoch", columns) &&
+        ls__metrics_column(rows, ls__sweep_metric_key(h->metric), columns + n)) {
+        line->n = ls__metrics_thin(n, max, columns);
+        ls__metrics_thin(n, max, columns + n);
     }
-    line->x = room;
-    line->y = room ? room + n : NULL;
+    line->x = columns;
+    line->y = columns ? columns + n : NULL;
     json_decref(rows);
-    return room ? LS_OK : LS_ERR_MEMORY;
+    return columns ? LS_OK : LS_ERR_MEMORY;
 }
 
 static bool needs_log(const ls__sweep_history *h, const ls__chart_line *lines)

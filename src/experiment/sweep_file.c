@@ -172,9 +172,9 @@ static bool read_train_option(reader *r)
             return ls__config_fail(lines, "more than %d options in [search]",
                                    LS__SWEEP_MAX_PARAMETERS);
         p.text = text;
-        const bool good = read_searched(r, &p, text);
+        const bool ok = read_searched(r, &p, text);
         f->searched[f->n_searched++] = p; /* sweep_file_close frees its list */
-        return good;
+        return ok;
     }
     p.text = ls__config_one_value(lines, text);
     f->fixed[f->n_fixed++] = p;

@@ -2,7 +2,6 @@
 #include "run/read_settings.h"
 
 #include "base/error.h"
-#include "run/closest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +38,10 @@ bool ls__setting_at(const ls__setting *table, int i, ls_setting *out)
 static ls_status fail_unknown(ls_context *ctx, const ls__setting *table, const char *text,
                               size_t length)
 {
-    const char *words[LS__MAX_SETTINGS];
     char name[64], hint[LS__HINT_SIZE];
-    int n = 0;
-    for (const ls__setting *s = table; s->kind != LS__SETTING_END; s++)
-        if (s->name && !is_of_command(s)) words[n++] = s->name;
     snprintf(name, sizeof(name), "%.*s", (int)length, text);
     return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
-                    ls__closest_hint(name, n, words, "", "", hint));
+                    ls__setting_hint(table, name, "", "", hint));
 }
 
 /* Reads "name=value", which stays borrowed. */
