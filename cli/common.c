@@ -1,9 +1,9 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
+#include "experiment/child.h"
 #include "run/data_settings.h"
 #include "run/run_state.h"
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,6 +177,27 @@ void catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+volatile sig_atomic_t caught_count;
+
+static void count_signal(int number)
+{
+    caught_signal = number;
+    caught_count++;
+}
+
+void catch_signals_for_children(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
+    handle_signals(4, numbers, count_signal);
+    signal(SIGCHLD, SIG_DFL); /* a parent that ignores it has passed that on */
+}
+
+void print_child_failure(const char *name, const char *log, const ls__child_failure *failure)
+{
+    print_message("%s %s; %s ends with:", name, failure->how, log);
+    fputs(failure->tail, stderr);
+}
+
 static void print_word(FILE *out, const char *word)
 {
     static const char plain[] =
@@ -247,12 +268,6 @@ int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGEST
 const char *plural(int64_t n)
 {
     return n == 1 ? "" : "s";
-}
-
-int processor_count(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 bool check_output_name(const char *option, const char *path, const char *ending)

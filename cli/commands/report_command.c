@@ -1,6 +1,8 @@
 /* report_command.c: 'lockstep report': the results of runs as an HTML file. */
-#include "experiments/sweep_report.h"
+#include "cli.h"
+#include <errno.h>
 #include <lockstep/report.h>
+#include <lockstep/sweep.h>
 #include <stdlib.h>
 
 typedef struct report_values {
@@ -22,13 +24,13 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (parsed.n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
     for (int i = 0; i < parsed.n_arguments; i++)
-        if (!ls__is_folder(parsed.arguments[i]))
+        if (!is_folder(parsed.arguments[i]))
             return fail_with(EXIT_RUNTIME,
                              "%s: not a folder; expected the folder of a run or a sweep",
                              parsed.arguments[i]);
-    const bool is_sweep = sweep_report_is_sweep(parsed.arguments[0]);
+    const bool is_sweep = ls_sweep_exists(parsed.arguments[0]);
     for (int i = 0; i < parsed.n_arguments && parsed.n_arguments > 1; i++)
-        if (sweep_report_is_sweep(parsed.arguments[i]))
+        if (ls_sweep_exists(parsed.arguments[i]))
             return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
                              parsed.arguments[i]);
     if (parsed.n_arguments > 1 && !v.out)
@@ -36,12 +38,13 @@ static int run(int argc, char **argv)
     if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
-    if (is_sweep && !sweep_report_write(ctx, parsed.arguments[0], v.out))
-        answer = EXIT_RUNTIME;
-    else if (!is_sweep && ls_report_write(ctx, parsed.n_arguments,
-                                          (const char *const *)parsed.arguments, v.out) != LS_OK)
+    const ls_status status =
+        is_sweep ? ls_sweep_report_write(ctx, parsed.arguments[0], v.out, program_invocation_name)
+                 : ls_report_write(ctx, parsed.n_arguments, (const char *const *)parsed.arguments,
+                                   v.out);
+    if (status != LS_OK)
         answer = print_error(ctx, EXIT_RUNTIME);
-    else if (v.out && ls__is_file(v.out))
+    else if (v.out && is_file(v.out))
         print_text(stdout, "%s\n", v.out);
     else if (!v.out)
         print_text(stdout, "%s/report.html\n", parsed.arguments[0]);

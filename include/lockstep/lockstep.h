@@ -21,6 +21,7 @@
  * Or a run, which makes all of these from settings, as the command does:
  *
  *   ls_run_open, _train      a folder of images, a model, a folder         run.h
+ *   ls_sweep_open, _run      a search over the settings of runs            sweep.h
  *
  * The training loop can also be written by hand:
  *
@@ -59,6 +60,7 @@
 #include <lockstep/run_log.h>
 #include <lockstep/search.h>
 #include <lockstep/status.h>
+#include <lockstep/sweep.h>
 #include <lockstep/tensor.h>
 #include <lockstep/trainer.h>
 

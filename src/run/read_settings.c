@@ -15,14 +15,15 @@ bool ls__setting_is_of_command(const ls_setting *setting)
 static ls_status fail_unknown(ls_context *ctx, const ls_setting *table, const char *text,
                               size_t length)
 {
-    const char *words[LS_MAX_SETTINGS];
+    ls_setting others[LS_MAX_SETTINGS + 1]; /* without those of the command */
     char name[64], hint[LS_HINT_SIZE];
     int n = 0;
-    for (const ls_setting *s = table; s->kind != LS_SETTING_END; s++)
-        if (s->name && !ls__setting_is_of_command(s)) words[n++] = s->name;
+    for (; table->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; table++)
+        if (!ls__setting_is_of_command(table)) others[n++] = *table;
+    others[n] = (ls_setting){ .kind = LS_SETTING_END };
     snprintf(name, sizeof(name), "%.*s", (int)length, text);
     return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
-                    ls_closest_hint(name, n, words, "", "", hint));
+                    ls_setting_hint(others, name, "", "", hint));
 }
 
 /* Reads "name=value", which stays borrowed. */

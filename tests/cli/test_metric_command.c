@@ -164,19 +164,6 @@ START_TEST(a_sweep_compares_one_metric)
     expect(0, "sweep t.sweep --out t");
     expect_out("  val_auc  best_epoch\n");
     expect_out("weights t/trial-00");
-    for (int k = 0; k < 2; k++) { /* trials of a version without --metric, with the best top-1 */
-        json_t *config = json_load_file(path_in("t", "trial-00%d/config.json", k), 0, NULL);
-        ck_assert_int_eq(json_object_del(json_object_get(config, "options"), "metric"), 0);
-        ck_assert_int_eq(json_dump_file(config, path_in("t", "trial-00%d/config.json", k), 0), 0);
-        json_decref(config);
-    }
-    expect(0, "sweep t.sweep --out t");
-    ck_assert(strstr(said_out, "best: trial ") && !strstr(said_out, "weights t/trial-00"));
-    expect(0, "report t --out t.html");
-    size_t size;
-    char *html = read_file("t.html", &size);
-    ck_assert(!strstr(html, "weights of that epoch"));
-    free(html);
     expect(2, "sweep t.sweep --metric loss --out u");
     expect_err("got loss for the sweep, and auc in [train]");
     write_text("u.sweep", "method = grid\n" SWEEP "metric = loss\n[search]\nlabel-smoothing = 0, "

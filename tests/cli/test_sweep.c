@@ -426,15 +426,6 @@ START_TEST(a_failed_trial_stops_and_a_diverged_one_does_not)
 }
 END_TEST
 
-/* Removes a key from the object `name` of a JSON file. */
-static void remove_key(const char *path, const char *name, const char *key)
-{
-    json_t *json = json_load_file(path, 0, NULL);
-    ck_assert_int_eq(json_object_del(json_object_get(json, name), key), 0);
-    ck_assert_int_eq(json_dump_file(json, path, JSON_INDENT(2)), 0);
-    json_decref(json);
-}
-
 static int count_rows(const char *csv)
 {
     size_t size;
@@ -465,36 +456,6 @@ START_TEST(no_trial_repeats_another_one)
                               "epochs = 2\n[search]\nopt = sgd, adam\n");
     expect(0, "sweep equal.sweep --out halving");
     expect_err("all 2 combinations of [search] are done");
-    end_folder();
-}
-END_TEST
-
-/* A sweep of a version that repeated draws keeps them, and their trials have equal results. */
-START_TEST(sweeps_of_older_versions)
-{
-    begin();
-    write_text("equal.sweep", "trials = 1\nmetric = val-loss\n" EQUAL);
-    expect(0, "sweep equal.sweep --out s");
-    remove_key("s/sweep.json", "sweep", "distinct");
-    remove_key("s/trial-000/config.json", "options", "alpha");
-    expect(0, "sweep equal.sweep --out s --trials 12");
-    ck_assert_int_eq(count_rows("s/sweep.csv"), 12); /* of at most 4 runs */
-    int n_runs = 0;
-    for (int i = 1; i < 12; i++) {
-        if (!exists(path_in("s", "trial-%03d", i))) continue;
-        n_runs++;
-        char *config = read_file(path_in("s", "trial-%03d/config.json", i), &(size_t){ 0 });
-        ck_assert_ptr_nonnull(strstr(config, "\"alpha\": \"ignore\""));
-        free(config);
-    }
-    ck_assert(n_runs >= 1 && n_runs <= 3);
-    expect_err("note: trial ");
-    expect_out("--alpha=ignore");
-    char *html = read_page("s/report.html");
-    ck_assert_ptr_nonnull(strstr(html, "--alpha=ignore"));
-    free(html);
-    expect(0, "sweep equal.sweep --out new");
-    ck_assert_ptr_null(strstr(said_out, "alpha"));
     end_folder();
 }
 END_TEST
@@ -618,13 +579,13 @@ END_TEST
 
 TEST_PROGRAM(sweep)
 {
-    return RUN_SUITE(
-        "sweep", a_grid_has_all_combinations, a_sweep_has_a_report, a_report_by_the_first_rung,
-        reports_of_damaged_sweeps, interruptions_and_parallel_trials_change_nothing,
-        a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
-        a_sweep_continues_after_an_image_was_repaired, a_sweep_continues_after_the_disk_was_full,
-        a_failed_trial_is_ranked_last, errors_of_trials_hold_any_bytes,
-        no_trial_repeats_another_one, sweeps_of_older_versions, a_damaged_sweep_is_an_error,
-        suggestions_are_the_same_in_parallel_and_extended,
-        a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
+    return RUN_SUITE("sweep", a_grid_has_all_combinations, a_sweep_has_a_report,
+                     a_report_by_the_first_rung, reports_of_damaged_sweeps,
+                     interruptions_and_parallel_trials_change_nothing,
+                     a_signal_stops_and_more_trials_extend, a_sweep_has_the_same_images,
+                     a_sweep_continues_after_an_image_was_repaired,
+                     a_sweep_continues_after_the_disk_was_full, a_failed_trial_is_ranked_last,
+                     errors_of_trials_hold_any_bytes, no_trial_repeats_another_one,
+                     a_damaged_sweep_is_an_error, suggestions_are_the_same_in_parallel_and_extended,
+                     a_failed_trial_stops_and_a_diverged_one_does_not, errors_of_the_file);
 }

@@ -1,10 +1,9 @@
-/* sweep_options.c: the table of the options of a sweep; see sweep.h. */
-#include "experiments/child.h"
-#include "experiments/sweep.h"
+/* sweep_settings.c: the table of the settings of a sweep; see sweep.h. */
+#include "experiment/sweep.h"
 
-#define AT(member) offsetof(sweep_values, member)
+#define AT(member) offsetof(ls__sweep_values, member)
 
-const ls_setting sweep_options[] = {
+const ls_setting ls__sweep_settings[] = {
     { LS_SETTING_HEADING, .help = "Search:" },
     { LS_SETTING_CHOICE, 0, "method", AT(method),
       "random = independent draws; grid = all combinations; halving = successive halving of "
@@ -36,7 +35,7 @@ const ls_setting sweep_options[] = {
       "N", 1, 10000, .note = "1" },
     { LS_SETTING_HEADING, .help = "Run:" },
     { LS_SETTING_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
-      MAX_CHILDREN, .fallback = "1", .execution = true },
+      LS__MAX_CHILDREN, .fallback = "1", .execution = true },
     { LS_SETTING_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
       "a trial that fails: stop = stop the sweep; skip = rank the trial last and continue",
       "stop|skip", .fallback = "stop", .execution = true },
@@ -48,3 +47,8 @@ const ls_setting sweep_options[] = {
       .fallback = "sweep", .execution = true },
     { .kind = LS_SETTING_END },
 };
+
+const ls_setting *ls_sweep_settings(void)
+{
+    return ls__sweep_settings;
+}

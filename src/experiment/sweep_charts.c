@@ -1,33 +1,34 @@
 /* sweep_charts.c: the charts of a sweep's report; see sweep_report.h. */
-#include "report/chart.h"
+#include "base/error.h"
+#include "experiment/sweep_report.h"
 #include "log/metrics.h"
+#include "report/chart.h"
 #include "report/page.h"
 #include "report/parallel.h"
-#include "experiments/sweep_report.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_POINTS = 200000 };    /* of all curves; longer ones are thinned */
-enum { MOST_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
+enum { MAX_POINTS = 200000 };   /* of all curves; longer ones are thinned */
+enum { MAX_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
 
 /* Losses that differ by more have a logarithmic axis. */
 #define LOG_RATIO 20
 
 /* The look of the trial of a rank. Shades have equally many trials. */
-static ls__svg_stroke stroke_of(const sweep_history *h, int64_t rank)
+static ls__svg_stroke stroke_of(const ls__sweep_history *h, int64_t rank)
 {
-    const sweep_trial *t = h->ranked[rank];
+    const ls__sweep_past *t = h->ranked[rank];
     int64_t n = h->n_trials;
-    while (n > 0 && isnan(h->ranked[n - 1]->metric)) n--;
-    if (isnan(t->metric)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
+    while (n > 0 && isnan(h->ranked[n - 1]->last.value)) n--;
+    if (isnan(t->last.value)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
     const int n_shades = LS__SHADE_GOOD - LS__SHADE_WORST + 1;
     const int shade = LS__SHADE_GOOD - (int)(rank * n_shades / n);
     return (ls__svg_stroke){ rank == 0 ? LS__SHADE_BEST : (ls__shade)shade,
-                             t->epochs < h->epochs ? LS__DASHED : LS__SOLID };
+                             t->last.epochs < h->epochs ? LS__DASHED : LS__SOLID };
 }
 
-void sweep_put_legend(ls__html *html, const sweep_history *h)
+void ls__sweep_put_legend(ls__html *html, const ls__sweep_history *h)
 {
     static const struct {
         ls__svg_stroke stroke;
@@ -61,16 +62,16 @@ void sweep_put_legend(ls__html *html, const sweep_history *h)
 /* ---- Parallel coordinates ---- */
 
 /* The better end is the high one. */
-static ls__parallel_axis metric_axis(const sweep_history *h)
+static ls__parallel_axis metric_axis(const ls__sweep_history *h)
 {
-    ls__parallel_axis a = { .name = sweep_metric_key(h->metric), .low = 0, .high = 1 };
+    ls__parallel_axis a = { .name = ls__sweep_metric_key(h->metric), .low = 0, .high = 1 };
     for (int64_t i = h->n_trials - 1; i >= 0; i--) {
-        const double value = h->ranked[i]->metric;
+        const double value = h->ranked[i]->last.value;
         if (isnan(value)) {
             a.beyond = "failed";
             continue;
         }
-        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->metric)) a.low = value;
+        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->last.value)) a.low = value;
         a.high = value;
     }
     a.is_log = ls__run_metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
@@ -78,39 +79,41 @@ static ls__parallel_axis metric_axis(const sweep_history *h)
 }
 
 typedef struct coordinates {
-    ls__parallel_axis axes[SWEEP_MAX_PARAMETERS + 1];
+    ls__parallel_axis axes[LS__SWEEP_MAX_PARAMETERS + 1];
     ls__parallel_line *lines;
     double *values; /* (trials, axes) */
     char (*titles)[64];
 } coordinates;
 
-static void fill(const sweep_history *h, coordinates *c, ls__parallel *chart)
+static void fill(const ls__sweep_history *h, coordinates *c, ls__parallel *chart)
 {
     const int n_axes = h->n_axes + 1;
     for (int i = 0; i < h->n_axes; i++) {
-        const sweep_axis *a = &h->axes[i];
+        const ls__sweep_parameter *a = &h->axes[i];
         c->axes[i] = (ls__parallel_axis){ .name = a->search.name,
                                           .low = a->search.low,
                                           .high = a->search.high,
                                           .is_log = a->search.kind == LS_SEARCH_LOG,
                                           .n_names = a->search.count,
-                                          .names = a->names };
-        if (!a->names) c->axes[i].n_names = 0;
+                                          .names = a->values };
+        if (!a->values) c->axes[i].n_names = 0;
     }
     c->axes[h->n_axes] = metric_axis(h);
     *chart = (ls__parallel){ .n_axes = n_axes, .axes = c->axes, .lines = c->lines };
     for (int64_t rank = h->n_trials - 1; rank >= 0; rank--) {
-        const sweep_trial *t = h->ranked[rank];
+        const ls__sweep_past *t = h->ranked[rank];
         const int64_t k = chart->n_lines;
-        if (!sweep_history_has_values(h, t)) continue;
+        if (!ls__sweep_history_has_values(h, t)) continue;
         double *values = c->values + k * n_axes;
         for (int i = 0; i < h->n_axes; i++) values[i] = t->values[i];
-        values[h->n_axes] = t->metric;
-        if (isnan(t->metric))
-            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: failed", (long long)t->trial);
+        values[h->n_axes] = t->last.value;
+        if (isnan(t->last.value))
+            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: failed",
+                     (long long)t->last.trial);
         else
             snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: %.4f after %lld epoch%s",
-                     (long long)t->trial, t->metric, (long long)t->epochs, plural(t->epochs));
+                     (long long)t->last.trial, t->last.value, (long long)t->last.epochs,
+                     t->last.epochs == 1 ? "" : "s");
         c->lines[k] = (ls__parallel_line){ .title = c->titles[k],
                                            .values = values,
                                            .stroke = stroke_of(h, rank) };
@@ -123,13 +126,13 @@ static ls_status put_parallel(ls__html *html, ls__parallel *chart, const char *c
     char *svg;
     size_t size;
     chart->width = width;
-    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MOST_UPRIGHT_AXES;
+    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MAX_UPRIGHT_AXES;
     LS_TRY(ls__parallel_format(html->ctx, chart, &svg, &size));
     ls__page_put_svg(html, class, "The trials as parallel coordinates", svg, size);
     return LS_OK;
 }
 
-ls_status sweep_put_parallel(ls__html *html, const sweep_history *h)
+ls_status ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
 {
     const size_t n = (size_t)h->n_trials + 1;
     ls__parallel chart;
@@ -152,28 +155,29 @@ ls_status sweep_put_parallel(ls__html *html, const sweep_history *h)
 /* ---- Curves ---- */
 
 /* The epochs and the metric of a trial's run, in memory that the caller frees. */
-static ls_status read_curve(const sweep_history *h, const sweep_trial *t, ls__chart_line *line)
+static ls_status read_curve(const ls__sweep_history *h, const ls__sweep_past *t,
+                            ls__chart_line *line)
 {
     char dir[LS__RUN_PATH_SIZE];
     json_t *rows;
-    sweep_trial_dir(h->dir, t->trial, dir);
+    ls__sweep_trial_dir(h->dir, t->last.trial, dir, sizeof(dir));
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
     if (status != LS_OK) return status;
     const int64_t n = (int64_t)json_array_size(rows);
-    double *room = calloc(2 * (size_t)n + 1, sizeof(*room));
-    const int64_t fair = MAX_POINTS / (h->n_trials + 1), most = fair > 2 ? fair : 2;
-    if (room && ls__metrics_column(rows, "epoch", room) &&
-        ls__metrics_column(rows, sweep_metric_key(h->metric), room + n)) {
-        line->n = ls__metrics_thin(n, most, room);
-        ls__metrics_thin(n, most, room + n);
+    double *columns = calloc(2 * (size_t)n + 1, sizeof(*columns));
+    const int64_t share = MAX_POINTS / (h->n_trials + 1), max = share > 2 ? share : 2;
+    if (columns && ls__metrics_column(rows, "epoch", columns) &&
+        ls__metrics_column(rows, ls__sweep_metric_key(h->metric), columns + n)) {
+        line->n = ls__metrics_thin(n, max, columns);
+        ls__metrics_thin(n, max, columns + n);
     }
-    line->x = room;
-    line->y = room ? room + n : NULL;
+    line->x = columns;
+    line->y = columns ? columns + n : NULL;
     json_decref(rows);
-    return room ? LS_OK : LS_ERR_MEMORY;
+    return columns ? LS_OK : LS_ERR_MEMORY;
 }
 
-static bool needs_log(const sweep_history *h, const ls__chart_line *lines)
+static bool needs_log(const ls__sweep_history *h, const ls__chart_line *lines)
 {
     double low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < h->n_trials; i++)
@@ -196,7 +200,7 @@ static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const 
     return LS_OK;
 }
 
-ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
+ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h)
 {
     ls__chart_line *lines = calloc((size_t)h->n_trials + 1, sizeof(*lines));
     ls_status status = lines ? LS_OK : LS_ERR_MEMORY;
@@ -208,17 +212,17 @@ ls_status sweep_put_curves(ls__html *html, const sweep_history *h)
         any = any || lines[k].n > 0;
     }
     if (status == LS_OK && any) {
-        const ls__chart_panel panel = { .y_label = sweep_metric_key(h->metric),
+        const ls__chart_panel panel = { .y_label = ls__sweep_metric_key(h->metric),
                                         .log_y = needs_log(h, lines),
                                         .n_lines = (int)h->n_trials,
                                         .lines = lines };
         ls__html_put(html,
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
-                     sweep_metric_key(h->metric));
+                     ls__sweep_metric_key(h->metric));
         status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
         if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
-        sweep_put_legend(html, h);
+        ls__sweep_put_legend(html, h);
         ls__html_put(html, "</figure>\n</section>\n");
     }
     for (int64_t k = 0; lines && k < h->n_trials; k++) free((double *)lines[k].x);

@@ -1,0 +1,94 @@
+/* sweep_metric.c: the metric by which a sweep compares its trials, and each trial its epochs; see
+ * sweep.h. */
+#include "experiment/sweep.h"
+
+#include "base/error.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The words after LS__METRIC_TOP5 in the table of options are other words for the first two
+ * metrics. */
+static int number_of(int choice)
+{
+    return choice > LS__METRIC_TOP5 ? choice - LS__METRIC_TOP5 - 1 : choice;
+}
+
+int ls__sweep_metric_find(const char *word)
+{
+    const int i = ls_setting_find(ls__sweep_settings, "metric", strlen("metric"));
+    const int choice = ls__setting_choice(ls__sweep_settings[i].value, word);
+    return choice < 0 ? -1 : number_of(choice);
+}
+
+const char *ls__sweep_metric_key(int metric)
+{
+#define KEY(NAME, word) "val_" word,
+    static const char *const keys[] = { LS__METRICS(KEY) };
+#undef KEY
+    return keys[metric];
+}
+
+bool ls__sweep_is_better(int metric, double a, double b)
+{
+    return ls__run_metric_is_minimized(metric) ? a < b : a > b;
+}
+
+ls_status ls__sweep_settle_metric(ls_sweep *s)
+{
+    ls__sweep_values *v = &s->values;
+    const char *trained = ls__sweep_fixed_text(&s->file, "metric");
+    v->metric = number_of(v->metric);
+    if (!trained) return LS_OK;
+    const int metric = ls__sweep_metric_find(trained);
+    if (!ls_given_has(&s->given, "metric")) v->metric = metric;
+    if (v->metric != metric)
+        ls__sweep_refuse(s, "metric",
+                         "trials and their epochs are compared by one metric: got %s for the "
+                         "sweep, and %s in [train]",
+                         ls__run_metric_name(v->metric), ls__run_metric_name(metric));
+    return ls_context_status(s->ctx);
+}
+
+/* The options that a validation loss's scale depends on. */
+typedef struct loss_scale {
+    double label_smoothing;
+    int class_weights;
+    bool divides_by_weights; /* not with soft targets */
+} loss_scale;
+
+static loss_scale scale_of(const ls__run_settings *r)
+{
+    return (loss_scale){ r->label_smoothing, r->class_weights,
+                         r->class_weights && !ls__run_mixes(r) };
+}
+
+ls_status ls__sweep_settle_scale(ls_sweep *s)
+{
+    loss_scale first = { 0 };
+    bool same = true;
+    const int64_t n = s->values.metric == LS__METRIC_LOSS ? ls__sweep_combination_count(s) : 0;
+    for (int64_t i = 0; i < n && same; i++) {
+        char **words = ls__sweep_combination_words(s, i);
+        ls__run_settings r;
+        const ls_status status = ls__sweep_read_words(s, words, &r);
+        ls__sweep_free_words(words);
+        LS_TRY(status);
+        const loss_scale scale = scale_of(&r);
+        if (i == 0) first = scale;
+        same = scale.label_smoothing == first.label_smoothing &&
+               scale.class_weights == first.class_weights &&
+               scale.divides_by_weights == first.divides_by_weights;
+    }
+    if (same) return LS_OK;
+    static const char why[] = "the options in [search] change the scale of the loss";
+    if (ls__sweep_fixed_text(&s->file, "metric")) {
+        ls__sweep_refuse(s, "metric", "%s: expected metric = cross_entropy", why);
+        return LS_ERR_SETTING;
+    }
+    ls__note(s->ctx, LS_LOG_RUN,
+             "%s, so trials are compared by cross_entropy, without label smoothing and class "
+             "weights",
+             why);
+    s->values.metric = LS__METRIC_CROSS_ENTROPY;
+    return LS_OK;
+}
