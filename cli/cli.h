@@ -48,6 +48,15 @@ void handle_signals(int n, const int *numbers, void (*handler)(int number));
  * the output ends, the work continues, and main reports the lost output. */
 void catch_signals(void);
 extern volatile sig_atomic_t caught_signal; /* 0: none */
+/* For a command whose child processes train: catches SIGINT, SIGTERM, SIGQUIT and SIGHUP, unless
+ * they are ignored. Each one sets caught_signal and adds 1 to caught_count, and none ends the
+ * process. SIGCHLD gets its default action. */
+void catch_signals_for_children(void);
+extern volatile sig_atomic_t caught_count;
+/* Prints how a child process ended that has failed, and the end of its log. */
+struct ls__child_failure;
+void print_child_failure(const char *name, const char *log,
+                         const struct ls__child_failure *failure);
 
 /* False after printing an error, unless the name of an output file ends in `ending` (".html"): so a
  * wrong name does not replace a checkpoint. A path that is no regular file, such as /dev/stdout,

@@ -1,5 +1,6 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
+#include "experiment/child.h"
 #include "run/data_settings.h"
 #include "run/run_state.h"
 #include "run/ranks.h"
@@ -174,6 +175,27 @@ void catch_signals(void)
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     handle_signals(3, numbers, note_signal);
     signal(SIGPIPE, SIG_IGN);
+}
+
+volatile sig_atomic_t caught_count;
+
+static void count_signal(int number)
+{
+    caught_signal = number;
+    caught_count++;
+}
+
+void catch_signals_for_children(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
+    handle_signals(4, numbers, count_signal);
+    signal(SIGCHLD, SIG_DFL); /* a parent that ignores it has passed that on */
+}
+
+void print_child_failure(const char *name, const char *log, const ls__child_failure *failure)
+{
+    print_message("%s %s; %s ends with:", name, failure->how, log);
+    fputs(failure->tail, stderr);
 }
 
 static void print_word(FILE *out, const char *word)

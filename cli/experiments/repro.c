@@ -1,6 +1,5 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. Each combination is trained by processes of its own, one after the other. */
-#include "experiments/child.h"
 #include "terminal/progress.h"
 #include "experiments/repro.h"
 #include "run/ranks.h"
@@ -241,9 +240,9 @@ static int experiment(repro *r)
         print_running(r, i);
         answer = repro_train(r, &r->runs[i]);
         if (isatty(STDERR_FILENO)) progress_erase();
-        if (answer == EXIT_SIGNAL + child_signal() && child_signal())
+        if (answer == EXIT_SIGNAL + caught_signal && caught_signal)
             print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
-                          child_signal(), i + 1, r->n_runs, r->out);
+                          (int)caught_signal, i + 1, r->n_runs, r->out);
         if (answer == EXIT_DONE) answer = repro_read(r, i);
         if (answer == EXIT_DONE) repro_print_run(r, i);
     }
@@ -296,7 +295,8 @@ static int open_and_run(const cli_parsed *parsed, const repro_values *v, const a
         answer = print_error(NULL, EXIT_NO_VERDICT);
     if (answer == EXIT_DONE) {
         plan_runs(v, a, &r);
-        child_catch_signals();
+        catch_signals_for_children();
+        r.children.stop = &caught_count;
         answer = experiment(&r);
     }
     for (int i = 0; i < r.n_runs; i++) {

@@ -3,6 +3,7 @@
 #ifndef LS_CLI_EXPERIMENTS_REPRO_H
 #define LS_CLI_EXPERIMENTS_REPRO_H
 
+#include "experiment/child.h"
 #include "runs/open_run.h"
 #include "report/chart.h"
 #include "report/html.h"
@@ -40,10 +41,11 @@ typedef struct repro {
     ls_context *ctx; /* reads run logs; trains nothing */
     const char *out; /* the experiment's folder */
     int64_t steps, batch, steps_per_epoch;
-    char **arguments; /* of `lockstep train`, without those of each run; ends with NULL */
-    char **command;   /* words that repeat the experiment; ends with NULL */
-    bool has_ranks;   /* numbers of ranks are compared */
-    char *program;    /* path of this program */
+    char **arguments;      /* of `lockstep train`, without those of each run; ends with NULL */
+    char **command;        /* words that repeat the experiment; ends with NULL */
+    bool has_ranks;        /* numbers of ranks are compared */
+    char *program;         /* path of this program */
+    ls__children children; /* one at a time */
     int n_runs, n_results;
     repro_run *runs;
 } repro;
@@ -52,7 +54,7 @@ typedef struct repro {
 
 /* Trains all legs of a run, one process after the other. Their output is in OUT/NAME.log. Returns
  * EXIT_DONE, or prints what failed and returns the exit status. */
-int repro_train(const repro *r, const repro_run *run);
+int repro_train(repro *r, const repro_run *run);
 
 /* ---- repro_result.c ---- */
 

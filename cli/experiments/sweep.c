@@ -2,7 +2,6 @@
 #include "run/run_state.h"
 #include "run/advice.h"
 #include "experiments/sweep_history.h"
-#include "experiments/child.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
 #include "log/run_folder.h"
@@ -207,12 +206,13 @@ static int open_and_run(sweep_values *v, sweep_file *file)
     if (answer == EXIT_DONE) answer = open_search(&s);
     if (answer == EXIT_DONE) answer = open_folder(&s);
     if (answer == EXIT_DONE) {
-        child_catch_signals();
+        catch_signals_for_children();
+        s.children.stop = &caught_count;
         s.ignores_alpha = sweep_ignores_alpha(s.out, ls_search_trial_count(s.search));
         answer = search(&s);
-        if (child_signal())
+        if (caught_signal)
             print_message("signal %d: stopped; the same command continues the sweep",
-                          child_signal());
+                          (int)caught_signal);
     }
     if (s.definition) sweep_update_report(&s); /* whatever ended it */
     if (answer == EXIT_DONE) print_all_done(&s);

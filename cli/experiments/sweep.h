@@ -3,6 +3,7 @@
 #ifndef LS_CLI_EXPERIMENTS_SWEEP_H
 #define LS_CLI_EXPERIMENTS_SWEEP_H
 
+#include "experiment/child.h"
 #include "runs/open_run.h"
 #include "options/config_lines.h"
 #include "run/advice.h"
@@ -57,6 +58,7 @@ typedef struct sweep {
     sweep_values *values;
     sweep_file *file;
     ls_search *search;
+    ls__children children;
     const char *out;
     char *program;
     int64_t n_images;   /* for training */

@@ -1,5 +1,5 @@
 /* sweep_options.c: the table of the options of a sweep; see sweep.h. */
-#include "experiments/child.h"
+#include "experiment/child.h"
 #include "experiments/sweep.h"
 
 #define AT(member) offsetof(sweep_values, member)
@@ -36,7 +36,7 @@ const ls__setting sweep_options[] = {
       "N", 1, 10000, .note = "1" },
     { LS__SETTING_HEADING, .help = "Run:" },
     { LS__SETTING_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
-      MAX_CHILDREN, .fallback = "1", .execution = true },
+      LS__MAX_CHILDREN, .fallback = "1", .execution = true },
     { LS__SETTING_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
       "a trial that fails: stop = stop the sweep; skip = rank the trial last and continue",
       "stop|skip", .fallback = "stop", .execution = true },

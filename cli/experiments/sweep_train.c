@@ -1,5 +1,4 @@
 /* sweep_train.c: the runs of a sweep's trials; see sweep.h. */
-#include "experiments/child.h"
 #include "terminal/progress.h"
 #include "io/json.h"
 #include "log/run_folder.h"
@@ -48,7 +47,7 @@ static void wait_for_lock(const char *dir)
     snprintf(path, sizeof(path), "%s/.lock", dir);
     const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return; /* a run that nobody trains */
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !child_signal();
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && !caught_signal;
          i++) {
         if (i == 20) print_message("waiting for the process that trains %s", dir);
         nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
@@ -96,11 +95,11 @@ static bool has_other_images(const sweep *s, const char *dir)
 }
 
 /* Starts or resumes the run of a trial. Returns the exit status. */
-static int start(const sweep *s, const ls_search_job *job, job_process *out)
+static int start(sweep *s, const ls_search_job *job, job_process *out)
 {
     static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
     char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
-    char threads[NUMBER_OPTION_SIZE], stop[NUMBER_OPTION_SIZE];
+    char threads[LS__NUMBER_OPTION_SIZE], stop[LS__NUMBER_OPTION_SIZE];
     char *argv[LS__MAX_SETTINGS + 8] = { s->program, train };
     make_paths(s, job->trial, dir, log);
     wait_for_lock(dir);
@@ -125,21 +124,21 @@ static int start(const sweep *s, const ls_search_job *job, job_process *out)
     if (!sweep_fixed_text(s->file,
                           "threads")) { /* 0: one per processor, also of a run that had fewer */
         const int64_t share = processor_count() / parallel;
-        argv[n++] = child_number_option("threads",
-                                        parallel == 1 ? 0
-                                        : share > 0   ? share
-                                                      : 1,
-                                        threads);
+        argv[n++] = ls__child_number_option("threads",
+                                            parallel == 1 ? 0
+                                            : share > 0   ? share
+                                                          : 1,
+                                            threads);
     }
     if (job->epochs < s->epochs)
-        argv[n++] = child_number_option("stop-at", job->epochs * steps, stop);
+        argv[n++] = ls__child_number_option("stop-at", job->epochs * steps, stop);
     struct stat before;
     *out = (job_process){ .job = *job, .log_begin = stat(log, &before) == 0 ? before.st_size : 0 };
-    const int error = child_start(argv, log, &out->pid);
+    const int error = ls__child_start(&s->children, argv, log, &out->pid);
     sweep_free_words(words);
     if (!error) return EXIT_DONE;
     out->pid = 0;
-    if (child_signal()) return EXIT_SIGNAL + child_signal();
+    if (caught_signal) return EXIT_SIGNAL + caught_signal;
     return fail_with(EXIT_RUNTIME, "trial %lld: %s could not be started: %s", (long long)job->trial,
                      s->program, strerror(error));
 }
@@ -153,17 +152,19 @@ static int add(sweep *s, const sweep_result *result)
 static int fail_trial(sweep *s, const job_process *process, const char *log, int status,
                       sweep_result *result)
 {
-    char name[32], error[CHILD_ERROR_SIZE];
+    char name[32], error[LS__CHILD_ERROR_SIZE];
+    ls__child_failure failure;
     snprintf(name, sizeof(name), "trial %lld", (long long)process->job.trial);
-    const int answer = child_print_failure(name, log, status);
+    ls__child_read_failure(log, status, &failure);
+    print_child_failure(name, log, &failure);
     if (!s->values->on_failed_trial) {
-        print_message(answer == EXIT_DATA
+        print_message(failure.exit_status == EXIT_DATA
                           ? "if images are repaired, the same command with --force continues the "
                             "sweep"
                           : "the same command continues the sweep");
-        return answer;
+        return failure.exit_status;
     }
-    child_read_error(log, process->log_begin, error);
+    ls__child_read_error(log, process->log_begin, error);
     result->has_failed = true;
     result->error = strdup(*error ? error : "see the log");
     return result->error ? add(s, result) : print_error(NULL, EXIT_RUNTIME);
@@ -182,7 +183,7 @@ static int finish(sweep *s, const job_process *process, int status, bool is_stop
         const int answer = result.has_failed ? EXIT_DONE : sweep_read_metric(s, dir, &result);
         return answer == EXIT_DONE ? add(s, &result) : answer;
     }
-    if (child_signal()) return EXIT_SIGNAL + child_signal();
+    if (caught_signal) return EXIT_SIGNAL + caught_signal;
     return is_stopping ? EXIT_DONE : fail_trial(s, process, log, status, &result);
 }
 
@@ -206,9 +207,9 @@ static int wait_for_one(sweep *s, job_process *running, bool is_stopping)
 {
     pid_t pid;
     int status;
-    const int error = child_wait(&pid, &status);
+    const int error = ls__child_wait(&s->children, &pid, &status);
     if (error) return fail_with(EXIT_RUNTIME, "waiting for a trial: %s", strerror(error));
-    for (int i = 0; i < MAX_CHILDREN; i++) {
+    for (int i = 0; i < LS__MAX_CHILDREN; i++) {
         if (running[i].pid != pid) continue;
         running[i].pid = 0;
         return finish(s, &running[i], status, is_stopping);
@@ -259,7 +260,7 @@ static int copy_results(sweep *s, int64_t n, const ls_search_job *jobs)
 
 int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
 {
-    job_process running[MAX_CHILDREN] = { 0 };
+    job_process running[LS__MAX_CHILDREN] = { 0 };
     int answer = EXIT_DONE, n_running = 0;
     for (int64_t i = 0; i < n; i++) /* before the first one trains */
         if (steps_per_epoch(s, jobs[i].trial) < 0) return EXIT_USAGE;
@@ -278,6 +279,6 @@ int sweep_train(sweep *s, int64_t n, const ls_search_job *jobs)
         const int ended = wait_for_one(s, running, answer != EXIT_DONE);
         n_running--;
         if (answer == EXIT_DONE) answer = ended;
-        if (answer != EXIT_DONE) child_stop_all(); /* they save and end */
+        if (answer != EXIT_DONE) ls__children_stop(&s->children); /* they save and end */
     }
 }
