@@ -8,11 +8,11 @@
 #include "base/utf8.h"
 #include "data/dataset/splits.h"
 #include "run/advice.h"
-#include "run/closest.h"
 #include "run/folders.h"
 #include "run/help_texts.h"
 #include "run/paths.h"
 #include "run/ranks.h"
+#include "run/read_settings.h"
 #include "run/run_state.h"
 #include "run/run_files.h"
 #include <libgen.h>
@@ -20,89 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Settings ---- */
-
-_Static_assert(LS_SETTING_CHOICE == (int)LS__SETTING_CHOICE - (int)LS__SETTING_SWITCH,
-               "the public kinds are those of the table");
-
-/* Those of the command alone: the folder is an argument of ls_run_open and ls_run_resume. */
-static bool is_of_command(const ls__setting *setting)
-{
-    return strcmp(setting->name, "out") == 0 || strcmp(setting->name, "resume") == 0;
-}
-
 bool ls_run_setting_at(int i, ls_setting *out)
 {
-    const ls__setting *s = ls__run_settings_table;
-    for (; i >= 0 && s->kind != LS__SETTING_END; s++) {
-        if (s->kind == LS__SETTING_HEADING || is_of_command(s) || i-- > 0) continue;
-        *out = (ls_setting){ .kind = (ls_setting_kind)(s->kind - LS__SETTING_SWITCH),
-                             .name = s->name,
-                             .help = s->help,
-                             .expected = s->value,
-                             .fallback = s->fallback,
-                             .note = s->note,
-                             .min = s->min,
-                             .max = s->max,
-                             .execution = s->execution,
-                             .lasting = s->lasting };
-        return true;
-    }
-    return false;
-}
-
-static ls_status fail_unknown(ls_context *ctx, const char *text, size_t length)
-{
-    const char *words[LS__MAX_SETTINGS];
-    char name[64], hint[LS__HINT_SIZE];
-    int n = 0;
-    for (const ls__setting *s = ls__run_settings_table; s->kind != LS__SETTING_END; s++)
-        if (s->name && !is_of_command(s)) words[n++] = s->name;
-    snprintf(name, sizeof(name), "%.*s", (int)length, text);
-    return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
-                    ls__closest_hint(name, n, words, "", "", hint));
-}
-
-/* Reads "name=value", which stays borrowed. */
-static ls_status read_setting(ls_run *t, ls__given *given, const char *text)
-{
-    char expected[LS__EXPECTED_SIZE];
-    const size_t length = strcspn(text, "=");
-    const char *value = text[length] ? text + length + 1 : "";
-    const int i = ls__setting_find(given->table, text, length);
-    if (i < 0) return fail_unknown(t->ctx, text, length);
-    const ls__setting *setting = &given->table[i];
-    if (is_of_command(setting))
-        return ls__fail(t->ctx, LS_ERR_SETTING,
-                        "--%s is an option of the command: the run's folder is an argument of the "
-                        "call that opens it",
-                        setting->name);
-    if (given->text[i])
-        return ls__fail(t->ctx, LS_ERR_SETTING, "--%s is given twice", setting->name);
-    ls__setting_expected(setting, expected, sizeof(expected));
-    const bool is_empty_switch = setting->kind == LS__SETTING_SWITCH && text[length] && !*value;
-    if (is_empty_switch || !ls__setting_read(setting, value, &t->values, expected))
-        return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
-                        expected, value);
-    given->text[i] = value;
-    return LS_OK;
-}
-
-/* Copies the texts, from which the values are borrowed, and reads them. */
-static ls_status read_settings(ls_run *t, ls__given *given, const char *const *settings)
-{
-    int n = 0;
-    *given = (ls__given){ .table = ls__run_settings_table };
-    ls__settings_default(given->table, &t->values);
-    while (settings && settings[n]) n++;
-    t->texts = calloc((size_t)n + 1, sizeof(*t->texts));
-    if (!t->texts) return ls__fail_memory(t->ctx, "settings", 0);
-    for (int i = 0; i < n; i++) {
-        t->texts[i] = strdup(settings[i]);
-        if (!t->texts[i]) return ls__fail_memory(t->ctx, "settings", strlen(settings[i]));
-        LS_TRY(read_setting(t, given, t->texts[i]));
-    }
-    return LS_OK;
+    return ls__setting_at(ls__run_settings_table, i, out);
 }
 
 static ls_status set_dir(ls_run *t, const char *dir)
@@ -165,7 +85,8 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
 {
     ls__given given;
     LS_TRY(set_dir(t, dir));
-    LS_TRY(read_settings(t, &given, config->settings));
+    LS_TRY(ls__settings_read(t->ctx, ls__run_settings_table, config->settings, &t->texts,
+                             &t->values, &given));
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir is required");
     LS_TRY(check_model(t, &given));
     if (dir && (config->one_process || is_first_rank()))
@@ -183,7 +104,8 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     ls__given given;
     if (!dir) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is NULL");
     LS_TRY(set_dir(t, dir));
-    LS_TRY(read_settings(t, &given, config->settings));
+    LS_TRY(ls__settings_read(t->ctx, ls__run_settings_table, config->settings, &t->texts,
+                             &t->values, &given));
     LS_TRY(check_model(t, &given));
     t->values.resume = t->dir;
     LS_TRY(ls__run_read_stored(t, t->ctx, &given, &t->values));
@@ -269,8 +191,7 @@ void ls_run_close(ls_run **run)
     ls_run *t = run ? *run : NULL;
     if (!t) return;
     ls__run_release(t);
-    for (int i = 0; t->texts && t->texts[i]; i++) free(t->texts[i]);
-    free(t->texts);
+    ls__settings_free_texts(t->texts);
     free(t);
     *run = NULL;
 }
