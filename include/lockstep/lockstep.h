@@ -21,6 +21,7 @@
  * Or a run, which makes all of these from settings, as the command does:
  *
  *   ls_run_open, _train      a folder of images, a model, a folder         run.h
+ *   ls_repro_open, _train    runs with other threads, workers and ranks    repro.h
  *
  * The training loop can also be written by hand:
  *
@@ -55,6 +56,7 @@
 #include <lockstep/pack.h>
 #include <lockstep/random.h>
 #include <lockstep/report.h>
+#include <lockstep/repro.h>
 #include <lockstep/run.h>
 #include <lockstep/run_log.h>
 #include <lockstep/search.h>

@@ -79,7 +79,7 @@ public log "$trained|checkpoint|run_log"
 public report "$core|nn|report"
 public train "$trained|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|lr_find"
 public run "$trained|pack|dataset_check|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
-public experiment "$core|search"
+public experiment "$core|tensor|search|repro"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
 public mpi "$core"
@@ -92,9 +92,9 @@ for folder in models examples; do
   done < <(find "$folder" -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + | grep -v '"stripes.h"')
 done
 while IFS= read -r hit; do
-  report "$hit (cli: public headers, and of src only io/json.h, experiment/child.h, checkpoint, log, report, run)"
+  report "$hit (cli: public headers, and of src only io/json.h, experiment/child.h, repro_settings.h, checkpoint, log, report, run)"
 done < <(find cli -name '*.[ch]' -exec grep -HnE '^ *# *include *"' {} + |
-  grep -E '"(base|arith|comm|backend|tensor|io|data|nn|optim|train|experiment|cpu|cuda|mpi)/' | grep -vE '"(io/json|experiment/child).h"')
+  grep -E '"(base|arith|comm|backend|tensor|io|data|nn|optim|train|experiment|cpu|cuda|mpi)/' | grep -vE '"(io/json|experiment/(child|repro_settings)).h"')
 
 # What the command prints is escaped: print_text and print_field of cli/terminal/print.h. Files that it writes are named `file`.
 while IFS= read -r hit; do
