@@ -7,23 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &command_train,
-                                               &command_sweep,
-                                               &command_eval,
-                                               &command_predict,
-                                               &command_describe,
-                                               &command_compare,
-                                               &command_plot,
-                                               &command_pack,
-                                               &command_export,
-                                               &command_demo_data,
-                                               &command_augment,
-                                               &command_check,
-                                               &command_lr_find,
-                                               &command_report,
-                                               &command_completion,
-                                               &command_man,
-                                               NULL };
+static const cli_command *const commands[] = {
+    &command_train,      &command_sweep,     &command_eval,
+    &command_predict,    &command_describe,  &command_compare,
+    &command_repro,      &command_plot,      &command_pack,
+    &command_export,     &command_demo_data, &command_augment,
+    &command_check,      &command_lr_find,   &command_report,
+    &command_completion, &command_man,       NULL
+};
 
 static void print_usage(FILE *out)
 {

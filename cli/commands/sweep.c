@@ -1,5 +1,6 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
 #include "cli.h"
+#include "options/setting_texts.h"
 #include "terminal/progress.h"
 #include <errno.h>
 #include <limits.h>
@@ -7,34 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* ---- Options ---- */
-
-/* The given options as settings of the library, which the caller frees with free_settings. *out:
- * the folder of --out, or NULL. NULL without memory. */
-static char **given_settings(const cli_parsed *parsed, const char **out)
-{
-    char **settings = calloc(LS_MAX_SETTINGS + 1, sizeof(*settings));
-    int n = 0;
-    *out = NULL;
-    for (int i = 0; settings && parsed->set.table[i].kind != LS_SETTING_END; i++) {
-        const char *name = parsed->set.table[i].name, *text = parsed->set.text[i];
-        if (!text) continue;
-        if (strcmp(name, "out") == 0)
-            *out = text;
-        else if (asprintf(&settings[n], "%s%s%s", name, *text ? "=" : "", text) >= 0)
-            n++;
-        else
-            settings[n] = NULL;
-    }
-    return settings;
-}
-
-static void free_settings(char **settings)
-{
-    for (int i = 0; settings && settings[i]; i++) free(settings[i]);
-    free(settings);
-}
 
 /* ---- Events ---- */
 
@@ -184,7 +157,6 @@ static int run_sweep(ls_sweep *s, const int *failed)
 static int run(int argc, char **argv)
 {
     char program[PATH_MAX];
-    const char *out;
     int failed = EXIT_RUNTIME;
     cli_parsed parsed;
     const int ended = options_parse(&command_sweep, argc, argv, NULL, &parsed);
@@ -194,9 +166,9 @@ static int run(int argc, char **argv)
                                      "--help' shows an example");
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
-    char **settings = given_settings(&parsed, &out);
+    char **settings = setting_texts_make(&parsed.set);
     if (!settings) return print_error(NULL, EXIT_RUNTIME);
-    ls_sweep *s = ls_sweep_open(parsed.arguments[0], out,
+    ls_sweep *s = ls_sweep_open(parsed.arguments[0], given_text(&parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,
                                                     .command = program_invocation_name,
@@ -205,7 +177,7 @@ static int run(int argc, char **argv)
                                                     .on_progress = show_progress,
                                                     .on_failure = print_failure,
                                                     .user = &failed });
-    free_settings(settings);
+    setting_texts_free(settings);
     const int exit_status = run_sweep(s, &failed);
     ls_sweep_close(&s);
     return exit_status;

@@ -22,6 +22,7 @@
  *
  *   ls_run_open, _train      a folder of images, a model, a folder         run.h
  *   ls_sweep_open, _run      a search over the settings of runs            sweep.h
+ *   ls_repro_open, _train    runs with other threads, workers and ranks    repro.h
  *
  * The training loop can also be written by hand:
  *
@@ -56,6 +57,7 @@
 #include <lockstep/pack.h>
 #include <lockstep/random.h>
 #include <lockstep/report.h>
+#include <lockstep/repro.h>
 #include <lockstep/run.h>
 #include <lockstep/run_log.h>
 #include <lockstep/search.h>

@@ -13,6 +13,12 @@
 int ls__snprintf(char *buffer, size_t size, const char *format, ...) LS_PRINTF(3, 4);
 int ls__vsnprintf(char *buffer, size_t size, const char *format, va_list args);
 
+/* The end of a plural: "1 step", "2 steps". */
+static inline const char *ls__plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Two arguments for "%.*s": at most the first `max` bytes of a text. */
 #define LS__CUT(text, max) ls__cut_length(text, max), text
 int ls__cut_length(const char *text, int max);

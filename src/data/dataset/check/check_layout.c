@@ -2,6 +2,7 @@
 #include "data/dataset/check/check.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -12,11 +13,6 @@ typedef struct split {
     int64_t n_loose, n_images; /* n_images: of the classes */
     bool is_deep; /* there are images, and all lie in folders below the class folders */
 } split;
-
-static const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /* "train/cat/sub"; empty parts are left out. */
 static char *join(const ls_dataset_report *r, const char *a, const char *b)
@@ -70,7 +66,7 @@ static ls_status add_loose(ls_dataset_report *r, const split *s)
                       ls__format(r->owned.ctx,
                                  "%lld image%s outside of class folders, which training does not "
                                  "read",
-                                 (long long)s->n_loose, plural(s->n_loose)));
+                                 (long long)s->n_loose, ls__plural(s->n_loose)));
 }
 
 /* A split whose classes have all their images in further folders. */
@@ -101,7 +97,7 @@ static ls_status check_split(ls_dataset_report *r, const split *s)
     if (n_classes == 0)
         return add_layout(r, s->name,
                           ls__format(r->owned.ctx, "no class folders; found %lld image%s",
-                                     (long long)s->n_loose, plural(s->n_loose)));
+                                     (long long)s->n_loose, ls__plural(s->n_loose)));
     if (s->n_loose > 0) LS_TRY(add_loose(r, s));
     if (s->is_deep) return add_deep(r, s);
     if (n_classes > 1) return LS_OK;
@@ -137,7 +133,7 @@ static ls_status check_nested(ls_dataset_report *r, const ls__check_group *g)
         LS_TRY(ls__check_add(r, LS_FINDING_NESTED,
                              ls__format(ctx, "%.*s", (int)(name + length - path), path), "",
                              ls__format(ctx, "%lld image%s of class '%s'", (long long)(end - begin),
-                                        plural(end - begin), g->name)));
+                                        ls__plural(end - begin), g->name)));
     }
     return LS_OK;
 }
@@ -151,7 +147,7 @@ static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const s
     return ls__check_add(r, kind, join(r, here->name, there->name), "",
                          ls__format(r->owned.ctx, "no readable folder; %s/%s has %lld image%s",
                                     there->split, there->name, (long long)there->n_images,
-                                    plural(there->n_images)));
+                                    ls__plural(there->n_images)));
 }
 
 /* Both lists of classes are sorted. */

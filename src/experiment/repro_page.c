@@ -1,6 +1,8 @@
-/* repro_report.c: the report of an experiment; see repro.h. */
-#include "experiments/page_command.h"
-#include "experiments/repro.h"
+/* repro_page.c: the report of an experiment; see repro_state.h. */
+#include "experiment/repro_state.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -8,37 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COMPARED = 8 }; /* results with a command that compares them */
+enum { MAX_COMPARED = 8 }; /* results with a command that compares them */
 
 /* ---- The axes ---- */
 
 typedef enum repro_axis { WORKERS, THREADS, RANKS, INTERRUPTIONS, N_AXES } repro_axis;
 
 /* The number of a run on an axis, at the beginning of the run. */
-static int number_of(const repro_run *run, repro_axis axis)
+static int number_of(const ls_repro_run *run, repro_axis axis)
 {
-    const repro_leg *first = &run->legs[0];
+    const ls_repro_leg *first = &run->legs[0];
     return axis == WORKERS   ? first->workers
            : axis == THREADS ? first->threads
            : axis == RANKS   ? first->ranks
-                             : run->n_legs - 1;
+                             : run->leg_count - 1;
 }
 
 /* The different numbers on an axis, in the order of the runs. Returns how many. */
-static int find_numbers(const repro *r, repro_axis axis, int out[REPRO_MAX_AXIS])
+static int find_numbers(const ls_repro *r, repro_axis axis, int out[LS__REPRO_MAX_AXIS])
 {
     int n = 0;
     for (int i = 0; i < r->n_runs; i++) {
         const int number = number_of(&r->runs[i], axis);
         int k = 0;
         while (k < n && out[k] != number) k++;
-        if (k == n && n < REPRO_MAX_AXIS) out[n++] = number;
+        if (k == n && n < LS__REPRO_MAX_AXIS) out[n++] = number;
     }
     return n;
 }
 
 /* Whether runs with the same number on the axis have the same result. */
-static bool decides(const repro *r, repro_axis axis)
+static bool decides(const ls_repro *r, repro_axis axis)
 {
     for (int i = 0; i < r->n_runs; i++) {
         int first = 0;
@@ -50,17 +52,17 @@ static bool decides(const repro *r, repro_axis axis)
 
 /* ---- The verdict ---- */
 
-static void put_divergence(const repro *r, ls__html *html, const repro_run *run)
+static void put_divergence(const ls_repro *r, ls__html *html, const ls_repro_run *run)
 {
-    char fields[REPRO_DIFFERENCES_SIZE];
+    char fields[LS__REPRO_DIFFERENCES_SIZE];
     const long long step = (long long)run->divergence.step;
     const long long per_epoch = r->steps_per_epoch > 0 ? (long long)r->steps_per_epoch : 1;
-    repro_differences(run, ", ", fields);
+    ls__repro_differences(run, ", ", fields);
     ls__html_put(html, "step %lld (step %lld of epoch %lld): %s", step, step % per_epoch + 1,
                  step / per_epoch + 1, fields);
 }
 
-static void put_verdict(const repro *r, ls__html *html)
+static void put_verdict(const ls_repro *r, ls__html *html)
 {
     static const char *const axes[] = { "number of workers", "number of threads", "number of ranks",
                                         "number of interruptions" };
@@ -68,13 +70,13 @@ static void put_verdict(const repro *r, ls__html *html)
         ls__html_put(html,
                      "<p class=\"card\"><b>One result: all %d runs are bit-identical in all %lld "
                      "step%s.</b></p>\n",
-                     r->n_runs, (long long)r->steps, plural(r->steps));
+                     r->n_runs, (long long)r->steps, ls__plural(r->steps));
         return;
     }
-    const repro_run *earliest = repro_first_of(r, 1);
+    const ls_repro_run *earliest = ls__repro_first_of(r, 1);
     for (int k = 2; k < r->n_results; k++)
-        if (repro_first_of(r, k)->divergence.step < earliest->divergence.step)
-            earliest = repro_first_of(r, k);
+        if (ls__repro_first_of(r, k)->divergence.step < earliest->divergence.step)
+            earliest = ls__repro_first_of(r, k);
     ls__html_put(html, "<p class=\"card\"><b>%d results: the runs differ</b>, first in ",
                  r->n_results);
     put_divergence(r, html, earliest);
@@ -89,23 +91,31 @@ static void put_verdict(const repro *r, ls__html *html)
 
 static void put_letters(ls__html *html, const char *element, int result)
 {
-    char letters[REPRO_LETTERS_SIZE];
+    char letters[LS__REPRO_LETTERS_SIZE];
     ls__html_put(html, "<%s class=\"result-%d\"><b>%s</b>", element, result % LS__CHART_COLOURS,
-                 repro_letters(result, letters));
+                 ls__repro_letters(result, letters));
 }
 
 /* Leg i > 0 as "@20 4x3" */
-static void put_leg(const repro *r, ls__html *html, const repro_run *run, int i)
+static void put_leg(const ls_repro *r, ls__html *html, const ls_repro_run *run, int i)
 {
-    const repro_leg *leg = &run->legs[i];
+    const ls_repro_leg *leg = &run->legs[i];
     ls__html_put(html, "@%lld %dx%d", (long long)run->stops[i - 1], leg->workers, leg->threads);
     if (r->has_ranks) ls__html_put(html, "x%d", leg->ranks);
 }
 
-static void put_cell(const repro *r, ls__html *html, const repro_run *run)
+/* "2 workers, 1 thread, 4 ranks" */
+static void put_leg_in_words(const ls_repro *r, ls__html *html, const ls_repro_leg *leg)
+{
+    ls__html_put(html, "%d worker%s, %d thread%s", leg->workers, ls__plural(leg->workers),
+                 leg->threads, ls__plural(leg->threads));
+    if (r->has_ranks) ls__html_put(html, ", %d rank%s", leg->ranks, ls__plural(leg->ranks));
+}
+
+static void put_cell(const ls_repro *r, ls__html *html, const ls_repro_run *run)
 {
     put_letters(html, "td", run->result);
-    for (int i = 1; i < run->n_legs; i++) {
+    for (int i = 1; i < run->leg_count; i++) {
         ls__html_put(html, "<span>");
         put_leg(r, html, run, i);
         ls__html_put(html, "</span>");
@@ -116,26 +126,27 @@ static void put_cell(const repro *r, ls__html *html, const repro_run *run)
 }
 
 /* Workers by threads, of the runs with this number of ranks and of interruptions. */
-static void put_grid(const repro *r, ls__html *html, int ranks, int interruptions)
+static void put_grid(const ls_repro *r, ls__html *html, int ranks, int interruptions)
 {
-    int workers[REPRO_MAX_AXIS], threads[REPRO_MAX_AXIS];
+    int workers[LS__REPRO_MAX_AXIS], threads[LS__REPRO_MAX_AXIS];
     const int n_workers = find_numbers(r, WORKERS, workers),
               n_threads = find_numbers(r, THREADS, threads);
     char caption[96] = "Without interruption";
     if (interruptions > 0)
         snprintf(caption, sizeof(caption), "Interrupted %d time%s and resumed", interruptions,
-                 plural(interruptions));
+                 ls__plural(interruptions));
     ls__html_put(html, "<table class=\"runs-grid\">\n<caption>%s", caption);
-    if (r->has_ranks) ls__html_put(html, ", %d rank%s", ranks, plural(ranks));
+    if (r->has_ranks) ls__html_put(html, ", %d rank%s", ranks, ls__plural(ranks));
     ls__html_put(html, "</caption>\n<thead><tr><th scope=\"col\">workers</th>");
     for (int t = 0; t < n_threads; t++)
-        ls__html_put(html, "<th scope=\"col\">%d thread%s</th>", threads[t], plural(threads[t]));
+        ls__html_put(html, "<th scope=\"col\">%d thread%s</th>", threads[t],
+                     ls__plural(threads[t]));
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
     for (int w = 0; w < n_workers; w++) {
         ls__html_put(html, "<tr><th scope=\"row\">%d</th>", workers[w]);
         for (int t = 0; t < n_threads; t++)
             for (int i = 0; i < r->n_runs; i++) {
-                const repro_run *run = &r->runs[i];
+                const ls_repro_run *run = &r->runs[i];
                 if (number_of(run, WORKERS) == workers[w] &&
                     number_of(run, THREADS) == threads[t] && number_of(run, RANKS) == ranks &&
                     number_of(run, INTERRUPTIONS) == interruptions)
@@ -146,9 +157,9 @@ static void put_grid(const repro *r, ls__html *html, int ranks, int interruption
     ls__html_put(html, "</tbody>\n</table>\n");
 }
 
-static void put_grids(const repro *r, ls__html *html)
+static void put_grids(const ls_repro *r, ls__html *html)
 {
-    int ranks[REPRO_MAX_AXIS], interruptions[REPRO_MAX_AXIS];
+    int ranks[LS__REPRO_MAX_AXIS], interruptions[LS__REPRO_MAX_AXIS];
     const int n_ranks = find_numbers(r, RANKS, ranks),
               n_interruptions = find_numbers(r, INTERRUPTIONS, interruptions);
     ls__html_put(html, "<section>\n<h2>Which runs agree</h2>\n<p>Runs with the same letter are "
@@ -163,19 +174,19 @@ static void put_grids(const repro *r, ls__html *html)
         }
     ls__html_put(html, "</div>\n<p class=\"note\">Steps of a run are counted from 0, as in "
                        "run_log.txt, and steps of an epoch from 1.</p>\n");
-    const repro_run *last = &r->runs[r->n_runs - 1]; /* has interruptions if any run has */
-    if (n_interruptions > 1 && last->n_legs > 1) {
-        char leg[REPRO_LEG_SIZE];
+    const ls_repro_run *last = &r->runs[r->n_runs - 1]; /* has interruptions if any run has */
+    if (n_interruptions > 1 && last->leg_count > 1) {
         ls__html_put(html, "<p class=\"note\">");
         put_leg(r, html, last, 1);
-        ls__html_put(html, ": interrupted after %lld step%s, resumed with %s.</p>\n",
-                     (long long)last->stops[0], plural(last->stops[0]),
-                     repro_leg_text(r, &last->legs[1], leg));
+        ls__html_put(html, ": interrupted after %lld step%s, resumed with ",
+                     (long long)last->stops[0], ls__plural(last->stops[0]));
+        put_leg_in_words(r, html, &last->legs[1]);
+        ls__html_put(html, ".</p>\n");
     }
     ls__html_put(html, "</section>\n");
 }
 
-static void put_results(const repro *r, ls__html *html)
+static void put_results(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Results</h2>\n");
     ls__page_begin_table(html, "Results");
@@ -185,12 +196,12 @@ static void put_results(const repro *r, ls__html *html)
     if (r->n_results > 1) ls__html_put(html, "<th scope=\"col\">differs from A first in</th>");
     ls__html_put(html, "</tr></thead>\n<tbody>\n");
     for (int k = 0; k < r->n_results; k++) {
-        const repro_run *first = repro_first_of(r, k);
+        const ls_repro_run *first = ls__repro_first_of(r, k);
         char digest[LS_DIGEST_TEXT_SIZE];
         ls__html_put(html, "<tr>");
         put_letters(html, "th scope=\"row\"", k);
         ls__html_put(html, "</th><td class=\"number\">%d</td><td class=\"number\">%.6f</td>",
-                     repro_count(r, k), first->losses[r->steps - 1]);
+                     ls__repro_count(r, k), first->losses[r->steps - 1]);
         ls__html_put(html, "<td>%s</td><td>%s</td>", ls_digest_text(first->weights, digest),
                      first->name);
         if (r->n_results > 1) ls__html_put(html, k > 0 ? "<td class=\"line\">" : "<td>&ndash;");
@@ -203,74 +214,96 @@ static void put_results(const repro *r, ls__html *html)
 
 /* ---- The commands ---- */
 
-static bool put_commands(const repro *r, ls__html *html)
+/* The experiment again: the settings that were given. */
+static void put_own_command(const ls_repro *r, ls__html *html)
+{
+    const char *words[LS_MAX_SETTINGS + 3] = { r->program_name, "repro" };
+    char *texts[LS_MAX_SETTINGS];
+    int n = 0;
+    for (int i = 0; r->given.table[i].kind != LS_SETTING_END; i++) {
+        const char *value = r->given.text[i];
+        if (!value) continue;
+        texts[n] = ls__format(r->ctx, "--%s%s%s", r->given.table[i].name, *value ? "=" : "", value);
+        html->failed |= !texts[n];
+        words[2 + n] = texts[n];
+        n += texts[n] != NULL;
+    }
+    ls__page_put_words(html, words);
+    for (int i = 0; i < n; i++) ls__free(r->ctx, texts[i]);
+}
+
+static void put_commands(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Commands</h2>\n<div class=\"card\">\n<h3>The same "
                        "experiment</h3>\n");
-    bool good = page_put_command(html, (const char *const *)r->command);
+    put_own_command(r, html);
     if (r->n_results > 1)
         ls__html_put(html, "</div>\n<div class=\"card\">\n<h3>The op at which two results "
                            "diverge</h3>\n");
-    for (int k = 1; good && k < r->n_results && k <= MOST_COMPARED; k++) {
-        char a[REPRO_PATH_SIZE + 64], b[REPRO_PATH_SIZE + 64];
-        snprintf(a, sizeof(a), "%s/%s", r->out, r->runs[0].name);
-        snprintf(b, sizeof(b), "%s/%s", r->out, repro_first_of(r, k)->name);
-        good = page_put_command(html, (const char *const[]){ "compare", a, b, NULL });
+    for (int k = 1; k < r->n_results && k <= MAX_COMPARED; k++) {
+        char a[LS__REPRO_PATH_SIZE], b[LS__REPRO_PATH_SIZE];
+        snprintf(a, sizeof(a), "%s/%s", r->dir, r->runs[0].name);
+        snprintf(b, sizeof(b), "%s/%s", r->dir, ls__repro_first_of(r, k)->name);
+        ls__page_put_words(html, (const char *const[]){ r->program_name, "compare", a, b, NULL });
     }
     ls__html_put(html, "</div>\n</section>\n");
-    return good;
 }
 
 /* ---- The page ---- */
 
-static int put_chart(const repro *r, ls__html *html)
+static ls_status put_chart(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Steps</h2>\n<figure>\n<figcaption>The result of each run by "
                        "step, and the losses</figcaption>\n");
-    int answer = repro_put_plot(r, html, "wide", LS__PAGE_WIDE);
-    if (answer == EXIT_DONE) answer = repro_put_plot(r, html, "narrow", LS__PAGE_NARROW);
-    if (r->runs[r->n_runs - 1].n_legs > 1)
+    LS_TRY(ls__repro_put_plot(r, html, "wide", LS__PAGE_WIDE));
+    LS_TRY(ls__repro_put_plot(r, html, "narrow", LS__PAGE_NARROW));
+    if (r->runs[r->n_runs - 1].leg_count > 1)
         ls__html_put(html, "<p class=\"note\">Gaps: interrupted and resumed.</p>\n");
     ls__html_put(html, "</figure>\n</section>\n");
-    return answer;
+    return LS_OK;
 }
 
 /* Settings and environment of the first run. */
-static int put_run(const repro *r, ls__html *html)
+static ls_status put_run(const ls_repro *r, ls__html *html)
 {
-    char dir[REPRO_PATH_SIZE + 64], path[2][REPRO_PATH_SIZE + 128], reason[LS__JSON_REASON_SIZE];
-    snprintf(dir, sizeof(dir), "%s/%s", r->out, r->runs[0].name);
-    snprintf(path[0], sizeof(path[0]), "%s/config.json", dir);
-    snprintf(path[1], sizeof(path[1]), "%s/manifest.json", dir);
+    char dir[LS__REPRO_PATH_SIZE], path[LS__REPRO_PATH_SIZE + 32], reason[LS__JSON_REASON_SIZE];
+    static const char *const names[] = { "config.json", "manifest.json" };
+    snprintf(dir, sizeof(dir), "%s/%s", r->dir, r->runs[0].name);
     ls__report_run run = { .dir = dir };
-    int answer = EXIT_DONE;
-    for (int i = 0; i < 2 && answer == EXIT_DONE; i++)
-        if (ls__json_read_own(path[i], i == 0 ? &run.config : &run.manifest, reason) != LS_OK)
-            answer = fail_with(EXIT_NO_VERDICT, "%s: %s", path[i], reason);
-    if (answer == EXIT_DONE) {
+    ls_status status = LS_OK;
+    for (int i = 0; i < 2 && status == LS_OK; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        status = ls__json_read_own(path, i == 0 ? &run.config : &run.manifest, reason);
+        if (status != LS_OK) ls__fail(r->ctx, status, "%s: %s", path, reason);
+    }
+    if (status == LS_OK) {
         ls__report_put_settings(html, 1, &run);
         ls__report_put_environment(html, 1, &run);
         ls__html_put(html, "<p class=\"note\">Of run %s.</p>\n", r->runs[0].name);
     }
     ls__report_free(r->ctx, &run);
-    return answer;
+    return status;
 }
 
-int repro_write_report(const repro *r)
+static ls_status write_page(const ls_repro *r, ls__html *html)
+{
+    ls__page_begin(html, r->dir);
+    ls__html_put(html, "<p>reproducibility of %d runs of %lld step%s</p>\n", r->n_runs,
+                 (long long)r->steps, ls__plural(r->steps));
+    ls__page_main(html);
+    put_verdict(r, html);
+    put_grids(r, html);
+    put_results(r, html);
+    LS_TRY(put_chart(r, html));
+    put_commands(r, html);
+    LS_TRY(put_run(r, html));
+    return ls__page_save(html, r->dir, NULL);
+}
+
+ls_status ls__repro_write_report(const ls_repro *r)
 {
     ls__html html = { .ctx = r->ctx };
-    ls__page_begin(&html, r->out);
-    ls__html_put(&html, "<p>reproducibility of %d runs of %lld step%s</p>\n", r->n_runs,
-                 (long long)r->steps, plural(r->steps));
-    ls__page_main(&html);
-    put_verdict(r, &html);
-    put_grids(r, &html);
-    put_results(r, &html);
-    int answer = put_chart(r, &html);
-    if (answer == EXIT_DONE && !put_commands(r, &html)) answer = print_error(NULL, EXIT_NO_VERDICT);
-    if (answer == EXIT_DONE) answer = put_run(r, &html);
-    if (answer == EXIT_DONE && ls__page_save(&html, r->out, NULL) != LS_OK)
-        answer = print_error(r->ctx, EXIT_NO_VERDICT);
+    const ls_status status = write_page(r, &html);
     ls__html_free(&html);
-    return answer;
+    return status;
 }
