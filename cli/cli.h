@@ -67,6 +67,11 @@ void print_command_line(FILE *out, const char *const *words);
 enum { N_DIGESTS = 4 };
 int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS]);
 
+/* What is at a path; links are followed. is_file: a regular file; false for NULL. */
+bool path_exists(const char *path);
+bool is_folder(const char *path);
+bool is_file(const char *path);
+
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);
 

@@ -1,7 +1,6 @@
 /* check_tree.c: see check_tree.h. */
 #include "commands/check_tree.h"
 #include "cli.h"
-#include "report/utf8.h"
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +21,8 @@ __attribute__((format(printf, 3, 4))) static void add_line(tree *t, int depth, c
     const int indent = snprintf(line, LINE_SIZE, "%*s", 2 * depth, "");
     va_list args;
     va_start(args, format);
-    ls__vsnprintf(line + indent, (size_t)(LINE_SIZE - indent), format, args);
+    const size_t left = (size_t)(LINE_SIZE - indent);
+    cut_text(line + indent, left, vsnprintf(line + indent, left, format, args));
     va_end(args);
 }
 

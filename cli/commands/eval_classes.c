@@ -1,7 +1,7 @@
 /* eval_classes.c: see eval_classes.h. */
 #include "commands/eval_classes.h"
 #include "terminal/csv.h"
-#include "io/json.h"
+#include "terminal/json.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -149,11 +149,10 @@ bool eval_print_json(ls_evaluation *e, const ls_dataset *dataset, double loss)
 {
     const char *text = ls_evaluation_json(e, dataset);
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
-    const bool good = json && json_object_set_new(json, "loss", json_real(loss)) == 0 &&
-                      json_dump_callback(json, print_json, stdout, ls__json_exact(json)) == 0;
+    const bool printed =
+        json && json_object_set_new(json, "loss", json_real(loss)) == 0 && print_json_exactly(json);
     json_decref(json);
-    if (good) print_text(stdout, "\n");
-    return good || print_error(NULL, false);
+    return printed || print_error(NULL, false);
 }
 
 bool eval_write_csv(const ls_evaluation *e, const char *path)

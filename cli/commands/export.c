@@ -1,8 +1,8 @@
 /* export.c: 'lockstep export': a checkpoint's weights for other programs. */
 #include "options/run_settings.h"
-#include "run/folders.h"
 #include "runs/model_file.h"
-#include "log/run_folder.h"
+#include <limits.h>
+#include <lockstep/run.h>
 #include <sys/stat.h>
 
 typedef struct export_values {
@@ -35,10 +35,11 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (!v.checkpoint || !v.out)
         return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
-    char weights[LS__PATH_SIZE];
-    v.checkpoint = ls__weights_of(v.checkpoint, weights);
+    char weights[PATH_MAX];
+    ls_run_find_weights(v.checkpoint, weights, sizeof(weights));
+    v.checkpoint = weights;
     if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
-    if (ls__run_folder_names_file(v.out))
+    if (ls_run_names_file(v.out))
         return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);
     if (is_same_file(v.checkpoint, v.out))
         return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",

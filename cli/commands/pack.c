@@ -1,9 +1,7 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
 #include "options/run_settings.h"
-#include "run/folders.h"
-#include "run/folders_hints.h"
 #include "terminal/progress.h"
-#include <errno.h>
+#include <lockstep/dataset_path.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,52 +82,11 @@ static int check(ls_context *ctx, const char *path)
     return EXIT_DONE;
 }
 
-/* Opens the folders of DIR that are read for training and validation, or DIR itself. Returns their
- * number; -1 after printing why DIR can't be read. */
-static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
-{
-    static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
-    int n = 0;
-    for (int split = 0; split < LS_N_SPLITS; split++) {
-        char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
-        ls_split_kind kind;
-        const ls_status status = ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind);
-        if (status == LS_ERR_IO) return fail_with(-1, "%s: %s", dir, strerror(errno));
-        if (status != LS_OK) continue;
-        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= LS__PATH_SIZE) continue;
-        if (kind != LS_SPLIT_LIST)
-            splits[n++] = (ls_pack_split){ names[split], ls__folders_open(ctx, path) };
-        else
-            print_warning("%s: a list, which a pack does not contain", path);
-    }
-    if (n == 0) splits[n++] = (ls_pack_split){ "", ls__folders_open(ctx, dir) };
-    return n;
-}
-
 static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
     ls_pack_split splits[LS_N_SPLITS];
-    bool is_damaged; /* a file that is no pack "holds" any name */
-    if (ls__folders_check(ctx, dir) != LS_OK || ls__folders_check_files(ctx, dir) != LS_OK)
-        return print_error(ctx, EXIT_DATA);
-    const bool is_pack =
-        ls__is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
-    const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
-    if (n < 0) return EXIT_DATA;
-    if (n > 0 && !splits[n - 1].dataset) {
-        ls__folders_explain(ctx, dir);
-        const int answer = print_error(ctx, EXIT_DATA);
-        char words[LS__PATH_SIZE];
-        const bool found =
-            ls__folders_find_list(dir, words) && ls__folders_find_list_words(dir, true, words);
-        if (found || ls__folders_is_flat(dir))
-            print_message("'lockstep train --data-dir %s%s' reads %s, without a pack",
-                          found ? words : dir, found ? "" : " --label-pattern REGEX",
-                          found ? "the list" : "classes in the names of files");
-        return answer;
-    }
-    if (!ls__is_folder(dir))
-        return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
+    const int n = ls_pack_open_splits(ctx, dir, splits);
+    if (n == 0) return print_error(ctx, EXIT_DATA);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -150,7 +107,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     if (answer == EXIT_DATA && by_image)
         print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
                       "--on-bad-image skip' replaces them");
-    if (answer != EXIT_DONE && !v->overwrite && ls__is_file(path))
+    if (answer != EXIT_DONE && !v->overwrite && is_file(path))
         print_message("--overwrite replaces it");
     if (answer != EXIT_DONE) return answer;
     print_summary(path, &summary);
@@ -182,7 +139,7 @@ static int run(int argc, char **argv)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v.depth > 0 ? "depth" : "alpha");
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {

@@ -1,6 +1,6 @@
 /* plot.c: 'lockstep plot': plots the training curves of a run. */
 #include "cli.h"
-#include "report/curves.h"
+#include <lockstep/report.h>
 
 typedef struct plot_values {
     const char *title;
@@ -27,7 +27,7 @@ static int run(int argc, char **argv)
     const char *dir = parsed.arguments[0];
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int answer = EXIT_DONE;
-    if (ls__curves_save(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
+    if (ls_curves_write(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
         print_text(stdout, "%s/curves.svg\n", dir);
     else
         answer = print_error(ctx, EXIT_RUNTIME);

@@ -2,10 +2,9 @@
  * stores the model, the classes and the preprocessing. */
 #include "options/run_settings.h"
 #include "commands/prediction.h"
-#include "run/folders.h"
-#include "run/folders_idx.h"
 #include "runs/model_file.h"
 #include <errno.h>
+#include <lockstep/dataset_path.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +129,7 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     if (!p->images) {
         p->answer = print_error(p->ctx, EXIT_DATA);
         for (int64_t i = 0; i < paths->n; i++)
-            if (ls__folders_has_idx(paths->paths[i]))
+            if (ls_path_kind_of(paths->paths[i]) == LS_PATH_IDX_FOLDER)
                 print_message("%s: has idx files, which predict does not read; 'lockstep eval "
                               "--data-dir %s' evaluates them",
                               paths->paths[i], paths->paths[i]);
@@ -244,7 +243,7 @@ static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model 
 /* A whole text file, or NULL after printing why it can't be read. The caller frees it. */
 static char *read_text(const char *path, size_t max_bytes)
 {
-    if (ls__path_exists(path) && !ls__is_file(path)) { /* a pipe could block */
+    if (path_exists(path) && !is_file(path)) { /* a pipe could block */
         print_message("%s: not a regular file", path);
         return NULL;
     }
@@ -312,7 +311,7 @@ static int run(int argc, char **argv)
     if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
     for (int i = 0; i < parsed.n_arguments; i++)
         if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
-    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls__given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });

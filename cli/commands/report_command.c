@@ -22,7 +22,7 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (parsed.n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
     for (int i = 0; i < parsed.n_arguments; i++)
-        if (!ls__is_folder(parsed.arguments[i]))
+        if (!is_folder(parsed.arguments[i]))
             return fail_with(EXIT_RUNTIME,
                              "%s: not a folder; expected the folder of a run or a sweep",
                              parsed.arguments[i]);
@@ -41,7 +41,7 @@ static int run(int argc, char **argv)
     else if (!is_sweep && ls_report_write(ctx, parsed.n_arguments,
                                           (const char *const *)parsed.arguments, v.out) != LS_OK)
         answer = print_error(ctx, EXIT_RUNTIME);
-    else if (v.out && ls__is_file(v.out))
+    else if (v.out && is_file(v.out))
         print_text(stdout, "%s\n", v.out);
     else if (!v.out)
         print_text(stdout, "%s/report.html\n", parsed.arguments[0]);

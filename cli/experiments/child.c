@@ -1,7 +1,6 @@
 /* child.c: child processes that train; see child.h. */
 #include "experiments/child.h"
 #include "cli.h"
-#include "report/utf8.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -180,7 +179,8 @@ void child_read_error(const char *log, int64_t from, char out[CHILD_ERROR_SIZE])
         if (strncmp(line, name, sizeof(name) - 1) != 0 || strncmp(message, "warning: ", 9) == 0 ||
             strncmp(message, "note: ", 6) == 0)
             continue;
-        ls__snprintf(out, CHILD_ERROR_SIZE, "%.*s", (int)strcspn(message, "\n"), message);
+        const int length = (int)strcspn(message, "\n");
+        cut_text(out, CHILD_ERROR_SIZE, snprintf(out, CHILD_ERROR_SIZE, "%.*s", length, message));
     }
     free(line);
     fclose(file);

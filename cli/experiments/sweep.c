@@ -55,7 +55,7 @@ static ls_context *open_context(void)
 /* Prints the error of ls_search_open, which names an option of the search. */
 static int fail_search(sweep *s)
 {
-    const char *message = ls__plain_message(ls_context_message(s->ctx));
+    const char *message = ls_plain_message(ls_context_message(s->ctx));
     const char *name = strncmp(message, "min_epochs ", 11) == 0 ? "min-epochs" : "method";
     for (int i = 0; i < s->file->n_searched; i++) {
         const char *option = s->file->searched[i].option->name;

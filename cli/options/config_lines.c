@@ -1,7 +1,6 @@
 /* config_lines.c: see config_lines.h. */
 #include "options/config_lines.h"
 #include "terminal/print.h"
-#include "report/utf8.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -36,7 +35,7 @@ bool config_fail(config_lines *c, const char *format, ...)
     char message[1024], at[16] = "";
     va_list args;
     va_start(args, format);
-    ls__vsnprintf(message, sizeof(message), format, args);
+    cut_text(message, sizeof(message), vsnprintf(message, sizeof(message), format, args));
     va_end(args);
     c->failed = true;
     if (c->line > 0) snprintf(at, sizeof(at), ":%d", c->line);

@@ -32,7 +32,8 @@
  *   ls_checkpoint_save       weights, optimizer, position of the run       checkpoint.h
  *
  * Also: search.h (hyperparameter search), tensor.h (tensors, safetensors files), random.h (Philox),
- * algorithm_cache.h (kernel selections in a file), report.h (the results of runs as HTML).
+ * algorithm_cache.h (kernel selections in a file), report.h (the results of runs as HTML), text.h
+ * (texts that may hold any bytes).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
  * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
@@ -45,6 +46,7 @@
 #include <lockstep/context.h>
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
+#include <lockstep/dataset_path.h>
 #include <lockstep/evaluation.h>
 #include <lockstep/loader.h>
 #include <lockstep/lr_find.h>
@@ -60,6 +62,7 @@
 #include <lockstep/search.h>
 #include <lockstep/status.h>
 #include <lockstep/tensor.h>
+#include <lockstep/text.h>
 #include <lockstep/trainer.h>
 
 #endif

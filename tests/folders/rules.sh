@@ -63,7 +63,7 @@ public() {
     report "$hit (src/$1 may include of lockstep/: $2)"
   done < <(find "src/$1" -name '*.[ch]*' -exec grep -HnE '^ *# *include *<lockstep/' {} + | grep -vE "<lockstep/($2)\.h>")
 }
-core='export|status|context|random'
+core='export|status|context|random|text'
 public base "$core|tensor"
 public arith "$core"
 public comm "$core"
@@ -78,7 +78,7 @@ public checkpoint "$trained|algorithm_cache|checkpoint|models|trainer|evaluation
 public log "$trained|checkpoint|run_log"
 public report "$core|nn|report"
 public train "$trained|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|lr_find"
-public run "$trained|pack|dataset_check|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
+public run "$trained|pack|dataset_check|dataset_path|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
 public experiment "$core|search"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
