@@ -332,6 +332,7 @@ START_TEST(no_curves)
         expect_failure(ls_curves_write(ctx, dir, "a run", false), ctx, LS_ERR_DATA,
                        "metrics.jsonl: no epoch is complete");
     }
+    expect_failure(ls_curves_write(ctx, NULL, "a run", false), ctx, LS_ERR_INVALID, "dir is NULL");
     ck_assert_int_ne(access(path("curves.svg"), F_OK), 0);
     end();
 }
