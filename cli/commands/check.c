@@ -139,13 +139,13 @@ static void print_range(const char *name, const ls_size_range *range)
 /* Columns of the longest class name. */
 static int name_columns(const ls_dataset_report *report)
 {
-    int most = 0;
+    int max = 0;
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const char *name = ls_dataset_report_class_at(report, i).name;
         const int columns = name ? text_columns(name) : 0;
-        if (columns > most) most = columns;
+        if (columns > max) max = columns;
     }
-    return most;
+    return max;
 }
 
 static void print_classes(const ls_dataset_report *report)

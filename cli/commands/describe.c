@@ -81,10 +81,10 @@ static int run(int argc, char **argv)
         fputs(text, stdout);
         print_finish();
     }
-    const int answer = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
+    const int exit_status = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
     free(text);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_describe = {

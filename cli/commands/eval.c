@@ -57,10 +57,10 @@ static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader 
 {
     if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
     if (ls_loader_status(loader) == LS_OK) return print_error(ctx, EXIT_RUNTIME);
-    const int answer = print_loader_error(ctx, "batch");
-    if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+    const int exit_status = print_loader_error(ctx, "batch");
+    if (exit_status == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
         print_message("--on-bad-image skip replaces unreadable images by other images");
-    return answer;
+    return exit_status;
 }
 
 /* Of a model whose samples have targets. */
@@ -69,16 +69,16 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
 {
     ls_averages result;
     target_report t;
-    int answer = EXIT_RUNTIME;
+    int exit_status = EXIT_RUNTIME;
     progress_open(&report->progress, 0, ls_loader_step_count(loader));
     if (target_report_open(&t, report, info, net, v->batch)) {
         const ls_evaluate_config config = { .on_event = target_report_event, .user = &t };
         const ls_status status = ls_evaluate(net, loader, &config, &result);
-        answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
+        exit_status = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
         if (status == LS_OK) target_report_print(&t, &result, v->per_class);
     }
     target_report_close(&t);
-    return answer;
+    return exit_status;
 }
 
 /* The areas under the ROC curves need all probabilities: at most 64 MiB of them. */

@@ -36,8 +36,7 @@ static int run(int argc, char **argv)
     if (!v.checkpoint || !v.out)
         return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
     char weights[PATH_MAX];
-    ls_run_find_weights(v.checkpoint, weights, sizeof(weights));
-    v.checkpoint = weights;
+    if (ls_run_find_weights(v.checkpoint, weights, sizeof(weights))) v.checkpoint = weights;
     if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
     if (ls_run_names_file(v.out))
         return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);
@@ -50,10 +49,10 @@ static int run(int argc, char **argv)
     if (status == LS_OK) status = ls_checkpoint_export(ctx, v.checkpoint, v.out, &n);
     if (status == LS_OK) print_text(stdout, "%s: %lld tensors\n", v.out, (long long)n);
     const bool reported = ctx && ls_context_status(ctx) != LS_OK;
-    const int answer =
+    const int exit_status =
         status == LS_OK ? EXIT_DONE : print_error(reported ? ctx : NULL, EXIT_RUNTIME);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_export = {

@@ -46,7 +46,7 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
 }
 
 /* by_image: an image is the cause of a failure. */
-static int answer_of(ls_context *ctx, progress *p, ls_status status, bool by_image)
+static int finish(ls_context *ctx, progress *p, ls_status status, bool by_image)
 {
     progress_clear(p);
     if (status == LS_OK) return EXIT_DONE;
@@ -75,8 +75,8 @@ static int check(ls_context *ctx, const char *path)
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = print_progress, .user = &bar };
     ls_pack_summary summary;
-    const int answer = answer_of(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
-    if (answer != EXIT_DONE) return answer;
+    const int exit_status = finish(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
+    if (exit_status != EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     print_text(stdout, "no damage found\n");
     return EXIT_DONE;
@@ -103,13 +103,13 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     ls_pack_summary summary;
     const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
-    const int answer = answer_of(ctx, &bar, status, by_image);
-    if (answer == EXIT_DATA && by_image)
+    const int exit_status = finish(ctx, &bar, status, by_image);
+    if (exit_status == EXIT_DATA && by_image)
         print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
                       "--on-bad-image skip' replaces them");
-    if (answer != EXIT_DONE && !v->overwrite && is_file(path))
+    if (exit_status != EXIT_DONE && !v->overwrite && is_file(path))
         print_message("--overwrite replaces it");
-    if (answer != EXIT_DONE) return answer;
+    if (exit_status != EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_sample_count(splits[i].dataset);
@@ -141,16 +141,16 @@ static int run(int argc, char **argv)
                          v.depth > 0 ? "depth" : "alpha");
     if (!ls__given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int answer = EXIT_RUNTIME;
+    int exit_status = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, answer);
+        print_error(ctx, exit_status);
     } else {
         catch_signals();
-        answer = v.check ? check(ctx, parsed.arguments[0])
-                         : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+        exit_status = v.check ? check(ctx, parsed.arguments[0])
+                              : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
     }
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_pack = {

@@ -21,12 +21,14 @@ bool model_file_check(const cli_parsed *parsed, const model_file *file, const ch
 const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, int n_classes,
                                       const char *const *classes)
 {
-    char path[PATH_MAX];
+    char weights[PATH_MAX];
     if (ls_context_status(ctx) != LS_OK) {
         print_error(ctx, EXIT_RUNTIME);
         return NULL;
     }
-    if (!ls_run_find_weights(file->path, path, sizeof(path)) && is_folder(path)) {
+    const bool found = ls_run_find_weights(file->path, weights, sizeof(weights));
+    const char *path = found ? weights : file->path;
+    if (is_folder(path)) {
         print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
                       "expected a checkpoint, or a run's folder",
                       path);

@@ -131,8 +131,9 @@ ls_status ls__run_load_weights(ls_run *t)
                                             .classes = t->info.classes,
                                             .n_classes = t->info.options.n_classes };
     char path[LS__PATH_SIZE];
-    ls_run_find_weights(r->weights, path, sizeof(path));
-    const ls_status status = ls_net_load_weights(t->net, path, &config, &t->weights);
+    const bool found = ls_run_find_weights(r->weights, path, sizeof(path));
+    const ls_status status =
+        ls_net_load_weights(t->net, found ? path : r->weights, &config, &t->weights);
     if (status == LS_OK && r->freeze) warn_frozen_head(t, t->weights);
     if (status != LS_OK && t->weights) ls__hint_weights(t->ctx, t->weights, "--new-head");
     if (status == LS_ERR_MISMATCH && !t->weights)
