@@ -21,6 +21,7 @@
  * Or a run, which makes all of these from settings, as the command does:
  *
  *   ls_run_open, _train      a folder of images, a model, a folder         run.h
+ *   ls_dataset_open          the images at a path, whatever is there       dataset_path.h
  *
  * The training loop can also be written by hand:
  *
