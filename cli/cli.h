@@ -52,10 +52,6 @@ extern volatile sig_atomic_t caught_signal; /* 0: none */
  * process. SIGCHLD gets its default action. */
 void catch_signals_for_children(void);
 extern volatile sig_atomic_t caught_count;
-/* Prints how a child process ended that has failed, and the end of its log. */
-struct ls__child_failure;
-void print_child_failure(const char *name, const char *log,
-                         const struct ls__child_failure *failure);
 
 /* False after printing an error, unless the name of an output file ends in `ending` (".html"): so a
  * wrong name does not replace a checkpoint. A path that is no regular file, such as /dev/stdout,
@@ -75,10 +71,10 @@ void print_command_line(FILE *out, const char *const *words);
 enum { N_DIGESTS = 4 };
 int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS]);
 
-/* Whether there is something at the path, a file or a folder. */
+/* What is at a path; links are followed. is_file: a regular file; false for NULL. */
 bool path_exists(const char *path);
-bool is_file(const char *path);
 bool is_folder(const char *path);
+bool is_file(const char *path);
 
 /* A context for the errors of a call that has no other. */
 ls_context *open_error_context(void);

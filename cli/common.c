@@ -1,8 +1,5 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
-#include "experiment/child.h"
-#include "run/data_settings.h"
-#include "run/run_state.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,25 +58,6 @@ static void print_counted(const char *message, const char *hint)
         print_message("%s%s", message, hint);
 }
 
-/* The option for the columns that a message about a list lacks. */
-static void print_columns_hint(const char *message)
-{
-    if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
-    const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
-    char column[LS__COLUMN_SIZE];
-    if (strstr(message, "(group_column)"))
-        print_message("--group-column NAME names the column of groups; a number stands for a name, "
-                      "too");
-    else if (ls__guessed_column(message, column))
-        print_message("--csv-columns 'label=%s' chooses this column", column);
-    else if (strstr(message, "split_column") && !path && !label)
-        print_message("--csv-columns split=NAME names the column; a number stands for a name, too");
-    else if (path || label || strstr(message, "_column"))
-        print_message("--csv-columns %s%s%s names the column%s; a number stands for a name, too",
-                      path || !label ? "path=NAME" : "", path == label ? "," : "",
-                      label || !path ? "label=NAME" : "", path == label ? "s" : "");
-}
-
 /* Messages about lists name members of ls_csv_config. This prints the options in their places. */
 static void print_list_error(const char *message, const char *hint)
 {
@@ -103,7 +81,7 @@ static void print_list_error(const char *message, const char *hint)
 int print_loader_error(ls_context *ctx, const char *pass)
 {
     const ls_status status = ls_context_status(ctx);
-    const char *message = ctx ? ls__plain_message(ls_context_message(ctx)) : "out of memory";
+    const char *message = ctx ? ls_plain_message(ls_context_message(ctx)) : "out of memory";
     const char *hint = limit_hint(message);
     char where[32] = "";
     long long epoch, step;
@@ -118,10 +96,7 @@ int print_loader_error(ls_context *ctx, const char *pass)
     else
         print_counted(message, hint);
     print_pixels_hint(message);
-    if (*ls_context_hint(ctx))
-        print_message("%s", ls_context_hint(ctx));
-    else
-        print_columns_hint(message);
+    if (*ls_context_hint(ctx)) print_message("%s", ls_context_hint(ctx));
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;
@@ -192,12 +167,6 @@ void catch_signals_for_children(void)
     signal(SIGCHLD, SIG_DFL); /* a parent that ignores it has passed that on */
 }
 
-void print_child_failure(const char *name, const char *log, const ls__child_failure *failure)
-{
-    print_message("%s %s; %s ends with:", name, failure->how, log);
-    fputs(failure->tail, stderr);
-}
-
 static void print_word(FILE *out, const char *word)
 {
     static const char plain[] =
@@ -265,6 +234,23 @@ int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGEST
     return n;
 }
 
+bool path_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+bool is_file(const char *path)
+{
+    struct stat there;
+    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
 const char *plural(int64_t n)
 {
     return n == 1 ? "" : "s";
@@ -276,23 +262,6 @@ bool check_output_name(const char *option, const char *path, const char *ending)
     if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
     if (path_exists(path) && !is_file(path)) return true;
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
-}
-
-bool path_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-bool is_file(const char *path)
-{
-    struct stat there;
-    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
-}
-
-bool is_folder(const char *path)
-{
-    struct stat there;
-    return path && stat(path, &there) == 0 && S_ISDIR(there.st_mode);
 }
 
 /* ---- A context for errors ---- */

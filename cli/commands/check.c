@@ -1,14 +1,9 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
-#include "commands/check_parts.h"
 #include "commands/check_tree.h"
-#include "run/folders.h"
-#include "run/folders_hints.h"
 #include "terminal/progress.h"
-#include "io/json.h"
+#include "terminal/json.h"
+#include <lockstep/dataset_path.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,17 +13,16 @@ enum { EXIT_FINDINGS = 1 };
 typedef struct check_values {
     int64_t workers, max_pixels, min_side, limit;
     bool json;
-    ls__data_settings data;
+    ls_dataset_config data;
 } check_values;
 
 #define AT(member) offsetof(check_values, member)
 static const ls_setting options[] = {
     { LS_SETTING_HEADING, .help = "Options:" },
-    LS__DATA_SETTINGS(check_values, data),
+    DATA_OPTIONS(check_values, data),
     { LS_SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
-    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
-      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
+    LIKE_RUN("max-pixels", AT(max_pixels), NULL),
     { LS_SETTING_INTEGER, 0, "min-side", AT(min_side),
       "an image with a side below N pixels is a finding", "N", 1, 65536, .fallback = "16" },
     { LS_SETTING_INTEGER, 0, "limit", AT(limit), "findings that are listed of each kind", "N", 1,
@@ -45,47 +39,44 @@ static json_t *range_json(const ls_size_range *range)
                      (json_int_t)range->median, "max", (json_int_t)range->max);
 }
 
-static json_t *classes_json(ls_context *ctx, const ls_dataset_report *report)
+static json_t *classes_json(const ls_dataset_report *report)
 {
-    ls__json_builder list = { json_array(), false };
+    json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const ls_class_summary c = ls_dataset_report_class_at(report, i);
-        ls__json_builder item = { json_object(), false };
-        ls__json_put_text(&item, "split", c.split);
-        ls__json_put(&item, "class", c.name ? ls__json_text(ctx, c.name) : json_null());
-        ls__json_put(&item, "images", json_integer(c.n_images));
-        ls__json_put(&item, "readable", json_integer(c.n_readable));
-        ls__json_append(&list, ls__json_finish(&item));
+        append_json(&list, json_pack("{s:o, s:o, s:I, s:I}", "split", json_string(c.split), "class",
+                                     c.name ? json_of_text(c.name) : json_null(), "images",
+                                     (json_int_t)c.n_images, "readable", (json_int_t)c.n_readable));
     }
-    return ls__json_finish(&list);
+    return list;
 }
 
-static json_t *folders_json(ls_context *ctx, const ls_dataset_report *report)
+static json_t *folders_json(const ls_dataset_report *report)
 {
-    ls__json_builder list = { json_array(), false };
+    json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_folder_count(report); i++) {
         const ls_folder_summary f = ls_dataset_report_folder_at(report, i);
-        ls__json_builder item = { json_object(), false };
-        ls__json_put(&item, "path", ls__json_text(ctx, f.path));
-        ls__json_put(&item, "images", json_integer(f.n_images));
-        ls__json_append(&list, ls__json_finish(&item));
+        append_json(&list, json_pack("{s:o, s:I}", "path", json_of_text(f.path), "images",
+                                     (json_int_t)f.n_images));
     }
-    return ls__json_finish(&list);
+    return list;
 }
 
-static json_t *findings_json(ls_context *ctx, const ls_dataset_report *report)
+static json_t *findings_json(const ls_dataset_report *report)
 {
-    ls__json_builder list = { json_array(), false };
+    json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
         const ls_finding f = ls_dataset_report_finding_at(report, i);
-        ls__json_builder item = { json_object(), false };
-        ls__json_put_text(&item, "kind", ls_finding_name(f.kind));
-        ls__json_put(&item, "path", ls__json_text(ctx, f.path));
-        if (*f.other) ls__json_put(&item, "other", ls__json_text(ctx, f.other));
-        ls__json_put(&item, "reason", ls__json_text(ctx, f.reason));
-        ls__json_append(&list, ls__json_finish(&item));
+        json_t *item =
+            json_pack("{s:s, s:o}", "kind", ls_finding_name(f.kind), "path", json_of_text(f.path));
+        const bool has_other =
+            !*f.other || json_object_set_new(item, "other", json_of_text(f.other)) == 0;
+        const bool has_all =
+            has_other && json_object_set_new(item, "reason", json_of_text(f.reason)) == 0;
+        if (!has_all) json_decref(item);
+        append_json(&list, has_all ? item : NULL);
     }
-    return ls__json_finish(&list);
+    return list;
 }
 
 /* Options of `lockstep train` that help, and what else to do. */
@@ -109,28 +100,26 @@ static const char *const advice[LS_FINDING_KIND_COUNT] = {
 
 static json_t *advice_json(const ls_dataset_report *report)
 {
-    ls__json_builder all = { json_object(), false };
-    for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
+    json_t *all = json_object();
+    for (int64_t i = 0; all && i < ls_dataset_report_finding_count(report); i++) {
         const ls_finding_kind kind = ls_dataset_report_finding_at(report, i).kind;
-        if (advice[kind]) ls__json_put_text(&all, ls_finding_name(kind), advice[kind]);
+        if (!advice[kind] ||
+            json_object_set_new(all, ls_finding_name(kind), json_string(advice[kind])) == 0)
+            continue;
+        json_decref(all);
+        all = NULL;
     }
-    return ls__json_finish(&all);
+    return all;
 }
 
-static bool print_as_json(ls_context *ctx, const char *dir, const ls_dataset_report *report)
+static bool print_as_json(const char *dir, const ls_dataset_report *report)
 {
     const ls_dataset_summary s = ls_dataset_report_summary(report);
-    ls__json_builder all = { json_object(), false };
-    ls__json_put(&all, "dir", ls__json_text(ctx, dir));
-    ls__json_put(&all, "images", json_integer(s.n_images));
-    ls__json_put(&all, "readable", json_integer(s.n_readable));
-    ls__json_put(&all, "width", range_json(&s.width));
-    ls__json_put(&all, "height", range_json(&s.height));
-    ls__json_put(&all, "classes", classes_json(ctx, report));
-    ls__json_put(&all, "folders", folders_json(ctx, report));
-    ls__json_put(&all, "findings", findings_json(ctx, report));
-    ls__json_put(&all, "advice", advice_json(report));
-    json_t *json = ls__json_finish(&all);
+    json_t *json = json_pack(
+        "{s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "dir", json_of_text(dir), "images",
+        (json_int_t)s.n_images, "readable", (json_int_t)s.n_readable, "width", range_json(&s.width),
+        "height", range_json(&s.height), "classes", classes_json(report), "folders",
+        folders_json(report), "findings", findings_json(report), "advice", advice_json(report));
     if (!json) return false;
     json_dump_callback(json, print_json, stdout, JSON_INDENT(2));
     print_text(stdout, "\n");
@@ -149,13 +138,13 @@ static void print_range(const char *name, const ls_size_range *range)
 /* Columns of the longest class name. */
 static int name_columns(const ls_dataset_report *report)
 {
-    int most = 0;
+    int max = 0;
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const char *name = ls_dataset_report_class_at(report, i).name;
         const int columns = name ? text_columns(name) : 0;
-        if (columns > most) most = columns;
+        if (columns > max) max = columns;
     }
-    return most;
+    return max;
 }
 
 static void print_classes(const ls_dataset_report *report)
@@ -228,78 +217,27 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
-static bool can_check(ls_context *ctx, const check_values *v, const char *dir)
-{
-    return ls__data_settings_check(ctx, &v->data) && ls__folders_check(ctx, dir) == LS_OK &&
-           (check_has_parts(dir, &v->data) || ls__folders_check_files(ctx, dir) == LS_OK) &&
-           ls_context_status(ctx) == LS_OK;
-}
-
-/* Prints the error. Returns the exit status: that of the images where the process failed, too. */
-static int fail_data(ls_context *ctx)
-{
-    const int exit_status = print_error(ctx, EXIT_DATA);
-    return exit_status == EXIT_USAGE ? EXIT_USAGE : EXIT_DATA;
-}
-
-static bool has_class_folders(const char *dir)
-{
-    char name[LS__FOLDER_NAME_SIZE], train[LS__PATH_SIZE];
-    return ls__folders_has_train(dir, name) &&
-           snprintf(train, LS__PATH_SIZE, "%s/%s", dir, name) < LS__PATH_SIZE &&
-           !ls__folders_is_flat(train);
-}
-
-/* How the images of a folder without class folders can be checked. */
-static void print_other_reading(const char *dir)
-{
-    char list[LS__PATH_SIZE], words[LS__PATH_SIZE];
-    const char *pattern = ls__folders_is_flat(dir) ? ls__folders_find_pattern(dir) : NULL;
-    if (ls__folders_find_list(dir, list) && ls__folders_find_list_words(dir, false, words))
-        print_note("%s is not checked; the images that it lists are checked by: lockstep check %s",
-                   list, words);
-    else if (pattern)
-        print_note("--label-pattern '%s' reads classes in the names of the files", pattern);
-}
-
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
-    ls_check_part parts[LS_N_SPLITS];
-    int n_parts = 0;
-    if (check_has_parts(dir, &v->data)) {
-        if (check_open_parts(ctx, dir, &v->data, parts, &n_parts) != LS_OK) return fail_data(ctx);
-    } else if (v->data.csv_columns || v->data.image_root || v->data.group_column) {
-        return fail_with(EXIT_USAGE, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                         ls__data_settings_first_given(&v->data));
-    }
-    char inner[LS__PATH_SIZE];
-    if (n_parts == 0 && !has_class_folders(dir)) {
-        print_other_reading(dir);
-        ls__folders_unwrap(dir, inner);
-        if (strcmp(inner, dir) != 0)
-            print_note("%s: checks '%s', the only folder in it", dir, inner);
-        dir = inner;
-    }
     progress_open(&bar, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
-                                             .group_pattern =
-                                                 n_parts > 0 ? NULL : v->data.group_pattern,
                                              .progress = print_progress,
                                              .user = &bar };
-    const ls_dataset_report *report = n_parts > 0
-                                          ? ls_dataset_check_parts(ctx, n_parts, parts, &config)
-                                          : ls_dataset_check(ctx, dir, &config);
+    const ls_dataset_report *report = ls_dataset_check_path(ctx, dir, &v->data, &config);
     progress_clear(&bar);
     if (!report) {
-        print_error(ctx, EXIT_DATA);
-        return caught_signal ? EXIT_SIGNAL + caught_signal : EXIT_DATA;
+        const int exit_status = print_error(ctx, EXIT_DATA);
+        return caught_signal               ? EXIT_SIGNAL + caught_signal
+               : exit_status == EXIT_USAGE ? EXIT_USAGE
+                                           : EXIT_DATA;
     }
+    if (*ls_dataset_report_dir(report)) dir = ls_dataset_report_dir(report);
     if (!v->json)
         print_as_text(dir, report, v->limit);
-    else if (!print_as_json(ctx, dir, report)) {
+    else if (!print_as_json(dir, report)) {
         print_error(NULL, EXIT_DATA);
         return EXIT_DATA;
     }
@@ -319,15 +257,12 @@ static int run(int argc, char **argv)
                          parsed.n_arguments, plural(parsed.n_arguments));
     char *dir = parsed.arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
-    if (ls__is_file(dir) && !ls__is_csv(dir))
-        return fail_with(
-            EXIT_DATA, "%s: a file; expected a folder; 'lockstep pack --check' checks a pack", dir);
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     catch_signals();
-    const int answer = can_check(ctx, &v, dir) ? check(ctx, &v, dir) : fail_data(ctx);
+    const int exit_status = check(ctx, &v, dir);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_check = {

@@ -1,28 +1,28 @@
 /* check_tree.c: see check_tree.h. */
 #include "commands/check_tree.h"
 #include "cli.h"
-#include "report/utf8.h"
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
-/* MOST_DEPTH: DIR, split, class, a folder in it. */
-enum { MOST_LINES = 32, LINE_SIZE = 80, MOST_FOLDERS = 3, MOST_DEPTH = 4, GAP = 4 };
+/* MAX_DEPTH: DIR, split, class, a folder in it. */
+enum { MAX_LINES = 32, LINE_SIZE = 80, MAX_FOLDERS = 3, MAX_DEPTH = 4, GAP = 4 };
 
 typedef struct tree {
     int n;
-    char lines[MOST_LINES][LINE_SIZE];
+    char lines[MAX_LINES][LINE_SIZE];
 } tree;
 
 __attribute__((format(printf, 3, 4))) static void add_line(tree *t, int depth, const char *format,
                                                            ...)
 {
-    if (t->n == MOST_LINES) return;
+    if (t->n == MAX_LINES) return;
     char *line = t->lines[t->n++];
     const int indent = snprintf(line, LINE_SIZE, "%*s", 2 * depth, "");
     va_list args;
     va_start(args, format);
-    ls__vsnprintf(line + indent, (size_t)(LINE_SIZE - indent), format, args);
+    const size_t left = (size_t)(LINE_SIZE - indent);
+    cut_text(line + indent, left, vsnprintf(line + indent, left, format, args));
     va_end(args);
 }
 
@@ -36,7 +36,7 @@ static void add_folders(tree *t, const ls_dataset_report *report, int64_t begin,
                         size_t length, int depth)
 {
     int64_t n = 0;
-    for (int64_t i = begin, next; i < end && depth < MOST_DEPTH; i = next) {
+    for (int64_t i = begin, next; i < end && depth < MAX_DEPTH; i = next) {
         const ls_folder_summary folder = ls_dataset_report_folder_at(report, i);
         const char *name = folder.path + length;
         const size_t n_name = strcspn(name, "/");
@@ -44,15 +44,15 @@ static void add_folders(tree *t, const ls_dataset_report *report, int64_t begin,
             const char *other = ls_dataset_report_folder_at(report, next).path + length;
             if (strncmp(name, other, n_name) != 0 || other[n_name] != '/') break;
         }
-        if (n++ >= MOST_FOLDERS) continue;
+        if (n++ >= MAX_FOLDERS) continue;
         const bool is_own = name[n_name] == '\0'; /* not only of a folder below it */
         add_line(t, depth, "%.*s/", (int)n_name, name);
         if (is_own) add_images(t, depth + 1, folder.n_images);
         add_folders(t, report, i + is_own, next, length + n_name + 1, depth + 1);
     }
-    if (n > MOST_FOLDERS)
-        add_line(t, depth, "... %lld more folder%s", (long long)(n - MOST_FOLDERS),
-                 plural(n - MOST_FOLDERS));
+    if (n > MAX_FOLDERS)
+        add_line(t, depth, "... %lld more folder%s", (long long)(n - MAX_FOLDERS),
+                 plural(n - MAX_FOLDERS));
 }
 
 static void add_found(tree *t, const char *dir, const ls_dataset_report *report)

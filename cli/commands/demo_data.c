@@ -40,8 +40,8 @@ static int make_folder(const char *path)
 static int write_split(const char *dir, const char *name, int split, int64_t n_per_class,
                        uint64_t seed)
 {
-    enum { LS__PATH_SIZE = 4096 };
-    char path[LS__PATH_SIZE];
+    enum { PATH_SIZE = 4096 };
+    char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     int answer = make_folder(path);
     for (int label = 0; answer == EXIT_DONE && label < DEMO_CLASSES; label++) {

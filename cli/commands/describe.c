@@ -1,6 +1,4 @@
 /* describe.c: 'lockstep describe': a model's layers, shapes, parameters, kernels and memory. */
-#include "run/help_texts.h"
-#include "run/settings.h"
 #include "runs/model_file.h"
 #include "cli.h"
 #include <stdio.h>
@@ -20,27 +18,22 @@ typedef struct describe_values {
 static const ls_setting options[] = {
     { LS_SETTING_HEADING, .help = "Options:" },
     { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
-      .list = ls__list_models },
-    { LS_SETTING_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", LS__MIN_IMAGE_SIZE,
-      LS__MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model" },
+      .list = list_models },
+    LIKE_RUN("image-size", AT(image_size), NULL),
     { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
     { LS_SETTING_INTEGER, 0, "classes", AT(n_classes), "number of classes", "N", 2, 1e6,
       .note = "10 or 1000, depending on the model" },
     { LS_SETTING_SWITCH, 0, "grey", AT(grey),
       "one input channel: for grey images, or 'lockstep train --grey'" },
-    { LS_SETTING_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
-    { LS_SETTING_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
-      SHORTCUTS_HELP },
+    LIKE_RUN("stem", AT(stem), NULL),
+    LIKE_RUN("parameter-free-shortcuts", AT(parameter_free_shortcuts), NULL),
     { LS_SETTING_SWITCH, 0, "inference", AT(inference), "describe the forward pass only" },
-    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
-      .fallback = "f32" },
-    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
-      .note = "one per processor" },
-    { LS_SETTING_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP,
-      "strict|warn|off", .fallback = "strict" },
-    { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
+    LIKE_RUN("device", AT(device), NULL),
+    LIKE_RUN("precision", AT(precision), NULL),
+    LIKE_RUN("threads", AT(threads), NULL),
+    LIKE_RUN("deterministic", AT(deterministic), NULL),
+    LIKE_RUN("benchmark", AT(benchmark), NULL),
     { .kind = LS_SETTING_END },
 };
 
@@ -83,10 +76,10 @@ static int run(int argc, char **argv)
         fputs(text, stdout);
         print_finish();
     }
-    const int answer = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
+    const int exit_status = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
     free(text);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_describe = {

@@ -1,16 +1,10 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
 #include "commands/eval_classes.h"
 #include "commands/eval_targets.h"
-#include "run/folders.h"
-#include "run/run_state.h"
-#include "run/folders_idx.h"
 #include "runs/model_file.h"
 #include "terminal/events.h"
-#include "log/run_folder.h"
+#include <lockstep/run.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +12,7 @@
 typedef struct eval_values {
     model_file file;
     const char *data_dir, *device, *csv;
-    ls__data_settings data;
+    ls_dataset_config data;
     int64_t batch, workers, threads, max_pixels;
     int on_bad_image, precision; /* ls_precision */
     bool per_class, test_time_flip, json;
@@ -33,7 +27,7 @@ static const ls_setting options[] = {
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
       "class folders, in the order of their names",
       "DIR", .note = "required" },
-    LS__DATA_SETTINGS(eval_values, data),
+    DATA_OPTIONS(eval_values, data),
     { LS_SETTING_SWITCH, 0, "per-class", AT(per_class),
       "print the table of the classes, which models of at most 20 classes get anyway; with several "
       "labels the accuracy of each, with numbers the error of each" },
@@ -46,15 +40,11 @@ static const ls_setting options[] = {
     { LS_SETTING_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads (PyTorch: num_workers); 0 = the main thread loads the images", "N", 0,
       256, .note = "one per processor, at most 8" },
-    { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
-      .fallback = "fail" },
-    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
-      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
-      .fallback = "f32" },
-    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
-      .note = "one per processor" },
+    LIKE_RUN("on-bad-image", AT(on_bad_image), NULL),
+    LIKE_RUN("max-pixels", AT(max_pixels), NULL),
+    LIKE_RUN("device", AT(device), NULL),
+    LIKE_RUN("precision", AT(precision), NULL),
+    LIKE_RUN("threads", AT(threads), NULL),
     { .kind = LS_SETTING_END },
 };
 
@@ -63,10 +53,10 @@ static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader 
 {
     if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
     if (ls_loader_status(loader) == LS_OK) return print_error(ctx, EXIT_RUNTIME);
-    const int answer = print_loader_error(ctx, "batch");
-    if (answer == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+    const int exit_status = print_loader_error(ctx, "batch");
+    if (exit_status == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
         print_message("--on-bad-image skip replaces unreadable images by other images");
-    return answer;
+    return exit_status;
 }
 
 /* Of a model whose samples have targets. */
@@ -75,16 +65,16 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
 {
     ls_averages result;
     target_report t;
-    int answer = EXIT_RUNTIME;
+    int exit_status = EXIT_RUNTIME;
     progress_open(&report->progress, 0, ls_loader_step_count(loader));
     if (target_report_open(&t, report, info, net, v->batch)) {
         const ls_evaluate_config config = { .on_event = target_report_event, .user = &t };
         const ls_status status = ls_evaluate(net, loader, &config, &result);
-        answer = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
+        exit_status = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
         if (status == LS_OK) target_report_print(&t, &result, v->per_class);
     }
     target_report_close(&t);
-    return answer;
+    return exit_status;
 }
 
 /* The areas under the ROC curves need all probabilities: at most 64 MiB of them. */
@@ -127,126 +117,42 @@ static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_in
                            : print_failure(ctx, v, loader, status);
 }
 
-/* Whether the images of DIR are in folders of the model's classes. */
-static bool has_class_folder(const char *dir, const ls_model_info *info)
-{
-    char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
-    const bool has_split = ls__folders_has_val(dir, name) || ls__folders_has_test(dir, name);
-    for (int64_t i = 0; i < info->options.n_classes; i++)
-        if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
-                     has_split ? name : "", info->classes[i]) < LS__PATH_SIZE &&
-            ls__is_folder(path))
-            return true;
-    return false;
-}
-
-/* Whether a list lacks the column of groups that the model's training list had. It is another list
- * then, which no split of the training divides. */
-static bool lacks_groups(const char *list, const ls_csv_config *config)
-{
-    int64_t counts[LS_N_SPLITS];
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
-    const bool lacks = config->group_column &&
-                       ls_csv_count_splits(ctx, list, config, counts) != LS_OK &&
-                       strstr(ls_context_message(ctx), "(group_column)") != NULL;
-    ls_context_close(&ctx);
-    return lacks;
-}
-
-/* Lists and names of files are read as in training, where the options do not say otherwise. */
-static ls__data_settings options_of_model(const eval_values *v, const ls_saved_model *model)
-{
-    const ls_model_info info = ls_saved_model_info(model);
-    ls__data_settings out = v->data;
-    out.of_model = ls_saved_model_csv_config(model);
-    if (ls__is_csv(v->data_dir) && lacks_groups(v->data_dir, &out.of_model))
-        out.of_model.group_column = NULL;
-    if (!out.label_pattern && ls__is_folder(v->data_dir) && !ls__folders_has_csv(v->data_dir) &&
-        !ls__folders_has_idx(v->data_dir) && !has_class_folder(v->data_dir, &info))
-        out.label_pattern = ls_saved_model_label_pattern(model);
-    return out;
-}
-
-/* The validation split, if training split this dataset with --val-split; else as
- * ls__folders_open_val. */
+/* Opens the images at --data-dir; model NULL: those of weights. Returns NULL with the error. */
 static ls_dataset *open_images(ls_context *ctx, const eval_values *v, const ls_saved_model *model)
 {
-    const ls_model_info info = ls_saved_model_info(model);
-    const char *dir = v->data_dir;
-    char name[LS__FOLDER_NAME_SIZE];
-    const int n_classes = (int)info.options.n_classes;
-    const ls__data_settings data = options_of_model(v, model);
-    if (!ls_saved_model_has_split(model) || ls__folders_has_val(dir, name))
-        return ls__folders_open_val(ctx, dir, &data, true, n_classes, info.classes);
-    ls_dataset *all = ls__folders_open_unsplit(ctx, dir, &data, n_classes, info.classes);
-    ls_dataset *split = all ? ls_saved_model_validation_split(model, all) : NULL;
-    if (ls_context_status(ctx) != LS_OK) return NULL;
-    const long long n = ls_dataset_sample_count(all);
-    if (split && !v->json)
-        print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n", dir,
-                   (long long)ls_dataset_sample_count(split), n);
-    else if (!split)
+    ls_model_images images;
+    ls_dataset *dataset = ls_dataset_open_for_model(ctx, v->data_dir, &v->data, model, &images);
+    if (dataset && images.is_split && !v->json)
+        print_text(stdout, "%s: %lld of %lld images, the validation split of --val-split\n",
+                   v->data_dir, (long long)ls_dataset_sample_count(dataset),
+                   (long long)images.n_all);
+    if (images.is_other)
         print_message("%s: not the dataset that training split with --val-split; evaluating all "
                       "its images%s",
-                      dir,
-                      ls__is_csv(dir) ? "; a list is divided as in training with the columns of "
-                                        "the training alone"
-                                      : "");
-    return split ? split : all;
+                      v->data_dir,
+                      ls_path_kind_of(v->data_dir) == LS_PATH_LIST
+                          ? "; a list is divided as in training with the columns of the training "
+                            "alone"
+                          : "");
+    return dataset;
 }
 
-/* Whether the samples have what the model's loss reads. */
-static bool fits_model(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset)
+/* False, after a message, if an option has no effect with the model's loss. */
+static bool fits_loss(const eval_values *v, ls_loss_kind loss)
 {
-    const bool reads_targets = info->loss != LS_LOSS_CROSS_ENTROPY;
-    if (reads_targets != (ls_dataset_target_count(dataset) > 0))
-        return fail_with(false, "%s: %s; the model was trained on %s", v->data_dir,
-                         reads_targets ? "one class for each image"
-                                       : "several labels or numbers for each image",
-                         reads_targets ? "several labels or numbers" : "classes");
-    if (reads_targets && v->test_time_flip)
-        return fail_with(false, "--test-time-flip is for models of classes");
-    if (reads_targets && (v->json || v->csv))
+    if (loss == LS_LOSS_CROSS_ENTROPY) return true;
+    if (v->test_time_flip) return fail_with(false, "--test-time-flip is for models of classes");
+    if (v->json || v->csv)
         return fail_with(false, "--%s is for models of classes", v->json ? "json" : "csv");
     return true;
-}
-
-/* The model can't be built. Prints why; where weights do not fit the dataset's classes, also what
- * to do. */
-static int fail_model(ls_context *ctx, const eval_values *v, const ls_model_info *info)
-{
-    const ls_status status = ls_context_status(ctx);
-    const int answer = print_error(ctx, EXIT_RUNTIME);
-    if (!v->file.model || (status != LS_ERR_SHAPE && status != LS_ERR_MISMATCH)) return answer;
-    const int64_t height = info->image_size;
-    const int64_t width = info->image_width > 0 ? info->image_width : height;
-    ls_net *net = ls_net_build(
-        ctx, info->model->function, &info->options,
-        &(ls_net_config){ .input.image = { LS_U8, LS_SHAPE(1, height, width, info->channels) },
-                          .inference = true });
-    ls_weight_report *report = NULL;
-    char path[LS__PATH_SIZE];
-    ls_net_load_weights(net, ls__weights_of(v->file.path, path),
-                        &(ls_load_weights_config){ .key = v->file.key }, &report);
-    if (report) {
-        ls__hint_weights(ctx, report, "'lockstep train --weights FILE --new-head'");
-        if (*ls_context_hint(ctx)) print_message("%s", ls_context_hint(ctx));
-    }
-    if (!report && status == LS_ERR_MISMATCH)
-        print_message("--weights-key KEY names the weights in a file");
-    ls_weight_report_close(&report);
-    ls_context_clear_error(ctx);
-    return answer;
 }
 
 static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model *model,
                     ls_dataset *dataset)
 {
     const ls_model_info info = ls_saved_model_info(model);
-    if (!fits_model(v, &info, dataset)) return EXIT_USAGE;
-    if (ls__folders_has_csv(v->data_dir) &&
-        ls__data_check_missing(ctx, v->data_dir, dataset, "listed",
-                               v->on_bad_image != LS_BAD_IMAGE_FAIL) != LS_OK)
+    if (!fits_loss(v, info.loss)) return EXIT_USAGE;
+    if (ls_dataset_check_missing(ctx, v->data_dir, dataset, (ls_bad_image)v->on_bad_image) != LS_OK)
         return print_error(ctx, EXIT_DATA);
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
     config.workers = (int)v->workers;
@@ -260,7 +166,7 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
     if (!loader) return print_error(ctx, EXIT_DATA);
     run_report report = { .ctx = ctx, .val_data = dataset };
     ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
-    if (!net) return fail_model(ctx, v, &info);
+    if (!net) return print_error(ctx, EXIT_RUNTIME);
     return info.loss != LS_LOSS_CROSS_ENTROPY
                ? evaluate_targets(ctx, v, &info, loader, net, &report)
                : evaluate_net(ctx, v, &info, loader, net, &report);
@@ -269,7 +175,7 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 /* A model without stored classes has those of the dataset. */
 static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 {
-    ls_dataset *dataset = ls__folders_open_val(ctx, v->data_dir, &v->data, true, 0, NULL);
+    ls_dataset *dataset = open_images(ctx, v, NULL);
     if (!dataset) return print_error(ctx, EXIT_DATA);
     if (ls_dataset_target_count(dataset) > 0)
         return fail_with(EXIT_USAGE,
@@ -305,14 +211,12 @@ static int run(int argc, char **argv)
                          v.file.path ? "data-dir DIR" : "checkpoint FILE");
     if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
     if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
-    if (v.csv && ls__run_folder_names_file(v.csv))
+    if (v.csv && ls_run_names_file(v.csv))
         return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const int exit_status = !ls__data_settings_check(ctx, &v.data) ? print_error(ctx, EXIT_RUNTIME)
-                            : v.file.model                         ? evaluate_unnamed(ctx, &v)
-                                                                   : evaluate_checkpoint(ctx, &v);
+    const int exit_status = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
     ls_context_close(&ctx);
     return exit_status;
 }

@@ -1,19 +1,19 @@
 /* eval_classes.c: see eval_classes.h. */
 #include "commands/eval_classes.h"
 #include "terminal/csv.h"
-#include "io/json.h"
+#include "terminal/json.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST_WIDTH = 5, MAX_WIDTH = 40 }; /* columns of a name */
-enum { MATRIX_CLASSES = 20, MOST_PAIRS = 10 };
+enum { MIN_WIDTH = 5, MAX_WIDTH = 40 }; /* columns of a name */
+enum { MATRIX_CLASSES = 20, MAX_PAIRS = 10 };
 
 static int name_width(const ls_evaluation *e)
 {
-    int width = LEAST_WIDTH;
+    int width = MIN_WIDTH;
     for (int i = 0; i < ls_evaluation_class_count(e); i++) {
         const int columns = text_columns(ls_evaluation_class_at(e, i).name);
         if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
@@ -116,7 +116,7 @@ static void print_pairs(const ls_evaluation *e)
 {
     print_text(stdout, "\n");
     print_text(stdout, "  most confused: images, class, predicted class\n");
-    for (int i = 0; i < MOST_PAIRS; i++) {
+    for (int i = 0; i < MAX_PAIRS; i++) {
         const ls_confusion c = ls_evaluation_most_confused_at(e, i);
         if (c.n_images == 0) break;
         print_text(stdout, "  %8lld  %s  ->  %s\n", (long long)c.n_images,
@@ -149,11 +149,10 @@ bool eval_print_json(ls_evaluation *e, const ls_dataset *dataset, double loss)
 {
     const char *text = ls_evaluation_json(e, dataset);
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
-    const bool good = json && json_object_set_new(json, "loss", json_real(loss)) == 0 &&
-                      json_dump_callback(json, print_json, stdout, ls__json_exact(json)) == 0;
+    const bool printed =
+        json && json_object_set_new(json, "loss", json_real(loss)) == 0 && print_json_exactly(json);
     json_decref(json);
-    if (good) print_text(stdout, "\n");
-    return good || print_error(NULL, false);
+    return printed || print_error(NULL, false);
 }
 
 bool eval_write_csv(const ls_evaluation *e, const char *path)

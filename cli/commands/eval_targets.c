@@ -49,11 +49,11 @@ ls_status target_report_event(void *user, const ls_event *event)
 /* Of a name in a column. */
 static int column_width(const ls_model_info *info)
 {
-    enum { LEAST = 6, MOST = 40 };
-    int width = LEAST;
+    enum { MIN_WIDTH = 6, MAX_WIDTH = 40 };
+    int width = MIN_WIDTH;
     for (int64_t k = 0; k < info->options.n_classes; k++) {
         const int columns = text_columns(info->classes[k]);
-        if (columns > width) width = columns < MOST ? columns : MOST;
+        if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
     }
     return width;
 }

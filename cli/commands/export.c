@@ -1,11 +1,8 @@
 /* export.c: 'lockstep export': a checkpoint's weights for other programs. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
-#include "run/folders.h"
 #include "runs/model_file.h"
-#include "log/run_folder.h"
+#include <limits.h>
+#include <lockstep/run.h>
 #include <sys/stat.h>
 
 typedef struct export_values {
@@ -38,10 +35,10 @@ static int run(int argc, char **argv)
     if (ended >= 0) return ended;
     if (!v.checkpoint || !v.out)
         return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
-    char weights[LS__PATH_SIZE];
-    v.checkpoint = ls__weights_of(v.checkpoint, weights);
+    char weights[PATH_MAX];
+    if (ls_run_find_weights(v.checkpoint, weights, sizeof(weights))) v.checkpoint = weights;
     if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
-    if (ls__run_folder_names_file(v.out))
+    if (ls_run_names_file(v.out))
         return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);
     if (is_same_file(v.checkpoint, v.out))
         return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
@@ -52,10 +49,10 @@ static int run(int argc, char **argv)
     if (status == LS_OK) status = ls_checkpoint_export(ctx, v.checkpoint, v.out, &n);
     if (status == LS_OK) print_text(stdout, "%s: %lld tensors\n", v.out, (long long)n);
     const bool reported = ctx && ls_context_status(ctx) != LS_OK;
-    const int answer =
+    const int exit_status =
         status == LS_OK ? EXIT_DONE : print_error(reported ? ctx : NULL, EXIT_RUNTIME);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_export = {

@@ -1,12 +1,7 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
-#include "run/folders.h"
-#include "run/folders_hints.h"
 #include "terminal/progress.h"
-#include <errno.h>
+#include <lockstep/dataset_path.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,18 +20,15 @@ static const ls_setting options[] = {
       "store decoded images, resized so that the shorter side is N; this is a different dataset; 0 "
       "= no resizing",
       "N", 0, 65536, .fallback = "0" },
-    { LS_SETTING_CHOICE, 0, "alpha", AT(alpha), "with --raw or --resize: " ALPHA_HELP,
-      "white|black|ignore", .fallback = "white" },
-    { LS_SETTING_INTEGER, 0, "depth", AT(depth), "with --raw or --resize: " DEPTH_HELP, "BITS", 9,
-      16, .note = "16" },
+    LIKE_RUN("alpha", AT(alpha), "with --raw or --resize: "),
+    LIKE_RUN("depth", AT(depth), "with --raw or --resize: "),
     { LS_SETTING_INTEGER, 'j', "workers", AT(workers), "threads that read and decode", "N", 0, 256,
       .note = "one per processor, at most 8" },
     { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image),
       "unreadable images: fail = stop, skip = list them and pack them as they are; training on "
       "such a pack requires --on-bad-image skip",
       "fail|skip", .fallback = "fail" },
-    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
-      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
+    LIKE_RUN("max-pixels", AT(max_pixels), NULL),
     { LS_SETTING_SWITCH, 0, "overwrite", AT(overwrite), "replace FILE if it exists" },
     { LS_SETTING_SWITCH, 0, "check", AT(check),
       "check all of FILE for damage: lockstep pack --check FILE" },
@@ -51,7 +43,7 @@ static bool print_progress(void *user, int64_t n_done, int64_t n)
 }
 
 /* by_image: an image is the cause of a failure. */
-static int answer_of(ls_context *ctx, progress *p, ls_status status, bool by_image)
+static int finish(ls_context *ctx, progress *p, ls_status status, bool by_image)
 {
     progress_clear(p);
     if (status == LS_OK) return EXIT_DONE;
@@ -80,59 +72,18 @@ static int check(ls_context *ctx, const char *path)
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_pack_config config = { .progress = print_progress, .user = &bar };
     ls_pack_summary summary;
-    const int answer = answer_of(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
-    if (answer != EXIT_DONE) return answer;
+    const int exit_status = finish(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
+    if (exit_status != EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     print_text(stdout, "no damage found\n");
     return EXIT_DONE;
 }
 
-/* Opens the folders of DIR that are read for training and validation, or DIR itself. Returns their
- * number; -1 after printing why DIR can't be read. */
-static int open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS])
-{
-    static const char *const names[LS_N_SPLITS] = { "train", "val", "test" };
-    int n = 0;
-    for (int split = 0; split < LS_N_SPLITS; split++) {
-        char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
-        ls_split_kind kind;
-        const ls_status status = ls_split_find(dir, (ls_split)split, 0, name, sizeof(name), &kind);
-        if (status == LS_ERR_IO) return fail_with(-1, "%s: %s", dir, strerror(errno));
-        if (status != LS_OK) continue;
-        if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= LS__PATH_SIZE) continue;
-        if (kind != LS_SPLIT_LIST)
-            splits[n++] = (ls_pack_split){ names[split], ls__folders_open(ctx, path) };
-        else
-            print_warning("%s: a list, which a pack does not contain", path);
-    }
-    if (n == 0) splits[n++] = (ls_pack_split){ "", ls__folders_open(ctx, dir) };
-    return n;
-}
-
 static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
     ls_pack_split splits[LS_N_SPLITS];
-    bool is_damaged; /* a file that is no pack "holds" any name */
-    if (ls__folders_check(ctx, dir) != LS_OK || ls__folders_check_files(ctx, dir) != LS_OK)
-        return print_error(ctx, EXIT_DATA);
-    const bool is_pack =
-        ls__is_file(dir) && !ls_pack_holds(dir, 1, &(const char *){ "no split" }, &is_damaged);
-    const int n = is_pack ? 0 : open_splits(ctx, dir, splits);
-    if (n < 0) return EXIT_DATA;
-    if (n > 0 && !splits[n - 1].dataset) {
-        ls__folders_explain(ctx, dir);
-        const int answer = print_error(ctx, EXIT_DATA);
-        char words[LS__PATH_SIZE];
-        const bool found =
-            ls__folders_find_list(dir, words) && ls__folders_find_list_words(dir, true, words);
-        if (found || ls__folders_is_flat(dir))
-            print_message("'lockstep train --data-dir %s%s' reads %s, without a pack",
-                          found ? words : dir, found ? "" : " --label-pattern REGEX",
-                          found ? "the list" : "classes in the names of files");
-        return answer;
-    }
-    if (!ls__is_folder(dir))
-        return fail_with(EXIT_DATA, "%s: is already a pack; expected a folder", dir);
+    const int n = ls_pack_open_splits(ctx, dir, splits);
+    if (n == 0) return print_error(ctx, EXIT_DATA);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -149,13 +100,13 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     ls_pack_summary summary;
     const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
-    const int answer = answer_of(ctx, &bar, status, by_image);
-    if (answer == EXIT_DATA && by_image)
+    const int exit_status = finish(ctx, &bar, status, by_image);
+    if (exit_status == EXIT_DATA && by_image)
         print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
                       "--on-bad-image skip' replaces them");
-    if (answer != EXIT_DONE && !v->overwrite && ls__is_file(path))
+    if (exit_status != EXIT_DONE && !v->overwrite && is_file(path))
         print_message("--overwrite replaces it");
-    if (answer != EXIT_DONE) return answer;
+    if (exit_status != EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_sample_count(splits[i].dataset);
@@ -185,18 +136,18 @@ static int run(int argc, char **argv)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v.depth > 0 ? "depth" : "alpha");
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int answer = EXIT_RUNTIME;
+    int exit_status = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, answer);
+        print_error(ctx, exit_status);
     } else {
         catch_signals();
-        answer = v.check ? check(ctx, parsed.arguments[0])
-                         : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+        exit_status = v.check ? check(ctx, parsed.arguments[0])
+                              : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
     }
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_pack = {

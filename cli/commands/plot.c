@@ -1,6 +1,6 @@
 /* plot.c: 'lockstep plot': plots the training curves of a run. */
 #include "cli.h"
-#include "report/curves.h"
+#include <lockstep/report.h>
 
 typedef struct plot_values {
     const char *title;
@@ -26,13 +26,13 @@ static int run(int argc, char **argv)
         return fail_with(EXIT_USAGE, "expected one run folder, got %d", parsed.n_arguments);
     const char *dir = parsed.arguments[0];
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int answer = EXIT_DONE;
-    if (ls__curves_save(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
+    int exit_status = EXIT_DONE;
+    if (ls_curves_write(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
         print_text(stdout, "%s/curves.svg\n", dir);
     else
-        answer = print_error(ctx, EXIT_RUNTIME);
+        exit_status = print_error(ctx, EXIT_RUNTIME);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_plot = {

@@ -1,14 +1,10 @@
 /* predict.c: 'lockstep predict': the classes that a checkpoint predicts for images. The checkpoint
  * stores the model, the classes and the preprocessing. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
 #include "commands/prediction.h"
-#include "run/folders.h"
-#include "run/folders_idx.h"
 #include "runs/model_file.h"
 #include <errno.h>
+#include <lockstep/dataset_path.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,13 +47,10 @@ static const ls_setting options[] = {
     { LS_SETTING_INTEGER, 'j', "workers", AT(workers),
       "threads that load images (PyTorch: num_workers); 0 = the main thread loads them", "N", 0,
       256, .note = "one per processor, at most 8; 0 for one image" },
-    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
-      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE },
-    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu" },
-    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
-      .fallback = "f32" },
-    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
-      .note = "one per processor" },
+    LIKE_RUN("max-pixels", AT(max_pixels), NULL),
+    LIKE_RUN("device", AT(device), NULL),
+    LIKE_RUN("precision", AT(precision), NULL),
+    LIKE_RUN("threads", AT(threads), NULL),
     { .kind = LS_SETTING_END },
 };
 
@@ -79,7 +72,7 @@ typedef struct predictor {
     ls_net *net;
     prediction_printer printer;
     int64_t n_bad; /* unreadable images that are printed */
-    int answer;
+    int exit_status;
 } predictor;
 
 /* Unreadable images are listed in their order. */
@@ -90,7 +83,7 @@ static void print_bad(predictor *p, const char *path)
     print_message("%s: %s", path, reason);
     print_pixels_hint(reason);
     prediction_print_error(&p->printer, path, reason);
-    p->answer = EXIT_DATA;
+    p->exit_status = EXIT_DATA;
 }
 
 static void print_batch(predictor *p, const ls_batch *batch, float *values)
@@ -105,7 +98,7 @@ static void print_batch(predictor *p, const ls_batch *batch, float *values)
         } else {
             print_message("%s: the model's output is not finite", path);
             prediction_print_error(&p->printer, path, "the model's output is not finite");
-            p->answer = EXIT_NONFINITE;
+            p->exit_status = EXIT_NONFINITE;
         }
     }
     fflush(stdout);
@@ -131,9 +124,9 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     const int64_t n_classes = p->info.options.n_classes;
     p->images = ls_image_files_open(p->ctx, paths->n, (const char *const *)paths->paths);
     if (!p->images) {
-        p->answer = print_error(p->ctx, EXIT_DATA);
+        p->exit_status = print_error(p->ctx, EXIT_DATA);
         for (int64_t i = 0; i < paths->n; i++)
-            if (ls__folders_has_idx(paths->paths[i]))
+            if (ls_path_kind_of(paths->paths[i]) == LS_PATH_IDX_FOLDER)
                 print_message("%s: has idx files, which predict does not read; 'lockstep eval "
                               "--data-dir %s' evaluates them",
                               paths->paths[i], paths->paths[i]);
@@ -150,12 +143,12 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     if (!p->net && v->csv) prediction_print_header(&p->printer);
     if (!p->net) p->net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, false);
     float *values = malloc((size_t)(v->batch * n_classes) * sizeof(*values));
-    const bool good = values && p->net && p->loader && predict_batches(p, values) == LS_OK;
-    if (!good) p->answer = print_error(values ? p->ctx : NULL, EXIT_RUNTIME);
+    const bool ok = values && p->net && p->loader && predict_batches(p, values) == LS_OK;
+    if (!ok) p->exit_status = print_error(values ? p->ctx : NULL, EXIT_RUNTIME);
     free(values);
     ls_loader_close(&p->loader);
     ls_dataset_close(&p->images);
-    return good;
+    return ok;
 }
 
 /* ---- Paths ---- */
@@ -176,42 +169,41 @@ static void free_paths(path_list *list)
     *list = (path_list){ 0 };
 }
 
-/* At most `most` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
+/* At most `max` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
  * Prints the reason of a failure. */
-static bool add_lines(path_list *list, FILE *file, int64_t most, bool is_first, bool *ended)
+static bool add_lines(path_list *list, FILE *file, int64_t max, bool is_first, bool *ended)
 {
     char *line = NULL;
     size_t size = 0;
-    bool good = true;
+    bool ok = true;
     ssize_t n = 0;
     errno = 0;
-    while (good && list->n < most && (n = getline(&line, &size, file)) >= 0) {
+    while (ok && list->n < max && (n = getline(&line, &size, file)) >= 0) {
         if (n > 0 && line[n - 1] == '\n') line[--n] = '\0';
         if (n > 0 && line[n - 1] == '\r') line[--n] = '\0';
         if (memchr(line, '\0', (size_t)n))
-            good =
-                fail_with(false, "standard input: a line contains a zero byte; expected one path "
-                                 "per line");
+            ok = fail_with(false, "standard input: a line contains a zero byte; expected one path "
+                                  "per line");
         const char *path = is_first ? skip_byte_order_mark(line) : line;
-        if (good && *path && !add_path(list, path)) good = print_error(NULL, false);
+        if (ok && *path && !add_path(list, path)) ok = print_error(NULL, false);
         is_first = false;
     }
     *ended = n < 0;
     /* getline's errors, such as ENOMEM, need not be those of the file */
-    if (good && *ended && (ferror(file) || !feof(file)))
-        good = fail_with(false, "standard input: %s", strerror(errno));
+    if (ok && *ended && (ferror(file) || !feof(file)))
+        ok = fail_with(false, "standard input: %s", strerror(errno));
     free(line);
-    return good;
+    return ok;
 }
 
-/* The next paths, at most `most`; none at the end. Prints the reason of a failure. */
-static bool read_paths(path_source *from, int64_t most, path_list *list)
+/* The next paths, at most `max`; none at the end. Prints the reason of a failure. */
+static bool read_paths(path_source *from, int64_t max, path_list *list)
 {
-    while (from->n > 0 && list->n < most) {
+    while (from->n > 0 && list->n < max) {
         bool ended = true;
         if (strcmp(*from->arguments, "-") != 0) {
             if (!add_path(list, *from->arguments)) return print_error(NULL, false);
-        } else if (!add_lines(list, stdin, most, from->n_read == 0, &ended)) {
+        } else if (!add_lines(list, stdin, max, from->n_read == 0, &ended)) {
             return false;
         }
         from->n -= ended;
@@ -228,18 +220,18 @@ static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model 
     enum { BATCHES = 8 }; /* so that workers load images while others are predicted */
     predictor p = { .ctx = ctx, .v = v, .info = ls_saved_model_info(model) };
     p.printer = (prediction_printer){ ctx, &p.info, v->top, v->json, v->csv };
-    const int64_t most = BATCHES * v->batch;
+    const int64_t max = BATCHES * v->batch;
     path_list paths = { 0 };
-    bool good = true;
+    bool ok = true;
     do {
-        good = read_paths(from, most, &paths);
-        if (!good) p.answer = EXIT_USAGE;
+        ok = read_paths(from, max, &paths);
+        if (!ok) p.exit_status = EXIT_USAGE;
         if (paths.n == 0) break;
-        good = good && predict_paths(&p, v, model, &paths);
+        ok = ok && predict_paths(&p, v, model, &paths);
         free_paths(&paths);
-    } while (good);
+    } while (ok);
     free_paths(&paths);
-    return p.answer;
+    return p.exit_status;
 }
 
 /* ---- The classes of a model that does not store them ---- */
@@ -247,18 +239,18 @@ static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model 
 /* A whole text file, or NULL after printing why it can't be read. The caller frees it. */
 static char *read_text(const char *path, size_t max_bytes)
 {
-    if (ls__path_exists(path) && !ls__is_file(path)) { /* a pipe could block */
+    if (path_exists(path) && !is_file(path)) { /* a pipe could block */
         print_message("%s: not a regular file", path);
         return NULL;
     }
     FILE *file = fopen(path, "rb");
     char *text = file ? calloc(max_bytes + 1, 1) : NULL;
     const size_t n = text ? fread(text, 1, max_bytes + 1, file) : 0;
-    const bool good = text && n <= max_bytes && !ferror(file);
-    if (!good) print_message("%s: %s", path, n > max_bytes ? "too large" : strerror(errno));
+    const bool ok = text && n <= max_bytes && !ferror(file);
+    if (!ok) print_message("%s: %s", path, n > max_bytes ? "too large" : strerror(errno));
     if (file) fclose(file);
-    if (!good) free(text);
-    if (!good) return NULL;
+    if (!ok) free(text);
+    if (!ok) return NULL;
     text[n] = '\0';
     return text;
 }
@@ -315,19 +307,19 @@ static int run(int argc, char **argv)
     if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
     for (int i = 0; i < parsed.n_arguments; i++)
         if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls__default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
     path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
     const ls_saved_model *model =
         v.file.model ? open_unnamed(ctx, &v) : model_file_open(ctx, &v.file, 0, NULL);
-    int answer = EXIT_RUNTIME;
+    int exit_status = EXIT_RUNTIME;
     if (model && !fits_loss(&parsed, &v, ls_saved_model_info(model).loss))
-        answer = EXIT_USAGE;
+        exit_status = EXIT_USAGE;
     else if (model)
-        answer = predict_all(ctx, &v, model, &paths);
+        exit_status = predict_all(ctx, &v, model, &paths);
     ls_context_close(&ctx);
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_predict = {

@@ -1,12 +1,9 @@
 /* prediction.c: see prediction.h. */
-#include "run/settings.h"
-#include "run/help_texts.h"
-#include "run/paths.h"
 #include "cli.h"
 #include "commands/prediction.h"
-#include "io/json.h"
-#include "run/data_settings.h"
+#include "terminal/json.h"
 #include "terminal/csv.h"
+#include <lockstep/dataset_path.h>
 
 enum { FLOAT_DIGITS = 9 }; /* that identify an f32 */
 
@@ -47,23 +44,22 @@ static void print_object(json_t *object)
 
 static void print_as_json(const prediction_printer *p, const char *path, float *values)
 {
-    ls__json_builder list = { json_array(), false };
+    json_t *list = json_array();
     for (int64_t k = 0; k < count(p); k++) {
         float value;
         const int64_t i = take_next(p, k, values, &value);
-        ls__json_append(&list, json_pack("{s:o, s:f}", has_numbers(p) ? "target" : "class",
-                                         ls__json_text(p->ctx, p->info->classes[i]),
-                                         has_numbers(p) ? "value" : "probability", (double)value));
+        append_json(&list, json_pack("{s:o, s:f}", has_numbers(p) ? "target" : "class",
+                                     json_of_text(p->info->classes[i]),
+                                     has_numbers(p) ? "value" : "probability", (double)value));
     }
-    print_object(json_pack("{s:o, s:o}", "path", ls__json_text(p->ctx, path), "predictions",
-                           ls__json_finish(&list)));
+    print_object(json_pack("{s:o, s:o}", "path", json_of_text(path), "predictions", list));
 }
 
 void prediction_print_error(const prediction_printer *p, const char *path, const char *reason)
 {
     if (p->json)
-        print_object(json_pack("{s:o, s:o}", "path", ls__json_text(p->ctx, path), "error",
-                               ls__json_text(p->ctx, reason)));
+        print_object(
+            json_pack("{s:o, s:o}", "path", json_of_text(path), "error", json_of_text(reason)));
     if (p->csv) {
         print_csv(stdout, path);
         print_text(stdout, ",,\n");
@@ -108,19 +104,19 @@ bool prediction_reads(const char *path)
 {
     static const char pack[] = ".pack";
     const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
-    if (ls__is_file(path) && ls__is_csv(path))
+    if (ls_path_kind_of(path) == LS_PATH_LIST)
         return fail_with(
             false,
             "%s: a list; predict reads images, folders, and paths from standard input: "
             "pipe the paths to 'lockstep predict ... -'; 'lockstep eval --data-dir "
             "LIST' evaluates a list with labels",
             path);
-    if (ls__is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
+    if (is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
         return fail_with(false,
                          "%s: a pack; predict reads image files and folders; 'lockstep eval "
                          "--data-dir PACK' evaluates a pack",
                          path);
-    if (ls__is_file(path) && (strstr(path, "-idx3-ubyte") || strstr(path, "-idx1-ubyte")))
+    if (is_file(path) && (strstr(path, "-idx3-ubyte") || strstr(path, "-idx1-ubyte")))
         return fail_with(false,
                          "%s: an idx file; predict reads image files, such as PNG; 'lockstep eval "
                          "--data-dir DIR' evaluates the idx files in a folder",

@@ -2,6 +2,7 @@
 #include "options/options.h"
 #include "terminal/print.h"
 #include <lockstep/run.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Options of all commands ---- */
@@ -22,17 +23,29 @@ const ls_setting common_options[] = {
 
 /* ---- The table of a command ---- */
 
-/* The row of a setting of runs in place of one that has its name alone. */
+/* Both texts as one, which is static. */
+static const char *join_texts(const char *before, const char *text)
+{
+    enum { MAX_TEXTS = 32, TEXT_SIZE = 320 };
+    static char texts[MAX_TEXTS][TEXT_SIZE];
+    char joined[TEXT_SIZE];
+    int i = 0;
+    snprintf(joined, sizeof(joined), "%s%s", before, text);
+    while (i < MAX_TEXTS - 1 && *texts[i] && strcmp(texts[i], joined) != 0) i++;
+    strcpy(texts[i], joined);
+    return texts[i];
+}
+
+/* A row of LIKE_RUN, which has no `value`, becomes that of the run's table. */
 static ls_setting complete_row(const ls_setting *own)
 {
     const ls_setting *settings = ls_run_settings();
-    if (own->help) return *own;
+    if (own->kind != LS_SETTING_TEXT || own->value) return *own;
     ls_setting row = settings[ls_setting_find(settings, own->name, strlen(own->name))];
     row.offset = own->offset;
-    row.letter = own->letter;
-    if (own->fallback) row.fallback = own->fallback;
-    if (own->note) row.note = own->note;
-    row.usual = own->usual;
+    row.letter = '\0';
+    row.usual = false;
+    if (own->help) row.help = join_texts(own->help, row.help);
     return row;
 }
 

@@ -17,13 +17,27 @@ enum {
     EXIT_SIGNAL = 128
 };
 
+/* A row for an option that is like the setting of a run of this name. before: what its help begins
+ * with, such as "with --model: ", or NULL. */
+#define LIKE_RUN(name, offset, before)                                                             \
+    {                                                                                              \
+        LS_SETTING_TEXT, 0, name, offset, before                                                   \
+    }
+
+/* Rows for the members of an ls_dataset_config `member` in the struct of values. */
+#define DATA_OPTIONS(values, member)                                                               \
+    LIKE_RUN("csv-columns", offsetof(values, member.csv_columns), NULL),                           \
+        LIKE_RUN("image-root", offsetof(values, member.image_root), NULL),                         \
+        LIKE_RUN("label-pattern", offsetof(values, member.label_pattern), NULL),                   \
+        LIKE_RUN("group-column", offsetof(values, member.group_column), NULL),                     \
+        LIKE_RUN("group-pattern", offsetof(values, member.group_pattern), NULL)
+
 /* "train", "eval", ... */
 typedef struct cli_command {
     const char *name, *summary;
     const char *arguments; /* "IMAGE...", "a|b" for one of these words, "" for none */
     const char *details;   /* paragraphs for --help with \n between, or NULL */
-    /* The command's own options, then LS_SETTING_END. One without `help` is like the setting of a
-     * run of this name, at the offset and with the letter that it has here. */
+    /* The command's own options, then LS_SETTING_END. Rows of LIKE_RUN are completed. */
     const ls_setting *options;
     /* A table of the library whose rows follow, below their headings; NULL = none. Their values are
      * not stored: cli_parsed passes them on. */

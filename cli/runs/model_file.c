@@ -1,21 +1,28 @@
 /* model_file.c: see model_file.h. */
 #include "runs/model_file.h"
-#include "run/folders.h"
+#include <limits.h>
+
+void list_models(char *out, size_t size)
+{
+    const ls_model *model;
+    size_t n = 0;
+    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", model->name);
+}
 
 const ls_model *find_model(const char *name)
 {
-    enum { MAX_MODELS = 64 };
+    enum { MAX_MODELS = 64, MODELS_SIZE = 512 };
     const ls_model *model = ls_model_find(name);
     const char *names[MAX_MODELS];
-    char hint[LS_HINT_SIZE];
+    char hint[LS_HINT_SIZE], models[MODELS_SIZE];
     int n = 0;
     if (model) return model;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
     print_message("unknown model '%s'%s", name, ls_closest_hint(name, n, names, "", "", hint));
     if (*hint) return NULL;
-    print_text(stderr, "lockstep %s: the models are ", command_name);
-    for (int i = 0; i < n; i++) print_text(stderr, "%s%s", i ? ", " : "", names[i]);
-    print_text(stderr, "\n");
+    list_models(models, sizeof(models));
+    print_message("the models are %s", models);
     return NULL;
 }
 
@@ -42,59 +49,39 @@ bool model_file_check(const cli_parsed *parsed, const model_file *file, const ch
     return model && check_resnet_options(parsed, model);
 }
 
-/* The model that a checkpoint stores. */
-static const ls_saved_model *open_checkpoint(ls_context *ctx, const char *path)
-{
-    const ls_saved_model *model = ls_saved_model_open(ctx, path);
-    if (model) return model;
-    print_error(ctx, EXIT_RUNTIME);
-    ls_tensor_file *file = ls_tensor_file_open(ctx, path);
-    if (file && ls_tensor_file_metadata(file, "identity") &&
-        !ls_tensor_file_metadata(file, "model"))
-        print_message("the checkpoint is of another program, which did not store how to build its "
-                      "net, so that only that program can use it (docs/training.md, 'Runs of "
-                      "programs')");
-    else if (file && !ls_tensor_file_metadata(file, "model"))
-        print_message("--model NAME reads weights that do not store their model");
-    ls_context_clear_error(ctx);
-    return NULL;
-}
-
 const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, int n_classes,
                                       const char *const *classes)
 {
+    char weights[PATH_MAX];
     if (ls_context_status(ctx) != LS_OK) {
         print_error(ctx, EXIT_RUNTIME);
         return NULL;
     }
-    char buffer[LS__PATH_SIZE];
-    const char *path = ls__weights_of(file->path, buffer);
+    const bool found = ls_run_find_weights(file->path, weights, sizeof(weights));
+    const char *path = found ? weights : file->path;
     if (is_folder(path)) {
         print_message("--checkpoint %s: a folder without best.safetensors and last.safetensors; "
                       "expected a checkpoint, or a run's folder",
                       path);
         return NULL;
     }
-    if (!file->model) return open_checkpoint(ctx, path);
-    ls__run_settings r = { .model = file->model,
-                           .stem = file->stem,
-                           .parameter_free_shortcuts = file->parameter_free_shortcuts,
-                           .image_size = file->image_size,
-                           .resize_mode = file->resize_mode,
-                           .alpha = file->alpha,
-                           .depth = file->depth };
-    const int64_t usual = ls_model_find(file->model)->image_size;
-    if (!r.image_size.height) r.image_size = (ls_size){ usual, usual };
-    ls_model_info info = ls__run_model_info(&r, ls_model_find(file->model));
-    info.options.n_classes = n_classes;
-    info.classes = classes;
-    info.weights_key = file->key;
-    if (file->grey) { /* as a loader's */
-        info.channels = 1;
-        info.mean[0] = 0.449f;
-        info.std[0] = 0.226f;
-    }
-    const ls_saved_model *model = ls_saved_model_from_weights(ctx, path, &info);
+    ls_model_info info = {
+        .model = ls_model_find(file->model),
+        .options = { .n_classes = n_classes,
+                     .stem = (ls_stem)file->stem,
+                     .parameter_free_shortcuts = file->parameter_free_shortcuts },
+        .image_size = file->image_size.height,
+        .image_width = file->image_size.width,
+        .resize_mode = (ls_resize_mode)file->resize_mode,
+        .alpha = (ls_alpha)file->alpha,
+        .depth = (int)file->depth,
+        .channels = file->grey ? 1 : 3,
+        .classes = classes,
+        .weights_key = file->key,
+    };
+    if (file->model) ls_model_info_complete(&info);
+    const ls_saved_model *model = file->model ? ls_saved_model_from_weights(ctx, path, &info)
+                                              : ls_saved_model_open(ctx, path);
     if (!model) print_error(ctx, EXIT_RUNTIME);
     return model;
 }

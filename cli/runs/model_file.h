@@ -3,8 +3,6 @@
 #ifndef LS_CLI_RUNS_MODEL_FILE_H
 #define LS_CLI_RUNS_MODEL_FILE_H
 
-#include "run/settings.h"
-#include "run/help_texts.h"
 #include "cli.h"
 
 typedef struct model_file {
@@ -33,59 +31,32 @@ typedef struct model_file {
           "model of a file that does not store it",                                                \
           "NAME",                                                                                  \
           .note = "stored in checkpoints",                                                         \
-          .list = ls__list_models },                                                               \
+          .list = list_models },                                                                   \
         { LS_SETTING_TEXT,                                                                         \
           0,                                                                                       \
           "weights-key",                                                                           \
           offsetof(values, file.key),                                                              \
-          "with --model: " WEIGHTS_KEY_HELP,                                                       \
+          "with --model: where the file has the weights: a key, such as model_ema, or a prefix "   \
+          "of the names",                                                                          \
           "KEY",                                                                                   \
           .note = "found" },                                                                       \
-        { LS_SETTING_SIZE,                                                                         \
-          0,                                                                                       \
-          "image-size",                                                                            \
-          offsetof(values, file.image_size),                                                       \
-          "with --model: " IMAGE_SIZE_HELP,                                                        \
-          "HxW",                                                                                   \
-          LS__MIN_IMAGE_SIZE,                                                                      \
-          LS__MAX_IMAGE_SIZE,                                                                      \
-          .note = "28, 32 or 224, depending on the model" },                                       \
-        { LS_SETTING_CHOICE,                                                                       \
-          0,                                                                                       \
-          "resize",                                                                                \
-          offsetof(values, file.resize_mode),                                                      \
-          "with --model: " RESIZE_HELP,                                                            \
-          "crop|pad|stretch",                                                                      \
-          .fallback = "crop" },                                                                    \
-        { LS_SETTING_CHOICE,                                                                       \
-          0,                                                                                       \
-          "alpha",                                                                                 \
-          offsetof(values, file.alpha),                                                            \
-          "with --model: " ALPHA_HELP,                                                             \
-          "white|black|ignore",                                                                    \
-          .fallback = "white" },                                                                   \
-        { LS_SETTING_INTEGER,                                                                      \
-          0,                                                                                       \
-          "depth",                                                                                 \
-          offsetof(values, file.depth),                                                            \
-          "with --model: " DEPTH_HELP,                                                             \
-          "BITS",                                                                                  \
-          9,                                                                                       \
-          16,                                                                                      \
-          .note = "16" },                                                                          \
-        { LS_SETTING_CHOICE,                                                                       \
-          0,                                                                                       \
-          "stem",                                                                                  \
-          offsetof(values, file.stem),                                                             \
-          "with --model: " STEM_HELP,                                                              \
-          "auto|small|large",                                                                      \
-          .fallback = "auto" },                                                                    \
-        { LS_SETTING_SWITCH, 0, "parameter-free-shortcuts",                                        \
-          offsetof(values, file.parameter_free_shortcuts), "with --model: " SHORTCUTS_HELP },      \
+        LIKE_RUN("image-size", offsetof(values, file.image_size), "with --model: "),               \
+        LIKE_RUN("resize", offsetof(values, file.resize_mode), "with --model: "),                  \
+        LIKE_RUN("alpha", offsetof(values, file.alpha), "with --model: "),                         \
+        LIKE_RUN("depth", offsetof(values, file.depth), "with --model: "),                         \
+        LIKE_RUN("stem", offsetof(values, file.stem), "with --model: "),                           \
+        LIKE_RUN("parameter-free-shortcuts", offsetof(values, file.parameter_free_shortcuts),      \
+                 "with --model: "),                                                                \
     {                                                                                              \
         LS_SETTING_SWITCH, 0, "grey", offsetof(values, file.grey),                                 \
             "with --model: the model has one input channel; images are converted to grey"          \
     }
+
+#define TEST_TIME_FLIP_HELP                                                                        \
+    "average the class probabilities of each image and its mirror image; takes twice the time"
+
+/* For the row of --model: the names of the bundled models, with commas between. */
+void list_models(char *out, size_t size);
 
 /* A bundled model; on failure prints the reason and returns NULL. */
 const ls_model *find_model(const char *name);

@@ -1,5 +1,4 @@
 /* events.c: see events.h. */
-#include "run/run_state.h"
 #include "terminal/events.h"
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +66,7 @@ static void print_best_lost(const run_report *r, const ls_event *e)
     print_warning("%s/best.safetensors, the weights after epoch %lld, %s%s; it is "
                   "rewritten after the next better epoch",
                   r->dir, (long long)e->best_epoch, e->message ? "can't be used: " : "is missing",
-                  e->message ? ls__plain_message(e->message) : "");
+                  e->message ? ls_plain_message(e->message) : "");
 }
 
 static void print_nonfinite(const run_report *r, const ls_event *e)

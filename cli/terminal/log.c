@@ -1,5 +1,4 @@
 /* log.c: which messages of the library and the command are printed; see cli.h. */
-#include "run/run_state.h"
 #include "cli.h"
 #include "terminal/progress.h"
 #include <stdio.h>
@@ -68,14 +67,14 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
     const bool is_warning = level == LS_LOG_WARNING;
     if (print_is_muted(stderr)) return;
     if (level == LS_LOG_NOTE) {
-        print_note("%s", ls__plain_message(message));
+        print_note("%s", ls_plain_message(message));
         return;
     }
     if (levels[category] < (is_warning ? LEVEL_WARN : LEVEL_INFO)) return;
     if (print_is_quiet()) {
         char *text;
         if (asprintf(&text, "%s: %s", is_warning ? "warning" : category_names[category],
-                     ls__plain_message(message)) < 0)
+                     ls_plain_message(message)) < 0)
             return;
         print_copy_line(text);
         free(text);
@@ -84,5 +83,5 @@ void print_log(void *user, ls_log_level level, ls_log_category category, const c
     if (isatty(STDERR_FILENO)) progress_erase();
     /* as an argument, because the level of the command's own warnings does not apply */
     print_message("%s: %s", is_warning ? "warning" : category_names[category],
-                  ls__plain_message(message));
+                  ls_plain_message(message));
 }

@@ -1,6 +1,6 @@
 /* print.c: what the command prints; see print.h. */
 #include "terminal/print.h"
-#include "report/utf8.h"
+#include <lockstep/text.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -21,10 +21,16 @@ static bool is_in(int32_t code, int n, const range *ranges)
     return false;
 }
 
+void cut_text(char *buffer, size_t size, int length)
+{
+    if (length >= 0 && (size_t)length >= size)
+        buffer[ls_utf8_whole_length(buffer, size - 1)] = '\0';
+}
+
 bool is_utf8(const char *text)
 {
     int32_t code = 0;
-    while (*text && code >= 0) text += ls__utf8_next(text, &code);
+    while (*text && code >= 0) text += ls_utf8_next(text, &code);
     return code >= 0;
 }
 
@@ -32,7 +38,7 @@ static bool is_control(const char *at, int32_t code)
 {
     const unsigned char byte = (unsigned char)*at;
     if (code < 0) return byte >= 0x80 && byte <= 0x9F;
-    return ls__utf8_is_hidden(code);
+    return ls_utf8_is_hidden(code);
 }
 
 enum { MAX_ESCAPED = 4 }; /* "\x1b" for each byte */
@@ -44,7 +50,7 @@ static size_t escape(const char *text, size_t length, const char *marked, char *
     char *to = out;
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
-        const int n = ls__utf8_next(at, &code);
+        const int n = ls_utf8_next(at, &code);
         const bool control = is_control(at, code);
         const char *letter = control ? memchr("\nn\rr\tt", *at, 6) : NULL;
         if (letter || (!control && code > 0 && code < 0x80 && strchr(marked, *at))) {
@@ -217,7 +223,7 @@ int print_json(const char *text, size_t length, void *user)
     FILE *out = user;
     int32_t code;
     for (const char *at = text, *end = text + length; at < end;) {
-        const int n = ls__utf8_next(at, &code);
+        const int n = ls_utf8_next(at, &code);
         const bool is_escaped = code >= 0x7F && is_control(at, code);
         if (is_escaped && code >= 0x10000) /* a surrogate pair */
             fprintf(out, "\\u%04x\\u%04x", 0xD800 + (((unsigned)code - 0x10000) >> 10),
@@ -260,8 +266,9 @@ void print_field(field_line *line, const char *format, ...)
     }
     print_escaped(line->out, text, "");
     const size_t length = strlen(field_texts);
-    ls__snprintf(field_texts + length, sizeof(field_texts) - length, "%s%s", length ? "  " : "",
-                 text);
+    const size_t left = sizeof(field_texts) - length;
+    cut_text(field_texts + length, left,
+             snprintf(field_texts + length, left, "%s%s", length ? "  " : "", text));
     line->at += width;
     free(text);
 }
@@ -302,7 +309,7 @@ bool has_control_characters(const char *text)
 {
     int32_t code;
     for (int n; *text; text += n) {
-        n = ls__utf8_next(text, &code);
+        n = ls_utf8_next(text, &code);
         if (is_control(text, code)) return true;
     }
     return false;
@@ -323,7 +330,7 @@ int text_columns(const char *text)
     int columns = 0;
     int32_t code;
     for (int n; *text; text += n) {
-        n = ls__utf8_next(text, &code);
+        n = ls_utf8_next(text, &code);
         if (is_control(text, code))
             columns += memchr("\n\r\t", *text, 3) ? 2 : MAX_ESCAPED * n;
         else if (!is_in(code, sizeof(none) / sizeof(none[0]), none))

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Prints as fprintf, with control characters escaped: \n, \r, \t, or \xHH for each byte of
- * controls, invisible characters and marks of text direction (ls__utf8_is_hidden), and of bytes
+ * controls, invisible characters and marks of text direction (ls_utf8_is_hidden), and of bytes
  * 0x80 to 0x9F outside of UTF-8. All other bytes stay as they are. Only newlines at the beginning
  * and the end of `format` itself end lines. */
 void print_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -79,6 +79,10 @@ int print_json(const char *text, size_t length, void *user);
 
 /* Whether print_text would escape something. */
 bool has_control_characters(const char *text);
+
+/* After (v)snprintf wrote to a buffer of `size` bytes and returned `length`: a truncated text ends
+ * with a whole UTF-8 character then. */
+void cut_text(char *buffer, size_t size, int length);
 
 /* Whether `text` is UTF-8 (RFC 3629). */
 bool is_utf8(const char *text);

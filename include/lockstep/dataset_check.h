@@ -110,6 +110,10 @@ LS_API ls_dataset_report *ls_dataset_check_parts(ls_context *ctx, int n, const l
                                                  const ls_dataset_check_config *config);
 LS_API void ls_dataset_report_close(ls_dataset_report **report);
 
+/* The folder that was checked, without slashes at its end; "" for parts, and for NULL. Valid as
+ * long as the report. */
+LS_API const char *ls_dataset_report_dir(const ls_dataset_report *report);
+
 /* Texts are valid as long as the report. */
 typedef struct ls_finding {
     ls_finding_kind kind;

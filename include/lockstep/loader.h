@@ -157,6 +157,10 @@ typedef struct ls_loader_config {
     float mean[3], std[3];
 } ls_loader_config;
 
+/* A number of workers for most programs, and the default of the commands: one per processor that
+ * this process may use, at most 8. */
+LS_API int ls_default_workers(void);
+
 /* Opens a loader over a dataset. Allocates all memory for batches and starts all threads. The
  * threads block all signals. The only callbacks that they call are the context's allocator and
  * `load` of ls_dataset_callbacks. */

@@ -21,6 +21,7 @@
  * Or a run, which makes all of these from settings, as the command does:
  *
  *   ls_run_open, _train      a folder of images, a model, a folder         run.h
+ *   ls_dataset_open          the images at a path, whatever is there       dataset_path.h
  *   ls_sweep_open, _run      a search over the settings of runs            sweep.h
  *   ls_repro_open, _train    runs with other threads, workers and ranks    repro.h
  *
@@ -34,7 +35,8 @@
  *   ls_checkpoint_save       weights, optimizer, position of the run       checkpoint.h
  *
  * Also: search.h (hyperparameter search), tensor.h (tensors, safetensors files), random.h (Philox),
- * algorithm_cache.h (kernel selections in a file), report.h (the results of runs as HTML).
+ * algorithm_cache.h (kernel selections in a file), report.h (the results of runs as HTML), text.h
+ * (texts that may hold any bytes).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
  * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
@@ -47,6 +49,7 @@
 #include <lockstep/context.h>
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
+#include <lockstep/dataset_path.h>
 #include <lockstep/evaluation.h>
 #include <lockstep/loader.h>
 #include <lockstep/lr_find.h>
@@ -64,6 +67,7 @@
 #include <lockstep/status.h>
 #include <lockstep/sweep.h>
 #include <lockstep/tensor.h>
+#include <lockstep/text.h>
 #include <lockstep/trainer.h>
 
 #endif

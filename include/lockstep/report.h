@@ -1,4 +1,4 @@
-/* report.h: the results of runs as one HTML file. */
+/* report.h: the results of runs as one HTML file, and their curves as a chart. */
 #ifndef LOCKSTEP_REPORT_H
 #define LOCKSTEP_REPORT_H
 
@@ -18,6 +18,13 @@ LS_BEGIN_DECLARATIONS
  * (category run): the report says so in the place of what is missing. path may be /dev/stdout or
  * another file that is not regular, which is written directly. */
 LS_API ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const char *path);
+
+/* Writes DIR/curves.svg, a chart of the loss and the top-1 accuracy of each epoch in
+ * DIR/metrics.jsonl, of training and, if the run has it, of validation. title: a text; log_loss:
+ * the axis of the loss is logarithmic. Errors: LS_ERR_DATA if no epoch is complete; LS_ERR_FORMAT
+ * or LS_ERR_IO for a file that can't be read or written; LS_ERR_MEMORY. */
+LS_API ls_status ls_curves_write(ls_context *ctx, const char *dir, const char *title,
+                                 bool log_loss);
 
 LS_END_DECLARATIONS
 

@@ -11,7 +11,7 @@
 #define LOCKSTEP_RUN_H
 
 #include <lockstep/checkpoint.h>
-#include <lockstep/data.h>
+#include <lockstep/dataset_path.h>
 #include <lockstep/lr_find.h>
 #include <lockstep/settings.h>
 #include <lockstep/trainer.h>
@@ -172,31 +172,16 @@ LS_API ls_status ls_run_compare(ls_context *ctx, const char *a, const char *b,
                                 const ls_run_compare_config *config, ls_run_verdict *verdict,
                                 char **report);
 
-/* ---- Images as a run finds them ---- */
+/* ---- Files of runs ---- */
 
-typedef struct ls_dataset_config {
-    /* LS_SPLIT_TRAIN, the default: the training images, or all of a folder, list or pack that is
-     * not divided. LS_SPLIT_VALIDATION: those for validation, or for tests where there are no
-     * others; LS_ERR_DATA without any. A path that is itself named so, "data/val", is opened whole.
-     * LS_SPLIT_TEST is LS_ERR_INVALID: open its folder. */
-    ls_split split;
-    /* The classes that validation images must have: those of the training data. 0 and NULL: those
-     * found. */
-    int n_classes;
-    const char *const *classes;
-    /* These are the settings csv-columns, image-root, label-pattern, group-column and
-     * group-pattern; NULL = not given. A path that is named for validation has no groups. */
-    const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
-} ls_dataset_config;
+/* The file of weights that a path stands for: of a run's folder its best.safetensors, else its
+ * last.safetensors; another path stands for itself. Writes it to `out`. False if the path is a
+ * folder without both files, which `out` then names, or is longer than `size`. */
+LS_API bool ls_run_find_weights(const char *path, char *out, size_t size);
 
-/* Opens the images at a path, whatever is there: a folder with train/ and val/ (or their other
- * names, or lists of these names: ls_split_find), of which it opens config's split; a folder of
- * class folders, alone or in another folder; MNIST's idx files; a pack; a CSV list, of which it
- * opens the rows of the split where a column divides them. config NULL = all defaults. Errors:
- * LS_ERR_DATA and others of the functions of data.h, often with ls_context_hint; LS_ERR_SETTING for
- * a text of config that does not fit the images. */
-LS_API ls_dataset *ls_dataset_open(ls_context *ctx, const char *path,
-                                   const ls_dataset_config *config);
+/* Whether the path is that of a file that a run writes, in the folder of a run, so that a program
+ * must not write to it. */
+LS_API bool ls_run_names_file(const char *path);
 
 LS_END_DECLARATIONS
 

@@ -147,17 +147,24 @@ typedef struct ls_model_info {
     int depth;
 } ls_model_info;
 
+/* Sets members that are 0 to what 'lockstep train' has: image_size to the model's, with image_width
+ * 0; resize to 256/224 of image_size, rounded, where images are cropped and no side is below 64,
+ * else to image_size; mean and std, if all are 0, to ImageNet's, or with 1 channel to their
+ * averages, 0.449 and 0.226. info->model is required. */
+LS_API void ls_model_info_complete(ls_model_info *info);
+
 /* A checkpoint whose model can be rebuilt. */
 typedef struct ls_saved_model ls_saved_model;
 
 /* Reads the file's metadata about its model. The file must have been saved by `lockstep train`, or
  * by a trainer with ls_trainer_config.model. Errors: LS_ERR_NOT_FOUND, LS_ERR_IO; LS_ERR_FORMAT
- * names the metadata that is missing or unusable. */
+ * names the metadata that is missing or unusable, with ls_context_hint for a file of another
+ * program. */
 LS_API ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path);
 /* The same for weights that do not describe their model, such as a PyTorch file: `info` describes
- * it, with the names of its options.n_classes classes. Everything is copied. The file is one of
- * ls_net_load_weights; it is read by ls_saved_model_build. LS_ERR_INVALID names an unusable member
- * of info. */
+ * it (ls_model_info_complete), with the names of its options.n_classes classes. Everything is
+ * copied. The file is one of ls_net_load_weights; it is read by ls_saved_model_build.
+ * LS_ERR_INVALID names an unusable member of info. */
 LS_API ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
                                                    const ls_model_info *info);
 LS_API void ls_saved_model_close(ls_saved_model **model);
@@ -174,7 +181,8 @@ LS_API const char *ls_saved_model_label_pattern(const ls_saved_model *model);
  * [batch,image_size,image_width,channels].
  * with_loss: it also takes labels, and has the loss (cross-entropy without label smoothing), top-1
  * and top-5; or, by the info's `loss`, it takes targets, and has that loss. Errors are those of
- * ls_net_build and ls_net_load_weights. */
+ * ls_net_build and ls_net_load_weights; with_loss, of weights that do not describe
+ * their model, with ls_context_hint. */
 LS_API ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch,
                                     ls_precision precision, bool with_loss);
 /* The samples of `dataset` on which the model was validated while it was trained, if its training

@@ -2,28 +2,17 @@
 #include "base/text.h"
 
 #include "base/c_locale.h"
+#include <lockstep/text.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the first `length` bytes of a text up to an incomplete UTF-8 sequence at their end. */
-static size_t whole_length(const char *text, size_t length)
-{
-    enum { MAX_BYTES = 4 }; /* of a sequence (RFC 3629) */
-    for (size_t n = 1; n < MAX_BYTES && n <= length; n++) {
-        const unsigned char byte = (unsigned char)text[length - n];
-        if ((byte & 0xC0) == 0x80) continue;
-        const size_t needed = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-        return n < needed ? length - n : length;
-    }
-    return length;
-}
-
 int ls__vsnprintf(char *buffer, size_t size, const char *format, va_list args)
 {
     const int n = vsnprintf(buffer, size, format, args);
-    if (size > 0 && n >= 0 && (size_t)n >= size) buffer[whole_length(buffer, size - 1)] = '\0';
+    if (size > 0 && n >= 0 && (size_t)n >= size)
+        buffer[ls_utf8_whole_length(buffer, size - 1)] = '\0';
     return n;
 }
 
@@ -39,7 +28,7 @@ int ls__snprintf(char *buffer, size_t size, const char *format, ...)
 int ls__cut_length(const char *text, int max)
 {
     const size_t length = strnlen(text, (size_t)max + 1);
-    return (int)(length > (size_t)max ? whole_length(text, (size_t)max) : length);
+    return (int)(length > (size_t)max ? ls_utf8_whole_length(text, (size_t)max) : length);
 }
 
 void ls__text_put(ls__text *text, const char *format, ...)

@@ -94,6 +94,23 @@ void ls__model_info_write(const ls_model_info *info, ls__info_metadata *out)
     }
 }
 
+void ls_model_info_complete(ls_model_info *info)
+{
+    static const float mean[] = { 0.485f, 0.456f, 0.406f }, std[] = { 0.229f, 0.224f, 0.225f };
+    static const float zero[3] = { 0 }, grey_mean[3] = { 0.449f }, grey_std[3] = { 0.226f };
+    const bool grey = info->channels == 1;
+    if (info->image_size == 0) info->image_size = info->model->image_size;
+    const int64_t size = info->image_size, width = info->image_width > 0 ? info->image_width : size;
+    /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole, and those
+     * that are not cropped */
+    const bool whole = ls__is_small_image(size, width) || info->resize_mode != LS_RESIZE_CROP;
+    if (info->resize == 0) info->resize = whole ? size : (int64_t)lround((double)size * 256 / 224);
+    if (memcmp(info->mean, zero, sizeof(zero)) != 0 || memcmp(info->std, zero, sizeof(zero)) != 0)
+        return;
+    memcpy(info->mean, grey ? grey_mean : mean, sizeof(info->mean));
+    memcpy(info->std, grey ? grey_std : std, sizeof(info->std));
+}
+
 /* ---- Reading ---- */
 
 /* The index of the value among the words of fields[i], or -1. */

@@ -25,6 +25,14 @@ static inline bool ls__is_image_side(int64_t side)
 {
     return side > 0 && side <= LS__MAX_IMAGE_SIDE;
 }
+/* Images with a side below this are cropped from a padded border, as CIFAR's; larger ones by random
+ * area, as ImageNet's. */
+enum { LS__SMALL_IMAGE_SIDE = 64 };
+static inline bool ls__is_small_image(int64_t height, int64_t width)
+{
+    return height < LS__SMALL_IMAGE_SIDE || width < LS__SMALL_IMAGE_SIDE;
+}
+
 /* The loss of the model, with its default. */
 static inline ls_loss_kind ls__model_info_loss(const ls_model_info *info)
 {
@@ -45,6 +53,10 @@ struct ls_saved_model {
     char *group_pattern; /* of ls_dataset_group_by_pattern, in `names`; NULL = none */
     const char *opened_by[LS__N_OPENED_BY]; /* as in ls_dataset, in `names` */
 };
+
+/* After weights did not fit a net: adds the setting that makes weights of other classes, or of
+ * another first layer, fit. new_head: how a new last layer is trained. */
+void ls__hint_weights(ls_context *ctx, const ls_weight_report *report, const char *new_head);
 
 /* Reads the metadata. Returns the first key whose value cannot be used, or NULL. */
 const char *ls__model_info_read(ls_context *ctx, const ls_tensor_file *file, ls_saved_model *out);

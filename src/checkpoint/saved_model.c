@@ -17,6 +17,20 @@ static void close_saved(ls__owned *owned)
     ls__free(owned->ctx, saved);
 }
 
+/* value: the name in the file, or NULL. */
+static void hint_model(ls_context *ctx, const ls_tensor_file *file, const char *value)
+{
+    if (value)
+        ls__error_hint(ctx, "no bundled model has this name: if it is a program's own, that "
+                            "program alone can build the net");
+    else if (ls_tensor_file_metadata(file, "identity"))
+        ls__error_hint(ctx, "the checkpoint is of another program, which did not store how to "
+                            "build its net, so that only that program can use it "
+                            "(docs/training.md, 'Runs of programs')");
+    else
+        ls__error_hint(ctx, "--model NAME reads weights that do not store their model");
+}
+
 static ls_status read_model(ls_context *ctx, const char *path, ls_saved_model *out)
 {
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
@@ -29,10 +43,7 @@ static ls_status read_model(ls_context *ctx, const char *path, ls_saved_model *o
             "%s: %s '%s' in its metadata%s%s; checkpoints of 'lockstep train' have all required "
             "keys",
             path, value ? "unusable" : "no", key, value ? ": " : "", value ? value : "");
-    if (value && strcmp(key, "model") == 0)
-        ls__error_hint(ctx,
-                       "no bundled model has this name: if it is a program's own, that program "
-                       "alone can build the net");
+    if (key && strcmp(key, "model") == 0) hint_model(ctx, file, value);
     ls_tensor_file_close(&file);
     return key ? LS_ERR_FORMAT : LS_OK;
 }
@@ -133,6 +144,27 @@ const char *ls_saved_model_label_pattern(const ls_saved_model *model)
 
 /* ---- Use ---- */
 
+void ls__hint_weights(ls_context *ctx, const ls_weight_report *report, const char *new_head)
+{
+    static const ls_weight_state states[] = { LS_WEIGHT_MISMATCHED, LS_WEIGHT_MISSING };
+    bool only_head = ls_weight_report_count(report, LS_WEIGHT_UNEXPECTED) == 0, stem = false;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < ls_weight_report_count(report, states[k]); i++) {
+            const ls_weight_info info = ls_weight_report_at(report, states[k], i);
+            only_head = only_head && info.head;
+            stem = stem || (k == 0 && strcmp(info.name, "conv1.weight") == 0);
+        }
+    if (only_head)
+        ls__error_hint(ctx, "only the last layer differs: %s trains a new one for these classes",
+                       new_head);
+    else
+        ls__error_hint(ctx,
+                       "%s--model, --stem, --image-size and --grey must be those of the weights",
+                       stem ? "the first layer differs: --stem large has a 7x7 convolution, "
+                              "--stem small a 3x3 convolution; "
+                            : "");
+}
+
 bool ls_saved_model_has_split(const ls_saved_model *model)
 {
     return model && model->split_fraction > 0;
@@ -169,6 +201,17 @@ ls_dataset *ls_saved_model_validation_split(const ls_saved_model *model, ls_data
     return validation;
 }
 
+/* Adds what to do where weights that do not describe their model do not fit it, or the classes of
+ * the images that it is evaluated on. */
+static void hint_load(ls_context *ctx, const ls_weight_report *report)
+{
+    const ls_status status = ls_context_status(ctx);
+    if (report && (status == LS_ERR_SHAPE || status == LS_ERR_MISMATCH))
+        ls__hint_weights(ctx, report, "'lockstep train --weights FILE --new-head'");
+    else if (status == LS_ERR_MISMATCH)
+        ls__error_hint(ctx, "--weights-key KEY names the weights in a file");
+}
+
 ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_precision precision,
                              bool with_loss)
 {
@@ -190,7 +233,12 @@ ls_net *ls_saved_model_build(const ls_saved_model *model, int64_t batch, ls_prec
     memcpy(config.input.std, info->std, sizeof(info->std));
     ls_net *net = ls_net_build(ctx, info->model->function, &info->options, &config);
     const ls_load_weights_config weights = { .key = info->weights_key };
-    if (net && ls_net_load_weights(net, model->path, &weights, NULL) != LS_OK) ls_net_close(&net);
+    ls_weight_report *report = NULL;
+    if (net && ls_net_load_weights(net, model->path, &weights, &report) != LS_OK) {
+        if (with_loss && !model->classes) hint_load(ctx, report);
+        ls_net_close(&net);
+    }
+    ls_weight_report_close(&report);
     return net;
 }
 

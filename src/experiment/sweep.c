@@ -10,6 +10,7 @@
 #include "run/paths.h"
 #include "run/read_settings.h"
 #include <math.h>
+#include <lockstep/text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,7 @@ static ls_status check_combinations(ls_sweep *s)
 static ls_status place_search_error(ls_sweep *s)
 {
     char message[512];
-    snprintf(message, sizeof(message), "%s", ls__plain_message(ls_context_message(s->ctx)));
+    snprintf(message, sizeof(message), "%s", ls_plain_message(ls_context_message(s->ctx)));
     const char *name = strncmp(message, "min_epochs ", 11) == 0 ? "min-epochs" : "method";
     for (int i = 0; i < s->file.n_searched; i++) {
         const char *searched = s->file.searched[i].search.name;

@@ -1,21 +1,21 @@
 /* command_line.c: see command_line.h. */
 #include "report/command_line.h"
 
-#include "report/utf8.h"
+#include <lockstep/text.h>
 #include <stdlib.h>
 #include <string.h>
 
 static bool is_hidden(const char *at, int32_t code)
 {
     const unsigned char byte = (unsigned char)*at;
-    return code < 0 ? byte >= 0x80 && byte <= 0x9F : ls__utf8_is_hidden(code);
+    return code < 0 ? byte >= 0x80 && byte <= 0x9F : ls_utf8_is_hidden(code);
 }
 
 void ls__put_escaped(FILE *out, const char *text, const char *marked)
 {
     int32_t code;
     for (int n; *text; text += n) {
-        n = ls__utf8_next(text, &code);
+        n = ls_utf8_next(text, &code);
         const bool hidden = is_hidden(text, code);
         const char *letter = hidden ? memchr("\nn\rr\tt", *text, 6) : NULL;
         if (letter)
@@ -34,7 +34,7 @@ void ls__put_csv_field(FILE *out, const char *text)
     if (is_quoted) fputc('"', out);
     for (int n; *text; text += n) {
         char character[8] = "";
-        n = ls__utf8_next(text, &code);
+        n = ls_utf8_next(text, &code);
         memcpy(character, text, (size_t)n);
         ls__put_escaped(out, strcmp(character, "\"") == 0 ? "\"\"" : character, "");
     }
@@ -45,7 +45,7 @@ static bool has_hidden(const char *text)
 {
     int32_t code;
     for (int n; *text; text += n) {
-        n = ls__utf8_next(text, &code);
+        n = ls_utf8_next(text, &code);
         if (is_hidden(text, code)) return true;
     }
     return false;

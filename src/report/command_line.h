@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Writes hidden characters (ls__utf8_is_hidden) as \n, \r, \t, or \xHH for each byte, as also bytes
+/* Writes hidden characters (ls_utf8_is_hidden) as \n, \r, \t, or \xHH for each byte, as also bytes
  * 0x80 to 0x9F outside of UTF-8, and a backslash before each character of `marked`. */
 void ls__put_escaped(FILE *out, const char *text, const char *marked);
 

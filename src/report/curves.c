@@ -1,7 +1,8 @@
-/* curves.c: the training curves of a run; see curves.h. */
-#include "report/curves.h"
+/* curves.c: the training curves of a run; see report.h. */
+#include <lockstep/report.h>
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "report/chart.h"
 #include "log/metrics.h"
@@ -42,9 +43,12 @@ static ls_status save(ls_context *ctx, const char *path, const char *title, bool
     return ls__chart_save(ctx, path, &chart);
 }
 
-ls_status ls__curves_save(ls_context *ctx, const char *dir, const char *title, bool log_loss)
+ls_status ls_curves_write(ls_context *ctx, const char *dir, const char *title, bool log_loss)
 {
     json_t *rows;
+    LS__ENTER(ctx);
+    if (!dir || !title) return ls__fail_null(ctx, "ls_curves_write", dir ? "title" : "dir");
+    LS__IN_C_LOCALE;
     LS_TRY(ls__metrics_read(ctx, dir, &rows));
     const size_t n = json_array_size(rows), bytes = (1 + N_PANELS * N_LINES) * n * sizeof(double);
     char *path = ls__format(ctx, "%s/curves.svg", dir);

@@ -1,9 +1,11 @@
 /* page.c: see page.h. */
 #include "report/page.h"
+#include "report/command_line.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include <stdlib.h>
 #include <string.h>
 
 void ls__page_begin(ls__html *html, const char *title)
@@ -59,6 +61,16 @@ void ls__page_put_command(ls__html *html, char *text)
         ls__html_wrap(html, "", text, "</code> <code>");
     }
     ls__html_wrap(html, "", text, "</code></pre>\n");
+}
+
+void ls__page_put_words(ls__html *html, const char *const *words)
+{
+    char *text = ls__command_line(words[0], words[1], words + 2);
+    if (text)
+        ls__page_put_command(html, text);
+    else
+        html->failed = true;
+    free(text);
 }
 
 ls_status ls__page_save(ls__html *html, const char *dir, const char *path)

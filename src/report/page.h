@@ -32,8 +32,7 @@ void ls__page_end_table(ls__html *html);
 
 /* Puts a command line, which breaks before options only. Changes the text. */
 void ls__page_put_command(ls__html *html, char *text);
-
-/* Puts the command line of these words, which end with NULL, quoted for a shell where necessary. */
+/* Puts the command line of these words, which end with NULL, quoted for a shell. */
 void ls__page_put_words(ls__html *html, const char *const *words);
 
 /* Ends the page and writes it to `path`, or, if that is NULL, replaces report.html in the folder.

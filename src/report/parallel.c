@@ -1,7 +1,7 @@
 /* parallel.c: see parallel.h. */
 #include "report/parallel.h"
 
-#include "report/utf8.h"
+#include <lockstep/text.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const char *shorten(const char *text, char out[LABEL_SIZE])
             snprintf(out, LABEL_SIZE, "%.*s\xe2\x80\xa6", (int)at, text);
             return out;
         }
-        at += (size_t)ls__utf8_next(text + at, &code);
+        at += (size_t)ls_utf8_next(text + at, &code);
     }
     return text;
 }

@@ -206,3 +206,24 @@ bool ls__guessed_column(const char *message, char column[LS__COLUMN_SIZE])
     begin += strlen(before);
     return snprintf(column, LS__COLUMN_SIZE, "%.*s", (int)(end - begin), begin) < LS__COLUMN_SIZE;
 }
+
+void ls__data_hint_columns(ls_context *ctx)
+{
+    const char *message = ls_context_message(ctx);
+    if (strncmp(message, "csv file", strlen("csv file")) != 0) return;
+    const bool path = strstr(message, "path_column"), label = strstr(message, "label_column");
+    char column[LS__COLUMN_SIZE];
+    if (strstr(message, "(group_column)"))
+        ls__error_hint(ctx, "--group-column NAME names the column of groups; a number stands for a "
+                            "name, too");
+    else if (ls__guessed_column(message, column))
+        ls__error_hint(ctx, "--csv-columns 'label=%s' chooses this column", column);
+    else if (strstr(message, "split_column") && !path && !label)
+        ls__error_hint(ctx, "--csv-columns split=NAME names the column; a number stands for a "
+                            "name, too");
+    else if (path || label || strstr(message, "_column"))
+        ls__error_hint(ctx,
+                       "--csv-columns %s%s%s names the column%s; a number stands for a name, too",
+                       path || !label ? "path=NAME" : "", path == label ? "," : "",
+                       label || !path ? "label=NAME" : "", path == label ? "s" : "");
+}

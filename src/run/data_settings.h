@@ -96,6 +96,10 @@ ls_status ls__data_check_missing(ls_context *ctx, const char *dir, const ls_data
 bool ls__data_count_splits(const char *path, const ls__data_settings *o,
                            int64_t counts[LS_N_SPLITS]);
 
+/* Adds to an error about the columns of a list the setting that chooses them, unless it has a hint.
+ */
+void ls__data_hint_columns(ls_context *ctx);
+
 /* The column that the library's message about a list takes for that of the classes, if it names
  * one. */
 enum { LS__COLUMN_SIZE = 128 };

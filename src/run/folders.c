@@ -152,9 +152,10 @@ static void hint_reading(ls_context *ctx, const char *path, bool divides)
         ls__folders_hint_pattern(ctx, path, divides);
 }
 
-/* The images at a path that was found in DIR. */
+/* The images at a path that was found in DIR. needs_labels: adds to the error of a list without
+ * labels what is to do, or NULL. */
 static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path, bool divides,
-                              const ls__data_opening *how)
+                              const ls__data_opening *how, const char *needs_labels)
 {
     ls_dataset *dataset = ls__data_open(ctx, path, how);
     if (dataset) {
@@ -167,6 +168,9 @@ static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path
     if ((status == LS_ERR_DATA || status == LS_ERR_MISMATCH) && ls__is_folder(path) &&
         !(how->settings && how->settings->label_pattern))
         hint_reading(ctx, path, divides);
+    if (needs_labels && strstr(ls_context_message(ctx), "(label_column)"))
+        ls__error_hint(ctx, "a list without labels can't be validated: %s", needs_labels);
+    ls__data_hint_columns(ctx);
     return NULL;
 }
 
@@ -302,7 +306,7 @@ ls_dataset *ls__folders_open_unsplit(ls_context *ctx, const char *dir, const ls_
     const ls__data_opening how = {
         .settings = o, .in_groups = true, .n_classes = n_classes, .classes = classes
     };
-    return open_found(ctx, dir, path, false, &how);
+    return open_found(ctx, dir, path, false, &how, NULL);
 }
 
 /* LS_ERR_DATA for images of one class. */
@@ -327,7 +331,7 @@ ls_dataset *ls__folders_open_train(ls_context *ctx, const char *dir, const ls__d
     if (ls__folders_find_idx(dir, "train", path, labels))
         dataset = open_idx(ctx, path, labels, o, 0, NULL);
     else if (find_train(ctx, dir, o, dir_itself, path) == LS_OK)
-        dataset = open_found(ctx, dir, path, !dir_itself, &how);
+        dataset = open_found(ctx, dir, path, !dir_itself, &how, NULL);
     if (!dataset) return NULL;
     if (check_classes(ctx, path, dataset) != LS_OK) ls_dataset_close(&dataset);
     if (dataset && strcmp(path, dir) == 0 && ls__folders_find_list(dir, path))
@@ -385,12 +389,9 @@ ls_dataset *ls__folders_open_val(ls_context *ctx, const char *dir, const ls__dat
     if (how.rows == LS_CSV_ROWS_TEST)
         ls__note(ctx, LS_LOG_DATA, "%s: has no rows for validation; its rows for tests are used",
                  dir);
-    if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, false, &how);
+    if (how.rows != LS_CSV_ROWS_ALL) return open_found(ctx, dir, dir, false, &how, NULL);
     if (find_val_images(ctx, dir, o, dir_itself, path) != LS_OK) return NULL;
-    ls_dataset *dataset = open_found(ctx, dir, path, false, &how);
-    if (!dataset && !dir_itself && strstr(ls_context_message(ctx), "(label_column)"))
-        ls__error_hint(ctx, "a list without labels can't be validated: %s", ways_out);
-    return dataset;
+    return open_found(ctx, dir, path, false, &how, dir_itself ? NULL : ways_out);
 }
 
 static const char *kind_of(const ls_dataset *dataset)
@@ -411,14 +412,4 @@ ls_status ls__folders_check_kinds(ls_context *ctx, const char *dir, const ls_dat
     return ls__fail(ctx, LS_ERR_DATA,
                     "%s has %s for each image, %s has %s: expected the same columns", train_path,
                     expected, val_path, got);
-}
-
-const char *ls__weights_of(const char *path, char buffer[LS__PATH_SIZE])
-{
-    static const char *const names[] = { "best.safetensors", "last.safetensors" };
-    for (int i = 0; i < 2 && ls__is_folder(path); i++)
-        if (snprintf(buffer, LS__PATH_SIZE, "%s/%s", path, names[i]) < LS__PATH_SIZE &&
-            ls__is_file(buffer))
-            return buffer;
-    return path;
 }

@@ -51,8 +51,4 @@ ls_dataset *ls__folders_open_val(ls_context *ctx, const char *dir, const ls__dat
 ls_status ls__folders_check_kinds(ls_context *ctx, const char *dir, const ls_dataset *train,
                                   const ls_dataset *val);
 
-/* The weights of a run's folder: its best.safetensors, else last.safetensors, as a path in
- * `buffer`. Other paths are returned as they are. */
-const char *ls__weights_of(const char *path, char buffer[LS__PATH_SIZE]);
-
 #endif

@@ -6,17 +6,14 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/utf8.h"
-#include "data/dataset/splits.h"
 #include "log/run_folder.h"
 #include "run/advice.h"
-#include "run/folders.h"
 #include "run/help_texts.h"
 #include "run/paths.h"
 #include "run/ranks.h"
 #include "run/run_state.h"
 #include "run/run_files.h"
 #include "run/run_settings.h"
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,48 +283,19 @@ ls_trainer *ls_run_trainer(const ls_run *run)
     return run ? run->trainer : NULL;
 }
 
-/* ---- Images ---- */
+/* ---- Files ---- */
 
-/* Whether the path itself is that of validation or test images, by its name: "data/val". */
-static bool is_validation(const char *path)
+bool ls_run_find_weights(const char *path, char *out, size_t size)
 {
-    char name[LS__PATH_SIZE];
-    ls_split split;
-    if (snprintf(name, sizeof(name), "%s", path) >= LS__PATH_SIZE) return false;
-    const char *base = basename(name);
-    return (ls__is_folder(path) ? ls_split_of_name(base, &split)
-                                : ls__split_of_list(base, &split)) &&
-           split != LS_SPLIT_TRAIN;
+    static const char *const names[] = { "best.safetensors", "last.safetensors" };
+    const bool is_folder = ls__is_folder(path);
+    for (int i = 0; i < 2 && is_folder; i++)
+        if ((size_t)snprintf(out, size, "%s/%s", path, names[i]) < size && ls__is_file(out))
+            return true;
+    return (size_t)snprintf(out, size, "%s", path) < size && !is_folder;
 }
 
-ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_config *config)
+bool ls_run_names_file(const char *path)
 {
-    static const ls_dataset_config defaults = { 0 };
-    if (!config) config = &defaults;
-    LS__ENTER_NULL(ctx);
-    int64_t counts[LS_N_SPLITS];
-    const ls__data_settings o = { .csv_columns = config->csv_columns,
-                                  .image_root = config->image_root,
-                                  .label_pattern = config->label_pattern,
-                                  .group_column = config->group_column,
-                                  .group_pattern = config->group_pattern };
-    if (!path || (config->split != LS_SPLIT_TRAIN && config->split != LS_SPLIT_VALIDATION)) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_open: %s",
-                 path ? "expected the split for training or validation" : "path is NULL");
-        return NULL;
-    }
-    const bool has_classes = config->classes || config->n_classes > 0;
-    if (has_classes &&
-        (!config->classes || config->n_classes <= 0 || config->split == LS_SPLIT_TRAIN)) {
-        ls__fail(
-            ctx, LS_ERR_INVALID,
-            "ls_dataset_open: expected n_classes names of classes for validation, or 0 and NULL");
-        return NULL;
-    }
-    LS__IN_C_LOCALE;
-    if (!ls__data_settings_check(ctx, &o)) return NULL;
-    if (config->split == LS_SPLIT_VALIDATION)
-        return ls__folders_open_val(ctx, path, &o, is_validation(path), config->n_classes,
-                                    config->classes);
-    return ls__folders_open_train(ctx, path, &o, !ls__data_count_splits(path, &o, counts));
+    return path && ls__run_folder_names_file(path);
 }

@@ -3,26 +3,21 @@
 #include "base/error.h"
 #include "run/paths.h"
 #include "checkpoint/algorithm_cache_file.h"
+#include "checkpoint/model_info.h"
 #include "run/compare.h"
 #include "run/folders.h"
 #include "run/run_state.h"
 #include <lockstep/algorithm_cache.h>
+#include <lockstep/text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *ls__plain_message(const char *message)
-{
-    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    const bool names_call = strncmp(message, "ls_", 3) == 0 && strncmp(message + n, ": ", 2) == 0;
-    return message + (names_call ? n + 2 : 0);
-}
 
 /* With --force, kernels of another machine are ignored with a warning; others are selected. */
 static ls_status forgive_mismatch(ls_run *t, ls_status status)
 {
     if (status != LS_ERR_MISMATCH || !t->settings->force) return status;
-    ls__warn(t->ctx, LS_LOG_RUN, "%s", ls__plain_message(ls_context_message(t->ctx)));
+    ls__warn(t->ctx, LS_LOG_RUN, "%s", ls_plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     return LS_OK;
 }
@@ -34,7 +29,7 @@ static ls_status check_cache_path(ls_run *t, const char *path)
     const ls_status status = ls__algorithm_cache_check_path(t->ctx, path);
     if (status == LS_OK || !ls__path_exists(path)) return status;
     ls__warn(t->ctx, LS_LOG_RUN, "timed kernel selections will not be saved: %s",
-             ls__plain_message(ls_context_message(t->ctx)));
+             ls_plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     t->writes_algorithm_cache = false;
     return LS_OK;
@@ -109,27 +104,6 @@ static ls_status set_fault(ls_run *t)
     return LS_OK;
 }
 
-void ls__hint_weights(ls_context *ctx, const ls_weight_report *report, const char *new_head)
-{
-    static const ls_weight_state states[] = { LS_WEIGHT_MISMATCHED, LS_WEIGHT_MISSING };
-    bool only_head = ls_weight_report_count(report, LS_WEIGHT_UNEXPECTED) == 0, stem = false;
-    for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; i < ls_weight_report_count(report, states[k]); i++) {
-            const ls_weight_info info = ls_weight_report_at(report, states[k], i);
-            only_head = only_head && info.head;
-            stem = stem || (k == 0 && strcmp(info.name, "conv1.weight") == 0);
-        }
-    if (only_head)
-        ls__error_hint(ctx, "only the last layer differs: %s trains a new one for these classes",
-                       new_head);
-    else
-        ls__error_hint(ctx,
-                       "%s--model, --stem, --image-size and --grey must be those of the weights",
-                       stem ? "the first layer differs: --stem large has a 7x7 convolution, "
-                              "--stem small a 3x3 convolution; "
-                            : "");
-}
-
 /* A new last layer that is frozen keeps its random values. */
 static void warn_frozen_head(const ls_run *t, const ls_weight_report *report)
 {
@@ -157,8 +131,9 @@ ls_status ls__run_load_weights(ls_run *t)
                                             .classes = t->info.classes,
                                             .n_classes = t->info.options.n_classes };
     char path[LS__PATH_SIZE];
+    const bool found = ls_run_find_weights(r->weights, path, sizeof(path));
     const ls_status status =
-        ls_net_load_weights(t->net, ls__weights_of(r->weights, path), &config, &t->weights);
+        ls_net_load_weights(t->net, found ? path : r->weights, &config, &t->weights);
     if (status == LS_OK && r->freeze) warn_frozen_head(t, t->weights);
     if (status != LS_OK && t->weights) ls__hint_weights(t->ctx, t->weights, "--new-head");
     if (status == LS_ERR_MISMATCH && !t->weights)
@@ -189,7 +164,7 @@ static ls_status fail_refused(const ls_run *t, const char *name, bool resumed)
     char message[LS__MESSAGE_SIZE];
     if (status != LS_ERR_INVALID && status != LS_ERR_NOT_FOUND && !is_complete) return status;
     snprintf(message, sizeof(message), "%s%s%s%s", is_complete ? "" : "--", is_complete ? "" : name,
-             is_complete ? "" : ": ", ls__plain_message(ls_context_message(t->ctx)));
+             is_complete ? "" : ": ", ls_plain_message(ls_context_message(t->ctx)));
     ls_context_clear_error(t->ctx);
     return fail_setting(t, resumed, "%s", message);
 }

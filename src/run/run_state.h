@@ -48,10 +48,6 @@ struct ls_run {
     char split_names[LS_N_SPLITS][LS__FOLDER_NAME_SIZE];
 };
 
-/* A message of the library without the name of the call that it may begin with, "ls_net_build: ".
- */
-const char *ls__plain_message(const char *message);
-
 /* The configuration of the run's context, without ranks and a log. */
 ls_context_config ls__run_context_config(const ls__run_settings *r);
 
@@ -81,10 +77,6 @@ ls_status ls__run_check_missing(const ls_run *t);
 /* Loads the weights of --weights and sets t->weights; ls__run_open_objects does so for a new run.
  */
 ls_status ls__run_load_weights(ls_run *t);
-/* After weights did not fit a net: adds the setting that makes weights of other classes, or of
- * another first layer, fit. new_head: how a new last layer is trained. */
-void ls__hint_weights(ls_context *ctx, const ls_weight_report *report, const char *new_head);
-
 /* For ls_checkpoint_load and the run's identity. */
 ls_training_state ls__run_state(const ls_run *t);
 

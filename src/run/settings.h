@@ -131,14 +131,8 @@ ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool ls__run_can_be_extended(const ls__run_settings *r);
 
-/* Images whose shorter side is below this are cropped from a padded border, as CIFAR's; larger ones
- * by random area, as ImageNet's. */
-enum { LS__SMALL_IMAGE_SIZE = 64 };
-static inline bool ls__run_is_small(const ls__run_settings *r)
-{
-    return r->image_size.height < LS__SMALL_IMAGE_SIZE ||
-           r->image_size.width < LS__SMALL_IMAGE_SIZE;
-}
+/* Whether a side of the model's input is below 64 pixels (ls__is_small_image). */
+bool ls__run_is_small(const ls__run_settings *r);
 
 enum { LS__MAX_MILESTONES = 64 };
 /* Reads "30,60,90" and returns the number of epochs; 0 with the error. */
@@ -149,9 +143,6 @@ static inline int64_t ls__run_batches_per_update(const ls__run_settings *r)
 {
     return r->accumulate > 1 ? r->accumulate : 1;
 }
-
-/* Data-loader workers without --workers: one per processor that this process may use, at most 8. */
-int ls__default_workers(void);
 
 /* The learning rate without --lr. */
 double ls__run_default_lr(const ls__run_settings *r);

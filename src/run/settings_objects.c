@@ -1,4 +1,5 @@
 /* settings_objects.c: loaders, optimizer and schedule made from the settings. */
+#include "checkpoint/model_info.h"
 #include "run/parameter_groups.h"
 #include "run/settings.h"
 #include <math.h>
@@ -11,30 +12,30 @@ static float dropout_of(const ls__run_settings *r, const ls_model *model)
     return r->dropout > 0 ? (float)r->dropout : LS_ZERO;
 }
 
+bool ls__run_is_small(const ls__run_settings *r)
+{
+    return ls__is_small_image(r->image_size.height, r->image_size.width);
+}
+
 ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model)
 {
-    /* 256 / 224 of the crop, as torchvision's validation; small images are seen whole, and those
-     * that are not cropped */
-    const bool whole = ls__run_is_small(r) || r->resize_mode != LS_RESIZE_CROP;
-    const int64_t size = r->image_size.height;
-    return (ls_model_info){
+    ls_model_info info = {
         .model = model,
         .options = { .dropout = dropout_of(r, model),
                      .stem = (ls_stem)r->stem,
                      .zero_init_residual = r->zero_init_residual,
                      .parameter_free_shortcuts = r->parameter_free_shortcuts },
-        .image_size = size,
+        .image_size = r->image_size.height,
         .image_width = r->image_size.width,
-        .resize = whole ? size : (int64_t)lround((double)size * 256 / 224),
         .resize_mode = (ls_resize_mode)r->resize_mode,
         .alpha = (ls_alpha)r->alpha,
         .depth = (int)r->depth,
         .honour_exif = r->exif,
         .decode = (ls_decode)r->decode,
         .loss = ls__run_loss(r),
-        .mean = { 0.485f, 0.456f, 0.406f },
-        .std = { 0.229f, 0.224f, 0.225f },
     };
+    ls_model_info_complete(&info);
+    return info;
 }
 
 /* The size before the crop. A padded or stretched image is so large that few random crops are

@@ -1,6 +1,5 @@
 /* settings_resolve.c: computed defaults, settings without an effect, and what may change on resume.
  */
-#include "base/available.h"
 #include "base/error.h"
 #include "base/minmax.h"
 #include "io/json.h"
@@ -160,12 +159,6 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
     return !multi_step || ls__run_milestones(ctx, r->milestones, milestones) > 0;
 }
 
-int ls__default_workers(void)
-{
-    enum { MAX_WORKERS = 8 };
-    return ls__min_int(ls__available_processors(), MAX_WORKERS);
-}
-
 double ls__run_default_lr(const ls__run_settings *r)
 {
     const double images = (double)(r->batch * ls__run_batches_per_update(r));
@@ -204,7 +197,7 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_mo
     }
 #define DEFAULT(name, member, value)                                                               \
     if (!ls__given_sets(given, name)) r->member = (value)
-    DEFAULT("workers", workers, ls__default_workers());
+    DEFAULT("workers", workers, ls_default_workers());
     DEFAULT("dropout", dropout, fmax(model->dropout, 0));
     const bool whole = r->resize_mode == LS_RESIZE_PAD; /* nothing is cut off a padded image */
     DEFAULT("crop-padding", crop_padding, small && !whole ? 4 : 0);

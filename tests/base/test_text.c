@@ -1,6 +1,7 @@
 /* test_text.c: exact numbers as printf's %a writes them in the "C" locale, and truncated texts. */
 #include "../suite.h"
 #include "base/text.h"
+#include <lockstep/text.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,8 +90,41 @@ START_TEST(other_bytes_may_be_cut_anywhere)
 }
 END_TEST
 
+START_TEST(characters_of_texts)
+{
+    static const int32_t codes[] = { 'a', 0xE9, 0x20AC, 0x1F600, 'z' };
+    const char *at = characters;
+    int32_t code;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        ck_assert_int_eq(ls_utf8_next(at, &code), ends[i + 1] - ends[i]);
+        ck_assert_int_eq(code, codes[i]);
+        at += ends[i + 1] - ends[i];
+    }
+    /* Not UTF-8: a byte that continues none, a longer form, a surrogate, an incomplete one. */
+    static const char *const others[] = { "\x80", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\xff" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ck_assert_int_eq(ls_utf8_next(others[i], &code), 1);
+        ck_assert_int_eq(code, -1);
+    }
+    ck_assert(ls_utf8_is_hidden('\n') && ls_utf8_is_hidden(0x202E) && !ls_utf8_is_hidden(0x200D));
+    ck_assert(!ls_utf8_is_hidden('a') && !ls_utf8_is_hidden(-1));
+    ck_assert_uint_eq(ls_utf8_whole_length(characters, 5), 3);
+    ck_assert_uint_eq(ls_utf8_whole_length(characters, 6), 6);
+}
+END_TEST
+
+START_TEST(plain_messages)
+{
+    ck_assert_str_eq(ls_plain_message("ls_net_build: layer 'a'"), "layer 'a'");
+    ck_assert_str_eq(ls_plain_message("ls_net build: a"), "ls_net build: a");
+    ck_assert_str_eq(ls_plain_message("net: a"), "net: a");
+    ck_assert_str_eq(ls_plain_message(""), "");
+}
+END_TEST
+
 TEST_PROGRAM(text)
 {
     return RUN_SUITE("text", exact_numbers_are_those_of_printf,
-                     truncated_texts_end_with_a_whole_character, other_bytes_may_be_cut_anywhere);
+                     truncated_texts_end_with_a_whole_character, other_bytes_may_be_cut_anywhere,
+                     characters_of_texts, plain_messages);
 }

@@ -4,7 +4,7 @@
 #include "../suite.h"
 #include "optim/schedule.h"
 #include "run/provenance.h"
-#include "report/utf8.h"
+#include <lockstep/text.h>
 #include <lockstep/lockstep.h>
 #include <check.h>
 #include <gnu/libc-version.h>
@@ -323,7 +323,7 @@ END_TEST
 static bool is_utf8(const char *text)
 {
     int32_t code = 0;
-    while (*text && code >= 0) text += ls__utf8_next(text, &code);
+    while (*text && code >= 0) text += ls_utf8_next(text, &code);
     return code >= 0;
 }
 

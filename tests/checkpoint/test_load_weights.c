@@ -480,6 +480,24 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
+START_TEST(completed_models)
+{
+    ls_model_info info = { .model = ls_model_find("resnet18"), .resize_mode = LS_RESIZE_CROP };
+    ls_model_info_complete(&info);
+    ck_assert(info.image_size == 224 && info.resize == 256 && info.image_width == 0);
+    ck_assert(info.mean[2] == 0.406f && info.std[0] == 0.229f);
+    info = (ls_model_info){ .model = info.model, .image_size = 96, .image_width = 48 };
+    ls_model_info_complete(&info);
+    ck_assert(info.image_size == 96 && info.resize == 96); /* a side is small */
+    info = (ls_model_info){ .model = info.model, .resize_mode = LS_RESIZE_PAD, .channels = 1 };
+    ls_model_info_complete(&info);
+    ck_assert(info.resize == 224 && info.mean[0] == 0.449f && info.std[0] == 0.226f);
+    info = (ls_model_info){ .model = info.model, .resize = 300, .std = { 1, 1, 1 } };
+    ls_model_info_complete(&info);
+    ck_assert(info.resize == 300 && info.mean[0] == 0 && info.std[0] == 1);
+}
+END_TEST
+
 START_TEST(models_that_are_not_described)
 {
     run r = open_good_run(&usual);
@@ -493,6 +511,10 @@ START_TEST(models_that_are_not_described)
     ls_saved_model *model = ls_saved_model_from_weights(r.ctx, TORCH "state_dict.pt", &info);
     ck_assert_str_eq(ls_saved_model_info(model).classes[1], "b");
     ck_assert_ptr_null(ls_saved_model_build(model, 1, LS_PRECISION_F32, false));
+    ck_assert_str_eq(ls_context_hint(r.ctx), "");
+    expect_error(r.ctx, LS_ERR_SHAPE, "state_dict.pt", "'conv1.weight'");
+    ck_assert_ptr_null(ls_saved_model_build(model, 1, LS_PRECISION_F32, true));
+    ck_assert_ptr_nonnull(strstr(ls_context_hint(r.ctx), "must be those of the weights"));
     expect_error(r.ctx, LS_ERR_SHAPE, "state_dict.pt", "'conv1.weight'");
     ck_assert_ptr_null(ls_saved_model_from_weights(r.ctx, TORCH "state_dict.pt", NULL));
     expect_error(r.ctx, LS_ERR_INVALID, "info is NULL");
@@ -519,6 +541,6 @@ TEST_PROGRAM(load_weights)
         ambiguous_and_missing_keys, classes_are_matched_by_name, values_that_are_not_finite,
         mismatches_change_nothing, new_head_keeps_its_values, partial_files_and_nets_without_a_head,
         columns_after_flatten, checkpoints_name_the_columns, unsupported_tensors_are_named,
-        identity_names_the_weights, models_that_are_not_described);
+        identity_names_the_weights, completed_models, models_that_are_not_described);
     return end_runs(both(memory, others));
 }

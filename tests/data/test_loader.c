@@ -495,6 +495,13 @@ START_TEST(wrong_configurations_are_refused)
 }
 END_TEST
 
+START_TEST(the_default_of_workers)
+{
+    const int n = ls_default_workers();
+    ck_assert(n >= 1 && n <= 8);
+}
+END_TEST
+
 START_TEST(wrong_calls_are_refused)
 {
     const uint8_t images[4 * 8 * 8 * 3] = { 0 };
@@ -680,7 +687,7 @@ TEST_PROGRAM(loader)
         bad_images_are_replaced_counted_and_listed, when_all_images_are_bad_skipping_ends,
         a_failed_epoch_may_be_followed_by_another,
         images_of_other_sizes_are_bad_where_nothing_crops, samples_in_memory_come_as_they_are,
-        wrong_configurations_are_refused, wrong_calls_are_refused,
+        wrong_configurations_are_refused, the_default_of_workers, wrong_calls_are_refused,
         device_memory_is_taken_at_open_and_has_limits, signals_are_left_to_the_program,
         every_allocation_may_fail);
 }

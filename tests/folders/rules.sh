@@ -63,7 +63,7 @@ public() {
     report "$hit (src/$1 may include of lockstep/: $2)"
   done < <(find "src/$1" -name '*.[ch]*' -exec grep -HnE '^ *# *include *<lockstep/' {} + | grep -vE "<lockstep/($2)\.h>")
 }
-core='export|status|context|random'
+core='export|status|context|random|text'
 public base "$core|tensor"
 public arith "$core"
 public comm "$core"
@@ -76,10 +76,10 @@ public optim "$core|tensor|data|loader|nn|net|optim"
 trained="$core|tensor|data|loader|nn|net|optim"
 public checkpoint "$trained|algorithm_cache|checkpoint|models|trainer|evaluation"
 public log "$trained|checkpoint|run_log"
-public report "$core|nn|report"
+public report "$core|nn|report|text"
 public train "$trained|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|lr_find"
-public run "$trained|pack|dataset_check|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run"
-public experiment "$core|tensor|run|run_log|search|settings|sweep|repro"
+public run "$trained|pack|dataset_check|dataset_path|algorithm_cache|checkpoint|run_log|report|models|evaluation|trainer|run|settings|lr_find"
+public experiment "$core|tensor|run|run_log|search|settings|sweep|repro|text"
 public cpu "$core|tensor"
 public cuda "$core|tensor"
 public mpi "$core"

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "../log/own_folder.h"
 #include "report/chart.h"
-#include "report/curves.h"
+#include <lockstep/report.h>
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -308,13 +308,13 @@ START_TEST(curves_of_a_run)
     begin();
     write_text(path("metrics.jsonl"),
                ROW("1", "2.5", "0.5") ROW("2", "1.5", "0.75") "{\"epoch\": 3, \"tra");
-    ck_assert_int_eq(ls__curves_save(ctx, dir, "a run", false), LS_OK);
+    ck_assert_int_eq(ls_curves_write(ctx, dir, "a run", false), LS_OK);
     char *text = read_curves();
     ck_assert(strstr(text, ">a run<") && strstr(text, ">validation<") && strstr(text, ">epoch<"));
     ck_assert_int_eq(count(text, "<path"), 4);
     ck_assert_int_eq(count(text, "<circle"), 8); /* the row that is cut is none */
     write_text(path("metrics.jsonl"), ROW("1", "2.5", "null") ROW("2", "1.5", "null"));
-    ck_assert_int_eq(ls__curves_save(ctx, dir, "a run", true), LS_OK);
+    ck_assert_int_eq(ls_curves_write(ctx, dir, "a run", true), LS_OK);
     free(text);
     text = read_curves();
     ck_assert_ptr_null(strstr(text, ">validation<"));
@@ -329,9 +329,10 @@ START_TEST(no_curves)
     begin();
     for (int i = 0; i < 2; i++) {
         if (i > 0) write_text(path("metrics.jsonl"), "{\"epoch\": 1");
-        expect_failure(ls__curves_save(ctx, dir, "a run", false), ctx, LS_ERR_DATA,
+        expect_failure(ls_curves_write(ctx, dir, "a run", false), ctx, LS_ERR_DATA,
                        "metrics.jsonl: no epoch is complete");
     }
+    expect_failure(ls_curves_write(ctx, NULL, "a run", false), ctx, LS_ERR_INVALID, "dir is NULL");
     ck_assert_int_ne(access(path("curves.svg"), F_OK), 0);
     end();
 }

@@ -1,9 +1,11 @@
 /* loader.c: a loader's life, and what it does in the caller's thread. */
 #include "data/loader/loader.h"
 
+#include "base/available.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/minmax.h"
 #include "base/text.h"
 #include "backend/pool.h"
 #include <string.h>
@@ -337,4 +339,10 @@ int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **re
     const bool there = loader && i >= 0 && i < loader->n_bads;
     if (reason) *reason = there ? loader->bads[i].reason : "";
     return there ? loader->bads[i].sample : -1;
+}
+
+int ls_default_workers(void)
+{
+    enum { MAX_DEFAULT = 8 };
+    return ls__min_int(ls__available_processors(), MAX_DEFAULT);
 }

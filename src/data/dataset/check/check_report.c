@@ -127,6 +127,11 @@ void ls_dataset_report_close(ls_dataset_report **report)
     *report = NULL;
 }
 
+const char *ls_dataset_report_dir(const ls_dataset_report *report)
+{
+    return report ? report->dir : "";
+}
+
 int64_t ls_dataset_report_finding_count(const ls_dataset_report *r)
 {
     return r ? r->findings.n : 0;
