@@ -48,7 +48,8 @@ typedef struct ls_repro_run {
     const double *losses;     /* of each step */
     ls_digest weights;        /* after the last step */
     double images_per_second; /* in training; 0 = not known */
-    int result; /* runs with equal run logs have the same number, from 0 in order of appearance */
+    int result; /* runs with equal run logs have the same number, from 0 in order of appearance; -1
+                   before */
     ls_run_log_difference divergence; /* against the first run; step -1 = none */
 } ls_repro_run;
 
@@ -94,13 +95,15 @@ LS_API ls_repro *ls_repro_open(const char *dir, const ls_repro_config *config);
 
 /* Makes the folder, trains all runs, compares them, and writes report.html, repro.csv (a line per
  * run), losses.csv (a line per step) and repro.svg. verdict may be NULL. After an error and after
- * *stop the folder keeps the runs that were trained. An experiment can be run once. Errors:
+ * *stop the folder keeps the runs that were trained. A process that trains is sent SIGTERM if the
+ * calling thread ends. Errors:
  *
  *   LS_ERR_SETTING, LS_ERR_DATA, LS_ERR_NONFINITE   a process failed, with an exit status that says
  *                                                   so
  *   LS_ERR_IO, LS_ERR_NOT_FOUND   a file that can't be written or read; a process that can't be
  *                                 started, or failed for another reason
  *   LS_ERR_MISMATCH               a run log with another number of steps
+ *   LS_ERR_INVALID                a second call
  *   LS_ERR_MEMORY                 also for NULL */
 LS_API ls_status ls_repro_train(ls_repro *repro, ls_repro_verdict *verdict);
 

@@ -3,9 +3,9 @@
 #ifndef LS_EXPERIMENT_REPRO_STATE_H
 #define LS_EXPERIMENT_REPRO_STATE_H
 
+#include "base/text.h"
 #include "experiment/child.h"
 #include "experiment/repro_settings.h"
-#include "base/text.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "run/run_state.h"
