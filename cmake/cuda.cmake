@@ -11,7 +11,7 @@ set(LOCKSTEP_CUDA_KERNELS kernels/elementwise.cu kernels/memory.cu kernels/norm.
   kernels/loss.cu
   kernels/optimizer.cu kernels/direct.cu kernels/depthwise.cu kernels/column_sums.cu)
 # Files of the core that need nothing else of it, built once more into the module.
-set(LOCKSTEP_CUDA_CORE src/backend/module_host.c src/base/text.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
+set(LOCKSTEP_CUDA_CORE src/backend/module_host.c src/base/text.c src/base/utf8.c src/base/hash.c src/base/random.c src/base/shape.c src/backend/ops.c)
 
 # What the module and its emulated twins have in common.
 function(lockstep_cuda_core target)

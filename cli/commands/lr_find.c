@@ -135,8 +135,10 @@ static int find(cli_run *r, const lr_find_values *v)
     if (ls_run_number(run, "on-bad-image") != LS_BAD_IMAGE_FAIL)
         report_bad_images(loader, ls_run_train_dataset(run), INT64_MAX);
     if (curve) return print_result(r, v, curve);
-    return ls_loader_status(loader) != LS_OK ? print_loader_error(r->report.ctx, "batch")
-                                             : print_error(r->report.ctx, EXIT_RUNTIME);
+    const ls_status status = ls_loader_status(loader);
+    const bool failed_in_data = status != LS_OK && status != LS_ERR_EARLIER;
+    return failed_in_data ? print_loader_error(r->report.ctx, "batch")
+                          : print_error(r->report.ctx, EXIT_RUNTIME);
 }
 
 static int run(int argc, char **argv)

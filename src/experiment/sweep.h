@@ -156,13 +156,18 @@ const ls__sweep_result *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t
 const ls__sweep_result *ls__sweep_last(const ls_sweep *s, int64_t trial);
 /* Copies the result, and takes over its `error`. */
 ls_status ls__sweep_add(ls_sweep *s, const ls__sweep_result *result);
+/* Writes OUT/sweep.json. */
+ls_status ls__sweep_results_write(ls_sweep *s);
+/* Reads the metric of a job from the trial's folder. */
+ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_result *result);
+
+/* ---- sweep_save.c ---- */
+
 /* Writes OUT/sweep.json, and OUT/report.html if the last one is some seconds old: the report grows
  * with the number of trials. A report that cannot be written is a warning. */
 ls_status ls__sweep_save(ls_sweep *s);
 /* Writes OUT/report.html if a result came after it. */
 void ls__sweep_update_report(ls_sweep *s);
-/* Reads the metric of a job from the trial's folder. */
-ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_result *result);
 
 /* ---- sweep_csv.c ---- */
 

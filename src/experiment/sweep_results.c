@@ -3,14 +3,13 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/identity.h"
-#include "experiment/sweep_report.h"
+#include "experiment/sweep.h"
 #include "io/json.h"
 #include "log/metrics.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 int ls__sweep_trial_dir(const char *sweep_dir, int64_t trial, char *out, size_t size)
 {
@@ -211,34 +210,7 @@ static json_t *result_to_json(const ls_sweep *s, const ls__sweep_result *r)
     return ls__json_finish(&row);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* The time of the next report depends on how long this one took. */
-static void write_report(ls_sweep *s)
-{
-    enum { MIN_SECONDS = 5, SHARE = 20 };
-    const double begin = seconds_now();
-    ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .threads = 1, .log = s->config.log, .log_user = s->config.log_user });
-    if (ls_sweep_report_write(ctx, s->values.out, NULL, s->command) != LS_OK)
-        ls__warn(s->ctx, LS_LOG_RUN, "%s", ls_context_message(ctx));
-    ls_context_close(&ctx);
-    s->is_report_old = false;
-    const double end = seconds_now();
-    s->report_due = end + fmax(MIN_SECONDS, SHARE * (end - begin));
-}
-
-void ls__sweep_update_report(ls_sweep *s)
-{
-    if (s->is_report_old) write_report(s);
-}
-
-ls_status ls__sweep_save(ls_sweep *s)
+ls_status ls__sweep_results_write(ls_sweep *s)
 {
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/sweep.json", s->values.out);
@@ -252,10 +224,8 @@ ls_status ls__sweep_save(ls_sweep *s)
     json_t *json = ls__json_finish(&all);
     const ls_status status = ls__json_save(s->ctx, path, json);
     json_decref(json);
-    LS_TRY(status);
-    s->is_report_old = true;
-    if (seconds_now() >= s->report_due) write_report(s);
-    return LS_OK;
+    s->is_report_old |= status == LS_OK;
+    return status;
 }
 
 /* ---- Reading ---- */
@@ -351,7 +321,7 @@ ls_status ls__sweep_open_results(ls_sweep *s)
     s->definition = make_definition(s);
     if (!s->definition) return ls__fail_memory(s->ctx, path, 0);
     ls_status status = ls__json_read(path, &json, reason);
-    if (status == LS_ERR_NOT_FOUND) return ls__sweep_save(s);
+    if (status == LS_ERR_NOT_FOUND) return ls__sweep_results_write(s);
     if (status != LS_OK) return ls__fail(s->ctx, status, "%s: %s", path, reason);
     status = check_stored(s, path, json);
     json_decref(json);

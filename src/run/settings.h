@@ -3,6 +3,7 @@
 #ifndef LS_RUN_SETTINGS_H
 #define LS_RUN_SETTINGS_H
 
+#include "checkpoint/model_info.h"
 #include "run/data_settings.h"
 #include "run/setting.h"
 #include <lockstep/loader.h>
@@ -131,8 +132,11 @@ ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool ls__run_can_be_extended(const ls__run_settings *r);
 
-/* Whether a side of the model's input is below 64 pixels (ls__is_small_image). */
-bool ls__run_is_small(const ls__run_settings *r);
+/* Whether a side of the model's input is below 64 pixels. */
+static inline bool ls__run_is_small(const ls__run_settings *r)
+{
+    return ls__is_small_image(r->image_size.height, r->image_size.width);
+}
 
 enum { LS__MAX_MILESTONES = 64 };
 /* Reads "30,60,90" and returns the number of epochs; 0 with the error. */

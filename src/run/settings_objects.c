@@ -12,11 +12,6 @@ static float dropout_of(const ls__run_settings *r, const ls_model *model)
     return r->dropout > 0 ? (float)r->dropout : LS_ZERO;
 }
 
-bool ls__run_is_small(const ls__run_settings *r)
-{
-    return ls__is_small_image(r->image_size.height, r->image_size.width);
-}
-
 ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model)
 {
     ls_model_info info = {
