@@ -11,56 +11,6 @@ typedef struct ls__data_settings {
     ls_csv_config of_model; /* the columns of a checkpoint's list, where others are not given */
 } ls__data_settings;
 
-/* Rows of a table of settings; `values` is the struct of values, with ls__data_settings `member`.
- */
-#define LS__DATA_SETTINGS(values, member)                                                          \
-    LS__LIST_SETTINGS(values, member), LS__GROUP_SETTINGS(values, member)
-
-/* Those that say which images and classes there are. */
-#define LS__LIST_SETTINGS(values, member)                                                          \
-    { LS_SETTING_TEXT,                                                                             \
-      0,                                                                                           \
-      "csv-columns",                                                                               \
-      offsetof(values, member.csv_columns),                                                        \
-      "columns of CSV lists by name or number: path=NAME,label=NAME,split=NAME,group=NAME; those " \
-      "that are left out are recognized",                                                          \
-      "COLUMNS",                                                                                   \
-      .note = "recognized",                                                                        \
-      .images = true },                                                                            \
-        { LS_SETTING_TEXT,                                                                         \
-          0,                                                                                       \
-          "image-root",                                                                            \
-          offsetof(values, member.image_root),                                                     \
-          "folder that the relative paths of CSV lists begin in",                                  \
-          "DIR",                                                                                   \
-          .note = "that of the list",                                                              \
-          .execution = true,                                                                       \
-          .images = true },                                                                        \
-    {                                                                                              \
-        LS_SETTING_TEXT, 0, "label-pattern", offsetof(values, member.label_pattern),               \
-            "the class of an image is what the group of this POSIX extended regular expression "   \
-            "matches in its path below the folder: '([a-z]+)[.][0-9]+' for cat.12.jpg",            \
-            "REGEX", .note = "none: class folders", .images = true                                 \
-    }
-
-/* Those that say which images stay together. */
-#define LS__GROUP_SETTINGS(values, member)                                                         \
-    { LS_SETTING_TEXT,                                                                             \
-      0,                                                                                           \
-      "group-column",                                                                              \
-      offsetof(values, member.group_column),                                                       \
-      "column of a CSV list, such as 'patient': images with the same field stay together in "      \
-      "--val-split; given validation images are checked for it",                                   \
-      "NAME",                                                                                      \
-      .note = "none",                                                                              \
-      .images = true },                                                                            \
-    {                                                                                              \
-        LS_SETTING_TEXT, 0, "group-pattern", offsetof(values, member.group_pattern),               \
-            "images stay together if the group of this regular expression matches the same text "  \
-            "in their paths: '(patient[0-9]+)_'; as --group-column",                               \
-            "REGEX", .note = "none", .images = true                                                \
-    }
-
 /* Sizes of a path, and of the name of a folder or list in a dataset. */
 enum { LS__PATH_SIZE = 4096, LS__FOLDER_NAME_SIZE = 600 };
 

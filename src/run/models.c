@@ -1,7 +1,8 @@
-/* models.c: the bundled models in settings and their help texts. */
+/* models.c: see models.h. */
+#include "run/models.h"
+
 #include "base/error.h"
-#include "run/help_texts.h"
-#include "run/settings.h"
+#include "run/setting.h"
 #include <stdio.h>
 
 const ls_model *ls__find_model(ls_context *ctx, const char *name)

@@ -1,5 +1,6 @@
 /* replay_side.c: see replay_side.h. */
 #include "run/replay_side.h"
+#include "run/models.h"
 
 #include "base/c_locale.h"
 #include "base/error.h"

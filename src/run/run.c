@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "log/run_folder.h"
 #include "run/advice.h"
-#include "run/help_texts.h"
+#include "run/models.h"
 #include "run/paths.h"
 #include "run/ranks.h"
 #include "run/run_state.h"

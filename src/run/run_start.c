@@ -5,7 +5,7 @@
 #include "run/paths.h"
 #include "io/json.h"
 #include "log/run_folder.h"
-#include "run/help_texts.h"
+#include "run/models.h"
 #include "run/ranks.h"
 #include "run/run_files.h"
 #include <errno.h>

@@ -177,11 +177,6 @@ static inline bool ls__run_mixes(const ls__run_settings *r)
     return r->mixup_alpha > 0 || r->cutmix_alpha > 0;
 }
 
-/* A bundled model; NULL with the error, which names the most similar one. */
-const ls_model *ls__find_model(ls_context *ctx, const char *name);
-/* False with the error if a setting of ResNets alone is given for another model. */
-bool ls__check_resnet_settings(ls_context *ctx, const ls_given *given, const ls_model *model);
-
 /* The model that will be trained, without its classes. */
 ls_model_info ls__run_model_info(const ls__run_settings *r, const ls_model *model);
 ls_loader_config ls__run_train_loader_config(const ls__run_settings *r);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "io/json.h"
+#include "run/models.h"
 #include "run/parameter_groups.h"
 #include "run/settings.h"
 #include <math.h>

@@ -1,6 +1,8 @@
 /* settings_table.c: the table of the settings of a run. */
-#include "run/help_texts.h"
+#include "run/models.h"
 #include "run/settings.h"
+
+_Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "the note of max-pixels gives the default");
 
 #define AT(member) offsetof(ls__run_settings, member)
 
@@ -17,7 +19,25 @@ const ls_setting ls__run_settings_table[] = {
       "one folder per class, or a folder with MNIST's four idx files, or a "
       "CSV file of paths and labels or numbers",
       "DIR", .note = "required", .execution = true, .images = true, .usual = true },
-    LS__DATA_SETTINGS(ls__run_settings, data),
+    { LS_SETTING_TEXT, 0, "csv-columns", AT(data.csv_columns),
+      "columns of CSV lists by name or number: path=NAME,label=NAME,split=NAME,group=NAME; those "
+      "that are left out are recognized",
+      "COLUMNS", .note = "recognized", .images = true },
+    { LS_SETTING_TEXT, 0, "image-root", AT(data.image_root),
+      "folder that the relative paths of CSV lists begin in", "DIR", .note = "that of the list",
+      .execution = true, .images = true },
+    { LS_SETTING_TEXT, 0, "label-pattern", AT(data.label_pattern),
+      "the class of an image is what the group of this POSIX extended regular expression "
+      "matches in its path below the folder: '([a-z]+)[.][0-9]+' for cat.12.jpg",
+      "REGEX", .note = "none: class folders", .images = true },
+    { LS_SETTING_TEXT, 0, "group-column", AT(data.group_column),
+      "column of a CSV list, such as 'patient': images with the same field stay together in "
+      "--val-split; given validation images are checked for it",
+      "NAME", .note = "none", .images = true },
+    { LS_SETTING_TEXT, 0, "group-pattern", AT(data.group_pattern),
+      "images stay together if the group of this regular expression matches the same text "
+      "in their paths: '(patient[0-9]+)_'; as --group-column",
+      "REGEX", .note = "none", .images = true },
     { LS_SETTING_SWITCH, 0, "no-val", AT(no_val),
       "train without validation; DIR may also hold the class folders themselves", .usual = true },
     { LS_SETTING_NUMBER, 0, "val-split", AT(val_split),
@@ -27,28 +47,35 @@ const ls_setting ls__run_settings_table[] = {
       "X", 0.001, 0.999, .note = "off", .images = true, .usual = true },
     { LS_SETTING_INTEGER, 0, "val-split-seed", AT(val_split_seed),
       "seed of --val-split, independent of --seed", "S", 0, 9e18, .fallback = "0", .images = true },
-    { LS_SETTING_SIZE, 0, "image-size", AT(image_size), IMAGE_SIZE_HELP, "HxW", LS__MIN_IMAGE_SIZE,
+    { LS_SETTING_SIZE, 0, "image-size", AT(image_size),
+      "height and width of the model's input in pixels; N = a square", "HxW", LS__MIN_IMAGE_SIZE,
       LS__MAX_IMAGE_SIZE, .note = "28, 32 or 224, depending on the model", .images = true,
       .usual = true },
-    { LS_SETTING_CHOICE, 0, "resize", AT(resize_mode), RESIZE_HELP, "crop|pad|stretch",
-      .fallback = "crop", .images = true, .usual = true },
+    { LS_SETTING_CHOICE, 0, "resize", AT(resize_mode),
+      "images of other shapes than --image-size: crop = the sides are cut off; pad = the whole "
+      "image, with borders of the mean colour; stretch = the whole image, distorted",
+      "crop|pad|stretch", .fallback = "crop", .images = true, .usual = true },
     { LS_SETTING_INTEGER, 'j', "workers", AT(workers),
       "data-loader threads (PyTorch: num_workers); 0 = the training thread loads the images", "N",
       0, 256, .note = "one per processor, at most 8", .execution = true, .images = true,
       .usual = true },
-    { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image), ON_BAD_IMAGE_HELP, "fail|skip",
+    { LS_SETTING_CHOICE, 0, "on-bad-image", AT(on_bad_image),
+      "unreadable images: fail = stop, skip = replace each by another image", "fail|skip",
       .fallback = "fail", .lasting = true, .images = true, .usual = true },
-    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels), MAX_PIXELS_HELP, "N", 1,
-      LS_LARGEST_MAX_PIXELS, .note = MAX_PIXELS_NOTE, .implied = LS_DEFAULT_MAX_PIXELS,
-      .images = true },
+    { LS_SETTING_INTEGER, 0, "max-pixels", AT(max_pixels),
+      "maximum number of pixels of an image; larger images are treated as unreadable", "N", 1,
+      LS_LARGEST_MAX_PIXELS, .note = "89478485", .implied = LS_DEFAULT_MAX_PIXELS, .images = true },
     { LS_SETTING_SWITCH, 0, "exif", AT(exif), "apply the EXIF orientation", .images = true,
       .usual = true },
     { LS_SETTING_SWITCH, 0, "grey", AT(grey),
       "convert images to grey, for a model with one input channel", .images = true },
-    { LS_SETTING_CHOICE, 0, "alpha", AT(alpha), ALPHA_HELP, "white|black|ignore",
-      .fallback = "white", .images = true },
-    { LS_SETTING_INTEGER, 0, "depth", AT(depth), DEPTH_HELP, "BITS", 9, 16, .note = "16",
-      .implied = 16, .images = true },
+    { LS_SETTING_CHOICE, 0, "alpha", AT(alpha),
+      "transparent pixels: white, black = composed on that colour; ignore = the stored colour",
+      "white|black|ignore", .fallback = "white", .images = true },
+    { LS_SETTING_INTEGER, 0, "depth", AT(depth),
+      "bits that the samples of PNG and PNM files of 16 bits use, such as 12 for X-rays; larger "
+      "samples are white",
+      "BITS", 9, 16, .note = "16", .implied = 16, .images = true },
     { LS_SETTING_CHOICE, 0, "decode", AT(decode),
       "JPEG decoding: exact = full size; fast = large images at 1/2, 1/4 or 1/8, with different "
       "pixels",
@@ -106,9 +133,12 @@ const ls_setting ls__run_settings_table[] = {
     { LS_SETTING_HEADING, .help = "Model:" },
     { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
       .list = ls__list_models, .images = true, .usual = true },
-    { LS_SETTING_CHOICE, 0, "stem", AT(stem), STEM_HELP, "auto|small|large", .fallback = "auto" },
+    { LS_SETTING_CHOICE, 0, "stem", AT(stem),
+      "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "
+      "model and image size",
+      "auto|small|large", .fallback = "auto" },
     { LS_SETTING_SWITCH, 0, "parameter-free-shortcuts", AT(parameter_free_shortcuts),
-      SHORTCUTS_HELP },
+      "zero-padded shortcuts in place of 1x1 convolutions where the shape changes" },
     { LS_SETTING_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
       "initialize the weight of the last batch norm in each block with 0" },
     { LS_SETTING_NUMBER, 0, "dropout", AT(dropout), "probability of the model's dropout layers",
@@ -117,7 +147,9 @@ const ls_setting ls__run_settings_table[] = {
       "begin with these weights: a checkpoint, a safetensors file or a PyTorch file (.pt, .pth) "
       "with torchvision's or timm's names",
       "FILE", .note = "random", .usual = true },
-    { LS_SETTING_TEXT, 0, "weights-key", AT(weights_key), "with --weights: " WEIGHTS_KEY_HELP,
+    { LS_SETTING_TEXT, 0, "weights-key", AT(weights_key),
+      "with --weights: where the file has the weights: a key, such as model_ema, or a prefix of "
+      "the names",
       "KEY", .note = "found" },
     { LS_SETTING_SWITCH, 0, "new-head", AT(new_head),
       "with --weights: begin with a random last layer, for other classes than those of the file",
@@ -226,11 +258,13 @@ const ls_setting ls__run_settings_table[] = {
       .note = "1", .whole_run = true },
 
     { LS_SETTING_HEADING, .help = "Execution:" },
-    { LS_SETTING_TEXT, 0, "device", AT(device), DEVICE_HELP, "NAME", .fallback = "cpu",
-      .usual = true },
-    { LS_SETTING_CHOICE, 0, "precision", AT(precision), PRECISION_HELP, PRECISION_NAMES,
-      .fallback = "f32", .usual = true },
-    { LS_SETTING_INTEGER, 0, "threads", AT(threads), THREADS_HELP, "N", 0, 1024,
+    { LS_SETTING_TEXT, 0, "device", AT(device), "device: cpu, cuda, cuda:1, ..., or auto", "NAME",
+      .fallback = "cpu", .usual = true },
+    { LS_SETTING_CHOICE, 0, "precision", AT(precision),
+      "data type of matrix multiplications and convolutions; bf16 and f16 also store activations "
+      "in that type; tf32 requires CUDA",
+      "f32|tf32|bf16|f16", .fallback = "f32", .usual = true },
+    { LS_SETTING_INTEGER, 0, "threads", AT(threads), "number of compute threads", "N", 0, 1024,
       .note = "one per processor", .execution = true, .usual = true },
     { LS_SETTING_NUMBER, 0, "rank-timeout", AT(rank_timeout),
       "seconds after which a rank that waits for another one fails, if mpirun or srun started "
@@ -244,9 +278,12 @@ const ls_setting ls__run_settings_table[] = {
       "with several ranks: in every N-th step of an epoch each recomputes a shard of another rank, "
       "and stops if a bit differs: finds faulty processors and memory; 0 = never",
       "N", 0, 1e9, .fallback = "0", .execution = true, .whole_run = true },
-    { LS_SETTING_CHOICE, 0, "deterministic", AT(deterministic), DETERMINISTIC_HELP,
+    { LS_SETTING_CHOICE, 0, "deterministic", AT(deterministic),
+      "kernels: strict = deterministic only; warn = a warning where an op has none; off = any "
+      "kernel",
       "strict|warn|off", .fallback = "strict" },
-    { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark), BENCHMARK_HELP },
+    { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark),
+      "select kernels by timing them before the first step" },
     { LS_SETTING_TEXT, 0, "algorithm-cache", AT(algorithm_cache),
       "algorithm cache file of a new run: read if it exists; with --benchmark, written after "
       "timing",

@@ -2,6 +2,7 @@
  * train --resume and compare read them. */
 #include "fuzz.h"
 
+#include "run/models.h"
 #include "run/replay_side.h"
 #include <string.h>
 
