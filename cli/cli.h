@@ -67,10 +67,6 @@ void print_command_words(FILE *out, const char *label, const char *const *words)
 /* The same without label and newline, for files. */
 void print_command_line(FILE *out, const char *const *words);
 
-/* The names of what differs, of "batch", "loss", "gradients" and "weights". Returns how many. */
-enum { N_DIGESTS = 4 };
-int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS]);
-
 /* What is at a path; links are followed. is_file: a regular file; false for NULL. */
 bool path_exists(const char *path);
 bool is_folder(const char *path);

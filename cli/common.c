@@ -1,6 +1,7 @@
 /* common.c: what the commands share; see cli.h. */
 #include "cli.h"
 #include <errno.h>
+#include <lockstep/text.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,20 +170,9 @@ void catch_signals_for_children(void)
 
 static void print_word(FILE *out, const char *word)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, out);
-        return;
-    }
-    if (has_control_characters(word)) { /* in the form that bash and POSIX 2024 read back */
-        fputs("$'", out);
-        print_escaped(out, word, "\\'");
-    } else {
-        fputc('\'', out);
-        for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
-    }
-    fputc('\'', out);
+    char *text = ls_shell_word(word);
+    if (text) fputs(text, out);
+    free(text);
 }
 
 /* How this process was started, if that was in several ranks. */
@@ -222,16 +212,6 @@ void print_command(FILE *out, const char *label, ...)
     }
     va_end(words);
     print_command_words(out, label, list);
-}
-
-int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])
-{
-    int n = 0;
-    if (d->batch) names[n++] = "batch";
-    if (d->loss) names[n++] = "loss";
-    if (d->gradients) names[n++] = "gradients";
-    if (d->weights) names[n++] = "weights";
-    return n;
 }
 
 bool path_exists(const char *path)

@@ -113,6 +113,18 @@ static void show_run(void *user, const ls_repro *r, int i, bool has_trained)
 
 /* ---- The verdict ---- */
 
+/* What differs at the first step that does. Returns how many. */
+enum { N_DIGESTS = 4 };
+static int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])
+{
+    int n = 0;
+    if (d->batch) names[n++] = "batch";
+    if (d->loss) names[n++] = "loss";
+    if (d->gradients) names[n++] = "gradients";
+    if (d->weights) names[n++] = "weights";
+    return n;
+}
+
 static void print_result(const ls_repro *r, int result)
 {
     enum { MAX_LISTED = 100 };

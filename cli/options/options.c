@@ -1,6 +1,7 @@
 /* options.c: parses command lines by a table of options; see options.h. */
 #include "cli.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int find_letter(const ls_setting *options, char letter)
@@ -96,6 +97,14 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
     return -1;
 }
 
+/* What a file gave, which texts are borrowed from until the process ends. */
+static ls_given kept;
+
+static void free_kept(void)
+{
+    ls_given_free(&kept);
+}
+
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed)
 {
@@ -112,5 +121,8 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     const ls_setting *ignored = command->reads_runs ? ls_run_settings() : NULL;
     ls_context *ctx = open_error_context();
     ls_given_read_file(ctx, common.config, ignored, values, &parsed->set);
+    if (!kept.file) atexit(free_kept);
+    ls_given_free(&kept);
+    kept.file = parsed->set.file;
     return close_error_context(ctx) == EXIT_DONE ? -1 : EXIT_USAGE;
 }

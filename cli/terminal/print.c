@@ -305,16 +305,6 @@ void print_words(FILE *out, int at, int indent, const char *text)
     fputc('\n', out);
 }
 
-bool has_control_characters(const char *text)
-{
-    int32_t code;
-    for (int n; *text; text += n) {
-        n = ls_utf8_next(text, &code);
-        if (is_control(text, code)) return true;
-    }
-    return false;
-}
-
 int text_columns(const char *text)
 {
     /* Unicode's East Asian Width W and F, in whole blocks; marks of general use. */

@@ -77,9 +77,6 @@ void print_escaped(FILE *out, const char *text, const char *marked);
  * leaves unescaped in strings as \u007f and the like. */
 int print_json(const char *text, size_t length, void *user);
 
-/* Whether print_text would escape something. */
-bool has_control_characters(const char *text);
-
 /* After (v)snprintf wrote to a buffer of `size` bytes and returned `length`: a truncated text ends
  * with a whole UTF-8 character then. */
 void cut_text(char *buffer, size_t size, int length);

@@ -23,6 +23,10 @@ LS_API bool ls_utf8_is_hidden(int32_t code);
  * bytes these are. For texts that are truncated to a buffer. */
 LS_API size_t ls_utf8_whole_length(const char *text, size_t length);
 
+/* A word of a command line as a POSIX shell reads it back, in quotes where it needs them; control
+ * characters as in $'\n'. The caller frees it by free(). NULL without memory. */
+LS_API char *ls_shell_word(const char *word);
+
 /* A message of the library (ls_context_message, ls_log_fn) without the name of the call that it may
  * begin with, "ls_net_build: ", for readers who do not know the calls. Points into `message`. */
 LS_API const char *ls_plain_message(const char *message);

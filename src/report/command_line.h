@@ -4,10 +4,6 @@
 
 #include <stdio.h>
 
-/* Writes hidden characters (ls_utf8_is_hidden) as \n, \r, \t, or \xHH for each byte, as also bytes
- * 0x80 to 0x9F outside of UTF-8, and a backslash before each character of `marked`. */
-void ls__put_escaped(FILE *out, const char *text, const char *marked);
-
 /* A field of CSV (RFC 4180), escaped, and in quotes if it needs them. */
 void ls__put_csv_field(FILE *out, const char *text);
 

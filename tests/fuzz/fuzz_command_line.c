@@ -91,7 +91,6 @@ static void parse(const cli_command *command, int n, char **words)
     if (options_parse(command, n, words, &in, &parsed) >= 0) return;
     check_own(parsed.set.table, &in);
     if (command == &command_train) check_run(&parsed.set);
-    ls_given_free(&parsed.set);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
