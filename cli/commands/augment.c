@@ -7,7 +7,7 @@
 
 typedef struct augment_values {
     const char *grid;
-    int64_t batch, variants;
+    int64_t variants;
 } augment_values;
 
 /* ---- Options: those of the grid, then those of `lockstep train` that its images depend on ---- */
@@ -19,7 +19,7 @@ static const ls_setting own_options[] = {
     { LS_SETTING_TEXT, 0, "grid", AT(grid),
       "PNG file to write; replaces an older grid, but no other file", "FILE", .note = "required",
       .usual = true },
-    { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch),
+    { LS_SETTING_INTEGER, 'b', "batch-size", LS_SETTING_UNSTORED,
       "number of images, from the beginning of the first epoch; at most all", "N", 1, 1e5,
       .fallback = "64", .usual = true },
     { LS_SETTING_INTEGER, 0, "variants", AT(variants),

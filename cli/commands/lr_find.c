@@ -17,7 +17,7 @@ typedef struct lr_find_values {
 static const ls_setting own_options[] = {
     { LS_SETTING_HEADING, .help = "Test:" },
     { LS_SETTING_INTEGER, 0, "steps", AT(steps), "number of updates of the weights", "N", 10, 1e6,
-      .fallback = "100", .session = true, .usual = true },
+      .fallback = "100", .usual = true },
     { LS_SETTING_NUMBER, 0, "start-lr", AT(start_lr), "learning rate of the first update", "X",
       1e-12, 1e3, .fallback = "1e-6", .usual = true },
     { LS_SETTING_NUMBER, 0, "end-lr", AT(end_lr), "learning rate of the last update", "X", 1e-12,
@@ -27,7 +27,7 @@ static const ls_setting own_options[] = {
       .fallback = "0.9", .usual = true },
     { LS_SETTING_TEXT, 0, "out", AT(out),
       "folder for lr_find.csv and lr_find.svg, which are replaced", "DIR",
-      .note = "lr-find, or lr-find-2, lr-find-3, ...", .session = true, .usual = true },
+      .note = "lr-find, or lr-find-2, lr-find-3, ...", .usual = true },
     { .kind = LS_SETTING_END },
 };
 

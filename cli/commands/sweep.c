@@ -146,7 +146,7 @@ static int run_sweep(ls_sweep *s, const int *failed)
     catch_signals_for_children();
     const ls_status status = ls_sweep_run(s, &end);
     if (end == LS_SWEEP_TRIAL_FAILED) print_message("%s", ls_context_hint(ctx));
-    if (caught_signal)
+    if (caught_signal && end != LS_SWEEP_DONE)
         print_message("signal %d: stopped; the same command continues the sweep",
                       (int)caught_signal);
     if (end == LS_SWEEP_TRIAL_FAILED) return *failed;
@@ -209,7 +209,8 @@ const cli_command command_sweep = {
         "Each trial is a run in DIR/trial-NNN, with its output in DIR/trial-NNN.log. "
         "DIR/sweep.json "
         "has the results of all trials, DIR/sweep.csv the table. DIR/report.html, which is "
-        "rewritten after each trial, has charts of the trials and the importance of each option. "
+        "rewritten every few seconds and at the end, has charts of the trials and the importance "
+        "of each option. "
         "After an interruption the same command continues. Neither interruptions nor --parallel "
         "change a result. With random and tpe, a larger --trials extends a sweep.\n"
         "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable or "

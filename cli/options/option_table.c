@@ -1,6 +1,7 @@
 /* option_table.c: the options of all commands, and the table of one; see options.h. */
 #include "options/options.h"
 #include "terminal/print.h"
+#include <assert.h>
 #include <lockstep/run.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static const char *join_texts(const char *before, const char *text)
     int i = 0;
     snprintf(joined, sizeof(joined), "%s%s", before, text);
     while (i < MAX_TEXTS - 1 && *texts[i] && strcmp(texts[i], joined) != 0) i++;
+    assert(!*texts[i] || strcmp(texts[i], joined) == 0);
     strcpy(texts[i], joined);
     return texts[i];
 }
@@ -41,7 +43,9 @@ static ls_setting complete_row(const ls_setting *own)
 {
     const ls_setting *settings = ls_run_settings();
     if (own->kind != LS_SETTING_TEXT || own->value) return *own;
-    ls_setting row = settings[ls_setting_find(settings, own->name, strlen(own->name))];
+    const int i = ls_setting_find(settings, own->name, strlen(own->name));
+    assert(i >= 0);
+    ls_setting row = settings[i];
     row.offset = own->offset;
     row.letter = '\0';
     row.usual = false;

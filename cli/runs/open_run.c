@@ -24,7 +24,7 @@ static void on_stage(void *user, ls_run *run, ls_run_stage stage)
     switch (stage) {
     case LS_RUN_SETTLED:
         print_preset(r->parsed, run);
-        ranks_connect(ls_run_number(run, "rank-timeout"));
+        if (!r->one_process) ranks_connect(ls_run_number(run, "rank-timeout"));
         break;
     case LS_RUN_CONNECTED: ranks_connected(); break;
     case LS_RUN_STARTED:
@@ -44,6 +44,7 @@ int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent ex
                                    .on_event = report_event,
                                    .on_stage = on_stage,
                                    .user = out };
+    out->one_process = one_process;
     out->run = resume ? ls_run_resume(resume, &config) : ls_run_open(dir, &config);
     ranks_connected();
     ls_context *ctx = ls_run_context(out->run);

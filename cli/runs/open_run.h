@@ -7,6 +7,7 @@
 typedef struct cli_run {
     run_report report; /* first: it is the user of report_event */
     const cli_parsed *parsed;
+    bool one_process; /* of open_run */
     ls_run *run;
     void (*on_start)(struct cli_run *r); /* the folder and the trainer are open; may be NULL */
 } cli_run;

@@ -187,7 +187,7 @@ LS_API uint64_t ls_context_seed(const ls_context *ctx);
  * communicator. Ranks of one machine have consecutive numbers, which may differ from MPI's. */
 LS_API int ls_context_rank(const ls_context *ctx);
 LS_API int ls_context_rank_count(const ls_context *ctx);
-enum { LS_MAX_RANKS = 64 };
+enum { LS_MAX_RANKS = 64 }; /* that train together */
 /* On how many machines the ranks run. */
 LS_API int ls_context_machine_count(const ls_context *ctx);
 /* Writes the numbers `own` of all ranks to `all`, by rank. All ranks call it, and each waits for

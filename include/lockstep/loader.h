@@ -152,8 +152,8 @@ typedef struct ls_loader_config {
      * targets, and if batch_size is 1. For training. */
     float mixup_alpha, cutmix_alpha;
 
-    /* Normalization, done on the device: (x / 255 - mean) / std per channel; all 0 =
-     * ImageNet's values (for one channel their average, 0.449 and 0.226). */
+    /* Normalization, done by the net (ls_net_build adds the node): (x / 255 - mean) / std per
+     * channel; all 0 = ImageNet's values (for one channel their average, 0.449 and 0.226). */
     float mean[3], std[3];
 } ls_loader_config;
 

@@ -39,7 +39,8 @@
  * (texts that may hold any bytes).
  *
  * Calls that create an object return a pointer, or NULL on failure or if a required object is NULL;
- * actions return ls_status. The library never prints, exits or aborts: the first error is kept in
+ * actions return ls_status. The library never prints, exits or aborts, but
+ * for ls_context_abort: the first error is kept in
  * the context with its text until it is cleared. Warnings are kept in the context, too. */
 #ifndef LOCKSTEP_LOCKSTEP_H
 #define LOCKSTEP_LOCKSTEP_H

@@ -43,7 +43,8 @@ typedef enum ls_run_extent {
 
 /* How far ls_run_open, ls_run_resume and ls_run_train have come. */
 typedef enum ls_run_stage {
-    LS_RUN_SETTLED,   /* all settings have their values; nothing else is open */
+    LS_RUN_SETTLED,   /* all settings have their values; nothing else is open, and ls_run_context is
+                         valid during the call only */
     LS_RUN_CONNECTED, /* the context is open, and the ranks are connected */
     LS_RUN_STARTED    /* the folder and the trainer are open: the first step follows */
 } ls_run_stage;

@@ -92,8 +92,9 @@ LS_API const char *ls_setting_hint(const ls_setting *table, const char *name, co
 /* Reads a file of settings: lines `key = value`, with comments after #. Sets those that are not
  * given, but checks all. ignored: a table of settings that the lines may have, too, without an
  * effect, as the settings of a run (run.h) for a program that has only some of them; the file may
- * then also be the config.json of a run, which ls_run_open reads from `given`. NULL: none. Errors:
- * LS_ERR_SETTING with file and line; LS_ERR_IO. */
+ * then also be the config.json of a run, which ls_run_open reads from `given`. NULL: none. A second
+ * call replaces what the first one gave. Errors: LS_ERR_SETTING with file and line, also for a file
+ * that can't be read; LS_ERR_MEMORY. */
 LS_API ls_status ls_given_read_file(ls_context *ctx, const char *path, const ls_setting *ignored,
                                     void *values, ls_given *given);
 /* Frees what the file gave: texts and values that are borrowed from it. */

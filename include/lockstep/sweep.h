@@ -55,8 +55,9 @@ typedef struct ls_sweep ls_sweep;
 
 /* Reads the file of a sweep (docs/sweep.md) and the settings, opens the images, and checks all
  * combinations of values. Writes nothing yet. dir: the sweep's folder, new or to be continued; NULL
- * = the key `out` of the file, or "sweep". config NULL = all defaults. Returns NULL only if memory
- * is short. After another error the context of the sweep has it, and the sweep can only be closed:
+ * or "" = the key `out` of the file, or "sweep". config NULL = all defaults. Returns NULL only if
+ * memory is short. After another error the context of the sweep has it, and the sweep can only be
+ * closed:
  *
  *   LS_ERR_SETTING   a file that can't be read, and a setting that is unknown, out of its range or
  *                    does not fit the others, with the file's line: "lr.sweep:3: ..."

@@ -2,7 +2,7 @@
  * kernels for an op, opens one by name and runs it. Calls only queue work unless stated otherwise;
  * on the CPU the work has finished when the call returns. The ops are in ops.h.
  *
- * A backend includes this header and base/ only. */
+ * A backend includes this header, arith/ and base/ only; a module also module_host.h and comm.h. */
 #ifndef LS_BACKEND_BACKEND_H
 #define LS_BACKEND_BACKEND_H
 

@@ -1,4 +1,5 @@
-/* checkpoint.h: the tensors and the metadata of a checkpoint, for saving and loading. */
+/* checkpoint.h: the tensors and the metadata of a checkpoint, for saving and loading.
+ * checkpoint_save.c writes them through io/safetensors_write.c. */
 #ifndef LS_CHECKPOINT_CHECKPOINT_H
 #define LS_CHECKPOINT_CHECKPOINT_H
 

@@ -52,7 +52,7 @@ static ls_status read_settings(ls_sweep *s)
 {
     LS_TRY(ls__settings_read(s->ctx, ls__sweep_settings, s->config.settings, &s->texts, &s->values,
                              &s->given));
-    if (s->dir) {
+    if (s->dir && *s->dir) {
         s->given.text[ls_setting_find(ls__sweep_settings, "out", strlen("out"))] = s->dir;
         s->values.out = s->dir;
     }

@@ -1,4 +1,4 @@
-/* ls__sweep_history.c: see sweep_history.h. */
+/* sweep_history.c: see sweep_history.h. */
 #include "experiment/sweep_history.h"
 
 #include "base/error.h"

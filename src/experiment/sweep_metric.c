@@ -25,7 +25,7 @@ const char *ls__sweep_metric_key(int metric)
 #define KEY(NAME, word) "val_" word,
     static const char *const keys[] = { LS__METRICS(KEY) };
 #undef KEY
-    return keys[metric];
+    return keys[number_of(metric)]; /* also before it is settled */
 }
 
 bool ls__sweep_is_better(int metric, double a, double b)

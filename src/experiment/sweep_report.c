@@ -26,7 +26,7 @@ static const char *axis_text(const ls__sweep_history *h, const ls__sweep_past *t
 static ls_status put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
                              const char *command)
 {
-    const char *words[LS_MAX_SETTINGS + 3] = { NULL }, *name;
+    const char *words[LS_MAX_SETTINGS + 4] = { NULL }, *name;
     char value[LS_SWEEP_VALUE_SIZE];
     json_t *option;
     int n = 0;
@@ -40,6 +40,13 @@ static ls_status put_command(ls__html *html, const ls__sweep_history *h, const l
     for (int i = 0; i < h->n_axes && ok; i++) {
         ok = asprintf((char **)&words[n], "--%s=%s", h->axes[i].search.name,
                       axis_text(h, t, i, value)) > 0;
+        n += ok;
+    }
+    const char *metric = json_string_value(json_object_get(h->definition, "metric"));
+    const int kind = metric ? ls__sweep_metric_find(metric) : LS__METRIC_TOP1;
+    const bool is_fixed = json_object_get(json_object_get(h->definition, "train"), "metric");
+    if (ok && kind > LS__METRIC_TOP1 && !is_fixed) {
+        ok = asprintf((char **)&words[n], "--metric=%s", ls__run_metric_name(kind)) > 0;
         n += ok;
     }
     words[n] = NULL;

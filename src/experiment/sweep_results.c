@@ -182,7 +182,9 @@ static ls_status add_result(ls_context *ctx, ls__sweep_results *results,
 
 ls_status ls__sweep_add(ls_sweep *s, const ls__sweep_result *result)
 {
-    return add_result(s->ctx, &s->results, result);
+    const ls_status status = add_result(s->ctx, &s->results, result);
+    if (status != LS_OK) free(result->error);
+    return status;
 }
 
 /* Of a trial that has begun. */

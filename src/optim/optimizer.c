@@ -1,4 +1,5 @@
-/* optimizer.c: one pass over the parameter block per update, for each optimizer. */
+/* optimizer.c: opens an optimizer: its states, and the calls of an update over the parameter block.
+ * The loops over the weights are kernels: cpu/ops/optimizer.c, cuda/kernels/optimizer.cu. */
 #include "optim/optimizer.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* sgd.c: stochastic gradient descent; the formula stands in lockstep/optim.h. As in PyTorch, and
  * unlike Sutskever et al. 2013, the momentum does not contain lr, so that a change of lr takes
- * effect at once. */
+ * effect at once. The loop is the op SGD: cpu/ops/optimizer.c, its arithmetic arith/element.h. */
 #include "base/error.h"
 #include "base/floats.h"
 #include "optim/optimizer.h"

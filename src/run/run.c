@@ -76,7 +76,7 @@ static ls_status check_model(const ls_run *t)
 
 static ls_status check_folder(const ls_run *t, const char *dir)
 {
-    if (!dir || t->extent == LS_RUN_IMAGES) return LS_OK;
+    if (!dir || !*dir || t->extent == LS_RUN_IMAGES) return LS_OK;
     if (t->extent == LS_RUN_WHOLE) return ls__run_folder_may_take(t->ctx, dir);
     if (!ls__run_folder_holds_run(dir) && !ls__run_folder_is_of_program(dir)) return LS_OK;
     return ls__fail(t->ctx, LS_ERR_SETTING, "--out %s: contains a run; choose another folder", dir);
@@ -99,11 +99,13 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
     return ls__run_open_objects(t, false);
 }
 
-/* "run" from "run/last.safetensors". */
+/* "run" from "run/last.safetensors", "." from "last.safetensors". */
 static void name_folder(ls_run *t)
 {
-    char *slash = ls__is_file(t->dir) ? strrchr(t->dir, '/') : NULL;
-    if (slash) *slash = '\0';
+    char *slash = strrchr(t->dir, '/');
+    if (!ls__is_file(t->dir)) return;
+    if (!slash) strcpy(t->dir, ".");
+    if (slash) slash[slash == t->dir] = '\0';
 }
 
 static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *config)
@@ -178,12 +180,15 @@ static ls_status start(ls_run *t)
 static ls_status save_after_error(ls_run *t)
 {
     const ls_status status = ls_context_status(t->ctx);
-    char message[LS__MESSAGE_SIZE];
+    char message[LS__MESSAGE_SIZE], hint[LS__MESSAGE_SIZE];
     snprintf(message, sizeof(message), "%s", ls_context_message(t->ctx));
+    snprintf(hint, sizeof(hint), "%s", ls_context_hint(t->ctx));
     ls_context_clear_error(t->ctx);
     (void)ls__run_manifest_save(t);
     ls_context_clear_error(t->ctx);
-    return ls__fail(t->ctx, status, "%s", message);
+    ls__fail(t->ctx, status, "%s", message);
+    if (*hint) ls__error_hint(t->ctx, "%s", hint);
+    return status;
 }
 
 ls_status ls_run_train(ls_run *run, ls_trainer_end *end)

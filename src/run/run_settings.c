@@ -35,7 +35,8 @@ static ls_status read_given(ls_run *t, const ls_given *from)
         const int k = ls_setting_find(from->table, setting->name, strlen(setting->name));
         /* A default of the command's own row takes the place of the run's. */
         const char *text = from->text[k] ? from->text[k] : from->table[k].fallback;
-        if (strcmp(setting->name, "resume") == 0 || !text) continue;
+        const bool is_own = from->table[k].offset != LS_SETTING_UNSTORED;
+        if (strcmp(setting->name, "resume") == 0 || is_own || !text) continue;
         if (!ls_setting_read(setting, text, &t->values, expected))
             return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
                             expected, text);

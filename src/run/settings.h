@@ -142,7 +142,7 @@ enum { LS__MAX_MILESTONES = 64 };
 /* Reads "30,60,90" and returns the number of epochs; 0 with the error. */
 int ls__run_milestones(ls_context *ctx, const char *text, int out[LS__MAX_MILESTONES]);
 
-/* 1 for 'augment', which has no --accumulate, and for runs of versions without it. */
+/* Batches per update of the weights: 1 also where a stored run has 0. */
 static inline int64_t ls__run_batches_per_update(const ls__run_settings *r)
 {
     return r->accumulate > 1 ? r->accumulate : 1;

@@ -26,6 +26,11 @@ void ls_given_free(ls_given *given)
 {
     settings_file *file = given->file;
     if (!file) return;
+    for (int i = 0; i < LS_MAX_SETTINGS; i++) {
+        if (given->in_file[i]) given->text[i] = NULL;
+        given->in_file[i] = false;
+    }
+    given->from_run = false;
     json_decref(file->texts);
     json_decref(file->run);
     free(file->path);
@@ -90,6 +95,7 @@ ls_status ls_given_read_file(ls_context *ctx, const char *path, const ls_setting
     LS__ENTER(ctx);
     LS__IN_C_LOCALE;
     ls__config_lines lines;
+    if (!path) return ls__fail(ctx, LS_ERR_INVALID, "ls_given_read_file: path is NULL");
     ls_given_free(given);
     settings_file *file = given->file = open_file(path);
     if (!file || !file->path || !file->texts) return ls__fail_memory(ctx, path, 0);

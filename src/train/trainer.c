@@ -1,4 +1,4 @@
-/* trainer.c: the training loop; see trainer.h. */
+/* trainer.c: the training loop; see lockstep/trainer.h. */
 #include "train/trainer.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* trainer_open.c: opens and restores a run's folder; see trainer.h. */
+/* trainer_open.c: opens and restores a run's folder; see lockstep/trainer.h. */
 #include "train/trainer.h"
 
 #include "base/alloc.h"

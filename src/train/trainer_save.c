@@ -1,4 +1,4 @@
-/* trainer_save.c: writes a run's checkpoints; see trainer.h. */
+/* trainer_save.c: writes a run's checkpoints; see lockstep/trainer.h. */
 #include "train/trainer.h"
 
 #include "base/alloc.h"

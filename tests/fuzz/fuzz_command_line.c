@@ -62,6 +62,7 @@ static void check_own(const ls_setting *table, const values *parsed)
 static void check_run(const ls_given *given)
 {
     static values in;
+    ls_context *ctx = fuzz_context();
     char *list[LS_MAX_SETTINGS + 1] = { NULL }, **texts = NULL;
     ls_given read;
     int n = 0;
@@ -71,12 +72,12 @@ static void check_run(const ls_given *given)
         FUZZ_CHECK(asprintf(&list[n++], *text ? "%s=%s" : "%s", name, text) > 0);
     }
     memset(&in, 0, sizeof(in));
-    FUZZ_CHECK(ls__settings_read(fuzz_context(), ls__run_settings_table, (const char *const *)list,
-                                 &texts, &in.settings, &read) == LS_OK);
+    FUZZ_CHECK(ls__settings_read(ctx, ls__run_settings_table, (const char *const *)list, &texts,
+                                 &in.settings, &read) == LS_OK);
     check_json(ls__run_settings_table, &in);
-    if (ls__run_settings_resolve(fuzz_context(), &read, NULL, &in.settings) == LS_OK)
+    if (ls__run_settings_resolve(ctx, &read, NULL, &in.settings) == LS_OK)
         check_json(ls__run_settings_table, &in);
-    ls_context_clear_error(fuzz_context());
+    ls_context_clear_error(ctx);
     ls__settings_free_texts(texts);
     while (n > 0) free(list[--n]);
 }

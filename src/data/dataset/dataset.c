@@ -1,4 +1,5 @@
-/* dataset.c: what all datasets share, and datasets in memory. */
+/* dataset.c: what all datasets share, such as the way from a sample to its decoder, and datasets in
+ * memory. */
 #include "data/dataset/dataset.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-/* layer.h: the functions of a kind of layer: shape inference, lowering to ops, settings. Each
- * layer's file defines one. */
+/* layer.h: the functions of a kind of layer: shape inference, lowering to ops, settings. The
+ * file of a layer, or of a family of layers, defines them. */
 #ifndef LS_NN_GRAPH_LAYER_H
 #define LS_NN_GRAPH_LAYER_H
 

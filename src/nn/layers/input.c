@@ -12,8 +12,7 @@ static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec 
     return LS_OK;
 }
 
-/* ---- Inputs: programs set their values before lowering; a gradient is computed if requested. ----
- */
+/* ---- Inputs: the values that programs set; a gradient is computed if requested. ---- */
 
 static void input_forward(ls__builder *b, const ls__fused_op *fused)
 {

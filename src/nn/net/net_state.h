@@ -1,4 +1,4 @@
-/* net_state.h: the struct of a net, for the files of this folder. */
+/* net_state.h: the struct of a net, for the files of this folder and of shards. */
 #ifndef LS_NN_NET_NET_STATE_H
 #define LS_NN_NET_NET_STATE_H
 
