@@ -102,7 +102,7 @@ static int print_best(const ls_sweep *s, int64_t best)
     print_text(stdout, "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors",
                (long long)best, ls_sweep_metric(s), t.metric, (long long)t.best_epoch, dir);
     print_text(stdout, "; the table is in %s/sweep.csv\n", ls_sweep_dir(s));
-    if (!print_is_quiet()) print_text(stdout, "the same run: %s\n", command);
+    print_text(stdout, "the same run: %s\n", command);
     if (t.epochs < ls_sweep_epochs(s))
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
     free(command);

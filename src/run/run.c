@@ -110,7 +110,8 @@ static void name_folder(ls_run *t)
 
 static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *config)
 {
-    if (!dir) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is NULL");
+    if (!dir || !*dir)
+        return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is %s", dir ? "empty" : "NULL");
     if (t->extent != LS_RUN_WHOLE)
         return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: only a whole run is resumed");
     LS_TRY(set_dir(t, dir));

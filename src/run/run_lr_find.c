@@ -5,6 +5,7 @@
 #include "log/run_folder.h"
 #include "run/advice.h"
 #include "run/run_state.h"
+#include <unistd.h>
 
 /* The folder that was named, or a new one, so that tests that are started together have folders of
  * their own. */
@@ -26,7 +27,10 @@ ls_lr_curve *ls_run_find_lr(ls_run *run, const ls_lr_find_config *config)
                  "ls_run_find_lr: the run's extent is not LS_RUN_TRAINING");
         return NULL;
     }
+    const bool is_named = *run->dir;
     if (make_folder(run) != LS_OK) return NULL;
     ls__run_advise_images(run);
-    return ls_lr_find(run->net, run->optimizer, run->train, config);
+    ls_lr_curve *curve = ls_lr_find(run->net, run->optimizer, run->train, config);
+    if (!curve && !is_named) (void)rmdir(run->dir);
+    return curve;
 }

@@ -27,6 +27,7 @@ static ls_setting *common_rows(const ls_setting *other)
 static ls_status read_given(ls_run *t, const ls_given *from)
 {
     char expected[LS_EXPECTED_SIZE];
+    if (!from->table) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_open: given has no table");
     t->own_table = common_rows(from->table);
     if (!t->own_table) return ls__fail_memory(t->ctx, "settings", 0);
     t->given = (ls_given){ .table = t->own_table };
