@@ -454,7 +454,7 @@ double relative_error(const float *got, const float *wanted, size_t n)
     return sqrt(difference / norm);
 }
 
-/* Winograd's transforms multiply by up to 8 and divide again, so single elements stray further than
+/* Winograd's transforms multiply by up to 3.4 and divide again, so single elements stray further than
  * a direct sum's; its error is stated, here as in the literature, as relative L2 error. */
 static const double WINOGRAD_L2_ERROR = 5e-6, WINOGRAD_LARGEST_ERROR = 2e-5;
 
