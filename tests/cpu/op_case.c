@@ -454,8 +454,8 @@ double relative_error(const float *got, const float *wanted, size_t n)
     return sqrt(difference / norm);
 }
 
-/* Winograd's transforms multiply by up to 3.4 and divide again, so single elements stray further than
- * a direct sum's; its error is stated, here as in the literature, as relative L2 error. */
+/* Winograd's transforms multiply by up to 3.4 and divide again, so single elements differ more than
+ * those of a direct sum; its error is stated, here as in the literature, as relative L2 error. */
 static const double WINOGRAD_L2_ERROR = 5e-6, WINOGRAD_LARGEST_ERROR = 2e-5;
 
 /* The unit in the last place of a 16-bit value of this magnitude. */
