@@ -5,6 +5,7 @@
 #define LS_CPU_OPS_CHANNEL_SUMS_H
 
 #include "cpu/ops/ops.h"
+#include "cpu/simd/wide.h"
 #include "cpu/tree.h"
 
 /* Channels whose parameters a task keeps in registers. If a row has one channel (N,C,H,W), that
@@ -93,40 +94,104 @@ static const float *row_values(const ls__ops_kernel *k, const void *vector_of_al
         }                                                                                          \
     } while (0)
 
-/* A task's two sums per column of a row: on the stack if channels are few, so that loops keep them
- * in registers, else in the workspace. */
+/* A task's two sums per column of a row: in the workspace, or on the stack if a row has one
+ * channel. */
 typedef struct row_sums {
     double *s1, *s2;
-    double few[2][ROW_WIDTH];
+    double places[2][ROW_WIDTH];
 } row_sums;
 
-LS__ALWAYS_INLINE void begin_sums(const ls__ops_kernel *k, const span_cursor *w, row_sums *s)
+static void begin_sums(const ls__ops_kernel *k, const span_cursor *w, row_sums *s)
 {
     const int64_t width = k->planes.width;
-    const bool few = width <= ROW_WIDTH;
-    s->s1 = few ? s->few[0] : partial(k, 0, w->group, w->chunk);
-    s->s2 = few ? s->few[1] : partial(k, 1, w->group, w->chunk);
-    memset(s->s1, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s1);
-    memset(s->s2, 0, (size_t)(few ? ROW_WIDTH : width) * sizeof *s->s2);
+    s->s1 = width == 1 ? s->places[0] : partial(k, 0, w->group, w->chunk);
+    s->s2 = width == 1 ? s->places[1] : partial(k, 1, w->group, w->chunk);
+    memset(s->s1, 0, (size_t)(width == 1 ? ROW_WIDTH : width) * sizeof *s->s1);
+    memset(s->s2, 0, (size_t)(width == 1 ? ROW_WIDTH : width) * sizeof *s->s2);
 }
 
-/* Writes the sums per column to the workspace. */
-static void store_sums(const ls__ops_kernel *k, const span_cursor *w, int which,
-                       const double sums_of_row[ROW_WIDTH])
+static void end_sums(const ls__ops_kernel *k, const span_cursor *w, const row_sums *s)
 {
-    double *sums = partial(k, which, w->group, w->chunk);
-    if (k->planes.width > 1) {
-        memcpy(sums, sums_of_row, (size_t)k->planes.width * sizeof *sums);
-        return;
+    if (k->planes.width > 1) return;
+    *partial(k, 0, w->group, w->chunk) = ls__fold(s->s1);
+    *partial(k, 1, w->group, w->chunk) = ls__fold(s->s2);
+}
+
+/* Rows are added up in blocks, and in these in strips of ROW_WIDTH columns, whose sums stay in
+ * registers. Meanwhile the next block is prefetched, or of rows that are wide, so that it would not
+ * fit into the cache, the strips that are AHEAD columns further. */
+enum { AHEAD = 128, WIDE = 256, STRIP_VECTORS = ROW_WIDTH / LS__WIDTH };
+
+/* Some columns of the rows of a block: the first element, its column, how many elements the rows
+ * are apart, and how many elements behind these are prefetched. The columns are n_vectors vectors,
+ * a constant, or fewer than one. */
+typedef struct strip {
+    int64_t first, column, rows, width, pitch, ahead;
+    int n_vectors;
+} strip;
+
+/* Adds a strip of a span's operands to the sums of its columns. */
+typedef void strip_adder(const void *span, strip t, double *s1, double *s2);
+
+LS__ALWAYS_INLINE void load_strip(strip t, const double *s1, const double *s2, ls__wide *sum1,
+                                  ls__wide *sum2)
+{
+    LS__UNROLL
+    for (int v = 0; v < t.n_vectors; v++) {
+        sum1[v] = ls__wide_load(s1 + v * LS__WIDTH);
+        sum2[v] = ls__wide_load(s2 + v * LS__WIDTH);
     }
-    sums[0] = ls__fold(sums_of_row);
 }
 
-LS__ALWAYS_INLINE void end_sums(const ls__ops_kernel *k, const span_cursor *w, const row_sums *s)
+LS__ALWAYS_INLINE void store_strip(strip t, double *s1, double *s2, const ls__wide *sum1,
+                                   const ls__wide *sum2)
 {
-    if (k->planes.width > ROW_WIDTH) return;
-    store_sums(k, w, 0, s->s1);
-    store_sums(k, w, 1, s->s2);
+    LS__UNROLL
+    for (int v = 0; v < t.n_vectors; v++) {
+        ls__wide_store(s1 + v * LS__WIDTH, sum1[v]);
+        ls__wide_store(s2 + v * LS__WIDTH, sum2[v]);
+    }
+}
+
+/* Prefetches what is needed after 4 rows of a strip. */
+LS__ALWAYS_INLINE void prefetch_rows(const ls__element *rows, strip t)
+{
+    LS__UNROLL
+    for (int i = 0; i < 4; i++) __builtin_prefetch(rows + t.ahead + i * t.pitch);
+}
+
+LS__ALWAYS_INLINE void add_block(strip_adder *add, const void *span, int64_t first, int64_t rows,
+                                 int64_t width, int64_t ahead, const row_sums *sums)
+{
+    for (int64_t c = 0; c < width;) {
+#define STRIP(columns, vectors)                                                                    \
+    add(span, (strip){ first + c, c, rows, columns, width, ahead, vectors }, sums->s1 + c,         \
+        sums->s2 + c);                                                                             \
+    c += (columns)
+        if (c + ROW_WIDTH <= width) {
+            STRIP(ROW_WIDTH, STRIP_VECTORS);
+        } else if (c + ROW_WIDTH / 2 <= width) {
+            STRIP(ROW_WIDTH / 2, STRIP_VECTORS / 2);
+        } else {
+            STRIP(width - c, 0);
+        }
+#undef STRIP
+    }
+}
+
+/* Adds the rows of a span, in blocks of at least `rows` rows and about 128 times as many elements.
+ * Rows of one channel become rows of ROW_WIDTH places and a shorter last one. */
+LS__ALWAYS_INLINE void add_span(strip_adder *add, const void *span, int64_t width, int64_t n_rows,
+                                int64_t rows, const row_sums *sums)
+{
+    const int64_t columns = width > 1 ? width : ROW_WIDTH;
+    const int64_t last = width > 1 ? 0 : n_rows % ROW_WIDTH;
+    if (width == 1) n_rows /= ROW_WIDTH;
+    const int64_t block = ls__max_i64(128 * rows / columns / 4 * 4, rows);
+    const int64_t ahead = columns > WIDE ? AHEAD : block * columns;
+    for (int64_t r = 0; r < n_rows; r += block)
+        add_block(add, span, r * columns, ls__min_i64(block, n_rows - r), columns, ahead, sums);
+    if (last > 0) add_block(add, span, n_rows * ROW_WIDTH, 1, last, 0, sums);
 }
 
 /* Adds up the chunks' sums of channels [begin, end) in a binary tree. The results are chunk 0's. */

@@ -6,7 +6,7 @@
 #include "arith/norm_sums.h"
 #include "cpu/ops/channel_sums.h"
 #include "cpu/ops/ops.h"
-#include "cpu/simd/element.h"
+#include "cpu/simd/wide.h"
 #include <math.h>
 
 /* The options of an op, as bits: its loops have a variant for each combination. The lowest bits are
@@ -22,22 +22,56 @@ enum { ACTIVATION = 3, ADD = 4, DY2 = 4, DADD = 8 };
 
 /* ---- Forward. ---- */
 
-/* s1 += d, s2 += d^2 with d = x - origin: accurate in double however far the mean is from 0. */
-LS__ALWAYS_INLINE void add_moments(const ls__element *restrict x, int64_t rows, int64_t width,
-                                   const ls__element *restrict origin, double *restrict s1,
-                                   double *restrict s2)
+typedef struct moments_span {
+    const ls__element *x, *origin;
+} moments_span;
+
+/* add_moments for 4 rows at a time; returns the number of rows. */
+LS__ALWAYS_INLINE int64_t add_4_moments(const ls__element *x, const ls__element *origin, strip t,
+                                        double *s1, double *s2)
 {
+    ls__wide o[STRIP_VECTORS], sum1[STRIP_VECTORS], sum2[STRIP_VECTORS];
+    load_strip(t, s1, s2, sum1, sum2);
+    LS__UNROLL
+    for (int v = 0; v < t.n_vectors; v++) o[v] = ls__widen_from(origin + v * LS__WIDTH);
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4, x += 4 * width)
-        for (int64_t c = 0; c < width; c++) {
+    for (; r + 4 <= t.rows; r += 4, x += 4 * t.pitch) {
+        prefetch_rows(x, t);
+        LS__UNROLL
+        for (int v = 0; v < t.n_vectors; v++) {
+            ls__wide d[4], square[4];
+            LS__UNROLL
+            for (int j = 0; j < 4; j++) {
+                d[j] = ls__widen_from(x + j * t.pitch + v * LS__WIDTH);
+                d[j] = ls__wide_sub(d[j], o[v]);
+                square[j] = ls__wide_mul(d[j], d[j]);
+            }
+            sum1[v] = ls__wide_add_4(sum1[v], d);
+            sum2[v] = ls__wide_add_4(sum2[v], square);
+        }
+    }
+    store_strip(t, s1, s2, sum1, sum2);
+    return r;
+}
+
+/* s1 += d, s2 += d^2 with d = x - origin: accurate in double however far the mean is from 0. */
+LS__ALWAYS_INLINE void add_moments(const void *span, strip t, double *s1, double *s2)
+{
+    const moments_span *operands = span;
+    const ls__element *x = operands->x + t.first, *origin = operands->origin + t.column;
+    int64_t r = t.n_vectors > 0 ? add_4_moments(x, origin, t, s1, s2) : 0;
+    x += r * t.pitch;
+    for (; r + 4 <= t.rows; r += 4, x += 4 * t.pitch)
+        for (int64_t c = 0; c < t.width; c++) {
             const double o = ls__get(origin[c]);
-            const double d0 = ls__get(x[c]) - o, d1 = ls__get(x[c + width]) - o;
-            const double d2 = ls__get(x[c + 2 * width]) - o, d3 = ls__get(x[c + 3 * width]) - o;
+            const double d0 = ls__get(x[c]) - o, d1 = ls__get(x[c + t.pitch]) - o;
+            const double d2 = ls__get(x[c + 2 * t.pitch]) - o;
+            const double d3 = ls__get(x[c + 3 * t.pitch]) - o;
             s1[c] += (d0 + d1) + (d2 + d3);
             s2[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
         }
-    for (; r < rows; r++, x += width)
-        for (int64_t c = 0; c < width; c++) {
+    for (; r < t.rows; r++, x += t.pitch)
+        for (int64_t c = 0; c < t.width; c++) {
             const double d = (double)ls__get(x[c]) - (double)ls__get(origin[c]);
             s1[c] += d;
             s2[c] += d * d;
@@ -64,10 +98,8 @@ static void moments(const ls__ops_kernel *k, int64_t task)
     row_sums sums;
     begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
-#define SPAN(at, rows, width)                                                                      \
-    add_moments(x + w.offset + (at), rows, width, origin, sums.s1, sums.s2)
-        FOR_WIDTH(width, w.rows, SPAN);
-#undef SPAN
+        const moments_span span = { x + w.offset, origin };
+        add_span(add_moments, &span, width, w.rows, 8, &sums);
     }
     end_sums(k, &w, &sums);
 }
@@ -218,6 +250,8 @@ static const ls__ops_task apply_variants[] = { FORWARD_VARIANTS(APPLY_ROW) };
 typedef struct gradient_span {
     const ls__element *x, *y, *dy1, *dy2;
     ls__element *dadd, *dx;
+    const float *mean;
+    unsigned with;
 } gradient_span;
 
 LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, unsigned with)
@@ -229,20 +263,69 @@ LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, unsigned 
     return dy;
 }
 
-/* s1 += dy, s2 += dy (x - mean); dadd = dy */
-LS__ALWAYS_INLINE void add_products(gradient_span s, int64_t rows, int64_t width,
-                                    const float *restrict mean, double *restrict s1,
-                                    double *restrict s2, unsigned with)
+/* gradient_at for LS__WIDTH elements, which become dadd's if that is written. */
+LS__ALWAYS_INLINE ls__vf gradients_at(const gradient_span *s, int64_t i)
 {
-    int64_t r = 0, i = 0;
-    for (; r + 4 <= rows; r += 4, i += 4 * width) {
+    typedef int32_t mask __attribute__((vector_size(sizeof(ls__vf))));
+    ls__vf dy = ls__load(s->dy1 + i);
+    if (s->with & DY2) dy = ls__add(dy, ls__load(s->dy2 + i));
+    if (s->with & ACTIVATION) {
+        const ls__vf y = ls__load(s->y + i);
+        mask passes = y > 0;
+        if ((s->with & ACTIVATION) == LS__ACTIVATION_RELU6) passes &= y < 6;
+        dy = (ls__vf)((mask)dy & passes);
+    }
+    if (s->with & DADD) ls__store(s->dadd + i, dy);
+    return dy;
+}
+
+/* add_products for 4 rows at a time; returns the number of rows. */
+LS__ALWAYS_INLINE int64_t add_4_products(const gradient_span *s, strip t, double *s1, double *s2)
+{
+    ls__wide mean[STRIP_VECTORS], sum1[STRIP_VECTORS], sum2[STRIP_VECTORS];
+    load_strip(t, s1, s2, sum1, sum2);
+    LS__UNROLL
+    for (int v = 0; v < t.n_vectors; v++)
+        mean[v] = ls__widen(ls__load_f32(s->mean + t.column + v * LS__WIDTH));
+    int64_t r = 0, i = t.first;
+    for (; r + 4 <= t.rows; r += 4, i += 4 * t.pitch) {
+        prefetch_rows(s->x + i, t);
+        prefetch_rows(s->dy1 + i, t);
+        if (s->with & ACTIVATION) prefetch_rows(s->y + i, t);
+        if (s->with & DY2) prefetch_rows(s->dy2 + i, t);
+        LS__UNROLL
+        for (int v = 0; v < t.n_vectors; v++) {
+            ls__wide dy[4], product[4];
+            LS__UNROLL
+            for (int j = 0; j < 4; j++) {
+                const int64_t at = i + j * t.pitch + v * LS__WIDTH;
+                const ls__wide x = ls__widen_from(s->x + at);
+                dy[j] = s->with == 0 ? ls__widen_from(s->dy1 + at) : ls__widen(gradients_at(s, at));
+                product[j] = ls__wide_mul(dy[j], ls__wide_sub(x, mean[v]));
+            }
+            sum1[v] = ls__wide_add_4(sum1[v], dy);
+            sum2[v] = ls__wide_add_4(sum2[v], product);
+        }
+    }
+    store_strip(t, s1, s2, sum1, sum2);
+    return r;
+}
+
+/* s1 += dy, s2 += dy (x - mean); dadd = dy */
+LS__ALWAYS_INLINE void add_products(const void *span, strip t, double *s1, double *s2)
+{
+    const gradient_span s = *(const gradient_span *)span;
+    const float *mean = s.mean + t.column;
+    int64_t r = t.n_vectors > 0 ? add_4_products(&s, t, s1, s2) : 0;
+    int64_t i = t.first + r * t.pitch;
+    for (; r + 4 <= t.rows; r += 4, i += 4 * t.pitch) {
         LS__INDEPENDENT
-        for (int64_t c = 0; c < width; c++) {
+        for (int64_t c = 0; c < t.width; c++) {
             double sum[4], product[4];
             for (int j = 0; j < 4; j++) {
-                const int64_t at = i + j * width + c;
-                const float dy = gradient_at(&s, at, with);
-                if (with & DADD) s.dadd[at] = ls__put(dy);
+                const int64_t at = i + j * t.pitch + c;
+                const float dy = gradient_at(&s, at, s.with);
+                if (s.with & DADD) s.dadd[at] = ls__put(dy);
                 sum[j] = dy;
                 product[j] = (double)dy * ((double)ls__get(s.x[at]) - (double)mean[c]);
             }
@@ -250,11 +333,11 @@ LS__ALWAYS_INLINE void add_products(gradient_span s, int64_t rows, int64_t width
             s2[c] += (product[0] + product[1]) + (product[2] + product[3]);
         }
     }
-    for (; r < rows; r++, i += width) {
+    for (; r < t.rows; r++, i += t.pitch) {
         LS__INDEPENDENT
-        for (int64_t c = 0; c < width; c++) {
-            const float dy = gradient_at(&s, i + c, with);
-            if (with & DADD) s.dadd[i + c] = ls__put(dy);
+        for (int64_t c = 0; c < t.width; c++) {
+            const float dy = gradient_at(&s, i + c, s.with);
+            if (s.with & DADD) s.dadd[i + c] = ls__put(dy);
             s1[c] += (double)dy;
             s2[c] += (double)dy * ((double)ls__get(s.x[i + c]) - (double)mean[c]);
         }
@@ -296,10 +379,10 @@ LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, unsigned 
     row_sums sums;
     begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
-#define SPAN(at, rows, width)                                                                      \
-    add_products(span_at(k, w.offset + (at), with), rows, width, mean, sums.s1, sums.s2, with)
-        FOR_WIDTH(width, w.rows, SPAN);
-#undef SPAN
+        gradient_span span = span_at(k, w.offset, with);
+        span.mean = mean;
+        span.with = with;
+        add_span(add_products, &span, width, w.rows, 4, &sums);
     }
     end_sums(k, &w, &sums);
 }
@@ -360,8 +443,11 @@ LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned
         s.dx = (ls__element *)k->buffers[8] + w.offset;
         if (with & DADD) s.dy1 = s.dadd;
 #define SPAN(at, rows, width)                                                                      \
-    write_dx((gradient_span){ s.x + (at), with & ACTIVATION ? s.y + (at) : NULL, s.dy1 + (at),     \
-                              with & DY2 ? s.dy2 + (at) : NULL, NULL, s.dx + (at) },               \
+    write_dx((gradient_span){ .x = s.x + (at),                                                     \
+                              .y = with & ACTIVATION ? s.y + (at) : NULL,                          \
+                              .dy1 = s.dy1 + (at),                                                 \
+                              .dy2 = with & DY2 ? s.dy2 + (at) : NULL,                             \
+                              .dx = s.dx + (at) },                                                 \
              rows, width, mean, factor, mean_dy, slope, (with & DADD) ? 0 : with)
         FOR_WIDTH(k->planes.width, w.rows, SPAN);
 #undef SPAN
