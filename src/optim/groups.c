@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/graph/names.h"
 #include "optim/config.h"
 
 #include <fnmatch.h>

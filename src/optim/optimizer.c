@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/minmax.h"
-#include "nn/graph/names.h"
 #include "backend/pool.h"
 
 #include <string.h>

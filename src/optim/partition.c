@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "comm/comm.h"
-#include "nn/graph/parameter.h"
 
 #include <assert.h>
 

@@ -6,7 +6,7 @@
 #define LS_OPTIM_PARTITION_H
 
 #include "comm/plan.h"
-#include "nn/plan/call.h"
+#include "nn/plan/program.h"
 
 typedef struct ls__part {
     int64_t begin, count; /* elements of the block of parameters */

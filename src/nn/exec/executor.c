@@ -16,7 +16,6 @@
 
 #include "base/error.h"
 #include "base/minmax.h"
-#include "nn/exec/run_call.h"
 
 ls_status ls__executor_open(ls__executor *x, ls_context *ctx, const ls__net_blocks *blocks)
 {

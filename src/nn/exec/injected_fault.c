@@ -1,5 +1,5 @@
-/* injected_fault.c: see injected_fault.h. */
-#include "nn/exec/injected_fault.h"
+/* injected_fault.c: an injected fault: one element of one op's output is increased by one ulp. */
+#include "nn/exec/call_values.h"
 
 #include "base/error.h"
 #include "base/context.h"

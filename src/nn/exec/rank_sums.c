@@ -1,5 +1,5 @@
-/* rank_sums.c: see rank_sums.h. */
-#include "nn/exec/rank_sums.h"
+/* rank_sums.c: additions of other ranks' sums beside later calls; see run_call.h. */
+#include "nn/exec/run_call.h"
 
 #include "base/error.h"
 

@@ -3,11 +3,68 @@
 #ifndef LS_NN_GRAPH_GRAPH_H
 #define LS_NN_GRAPH_GRAPH_H
 
+#include "backend/backend.h"
 #include "base/bump.h"
 #include "base/context.h"
-#include "base/strict_math.h"
-#include "nn/graph/layer.h"
-#include "nn/graph/parameter.h"
+#include "base/text.h"
+#include <lockstep/nn.h>
+
+typedef struct ls__builder ls__builder;   /* plan/builder.h */
+typedef struct ls__fused_op ls__fused_op; /* plan/program.h */
+
+/* The functions of a kind of layer: shape inference, lowering to ops, settings. The file of a
+ * layer, or of a family of layers, defines them. */
+typedef struct ls__layer {
+    const char *name; /* "conv2d"; users' ops are called "op" */
+    /* Output spec from input specs; errors name the node, the dimension and both values. */
+    ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
+    /* Forward: emits and sets the value of fused->tail. Backward (optional): takes the gradient of
+     * fused->tail, which exists, and contributes to the inputs and addend of the fused op. */
+    void (*forward)(ls__builder *b, const ls__fused_op *fused);
+    void (*backward)(ls__builder *b, const ls__fused_op *fused);
+    ls__op_kind op, backward_op; /* of ls__lower_op and ls__lower_op_backward */
+    /* Multiply-adds of the forward pass (optional: none). */
+    int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
+    /* Appends the settings that do not follow from inputs, shapes and parameters (optional: none).
+     * A model's digest contains this text, so it must never change. */
+    void (*put_settings)(const ls_node *node, ls__text *out);
+    bool reads_compute_weights; /* weight and bias in the type of activations */
+    bool has_no_gradient;       /* its input has no gradient */
+} ls__layer;
+
+/* ---- Parameters and buffers, which lie in one block ---- */
+
+/* Parameters start at multiples of this many elements; gaps are zero in every block. */
+enum { LS__PARAMETER_ALIGNMENT = 16 };
+
+/* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
+typedef struct ls__parameter {
+    char *name; /* "layer1.0.conv1.weight" */
+    ls_parameter_kind kind;
+    ls_shape shape;        /* memory order */
+    int64_t offset, count; /* elements in the block */
+    int64_t flattened;     /* C of a linear layer's weight whose input is a flattened [N,H,W,C] with
+                              H W > 1 and C > 1: its columns are in the order H,W,C, in PyTorch C,H,W;
+                              else 0 */
+    bool frozen;
+} ls__parameter;
+
+typedef struct ls__net_blocks {
+    int64_t n_parameters;
+    const ls__parameter *parameters;
+    int64_t parameter_elements; /* of the parameters with gaps, and of the gradient block */
+    int64_t block_elements;     /* buffers included */
+    float *values;              /* device memory: parameters, then buffers */
+    float *gradients;           /* device memory; NULL for inference */
+    int64_t gradient_stride;    /* elements from one shard's block of gradients to the next one's */
+    int64_t n_gradients;        /* such blocks: 1 unless batch norms are synchronised */
+    void *compute_weights;      /* device memory: the parameters in the type of activations, as
+                                   the last program has cast them; NULL if that is f32 */
+    float *loss_scale;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
+    int64_t frozen_version;     /* changes with every freeze and unfreeze */
+} ls__net_blocks;
+
+/* ---- Nodes ---- */
 
 /* Roles of a layer's parameters and buffers; -1 = absent. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
@@ -117,5 +174,18 @@ ls_status ls__node_expect_weight(const ls_node *node, const ls_shape *x, int dim
  * pairs are height, width. Fails if the window is larger than the padded x. */
 ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t extent[2],
                          const int64_t padding[2], const int64_t stride[2], int64_t out[2]);
+
+/* ---- names.c: the nearest existing names, for errors about unknown names ---- */
+
+enum { LS__NAMES_TEXT_SIZE = 512 };
+
+/* The index of a name. If the list does not contain it: -1 and an error like "ls_net_feed: the net
+ * has no input 'x'; it has 3 inputs: 'input', 'label', 'y'". what: "input", for example. */
+int ls__expect_named(ls_context *ctx, const ls__named_list *list, const char *call,
+                     const char *what, const char *name);
+/* Fills buffer with "it has 62 parameters and buffers, the nearest: 'fc.weight', 'fc.bias'", or
+ * with "it has no ...", and returns it. Buffers are included if `buffers`. */
+const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
+                                   const char *unknown, char buffer[LS__NAMES_TEXT_SIZE]);
 
 #endif

@@ -1,8 +1,7 @@
-/* names.c: see names.h. */
-#include "nn/graph/names.h"
+/* names.c: the nearest existing names, for errors about unknown names. */
+#include "nn/graph/graph.h"
 
 #include "base/error.h"
-#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>

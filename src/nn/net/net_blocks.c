@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "arith/element.h"
 #include "base/error.h"
-#include "nn/graph/names.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
 #include "backend/pool.h"

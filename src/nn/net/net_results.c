@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/graph/names.h"
 #include "nn/net/net_state.h"
 
 #include <string.h>
