@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"
-#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
 
 #include <stdio.h>

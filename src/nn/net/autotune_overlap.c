@@ -9,8 +9,6 @@
 #include "nn/compile/compile.h"
 #include "nn/exec/run_call.h"
 #include "nn/net/net_state.h"
-#include "nn/select/autotune.h"
-#include "nn/select/selector.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -114,18 +114,12 @@ int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory plac
     return value_append(b, dtype, shape, place, (size_t)offset * ls_dtype_bytes(dtype));
 }
 
-static int group_root(const ls__program *p, int v)
-{
-    while (p->values[v].group != v) v = p->values[v].group;
-    return v;
-}
-
 void ls__same_layout(ls__builder *b, int a, int c)
 {
     ls__program *p = b->program;
     if (b->status != LS_OK || a < 0 || c < 0 || p->values[a].group < 0 || p->values[c].group < 0)
         return;
-    const int ra = group_root(p, a), rc = group_root(p, c);
+    const int ra = ls__layout_root(p, a), rc = ls__layout_root(p, c);
     p->values[rc].group = ra;
     p->values[ra].dense |= p->values[rc].dense;
 }
@@ -134,7 +128,7 @@ int ls__dense(ls__builder *b, int v)
 {
     if (b->status != LS_OK || v < 0) return -1;
     const ls__program *p = b->program;
-    if (p->values[v].group < 0 || p->values[group_root(p, v)].dense) return v;
+    if (p->values[v].group < 0 || p->values[ls__layout_root(p, v)].dense) return v;
     const int copy = ls__value_dense(b, p->values[v].dtype, p->values[v].shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &v, 1, &copy);
     return copy;

@@ -162,8 +162,7 @@ size_t ls__program_arena_bytes(const ls__program *p)
 static void *address_in(const ls__program *p, int v, int64_t copy)
 {
     if (v < 0) return NULL;
-    while (p->values[v].storage != v) v = p->values[v].storage;
-    const ls__value *value = &p->values[v];
+    const ls__value *value = &p->values[ls__storage_of(p, v)];
     return (unsigned char *)p->places.starts[value->place] +
            (size_t)copy * p->places.strides[value->place] + value->offset;
 }

@@ -245,6 +245,19 @@ void ls__program_bind(ls__program *program, const ls__places *places, uint64_t g
 /* The address of a value after binding, for the first copy. */
 void *ls__program_address(const ls__program *program, int value);
 
+/* The root of a value's layout group. */
+static inline int ls__layout_root(const ls__program *program, int value)
+{
+    while (program->values[value].group != value) value = program->values[value].group;
+    return value;
+}
+/* The value whose memory a value has: itself unless they share it. */
+static inline int ls__storage_of(const ls__program *program, int value)
+{
+    while (program->values[value].storage != value) value = program->values[value].storage;
+    return value;
+}
+
 /* Adds a value with these fields and its own memory; -1 if host memory is short. */
 int ls__value_add(ls__program *program, const ls__value *fields);
 /* Adds a copy of v, not pinned. */

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
 

@@ -1,5 +1,5 @@
-/* op_memory.c: see op_memory.h. */
-#include "nn/select/op_memory.h"
+/* op_memory.c: memory for ops that run outside of a program; see timing.h. */
+#include "nn/select/timing.h"
 
 #include "base/context.h"
 #include "base/error.h"

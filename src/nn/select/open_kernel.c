@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "backend/pool.h"
-#include "nn/select/op_memory.h"
 #include "nn/select/selector.h"
+#include "nn/select/timing.h"
 
 #include <stdio.h>
 #include <string.h>
