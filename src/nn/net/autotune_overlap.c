@@ -3,7 +3,6 @@
  * captured graph, by the device's clock, alternately with and without overlap. The forward pass's
  * values are filled with copies of the parameters, because zeros would take less power. */
 #include "base/error.h"
-#include "backend/pool.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-#include "backend/pool.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -44,6 +43,12 @@ static ls_status net_allocate(ls_net *net, const char *what, int64_t elements, l
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
+}
+
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
+{
+    net->shards.bytes += (size_t)elements * sizeof **out;
+    return net_allocate(net, what, elements, LS_F32, (void **)out);
 }
 
 static ls_status open_loss_scale(ls_net *net)

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/net/net_state.h"
-#include "backend/pool.h"
 
 #include <string.h>
 

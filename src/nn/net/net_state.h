@@ -6,9 +6,29 @@
 #include "backend/readback.h"
 #include "comm/plan.h"
 #include "nn/net/net.h"
-#include "nn/net/one_hot.h"
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* Memory of one batch's targets. Two are used alternately, so that one is filled while the device
+ * reads the other. */
+typedef struct ls__one_hot_slot {
+    void *memory; /* of the device */
+    /* The rest only where the host can't write it: what is uploaded to it, */
+    float *block;
+    ls__event *uploaded; /* after which the block may be written again, */
+    ls__event *read;     /* and after which the memory may be */
+    bool uploading;
+} ls__one_hot_slot;
+enum { LS__N_ONE_HOT_SLOTS = 2 };
+
+/* Targets made of a batch's labels, for losses of targets. Begins with all zero. */
+typedef struct ls__one_hot {
+    ls_tensor targets; /* f32 [n,classes]: those of the last batch */
+    ls__one_hot_slot slots[LS__N_ONE_HOT_SLOTS];
+    int64_t max_n;   /* rows that the slots have room for */
+    int32_t *labels; /* [max_n]: of labels that the host can't read */
+    int64_t n_filled;
+} ls__one_hot;
 
 /* Programs by mode and input shapes over one arena; the least recently used is dropped first. */
 typedef struct ls__plan_cache {
@@ -128,6 +148,8 @@ static inline ls__comm *ls__net_comm(const ls_net *net)
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
 ls_status ls__net_open_blocks(ls_net *net);
 void ls__net_close_blocks(ls_net *net);
+/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
 /* Draws initial values into a block of zeros. */
 ls_status ls__net_set_initial_values(ls_net *net);
 
@@ -140,7 +162,7 @@ void ls__precision_fill(ls_net *net);
 /* True if the device emulates the net's precision through f32. */
 bool ls__emulates_precision(const ls_net *net);
 
-/* ---- arena.c ---- */
+/* ---- plan_cache.c, autotune_overlap.c ---- */
 
 /* Makes the arena at least as large as the program's. */
 ls_status ls__fit_arena(ls_net *net, const ls__program *program);
@@ -148,11 +170,6 @@ void ls__drop_arena(ls_net *net);
 /* True if `bytes` can be allocated now. */
 bool ls__would_fit(ls__pool *pool, size_t bytes);
 void ls__bind_to_arena(ls_net *net, ls__program *program);
-
-/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
-ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
-
-/* ---- plan_cache.c, autotune_overlap.c ---- */
 
 ls_status ls__plan_cache_open(ls_net *net);
 void ls__plan_cache_close(ls_net *net);
@@ -231,6 +248,11 @@ ls_status ls__net_check_labels(ls_net *net);
 ls_status ls__net_fill_constant(ls_net *net, ls_tensor *tensor, ls_dtype dtype, ls_shape shape,
                                 double value);
 void ls__net_drop_constant(ls_net *net, ls_tensor *tensor);
+/* Makes one_hot->targets of the labels i32 [n]; rows of other labels than 0 to classes - 1 are 0.
+ * Waits for the device only if labels are in its memory alone. */
+ls_status ls__one_hot_fill(ls_context *ctx, ls__one_hot *one_hot, const ls_tensor *labels,
+                           int64_t classes);
+void ls__one_hot_close(ls_context *ctx, ls__one_hot *one_hot);
 
 /* ---- net_results.c ---- */
 
