@@ -42,8 +42,8 @@ static ls__fused_op *absorbable(const fusing *f, const ls_node *node)
 /* Extends an earlier fused op by `node` if possible, and returns it. */
 static ls__fused_op *absorb(const fusing *f, const ls_node *node)
 {
-    const bool relu = node->layer == &ls__relu_layer;
-    if (relu || node->layer == &ls__relu6_layer) {
+    const bool relu = node->layer->op == LS__OP_RELU;
+    if (relu || node->layer->op == LS__OP_RELU6) {
         ls__fused_op *fused = absorbable(f, node->inputs[0]);
         const ls__layer *head = fused ? fused->head->layer : NULL;
         if (head != &ls__batch_norm_layer &&

@@ -22,53 +22,24 @@ int ls__gradient_before_activation(ls__builder *b, const ls__fused_op *fused)
     return dx;
 }
 
-#define UNARY_LAYER(text, OP)                                                                      \
+/* The layer NAME_layer, and its call ls_NAME. */
+#define UNARY(NAME, OP)                                                                            \
+    static const ls__layer NAME##_layer = { .name = #NAME,                                         \
+                                            .infer = infer_f32,                                    \
+                                            .forward = ls__lower_op,                               \
+                                            .backward = ls__lower_op_backward,                     \
+                                            .op = LS__OP_##OP,                                     \
+                                            .backward_op = LS__OP_##OP##_BACKWARD };               \
+    ls_node *ls_##NAME(ls_graph *graph, ls_node *x)                                                \
     {                                                                                              \
-        .name = text, .infer = infer_f32, .forward = ls__lower_op,                                 \
-        .backward = ls__lower_op_backward, .op = LS__OP_##OP,                                      \
-        .backward_op = LS__OP_##OP##_BACKWARD                                                      \
+        return ls__graph_append(graph, &(ls_node){ .layer = &NAME##_layer }, NULL, 1, &x);         \
     }
-const ls__layer ls__relu_layer = UNARY_LAYER("relu", RELU);
-const ls__layer ls__relu6_layer = UNARY_LAYER("relu6", RELU6);
-static const ls__layer sigmoid_layer = UNARY_LAYER("sigmoid", SIGMOID);
-static const ls__layer tanh_layer = UNARY_LAYER("tanh", TANH);
-static const ls__layer silu_layer = UNARY_LAYER("silu", SILU);
-static const ls__layer gelu_layer = UNARY_LAYER("gelu", GELU);
-
-static ls_node *unary(ls_graph *graph, const ls__layer *layer, ls_node *x)
-{
-    return ls__graph_append(graph, &(ls_node){ .layer = layer }, NULL, 1, &x);
-}
-
-ls_node *ls_relu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &ls__relu_layer, x);
-}
-
-ls_node *ls_relu6(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &ls__relu6_layer, x);
-}
-
-ls_node *ls_sigmoid(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &sigmoid_layer, x);
-}
-
-ls_node *ls_tanh(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &tanh_layer, x);
-}
-
-ls_node *ls_silu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &silu_layer, x);
-}
-
-ls_node *ls_gelu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &gelu_layer, x);
-}
+UNARY(relu, RELU)
+UNARY(relu6, RELU6)
+UNARY(sigmoid, SIGMOID)
+UNARY(tanh, TANH)
+UNARY(silu, SILU)
+UNARY(gelu, GELU)
 
 /* ---- Add and multiply ---- */
 
