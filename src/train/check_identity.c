@@ -1,5 +1,5 @@
-/* check_identity.c: see check_identity.h. */
-#include "train/check_identity.h"
+/* check_identity.c: all ranks of a run have one identity; see trainer.h. */
+#include "train/trainer.h"
 
 #include "base/alloc.h"
 #include "base/c_locale.h"

@@ -1,7 +1,7 @@
-/* predict.c: see predict.h. The probability of class k is the mean of softmax(z)_k over the logits
+/* predict.c: see evaluate.h. The probability of class k is the mean of softmax(z)_k over the logits
  * z of the image and, with test_time_flip, of its mirror image; or of sigmoid(z_k), or of z_k
  * itself. Sums are in double, in the order of the classes. */
-#include "train/predict.h"
+#include "train/evaluate.h"
 
 #include "base/alloc.h"
 #include "base/context.h"

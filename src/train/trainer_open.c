@@ -11,7 +11,6 @@
 #include "optim/schedule.h"
 #include "checkpoint/checkpoint.h"
 #include "log/run_folder.h"
-#include "train/check_identity.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
