@@ -5,7 +5,6 @@
 #include "base/isa.h"
 #include "comm/comm.h"
 #include "backend/algorithm_cache.h"
-#include "backend/communicator.h"
 #include "backend/pool.h"
 #include "backend/registry.h"
 #include <unistd.h>

@@ -54,4 +54,9 @@ typedef const ls__module *ls__module_open_fn(const ls__host *host);
 ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
                           const ls__module **out);
 
+/* ls_launch_find, also for modules, which have their own copy: what launchers of MPI programs
+ * (mpirun, srun) tell their processes by environment variables, which every MPI library reads only
+ * from its own launchers. */
+ls_launch ls__launch_find(void);
+
 #endif
