@@ -189,7 +189,7 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
     }
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
-        op.u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
+        op.u.loss_scale.growth_interval = ls__net_config(opt->net)->loss_scale.growth_interval;
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ norm, loss_scale }));
     }
     ls__partition_make_calls(&opt->partition, &opt->calls[opt->update.n_calls]);
@@ -341,7 +341,7 @@ void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *u
     ls__put_setting(put, user, "clip_value", ls__shortest(opt->options.clip_value));
     ls__put_setting(put, user, "ema_decay", ls__shortest(opt->options.ema_decay));
     ls__put_setting(put, user, "accumulate", opt->sum ? (double)opt->options.accumulate : 0);
-    const ls_loss_scale_config scale = ls__net_loss_scale_config(opt->net);
+    const ls_loss_scale_config scale = ls__net_config(opt->net)->loss_scale;
     ls__put_setting(put, user, "loss_scale", ls__shortest(scale.initial));
     ls__put_setting(put, user, "loss_scale_growth_interval", (double)scale.growth_interval);
 }

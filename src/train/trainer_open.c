@@ -311,7 +311,8 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
     void *const used[N_USED] = { net, optimizer, schedule, loader, c->validation };
     for (int i = 0; i < N_USED; i++) ls__use(used[i]);
     if (c->model) t->model = *c->model;
-    if (ls__net_loss_kind(net) != LS_LOSS_NONE) t->model.loss = ls__net_loss_kind(net);
+    if (ls__net_config(net)->loss.kind != LS_LOSS_NONE)
+        t->model.loss = ls__net_config(net)->loss.kind;
     ls_status status = check_objects(ctx, t);
     if (status == LS_OK) status = ls__deciding_metric_find(net, c, &t->metric);
     if (status == LS_OK) status = check_schedule(ctx, t);

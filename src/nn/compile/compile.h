@@ -3,8 +3,8 @@
  *   compile.c           shapes of all nodes for these inputs; then the passes in this order; of
  *                       these, itself: the kernel of each instruction (select/), after layouts
  *   fuse_layers.c       nodes -> fused ops: batch norm + add + ReLU and the like
- *   lower.c             fused ops -> instructions over values: the forward pass
- *   lower_shard.c       the results of a shard other than its gradients
+ *   lower.c             fused ops -> instructions over values: the forward pass, and the results
+ *                       of a shard other than its gradients
  *   lower_backward.c    the same for the backward pass, in an order that frees memory early
  *   fuse_batch_norm.c   moves batch norms into adjacent convolutions if the backend has kernels for
  *                       that and they are faster (select/select_fusion.c)
@@ -35,9 +35,6 @@ ls_status ls__compile(const ls__environment *env, ls_graph *graph,
  * memory is short. */
 ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fused_ops);
 ls_status ls__lower(ls__program *program);
-/* The first and the last instructions of the forward pass of a shard. */
-void ls__begin_shard(ls__builder *b);
-void ls__end_shard(ls__builder *b);
 /* Marks the nodes whose gradient is needed: inputs with gradient, trained parameters and all nodes
  * that depend on them. */
 void ls__find_required_gradients(ls__builder *b);

@@ -32,15 +32,6 @@ void ls__graph_close(ls_graph *graph)
 
 /* ---- Errors ---- */
 
-void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    ls__fail_v(graph->ctx, status, format, args);
-    va_end(args);
-    return NULL;
-}
-
 ls_node *ls_graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
 {
     if (!graph || ls__has_error(graph->ctx)) return NULL;
@@ -112,9 +103,9 @@ bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node 
     for (int i = 0; i < n_inputs; i++) {
         if (!inputs[i]) return false;
         if (inputs[i]->graph != graph)
-            return ls__graph_fail(graph, LS_ERR_INVALID,
-                                  "%s: input %d ('%s') belongs to another graph", call, i,
-                                  inputs[i]->name);
+            return ls_graph_fail(graph, LS_ERR_INVALID,
+                                 "%s: input %d ('%s') belongs to another graph", call, i,
+                                 inputs[i]->name);
     }
     return true;
 }
@@ -164,9 +155,11 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
 {
     char text[2 * LS__MAX_NAME];
     if (name) {
-        if (!name[0] || strlen(name) >= LS__MAX_NAME)
-            return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
-                                  layer->name, LS__MAX_NAME - 1);
+        if (!name[0] || strlen(name) >= LS__MAX_NAME) {
+            ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
+                          layer->name, LS__MAX_NAME - 1);
+            return NULL;
+        }
         snprintf(text, sizeof text, "%s%s", graph->scope, name);
     } else {
         int same = 0;
@@ -178,8 +171,10 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
         }
         if (same > 0) snprintf(text + length, sizeof text - length, "%d", same + 1);
     }
-    if (!ls__utf8_is_valid(text))
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name);
+    if (!ls__utf8_is_valid(text)) {
+        ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name);
+        return NULL;
+    }
     const char *copy = ls__bump_strdup(&graph->bump, text);
     if (!copy) ls__fail_memory(graph->ctx, text, strlen(text));
     return copy;
@@ -292,11 +287,11 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
 {
     ls_graph *graph = node->graph;
     if (!name || !name[0])
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
     if (!ls__utf8_is_valid(name))
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
     if (ls__find_named(list, name) >= 0)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
     ls__named_node *items = ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1,
                                           &list->capacity, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);

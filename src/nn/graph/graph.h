@@ -160,8 +160,6 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
 /* The index of a name; -1 if it is not in the list. */
 int ls__find_named(const ls__named_list *list, const char *name);
 
-/* Keeps an error of a layer call and returns NULL. */
-void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 /* An error about a node: "conv2d 'layer1.0.conv1': ...". */
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);

@@ -189,9 +189,8 @@ static ls_node *append_dropout(ls_graph *graph, const ls__layer *layer, ls_node 
 {
     if (!ls__graph_accepts(graph, layer->name, 1, &x)) return NULL;
     if (!(probability >= 0 && probability < 1))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "%s after '%s': probability %g, expected [0,1)", layer->name, x->name,
-                              (double)probability);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s after '%s': probability %g, expected [0,1)",
+                             layer->name, x->name, (double)probability);
     const ls_node prototype = { .layer = layer,
                                 .settings.dropout = { probability, graph->n_dropouts++, unit } };
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
@@ -223,9 +222,9 @@ ls_node *ls_stochastic_depth(ls_graph *graph, ls_node *x, float probability,
 {
     if (!ls__graph_accepts(graph, "ls_stochastic_depth", 1, &x)) return NULL;
     if (mode != LS_STOCHASTIC_DEPTH_ROW && mode != LS_STOCHASTIC_DEPTH_BATCH)
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "stochastic_depth after '%s': mode %d, expected row or batch",
-                              x->name, (int)mode);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "stochastic_depth after '%s': mode %d, expected row or batch", x->name,
+                             (int)mode);
     return append_dropout(graph, &stochastic_depth_layer, x, probability,
                           mode == LS_STOCHASTIC_DEPTH_ROW ? LS__DROPOUT_IMAGE : LS__DROPOUT_BATCH);
 }

@@ -131,9 +131,9 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
     if (!ls__graph_accepts(graph, "ls_cross_entropy", 2, inputs)) return NULL;
     const ls_cross_entropy_config c = config ? *config : (ls_cross_entropy_config){ 0 };
     if (!(c.label_smoothing >= 0 && c.label_smoothing < 1))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "cross_entropy: label smoothing %g, expected [0,1)",
-                              (double)c.label_smoothing);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "cross_entropy: label smoothing %g, expected [0,1)",
+                             (double)c.label_smoothing);
     ls_node prototype = { .layer = &ls__cross_entropy_layer,
                           .settings.loss.label_smoothing = c.label_smoothing };
     if (copy_class_weights(graph, &prototype, logits, "class weight", c.class_weights) != LS_OK)
@@ -262,7 +262,7 @@ ls_node *ls_top_k_correct(ls_graph *graph, ls_node *logits, ls_node *labels, int
     ls_node *inputs[2] = { logits, labels };
     if (!ls__graph_accepts(graph, "ls_top_k_correct", 2, inputs)) return NULL;
     if (k < 1)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "top_k: k is %d, expected at least 1", k);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "top_k: k is %d, expected at least 1", k);
     const ls_node prototype = { .layer = &top_k_layer, .settings.top_k.k = k };
     return ls__graph_append(graph, &prototype, NULL, 2, inputs);
 }

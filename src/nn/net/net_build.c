@@ -73,8 +73,8 @@ static ls_node *append_input(ls_net *net)
         const float mean = input->mean[i];
         std[i] = input->std[i] == 0 ? 1 : input->std[i];
         if (isfinite(mean) && isfinite(std[i]) && std[i] > 0) continue;
-        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
-                              (double)mean, (double)std[i], i);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
+                             (double)mean, (double)std[i], i);
     }
     return ls__append_normalize(graph, x, input->mean, std);
 }
@@ -265,14 +265,9 @@ ls_context *ls_net_context(ls_net *net)
     return net ? net->owned.ctx : NULL;
 }
 
-const ls_input_spec *ls__net_input_spec(const ls_net *net)
+const ls_net_config *ls__net_config(const ls_net *net)
 {
-    return &net->config.input;
-}
-
-ls_loss_kind ls__net_loss_kind(const ls_net *net)
-{
-    return net->config.loss.kind;
+    return &net->config;
 }
 
 const ls__selections *ls__net_selections(const ls_net *net)

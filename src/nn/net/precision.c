@@ -87,11 +87,6 @@ ls_dtype ls__net_activations(const ls_net *net)
     return precisions[net->config.precision].activations;
 }
 
-ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net)
-{
-    return net->config.loss_scale;
-}
-
 ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)
 {
     ls_context *ctx = ls__net_context(net);

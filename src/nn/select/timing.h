@@ -5,8 +5,6 @@
 
 #include "nn/plan/program.h"
 
-/* ---- op_memory.c ---- */
-
 /* Operands of one value share memory, so that an op reads the output of an earlier op. */
 typedef struct ls__op_memory {
     ls_context *ctx;
@@ -26,8 +24,6 @@ void ls__op_memory_close(ls__op_memory *memory);
 
 /* A workspace for these kernels, one for each op, in place of an earlier one. */
 ls_status ls__op_memory_set_workspace(ls__op_memory *memory, ls__kernel *const *kernels);
-
-/* ---- timing.c ---- */
 
 /* Allocates memory of random numbers to time these ops; close it in any case. Errors are logged and
  * dropped unless the device is lost. LS_ERR_MEMORY: nothing was timed; other errors: the ops can't
