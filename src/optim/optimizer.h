@@ -112,7 +112,7 @@ struct ls_optimizer {
     bool holds_average;        /* the net holds the averages, and `average` what it had */
     float *norm;               /* device memory, one element; NULL = not needed */
     ls_tensor *views;          /* LS__MAX_STATES per parameter */
-    ls__segment *segments;     /* room for one per parameter */
+    ls__segment *segments;     /* capacity: one per parameter */
     ls__segment *own_segments; /* the same of the own part, from its beginning */
     int64_t n_segments, n_own_segments, frozen_version;
     int64_t skipped_before; /* updates skipped by loss scaling before this optimizer was opened.

@@ -1,7 +1,6 @@
 /* partition.c: the partition of an optimizer among ranks; see optimizer.h. The parts are the chunks
  * of a plan of sums over the whole block (comm/plan.h), whose second half sends each chunk to all
- * ranks, on several machines in two levels.
- */
+ * ranks, on several machines in two levels. */
 #include "backend/pool.h"
 #include "base/alloc.h"
 #include "base/error.h"

@@ -13,13 +13,13 @@ typedef struct ls__prediction {
     bool test_time_flip;
     ls_loss_kind loss; /* see ls_predict_config */
     int64_t n, n_classes;
-    float *logits;        /* [1 or 2][n][n_classes] */
-    float *probabilities; /* [n][n_classes] */
-    size_t capacity;      /* of these two together, in elements */
-    int32_t *labels;      /* [n] */
-    int64_t label_room;   /* of these, in elements */
-    ls_tensor *mirrored;  /* the images' mirror images, */
-    uint8_t *pixels;      /* made here */
+    float *logits;          /* [1 or 2][n][n_classes] */
+    float *probabilities;   /* [n][n_classes] */
+    size_t capacity;        /* of these two together, in elements */
+    int32_t *labels;        /* [n] */
+    int64_t label_capacity; /* of these, in elements */
+    ls_tensor *mirrored;    /* the images' mirror images, */
+    uint8_t *pixels;        /* made here */
     size_t pixel_bytes;
 } ls__prediction;
 

@@ -86,8 +86,7 @@ void ls__evaluation_clear(ls_evaluation *e)
     free_values(e);
 }
 
-/* Returns an array of e->n items with more capacity; NULL without memory, and then it is unchanged.
- */
+/* Returns an array of e->n items with more capacity; NULL, and no change, without memory. */
 static void *enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int64_t capacity)
 {
     return ls__realloc(e->owned.ctx, items, (size_t)e->n * item_bytes,

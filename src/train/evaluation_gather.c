@@ -13,7 +13,7 @@
 typedef struct gathering {
     ls__comm *comm;
     int64_t counts[LS__MAX_RANK_SHARDS];
-    int64_t most;
+    int64_t max;
     char *received; /* LS__GATHER_BYTES per rank */
 } gathering;
 
@@ -25,7 +25,7 @@ static ls_status gather_items(const gathering *g, void *items, size_t item_bytes
     const int own_rank = g->comm->rank;
     const size_t n_own = (size_t)g->counts[own_rank] * item_bytes;
     char some[LS__GATHER_BYTES], *bytes = items;
-    for (size_t first = 0; first < (size_t)g->most * item_bytes; first += sizeof some) {
+    for (size_t first = 0; first < (size_t)g->max * item_bytes; first += sizeof some) {
         memset(some, 0, sizeof some);
         if (first < n_own)
             memcpy(some, bytes + first, n_own - first < sizeof some ? n_own - first : sizeof some);
@@ -50,7 +50,7 @@ static ls_status gather_all(gathering *g, ls_evaluation *e)
     LS_TRY(ls__comm_gather(g->comm, &n_own, sizeof n_own, g->counts, "validation results"));
     for (int r = 0; r < g->comm->n_ranks; r++) {
         n += g->counts[r];
-        if (g->counts[r] > g->most) g->most = g->counts[r];
+        if (g->counts[r] > g->max) g->max = g->counts[r];
     }
     LS_TRY(ls__evaluation_reserve(e, n - n_own));
     LS_TRY(gather_items(g, e->outcomes, sizeof *e->outcomes));

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_MISTAKES = 24, THUMBNAIL_SIDE = 128 };
+enum { MAX_MISTAKES = 24, THUMBNAIL_SIDE = 128 };
 
 /* JSON has no NaN. */
 static json_t *number(double value)
@@ -89,7 +89,7 @@ static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *datas
 {
     ls_context *ctx = e->owned.ctx;
     ls__json_builder out = { json_array(), false };
-    for (int64_t i = 0; i < e->n_mistakes && i < MOST_MISTAKES; i++) {
+    for (int64_t i = 0; i < e->n_mistakes && i < MAX_MISTAKES; i++) {
         const ls_mistake *m = &e->mistakes[i];
         ls__json_builder one = { json_object(), false };
         ls__json_put(&one, "sample", json_integer(m->sample));

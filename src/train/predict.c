@@ -58,7 +58,7 @@ void ls__prediction_free(ls__prediction *p)
     p->labels = NULL;
     p->pixels = NULL;
     p->capacity = p->pixel_bytes = 0;
-    p->label_room = 0;
+    p->label_capacity = 0;
 }
 
 /* Reads the logits of the images that the net has run, or of their mirror images. */
@@ -206,10 +206,10 @@ ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch)
 {
     ls_context *ctx = ls_net_context(p->net);
     const size_t n_bytes = (size_t)p->n * sizeof(int32_t);
-    if (p->n > p->label_room) {
+    if (p->n > p->label_capacity) {
         ls__free(ctx, p->labels);
         p->labels = ls__alloc(ctx, n_bytes);
-        p->label_room = p->labels ? p->n : 0;
+        p->label_capacity = p->labels ? p->n : 0;
         if (!p->labels) return ls__fail_memory(ctx, "labels of a batch", n_bytes);
     }
     return ls_tensor_read(batch->labels, p->labels, n_bytes);

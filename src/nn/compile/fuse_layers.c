@@ -1,6 +1,5 @@
 /* fuse_layers.c: fuses nodes, on every backend: batch norm + add, batch norm (+ add) + ReLU or
- * ReLU6, add + ReLU, linear + ReLU. A node is absorbed only if the next node is its only consumer.
- */
+ * ReLU6, add + ReLU, linear + ReLU. A node is absorbed only by its only consumer. */
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 

@@ -242,8 +242,7 @@ static ls_status run_range(ls__executor *x, int end)
     return LS_OK;
 }
 
-/* The event of this step's end. Before that it is the event of the step LS__STEPS_QUEUED earlier.
- */
+/* The event of this step's end; before that, of the end of the step LS__STEPS_QUEUED earlier. */
 static ls__event *end_of_step(const ls__executor *x)
 {
     return x->events[x->n_steps % LS__STEPS_QUEUED];

@@ -50,8 +50,7 @@ ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
 
 static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* inputs that have mean and std
-                                                                   */
+    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* of mean and std */
     char text[LS_SHAPE_TEXT_SIZE];
     if (inputs[0].shape.dims[3] != channels)
         return ls__node_fail(node, LS_ERR_SHAPE,

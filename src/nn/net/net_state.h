@@ -25,7 +25,7 @@ enum { LS__N_ONE_HOT_SLOTS = 2 };
 typedef struct ls__one_hot {
     ls_tensor targets; /* f32 [n,classes]: those of the last batch */
     ls__one_hot_slot slots[LS__N_ONE_HOT_SLOTS];
-    int64_t max_n;   /* rows that the slots have room for */
+    int64_t max_n;   /* rows: the capacity of the slots */
     int32_t *labels; /* [max_n]: of labels that the host can't read */
     int64_t n_filled;
 } ls__one_hot;
@@ -77,7 +77,7 @@ typedef struct ls__net_shards {
     int64_t first, end; /* this rank has the shards [first, end) */
     bool is_synced;     /* batch norms are synchronised */
     int64_t n_rows;     /* of partial sums */
-    ls__shard *list;    /* room for n */
+    ls__shard *list;    /* capacity n */
     ls__shard_range *ranges;
     ls__shard_sum *sums;      /* per range */
     int n_ranges;             /* without empty ones, but for those of LS__SHARD_LOSSES */
@@ -88,8 +88,7 @@ typedef struct ls__net_shards {
     float *results;           /* device memory: the sums over all shards, but those of gradients */
     float *norm_sums;         /* device memory: the sums of synchronised batch norms, else NULL */
     ls__call *synced_sums;    /* as in ls__parts */
-    ls__call *norm_exchanges; /* of norm_sums, in the order of the graph; buffers[0]: where they are
-                               */
+    ls__call *norm_exchanges; /* of norm_sums, at buffers[0], in the order of the graph */
     int n_norm_exchanges;
     size_t bytes; /* all device memory of this struct */
 } ls__net_shards;

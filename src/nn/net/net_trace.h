@@ -26,8 +26,7 @@ typedef struct ls__trace_op {
     int position; /* private */
 } ls__trace_op;
 
-/* Begins a step with the batch, which must live until its copies have run. Errors as ls_net_step.
- */
+/* Begins a step with the batch, which must live until its copies have run. Fails as ls_net_step. */
 ls_status ls__net_step_begin(ls_net *net, ls__update *update, const ls_batch *batch, double lr);
 /* The next op; false at the end. */
 bool ls__net_step_op(const ls_net *net, ls__trace_op *out);

@@ -51,8 +51,7 @@ void ls__instruction_fill(const ls__program *p, ls__instruction *in)
 {
     for (int i = 0; i < in->op.n_operands; i++) {
         const int v = in->operands[i];
-        /* The op is set member by member, because ops are compared as memory: padding stays zero.
-         */
+        /* Set member by member, because ops are compared as memory: padding stays zero. */
         ls__operand *operand = &in->op.operands[i];
         operand->dtype = v < 0 ? LS_F32 : p->values[v].dtype;
         operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;

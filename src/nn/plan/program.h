@@ -118,8 +118,7 @@ typedef struct ls__call {
     int n_inputs;            /* operands before the outputs */
     void *buffers[LS__MAX_OPERANDS]; /* device memory; NULL where an operand is absent */
     /* A call is one of four kinds: a kernel; a user's callback; an exchange between ranks, which
-     * the host waits for, or which is queued; otherwise a copy of copy_bytes from operand 0 to 1.
-     */
+     * the host waits for or which is queued; else a copy of copy_bytes from operand 0 to 1. */
     ls__kernel *kernel;
     void *workspace;
     ls_status (*callback)(const ls_custom_op_call *call);

@@ -59,8 +59,8 @@ ls_status ls__selector_replace(ls__selector *selector, const char *path, ls__sel
 
 /* ---- Opening kernels ---- */
 
-/* The candidates that the policy allows; out has room for LS__MAX_CANDIDATES. Returns their number;
- * *n_found counts all candidates. Sets no error if there is none. */
+/* The candidates that the policy allows; out has the capacity LS__MAX_CANDIDATES. Returns their
+ * number; *n_found counts all candidates. Sets no error if there is none. */
 int ls__list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
 /* The index of the cheapest by the estimates; -1 if n is 0. */
 int ls__cheapest(const ls__candidate *candidates, int n);
