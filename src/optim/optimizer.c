@@ -216,16 +216,12 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     ls_context *ctx = ls_net_context(net);
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     if (check_options(ctx, kind->call, options) != LS_OK) return NULL;
-    if (!blocks.gradients || blocks.parameter_elements == 0) {
-        ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
-                 blocks.gradients ? "has no parameters" : "was built for inference");
-        return NULL;
-    }
+    if (!blocks.gradients || blocks.parameter_elements == 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
+                        blocks.gradients ? "has no parameters" : "was built for inference"),
+               NULL;
     ls_optimizer *opt = ls__zalloc(ctx, sizeof *opt);
-    if (!opt) {
-        ls__fail_memory(ctx, kind->call, sizeof *opt);
-        return NULL;
-    }
+    if (!opt) return ls__fail_memory(ctx, kind->call, sizeof *opt), NULL;
     opt->owned.ctx = ctx;
     opt->net = net;
     ls__use(net);
@@ -306,17 +302,15 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     if (!opt) return NULL;
     LS__ENTER_NULL(opt->owned.ctx);
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    if (state < 0 || state >= ls_optimizer_state_count(opt)) {
-        ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s", state,
-                 ls_optimizer_state_count(opt), ls_optimizer_name(opt));
-        return NULL;
-    }
-    if (opt->partition.parts) {
-        ls__fail(opt->owned.ctx, LS_ERR_UNSUPPORTED,
-                 "ls_optimizer_state: the states are partitioned among the ranks; save a "
-                 "checkpoint to read them");
-        return NULL;
-    }
+    if (state < 0 || state >= ls_optimizer_state_count(opt))
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s",
+                        state, ls_optimizer_state_count(opt), ls_optimizer_name(opt)),
+               NULL;
+    if (opt->partition.parts)
+        return ls__fail(opt->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "ls_optimizer_state: the states are partitioned among the ranks; save a "
+                        "checkpoint to read them"),
+               NULL;
     for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
         if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
             strcmp(blocks.parameters[i].name, parameter) == 0)

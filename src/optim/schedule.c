@@ -283,18 +283,12 @@ ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config)
 {
     LS__DEFAULT_FLOATS;
     LS__ENTER_NULL(ctx);
-    if (!config) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: config is NULL");
-        return NULL;
-    }
+    if (!config) return ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: config is NULL"), NULL;
     ls_schedule_config c = *config;
     if (schedule_resolve(ctx, &c) != LS_OK) return NULL;
     const size_t milestone_bytes = (size_t)c.n_milestones * sizeof *c.milestones;
     ls_schedule *s = ls__zalloc(ctx, sizeof *s + milestone_bytes);
-    if (!s) {
-        ls__fail_memory(ctx, "ls_schedule_open", sizeof *s + milestone_bytes);
-        return NULL;
-    }
+    if (!s) return ls__fail_memory(ctx, "ls_schedule_open", sizeof *s + milestone_bytes), NULL;
     s->config = c;
     s->factor = 1;
     if (c.kind == LS_SCHEDULE_REDUCE_ON_PLATEAU) s->best = c.maximize ? -INFINITY : INFINITY;

@@ -45,16 +45,15 @@ ls_evaluation *ls_evaluation_open(ls_context *ctx, const ls_evaluation_config *c
     static const ls_evaluation_config none = { 0 };
     const ls_evaluation_config *c = config ? config : &none;
     LS__ENTER_NULL(ctx);
-    if (c->n_classes < 1) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_evaluation_open: n_classes is %d, expected 1 or more",
-                 c->n_classes);
-        return NULL;
-    }
-    if (c->zero_division != 0 && c->zero_division != 1 && !isnan(c->zero_division)) {
-        ls__fail(ctx, LS_ERR_INVALID,
-                 "ls_evaluation_open: zero_division is %g, expected 0, 1 or NaN", c->zero_division);
-        return NULL;
-    }
+    if (c->n_classes < 1)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_evaluation_open: n_classes is %d, expected 1 or more", c->n_classes),
+               NULL;
+    if (c->zero_division != 0 && c->zero_division != 1 && !isnan(c->zero_division))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_evaluation_open: zero_division is %g, expected 0, 1 or NaN",
+                        c->zero_division),
+               NULL;
     ls_evaluation *e = ls__zalloc(ctx, sizeof *e);
     if (!e) return ls__fail_memory(ctx, "ls_evaluation_open", sizeof *e), NULL;
     e->owned.ctx = ctx;

@@ -155,11 +155,10 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
 {
     char text[2 * LS__MAX_NAME];
     if (name) {
-        if (!name[0] || strlen(name) >= LS__MAX_NAME) {
-            ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
-                          layer->name, LS__MAX_NAME - 1);
-            return NULL;
-        }
+        if (!name[0] || strlen(name) >= LS__MAX_NAME)
+            return ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
+                                 layer->name, LS__MAX_NAME - 1),
+                   NULL;
         snprintf(text, sizeof text, "%s%s", graph->scope, name);
     } else {
         int same = 0;
@@ -171,10 +170,8 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
         }
         if (same > 0) snprintf(text + length, sizeof text - length, "%d", same + 1);
     }
-    if (!ls__utf8_is_valid(text)) {
-        ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name);
-        return NULL;
-    }
+    if (!ls__utf8_is_valid(text))
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name), NULL;
     const char *copy = ls__bump_strdup(&graph->bump, text);
     if (!copy) ls__fail_memory(graph->ctx, text, strlen(text));
     return copy;
@@ -192,10 +189,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
                                     &graph->node_capacity, sizeof *nodes);
     ls_node *node = ls__bump_alloc(&graph->bump, sizeof *node);
     if (nodes) graph->nodes = nodes;
-    if (!nodes || !node) {
-        ls__fail_memory(graph->ctx, full_name, sizeof *node);
-        return NULL;
-    }
+    if (!nodes || !node) return ls__fail_memory(graph->ctx, full_name, sizeof *node), NULL;
     *node = *prototype;
     node->graph = graph;
     node->id = graph->n_nodes;
@@ -296,10 +290,7 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
                                           &list->capacity, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);
     if (items) list->items = items;
-    if (!items || !copy) {
-        ls__fail_memory(graph->ctx, name, strlen(name));
-        return NULL;
-    }
+    if (!items || !copy) return ls__fail_memory(graph->ctx, name, strlen(name)), NULL;
     list->items[list->n++] = (ls__named_node){ .name = copy, .node = node, .weight = weight };
     return node;
 }

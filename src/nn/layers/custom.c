@@ -103,9 +103,7 @@ ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *
     const char *settings = config->settings ? config->settings : "";
     prototype.u.custom.kind = ls__bump_strdup(&graph->bump, config->kind);
     prototype.u.custom.settings = ls__bump_strdup(&graph->bump, settings);
-    if (!prototype.u.custom.kind || !prototype.u.custom.settings) {
-        ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings));
-        return NULL;
-    }
+    if (!prototype.u.custom.kind || !prototype.u.custom.settings)
+        return ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings)), NULL;
     return ls__graph_append(graph, &prototype, name, n_inputs, inputs);
 }

@@ -224,10 +224,7 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     LS__ENTER_NULL(ctx);
     if (check_net_config(ctx, model, config) != LS_OK) return NULL;
     ls_net *net = ls__zalloc(ctx, sizeof *net);
-    if (!net) {
-        ls__fail_memory(ctx, "net", sizeof *net);
-        return NULL;
-    }
+    if (!net) return ls__fail_memory(ctx, "net", sizeof *net), NULL;
     net->owned.ctx = ctx;
     net->config = *config;
     ls__precision_fill(net);
