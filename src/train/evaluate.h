@@ -3,6 +3,7 @@
 #define LS_TRAIN_EVALUATE_H
 
 #include "checkpoint/progress.h"
+#include "data/decode/image.h"
 #include <lockstep/trainer.h>
 
 /* ---- predict.c: class probabilities, also averaged over an image and its mirror image ---- */
@@ -13,14 +14,11 @@ typedef struct ls__prediction {
     bool test_time_flip;
     ls_loss_kind loss; /* see ls_predict_config */
     int64_t n, n_classes;
-    float *logits;          /* [1 or 2][n][n_classes] */
-    float *probabilities;   /* [n][n_classes] */
-    size_t capacity;        /* of these two together, in elements */
-    int32_t *labels;        /* [n] */
-    int64_t label_capacity; /* of these, in elements */
-    ls_tensor *mirrored;    /* the images' mirror images, */
-    uint8_t *pixels;        /* made here */
-    size_t pixel_bytes;
+    float *logits;        /* [1 or 2][n][n_classes] */
+    float *probabilities; /* [n][n_classes] */
+    int32_t *labels;      /* [n] */
+    ls_tensor *mirrored;  /* the images' mirror images */
+    ls__buffer logit_memory, label_memory, pixels;
 } ls__prediction;
 
 /* `call` begins error messages. */
