@@ -16,24 +16,14 @@
 static ls_status get_first_text(ls_context *ctx, const char *own, char **out)
 {
     static const char what[] = "identities of ranks";
-    ls__comm *comm = ctx->comm;
-    const size_t n = (size_t)comm->n_ranks, own_length = strlen(own);
-    int64_t lengths[LS__MAX_RANK_SHARDS];
-    LS_TRY(
-        ls__comm_gather(comm, &(int64_t){ (int64_t)own_length }, sizeof *lengths, lengths, what));
-    const size_t length = (size_t)lengths[0];
-    char *text = ls__zalloc(ctx, length + 1), *all = ls__alloc(ctx, n * LS__GATHER_BYTES);
-    ls_status status = text && all ? LS_OK : ls__fail_memory(ctx, what, length);
-    for (size_t at = 0; at < length && status == LS_OK; at += LS__GATHER_BYTES) {
-        char block[LS__GATHER_BYTES] = { 0 };
-        const size_t left = length - at, bytes = left < sizeof block ? left : sizeof block;
-        if (at < own_length)
-            memcpy(block, own + at, own_length - at < bytes ? own_length - at : bytes);
-        status = ls__comm_gather(comm, block, sizeof block, all, what);
-        if (status == LS_OK) memcpy(text + at, all, bytes);
-    }
-    ls__free(ctx, all);
-    *out = text;
+    const int64_t length = (int64_t)strlen(own);
+    int64_t lengths[LS__MAX_RANK_SHARDS], n = 0;
+    LS_TRY(ls__comm_gather(ctx->comm, &length, sizeof length, lengths, what));
+    for (int r = 0; r < ctx->comm->n_ranks; r++) n += lengths[r];
+    *out = ls__alloc(ctx, (size_t)n + 1);
+    if (!*out) return ls__fail_memory(ctx, what, (size_t)n + 1);
+    const ls_status status = ls__ranks_gather(ctx, own, lengths, 1, *out, what);
+    (*out)[lengths[0]] = '\0';
     return status;
 }
 
