@@ -183,10 +183,8 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
     }
     if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
     LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
-    if (opt->average) {
-        LS_TRY(open_average_call(opt, ls__averaged_parameters(opt), norm, loss_scale));
-        LS_TRY(open_average_call(opt, ls__averaged_buffers(opt), norm, loss_scale));
-    }
+    for (int i = 0; i < LS__AVERAGED_RANGES && opt->average; i++)
+        LS_TRY(open_average_call(opt, ls__averaged_range(opt, i), norm, loss_scale));
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
         op.u.loss_scale.growth_interval = ls__net_config(opt->net)->loss_scale.growth_interval;

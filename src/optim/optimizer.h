@@ -154,8 +154,9 @@ typedef struct ls__averaged {
 /* The maximum number of elements that are exchanged at a time. */
 enum { LS__AVERAGES_EXCHANGED = 1 << 18 };
 
-ls__averaged ls__averaged_parameters(const ls_optimizer *opt);
-ls__averaged ls__averaged_buffers(const ls_optimizer *opt);
+/* Range 0: the own part of the parameters; range 1: the buffers. */
+enum { LS__AVERAGED_RANGES = 2 };
+ls__averaged ls__averaged_range(const ls_optimizer *opt, int i);
 /* Before the first update, copies the weights to the averages, because weights may have been loaded
  * after the optimizer was opened. After it, does nothing. */
 ls_status ls__optimizer_begin_average(ls_optimizer *opt);

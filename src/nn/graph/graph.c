@@ -19,17 +19,6 @@ ls_context *ls_graph_context(ls_graph *graph)
     return graph ? graph->ctx : NULL;
 }
 
-void ls__graph_open(ls_graph *graph, ls_context *ctx)
-{
-    *graph = (ls_graph){ .ctx = ctx };
-    ls__bump_open(&graph->bump, ctx);
-}
-
-void ls__graph_close(ls_graph *graph)
-{
-    ls__bump_close(&graph->bump);
-}
-
 /* ---- Errors ---- */
 
 ls_node *ls_graph_fail(ls_graph *graph, ls_status status, const char *format, ...)

@@ -116,9 +116,10 @@ typedef struct ls__named_list {
 
 enum { LS__MAX_SCOPES = 16, LS__MAX_NAME = 256 };
 
+/* Begins with all zero but ctx and bump. */
 struct ls_graph {
     ls_context *ctx;
-    ls__bump bump;
+    ls__bump bump; /* owns all of the graph */
     ls_node **nodes;
     int n_nodes;
     size_t node_capacity;
@@ -132,9 +133,6 @@ struct ls_graph {
     char scope[LS__MAX_NAME]; /* "layer1.0." */
     uint32_t n_dropouts;
 };
-
-void ls__graph_open(ls_graph *graph, ls_context *ctx);
-void ls__graph_close(ls_graph *graph);
 
 /* True if a layer call may proceed. False after an unread error, for a NULL graph or input, and
  * with an error for an input of another graph. */

@@ -170,7 +170,7 @@ static void close_net(ls__owned *owned)
     ls__free(ctx, net->fed_specs);
     ls__free(ctx, net->output_views);
     ls__free(ctx, net->gradient_of_inputs);
-    ls__graph_close(&net->graph);
+    ls__bump_close(&net->graph.bump);
     ls__free(ctx, net);
 }
 
@@ -229,7 +229,8 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     net->config = *config;
     ls__precision_fill(net);
     net->executor.ctx = ctx;
-    ls__graph_open(&net->graph, ctx);
+    net->graph.ctx = ctx;
+    ls__bump_open(&net->graph.bump, ctx);
     ls_status status = make_graph(net, model, options);
     net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
     if (status == LS_OK) status = ls__net_count_shards(net);
