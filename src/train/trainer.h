@@ -146,10 +146,4 @@ ls_status ls__trainer_save_best(ls_trainer *trainer);
  * of that name remains: a resumed run has it, except if a kill prevented that. */
 ls_status ls__trainer_keep(ls_trainer *trainer, bool is_new);
 
-/* ---- check_identity.c ---- */
-
-/* All ranks call it, and all fail with LS_ERR_MISMATCH, which names the first setting, library or
- * kernel, if a rank has another identity than rank 0. With one rank, nothing. */
-ls_status ls__check_identity_of_ranks(ls_context *ctx, const ls_training_state *state);
-
 #endif

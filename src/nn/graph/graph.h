@@ -171,7 +171,7 @@ ls_status ls__node_expect_weight(const ls_node *node, const ls_shape *x, int dim
 ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t extent[2],
                          const int64_t padding[2], const int64_t stride[2], int64_t out[2]);
 
-/* ---- names.c: the nearest existing names, for errors about unknown names ---- */
+/* ---- The nearest existing names, for errors about unknown names ---- */
 
 enum { LS__NAMES_TEXT_SIZE = 512 };
 

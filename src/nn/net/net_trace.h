@@ -37,7 +37,7 @@ ls_status ls__net_step_next(ls_net *net);
 /* Runs all remaining calls. */
 ls_status ls__net_step_end(ls_net *net);
 
-/* Sets the fault to inject into later steps of ls_net_step; see exec/injected_fault.h. */
+/* Sets the fault to inject into later steps of ls_net_step; see exec/call_values.h. */
 void ls__net_set_injected_fault(ls_net *net, const ls__injected_fault *fault);
 /* The number of elements of an op that an injected fault may change; 0 if it writes none. */
 int64_t ls__net_injectable_elements(const ls_net *net, const ls__trace_op *op);

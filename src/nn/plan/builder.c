@@ -134,7 +134,8 @@ int ls__dense(ls__builder *b, int v)
     return copy;
 }
 
-int ls__cast(ls__builder *b, int v, ls_dtype dtype)
+/* v itself if it has the type; otherwise a cast copy. */
+static int cast_value(ls__builder *b, int v, ls_dtype dtype)
 {
     if (b->status != LS_OK || v < 0) return -1;
     const ls__value *value = &b->program->values[v];
@@ -160,7 +161,7 @@ static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *
 {
     const int v = ls__forward_value(b, node);
     if (b->status != LS_OK || v < 0 || b->program->values[v].dtype == dtype) return v;
-    if (*cast < 0) *cast = ls__cast(b, v, dtype);
+    if (*cast < 0) *cast = cast_value(b, v, dtype);
     return *cast;
 }
 
@@ -206,7 +207,7 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
     }
     list->values = values;
     const int forward = ls__forward_value(b, node);
-    value = ls__cast(b, value, b->program->values[forward].dtype);
+    value = cast_value(b, value, b->program->values[forward].dtype);
     if (value < 0) return;
     list->values[list->n++] = value;
     ls__same_layout(b, forward, value);
