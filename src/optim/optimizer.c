@@ -309,10 +309,9 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
                         "ls_optimizer_state: the states are partitioned among the ranks; save a "
                         "checkpoint to read them"),
                NULL;
-    for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
-        if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
-            strcmp(blocks.parameters[i].name, parameter) == 0)
-            return &opt->views[i * LS__MAX_STATES + state];
+    const int64_t i = ls__find_parameter(blocks.n_parameters, blocks.parameters, parameter);
+    if (i >= 0 && blocks.parameters[i].kind != LS_PARAMETER_BUFFER)
+        return &opt->views[i * LS__MAX_STATES + state];
     char names[LS__NAMES_TEXT_SIZE];
     if (!parameter) parameter = "(null)";
     ls__fail(

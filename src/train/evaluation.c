@@ -318,8 +318,7 @@ typedef struct scored {
 
 static int by_probability(const void *x, const void *y)
 {
-    const scored *a = x, *b = y;
-    return (a->probability > b->probability) - (a->probability < b->probability);
+    return ORDER(((const scored *)x)->probability, ((const scored *)y)->probability);
 }
 
 /* Twice the Mann-Whitney statistic of sorted images. */

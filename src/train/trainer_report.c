@@ -15,7 +15,6 @@
 #include "io/json.h"
 #include "train/evaluation.h"
 #include <lockstep/report.h>
-#include <math.h>
 #include <string.h>
 
 ls_status ls__trainer_open_evaluation(ls_trainer *t)
@@ -41,12 +40,6 @@ static char *path_in(const ls_trainer *t, const char *name)
 
 /* ---- The row of an epoch ---- */
 
-/* JSON has no infinity and no NaN. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* Adds a value, null unless `is_there`, under PREFIX and NAME. A net's own metric may have the name
  * of another column, which precedes it. */
 static void put_value(ls__json_builder *row, ls_context *ctx, const char *prefix, const char *name,
@@ -58,7 +51,7 @@ static void put_value(ls__json_builder *row, ls_context *ctx, const char *prefix
     if (!key)
         row->failed = true;
     else if (!json_object_get(row->json, json_string_value(key)))
-        ls__json_put(row, json_string_value(key), is_there ? number(value) : json_null());
+        ls__json_put(row, json_string_value(key), is_there ? ls__json_number(value) : json_null());
     json_decref(key);
 }
 
@@ -85,7 +78,7 @@ json_t *ls__trainer_row(const ls_trainer *t, const ls_event *e, double lr, int64
 {
     ls__json_builder row = { json_object(), false };
     ls__json_put(&row, "epoch", json_integer(t->epoch + 1));
-    ls__json_put(&row, "lr", number(lr));
+    ls__json_put(&row, "lr", ls__json_number(lr));
     put_averages(&row, t, "train_", &e->averages);
     put_averages(&row, t, "val_", t->config.validation ? &e->validation_averages : NULL);
     if (t->metric.source == LS__METRIC_OF_EVALUATION)
@@ -93,14 +86,15 @@ json_t *ls__trainer_row(const ls_trainer *t, const ls_event *e, double lr, int64
     if (*t->metric.identity)
         ls__json_put(&row, "best_epoch",
                      json_integer(e->is_best ? t->epoch + 1 : t->progress.best_epoch));
-    ls__json_put(&row, "images_per_second", number((double)e->averages.n_images / e->seconds));
-    ls__json_put(&row, "data_wait", number(e->wait_seconds / e->seconds));
-    ls__json_put(&row, "seconds", number(e->seconds + e->validation_seconds));
+    ls__json_put(&row, "images_per_second",
+                 ls__json_number((double)e->averages.n_images / e->seconds));
+    ls__json_put(&row, "data_wait", ls__json_number(e->wait_seconds / e->seconds));
+    ls__json_put(&row, "seconds", ls__json_number(e->seconds + e->validation_seconds));
     double scale;
     int64_t skipped;
     if (ls__net_activations(t->net) == LS_F16 &&
         ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
-        ls__json_put(&row, "loss_scale", number(scale));
+        ls__json_put(&row, "loss_scale", ls__json_number(scale));
         ls__json_put(&row, "skipped_updates", json_integer(skipped));
     }
     ls__json_put(&row, "bad_images", json_integer(n_bad));

@@ -40,13 +40,6 @@ static ls_status upload_constants(ls__program *p)
     return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
 }
 
-static ls_status select_kernel(ls__program *p, ls__instruction *in)
-{
-    char who[LS__INSTRUCTION_NAME_SIZE];
-    ls__instruction_name(in, who);
-    return ls__selector_open_kernel(p->env->selector, &in->op, who, &in->kernel, &in->why);
-}
-
 /* See select/selector.h. */
 static ls_status select_kernels(ls__program *p)
 {
@@ -54,7 +47,10 @@ static ls_status select_kernels(ls__program *p)
     if (p->timed) LS_TRY(ls__autotune(p, p->instructions, p->n_instructions));
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
-        if (!in->custom && !ls__reorder_is_identity(p, in)) LS_TRY(select_kernel(p, in));
+        char who[LS__INSTRUCTION_NAME_SIZE];
+        if (in->custom || ls__reorder_is_identity(p, in)) continue;
+        ls__instruction_name(in, who);
+        LS_TRY(ls__selector_open_kernel(p->env->selector, &in->op, who, &in->kernel, &in->why));
     }
     return LS_OK;
 }

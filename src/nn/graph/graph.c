@@ -201,11 +201,19 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     return node;
 }
 
-static bool parameter_exists(const ls_graph *graph, const char *name)
+int64_t ls__find_parameter(int64_t n, const ls__parameter *parameters, const char *name)
 {
+    for (int64_t i = 0; name && i < n; i++)
+        if (strcmp(parameters[i].name, name) == 0) return i;
+    return -1;
+}
+
+int64_t ls__parameter_elements(const ls_graph *graph)
+{
+    int64_t count = 0;
     for (int i = 0; i < graph->n_parameters; i++)
-        if (strcmp(graph->parameters[i].name, name) == 0) return true;
-    return false;
+        if (graph->parameters[i].kind != LS_PARAMETER_BUFFER) count += graph->parameters[i].count;
+    return count;
 }
 
 ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
@@ -216,7 +224,7 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
     snprintf(text, sizeof text, "%s%s%s", node->name, suffix ? "." : "", suffix ? suffix : "");
     if (!ls__utf8_is_valid(text))
         return ls__node_fail(node, LS_ERR_INVALID, "a parameter's name is not UTF-8");
-    if (parameter_exists(graph, text))
+    if (ls__find_parameter(graph->n_parameters, graph->parameters, text) >= 0)
         return ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
     const int64_t count = ls_shape_element_count(&shape);
     if (count <= 0) {

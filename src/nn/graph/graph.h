@@ -151,6 +151,11 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
 ls_node *ls__node_add_weights(ls_node *node, ls_shape shape, ls__parameter_init init, bool has_bias,
                               ls__parameter_init bias_init);
 
+/* The index of the parameter or buffer of that name; -1 if there is none. */
+int64_t ls__find_parameter(int64_t n, const ls__parameter *parameters, const char *name);
+/* The elements of all parameters, without buffers and gaps. */
+int64_t ls__parameter_elements(const ls_graph *graph);
+
 /* Adds a named node to a list of its graph. Returns the node; NULL and an error on failure (memory,
  * duplicate name). `call` begins the error. */
 ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char *name,

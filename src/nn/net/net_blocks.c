@@ -135,8 +135,8 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
 {
     if (!net) return NULL;
     LS__ENTER_NULL(net->owned.ctx);
-    for (int i = 0; name && i < net->graph.n_parameters; i++)
-        if (strcmp(net->graph.parameters[i].name, name) == 0) return &net->value_views[i];
+    const int64_t i = ls__find_parameter(net->graph.n_parameters, net->graph.parameters, name);
+    if (i >= 0) return &net->value_views[i];
     char names[LS__NAMES_TEXT_SIZE];
     if (!name) name = "(null)";
     ls__fail(
@@ -148,11 +148,7 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
 
 int64_t ls_net_parameter_element_count(const ls_net *net)
 {
-    int64_t count = 0;
-    for (int i = 0; net && i < net->graph.n_parameters; i++)
-        if (net->graph.parameters[i].kind != LS_PARAMETER_BUFFER)
-            count += net->graph.parameters[i].count;
-    return count;
+    return net ? ls__parameter_elements(&net->graph) : 0;
 }
 
 bool ls__net_is_head(const ls_net *net, const char *parameter)
