@@ -28,7 +28,7 @@ ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *sc
 /* The offset of a logical element from value->memory, in elements. */
 int64_t ls__trace_place(const ls__trace_value *value, int64_t element);
 
-/* ---- injected_fault.c: one element of one op's output is increased by one ulp ---- */
+/* ---- Injected faults: one element of one op's output is increased by one ulp ---- */
 
 /* The text of an op's kind and name: "conv2d@layer1.0.conv1". */
 enum { LS__CALL_TEXT_SIZE = 192 };

@@ -19,7 +19,7 @@ const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE]);
 /* Orders later work after all queued work; called after a failure. */
 void ls__join_streams(ls_context *ctx);
 
-/* ---- rank_sums.c: the additions of other ranks' sums of a step (plan/shard.h) that run at the
+/* ---- The additions of other ranks' sums of a step (plan/shard.h) that run at the
  * same time as its later calls. The executor calls progress between the calls, because MPI moves
  * messages only while it is called. The order of the additions may differ, their results do not.
  * ---- */
