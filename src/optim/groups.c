@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>

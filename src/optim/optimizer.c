@@ -8,7 +8,6 @@
 #include "base/floats.h"
 #include "base/minmax.h"
 #include "backend/pool.h"
-
 #include <string.h>
 
 /* ---- Opening and closing ---- */
@@ -114,14 +113,6 @@ static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_bloc
     return LS_OK;
 }
 
-static ls_status open_norm(ls_optimizer *opt, ls__block gradients, ls__block loss_scale,
-                           ls__block norm)
-{
-    const ls__op op = { .kind = LS__OP_L2_NORM,
-                        .u.block = { .segments = opt->segments, .n_segments = &opt->n_segments } };
-    return open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm });
-}
-
 static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__block values,
                              ls__block gradients, ls__block loss_scale, ls__block norm)
 {
@@ -181,7 +172,12 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
         const ls__op op = { .kind = LS__OP_GRADIENT_MEAN };
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     }
-    if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
+    if (opt->norm) {
+        const ls__op op = { .kind = LS__OP_L2_NORM,
+                            .u.block = { .segments = opt->segments,
+                                         .n_segments = &opt->n_segments } };
+        LS_TRY(open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm }));
+    }
     LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
     for (int i = 0; i < LS__AVERAGED_RANGES && opt->average; i++)
         LS_TRY(open_average_call(opt, ls__averaged_range(opt, i), norm, loss_scale));

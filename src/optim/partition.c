@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
-
 #include <assert.h>
 
 static ls_status open_plan(ls_context *ctx, int rank, int64_t count, ls__sum_plan *out)

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/selector.h"
-
 #include <string.h>
 
 enum { MAX_BLOCKS = 3, MAX_PASSES = 8 };

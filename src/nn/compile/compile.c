@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include "nn/select/selector.h"
-
 #include <string.h>
 
 /* Shapes of all nodes for these inputs, which are copied as the program's key. */

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/selector.h"
-
 #include <string.h>
 
 /* Inputs, then outputs, as in LS__OP_LIST. */

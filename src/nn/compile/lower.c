@@ -3,7 +3,6 @@
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 #include "nn/plan/shard.h"
-
 #include <string.h>
 
 /* Casts the parameters to the compute weights. Each program does this at its beginning, so that it

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "nn/compile/compile.h"
 #include "nn/select/selector.h"
-
 #include <stdio.h>
 #include <string.h>
 

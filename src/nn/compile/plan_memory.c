@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "nn/compile/compile.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* custom.c: a user's op: a pair of callbacks over dense f32 arrays, in every precision. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
-
 #include <string.h>
 
 /* The declared output shape is for the model's inputs. With another batch, its first dimension is

@@ -2,7 +2,6 @@
 #include "nn/layers/layers.h"
 
 #include "base/error.h"
-
 #include <string.h>
 
 static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec *out)

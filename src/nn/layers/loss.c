@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "nn/layers/layers.h"
-
 #include <string.h>
 
 static ls_status expect_logits_and_labels(const ls_node *node, const ls_spec *inputs)

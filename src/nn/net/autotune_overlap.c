@@ -8,7 +8,6 @@
 #include "nn/compile/compile.h"
 #include "nn/exec/run_call.h"
 #include "nn/net/net_state.h"
-
 #include <math.h>
 #include <stdio.h>
 

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-
 #include <fnmatch.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "base/floats.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

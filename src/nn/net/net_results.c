@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/net/net_state.h"
-
 #include <string.h>
 
 ls_status ls__net_expect_results(ls_net *net, const char *call)

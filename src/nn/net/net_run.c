@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "nn/net/net_state.h"
-
 #include <string.h>
 
 /* ---- One thread at a time ---- */

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "nn/net/net_state.h"
 #include "nn/compile/compile.h"
-
 #include <stdio.h>
 
 enum { DEFAULT_PLANS = 8 };

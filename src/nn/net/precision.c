@@ -2,7 +2,6 @@
 #include "arith/element.h"
 #include "base/error.h"
 #include "nn/net/net_state.h"
-
 #include <math.h>
 
 typedef struct precision_rules {

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-
 #include <string.h>
 
 static void out_of_memory(ls__builder *b, size_t bytes)

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "backend/pool.h"
-
 #include <stdio.h>
 #include <string.h>
 

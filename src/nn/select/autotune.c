@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

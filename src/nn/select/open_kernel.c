@@ -6,7 +6,6 @@
 #include "backend/pool.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

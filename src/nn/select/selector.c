@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
 #include "base/strict_math.h"
 #include "base/text.h"
 #include "nn/select/selector.h"
-
 #include <math.h>
 
 /* ---- Memory ---- */
