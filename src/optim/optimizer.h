@@ -56,11 +56,6 @@ void ls__partition_make_calls(const ls__partition *partition, ls__call *calls);
 /* Runs these exchanges now. */
 ls_status ls__partition_exchange(const ls__partition *partition, const char *what);
 
-/* Sends each rank's part of a block to rank 0. own: the part. whole: the block, NULL in the other
- * ranks. */
-ls_status ls__partition_collect(const ls__partition *partition, float *own, float *whole,
-                                const char *what);
-
 /* ---- Optimizers ---- */
 
 /* Three of a kind, and the gradients of earlier batches. */

@@ -91,7 +91,10 @@ ls_status ls__partition_exchange(const ls__partition *p, const char *what)
     return LS_OK;
 }
 
-ls_status ls__partition_collect(const ls__partition *p, float *own, float *whole, const char *what)
+/* Sends each rank's part of a block to rank 0. own: the part. whole: the block, NULL in the other
+ * ranks. */
+static ls_status partition_collect(const ls__partition *p, float *own, float *whole,
+                                   const char *what)
 {
     ls__comm *comm = p->ctx->device_comm;
     ls__message receives[LS__MAX_RANK_SHARDS];
@@ -165,8 +168,8 @@ ls_status ls__optimizer_collect(ls_optimizer *opt)
 {
     for (int i = 0; i <= opt->n_states; i++) {
         if (!is_partitioned(opt, i)) continue;
-        LS_TRY(ls__partition_collect(&opt->partition, part_of(opt, i), opt->whole[i],
-                                     "optimizer states of a checkpoint"));
+        LS_TRY(partition_collect(&opt->partition, part_of(opt, i), opt->whole[i],
+                                 "optimizer states of a checkpoint"));
         if (i == opt->n_states && opt->whole[i]) LS_TRY(copy_buffers(opt, false));
     }
     return LS_OK;

@@ -92,7 +92,8 @@ static void *enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int
                        (size_t)capacity * item_bytes);
 }
 
-ls_status ls__evaluation_reserve(ls_evaluation *e, int64_t n)
+/* Increases the capacity by n predictions or more. */
+static ls_status evaluation_reserve(ls_evaluation *e, int64_t n)
 {
     if (e->n + n <= e->capacity) return LS_OK;
     const int64_t capacity = 2 * e->capacity + n;
@@ -142,7 +143,7 @@ ls_status ls_evaluation_add(ls_evaluation *e, int64_t n, const int32_t *labels,
         if (labels[i] < -1 || labels[i] >= e->n_classes)
             return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluation_add: label %d, expected -1 to %d",
                             (int)labels[i], e->n_classes - 1);
-    LS_TRY(ls__evaluation_reserve(e, n));
+    LS_TRY(evaluation_reserve(e, n));
     for (int64_t i = 0; i < n; i++) {
         ls__outcome *out = &e->outcomes[e->n];
         if (labels[i] < 0 || !judge(probabilities + i * e->n_classes, e->n_classes, labels[i], out))

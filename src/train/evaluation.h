@@ -49,8 +49,6 @@ static inline json_t *ls__json_number(double value)
 
 /* Removes all predictions. */
 void ls__evaluation_clear(ls_evaluation *evaluation);
-/* Makes room for n more predictions. */
-ls_status ls__evaluation_reserve(ls_evaluation *evaluation, int64_t n);
 /* Adds the predictions of the other ranks. All ranks call it. */
 ls_status ls__evaluation_gather(ls_evaluation *evaluation);
 /* The object of ls_evaluation_json; NULL if memory is short. Where `dataset` is not NULL, each

@@ -127,8 +127,9 @@ static bool is_blocked(const ls__trace_value *value)
     return value->shape.n_dims == 4 && value->block > 0 && value->block != value->shape.dims[3];
 }
 
-/* The memory has the order [N][C/block][H][W][block]. */
-int64_t ls__trace_place(const ls__trace_value *value, int64_t element)
+/* The offset of a logical element from value->memory, in elements. The memory has the order
+ * [N][C/block][H][W][block]. */
+static int64_t element_offset(const ls__trace_value *value, int64_t element)
 {
     if (!is_blocked(value)) return element;
     const int64_t *dims = value->shape.dims, b = value->block;
@@ -145,7 +146,7 @@ ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *sc
     LS_TRY(backend->read(ctx->device, scratch, value->memory, bytes));
     for (int64_t i = 0; i < value->count; i++)
         memcpy((char *)out + (size_t)i * size,
-               (const char *)scratch + (size_t)ls__trace_place(value, i) * size, size);
+               (const char *)scratch + (size_t)element_offset(value, i) * size, size);
     return LS_OK;
 }
 
@@ -224,7 +225,7 @@ ls_status ls__injected_fault_find(ls_context *ctx, const ls__injected_fault *fau
 static ls_status change(ls__device *device, const ls__trace_value *value, int64_t element)
 {
     const size_t size = ls_dtype_bytes(value->dtype);
-    const int64_t place = ls__trace_place(value, element);
+    const int64_t place = element_offset(value, element);
     void *memory = (char *)value->memory + (size_t)place * size;
     union {
         float f32;

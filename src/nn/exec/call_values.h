@@ -25,8 +25,6 @@ bool ls__call_value(const ls__call *call, const ls__net_blocks *blocks, int i,
 
 /* The elements in logical order; scratch and out hold all of them. */
 ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out);
-/* The offset of a logical element from value->memory, in elements. */
-int64_t ls__trace_place(const ls__trace_value *value, int64_t element);
 
 /* ---- Injected faults: one element of one op's output is increased by one ulp ---- */
 
