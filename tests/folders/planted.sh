@@ -30,7 +30,7 @@ expect "public header of a higher folder" src/base/hash.c '#include <lockstep/ne
 expect "public header of train in run" src/run/compare.c '#include <lockstep/search.h>' "src/run may include of lockstep/"
 expect "header of checkpoint in log" src/log/metrics.c '#include "checkpoint/identity.h"' "src/log may include"
 expect "header of run in train" src/train/trainer.c '#include "run/compare.h"' "src/train may include"
-expect "header of shards in net" src/nn/net/plan_cache.c '#include "nn/shards/shards.h"' "src/nn/net may include"
+expect "header of shards in net" src/nn/net/arena.c '#include "nn/shards/shards.h"' "src/nn/net may include"
 expect "header of experiment in report" src/report/report.c '#include "experiment/search.h"' "src/report may include"
 expect "header of a backend in train" src/train/trainer.c '#include "cpu/cpu.h"' "src/train may include"
 expect "private header in the command" cli/main.c '#include "base/text.h"' "cli: public headers and its own only"

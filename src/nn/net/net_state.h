@@ -161,7 +161,7 @@ void ls__precision_fill(ls_net *net);
 /* True if the device emulates the net's precision through f32. */
 bool ls__emulates_precision(const ls_net *net);
 
-/* ---- plan_cache.c, autotune_overlap.c ---- */
+/* ---- arena.c ---- */
 
 /* Makes the arena at least as large as the program's. */
 ls_status ls__fit_arena(ls_net *net, const ls__program *program);
@@ -169,6 +169,8 @@ void ls__drop_arena(ls_net *net);
 /* True if `bytes` can be allocated now. */
 bool ls__would_fit(ls__pool *pool, size_t bytes);
 void ls__bind_to_arena(ls_net *net, ls__program *program);
+
+/* ---- plan_cache.c, autotune_overlap.c ---- */
 
 ls_status ls__plan_cache_open(ls_net *net);
 void ls__plan_cache_close(ls_net *net);
