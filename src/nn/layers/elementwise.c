@@ -174,6 +174,8 @@ static void dropout_settings(const ls_node *node, ls__text *out)
 {
     ls__text_put_floats(out, 1, &node->settings.dropout.probability);
     ls__text_put(out, " %u", (unsigned)node->settings.dropout.layer);
+    if (node->settings.dropout.unit != LS__DROPOUT_ELEMENT)
+        ls__text_put(out, " %d", (int)node->settings.dropout.unit);
 }
 
 static const ls__layer dropout_layer = { .name = "dropout",
@@ -203,17 +205,11 @@ ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
 
 /* ---- Stochastic depth: dropout of whole images ---- */
 
-static void stochastic_depth_settings(const ls_node *node, ls__text *out)
-{
-    dropout_settings(node, out);
-    ls__text_put(out, " %d", (int)node->settings.dropout.unit);
-}
-
 static const ls__layer stochastic_depth_layer = { .name = "stochastic_depth",
                                                   .infer = infer_f32,
                                                   .forward = dropout_forward,
                                                   .backward = dropout_backward,
-                                                  .put_settings = stochastic_depth_settings,
+                                                  .put_settings = dropout_settings,
                                                   .op = LS__OP_DROPOUT,
                                                   .backward_op = LS__OP_DROPOUT_BACKWARD };
 
