@@ -30,15 +30,16 @@ void ls__groups_close(ls_context *ctx, ls__groups *groups);
 ls_parameter_group ls__groups_of(const ls__groups *groups, const ls__group_defaults *defaults,
                                  const ls__parameter *parameter);
 
-/* ---- partition.c: ls_context_config.partition_optimizer (ZeRO stage 1: Rajbhandari et al. 2020):
- * the block of parameters is cut into one part per rank. A rank holds the optimizer's states of its
- * part alone, updates the part, and sends it to all. Updates are element by element, so their bits
- * do not depend on the parts. ---- */
+/* ---- partition.c ---- */
 
 typedef struct ls__part {
     int64_t begin, count; /* elements of the block of parameters */
 } ls__part;
 
+/* ls_context_config.partition_optimizer (ZeRO stage 1: Rajbhandari et al. 2020): the block of
+ * parameters is cut into one part per rank. A rank holds the optimizer's states of its part alone,
+ * updates the part, and sends it to all. Updates are element by element, so their bits do not
+ * depend on the parts. */
 typedef struct ls__partition {
     ls_context *ctx;
     ls__part own;    /* with one rank, or without partition_optimizer: the whole block */

@@ -30,18 +30,6 @@ static double log_sum(int64_t n, const float *row)
 
 /* ---- Running the net ---- */
 
-static ls_status reserve(ls__prediction *p, const char *call)
-{
-    ls_context *ctx = ls_net_context(p->net);
-    const size_t rows = (size_t)(p->n * p->n_classes);
-    const size_t n = (p->test_time_flip ? 3 : 2) * rows;
-    if (!ls__buffer_reserve(ctx, &p->logit_memory, n * sizeof(float)))
-        return ls__fail_memory(ctx, call, n * sizeof(float));
-    p->logits = (void *)p->logit_memory.bytes;
-    p->probabilities = p->logits + n - rows;
-    return LS_OK;
-}
-
 void ls__prediction_free(ls__prediction *p)
 {
     ls_context *ctx = ls_net_context(p->net);
@@ -68,8 +56,11 @@ static ls_status read_logits(ls__prediction *p, const char *call, bool mirrored)
     }
     p->n = shape->dims[0];
     p->n_classes = shape->dims[1];
-    LS_TRY(reserve(p, call));
-    const size_t rows = (size_t)(p->n * p->n_classes);
+    const size_t rows = (size_t)(p->n * p->n_classes), n = (p->test_time_flip ? 3 : 2) * rows;
+    if (!ls__buffer_reserve(ls_net_context(p->net), &p->logit_memory, n * sizeof(float)))
+        return ls__fail_memory(ls_net_context(p->net), call, n * sizeof(float));
+    p->logits = (void *)p->logit_memory.bytes;
+    p->probabilities = p->logits + n - rows;
     return ls_tensor_read(output, p->logits + (mirrored ? rows : 0), rows * sizeof(float));
 }
 

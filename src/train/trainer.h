@@ -38,10 +38,11 @@ double ls__deciding_metric_value(const ls__deciding_metric *metric, const ls_ave
 bool ls__deciding_metric_is_better(const ls__deciding_metric *metric, double value, double loss,
                                    double best, double best_loss);
 
-/* ---- event_log.c: a run's curves, images and histograms as event files for TensorBoard, one per
- * process that trains: DIR/events.out.tfevents.SECONDS.N. A step of an event is the number of steps
- * that are done. ---- */
+/* ---- event_log.c ---- */
 
+/* A run's curves, images and histograms as event files for TensorBoard, one per process that
+ * trains: DIR/events.out.tfevents.SECONDS.N. A step of an event is the number of steps that are
+ * done. */
 typedef struct ls__event_log ls__event_log;
 
 /* A run at its start or, with steps_done > 0, resumed: TensorBoard then drops later steps of the

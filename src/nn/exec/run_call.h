@@ -19,10 +19,8 @@ const char *ls__step_text(const ls__step *step, char out[LS__STEP_TEXT_SIZE]);
 /* Orders later work after all queued work; called after a failure. */
 void ls__join_streams(ls_context *ctx);
 
-/* ---- The additions of other ranks' sums of a step (plan/shard.h) that run at the
- * same time as its later calls. The executor calls progress between the calls, because MPI moves
- * messages only while it is called. The order of the additions may differ, their results do not.
- * ---- */
+/* ---- Additions of other ranks' sums (plan/shard.h) at the same time as later calls. The order of
+ * the additions may differ, their results do not. ---- */
 
 typedef struct ls__rank_sum_state {
     ls__call *const *next, *const *end; /* the calls that are left */
@@ -37,7 +35,8 @@ typedef struct ls__rank_sums {
 /* Begins an addition. Its calls stay valid until it is done. */
 ls_status ls__rank_sums_start(ls__rank_sums *sums, ls_context *ctx, ls__call *const *calls, int n,
                               const ls__step *step);
-/* Continues all additions, without waiting. */
+/* Continues all additions, without waiting. The executor calls it between calls, because MPI moves
+ * messages only while it is called. */
 ls_status ls__rank_sums_progress(ls__rank_sums *sums, ls_context *ctx, const ls__step *step);
 /* Ends all additions after a failed call: the other ranks wait for those that are not done, so they
  * are lost. */
