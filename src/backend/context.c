@@ -19,9 +19,10 @@ static ls_status check_context_config(ls_context *ctx, const ls_context_config *
         const char *name;
         int64_t value, max;
         const char *expected;
-    } numbers[] = { { "deterministic", config->deterministic, LS_DETERMINISTIC_OFF,
+    } numbers[] = { { "deterministic", (int)config->deterministic, LS_DETERMINISTIC_OFF,
                       "LS_DETERMINISTIC_STRICT, _WARN or _OFF" },
-                    { "benchmark", config->benchmark, LS_BENCHMARK_ON, "LS_BENCHMARK_OFF or _ON" },
+                    { "benchmark", (int)config->benchmark, LS_BENCHMARK_ON,
+                      "LS_BENCHMARK_OFF or _ON" },
                     { "threads", config->threads, 1024, "1 to 1024, or 0 for all processors" },
                     { "shards", config->shards, 65536, "1 to 65536, or 0 for 1" },
                     { "audit_every", config->audit_every, INT64_MAX, "a number of steps, or 0" } };
