@@ -16,7 +16,7 @@
  *   ratio                    exchange divided by allreduce: of the medians, of the minima, and of
  *                            the CPU times */
 #include "base/context.h"
-#include "nn/exec/rank_sums.h"
+#include "nn/exec/run_call.h"
 #include "nn/net/net_state.h"
 #include "support.h"
 

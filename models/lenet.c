@@ -18,9 +18,9 @@ static ls_node *lenet_conv(ls_graph *g, const char *name, ls_node *x, int64_t ch
 
 ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
 {
-    const ls_model_options *options = user_options;
-    const int64_t n_classes = options && options->n_classes ? options->n_classes : 10;
-    if (!ls_model_check_options(g, "lenet5", options, 0)) return NULL;
+    static const ls_model model = { .name = "lenet5", .n_classes = 10, .dropout = -1 };
+    ls_model_options options;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     const ls_shape shape = ls_node_shape(x);
     const int64_t height = shape.dims[1], width = shape.dims[2];
     if (shape.n_dims == 4 && (height < MIN_SIDE || width < MIN_SIDE))
@@ -32,5 +32,5 @@ ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
     x = ls_flatten(g, x);
     x = ls_relu(g, ls_linear(g, "fc1", x, 120, NULL));
     x = ls_relu(g, ls_linear(g, "fc2", x, 84, NULL));
-    return ls_linear(g, "fc3", x, n_classes, NULL);
+    return ls_linear(g, "fc3", x, options.n_classes, NULL);
 }

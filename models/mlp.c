@@ -3,11 +3,11 @@
 
 ls_node *ls_mlp(ls_graph *g, ls_node *x, const void *user_options)
 {
-    const ls_model_options *options = user_options;
-    const int64_t n_classes = options && options->n_classes ? options->n_classes : 10;
-    if (!ls_model_check_options(g, "mlp", options, 0)) return NULL;
+    static const ls_model model = { .name = "mlp", .n_classes = 10, .dropout = -1 };
+    ls_model_options options;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     x = ls_flatten(g, x);
     x = ls_relu(g, ls_linear(g, "fc1", x, 512, NULL));
     x = ls_relu(g, ls_linear(g, "fc2", x, 512, NULL));
-    return ls_linear(g, "fc3", x, n_classes, NULL);
+    return ls_linear(g, "fc3", x, options.n_classes, NULL);
 }

@@ -5,7 +5,6 @@
  * (depthwise), and projects them by a linear 1x1 convolution; if the shape stays the same, the
  * block's input is added. */
 #include <lockstep/models.h>
-#include <math.h>
 #include <stdio.h>
 
 static ls_node *conv_norm(ls_graph *g, ls_node *x, int first, int64_t channels, int kernel,
@@ -50,12 +49,9 @@ ls_node *ls_mobilenet_v2(ls_graph *g, ls_node *x, const void *user_options)
         int expansion, channels, blocks, stride;
     } stages[] = { { 1, 16, 1, 1 }, { 6, 24, 2, 2 },  { 6, 32, 3, 2 }, { 6, 64, 4, 2 },
                    { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 } };
-    static const ls_model_options defaults;
-    const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, "mobilenet_v2", options, LS_MODEL_DROPOUT)) return NULL;
-    const float dropout = options->dropout != 0       ? options->dropout
-                          : signbit(options->dropout) ? 0
-                                                      : 0.2f;
+    static const ls_model model = { .name = "mobilenet_v2", .n_classes = 1000, .dropout = 0.2 };
+    ls_model_options options;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     int feature = 0;
 
     ls_scope_begin(g, "features");
@@ -70,7 +66,7 @@ ls_node *ls_mobilenet_v2(ls_graph *g, ls_node *x, const void *user_options)
     x = conv_relu6(g, x, feature, 1280, 1, 1, 1);
     ls_scope_end(g);
 
-    x = ls_dropout(g, ls_global_avg_pool(g, x), dropout);
-    return ls_linear(g, "classifier.1", x, options->n_classes ? options->n_classes : 1000,
+    x = ls_dropout(g, ls_global_avg_pool(g, x), options.dropout);
+    return ls_linear(g, "classifier.1", x, options.n_classes,
                      &(ls_linear_config){ .init = LS_INIT_NORMAL, .bias_init = LS_INIT_ZERO });
 }

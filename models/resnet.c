@@ -72,15 +72,14 @@ static ls_node *resnet_block(ls_graph *g, ls_node *x, int64_t width, int stride,
 static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *user_options,
                        const resnet_arch *arch)
 {
-    static const ls_model_options defaults;
-    const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, name, options, LS_MODEL_RESNET)) return NULL;
-    const int64_t n_classes = options->n_classes   ? options->n_classes
-                              : arch->small_images ? 10
-                                                   : 1000;
+    const ls_model model = {
+        .name = name, .n_classes = arch->small_images ? 10 : 1000, .resnet = true, .dropout = -1
+    };
+    ls_model_options options;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     const bool small =
-        options->stem == LS_STEM_SMALL ||
-        (options->stem == LS_STEM_AUTO && (arch->small_images || ls_node_shape(x).dims[1] < 64));
+        options.stem == LS_STEM_SMALL ||
+        (options.stem == LS_STEM_AUTO && (arch->small_images || ls_node_shape(x).dims[1] < 64));
 
     x = small ? resnet_conv(g, "conv1", x, arch->width, 3, 1)
               : resnet_conv(g, "conv1", x, arch->width, 7, 2);
@@ -91,10 +90,10 @@ static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *us
         for (int i = 0; i < arch->blocks[stage]; i++) {
             ls_scope_begin(g, "layer%d.%d", stage + 1, i);
             x = resnet_block(g, x, arch->width << stage, stage > 0 && i == 0 ? 2 : 1, arch,
-                             options);
+                             &options);
             ls_scope_end(g);
         }
-    return ls_linear(g, "fc", ls_global_avg_pool(g, x), n_classes, NULL);
+    return ls_linear(g, "fc", ls_global_avg_pool(g, x), options.n_classes, NULL);
 }
 
 /* The models of He et al. 2015: section 4.2, where a net of 6n+2 layers has n blocks a stage, and

@@ -1,7 +1,6 @@
 /* vgg.c: VGG-16 (Simonyan & Zisserman 2014, "Very Deep Convolutional Networks for Large-Scale Image
  * Recognition", table 1, D) with batch norm, as in torchvision. */
 #include <lockstep/models.h>
-#include <math.h>
 #include <stdio.h>
 
 /* "features.N", "features.N+1": a 3x3 convolution and its batch norm, then ReLU. */
@@ -36,13 +35,10 @@ ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
         int convs, channels;
     } stages[] = { { 2, 64 }, { 2, 128 }, { 3, 256 }, { 3, 512 }, { 3, 512 } };
     static const ls_linear_config init = { .init = LS_INIT_NORMAL, .bias_init = LS_INIT_ZERO };
-    static const ls_model_options defaults;
-    const ls_model_options *options = user_options ? user_options : &defaults;
-    const float dropout = options->dropout != 0       ? options->dropout
-                          : signbit(options->dropout) ? 0
-                                                      : 0.5f;
+    static const ls_model model = { .name = "vgg16_bn", .n_classes = 1000, .dropout = 0.5 };
+    ls_model_options options;
     int layer = 0;
-    if (!ls_model_check_options(g, "vgg16_bn", options, LS_MODEL_DROPOUT) || !check_size(g, x))
+    if (!ls_model_resolve_options(g, &model, user_options, &options) || !check_size(g, x))
         return NULL;
     ls_scope_begin(g, "features");
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {
@@ -53,7 +49,7 @@ ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
     }
     ls_scope_end(g);
     x = ls_flatten(g, ls_adaptive_avg_pool(g, x, 7));
-    x = ls_dropout(g, ls_relu(g, ls_linear(g, "classifier.0", x, 4096, &init)), dropout);
-    x = ls_dropout(g, ls_relu(g, ls_linear(g, "classifier.3", x, 4096, &init)), dropout);
-    return ls_linear(g, "classifier.6", x, options->n_classes ? options->n_classes : 1000, &init);
+    x = ls_dropout(g, ls_relu(g, ls_linear(g, "classifier.0", x, 4096, &init)), options.dropout);
+    x = ls_dropout(g, ls_relu(g, ls_linear(g, "classifier.3", x, 4096, &init)), options.dropout);
+    return ls_linear(g, "classifier.6", x, options.n_classes, &init);
 }

@@ -28,17 +28,17 @@ static ls_node *wide_block(ls_graph *g, ls_node *x, int64_t channels, int stride
 ls_node *ls_wide_resnet28_10(ls_graph *g, ls_node *x, const void *user_options)
 {
     enum { BLOCKS = (28 - 4) / 6, WIDTH = 16 * 10 };
-    static const ls_model_options defaults;
-    const ls_model_options *options = user_options ? user_options : &defaults;
-    if (!ls_model_check_options(g, "wide_resnet28_10", options, LS_MODEL_DROPOUT)) return NULL;
+    static const ls_model model = { .name = "wide_resnet28_10", .n_classes = 10 };
+    ls_model_options options;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     x = wide_conv(g, "conv1", x, 16, 3, 1);
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < BLOCKS; i++) {
             ls_scope_begin(g, "block%d.layer.%d", stage + 1, i);
-            x = wide_block(g, x, WIDTH << stage, stage > 0 && i == 0 ? 2 : 1, options->dropout);
+            x = wide_block(g, x, WIDTH << stage, stage > 0 && i == 0 ? 2 : 1, options.dropout);
             ls_scope_end(g);
         }
     x = ls_global_avg_pool(g, ls_relu(g, ls_batch_norm(g, "bn1", x, NULL)));
-    return ls_linear(g, "fc", x, options->n_classes ? options->n_classes : 10,
+    return ls_linear(g, "fc", x, options.n_classes,
                      &(ls_linear_config){ .bias_init = LS_INIT_ZERO });
 }

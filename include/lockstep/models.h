@@ -92,13 +92,11 @@ LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
 
-/* The options that a model has besides n_classes. */
-enum { LS_MODEL_DROPOUT = 1, LS_MODEL_RESNET = 2 /* those of the ResNets */ };
-/* For model functions: returns false, with LS_ERR_INVALID in the graph's context, if an option is
- * set that the model `name` does not have. features: a sum of the constants above. options NULL =
- * all defaults. */
-LS_API bool ls_model_check_options(ls_graph *graph, const char *name,
-                                   const ls_model_options *options, unsigned features);
+/* For model functions: sets *out to the options, NULL = all defaults, with the defaults of `model`,
+ * of which name, n_classes, resnet and dropout are read. Returns false, with LS_ERR_INVALID in the
+ * graph's context, if an option is set that the model does not have. */
+LS_API bool ls_model_resolve_options(ls_graph *graph, const ls_model *model, const void *options,
+                                     ls_model_options *out);
 
 LS_END_DECLARATIONS
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
-
 #include <string.h>
 
 ls_status ls__selections_open(ls_context *ctx, ls__selections **out)

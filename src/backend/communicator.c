@@ -1,5 +1,6 @@
-/* communicator.c: see communicator.h. */
-#include "backend/communicator.h"
+/* communicator.c: opens the communicator of a context, and divides the processors of a machine
+ * among its ranks. */
+#include "backend/registry.h"
 
 #include "base/alloc.h"
 #include "base/available.h"
@@ -9,7 +10,6 @@
 #include "comm/comm.h"
 #include "comm/merges.h"
 #include "comm/plan.h"
-#include "backend/launcher.h"
 #include "backend/module.h"
 #include <string.h>
 #include <unistd.h>

@@ -5,12 +5,9 @@
 #include "base/isa.h"
 #include "comm/comm.h"
 #include "backend/algorithm_cache.h"
-#include "backend/communicator.h"
 #include "backend/pool.h"
 #include "backend/registry.h"
 #include <unistd.h>
-
-enum { MAX_THREADS = 1024, MAX_SHARDS = 65536 };
 
 static ls_status check_context_config(ls_context *ctx, const ls_context_config *config)
 {
@@ -18,27 +15,21 @@ static ls_status check_context_config(ls_context *ctx, const ls_context_config *
     if (allocator && (!allocator->allocate || !allocator->release))
         return ls__fail(ctx, LS_ERR_INVALID,
                         "ls_context_open: allocator: allocate and release are both required");
-    if ((unsigned)config->deterministic > LS_DETERMINISTIC_OFF)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: deterministic is %d, expected LS_DETERMINISTIC_STRICT, "
-                        "_WARN or _OFF",
-                        (int)config->deterministic);
-    if ((unsigned)config->benchmark > LS_BENCHMARK_ON)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: benchmark is %d, expected LS_BENCHMARK_OFF or _ON",
-                        (int)config->benchmark);
-    if (config->threads < 0 || config->threads > MAX_THREADS)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: threads is %d, expected 1 to %d, or 0 for all processors",
-                        config->threads, MAX_THREADS);
-    if (config->shards < 0 || config->shards > MAX_SHARDS)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: shards is %d, expected 1 to %d, or 0 for 1",
-                        config->shards, MAX_SHARDS);
-    if (config->audit_every < 0)
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_context_open: audit_every is %lld, expected a number of steps, or 0",
-                        (long long)config->audit_every);
+    const struct {
+        const char *name;
+        int64_t value, max;
+        const char *expected;
+    } numbers[] = { { "deterministic", (int)config->deterministic, LS_DETERMINISTIC_OFF,
+                      "LS_DETERMINISTIC_STRICT, _WARN or _OFF" },
+                    { "benchmark", (int)config->benchmark, LS_BENCHMARK_ON,
+                      "LS_BENCHMARK_OFF or _ON" },
+                    { "threads", config->threads, 1024, "1 to 1024, or 0 for all processors" },
+                    { "shards", config->shards, 65536, "1 to 65536, or 0 for 1" },
+                    { "audit_every", config->audit_every, INT64_MAX, "a number of steps, or 0" } };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 0 || numbers[i].value > numbers[i].max)
+            return ls__fail(ctx, LS_ERR_INVALID, "ls_context_open: %s is %lld, expected %s",
+                            numbers[i].name, (long long)numbers[i].value, numbers[i].expected);
     if (config->audit_every > 0 && config->sync_batch_norm)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "ls_context_open: audit_every with sync_batch_norm, whose shards can't be "

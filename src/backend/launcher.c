@@ -1,6 +1,5 @@
-/* launcher.c: see launcher.h. */
-#include "backend/launcher.h"
-
+/* launcher.c: what launchers of MPI programs tell their processes; see module.h. */
+#include "backend/module.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,7 @@
 struct ls__backend;
 struct ls__comm;
 
-/* Changes with the two tables below and their types: backend.h, ops.h, comm/comm.h, base/context.h.
- */
+/* Changes with the two tables below and their types: backend.h, ops.h, comm.h, context.h. */
 enum { LS__MODULE_VERSION = 11 };
 
 /* The core's functions for a module, with the names that they have in base/ and comm/. */
@@ -53,5 +52,10 @@ typedef const ls__module *ls__module_open_fn(const ls__host *host);
  * folders. LS_ERR_UNSUPPORTED, with the reason, if there is none or its version differs. */
 ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
                           const ls__module **out);
+
+/* ls_launch_find, also for modules, which have their own copy: what launchers of MPI programs
+ * (mpirun, srun) tell their processes by environment variables, which every MPI library reads only
+ * from its own launchers. */
+ls_launch ls__launch_find(void);
 
 #endif

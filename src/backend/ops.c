@@ -2,7 +2,6 @@
 #include "backend/ops.h"
 
 #include "base/text.h"
-
 #include <inttypes.h>
 #include <string.h>
 

@@ -5,8 +5,7 @@
 
 #include "backend/backend.h"
 
-/* The number of steps after which the host reads results, so that neither side waits for the other.
- */
+/* The number of steps after which the host reads results, so that no side waits for the other. */
 static inline int ls__readback_lag(const ls__device *device)
 {
     return device->backend->host_memory ? 0 : 1;

@@ -110,7 +110,7 @@ static void add_input(pairs *p, const ls_training_state *state)
 {
     if (!state->loader && !state->net) return;
     const ls_input_spec spec =
-        state->loader ? ls_loader_input_spec(state->loader) : *ls__net_input_spec(state->net);
+        state->loader ? ls_loader_input_spec(state->loader) : ls__net_config(state->net)->input;
     const int64_t *d = spec.image.shape.dims;
     if (spec.image.dtype != LS_U8 || spec.image.shape.n_dims != 4 || d[3] > 4) return;
     add(p, "mean", dump(p->bump, ls__json_floats(spec.mean, d[3], 0)));
@@ -166,7 +166,7 @@ static bool accumulates(const ls_training_state *state)
 /* The names of the net's outputs: those of the targets for a loss that reads these alone. */
 static json_t *outputs_json(const ls_training_state *state)
 {
-    const ls_loss_kind loss = state->net ? ls__net_loss_kind(state->net) : LS_LOSS_NONE;
+    const ls_loss_kind loss = state->net ? ls__net_config(state->net)->loss.kind : LS_LOSS_NONE;
     const bool reads_targets = loss == LS_LOSS_BINARY_CROSS_ENTROPY || loss == LS_LOSS_MSE;
     ls_context *ctx = state->loader->owned.ctx;
     return reads_targets ? ls__json_targets(ctx, state->loader->dataset)

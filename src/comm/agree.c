@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/text.h"
 #include "comm/merges.h"
 #include <string.h>
@@ -106,5 +107,34 @@ ls_status ls__ranks_check_settings(ls_context *ctx, const ls__rank_setting *sett
                 status = fail_setting(ctx, settings[k].name, values, stride);
     }
     ls__free(ctx, all);
+    return status;
+}
+
+/* A gather moves the same number of bytes from each rank: the rest of the last ones is not read. */
+ls_status ls__ranks_gather(ls_context *ctx, const void *own, const int64_t *counts,
+                           size_t item_bytes, void *all, const char *what)
+{
+    ls__comm *comm = ctx->comm;
+    const size_t n_own = (size_t)counts[comm->rank] * item_bytes;
+    const size_t bytes = (size_t)comm->n_ranks * LS__GATHER_BYTES;
+    char block[LS__GATHER_BYTES], *received = ls__alloc(ctx, bytes);
+    ls_status status = received ? LS_OK : ls__fail_memory(ctx, what, bytes);
+    size_t max = 0;
+    for (int r = 0; r < comm->n_ranks; r++) max = ls__max_size(max, (size_t)counts[r] * item_bytes);
+    for (size_t at = 0; at < max && status == LS_OK; at += sizeof block) {
+        memset(block, 0, sizeof block);
+        if (at < n_own)
+            memcpy(block, (const char *)own + at, ls__min_size(n_own - at, sizeof block));
+        status = ls__comm_gather(comm, block, sizeof block, received, what);
+        char *out = all;
+        for (int r = 0; r < comm->n_ranks && status == LS_OK; r++) {
+            const size_t n = (size_t)counts[r] * item_bytes;
+            if (at < n)
+                memcpy(out + at, received + (size_t)r * sizeof block,
+                       ls__min_size(n - at, sizeof block));
+            out += n;
+        }
+    }
+    ls__free(ctx, received);
     return status;
 }

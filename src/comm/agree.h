@@ -1,4 +1,5 @@
-/* agree.h: ranks agree on errors and on a stop, so that all of them end at the same call. */
+/* agree.h: ranks agree on errors and on a stop, so that all of them end at the same call; they
+ * compare settings and gather arrays. */
 #ifndef LS_COMM_AGREE_H
 #define LS_COMM_AGREE_H
 
@@ -13,6 +14,11 @@ ls_status ls__ranks_agree(ls_context *ctx, bool *stop);
  * ranks get the error, and comm->is_lost is set in all. Does nothing with one rank, or if ranks are
  * lost already. */
 void ls__ranks_give_up(ls_context *ctx);
+
+/* All ranks call it. Rank r has counts[r] items; `all` becomes those of all ranks, in the order of
+ * ranks. With several ranks only. */
+ls_status ls__ranks_gather(ls_context *ctx, const void *own, const int64_t *counts,
+                           size_t item_bytes, void *all, const char *what);
 
 enum { LS__RANK_VALUE_SIZE = 24, LS__MAX_RANK_SETTINGS = 64 };
 

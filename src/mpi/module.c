@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "backend/launcher.h"
 #include "backend/module_host.h"
 #include <assert.h>
 #include <dlfcn.h>

@@ -2,7 +2,6 @@
 #include "optim/config.h"
 
 #include "base/error.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

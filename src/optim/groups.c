@@ -1,11 +1,8 @@
-/* groups.c: see groups.h. */
-#include "optim/groups.h"
+/* groups.c: parameter groups: which learning rate and weight decay a parameter has. */
+#include "optim/optimizer.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/graph/names.h"
-#include "optim/config.h"
-
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>

@@ -8,26 +8,13 @@ ls_status ls__optimizer_read_skipped(ls_net *net, int64_t *skipped)
     return ls__net_get_blocks(net).loss_scale ? ls_net_loss_scale(net, NULL, skipped) : LS_OK;
 }
 
-ls__averaged ls__averaged_parameters(const ls_optimizer *opt)
-{
-    const ls__part *own = &opt->partition.own;
-    return (ls__averaged){ ls__net_get_blocks(opt->net).values + own->begin, opt->average,
-                           own->count };
-}
-
-ls__averaged ls__averaged_buffers(const ls_optimizer *opt)
+ls__averaged ls__averaged_range(const ls_optimizer *opt, int i)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    return (ls__averaged){ blocks.values + blocks.parameter_elements,
-                           opt->average + opt->partition.own.count,
+    const ls__part *own = &opt->partition.own;
+    if (i == 0) return (ls__averaged){ blocks.values + own->begin, opt->average, own->count };
+    return (ls__averaged){ blocks.values + blocks.parameter_elements, opt->average + own->count,
                            blocks.block_elements - blocks.parameter_elements };
-}
-
-static ls_status begin_average(const ls_optimizer *opt, ls__averaged a)
-{
-    ls__device *device = opt->owned.ctx->device;
-    if (a.count == 0) return LS_OK;
-    return device->backend->copy(device, a.average, a.values, (size_t)a.count * sizeof(float));
 }
 
 ls_status ls__optimizer_begin_average(ls_optimizer *opt)
@@ -36,8 +23,13 @@ ls_status ls__optimizer_begin_average(ls_optimizer *opt)
     int64_t skipped;
     LS_TRY(ls__optimizer_read_skipped(opt->net, &skipped));
     if (opt->update.n_steps > skipped) return LS_OK;
-    LS_TRY(begin_average(opt, ls__averaged_parameters(opt)));
-    return begin_average(opt, ls__averaged_buffers(opt));
+    ls__device *device = opt->owned.ctx->device;
+    for (int i = 0; i < LS__AVERAGED_RANGES; i++) {
+        const ls__averaged a = ls__averaged_range(opt, i);
+        const size_t bytes = (size_t)a.count * sizeof(float);
+        if (bytes > 0) LS_TRY(device->backend->copy(device, a.average, a.values, bytes));
+    }
+    return LS_OK;
 }
 
 static ls_status swap_average(const ls_optimizer *opt, ls__averaged a)
@@ -58,8 +50,8 @@ ls_status ls__optimizer_swap_ema(ls_optimizer *opt)
 {
     if (!opt->average) return LS_OK;
     LS_TRY(ls__optimizer_begin_average(opt));
-    LS_TRY(swap_average(opt, ls__averaged_parameters(opt)));
-    LS_TRY(swap_average(opt, ls__averaged_buffers(opt)));
+    for (int i = 0; i < LS__AVERAGED_RANGES; i++)
+        LS_TRY(swap_average(opt, ls__averaged_range(opt, i)));
     opt->holds_average = !opt->holds_average;
     ls__net_use_gradients(opt->net); /* the gradients are of other weights */
     return ls__partition_exchange(&opt->partition, "moving averages");

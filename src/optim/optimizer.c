@@ -7,9 +7,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/minmax.h"
-#include "nn/graph/names.h"
 #include "backend/pool.h"
-
 #include <string.h>
 
 /* ---- Opening and closing ---- */
@@ -115,14 +113,6 @@ static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_bloc
     return LS_OK;
 }
 
-static ls_status open_norm(ls_optimizer *opt, ls__block gradients, ls__block loss_scale,
-                           ls__block norm)
-{
-    const ls__op op = { .kind = LS__OP_L2_NORM,
-                        .u.block = { .segments = opt->segments, .n_segments = &opt->n_segments } };
-    return open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm });
-}
-
 static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__block values,
                              ls__block gradients, ls__block loss_scale, ls__block norm)
 {
@@ -182,15 +172,18 @@ static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
         const ls__op op = { .kind = LS__OP_GRADIENT_MEAN };
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     }
-    if (opt->norm) LS_TRY(open_norm(opt, gradients, loss_scale, norm));
-    LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
-    if (opt->average) {
-        LS_TRY(open_average_call(opt, ls__averaged_parameters(opt), norm, loss_scale));
-        LS_TRY(open_average_call(opt, ls__averaged_buffers(opt), norm, loss_scale));
+    if (opt->norm) {
+        const ls__op op = { .kind = LS__OP_L2_NORM,
+                            .u.block = { .segments = opt->segments,
+                                         .n_segments = &opt->n_segments } };
+        LS_TRY(open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm }));
     }
+    LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
+    for (int i = 0; i < LS__AVERAGED_RANGES && opt->average; i++)
+        LS_TRY(open_average_call(opt, ls__averaged_range(opt, i), norm, loss_scale));
     if (net.loss_scale) {
         ls__op op = { .kind = LS__OP_LOSS_SCALE_UPDATE };
-        op.u.loss_scale.growth_interval = ls__net_loss_scale_config(opt->net).growth_interval;
+        op.u.loss_scale.growth_interval = ls__net_config(opt->net)->loss_scale.growth_interval;
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ norm, loss_scale }));
     }
     ls__partition_make_calls(&opt->partition, &opt->calls[opt->update.n_calls]);
@@ -217,16 +210,12 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     ls_context *ctx = ls_net_context(net);
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     if (check_options(ctx, kind->call, options) != LS_OK) return NULL;
-    if (!blocks.gradients || blocks.parameter_elements == 0) {
-        ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
-                 blocks.gradients ? "has no parameters" : "was built for inference");
-        return NULL;
-    }
+    if (!blocks.gradients || blocks.parameter_elements == 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net %s", kind->call,
+                        blocks.gradients ? "has no parameters" : "was built for inference"),
+               NULL;
     ls_optimizer *opt = ls__zalloc(ctx, sizeof *opt);
-    if (!opt) {
-        ls__fail_memory(ctx, kind->call, sizeof *opt);
-        return NULL;
-    }
+    if (!opt) return ls__fail_memory(ctx, kind->call, sizeof *opt), NULL;
     opt->owned.ctx = ctx;
     opt->net = net;
     ls__use(net);
@@ -307,21 +296,18 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
     if (!opt) return NULL;
     LS__ENTER_NULL(opt->owned.ctx);
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    if (state < 0 || state >= ls_optimizer_state_count(opt)) {
-        ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s", state,
-                 ls_optimizer_state_count(opt), ls_optimizer_name(opt));
-        return NULL;
-    }
-    if (opt->partition.parts) {
-        ls__fail(opt->owned.ctx, LS_ERR_UNSUPPORTED,
-                 "ls_optimizer_state: the states are partitioned among the ranks; save a "
-                 "checkpoint to read them");
-        return NULL;
-    }
-    for (int64_t i = 0; parameter && i < blocks.n_parameters; i++)
-        if (blocks.parameters[i].kind != LS_PARAMETER_BUFFER &&
-            strcmp(blocks.parameters[i].name, parameter) == 0)
-            return &opt->views[i * LS__MAX_STATES + state];
+    if (state < 0 || state >= ls_optimizer_state_count(opt))
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID, "ls_optimizer_state: state %d of %d of %s",
+                        state, ls_optimizer_state_count(opt), ls_optimizer_name(opt)),
+               NULL;
+    if (opt->partition.parts)
+        return ls__fail(opt->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "ls_optimizer_state: the states are partitioned among the ranks; save a "
+                        "checkpoint to read them"),
+               NULL;
+    const int64_t i = ls__find_parameter(blocks.n_parameters, blocks.parameters, parameter);
+    if (i >= 0 && blocks.parameters[i].kind != LS_PARAMETER_BUFFER)
+        return &opt->views[i * LS__MAX_STATES + state];
     char names[LS__NAMES_TEXT_SIZE];
     if (!parameter) parameter = "(null)";
     ls__fail(
@@ -342,7 +328,7 @@ void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *u
     ls__put_setting(put, user, "clip_value", ls__shortest(opt->options.clip_value));
     ls__put_setting(put, user, "ema_decay", ls__shortest(opt->options.ema_decay));
     ls__put_setting(put, user, "accumulate", opt->sum ? (double)opt->options.accumulate : 0);
-    const ls_loss_scale_config scale = ls__net_loss_scale_config(opt->net);
+    const ls_loss_scale_config scale = ls__net_config(opt->net)->loss_scale;
     ls__put_setting(put, user, "loss_scale", ls__shortest(scale.initial));
     ls__put_setting(put, user, "loss_scale_growth_interval", (double)scale.growth_interval);
 }

@@ -5,9 +5,59 @@
 
 #include "nn/net/net.h"
 #include "optim/config.h"
-#include "optim/groups.h"
-#include "optim/partition.h"
 #include <lockstep/optim.h>
+
+/* ---- groups.c: which learning rate and weight decay a parameter has ---- */
+
+/* The defaults that groups replace, and the scope of weight decay. */
+typedef struct ls__group_defaults {
+    float weight_decay;
+    ls_weight_decay_scope weight_decay_scope;
+} ls__group_defaults;
+
+/* Copies of a config's groups with all fields set. */
+typedef struct ls__groups {
+    ls_parameter_group *items;
+    int n;
+} ls__groups;
+
+/* Checks and copies the groups of a config. */
+ls_status ls__groups_open(ls_net *net, const char *call, const ls_parameter_group *groups, int n,
+                          const ls__group_defaults *defaults, ls__groups *out);
+void ls__groups_close(ls_context *ctx, ls__groups *groups);
+
+/* A parameter's own group, with its weight decay as the scope has it; else the defaults. */
+ls_parameter_group ls__groups_of(const ls__groups *groups, const ls__group_defaults *defaults,
+                                 const ls__parameter *parameter);
+
+/* ---- partition.c ---- */
+
+typedef struct ls__part {
+    int64_t begin, count; /* elements of the block of parameters */
+} ls__part;
+
+/* ls_context_config.partition_optimizer (ZeRO stage 1: Rajbhandari et al. 2020): the block of
+ * parameters is cut into one part per rank. A rank holds the optimizer's states of its part alone,
+ * updates the part, and sends it to all. Updates are element by element, so their bits do not
+ * depend on the parts. */
+typedef struct ls__partition {
+    ls_context *ctx;
+    ls__part own;    /* with one rank, or without partition_optimizer: the whole block */
+    ls__part *parts; /* per rank; NULL without several parts */
+    ls__exchange *exchanges[LS__MAX_LEVELS]; /* send the own part of the values to all ranks */
+    int n_exchanges;
+} ls__partition;
+
+/* values: the block of parameters, of `count` elements. */
+ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__partition *out);
+void ls__partition_close(ls__partition *partition);
+
+/* Makes a call of a step for each of n_exchanges. */
+void ls__partition_make_calls(const ls__partition *partition, ls__call *calls);
+/* Runs these exchanges now. */
+ls_status ls__partition_exchange(const ls__partition *partition, const char *what);
+
+/* ---- Optimizers ---- */
 
 /* Three of a kind, and the gradients of earlier batches. */
 enum { LS__MAX_STATES = 4 };
@@ -58,7 +108,7 @@ struct ls_optimizer {
     bool holds_average;        /* the net holds the averages, and `average` what it had */
     float *norm;               /* device memory, one element; NULL = not needed */
     ls_tensor *views;          /* LS__MAX_STATES per parameter */
-    ls__segment *segments;     /* room for one per parameter */
+    ls__segment *segments;     /* capacity: one per parameter */
     ls__segment *own_segments; /* the same of the own part, from its beginning */
     int64_t n_segments, n_own_segments, frozen_version;
     int64_t skipped_before; /* updates skipped by loss scaling before this optimizer was opened.
@@ -72,14 +122,11 @@ struct ls_optimizer {
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                                  const ls__optimizer_options *options, const ls__op *op);
 
-/* ---- segments.c ---- */
+/* ---- step.c ---- */
 
 /* Finds the segments of the parameters that are not frozen. Clears the accumulated gradients of
  * those that are. */
 void ls__optimizer_find_segments(ls_optimizer *opt);
-
-/* ---- step.c ---- */
-
 /* Fills update and accumulation, without their calls. */
 void ls__optimizer_open_updates(ls_optimizer *opt);
 /* Sets ls_optimizer_step_count, skipped_before and the number of accumulated batches. */
@@ -103,8 +150,9 @@ typedef struct ls__averaged {
 /* The maximum number of elements that are exchanged at a time. */
 enum { LS__AVERAGES_EXCHANGED = 1 << 18 };
 
-ls__averaged ls__averaged_parameters(const ls_optimizer *opt);
-ls__averaged ls__averaged_buffers(const ls_optimizer *opt);
+/* Range 0: the own part of the parameters; range 1: the buffers. */
+enum { LS__AVERAGED_RANGES = 2 };
+ls__averaged ls__averaged_range(const ls_optimizer *opt, int i);
 /* Before the first update, copies the weights to the averages, because weights may have been loaded
  * after the optimizer was opened. After it, does nothing. */
 ls_status ls__optimizer_begin_average(ls_optimizer *opt);
@@ -113,7 +161,7 @@ ls_status ls__optimizer_swap_ema(ls_optimizer *opt);
 /* Reads the number of updates that the net's loss scaling has skipped. */
 ls_status ls__optimizer_read_skipped(ls_net *net, int64_t *skipped);
 
-/* ---- whole_states.c: partitioned states in checkpoints. Without partition: nothing to do. ---- */
+/* ---- partition.c: partitioned states in checkpoints. Without partition: nothing to do. ---- */
 
 /* Allocates the whole states; a checkpoint is read into them, or rank 0 collects them. */
 ls_status ls__optimizer_open_whole(ls_optimizer *opt);

@@ -1,11 +1,11 @@
-/* schedule.c: the common part of all learning-rate schedules: settings and their checks, warm-up,
- * state, lifetime. */
+/* schedule.c: learning-rate schedules: formulas, settings and their checks, warm-up, state. */
 #include "optim/schedule.h"
 
+#include "arith/element.h"
+#include "arith/functions.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,6 +13,106 @@
 
 /* The lr is constant beyond these, and the sum of steps cannot overflow. */
 static const int64_t MAX_EPOCHS = INT64_C(1) << 22, MAX_STEPS = INT64_C(1) << 61;
+
+/* ---- Formulas. Conventions and constants are PyTorch's. They are in closed form, so that the lr
+ * of a step does not depend on earlier calls. ---- */
+
+/* Time since the end of the warm-up. */
+typedef struct schedule_time {
+    int64_t epoch, step; /* step: of all epochs together */
+} schedule_time;
+
+static double constant_lr(const ls_schedule *s, schedule_time t)
+{
+    (void)t;
+    return s->config.lr;
+}
+
+static double step_lr(const ls_schedule *s, schedule_time t)
+{
+    return s->config.lr * ls__power(s->config.gamma, t.epoch / s->config.step_size);
+}
+
+static double multi_step_lr(const ls_schedule *s, schedule_time t)
+{
+    int n = 0;
+    while (n < s->config.n_milestones && s->milestones[n] <= t.epoch) n++;
+    return s->config.lr * ls__power(s->config.gamma, n);
+}
+
+static double exponential_lr(const ls_schedule *s, schedule_time t)
+{
+    return s->config.lr * ls__power(s->config.gamma, t.epoch);
+}
+
+static double cosine_lr(const ls_schedule *s, schedule_time t)
+{
+    const ls_schedule_config *c = &s->config;
+    const int64_t epochs = c->epochs - c->warmup_epochs;
+    if (t.epoch >= epochs) return c->min_lr;
+    const double total = (double)(c->by_epoch ? epochs : epochs * c->steps_per_epoch);
+    const double now = (double)(c->by_epoch ? t.epoch : t.step);
+    if (now >= total) return c->min_lr;
+    return c->min_lr + (c->lr - c->min_lr) * (1 + ls__cos_pi(now / total)) / 2;
+}
+
+static double cosine_restarts_lr(const ls_schedule *s, schedule_time t)
+{
+    const ls_schedule_config *c = &s->config;
+    double period = (double)(c->by_epoch ? c->t_0 : c->t_0 * c->steps_per_epoch);
+    double now = (double)(c->by_epoch ? t.epoch : t.step);
+    if (c->t_mult == 1) now = fmod(now, period); /* exact */
+    for (; now >= period; period *= (double)c->t_mult) now -= period;
+    return c->min_lr + (c->lr - c->min_lr) * (1 + ls__cos_pi(now / period)) / 2;
+}
+
+static double polynomial_lr(const ls_schedule *s, schedule_time t)
+{
+    const ls_schedule_config *c = &s->config;
+    const int64_t epochs = c->epochs - c->warmup_epochs;
+    if (t.epoch >= epochs) return c->min_lr;
+    const double left = 1 - (double)t.epoch / (double)epochs;
+    return c->min_lr + (c->lr - c->min_lr) * ls__power_of(left, c->power);
+}
+
+static double cosine_between(double start, double end, double share)
+{
+    return end + (start - end) / 2 * (1 + ls__cos_pi(share));
+}
+
+/* Half a cosine up to step pct_start T - 1, half a cosine down to step T - 1. */
+static double one_cycle_lr(const ls_schedule *s, schedule_time t)
+{
+    const ls_schedule_config *c = &s->config;
+    const double first = c->lr / c->div_factor, last = first / c->final_div_factor;
+    const double total = (double)(c->epochs * c->steps_per_epoch);
+    const double top = c->pct_start * total - 1, end = total - 1;
+    const double now = (double)t.step < end ? (double)t.step : end;
+    if (now <= top) return cosine_between(first, c->lr, top > 0 ? now / top : 1);
+    return cosine_between(c->lr, last, (now - top) / (end - top));
+}
+
+static double plateau_lr(const ls_schedule *s, schedule_time t)
+{
+    (void)t;
+    const double lr = s->config.lr * s->factor;
+    return lr > s->config.min_lr ? lr : s->config.min_lr;
+}
+
+static const struct {
+    const char *name;
+    double (*lr)(const ls_schedule *s, schedule_time t);
+} formulas[] = {
+    [LS_SCHEDULE_COSINE] = { "cosine", cosine_lr },
+    [LS_SCHEDULE_CONSTANT] = { "constant", constant_lr },
+    [LS_SCHEDULE_STEP] = { "step", step_lr },
+    [LS_SCHEDULE_EXPONENTIAL] = { "exponential", exponential_lr },
+    [LS_SCHEDULE_POLYNOMIAL] = { "polynomial", polynomial_lr },
+    [LS_SCHEDULE_ONE_CYCLE] = { "one_cycle", one_cycle_lr },
+    [LS_SCHEDULE_REDUCE_ON_PLATEAU] = { "reduce_on_plateau", plateau_lr },
+    [LS_SCHEDULE_MULTI_STEP] = { "multi_step", multi_step_lr },
+    [LS_SCHEDULE_COSINE_RESTARTS] = { "cosine_restarts", cosine_restarts_lr },
+};
 
 /* ---- Settings ---- */
 
@@ -135,7 +235,7 @@ static ls_status schedule_resolve(ls_context *ctx, ls_schedule_config *c)
     char call[64];
     if ((unsigned)c->kind > LS_SCHEDULE_COSINE_RESTARTS)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: there is no kind %d", (int)c->kind);
-    snprintf(call, sizeof call, "ls_schedule_open: %s", ls__schedule_formulas[c->kind].name);
+    snprintf(call, sizeof call, "ls_schedule_open: %s", formulas[c->kind].name);
     for (int i = 0; i < N_FIELDS; i++) {
         const field *f = &fields[i];
         const bool no_warmup = is(f, "warmup_start") && c->warmup_epochs == 0;
@@ -153,7 +253,7 @@ static ls_status schedule_resolve(ls_context *ctx, ls_schedule_config *c)
 
 const char *ls__schedule_name(const ls_schedule *s)
 {
-    return ls__schedule_formulas[s->config.kind].name;
+    return formulas[s->config.kind].name;
 }
 
 void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
@@ -182,18 +282,12 @@ ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config)
 {
     LS__DEFAULT_FLOATS;
     LS__ENTER_NULL(ctx);
-    if (!config) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: config is NULL");
-        return NULL;
-    }
+    if (!config) return ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: config is NULL"), NULL;
     ls_schedule_config c = *config;
     if (schedule_resolve(ctx, &c) != LS_OK) return NULL;
     const size_t milestone_bytes = (size_t)c.n_milestones * sizeof *c.milestones;
     ls_schedule *s = ls__zalloc(ctx, sizeof *s + milestone_bytes);
-    if (!s) {
-        ls__fail_memory(ctx, "ls_schedule_open", sizeof *s + milestone_bytes);
-        return NULL;
-    }
+    if (!s) return ls__fail_memory(ctx, "ls_schedule_open", sizeof *s + milestone_bytes), NULL;
     s->config = c;
     s->factor = 1;
     if (c.kind == LS_SCHEDULE_REDUCE_ON_PLATEAU) s->best = c.maximize ? -INFINITY : INFINITY;
@@ -217,19 +311,19 @@ double ls_schedule_lr(const ls_schedule *s, int64_t epoch, int64_t step)
     LS__DEFAULT_FLOATS;
     if (!s) return 0;
     const ls_schedule_config *c = &s->config;
-    double (*const lr)(const ls_schedule *, ls__schedule_time) = ls__schedule_formulas[c->kind].lr;
+    double (*const lr)(const ls_schedule *, schedule_time) = formulas[c->kind].lr;
     epoch = epoch < 0 ? 0 : epoch < MAX_EPOCHS ? epoch : MAX_EPOCHS;
     step = step < 0 ? 0 : step < MAX_STEPS ? step : MAX_STEPS;
     const int64_t now = epoch * c->steps_per_epoch + step;
     const int64_t warmup = c->warmup_epochs * c->steps_per_epoch;
     if (now < warmup) {
-        const double target = lr(s, (ls__schedule_time){ 0, 0 });
+        const double target = lr(s, (schedule_time){ 0, 0 });
         const double share = (double)now / (double)warmup;
         return target * (c->warmup_start + (1 - c->warmup_start) * share);
     }
     /* `step` may count past an epoch's end while `epoch` stays */
     const int64_t since = epoch > c->warmup_epochs ? epoch - c->warmup_epochs : 0;
-    return lr(s, (ls__schedule_time){ since, now - warmup });
+    return lr(s, (schedule_time){ since, now - warmup });
 }
 
 /* ---- State ---- */

@@ -1,4 +1,4 @@
-/* schedule.h: the struct of a schedule, and the formulas (schedules.c). */
+/* schedule.h: the struct of a schedule, and its settings and state for checkpoints. */
 #ifndef LS_OPTIM_SCHEDULE_H
 #define LS_OPTIM_SCHEDULE_H
 
@@ -12,17 +12,6 @@ struct ls_schedule {
     double factor, best, n_bad, n_cooling; /* the state that reports change */
     int milestones[];
 };
-
-/* Time since the end of the warm-up. */
-typedef struct ls__schedule_time {
-    int64_t epoch, step; /* step: of all epochs together */
-} ls__schedule_time;
-
-typedef struct ls__schedule_formula {
-    const char *name;
-    double (*lr)(const ls_schedule *s, ls__schedule_time t);
-} ls__schedule_formula;
-extern const ls__schedule_formula ls__schedule_formulas[LS_SCHEDULE_COSINE_RESTARTS + 1];
 
 const char *ls__schedule_name(const ls_schedule *s);
 /* All settings of the schedule. */

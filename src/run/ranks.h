@@ -2,7 +2,7 @@
 #ifndef LS_RUN_RANKS_H
 #define LS_RUN_RANKS_H
 
-#include "backend/launcher.h"
+#include "backend/module.h"
 #include <lockstep/context.h>
 
 /* Whether a launcher started this process as rank 0, or as the only one. */

@@ -1,5 +1,5 @@
-/* deciding_metric.c: see deciding_metric.h. */
-#include "train/deciding_metric.h"
+/* deciding_metric.c: the metric that decides which epoch of a run is the best; see trainer.h. */
+#include "train/trainer.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

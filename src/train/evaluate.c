@@ -10,7 +10,6 @@
 #include "nn/net/net.h"
 #include "checkpoint/checkpoint.h"
 #include "train/evaluation.h"
-#include "train/predict.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,60 @@
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
-#include "train/batch_list.h"
+#include "checkpoint/progress.h"
+#include "data/decode/image.h"
 #include <lockstep/trainer.h>
+
+/* ---- predict.c: class probabilities, also averaged over an image and its mirror image ---- */
+
+/* Of the last batch. Begins with all zero but net, test_time_flip and loss. */
+typedef struct ls__prediction {
+    ls_net *net;
+    bool test_time_flip;
+    ls_loss_kind loss; /* see ls_predict_config */
+    int64_t n, n_classes;
+    float *logits;        /* [1 or 2][n][n_classes] */
+    float *probabilities; /* [n][n_classes] */
+    int32_t *labels;      /* [n] */
+    ls_tensor *mirrored;  /* the images' mirror images */
+    ls__buffer logit_memory, label_memory, pixels;
+} ls__prediction;
+
+/* `call` begins error messages. */
+ls_status ls__predict(ls__prediction *p, const char *call, const ls_batch *batch);
+/* The same of the batch that the net has just run; test_time_flip must be false. */
+ls_status ls__prediction_read(ls__prediction *p, const char *call);
+/* The labels of the last batch, to p->labels. */
+ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch);
+void ls__prediction_free(ls__prediction *p);
+
+/* Cross-entropy and top-k accuracies of the last batch as ls_net_results gives them. LS_ERR_INVALID
+ * where a sample has no label. */
+ls_status ls__prediction_results(ls__prediction *p, const ls_batch *batch, ls_results *out);
+
+/* ---- evaluation_gather.c: the results of validation batches, each of which one of several ranks
+ * has run ---- */
+
+/* The results of a validation batch, whose sums are those of the batch. */
+typedef struct ls__batch_sums {
+    ls__sums sums;
+    int64_t step, first_sample;
+} ls__batch_sums;
+
+/* A growing list of a rank's batches: of a pass over n batches, rank r has the batches r, r +
+ * n_ranks and so on. */
+typedef struct ls__batch_list {
+    ls__batch_sums *items;
+    int64_t n, capacity;
+} ls__batch_list;
+
+ls_status ls__batch_list_add(ls_context *ctx, ls__batch_list *list, const ls__batch_sums *item);
+/* All ranks call it with their lists; each gets those of all, in the order of batches. */
+ls_status ls__batch_list_gather(ls_context *ctx, const ls__batch_list *own, int64_t n_batches,
+                                ls__batch_list *all);
+void ls__batch_list_free(const ls_context *ctx, ls__batch_list *list);
+
+/* ---- evaluate.c ---- */
 
 /* The caller's event callback. */
 typedef struct ls__listener {

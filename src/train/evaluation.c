@@ -6,7 +6,6 @@
 #include "base/floats.h"
 #include "arith/functions.h"
 #include "data/dataset/dataset.h"
-#include "train/auc.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,16 +45,15 @@ ls_evaluation *ls_evaluation_open(ls_context *ctx, const ls_evaluation_config *c
     static const ls_evaluation_config none = { 0 };
     const ls_evaluation_config *c = config ? config : &none;
     LS__ENTER_NULL(ctx);
-    if (c->n_classes < 1) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_evaluation_open: n_classes is %d, expected 1 or more",
-                 c->n_classes);
-        return NULL;
-    }
-    if (c->zero_division != 0 && c->zero_division != 1 && !isnan(c->zero_division)) {
-        ls__fail(ctx, LS_ERR_INVALID,
-                 "ls_evaluation_open: zero_division is %g, expected 0, 1 or NaN", c->zero_division);
-        return NULL;
-    }
+    if (c->n_classes < 1)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_evaluation_open: n_classes is %d, expected 1 or more", c->n_classes),
+               NULL;
+    if (c->zero_division != 0 && c->zero_division != 1 && !isnan(c->zero_division))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_evaluation_open: zero_division is %g, expected 0, 1 or NaN",
+                        c->zero_division),
+               NULL;
     ls_evaluation *e = ls__zalloc(ctx, sizeof *e);
     if (!e) return ls__fail_memory(ctx, "ls_evaluation_open", sizeof *e), NULL;
     e->owned.ctx = ctx;
@@ -87,15 +85,15 @@ void ls__evaluation_clear(ls_evaluation *e)
     free_values(e);
 }
 
-/* Returns an array of e->n items with more capacity; NULL without memory, and then it is unchanged.
- */
+/* Returns an array of e->n items with more capacity; NULL, and no change, without memory. */
 static void *enlarge(const ls_evaluation *e, void *items, size_t item_bytes, int64_t capacity)
 {
     return ls__realloc(e->owned.ctx, items, (size_t)e->n * item_bytes,
                        (size_t)capacity * item_bytes);
 }
 
-ls_status ls__evaluation_reserve(ls_evaluation *e, int64_t n)
+/* Increases the capacity by n predictions or more. */
+static ls_status evaluation_reserve(ls_evaluation *e, int64_t n)
 {
     if (e->n + n <= e->capacity) return LS_OK;
     const int64_t capacity = 2 * e->capacity + n;
@@ -145,7 +143,7 @@ ls_status ls_evaluation_add(ls_evaluation *e, int64_t n, const int32_t *labels,
         if (labels[i] < -1 || labels[i] >= e->n_classes)
             return ls__fail(ctx, LS_ERR_INVALID, "ls_evaluation_add: label %d, expected -1 to %d",
                             (int)labels[i], e->n_classes - 1);
-    LS_TRY(ls__evaluation_reserve(e, n));
+    LS_TRY(evaluation_reserve(e, n));
     for (int64_t i = 0; i < n; i++) {
         ls__outcome *out = &e->outcomes[e->n];
         if (labels[i] < 0 || !judge(probabilities + i * e->n_classes, e->n_classes, labels[i], out))
@@ -309,6 +307,62 @@ static void count_labels(ls_evaluation *e)
     e->result.cross_entropy = loss / images;
 }
 
+/* ---- The area under the ROC curve. With P images of the class and N others it is the Mann-Whitney
+ * statistic divided by P N: over the pairs of an image of the class and another one, 1 where the
+ * first has the higher probability, 1/2 where they are equal. Counts are integers, so that their
+ * order does not matter. ---- */
+
+typedef struct scored {
+    float probability;
+    int32_t is_positive;
+} scored;
+
+static int by_probability(const void *x, const void *y)
+{
+    return ORDER(((const scored *)x)->probability, ((const scored *)y)->probability);
+}
+
+/* Twice the Mann-Whitney statistic of sorted images. */
+static int64_t twice_mann_whitney(int64_t n, const scored *images)
+{
+    int64_t twice = 0, n_negative = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t equal[2] = { 0 }, k = i;
+        for (; k < n && images[k].probability == images[i].probability; k++)
+            equal[images[k].is_positive]++;
+        twice += equal[1] * (2 * n_negative + equal[0]);
+        n_negative += equal[0];
+        i = k;
+    }
+    return twice;
+}
+
+/* The mean over the classes, which does not depend on the order of the rows. */
+static ls_status compute_auc(ls_evaluation *e)
+{
+    const int64_t n = e->n;
+    const size_t bytes = (size_t)n * sizeof(scored);
+    scored *images = ls__alloc(e->owned.ctx, bytes);
+    double sum = 0;
+    int n_defined = 0;
+    if (!images) return ls__fail_memory(e->owned.ctx, "area under the ROC curve", bytes);
+    for (int k = 0; k < e->n_classes; k++) {
+        int64_t n_positive = 0;
+        for (int64_t i = 0; i < n; i++) {
+            images[i] = (scored){ e->rows[i * e->n_classes + k], e->labels[i] == k };
+            n_positive += e->labels[i] == k;
+        }
+        if (n_positive == 0 || n_positive == n) continue;
+        qsort(images, (size_t)n, sizeof *images, by_probability);
+        const double pairs = (double)n_positive * (double)(n - n_positive);
+        sum += (double)twice_mann_whitney(n, images) / (2 * pairs);
+        n_defined++;
+    }
+    ls__free(e->owned.ctx, images);
+    e->result.auc = n_defined > 0 ? sum / n_defined : NAN;
+    return LS_OK;
+}
+
 ls_status ls_evaluation_finish(ls_evaluation *e)
 {
     LS__DEFAULT_FLOATS;
@@ -333,8 +387,7 @@ ls_status ls_evaluation_finish(ls_evaluation *e)
     count_labels(e);
     e->result.macro = mean_scores(e, false);
     e->result.weighted = mean_scores(e, true);
-    return e->has_auc ? ls__auc(ctx, e->n, e->n_classes, e->labels, e->rows, &e->result.auc)
-                      : LS_OK;
+    return e->has_auc ? compute_auc(e) : LS_OK;
 }
 
 /* ---- Access ---- */

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <lockstep/evaluation.h>
 #include <lockstep/loader.h>
+#include <math.h>
 
 /* One image. */
 typedef struct ls__outcome {
@@ -40,10 +41,14 @@ struct ls_evaluation {
     char *json; /* the last text of ls_evaluation_json */
 };
 
+/* JSON has no infinity and no NaN. */
+static inline json_t *ls__json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 /* Removes all predictions. */
 void ls__evaluation_clear(ls_evaluation *evaluation);
-/* Makes room for n more predictions. */
-ls_status ls__evaluation_reserve(ls_evaluation *evaluation, int64_t n);
 /* Adds the predictions of the other ranks. All ranks call it. */
 ls_status ls__evaluation_gather(ls_evaluation *evaluation);
 /* The object of ls_evaluation_json; NULL if memory is short. Where `dataset` is not NULL, each

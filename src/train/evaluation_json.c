@@ -7,22 +7,15 @@
 #include "io/data_uri.h"
 #include "io/json_text.h"
 #include "io/json.h"
-#include <math.h>
 #include <string.h>
 
-enum { MOST_MISTAKES = 24, THUMBNAIL_SIDE = 128 };
-
-/* JSON has no NaN. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+enum { MAX_MISTAKES = 24, THUMBNAIL_SIDE = 128 };
 
 static void put_scores(ls__json_builder *out, const ls_scores *scores)
 {
-    ls__json_put(out, "precision", number(scores->precision));
-    ls__json_put(out, "recall", number(scores->recall));
-    ls__json_put(out, "f1", number(scores->f1));
+    ls__json_put(out, "precision", ls__json_number(scores->precision));
+    ls__json_put(out, "recall", ls__json_number(scores->recall));
+    ls__json_put(out, "f1", ls__json_number(scores->f1));
 }
 
 static json_t *describe_scores(const ls_scores *scores)
@@ -89,7 +82,7 @@ static json_t *describe_mistakes(const ls_evaluation *e, const ls_dataset *datas
 {
     ls_context *ctx = e->owned.ctx;
     ls__json_builder out = { json_array(), false };
-    for (int64_t i = 0; i < e->n_mistakes && i < MOST_MISTAKES; i++) {
+    for (int64_t i = 0; i < e->n_mistakes && i < MAX_MISTAKES; i++) {
         const ls_mistake *m = &e->mistakes[i];
         ls__json_builder one = { json_object(), false };
         ls__json_put(&one, "sample", json_integer(m->sample));
@@ -113,7 +106,7 @@ json_t *ls__evaluation_describe(const ls_evaluation *e, const ls_dataset *datase
     ls__json_put(&out, "top1", json_real(r->top1));
     if (e->n_classes > 5) ls__json_put(&out, "top5", json_real(r->top5));
     ls__json_put(&out, "calibration_error", json_real(r->calibration_error));
-    if (e->has_auc) ls__json_put(&out, "auc", number(r->auc));
+    if (e->has_auc) ls__json_put(&out, "auc", ls__json_number(r->auc));
     ls__json_put(&out, "macro", describe_scores(&r->macro));
     ls__json_put(&out, "weighted", describe_scores(&r->weighted));
     ls__json_put(&out, "classes", describe_classes(e));

@@ -1,5 +1,5 @@
-/* event_log.c: see event_log.h. */
-#include "train/event_log.h"
+/* event_log.c: a run's curves, images and histograms as event files; see trainer.h. */
+#include "train/trainer.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

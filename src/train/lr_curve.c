@@ -22,8 +22,8 @@ bool ls__lr_curve_add(ls_lr_curve *c, double lr, double loss, double smoothing)
     c->average = smoothing * c->average + (1 - smoothing) * loss;
     const double smoothed = c->average / (1 - pow(smoothing, (double)(c->n + 1)));
     c->points[c->n++] = (ls_lr_point){ lr, loss, smoothed };
-    if (c->n == 1 || smoothed < c->least) c->least = smoothed;
-    if (smoothed > LS__LR_FIND_DIVERGED * c->least) c->end = LS_LR_FIND_DIVERGED;
+    if (c->n == 1 || smoothed < c->lowest) c->lowest = smoothed;
+    if (smoothed > LS__LR_FIND_DIVERGED * c->lowest) c->end = LS_LR_FIND_DIVERGED;
     return c->end == LS_LR_FIND_DIVERGED;
 }
 
@@ -61,12 +61,12 @@ ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n)
     ls_lr_suggestion out = { 0 };
     if (!points) n = 0;
     const int64_t first = n / 10, width = first > 0 ? first : 1;
-    int64_t least = first;
+    int64_t lowest = first;
     for (int64_t i = first; i < n; i++)
-        if (points[i].smoothed_loss < points[least].smoothed_loss) least = i;
-    const double sigma = noise(points, least + 1);
+        if (points[i].smoothed_loss < points[lowest].smoothed_loss) lowest = i;
+    const double sigma = noise(points, lowest + 1);
     double steepest = 0;
-    for (int64_t i = width; i <= least && i + 1 < n; i++) {
+    for (int64_t i = width; i <= lowest && i + 1 < n; i++) {
         const double slope = (points[i + 1].smoothed_loss - points[i - 1].smoothed_loss) /
                              (log(points[i + 1].lr) - log(points[i - 1].lr));
         if (!(slope < 0)) continue;
@@ -76,7 +76,7 @@ ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n)
         steepest = slope;
         out.steepest = points[i].lr;
     }
-    if (out.steepest > 0) out.tenth_of_min = points[least].lr / 10;
+    if (out.steepest > 0) out.tenth_of_min = points[lowest].lr / 10;
     return out;
 }
 
@@ -144,7 +144,7 @@ static ls_status draw(const ls_lr_curve *c, const char *path, double *columns)
     for (int64_t i = 0; i < c->n; i++) {
         const ls_lr_point *p = &c->points[i];
         lr[i] = p->lr;
-        loss[i] = p->loss <= LS__LR_FIND_DIVERGED * c->least ? p->loss : NAN;
+        loss[i] = p->loss <= LS__LR_FIND_DIVERGED * c->lowest ? p->loss : NAN;
         smoothed[i] = p->smoothed_loss;
     }
     char names[2][NAME_SIZE];

@@ -173,10 +173,8 @@ ls_lr_curve *ls_lr_find(ls_net *net, ls_optimizer *optimizer, ls_loader *loader,
     ls_context *ctx;
     const ls_training_state state = { .net = net, .optimizer = optimizer, .loader = loader };
     if (ls__state_context(call, &state, &ctx) != LS_OK) return NULL;
-    if (!net || !optimizer || !loader) {
-        ls__fail_null(ctx, call, !net ? "net" : !optimizer ? "optimizer" : "loader");
-        return NULL;
-    }
+    if (!net || !optimizer || !loader)
+        return ls__fail_null(ctx, call, !net ? "net" : !optimizer ? "optimizer" : "loader"), NULL;
     search s = { .net = net, .optimizer = optimizer, .loader = loader };
     s.config = with_defaults(config);
     s.listener = (ls__listener){ ctx, s.config.on_event, s.config.user };

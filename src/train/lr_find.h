@@ -13,7 +13,7 @@ struct ls_lr_curve {
     ls_lr_find_end end;
     int64_t n;
     double average; /* m of the last point, without bias correction */
-    double least;   /* smoothed loss */
+    double lowest;  /* smoothed loss */
     ls_lr_point *points;
 };
 

@@ -1,9 +1,8 @@
-/* predict.c: see predict.h. The probability of class k is the mean of softmax(z)_k over the logits
+/* predict.c: see evaluate.h. The probability of class k is the mean of softmax(z)_k over the logits
  * z of the image and, with test_time_flip, of its mirror image; or of sigmoid(z_k), or of z_k
  * itself. Sums are in double, in the order of the classes. */
-#include "train/predict.h"
+#include "train/evaluate.h"
 
-#include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
@@ -31,34 +30,15 @@ static double log_sum(int64_t n, const float *row)
 
 /* ---- Running the net ---- */
 
-static ls_status reserve(ls__prediction *p, const char *call)
-{
-    ls_context *ctx = ls_net_context(p->net);
-    const size_t rows = (size_t)(p->n * p->n_classes);
-    const size_t n = (p->test_time_flip ? 3 : 2) * rows;
-    if (n > p->capacity) {
-        ls__free(ctx, p->logits);
-        p->capacity = 0;
-        p->logits = ls__alloc(ctx, n * sizeof(float));
-        if (!p->logits) return ls__fail_memory(ctx, call, n * sizeof(float));
-        p->capacity = n;
-    }
-    p->probabilities = p->logits + n - rows;
-    return LS_OK;
-}
-
 void ls__prediction_free(ls__prediction *p)
 {
     ls_context *ctx = ls_net_context(p->net);
-    ls__free(ctx, p->logits);
-    ls__free(ctx, p->labels);
-    ls__free(ctx, p->pixels);
+    ls__buffer_free(ctx, &p->logit_memory);
+    ls__buffer_free(ctx, &p->label_memory);
+    ls__buffer_free(ctx, &p->pixels);
     ls_tensor_close(&p->mirrored);
     p->logits = p->probabilities = NULL;
     p->labels = NULL;
-    p->pixels = NULL;
-    p->capacity = p->pixel_bytes = 0;
-    p->label_room = 0;
 }
 
 /* Reads the logits of the images that the net has run, or of their mirror images. */
@@ -76,8 +56,11 @@ static ls_status read_logits(ls__prediction *p, const char *call, bool mirrored)
     }
     p->n = shape->dims[0];
     p->n_classes = shape->dims[1];
-    LS_TRY(reserve(p, call));
-    const size_t rows = (size_t)(p->n * p->n_classes);
+    const size_t rows = (size_t)(p->n * p->n_classes), n = (p->test_time_flip ? 3 : 2) * rows;
+    if (!ls__buffer_reserve(ls_net_context(p->net), &p->logit_memory, n * sizeof(float)))
+        return ls__fail_memory(ls_net_context(p->net), call, n * sizeof(float));
+    p->logits = (void *)p->logit_memory.bytes;
+    p->probabilities = p->logits + n - rows;
     return ls_tensor_read(output, p->logits + (mirrored ? rows : 0), rows * sizeof(float));
 }
 
@@ -96,12 +79,7 @@ static ls_status reserve_mirrored(ls__prediction *p, const char *call, const ls_
     ls_context *ctx = ls_net_context(p->net);
     const ls_shape *shape = ls_tensor_shape(images);
     const size_t n_bytes = ls_tensor_bytes(images);
-    if (n_bytes > p->pixel_bytes) {
-        ls__free(ctx, p->pixels);
-        p->pixels = ls__alloc(ctx, n_bytes);
-        p->pixel_bytes = p->pixels ? n_bytes : 0;
-        if (!p->pixels) return ls__fail_memory(ctx, call, n_bytes);
-    }
+    if (!ls__buffer_reserve(ctx, &p->pixels, n_bytes)) return ls__fail_memory(ctx, call, n_bytes);
     const ls_dtype dtype = ls_tensor_dtype(images);
     if (p->mirrored && ls_tensor_dtype(p->mirrored) == dtype &&
         ls_shape_equal(ls_tensor_shape(p->mirrored), shape))
@@ -123,11 +101,11 @@ static ls_status mirror(ls__prediction *p, const char *call, const ls_tensor *im
                         "expected [n,height,width,channels]",
                         call, shape->n_dims);
     LS_TRY(reserve_mirrored(p, call, images));
-    LS_TRY(ls_tensor_read(images, p->pixels, n_bytes));
+    LS_TRY(ls_tensor_read(images, p->pixels.bytes, n_bytes));
     const int64_t width = shape->dims[2];
     const size_t row_bytes = n_bytes / (size_t)(shape->dims[0] * shape->dims[1]);
     const size_t pixel = row_bytes / (size_t)width;
-    for (uint8_t *row = p->pixels; row < p->pixels + n_bytes; row += row_bytes)
+    for (uint8_t *row = p->pixels.bytes; row < p->pixels.bytes + n_bytes; row += row_bytes)
         for (int64_t x = 0; x < width / 2; x++) {
             uint8_t *left = row + (size_t)x * pixel;
             uint8_t *right = row + (size_t)(width - 1 - x) * pixel;
@@ -137,7 +115,7 @@ static ls_status mirror(ls__prediction *p, const char *call, const ls_tensor *im
                 right[b] = byte;
             }
         }
-    return ls_tensor_write(p->mirrored, p->pixels, n_bytes);
+    return ls_tensor_write(p->mirrored, p->pixels.bytes, n_bytes);
 }
 
 /* Of one row of logits, whose log_sum is `sum`. */
@@ -206,12 +184,9 @@ ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch)
 {
     ls_context *ctx = ls_net_context(p->net);
     const size_t n_bytes = (size_t)p->n * sizeof(int32_t);
-    if (p->n > p->label_room) {
-        ls__free(ctx, p->labels);
-        p->labels = ls__alloc(ctx, n_bytes);
-        p->label_room = p->labels ? p->n : 0;
-        if (!p->labels) return ls__fail_memory(ctx, "labels of a batch", n_bytes);
-    }
+    if (!ls__buffer_reserve(ctx, &p->label_memory, n_bytes))
+        return ls__fail_memory(ctx, "labels of a batch", n_bytes);
+    p->labels = (void *)p->label_memory.bytes;
     return ls_tensor_read(batch->labels, p->labels, n_bytes);
 }
 

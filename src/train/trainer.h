@@ -1,14 +1,94 @@
-/* trainer.h: the trainer's state, shared by its files. */
+/* trainer.h: the trainer's state, shared by its files, and its parts. */
 #ifndef LS_TRAIN_TRAINER_H
 #define LS_TRAIN_TRAINER_H
 
 #include "base/context.h"
 #include "log/metrics.h"
-#include "train/deciding_metric.h"
 #include "train/evaluate.h"
-#include "train/event_log.h"
 #include "checkpoint/model_info.h"
-#include "train/skipped_updates.h"
+
+/* ---- deciding_metric.c: the metric that decides which epoch of a run is the best; see
+ * ls_trainer_config.metric ---- */
+
+typedef enum ls__metric_source {
+    LS__METRIC_OF_LOSS,
+    LS__METRIC_OF_ACCURACY,  /* `index` 0: top-1, 1: top-5 */
+    LS__METRIC_OF_NET,       /* ls_averages.metrics[index] */
+    LS__METRIC_OF_EVALUATION /* row `index` of the table in deciding_metric.c */
+} ls__metric_source;
+
+enum { LS__METRIC_TEXT = 320 };
+typedef struct ls__deciding_metric {
+    const char *name; /* constant, or the net's */
+    ls__metric_source source;
+    int index;
+    bool minimize; /* the lowest value is the best */
+    bool reads_auc;
+    char identity[LS__METRIC_TEXT]; /* ls_training_state.metric; "" for the default */
+} ls__deciding_metric;
+
+/* Finds config->metric, or the default. Errors are those of ls_trainer_open. */
+ls_status ls__deciding_metric_find(const ls_net *net, const ls_trainer_config *config,
+                                   ls__deciding_metric *out);
+/* The value of an epoch. averages: of validation, or without validation of training. `evaluation`
+ * is read if the metric is LS__METRIC_OF_EVALUATION. */
+double ls__deciding_metric_value(const ls__deciding_metric *metric, const ls_averages *averages,
+                                 const ls_evaluation *evaluation);
+/* Whether a value and its loss are better than the best ones. NaN is worse than all numbers. */
+bool ls__deciding_metric_is_better(const ls__deciding_metric *metric, double value, double loss,
+                                   double best, double best_loss);
+
+/* ---- event_log.c ---- */
+
+/* A run's curves, images and histograms as event files for TensorBoard, one per process that
+ * trains: DIR/events.out.tfevents.SECONDS.N. A step of an event is the number of steps that are
+ * done. */
+typedef struct ls__event_log ls__event_log;
+
+/* A run at its start or, with steps_done > 0, resumed: TensorBoard then drops later steps of the
+ * run's older files. The file is created by the first event. */
+ls_status ls__event_log_open(ls_context *ctx, const char *dir, const ls_trainer_config *config,
+                             int64_t steps_done, ls__event_log **out);
+void ls__event_log_close(ls__event_log **log);
+
+/* After each step, its results. Every log_every steps writes the tags step/loss, step/top1 and the
+ * net's other metrics, step/lr, and step/images_per_second since the last of these events. */
+ls_status ls__event_log_step(ls__event_log *log, int64_t steps_done, const ls_results *results,
+                             double lr);
+/* Before the first step of a run: the first images of the batch. */
+ls_status ls__event_log_batch(ls__event_log *log, const ls_batch *batch);
+/* After an epoch, the numbers of its row of metrics: epoch/train_loss and so on; and histograms of
+ * the weights and of the gradients of the last step. */
+ls_status ls__event_log_epoch(ls__event_log *log, int64_t steps_done, const json_t *row,
+                              const ls_net *net);
+
+/* ---- Runs that train nothing, because loss scaling skips every update ---- */
+
+/* Each update that is skipped halves the loss scale: this many in a row reduce it from its maximum,
+ * 2^24, to its minimum, 2^-24. */
+enum { LS__HOPELESS_UPDATES = 50 };
+
+/* The last check that found an applied update since the check before it. */
+typedef struct ls__skipped_updates {
+    int64_t updates, skipped; /* at that check */
+    bool reported;            /* since that check */
+} ls__skipped_updates;
+
+/* The next check. Returns true once for each sequence of LS__HOPELESS_UPDATES or more updates that
+ * were all skipped. */
+static inline bool ls__skipped_updates_check(ls__skipped_updates *last, int64_t updates,
+                                             int64_t skipped)
+{
+    if (skipped - last->skipped < updates - last->updates) {
+        *last = (ls__skipped_updates){ .updates = updates, .skipped = skipped };
+        return false;
+    }
+    if (last->reported || updates - last->updates < LS__HOPELESS_UPDATES) return false;
+    last->reported = true;
+    return true;
+}
+
+/* ---- The trainer ---- */
 
 struct ls_trainer {
     ls__owned owned;

@@ -2,18 +2,22 @@
 #include "train/trainer.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/agree.h"
+#include "comm/merges.h"
 #include "data/loader/loader.h"
 #include "nn/net/net.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/identity.h"
+#include "io/json.h"
 #include "log/run_folder.h"
-#include "train/check_identity.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -277,6 +281,61 @@ static ls_status open_folder(ls_trainer *t)
     return status;
 }
 
+/* ---- The identity of the run, which is the same in all ranks ---- */
+
+/* Rank 0's text, which the caller frees. */
+static ls_status get_first_text(ls_context *ctx, const char *own, char **out)
+{
+    static const char what[] = "identities of ranks";
+    const int64_t length = (int64_t)strlen(own);
+    int64_t lengths[LS__MAX_RANK_SHARDS], n = 0;
+    LS_TRY(ls__comm_gather(ctx->comm, &length, sizeof length, lengths, what));
+    for (int r = 0; r < ctx->comm->n_ranks; r++) n += lengths[r];
+    *out = ls__alloc(ctx, (size_t)n + 1);
+    if (!*out) return ls__fail_memory(ctx, what, (size_t)n + 1);
+    const ls_status status = ls__ranks_gather(ctx, own, lengths, 1, *out, what);
+    (*out)[lengths[0]] = '\0';
+    return status;
+}
+
+static ls_status compare_identities(ls_context *ctx, const json_t *first, const json_t *own)
+{
+    json_t *differences = first && own ? ls__identity_differences(first, own, true) : NULL;
+    if (!first && ctx->error == LS_OK)
+        return ls__fail(ctx, LS_ERR_DATA, "the identity of rank 0 can't be read");
+    if (!differences) return ls__fail_memory(ctx, "identities of ranks", 0);
+    char buffer[LS__MESSAGE_SIZE], here[32];
+    snprintf(here, sizeof here, "in rank %d", ctx->comm->rank);
+    if (json_array_size(differences) > 0) {
+        const char *text = ls__identity_text(json_array_get(differences, 0), "in rank 0", here,
+                                             buffer, sizeof buffer);
+        ls__fail(ctx, LS_ERR_MISMATCH, "the ranks are not of one run: %.*s", LS__CUT(text, 800));
+    }
+    json_decref(differences);
+    return ctx->error;
+}
+
+/* All ranks call it, and all fail with LS_ERR_MISMATCH, which names the first setting, library or
+ * kernel, if a rank has another identity than rank 0. With one rank, nothing. */
+static ls_status check_identity_of_ranks(ls_context *ctx, const ls_training_state *state)
+{
+    if (!ctx->comm) return LS_OK;
+    LS__IN_C_LOCALE;
+    json_t *own = ls__identity_make(ctx, state);
+    char *own_text = own ? json_dumps(own, ls__json_exact(own) | JSON_COMPACT) : NULL, *text = NULL;
+    ls_status status = get_first_text(ctx, own_text ? own_text : "", &text);
+    json_t *first = status == LS_OK ? json_loads(text, 0, NULL) : NULL;
+    if (status == LS_OK) {
+        (void)compare_identities(ctx, first, own);
+        status = ls__ranks_agree(ctx, NULL);
+    }
+    json_decref(first);
+    json_decref(own);
+    ls__free(ctx, text);
+    free(own_text);
+    return status;
+}
+
 /* ---- Opening ---- */
 
 ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
@@ -312,7 +371,8 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
     void *const used[N_USED] = { net, optimizer, schedule, loader, c->validation };
     for (int i = 0; i < N_USED; i++) ls__use(used[i]);
     if (c->model) t->model = *c->model;
-    if (ls__net_loss_kind(net) != LS_LOSS_NONE) t->model.loss = ls__net_loss_kind(net);
+    if (ls__net_config(net)->loss.kind != LS_LOSS_NONE)
+        t->model.loss = ls__net_config(net)->loss.kind;
     ls_status status = check_objects(ctx, t);
     if (status == LS_OK) status = ls__deciding_metric_find(net, c, &t->metric);
     if (status == LS_OK) status = check_schedule(ctx, t);
@@ -320,7 +380,7 @@ ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *s
     if (status == LS_OK) status = ls__trainer_open_evaluation(t);
     status = ls__ranks_agree(ctx, NULL);
     const ls_training_state whole = ls__trainer_training_state(t);
-    if (status == LS_OK) status = ls__check_identity_of_ranks(ctx, &whole);
+    if (status == LS_OK) status = check_identity_of_ranks(ctx, &whole);
     if (status == LS_OK)
         ls__own(ctx, &t->owned, close_trainer); /* last, so that it is closed before its run log */
     else

@@ -1,4 +1,5 @@
-/* trainer_report.c: the report of a run, and the files that it is made of; see trainer.h. */
+/* trainer_report.c: the row of metrics of an epoch, the report of a run, and the files that it is
+ * made of; see trainer.h. */
 #include "train/trainer.h"
 
 #include "base/alloc.h"
@@ -29,9 +30,80 @@ ls_status ls__trainer_open_evaluation(ls_trainer *t)
     return t->evaluation ? LS_OK : LS_ERR_EARLIER;
 }
 
+/* The path of a file of the run, which the caller frees; NULL and an error without memory. */
+static char *path_in(const ls_trainer *t, const char *name)
+{
+    char *path = ls__format(t->owned.ctx, "%s/%s", t->dir, name);
+    if (!path) ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    return path;
+}
+
+/* ---- The row of an epoch ---- */
+
+/* Adds a value, null unless `is_there`, under PREFIX and NAME. A net's own metric may have the name
+ * of another column, which precedes it. */
+static void put_value(ls__json_builder *row, ls_context *ctx, const char *prefix, const char *name,
+                      bool is_there, double value)
+{
+    char *text = ls__format(ctx, "%s%s", prefix, name);
+    json_t *key = text ? ls__json_text(ctx, text) : NULL;
+    ls__free(ctx, text);
+    if (!key)
+        row->failed = true;
+    else if (!json_object_get(row->json, json_string_value(key)))
+        ls__json_put(row, json_string_value(key), is_there ? ls__json_number(value) : json_null());
+    json_decref(key);
+}
+
+/* Of training or validation; all null if `averages` is NULL. An own metric with the name of the one
+ * that decides has no columns, because "val_NAME" is the value that decides. */
+static void put_averages(ls__json_builder *row, const ls_trainer *t, const char *prefix,
+                         const ls_averages *averages)
+{
+    static const ls_averages none = { 0 };
+    ls_context *ctx = t->owned.ctx;
+    const ls_averages *a = averages ? averages : &none;
+    const char *own[LS_MAX_METRICS];
+    const int n_own = ls__net_own_metrics(t->net, own);
+    put_value(row, ctx, prefix, "loss", averages != NULL, a->loss);
+    if (t->has_top1) put_value(row, ctx, prefix, "top1", averages != NULL, a->top1);
+    if (ls__net_has_metric(t->net, "top5"))
+        put_value(row, ctx, prefix, "top5", averages != NULL, a->top5);
+    for (int i = 0; i < n_own; i++)
+        if (t->metric.source != LS__METRIC_OF_EVALUATION || strcmp(own[i], t->metric.name) != 0)
+            put_value(row, ctx, prefix, own[i], i < a->n_metrics, a->metrics[i].value);
+}
+
+json_t *ls__trainer_row(const ls_trainer *t, const ls_event *e, double lr, int64_t n_bad)
+{
+    ls__json_builder row = { json_object(), false };
+    ls__json_put(&row, "epoch", json_integer(t->epoch + 1));
+    ls__json_put(&row, "lr", ls__json_number(lr));
+    put_averages(&row, t, "train_", &e->averages);
+    put_averages(&row, t, "val_", t->config.validation ? &e->validation_averages : NULL);
+    if (t->metric.source == LS__METRIC_OF_EVALUATION)
+        put_value(&row, t->owned.ctx, "val_", t->metric.name, true, e->metric_value);
+    if (*t->metric.identity)
+        ls__json_put(&row, "best_epoch",
+                     json_integer(e->is_best ? t->epoch + 1 : t->progress.best_epoch));
+    ls__json_put(&row, "images_per_second",
+                 ls__json_number((double)e->averages.n_images / e->seconds));
+    ls__json_put(&row, "data_wait", ls__json_number(e->wait_seconds / e->seconds));
+    ls__json_put(&row, "seconds", ls__json_number(e->seconds + e->validation_seconds));
+    double scale;
+    int64_t skipped;
+    if (ls__net_activations(t->net) == LS_F16 &&
+        ls_net_loss_scale(t->net, &scale, &skipped) == LS_OK) {
+        ls__json_put(&row, "loss_scale", ls__json_number(scale));
+        ls__json_put(&row, "skipped_updates", json_integer(skipped));
+    }
+    ls__json_put(&row, "bad_images", json_integer(n_bad));
+    return ls__json_finish(&row);
+}
+
 /* ---- The first batch ---- */
 
-enum { MOST_IMAGES = 32, COLUMNS = 8, MOST_SIDE = 96, GAP = 2 };
+enum { MAX_IMAGES = 32, COLUMNS = 8, MAX_SIDE = 96, GAP = 2 };
 
 /* Resizes an image to height x width, and copies it to its place in the grid. */
 static bool put_image(const ls_context *ctx, const ls__image_view *image, int place,
@@ -41,20 +113,20 @@ static bool put_image(const ls_context *ctx, const ls__image_view *image, int pl
     ls__image cell = { 0 };
     const ls__source source = ls__source_of_all(image);
     const int64_t top = place / COLUMNS * (height + GAP), left = place % COLUMNS * (width + GAP);
-    const bool good = ls__resize_image(&resizer, &source, height, width, &cell);
-    for (int64_t y = 0; good && y < height; y++)
+    const bool ok = ls__resize_image(&resizer, &source, height, width, &cell);
+    for (int64_t y = 0; ok && y < height; y++)
         memcpy(grid->pixels + ((top + y) * grid->width + left) * grid->channels,
                cell.pixels + y * width * cell.channels, (size_t)(width * cell.channels));
     ls__buffer_free(ctx, &resizer.memory);
     ls__image_free(ctx, &cell);
-    return good;
+    return ok;
 }
 
 /* The batch's first images that this rank has. */
 static int64_t count_images(const ls_batch *batch)
 {
     int64_t n = 0;
-    while (n < MOST_IMAGES && n < batch->n && batch->samples[n] >= 0) n++;
+    while (n < MAX_IMAGES && n < batch->n && batch->samples[n] >= 0) n++;
     return n;
 }
 
@@ -62,9 +134,9 @@ static int64_t count_images(const ls_batch *batch)
 static void cell_size(const int64_t *dims, int64_t *height, int64_t *width)
 {
     const int64_t longer = dims[1] > dims[2] ? dims[1] : dims[2];
-    const int64_t most = longer < MOST_SIDE ? longer : MOST_SIDE;
-    *height = dims[1] * most / longer > 0 ? dims[1] * most / longer : 1;
-    *width = dims[2] * most / longer > 0 ? dims[2] * most / longer : 1;
+    const int64_t side = longer < MAX_SIDE ? longer : MAX_SIDE;
+    *height = dims[1] * side / longer > 0 ? dims[1] * side / longer : 1;
+    *width = dims[2] * side / longer > 0 ? dims[2] * side / longer : 1;
 }
 
 /* A grid of the batch's first images that this rank has, on white. */
@@ -110,7 +182,7 @@ static ls_status save_batch(ls_trainer *t, const ls_batch *batch, const char *pa
     return status;
 }
 
-#define LEAST_SHARE 0.005 /* smaller ones would be shown as 0.00 */
+#define MIN_SHARE 0.005 /* smaller ones would be shown as 0.00 */
 
 /* "dog", or with mixup or cutmix "dog 0.70, cat 0.30". NULL without memory. */
 static json_t *describe_label(ls_context *ctx, const ls_dataset *data, int32_t label,
@@ -121,9 +193,9 @@ static json_t *describe_label(ls_context *ctx, const ls_dataset *data, int32_t l
     if (label < 0 || label >= data->n_classes) return json_string("");
     ls__text_put(&out, "%s", data->class_names[label]);
     const double share = shares ? (double)shares[label] : 1;
-    if (share < 1 - LEAST_SHARE) ls__text_put(&out, " %.2f", share);
+    if (share < 1 - MIN_SHARE) ls__text_put(&out, " %.2f", share);
     for (int k = 0; shares && k < data->n_classes; k++)
-        if (k != label && (double)shares[k] >= LEAST_SHARE)
+        if (k != label && (double)shares[k] >= MIN_SHARE)
             ls__text_put(&out, ", %s %.2f", data->class_names[k], (double)shares[k]);
     return ls__json_text(ctx, text);
 }
@@ -159,12 +231,10 @@ static json_t *describe_batch(ls_trainer *t, const ls_batch *batch)
 static ls_status save_labels(ls_trainer *t, const ls_batch *batch)
 {
     if (t->loader->dataset->n_classes == 0) return LS_OK;
-    char *path = ls__format(t->owned.ctx, "%s/first_batch.json", t->dir);
+    char *path = path_in(t, "first_batch.json");
     json_t *json = describe_batch(t, batch);
     ls_status status = t->owned.ctx->error;
-    if (status == LS_OK)
-        status = path ? ls__json_save(t->owned.ctx, path, json)
-                      : ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    if (status == LS_OK) status = ls__json_save(t->owned.ctx, path, json);
     json_decref(json);
     ls__free(t->owned.ctx, path);
     return status;
@@ -178,9 +248,8 @@ static bool writes(const ls_trainer *t)
 ls_status ls__trainer_report_batch(ls_trainer *t, const ls_batch *batch)
 {
     if (!writes(t) || batch->epoch > 0 || batch->step > 0 || batch->samples[0] < 0) return LS_OK;
-    char *path = ls__format(t->owned.ctx, "%s/first_batch.jpg", t->dir);
-    const ls_status status =
-        path ? save_batch(t, batch, path) : ls__fail_memory(t->owned.ctx, t->dir, strlen(t->dir));
+    char *path = path_in(t, "first_batch.jpg");
+    const ls_status status = path ? save_batch(t, batch, path) : LS_ERR_MEMORY;
     ls__free(t->owned.ctx, path);
     return status == LS_OK ? save_labels(t, batch) : status;
 }
@@ -215,8 +284,8 @@ ls_status ls__trainer_report_epoch(ls_trainer *t)
 {
     ls_context *ctx = t->owned.ctx;
     if (!writes(t)) return LS_OK;
-    char *path = ls__format(ctx, "%s/evaluation.json", t->dir);
-    if (!path) return ls__fail_memory(ctx, t->dir, strlen(t->dir));
+    char *path = path_in(t, "evaluation.json");
+    if (!path) return LS_ERR_MEMORY;
     ls_status status = t->evaluation ? save_evaluation(t, path) : LS_OK;
     ls__free(ctx, path);
     const char *dir = t->dir;

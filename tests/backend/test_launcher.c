@@ -1,5 +1,5 @@
 /* The launcher, as environment variables show it. */
-#include "backend/launcher.h"
+#include "backend/module.h"
 
 #include "../suite.h"
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "../suite.h"
 #include "emulator/driver.h"
 #include "emulator/symbol.h"
-#include "nn/net/one_hot.h"
+#include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <stdlib.h>

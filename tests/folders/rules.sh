@@ -34,7 +34,7 @@ allowed run "run/|train/|report/|log/|checkpoint/|$below"
 allowed experiment "experiment/|run/|train/|report/|log/|checkpoint/|$below"
 allowed cpu 'cpu/|backend/backend.h|arith/|base/|reference/'
 allowed cuda 'cuda/|backend/(backend|module_host).h|comm/comm.h|arith/|base/|emulator.h'
-allowed mpi 'mpi/|comm/comm.h|backend/(module_host|launcher).h|base/'
+allowed mpi 'mpi/|comm/comm.h|backend/module_host.h|base/'
 allowed data/decode 'data/decode/|arith/|base/'
 allowed data/transform 'data/(transform|decode)/|tensor/|arith/|base/'
 allowed data/dataset 'data/(dataset|transform|decode)/|tensor/|arith/|base/'

@@ -1,5 +1,5 @@
 /* test_skipped_updates.c: reports that loss scaling skips every update. */
-#include "train/skipped_updates.h"
+#include "train/trainer.h"
 
 #include "../suite.h"
 

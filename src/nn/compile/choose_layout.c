@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/select/selector.h"
-
 #include <string.h>
 
 enum { MAX_BLOCKS = 3, MAX_PASSES = 8 };
@@ -45,12 +44,6 @@ typedef struct search {
     size_t cache_capacity;
 } search;
 
-static int root_of(const ls__program *p, int v)
-{
-    while (p->values[v].group != v) v = p->values[v].group;
-    return v;
-}
-
 /* The cost of the cheapest allowed candidate, cached by op. */
 static double op_cost(search *s, const ls__op *op)
 {
@@ -83,7 +76,8 @@ static double reorder_cost(search *s, const ls__value *value, int64_t from, int6
 
 static int group_index(const search *s, int value)
 {
-    return value < 0 || s->p->values[value].group < 0 ? 0 : s->group_of[root_of(s->p, value)];
+    return value < 0 || s->p->values[value].group < 0 ? 0
+                                                      : s->group_of[ls__layout_root(s->p, value)];
 }
 
 /* ---- The costs of an instruction ---- */

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layers/layers.h"
-
+#include "nn/select/selector.h"
 #include <string.h>
 
 /* Shapes of all nodes for these inputs, which are copied as the program's key. */
@@ -39,6 +39,21 @@ static ls_status upload_constants(ls__program *p)
     return p->ctx->device->backend->write(p->ctx->device, p->constant_memory, p->constants, bytes);
 }
 
+/* See select/selector.h. */
+static ls_status select_kernels(ls__program *p)
+{
+    for (int i = 0; i < p->n_instructions; i++) ls__instruction_fill(p, &p->instructions[i]);
+    if (p->timed) LS_TRY(ls__autotune(p, p->instructions, p->n_instructions));
+    for (int i = 0; i < p->n_instructions; i++) {
+        ls__instruction *in = &p->instructions[i];
+        char who[LS__INSTRUCTION_NAME_SIZE];
+        if (in->custom || ls__reorder_is_identity(p, in)) continue;
+        ls__instruction_name(in, who);
+        LS_TRY(ls__selector_open_kernel(p->env->selector, &in->op, who, &in->kernel, &in->why));
+    }
+    return LS_OK;
+}
+
 /* True if weight gradients run in the second stream. */
 static bool takes_overlap(const ls__program *p, const ls__compile_request *request)
 {
@@ -54,7 +69,7 @@ static ls_status run_passes(ls__program *p, const ls__compile_request *request)
     LS_TRY(infer_shapes(p, request->input_specs));
     LS_TRY(ls__lower(p));
     LS_TRY(ls__choose_layout(p));
-    LS_TRY(ls__select_kernels(p));
+    LS_TRY(select_kernels(p));
     p->overlaps = takes_overlap(p, request);
     LS_TRY(ls__plan_memory_with_recomputation(p));
     LS_TRY(upload_constants(p));

@@ -1,14 +1,14 @@
 /* compile.h: from a graph to a program, in passes of a file each:
  *
- *   compile.c           shapes of all nodes for these inputs; then the passes in this order
+ *   compile.c           shapes of all nodes for these inputs; then the passes in this order; of
+ *                       these, itself: the kernel of each instruction (select/), after layouts
  *   fuse_layers.c       nodes -> fused ops: batch norm + add + ReLU and the like
- *   lower.c             fused ops -> instructions over values: the forward pass
- *   lower_shard.c       the results of a shard other than its gradients
+ *   lower.c             fused ops -> instructions over values: the forward pass, and the results
+ *                       of a shard other than its gradients
  *   lower_backward.c    the same for the backward pass, in an order that frees memory early
  *   fuse_batch_norm.c   moves batch norms into adjacent convolutions if the backend has kernels for
  *                       that and they are faster (select/select_fusion.c)
  *   choose_layout.c     the layout block of each activation; inserts reorders
- *   select_kernels.c    the kernel of each instruction (select/)
  *   overlap.c           the weight gradients that run in a second stream
  *   recompute.c         the values that the backward pass recomputes
  *   plan_memory.c       shared memory of values; offsets in the arena
@@ -35,9 +35,6 @@ ls_status ls__compile(const ls__environment *env, ls_graph *graph,
  * memory is short. */
 ls__fused_op *ls__fuse_layers(const ls_graph *graph, ls__bump *bump, int *n_fused_ops);
 ls_status ls__lower(ls__program *program);
-/* The first and the last instructions of the forward pass of a shard. */
-void ls__begin_shard(ls__builder *b);
-void ls__end_shard(ls__builder *b);
 /* Marks the nodes whose gradient is needed: inputs with gradient, trained parameters and all nodes
  * that depend on them. */
 void ls__find_required_gradients(ls__builder *b);
@@ -47,7 +44,6 @@ ls_status ls__fuse_batch_norms(ls__builder *b);
 /* The norm_apply that computes a batch norm's output from its statistics. */
 ls__instruction ls__norm_apply(const ls__instruction *norm);
 ls_status ls__choose_layout(ls__program *program);
-ls_status ls__select_kernels(ls__program *program);
 /* Marks the instructions of the second stream, if the program overlaps. Must precede memory
  * planning. */
 void ls__mark_overlap(ls__program *program);

@@ -14,8 +14,7 @@
  * named output, a residual add, a second convolution) prevents the second fusion, not the first. */
 #include "base/error.h"
 #include "nn/compile/compile.h"
-#include "nn/select/select_fusion.h"
-
+#include "nn/select/selector.h"
 #include <string.h>
 
 /* Inputs, then outputs, as in LS__OP_LIST. */

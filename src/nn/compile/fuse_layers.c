@@ -1,6 +1,5 @@
 /* fuse_layers.c: fuses nodes, on every backend: batch norm + add, batch norm (+ add) + ReLU or
- * ReLU6, add + ReLU, linear + ReLU. A node is absorbed only if the next node is its only consumer.
- */
+ * ReLU6, add + ReLU, linear + ReLU. A node is absorbed only by its only consumer. */
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 
@@ -42,8 +41,8 @@ static ls__fused_op *absorbable(const fusing *f, const ls_node *node)
 /* Extends an earlier fused op by `node` if possible, and returns it. */
 static ls__fused_op *absorb(const fusing *f, const ls_node *node)
 {
-    const bool relu = node->layer == &ls__relu_layer;
-    if (relu || node->layer == &ls__relu6_layer) {
+    const bool relu = node->layer->op == LS__OP_RELU;
+    if (relu || node->layer->op == LS__OP_RELU6) {
         ls__fused_op *fused = absorbable(f, node->inputs[0]);
         const ls__layer *head = fused ? fused->head->layer : NULL;
         if (head != &ls__batch_norm_layer &&

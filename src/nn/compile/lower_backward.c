@@ -60,10 +60,9 @@ static int *backward_order(ls__builder *b)
     ls__program *p = b->program;
     const size_t n_fused_ops = (size_t)p->n_fused_ops, n_nodes = (size_t)p->graph->n_nodes;
     int *order = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *order);
-    int *depth =
-        ls__bump_alloc(&p->bump, n_nodes * sizeof *depth); /* per node that ends a fused op */
-    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers); /* readers that have not run
-                                                                         */
+    /* Per node that ends a fused op: its depth, and the readers that have not run. */
+    int *depth = ls__bump_alloc(&p->bump, n_nodes * sizeof *depth);
+    int *readers = ls__bump_alloc(&p->bump, n_nodes * sizeof *readers);
     bool *done = ls__bump_alloc(&p->bump, n_fused_ops * sizeof *done);
     if (!order || !depth || !readers || !done) {
         b->status = ls__fail_memory(p->ctx, "program", n_nodes * sizeof *depth);

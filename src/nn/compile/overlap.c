@@ -12,9 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"
-#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -55,14 +53,6 @@ void ls__mark_overlap(ls__program *p)
 
 /* ---- The selection ---- */
 
-static int64_t trained_elements(const ls_graph *graph)
-{
-    int64_t count = 0;
-    for (int i = 0; i < graph->n_parameters; i++)
-        if (graph->parameters[i].kind != LS_PARAMETER_BUFFER) count += graph->parameters[i].count;
-    return count;
-}
-
 /* "weight_gradients BF16 U8:256x224x224x3 I32:256, 25557032 parameters": the activations' type, the
  * inputs, and the parameters, which differ between models with equal inputs. */
 static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
@@ -75,7 +65,7 @@ static void make_text(const ls__program *p, char out[LS__OP_TEXT_SIZE])
         for (int d = 0; d < spec->shape.n_dims; d++)
             ls__text_put(&text, d ? "x%lld" : "%lld", (long long)spec->shape.dims[d]);
     }
-    ls__text_put(&text, ", %lld parameters", (long long)trained_elements(p->graph));
+    ls__text_put(&text, ", %lld parameters", (long long)ls__parameter_elements(p->graph));
 }
 
 const ls__selection *ls__find_overlap_selection(const ls__program *p)

@@ -8,19 +8,12 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "nn/compile/compile.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 /* Only values of at least 1 / LARGE_SHARE of the largest one's bytes are ordered; smaller ones fill
  * gaps. MANY_TRIES orders are tried from each start, which takes some milliseconds for a resnet. */
 enum { LARGE_SHARE = 64, MANY_TRIES = 256 };
-
-static int storage_of(const ls__program *p, int v)
-{
-    while (p->values[v].storage != v) v = p->values[v].storage;
-    return v;
-}
 
 /* The last instruction that may run concurrently with this one. */
 static int end_of(const ls__program *p, int i)
@@ -63,7 +56,7 @@ static bool is_used_beside(const ls__program *p, int storage, int i)
     for (int s = p->n_forward; s < i; s++) {
         const ls__instruction *in = &p->instructions[s];
         for (int j = 0; in->side && in->joined > i && j < in->op.n_operands; j++)
-            if (in->operands[j] >= 0 && storage_of(p, in->operands[j]) == storage) return true;
+            if (in->operands[j] >= 0 && ls__storage_of(p, in->operands[j]) == storage) return true;
     }
     return false;
 }
@@ -76,7 +69,7 @@ static void share_in_place(ls__program *p, int i)
     for (int t = 0; ls__op_in_place(in->op.kind, t, &output, &input); t++) {
         const int x = in->operands[input], y = in->operands[output];
         if (x < 0 || y < 0 || taken[input]) continue;
-        const int storage = storage_of(p, x);
+        const int storage = ls__storage_of(p, x);
         if (p->values[storage].place != LS__PLACE_ARENA || p->values[storage].last > i ||
             p->values[y].place != LS__PLACE_ARENA || p->values[y].storage != y ||
             p->values[storage].bytes != p->values[y].bytes || is_used_beside(p, storage, i))
@@ -85,7 +78,7 @@ static void share_in_place(ls__program *p, int i)
         bool twice = false;
         for (int j = 0; j < in->n_inputs; j++)
             twice |=
-                j != input && in->operands[j] >= 0 && storage_of(p, in->operands[j]) == storage;
+                j != input && in->operands[j] >= 0 && ls__storage_of(p, in->operands[j]) == storage;
         if (twice && ls__op_traits_of(in->op.kind)->in_place_unshared) continue;
         storage_join(p, storage, y);
         taken[input] = true;
@@ -100,7 +93,7 @@ static void share_storage(ls__program *p)
         const bool identity = ls__reorder_is_identity(p, in);
         /* outside of the arena it stays a copy */
         in->skipped = identity && p->values[in->operands[1]].place == LS__PLACE_ARENA;
-        if (in->skipped) storage_join(p, storage_of(p, in->operands[0]), in->operands[1]);
+        if (in->skipped) storage_join(p, ls__storage_of(p, in->operands[0]), in->operands[1]);
         if (!identity) share_in_place(p, i);
     }
 }

@@ -26,7 +26,6 @@
 #include "nn/compile/compile.h"
 #include "backend/pool.h"
 #include "nn/select/selector.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -21,17 +21,21 @@ static int count_spans(const ls__parts *parts)
     return (int)parts->n * (parts->synced_sums ? parts->list[0].program->n_sync_points : 1);
 }
 
-/* Allocates memory for max elements; the old ones are lost. */
-static ls_status list_reserve(ls_context *ctx, void **memory, int64_t *capacity, int64_t max,
-                              size_t element_bytes)
+/* One block holds the calls, the spans and the programs; the old ones are lost. */
+static ls_status list_reserve(ls_context *ctx, ls__call_list *list, int n_calls, int n_spans,
+                              int64_t n_parts)
 {
-    const size_t bytes = (size_t)max * element_bytes;
-    if (max <= *capacity) return LS_OK;
-    ls__free(ctx, *memory);
-    *capacity = 0;
-    *memory = ls__alloc(ctx, bytes);
-    if (!*memory) return ls__fail_memory(ctx, "a step's calls", bytes);
-    *capacity = max;
+    const size_t bytes = (size_t)n_calls * sizeof *list->calls +
+                         (size_t)n_spans * sizeof *list->spans +
+                         (size_t)n_parts * sizeof *list->programs;
+    if (bytes > list->capacity_bytes) {
+        ls__free(ctx, list->calls);
+        list->calls = ls__alloc(ctx, bytes);
+        list->capacity_bytes = list->calls ? bytes : 0;
+        if (!list->calls) return ls__fail_memory(ctx, "a step's calls", bytes);
+    }
+    list->spans = (void *)(list->calls + n_calls);
+    list->programs = (void *)(list->spans + n_spans);
     return LS_OK;
 }
 
@@ -171,12 +175,7 @@ static ls_status list_make(ls_context *ctx, ls__call_list *list, const ls__parts
 {
     const int64_t n_parts = count_parts(parts);
     list->last_used = 0;
-    LS_TRY(list_reserve(ctx, (void **)&list->calls, &list->capacity, count_calls(parts, update),
-                        sizeof *list->calls));
-    LS_TRY(list_reserve(ctx, (void **)&list->spans, &list->span_capacity, count_spans(parts),
-                        sizeof *list->spans));
-    LS_TRY(list_reserve(ctx, (void **)&list->programs, &list->part_capacity, n_parts,
-                        sizeof *list->programs));
+    LS_TRY(list_reserve(ctx, list, count_calls(parts, update), count_spans(parts), n_parts));
     list->n_parts = n_parts;
     for (int64_t i = 0; i < n_parts; i++) list->programs[i] = parts->list[i].program->serial;
     list->update = serial_of(update);
@@ -202,9 +201,5 @@ const ls__call_list *ls__call_lists_find(ls_context *ctx, ls__call_lists *lists,
 
 void ls__call_lists_close(ls_context *ctx, ls__call_lists *lists)
 {
-    for (int i = 0; i < LS__MAX_CALL_LISTS; i++) {
-        ls__free(ctx, lists->items[i].calls);
-        ls__free(ctx, lists->items[i].spans);
-        ls__free(ctx, lists->items[i].programs);
-    }
+    for (int i = 0; i < LS__MAX_CALL_LISTS; i++) ls__free(ctx, lists->items[i].calls);
 }

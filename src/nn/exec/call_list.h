@@ -71,8 +71,8 @@ typedef struct ls__call_list {
     uint64_t update; /* serial number; 0: none */
     const ls__shard_sum *sums;
     bool sums_last;
-    int64_t last_used;                              /* 0: not made */
-    int64_t capacity, span_capacity, part_capacity; /* of calls, spans, programs */
+    int64_t last_used;     /* 0: not made */
+    size_t capacity_bytes; /* of the block at calls, which also holds spans and programs */
 } ls__call_list;
 
 /* The lists that alternate in a run: of training steps, of the last batch of an epoch, which is

@@ -16,7 +16,6 @@
 
 #include "base/error.h"
 #include "base/minmax.h"
-#include "nn/exec/run_call.h"
 
 ls_status ls__executor_open(ls__executor *x, ls_context *ctx, const ls__net_blocks *blocks)
 {
@@ -243,8 +242,7 @@ static ls_status run_range(ls__executor *x, int end)
     return LS_OK;
 }
 
-/* The event of this step's end. Before that it is the event of the step LS__STEPS_QUEUED earlier.
- */
+/* The event of this step's end; before that, of the end of the step LS__STEPS_QUEUED earlier. */
 static ls__event *end_of_step(const ls__executor *x)
 {
     return x->events[x->n_steps % LS__STEPS_QUEUED];

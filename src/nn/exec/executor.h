@@ -4,8 +4,8 @@
 #define LS_NN_EXEC_EXECUTOR_H
 
 #include "nn/exec/call_list.h"
-#include "nn/exec/injected_fault.h"
-#include "nn/exec/rank_sums.h"
+#include "nn/exec/call_values.h"
+#include "nn/exec/run_call.h"
 
 /* The largest number of queued steps; the host waits before it queues more. */
 enum { LS__STEPS_QUEUED = 2 };

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -19,27 +18,7 @@ ls_context *ls_graph_context(ls_graph *graph)
     return graph ? graph->ctx : NULL;
 }
 
-void ls__graph_open(ls_graph *graph, ls_context *ctx)
-{
-    *graph = (ls_graph){ .ctx = ctx };
-    ls__bump_open(&graph->bump, ctx);
-}
-
-void ls__graph_close(ls_graph *graph)
-{
-    ls__bump_close(&graph->bump);
-}
-
 /* ---- Errors ---- */
-
-void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    ls__fail_v(graph->ctx, status, format, args);
-    va_end(args);
-    return NULL;
-}
 
 ls_node *ls_graph_fail(ls_graph *graph, ls_status status, const char *format, ...)
 {
@@ -112,9 +91,9 @@ bool ls__graph_accepts(ls_graph *graph, const char *call, int n_inputs, ls_node 
     for (int i = 0; i < n_inputs; i++) {
         if (!inputs[i]) return false;
         if (inputs[i]->graph != graph)
-            return ls__graph_fail(graph, LS_ERR_INVALID,
-                                  "%s: input %d ('%s') belongs to another graph", call, i,
-                                  inputs[i]->name);
+            return ls_graph_fail(graph, LS_ERR_INVALID,
+                                 "%s: input %d ('%s') belongs to another graph", call, i,
+                                 inputs[i]->name);
     }
     return true;
 }
@@ -165,8 +144,9 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
     char text[2 * LS__MAX_NAME];
     if (name) {
         if (!name[0] || strlen(name) >= LS__MAX_NAME)
-            return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
-                                  layer->name, LS__MAX_NAME - 1);
+            return ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name must have 1 to %d characters",
+                                 layer->name, LS__MAX_NAME - 1),
+                   NULL;
         snprintf(text, sizeof text, "%s%s", graph->scope, name);
     } else {
         int same = 0;
@@ -179,7 +159,7 @@ static const char *make_name(ls_graph *graph, const ls__layer *layer, const char
         if (same > 0) snprintf(text + length, sizeof text - length, "%d", same + 1);
     }
     if (!ls__utf8_is_valid(text))
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, layer->name), NULL;
     const char *copy = ls__bump_strdup(&graph->bump, text);
     if (!copy) ls__fail_memory(graph->ctx, text, strlen(text));
     return copy;
@@ -197,10 +177,7 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
                                     &graph->node_capacity, sizeof *nodes);
     ls_node *node = ls__bump_alloc(&graph->bump, sizeof *node);
     if (nodes) graph->nodes = nodes;
-    if (!nodes || !node) {
-        ls__fail_memory(graph->ctx, full_name, sizeof *node);
-        return NULL;
-    }
+    if (!nodes || !node) return ls__fail_memory(graph->ctx, full_name, sizeof *node), NULL;
     *node = *prototype;
     node->graph = graph;
     node->id = graph->n_nodes;
@@ -223,11 +200,19 @@ ls_node *ls__graph_append(ls_graph *graph, const ls_node *prototype, const char 
     return node;
 }
 
-static bool parameter_exists(const ls_graph *graph, const char *name)
+int64_t ls__find_parameter(int64_t n, const ls__parameter *parameters, const char *name)
 {
+    for (int64_t i = 0; name && i < n; i++)
+        if (strcmp(parameters[i].name, name) == 0) return i;
+    return -1;
+}
+
+int64_t ls__parameter_elements(const ls_graph *graph)
+{
+    int64_t count = 0;
     for (int i = 0; i < graph->n_parameters; i++)
-        if (strcmp(graph->parameters[i].name, name) == 0) return true;
-    return false;
+        if (graph->parameters[i].kind != LS_PARAMETER_BUFFER) count += graph->parameters[i].count;
+    return count;
 }
 
 ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
@@ -238,7 +223,7 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
     snprintf(text, sizeof text, "%s%s%s", node->name, suffix ? "." : "", suffix ? suffix : "");
     if (!ls__utf8_is_valid(text))
         return ls__node_fail(node, LS_ERR_INVALID, "a parameter's name is not UTF-8");
-    if (parameter_exists(graph, text))
+    if (ls__find_parameter(graph->n_parameters, graph->parameters, text) >= 0)
         return ls__node_fail(node, LS_ERR_INVALID, "the net has a parameter '%s' already", text);
     const int64_t count = ls_shape_element_count(&shape);
     if (count <= 0) {
@@ -292,19 +277,101 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
 {
     ls_graph *graph = node->graph;
     if (!name || !name[0])
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: a name is required", call);
     if (!ls__utf8_is_valid(name))
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: " NOT_UTF8, call);
     if (ls__find_named(list, name) >= 0)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s: the name '%s' is taken", call, name);
     ls__named_node *items = ls__bump_room(&graph->bump, list->items, (size_t)list->n, 1,
                                           &list->capacity, sizeof *items);
     const char *copy = ls__bump_strdup(&graph->bump, name);
     if (items) list->items = items;
-    if (!items || !copy) {
-        ls__fail_memory(graph->ctx, name, strlen(name));
-        return NULL;
-    }
+    if (!items || !copy) return ls__fail_memory(graph->ctx, name, strlen(name)), NULL;
     list->items[list->n++] = (ls__named_node){ .name = copy, .node = node, .weight = weight };
     return node;
+}
+
+/* ---- The nearest existing names, for errors about unknown names ---- */
+
+enum { MAX_NAMES = 3 };
+
+/* The names found so far that are nearest to `unknown`, best first; of equal ones the earlier. */
+typedef struct search {
+    const char *unknown;
+    const char *names[MAX_NAMES];
+    size_t distances[MAX_NAMES];
+    int n, n_seen;
+} search;
+
+/* Levenshtein distance: the number of inserted, removed or replaced characters. */
+static size_t distance_of(const char *a, const char *b)
+{
+    size_t row[LS__MAX_NAME + 1];
+    const size_t n = strlen(b) < LS__MAX_NAME ? strlen(b) : LS__MAX_NAME;
+    for (size_t j = 0; j <= n; j++) row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t replaced = diagonal + (a[i] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            if (replaced < row[j]) row[j] = replaced;
+        }
+    }
+    return row[n];
+}
+
+static void consider(search *s, const char *name)
+{
+    const size_t distance = distance_of(s->unknown, name);
+    s->n_seen++;
+    if (s->n < MAX_NAMES)
+        s->n++;
+    else if (distance >= s->distances[MAX_NAMES - 1])
+        return;
+    int at = s->n - 1;
+    for (; at > 0 && s->distances[at - 1] > distance; at--) {
+        s->distances[at] = s->distances[at - 1];
+        s->names[at] = s->names[at - 1];
+    }
+    s->distances[at] = distance;
+    s->names[at] = name;
+}
+
+static const char *put_name(const search *s, const char *what, char buffer[LS__NAMES_TEXT_SIZE])
+{
+    ls__text text = { buffer, LS__NAMES_TEXT_SIZE, 0 };
+    if (s->n_seen == 0) {
+        ls__text_put(&text, "it has no %s", what);
+        return buffer;
+    }
+    ls__text_put(&text, "it has %d %s%s", s->n_seen, what,
+                 s->n_seen > MAX_NAMES ? ", the nearest:" : ":");
+    for (int i = 0; i < s->n; i++)
+        ls__text_put(&text, "%s '%.*s'", i > 0 ? "," : "", LS__CUT(s->names[i], 120));
+    return buffer;
+}
+
+int ls__expect_named(ls_context *ctx, const ls__named_list *list, const char *call,
+                     const char *what, const char *name)
+{
+    const int found = name ? ls__find_named(list, name) : -1;
+    if (found >= 0) return found;
+    search s = { .unknown = name ? name : "(null)" };
+    for (int i = 0; i < list->n; i++) consider(&s, list->items[i].name);
+    char plural[32], names[LS__NAMES_TEXT_SIZE];
+    snprintf(plural, sizeof plural, "%ss", what);
+    ls__fail(ctx, LS_ERR_NOT_FOUND, "%s: the net has no %s '%s'; %s", call, what, s.unknown,
+             put_name(&s, plural, names));
+    return -1;
+}
+
+const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
+                                   const char *unknown, char buffer[LS__NAMES_TEXT_SIZE])
+{
+    search s = { .unknown = unknown };
+    for (int64_t i = 0; i < n; i++)
+        if (buffers || parameters[i].kind != LS_PARAMETER_BUFFER) consider(&s, parameters[i].name);
+    return put_name(&s, buffers ? "parameters and buffers" : "parameters", buffer);
 }

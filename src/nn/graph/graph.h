@@ -3,11 +3,68 @@
 #ifndef LS_NN_GRAPH_GRAPH_H
 #define LS_NN_GRAPH_GRAPH_H
 
+#include "backend/backend.h"
 #include "base/bump.h"
 #include "base/context.h"
-#include "base/strict_math.h"
-#include "nn/graph/layer.h"
-#include "nn/graph/parameter.h"
+#include "base/text.h"
+#include <lockstep/nn.h>
+
+typedef struct ls__builder ls__builder;   /* plan/builder.h */
+typedef struct ls__fused_op ls__fused_op; /* plan/program.h */
+
+/* The functions of a kind of layer: shape inference, lowering to ops, settings. The file of a
+ * layer, or of a family of layers, defines them. */
+typedef struct ls__layer {
+    const char *name; /* "conv2d"; users' ops are called "op" */
+    /* Output spec from input specs; errors name the node, the dimension and both values. */
+    ls_status (*infer)(const ls_node *node, const ls_spec *inputs, ls_spec *out);
+    /* Forward: emits and sets the value of fused->tail. Backward (optional): takes the gradient of
+     * fused->tail, which exists, and contributes to the inputs and addend of the fused op. */
+    void (*forward)(ls__builder *b, const ls__fused_op *fused);
+    void (*backward)(ls__builder *b, const ls__fused_op *fused);
+    ls__op_kind op, backward_op; /* of ls__lower_op and ls__lower_op_backward */
+    /* Multiply-adds of the forward pass (optional: none). */
+    int64_t (*multiply_adds)(const ls_node *node, const ls_spec *inputs, const ls_spec *out);
+    /* Appends the settings that do not follow from inputs, shapes and parameters (optional: none).
+     * A model's digest contains this text, so it must never change. */
+    void (*put_settings)(const ls_node *node, ls__text *out);
+    bool reads_compute_weights; /* weight and bias in the type of activations */
+    bool has_no_gradient;       /* its input has no gradient */
+} ls__layer;
+
+/* ---- Parameters and buffers, which lie in one block ---- */
+
+/* Parameters start at multiples of this many elements; gaps are zero in every block. */
+enum { LS__PARAMETER_ALIGNMENT = 16 };
+
+/* A parameter or buffer. Parameters come first in the block, buffers after all of them. */
+typedef struct ls__parameter {
+    char *name; /* "layer1.0.conv1.weight" */
+    ls_parameter_kind kind;
+    ls_shape shape;        /* memory order */
+    int64_t offset, count; /* elements in the block */
+    int64_t flattened;     /* C of a linear layer's weight whose input is a flattened [N,H,W,C] with
+                              H W > 1 and C > 1: its columns are in the order H,W,C, in PyTorch C,H,W;
+                              else 0 */
+    bool frozen;
+} ls__parameter;
+
+typedef struct ls__net_blocks {
+    int64_t n_parameters;
+    const ls__parameter *parameters;
+    int64_t parameter_elements; /* of the parameters with gaps, and of the gradient block */
+    int64_t block_elements;     /* buffers included */
+    float *values;              /* device memory: parameters, then buffers */
+    float *gradients;           /* device memory; NULL for inference */
+    int64_t gradient_stride;    /* elements from one shard's block of gradients to the next one's */
+    int64_t n_gradients;        /* such blocks: 1 unless batch norms are synchronised */
+    void *compute_weights;      /* device memory: the parameters in the type of activations, as
+                                   the last program has cast them; NULL if that is f32 */
+    float *loss_scale;          /* device memory: see LS__LOSS_SCALE_*; NULL without loss scaling */
+    int64_t frozen_version;     /* changes with every freeze and unfreeze */
+} ls__net_blocks;
+
+/* ---- Nodes ---- */
 
 /* Roles of a layer's parameters and buffers; -1 = absent. */
 enum { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR, LS__MAX_NODE_PARAMETERS };
@@ -59,9 +116,10 @@ typedef struct ls__named_list {
 
 enum { LS__MAX_SCOPES = 16, LS__MAX_NAME = 256 };
 
+/* Begins with all zero but ctx and bump. */
 struct ls_graph {
     ls_context *ctx;
-    ls__bump bump;
+    ls__bump bump; /* owns all of the graph */
     ls_node **nodes;
     int n_nodes;
     size_t node_capacity;
@@ -75,9 +133,6 @@ struct ls_graph {
     char scope[LS__MAX_NAME]; /* "layer1.0." */
     uint32_t n_dropouts;
 };
-
-void ls__graph_open(ls_graph *graph, ls_context *ctx);
-void ls__graph_close(ls_graph *graph);
 
 /* True if a layer call may proceed. False after an unread error, for a NULL graph or input, and
  * with an error for an input of another graph. */
@@ -96,6 +151,11 @@ ls_status ls__node_add_parameter(ls_node *node, int role, const char *suffix,
 ls_node *ls__node_add_weights(ls_node *node, ls_shape shape, ls__parameter_init init, bool has_bias,
                               ls__parameter_init bias_init);
 
+/* The index of the parameter or buffer of that name; -1 if there is none. */
+int64_t ls__find_parameter(int64_t n, const ls__parameter *parameters, const char *name);
+/* The elements of all parameters, without buffers and gaps. */
+int64_t ls__parameter_elements(const ls_graph *graph);
+
 /* Adds a named node to a list of its graph. Returns the node; NULL and an error on failure (memory,
  * duplicate name). `call` begins the error. */
 ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char *name,
@@ -103,8 +163,6 @@ ls_node *ls__graph_name_node(ls__named_list *list, const char *call, const char 
 /* The index of a name; -1 if it is not in the list. */
 int ls__find_named(const ls__named_list *list, const char *name);
 
-/* Keeps an error of a layer call and returns NULL. */
-void *ls__graph_fail(ls_graph *graph, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
 /* An error about a node: "conv2d 'layer1.0.conv1': ...". */
 ls_status ls__node_fail(const ls_node *node, ls_status status, const char *format, ...)
     LS_PRINTF(3, 4);
@@ -117,5 +175,18 @@ ls_status ls__node_expect_weight(const ls_node *node, const ls_shape *x, int dim
  * pairs are height, width. Fails if the window is larger than the padded x. */
 ls_status ls__node_slide(const ls_node *node, const ls_shape *x, const int64_t extent[2],
                          const int64_t padding[2], const int64_t stride[2], int64_t out[2]);
+
+/* ---- The nearest existing names, for errors about unknown names ---- */
+
+enum { LS__NAMES_TEXT_SIZE = 512 };
+
+/* The index of a name. If the list does not contain it: -1 and an error like "ls_net_feed: the net
+ * has no input 'x'; it has 3 inputs: 'input', 'label', 'y'". what: "input", for example. */
+int ls__expect_named(ls_context *ctx, const ls__named_list *list, const char *call,
+                     const char *what, const char *name);
+/* Fills buffer with "it has 62 parameters and buffers, the nearest: 'fc.weight', 'fc.bias'", or
+ * with "it has no ...", and returns it. Buffers are included if `buffers`. */
+const char *ls__nearest_parameters(int64_t n, const ls__parameter *parameters, bool buffers,
+                                   const char *unknown, char buffer[LS__NAMES_TEXT_SIZE]);
 
 #endif

@@ -219,7 +219,7 @@ ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
     const float epsilon = c.epsilon == 0 ? 1e-5f : c.epsilon;
     const float momentum = c.momentum == 0 ? 0.1f : c.momentum;
     if (!name || !(epsilon > 0 && epsilon < 1e30f) || !(momentum > 0 && momentum <= 1))
-        return ls__graph_fail(
+        return ls_graph_fail(
             graph, LS_ERR_INVALID,
             "batch_norm '%s': expected a name, epsilon > 0 (got %g) and momentum in (0,1] (got %g)",
             name ? name : "", (double)epsilon, (double)momentum);

@@ -68,9 +68,9 @@ static const ls__layer concat_layer = {
 ls_node *ls_concat(ls_graph *graph, int n, ls_node *const *nodes)
 {
     if (!graph || ls__has_error(graph->ctx)) return NULL;
-    if (!nodes) return ls__graph_fail(graph, LS_ERR_INVALID, "ls_concat: nodes is NULL");
+    if (!nodes) return ls_graph_fail(graph, LS_ERR_INVALID, "ls_concat: nodes is NULL");
     if (n < 1 || n > LS_MAX_CONCAT_INPUTS)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_concat: %d nodes, expected 1 to %d", n,
-                              LS_MAX_CONCAT_INPUTS);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "ls_concat: %d nodes, expected 1 to %d", n,
+                             LS_MAX_CONCAT_INPUTS);
     return ls__graph_append(graph, &(ls_node){ .layer = &concat_layer }, NULL, n, nodes);
 }

@@ -121,10 +121,10 @@ ls_node *ls_conv2d(ls_graph *graph, const char *name, ls_node *x, int64_t channe
     ls_conv2d_config c = config ? *config : (ls_conv2d_config){ 0 };
     if (!name || channels < 1 || c.groups < 0 || !ls__init_resolve(&c.init, LS_INIT_HE_FAN_OUT) ||
         !ls__init_resolve(&c.bias_init, LS_INIT_UNIFORM_FAN_IN))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "conv2d '%s': expected a name, at least 1 output channel (got %lld), "
-                              "groups >= 0 (got %d) and a known init",
-                              name ? name : "", (long long)channels, c.groups);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "conv2d '%s': expected a name, at least 1 output channel (got %lld), "
+                             "groups >= 0 (got %d) and a known init",
+                             name ? name : "", (long long)channels, c.groups);
     ls_node prototype = { .layer = &ls__conv2d_layer, .channels = channels };
     int64_t *kernel = prototype.settings.conv.kernel;
     prototype.settings.conv.groups = c.groups ? c.groups : 1;

@@ -1,7 +1,6 @@
 /* custom.c: a user's op: a pair of callbacks over dense f32 arrays, in every precision. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
-
 #include <string.h>
 
 /* The declared output shape is for the model's inputs. With another batch, its first dimension is
@@ -84,16 +83,16 @@ ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *
 {
     if (!ls__graph_accepts(graph, "ls_custom_op", 0, NULL)) return NULL;
     if (!config || !config->kind || !*config->kind || !config->forward || !name)
-        return ls__graph_fail(
+        return ls_graph_fail(
             graph, LS_ERR_INVALID,
             "ls_custom_op '%s': a name, config.kind and config.forward are required",
             name ? name : "");
     if (n_inputs < 1 || n_inputs > LS_MAX_CUSTOM_OP_INPUTS || !inputs)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "%s '%s': %d inputs, expected 1 to %d",
-                              config->kind, name, n_inputs, LS_MAX_CUSTOM_OP_INPUTS);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s '%s': %d inputs, expected 1 to %d",
+                             config->kind, name, n_inputs, LS_MAX_CUSTOM_OP_INPUTS);
     if (config->output.dtype != LS_F32 || ls_shape_element_count(&config->output.shape) <= 0) {
         char text[LS_SHAPE_TEXT_SIZE];
-        return ls__graph_fail(
+        return ls_graph_fail(
             graph, LS_ERR_SHAPE,
             "%s '%s': its output is declared as %s %s; expected F32 and at least 1 element",
             config->kind, name, ls_dtype_name(config->output.dtype),
@@ -103,9 +102,7 @@ ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *
     const char *settings = config->settings ? config->settings : "";
     prototype.u.custom.kind = ls__bump_strdup(&graph->bump, config->kind);
     prototype.u.custom.settings = ls__bump_strdup(&graph->bump, settings);
-    if (!prototype.u.custom.kind || !prototype.u.custom.settings) {
-        ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings));
-        return NULL;
-    }
+    if (!prototype.u.custom.kind || !prototype.u.custom.settings)
+        return ls__fail_memory(graph->ctx, name, strlen(config->kind) + strlen(settings)), NULL;
     return ls__graph_append(graph, &prototype, name, n_inputs, inputs);
 }

@@ -22,53 +22,24 @@ int ls__gradient_before_activation(ls__builder *b, const ls__fused_op *fused)
     return dx;
 }
 
-#define UNARY_LAYER(text, OP)                                                                      \
+/* The layer NAME_layer, and its call ls_NAME. */
+#define UNARY(NAME, OP)                                                                            \
+    static const ls__layer NAME##_layer = { .name = #NAME,                                         \
+                                            .infer = infer_f32,                                    \
+                                            .forward = ls__lower_op,                               \
+                                            .backward = ls__lower_op_backward,                     \
+                                            .op = LS__OP_##OP,                                     \
+                                            .backward_op = LS__OP_##OP##_BACKWARD };               \
+    ls_node *ls_##NAME(ls_graph *graph, ls_node *x)                                                \
     {                                                                                              \
-        .name = text, .infer = infer_f32, .forward = ls__lower_op,                                 \
-        .backward = ls__lower_op_backward, .op = LS__OP_##OP,                                      \
-        .backward_op = LS__OP_##OP##_BACKWARD                                                      \
+        return ls__graph_append(graph, &(ls_node){ .layer = &NAME##_layer }, NULL, 1, &x);         \
     }
-const ls__layer ls__relu_layer = UNARY_LAYER("relu", RELU);
-const ls__layer ls__relu6_layer = UNARY_LAYER("relu6", RELU6);
-static const ls__layer sigmoid_layer = UNARY_LAYER("sigmoid", SIGMOID);
-static const ls__layer tanh_layer = UNARY_LAYER("tanh", TANH);
-static const ls__layer silu_layer = UNARY_LAYER("silu", SILU);
-static const ls__layer gelu_layer = UNARY_LAYER("gelu", GELU);
-
-static ls_node *unary(ls_graph *graph, const ls__layer *layer, ls_node *x)
-{
-    return ls__graph_append(graph, &(ls_node){ .layer = layer }, NULL, 1, &x);
-}
-
-ls_node *ls_relu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &ls__relu_layer, x);
-}
-
-ls_node *ls_relu6(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &ls__relu6_layer, x);
-}
-
-ls_node *ls_sigmoid(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &sigmoid_layer, x);
-}
-
-ls_node *ls_tanh(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &tanh_layer, x);
-}
-
-ls_node *ls_silu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &silu_layer, x);
-}
-
-ls_node *ls_gelu(ls_graph *graph, ls_node *x)
-{
-    return unary(graph, &gelu_layer, x);
-}
+UNARY(relu, RELU)
+UNARY(relu6, RELU6)
+UNARY(sigmoid, SIGMOID)
+UNARY(tanh, TANH)
+UNARY(silu, SILU)
+UNARY(gelu, GELU)
 
 /* ---- Add and multiply ---- */
 
@@ -203,6 +174,8 @@ static void dropout_settings(const ls_node *node, ls__text *out)
 {
     ls__text_put_floats(out, 1, &node->settings.dropout.probability);
     ls__text_put(out, " %u", (unsigned)node->settings.dropout.layer);
+    if (node->settings.dropout.unit != LS__DROPOUT_ELEMENT)
+        ls__text_put(out, " %d", (int)node->settings.dropout.unit);
 }
 
 static const ls__layer dropout_layer = { .name = "dropout",
@@ -218,9 +191,8 @@ static ls_node *append_dropout(ls_graph *graph, const ls__layer *layer, ls_node 
 {
     if (!ls__graph_accepts(graph, layer->name, 1, &x)) return NULL;
     if (!(probability >= 0 && probability < 1))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "%s after '%s': probability %g, expected [0,1)", layer->name, x->name,
-                              (double)probability);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "%s after '%s': probability %g, expected [0,1)",
+                             layer->name, x->name, (double)probability);
     const ls_node prototype = { .layer = layer,
                                 .settings.dropout = { probability, graph->n_dropouts++, unit } };
     return ls__graph_append(graph, &prototype, NULL, 1, &x);
@@ -233,17 +205,11 @@ ls_node *ls_dropout(ls_graph *graph, ls_node *x, float probability)
 
 /* ---- Stochastic depth: dropout of whole images ---- */
 
-static void stochastic_depth_settings(const ls_node *node, ls__text *out)
-{
-    dropout_settings(node, out);
-    ls__text_put(out, " %d", (int)node->settings.dropout.unit);
-}
-
 static const ls__layer stochastic_depth_layer = { .name = "stochastic_depth",
                                                   .infer = infer_f32,
                                                   .forward = dropout_forward,
                                                   .backward = dropout_backward,
-                                                  .put_settings = stochastic_depth_settings,
+                                                  .put_settings = dropout_settings,
                                                   .op = LS__OP_DROPOUT,
                                                   .backward_op = LS__OP_DROPOUT_BACKWARD };
 
@@ -252,9 +218,9 @@ ls_node *ls_stochastic_depth(ls_graph *graph, ls_node *x, float probability,
 {
     if (!ls__graph_accepts(graph, "ls_stochastic_depth", 1, &x)) return NULL;
     if (mode != LS_STOCHASTIC_DEPTH_ROW && mode != LS_STOCHASTIC_DEPTH_BATCH)
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "stochastic_depth after '%s': mode %d, expected row or batch",
-                              x->name, (int)mode);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "stochastic_depth after '%s': mode %d, expected row or batch", x->name,
+                             (int)mode);
     return append_dropout(graph, &stochastic_depth_layer, x, probability,
                           mode == LS_STOCHASTIC_DEPTH_ROW ? LS__DROPOUT_IMAGE : LS__DROPOUT_BATCH);
 }

@@ -88,9 +88,9 @@ static ls_node *append_norm(ls_graph *graph, const ls__layer *layer, const char 
 {
     if (epsilon == 0) epsilon = 1e-5f;
     if (!name || !(epsilon > 0 && epsilon < 1e30f))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "%s '%s': expected a name and epsilon > 0 (got %g)", layer->name,
-                              name ? name : "", (double)epsilon);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "%s '%s': expected a name and epsilon > 0 (got %g)", layer->name,
+                             name ? name : "", (double)epsilon);
     const ls_node prototype = { .layer = layer, .settings.group_norm = { epsilon, groups } };
     ls_node *node = ls__graph_append(graph, &prototype, name, 1, &x);
     if (!node) return NULL;
@@ -115,8 +115,8 @@ ls_node *ls_group_norm(ls_graph *graph, const char *name, ls_node *x, int64_t gr
 {
     if (!ls__graph_accepts(graph, "ls_group_norm", 1, &x)) return NULL;
     if (groups < 1)
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "group_norm '%s': expected at least 1 group (got %lld)",
-                              name ? name : "", (long long)groups);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "group_norm '%s': expected at least 1 group (got %lld)",
+                             name ? name : "", (long long)groups);
     return append_norm(graph, &group_norm_layer, name, x, groups, config ? config->epsilon : 0);
 }

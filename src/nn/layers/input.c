@@ -2,7 +2,6 @@
 #include "nn/layers/layers.h"
 
 #include "base/error.h"
-
 #include <string.h>
 
 static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec *out)
@@ -28,9 +27,9 @@ ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec)
 {
     char text[LS_SHAPE_TEXT_SIZE];
     if (spec.shape.n_dims < 1 || ls_shape_element_count(&spec.shape) <= 0)
-        return ls__graph_fail(graph, LS_ERR_SHAPE,
-                              "input '%s': its shape is %s; expected [batch,...], all at least 1",
-                              name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
+        return ls_graph_fail(graph, LS_ERR_SHAPE,
+                             "input '%s': its shape is %s; expected [batch,...], all at least 1",
+                             name ? name : "", ls_shape_text(&spec.shape, text, sizeof text));
     ls_node *node = ls__graph_append(graph, &(ls_node){ .layer = &ls__input_layer, .spec = spec },
                                      name, 0, NULL);
     return node ? ls__graph_name_node(&graph->inputs, "input", node->name, node, 0) : NULL;
@@ -40,9 +39,9 @@ ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
 {
     if (!ls__graph_accepts(graph, "ls_input", 0, NULL)) return NULL;
     if (spec.dtype != LS_F32 && spec.dtype != LS_I32)
-        return ls__graph_fail(graph, LS_ERR_TYPE,
-                              "input '%s': its type is %s; expected F32, or I32 for labels",
-                              name ? name : "", ls_dtype_name(spec.dtype));
+        return ls_graph_fail(graph, LS_ERR_TYPE,
+                             "input '%s': its type is %s; expected F32, or I32 for labels",
+                             name ? name : "", ls_dtype_name(spec.dtype));
     return ls__append_input(graph, name, spec);
 }
 
@@ -50,8 +49,7 @@ ls_node *ls_input(ls_graph *graph, const char *name, ls_spec spec)
 
 static ls_status normalize_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
-    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* inputs that have mean and std
-                                                                   */
+    const int64_t channels = node->inputs[0]->spec.shape.dims[3]; /* of mean and std */
     char text[LS_SHAPE_TEXT_SIZE];
     if (inputs[0].shape.dims[3] != channels)
         return ls__node_fail(node, LS_ERR_SHAPE,
@@ -151,12 +149,12 @@ ls_node *ls_parameter(ls_graph *graph, const char *name, ls_shape shape, ls_para
     if (!ls__graph_accepts(graph, "ls_parameter", 0, NULL)) return NULL;
     if (!name || kind < LS_PARAMETER_WEIGHT || kind > LS_PARAMETER_NORM || init < LS_INIT_DEFAULT ||
         init > LS_INIT_ONE)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_parameter '%s': %s", name ? name : "",
-                              name ? "no such kind or init" : "a name is required");
+        return ls_graph_fail(graph, LS_ERR_INVALID, "ls_parameter '%s': %s", name ? name : "",
+                             name ? "no such kind or init" : "a name is required");
     if (shape.n_dims < 1 || ls_shape_element_count(&shape) <= 0) {
         char text[LS_SHAPE_TEXT_SIZE];
-        return ls__graph_fail(graph, LS_ERR_SHAPE, "ls_parameter '%s': its shape is %s", name,
-                              ls_shape_text(&shape, text, sizeof text));
+        return ls_graph_fail(graph, LS_ERR_SHAPE, "ls_parameter '%s': its shape is %s", name,
+                             ls_shape_text(&shape, text, sizeof text));
     }
     const ls_node prototype = { .layer = &ls__parameter_layer, .spec = { LS_F32, shape } };
     ls_node *node = ls__graph_append(graph, &prototype, name, 0, NULL);
@@ -184,10 +182,10 @@ static ls_node *name_scalar(ls_graph *graph, ls__named_list *list, const char *c
     if (!ls__graph_accepts(graph, call, 1, &node)) return NULL;
     if (node->spec.dtype != LS_F32 || ls_shape_element_count(&node->spec.shape) != 1) {
         char text[LS_SHAPE_TEXT_SIZE];
-        return ls__graph_fail(graph, LS_ERR_SHAPE,
-                              "%s '%s': node '%s' is %s %s; expected one F32 element", call,
-                              name ? name : "", node->name, ls_dtype_name(node->spec.dtype),
-                              ls_shape_text(&node->spec.shape, text, sizeof text));
+        return ls_graph_fail(graph, LS_ERR_SHAPE,
+                             "%s '%s': node '%s' is %s %s; expected one F32 element", call,
+                             name ? name : "", node->name, ls_dtype_name(node->spec.dtype),
+                             ls_shape_text(&node->spec.shape, text, sizeof text));
     }
     return ls__graph_name_node(list, call, name, node, weight);
 }
@@ -201,8 +199,8 @@ ls_node *ls_loss(ls_graph *graph, const char *name, ls_node *node, float weight)
 ls_node *ls_metric(ls_graph *graph, const char *name, ls_node *node)
 {
     if (graph && graph->metrics.n == LS_MAX_METRICS)
-        return ls__graph_fail(graph, LS_ERR_UNSUPPORTED,
-                              "ls_metric '%s': a net has at most %d metrics", name ? name : "",
-                              LS_MAX_METRICS);
+        return ls_graph_fail(graph, LS_ERR_UNSUPPORTED,
+                             "ls_metric '%s': a net has at most %d metrics", name ? name : "",
+                             LS_MAX_METRICS);
     return name_scalar(graph, graph ? &graph->metrics : NULL, "ls_metric", name, node, 0);
 }

@@ -5,8 +5,8 @@
 #include "nn/plan/builder.h"
 
 extern const ls__layer ls__input_layer, ls__parameter_layer, ls__conv2d_layer, ls__linear_layer,
-    ls__batch_norm_layer, ls__relu_layer, ls__relu6_layer, ls__add_layer, ls__pad_channels_layer,
-    ls__flatten_layer, ls__cross_entropy_layer, ls__binary_cross_entropy_layer, ls__custom_layer;
+    ls__batch_norm_layer, ls__add_layer, ls__pad_channels_layer, ls__flatten_layer,
+    ls__cross_entropy_layer, ls__binary_cross_entropy_layer, ls__custom_layer;
 
 /* An input of any type; ls_input accepts only F32 and I32. */
 ls_node *ls__append_input(ls_graph *graph, const char *name, ls_spec spec);

@@ -75,7 +75,7 @@ ls_node *ls_linear(ls_graph *graph, const char *name, ls_node *x, int64_t featur
     ls_linear_config c = config ? *config : (ls_linear_config){ 0 };
     if (!name || features < 1 || !ls__init_resolve(&c.init, LS_INIT_UNIFORM_FAN_IN) ||
         !ls__init_resolve(&c.bias_init, LS_INIT_UNIFORM_FAN_IN))
-        return ls__graph_fail(
+        return ls_graph_fail(
             graph, LS_ERR_INVALID,
             "linear '%s': expected a name, at least 1 feature (got %lld) and a known init",
             name ? name : "", (long long)features);

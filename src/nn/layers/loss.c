@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "nn/layers/layers.h"
-
 #include <string.h>
 
 static ls_status expect_logits_and_labels(const ls_node *node, const ls_spec *inputs)
@@ -131,9 +130,9 @@ ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labels,
     if (!ls__graph_accepts(graph, "ls_cross_entropy", 2, inputs)) return NULL;
     const ls_cross_entropy_config c = config ? *config : (ls_cross_entropy_config){ 0 };
     if (!(c.label_smoothing >= 0 && c.label_smoothing < 1))
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "cross_entropy: label smoothing %g, expected [0,1)",
-                              (double)c.label_smoothing);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "cross_entropy: label smoothing %g, expected [0,1)",
+                             (double)c.label_smoothing);
     ls_node prototype = { .layer = &ls__cross_entropy_layer,
                           .settings.loss.label_smoothing = c.label_smoothing };
     if (copy_class_weights(graph, &prototype, logits, "class weight", c.class_weights) != LS_OK)
@@ -155,8 +154,8 @@ static ls_status mean_infer(const ls_node *node, const ls_spec *inputs, ls_spec 
     return LS_OK;
 }
 
-/* The inputs of the forward op; returns their number. */
-static int mean_inputs(ls__builder *b, const ls_node *node, int out[3])
+/* The inputs of the forward op of these losses and of top k; returns their number. */
+static int scalar_inputs(ls__builder *b, const ls_node *node, int out[3])
 {
     const bool has_weights = node->layer == &ls__binary_cross_entropy_layer;
     out[0] = ls__activation_of(b, node->inputs[0]);
@@ -165,13 +164,13 @@ static int mean_inputs(ls__builder *b, const ls_node *node, int out[3])
     return 2 + has_weights;
 }
 
-static void mean_forward(ls__builder *b, const ls__fused_op *fused)
+static void scalar_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     const ls__op op = ls__op_of(node, node->layer->op);
     const int loss = ls__value_new(b, LS_F32, LS_SHAPE(1));
     int inputs[3];
-    const int n = mean_inputs(b, node, inputs);
+    const int n = scalar_inputs(b, node, inputs);
     ls__emit(b, &op, n, inputs, 1, &loss);
     ls__set_forward_value(b, fused->tail, loss);
 }
@@ -182,14 +181,14 @@ static void mean_backward(ls__builder *b, const ls__fused_op *fused)
     const ls__op op = ls__op_of(node, node->layer->backward_op);
     int inputs[4];
     const int dloss = ls__gradient_of(b, fused->tail);
-    const int n = mean_inputs(b, node, inputs);
+    const int n = scalar_inputs(b, node, inputs);
     inputs[n] = dloss;
     ls__emit_gradient(b, node->inputs[0], &op, n + 1, inputs);
 }
 
 const ls__layer ls__binary_cross_entropy_layer = { .name = "binary_cross_entropy",
                                                    .infer = mean_infer,
-                                                   .forward = mean_forward,
+                                                   .forward = scalar_forward,
                                                    .backward = mean_backward,
                                                    .op = LS__OP_BINARY_CROSS_ENTROPY,
                                                    .backward_op =
@@ -209,7 +208,7 @@ ls_node *ls_binary_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *targ
 
 static const ls__layer mse_layer = { .name = "mse",
                                      .infer = mean_infer,
-                                     .forward = mean_forward,
+                                     .forward = scalar_forward,
                                      .backward = mean_backward,
                                      .op = LS__OP_MSE,
                                      .backward_op = LS__OP_MSE_BACKWARD };
@@ -234,18 +233,6 @@ static ls_status top_k_infer(const ls_node *node, const ls_spec *inputs, ls_spec
     return LS_OK;
 }
 
-static void top_k_forward(ls__builder *b, const ls__fused_op *fused)
-{
-    const ls_node *node = fused->head;
-    const ls__op op = ls__op_of(node, LS__OP_TOP_K);
-    const int count = ls__value_new(b, LS_F32, LS_SHAPE(1));
-    ls__emit(b, &op, 2,
-             (const int[]){ ls__activation_of(b, node->inputs[0]),
-                            ls__forward_value(b, node->inputs[1]) },
-             1, &count);
-    ls__set_forward_value(b, fused->tail, count);
-}
-
 static void top_k_settings(const ls_node *node, ls__text *out)
 {
     ls__text_put_integers(out, 1, &node->settings.top_k.k);
@@ -253,7 +240,8 @@ static void top_k_settings(const ls_node *node, ls__text *out)
 
 static const ls__layer top_k_layer = { .name = "top_k",
                                        .infer = top_k_infer,
-                                       .forward = top_k_forward,
+                                       .forward = scalar_forward,
+                                       .op = LS__OP_TOP_K,
                                        .put_settings = top_k_settings,
                                        .has_no_gradient = true };
 
@@ -262,7 +250,7 @@ ls_node *ls_top_k_correct(ls_graph *graph, ls_node *logits, ls_node *labels, int
     ls_node *inputs[2] = { logits, labels };
     if (!ls__graph_accepts(graph, "ls_top_k_correct", 2, inputs)) return NULL;
     if (k < 1)
-        return ls__graph_fail(graph, LS_ERR_INVALID, "top_k: k is %d, expected at least 1", k);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "top_k: k is %d, expected at least 1", k);
     const ls_node prototype = { .layer = &top_k_layer, .settings.top_k.k = k };
     return ls__graph_append(graph, &prototype, NULL, 2, inputs);
 }

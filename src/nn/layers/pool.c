@@ -70,11 +70,10 @@ static ls_node *append_pool(ls_graph *graph, const ls__layer *layer, ls_node *x,
     const ls_pool_config c = config ? *config : (ls_pool_config){ 0 };
     const int stride = c.stride ? c.stride : c.kernel;
     if (c.kernel < 1 || stride < 1 || c.padding < 0 || c.padding > c.kernel / 2)
-        return ls__graph_fail(
-            graph, LS_ERR_INVALID,
-            "%s after '%s': kernel %d, stride %d, padding %d; expected kernel and "
-            "stride of at least 1, padding from 0 to half the kernel",
-            layer->name, x->name, c.kernel, stride, c.padding);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "%s after '%s': kernel %d, stride %d, padding %d; expected kernel and "
+                             "stride of at least 1, padding from 0 to half the kernel",
+                             layer->name, x->name, c.kernel, stride, c.padding);
     const ls_node prototype = { .layer = layer,
                                 .settings.pool = { .kernel = { c.kernel, c.kernel },
                                                    .stride = { stride, stride },
@@ -98,16 +97,16 @@ ls_node *ls_adaptive_avg_pool(ls_graph *graph, ls_node *x, int64_t side)
     const ls_shape *shape = &x->spec.shape;
     char text[LS_SHAPE_TEXT_SIZE];
     if (side < 1)
-        return ls__graph_fail(graph, LS_ERR_INVALID,
-                              "adaptive_avg_pool after '%s': side is %lld, expected at least 1",
-                              x->name, (long long)side);
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "adaptive_avg_pool after '%s': side is %lld, expected at least 1",
+                             x->name, (long long)side);
     if (shape->n_dims != 4)
-        return ls__graph_fail(graph, LS_ERR_SHAPE,
-                              "adaptive_avg_pool after '%s': input %s, expected [N,H,W,C]", x->name,
-                              ls_shape_text(shape, text, sizeof(text)));
+        return ls_graph_fail(graph, LS_ERR_SHAPE,
+                             "adaptive_avg_pool after '%s': input %s, expected [N,H,W,C]", x->name,
+                             ls_shape_text(shape, text, sizeof(text)));
     const int64_t window = shape->dims[1] / side;
     if (window < 1 || shape->dims[1] != window * side || shape->dims[2] != window * side)
-        return ls__graph_fail(
+        return ls_graph_fail(
             graph, LS_ERR_UNSUPPORTED,
             "adaptive_avg_pool after '%s': input %s; expected a height and width that "
             "are the same multiple of %lld",

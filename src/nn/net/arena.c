@@ -1,11 +1,8 @@
-/* arena.c: the memory that all programs of a net share, and the error if it can't be allocated;
- * memory for the sums of shards. */
-#include "backend/pool.h"
+/* arena.c: the memory that all programs of a net share, and the error if it can't be allocated. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/compile/compile.h"
 #include "nn/net/net_state.h"
-
 #include <stdio.h>
 
 /* The arena that a program like this one would need with another batch; SIZE_MAX if that batch
@@ -130,14 +127,4 @@ void ls__bind_to_arena(ls_net *net, ls__program *program)
                      [LS__PLACE_GRADIENTS] = (size_t)blocks->gradient_stride * sizeof(float) },
     };
     ls__program_bind(program, &places, net->cache.arena_generation);
-}
-
-ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
-{
-    ls_context *ctx = net->owned.ctx;
-    const size_t bytes = (size_t)elements * sizeof **out;
-    net->shards.bytes += bytes;
-    *out = ls__pool_allocate(ctx->pool, bytes);
-    if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
-    return ctx->device->backend->clear(ctx->device, *out, bytes);
 }

@@ -3,15 +3,11 @@
  * captured graph, by the device's clock, alternately with and without overlap. The forward pass's
  * values are filled with copies of the parameters, because zeros would take less power. */
 #include "base/error.h"
-#include "backend/pool.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "nn/compile/compile.h"
 #include "nn/exec/run_call.h"
 #include "nn/net/net_state.h"
-#include "nn/select/autotune.h"
-#include "nn/select/selector.h"
-
 #include <math.h>
 #include <stdio.h>
 

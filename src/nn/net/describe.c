@@ -5,7 +5,6 @@
 #include "nn/compile/compile.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-
 #include <string.h>
 
 enum { LINE_SIZE = 1024 };

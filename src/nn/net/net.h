@@ -20,10 +20,9 @@ bool ls__net_is_head(const ls_net *net, const char *parameter);
 const char *ls__net_weights_digest(const ls_net *net);
 void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SIZE]);
 
-/* The input spec that the net was built with, for checkpoints. */
-const ls_input_spec *ls__net_input_spec(const ls_net *net);
-/* ls_loss_config.kind */
-ls_loss_kind ls__net_loss_kind(const ls_net *net);
+/* The config that the net was built with, with the defaults of the loss scale; loss.class_weights
+ * is NULL. The loss scale is valid only if the blocks have one. */
+const ls_net_config *ls__net_config(const ls_net *net);
 /* Marks the gradients of the last backward pass as used. */
 void ls__net_use_gradients(ls_net *net);
 /* The net's kernel selections, with which an optimizer opens its kernels. */
@@ -53,8 +52,6 @@ const ls__selections *ls__net_selections(const ls_net *net);
 const char *ls__net_precision(const ls_net *net);
 /* The type of activations: LS_F32 for TF32, too. */
 ls_dtype ls__net_activations(const ls_net *net);
-/* The loss scale's settings with defaults filled in; valid only if the blocks have a loss scale. */
-ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net);
 
 /* The algorithm cache after the net's build, or the table set by ls__selector_replace. Ops that are
  * planned later use it. */

@@ -2,11 +2,8 @@
 #include "base/alloc.h"
 #include "arith/element.h"
 #include "base/error.h"
-#include "nn/graph/names.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-#include "backend/pool.h"
-
 #include <fnmatch.h>
 #include <string.h>
 
@@ -45,6 +42,12 @@ static ls_status net_allocate(ls_net *net, const char *what, int64_t elements, l
     *out = ls__pool_allocate(ctx->pool, bytes);
     if (!*out) return ls__pool_fail(ctx->pool, bytes, "net: %s", what);
     return ctx->device->backend->clear(ctx->device, *out, bytes);
+}
+
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out)
+{
+    net->shards.bytes += (size_t)elements * sizeof **out;
+    return net_allocate(net, what, elements, LS_F32, (void **)out);
 }
 
 static ls_status open_loss_scale(ls_net *net)
@@ -131,8 +134,8 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
 {
     if (!net) return NULL;
     LS__ENTER_NULL(net->owned.ctx);
-    for (int i = 0; name && i < net->graph.n_parameters; i++)
-        if (strcmp(net->graph.parameters[i].name, name) == 0) return &net->value_views[i];
+    const int64_t i = ls__find_parameter(net->graph.n_parameters, net->graph.parameters, name);
+    if (i >= 0) return &net->value_views[i];
     char names[LS__NAMES_TEXT_SIZE];
     if (!name) name = "(null)";
     ls__fail(
@@ -144,11 +147,7 @@ ls_tensor *ls_net_parameter(ls_net *net, const char *name)
 
 int64_t ls_net_parameter_element_count(const ls_net *net)
 {
-    int64_t count = 0;
-    for (int i = 0; net && i < net->graph.n_parameters; i++)
-        if (net->graph.parameters[i].kind != LS_PARAMETER_BUFFER)
-            count += net->graph.parameters[i].count;
-    return count;
+    return net ? ls__parameter_elements(&net->graph) : 0;
 }
 
 bool ls__net_is_head(const ls_net *net, const char *parameter)

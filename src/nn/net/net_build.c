@@ -4,8 +4,6 @@
 #include "base/floats.h"
 #include "nn/layers/layers.h"
 #include "nn/net/net_state.h"
-#include "backend/pool.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,8 +72,8 @@ static ls_node *append_input(ls_net *net)
         const float mean = input->mean[i];
         std[i] = input->std[i] == 0 ? 1 : input->std[i];
         if (isfinite(mean) && isfinite(std[i]) && std[i] > 0) continue;
-        return ls__graph_fail(graph, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
-                              (double)mean, (double)std[i], i);
+        return ls_graph_fail(graph, LS_ERR_INVALID, "ls_net_build: mean %g, std %g of channel %d",
+                             (double)mean, (double)std[i], i);
     }
     return ls__append_normalize(graph, x, input->mean, std);
 }
@@ -171,7 +169,7 @@ static void close_net(ls__owned *owned)
     ls__free(ctx, net->fed_specs);
     ls__free(ctx, net->output_views);
     ls__free(ctx, net->gradient_of_inputs);
-    ls__graph_close(&net->graph);
+    ls__bump_close(&net->graph.bump);
     ls__free(ctx, net);
 }
 
@@ -225,15 +223,13 @@ ls_net *ls_net_build(ls_context *ctx, ls_model_fn model, const void *options,
     LS__ENTER_NULL(ctx);
     if (check_net_config(ctx, model, config) != LS_OK) return NULL;
     ls_net *net = ls__zalloc(ctx, sizeof *net);
-    if (!net) {
-        ls__fail_memory(ctx, "net", sizeof *net);
-        return NULL;
-    }
+    if (!net) return ls__fail_memory(ctx, "net", sizeof *net), NULL;
     net->owned.ctx = ctx;
     net->config = *config;
     ls__precision_fill(net);
     net->executor.ctx = ctx;
-    ls__graph_open(&net->graph, ctx);
+    net->graph.ctx = ctx;
+    ls__bump_open(&net->graph.bump, ctx);
     ls_status status = make_graph(net, model, options);
     net->config.loss.class_weights = NULL; /* owned by the caller; the graph has a copy */
     if (status == LS_OK) status = ls__net_count_shards(net);
@@ -266,14 +262,9 @@ ls_context *ls_net_context(ls_net *net)
     return net ? net->owned.ctx : NULL;
 }
 
-const ls_input_spec *ls__net_input_spec(const ls_net *net)
+const ls_net_config *ls__net_config(const ls_net *net)
 {
-    return &net->config.input;
-}
-
-ls_loss_kind ls__net_loss_kind(const ls_net *net)
-{
-    return net->config.loss.kind;
+    return &net->config;
 }
 
 const ls__selections *ls__net_selections(const ls_net *net)

@@ -2,9 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/graph/names.h"
 #include "nn/net/net_state.h"
-
 #include <string.h>
 
 ls_status ls__net_expect_results(ls_net *net, const char *call)

@@ -1,10 +1,7 @@
 /* net_run.c: feeding a net and running its programs. */
 #include "base/error.h"
 #include "base/floats.h"
-#include "nn/graph/names.h"
 #include "nn/net/net_state.h"
-#include "backend/pool.h"
-
 #include <string.h>
 
 /* ---- One thread at a time ---- */

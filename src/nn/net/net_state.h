@@ -6,9 +6,29 @@
 #include "backend/readback.h"
 #include "comm/plan.h"
 #include "nn/net/net.h"
-#include "nn/net/one_hot.h"
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* Memory of one batch's targets. Two are used alternately, so that one is filled while the device
+ * reads the other. */
+typedef struct ls__one_hot_slot {
+    void *memory; /* of the device */
+    /* The rest only where the host can't write it: what is uploaded to it, */
+    float *block;
+    ls__event *uploaded; /* after which the block may be written again, */
+    ls__event *read;     /* and after which the memory may be */
+    bool uploading;
+} ls__one_hot_slot;
+enum { LS__N_ONE_HOT_SLOTS = 2 };
+
+/* Targets made of a batch's labels, for losses of targets. Begins with all zero. */
+typedef struct ls__one_hot {
+    ls_tensor targets; /* f32 [n,classes]: those of the last batch */
+    ls__one_hot_slot slots[LS__N_ONE_HOT_SLOTS];
+    int64_t max_n;   /* rows: the capacity of the slots */
+    int32_t *labels; /* [max_n]: of labels that the host can't read */
+    int64_t n_filled;
+} ls__one_hot;
 
 /* Programs by mode and input shapes over one arena; the least recently used is dropped first. */
 typedef struct ls__plan_cache {
@@ -57,7 +77,7 @@ typedef struct ls__net_shards {
     int64_t first, end; /* this rank has the shards [first, end) */
     bool is_synced;     /* batch norms are synchronised */
     int64_t n_rows;     /* of partial sums */
-    ls__shard *list;    /* room for n */
+    ls__shard *list;    /* capacity n */
     ls__shard_range *ranges;
     ls__shard_sum *sums;      /* per range */
     int n_ranges;             /* without empty ones, but for those of LS__SHARD_LOSSES */
@@ -68,8 +88,7 @@ typedef struct ls__net_shards {
     float *results;           /* device memory: the sums over all shards, but those of gradients */
     float *norm_sums;         /* device memory: the sums of synchronised batch norms, else NULL */
     ls__call *synced_sums;    /* as in ls__parts */
-    ls__call *norm_exchanges; /* of norm_sums, in the order of the graph; buffers[0]: where they are
-                               */
+    ls__call *norm_exchanges; /* of norm_sums, at buffers[0], in the order of the graph */
     int n_norm_exchanges;
     size_t bytes; /* all device memory of this struct */
 } ls__net_shards;
@@ -128,6 +147,8 @@ static inline ls__comm *ls__net_comm(const ls_net *net)
 /* Allocates the blocks, sets offsets, draws initial values, makes the views. */
 ls_status ls__net_open_blocks(ls_net *net);
 void ls__net_close_blocks(ls_net *net);
+/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
+ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
 /* Draws initial values into a block of zeros. */
 ls_status ls__net_set_initial_values(ls_net *net);
 
@@ -148,9 +169,6 @@ void ls__drop_arena(ls_net *net);
 /* True if `bytes` can be allocated now. */
 bool ls__would_fit(ls__pool *pool, size_t bytes);
 void ls__bind_to_arena(ls_net *net, ls__program *program);
-
-/* Allocates device memory, filled with zeros, and counts it in shards.bytes. */
-ls_status ls__net_shard_memory(ls_net *net, const char *what, int64_t elements, float **out);
 
 /* ---- plan_cache.c, autotune_overlap.c ---- */
 
@@ -231,6 +249,11 @@ ls_status ls__net_check_labels(ls_net *net);
 ls_status ls__net_fill_constant(ls_net *net, ls_tensor *tensor, ls_dtype dtype, ls_shape shape,
                                 double value);
 void ls__net_drop_constant(ls_net *net, ls_tensor *tensor);
+/* Makes one_hot->targets of the labels i32 [n]; rows of other labels than 0 to classes - 1 are 0.
+ * Waits for the device only if labels are in its memory alone. */
+ls_status ls__one_hot_fill(ls_context *ctx, ls__one_hot *one_hot, const ls_tensor *labels,
+                           int64_t classes);
+void ls__one_hot_close(ls_context *ctx, ls__one_hot *one_hot);
 
 /* ---- net_results.c ---- */
 

@@ -26,8 +26,7 @@ typedef struct ls__trace_op {
     int position; /* private */
 } ls__trace_op;
 
-/* Begins a step with the batch, which must live until its copies have run. Errors as ls_net_step.
- */
+/* Begins a step with the batch, which must live until its copies have run. Fails as ls_net_step. */
 ls_status ls__net_step_begin(ls_net *net, ls__update *update, const ls_batch *batch, double lr);
 /* The next op; false at the end. */
 bool ls__net_step_op(const ls_net *net, ls__trace_op *out);
@@ -38,7 +37,7 @@ ls_status ls__net_step_next(ls_net *net);
 /* Runs all remaining calls. */
 ls_status ls__net_step_end(ls_net *net);
 
-/* Sets the fault to inject into later steps of ls_net_step; see exec/injected_fault.h. */
+/* Sets the fault to inject into later steps of ls_net_step; see exec/call_values.h. */
 void ls__net_set_injected_fault(ls_net *net, const ls__injected_fault *fault);
 /* The number of elements of an op that an injected fault may change; 0 if it writes none. */
 int64_t ls__net_injectable_elements(const ls_net *net, const ls__trace_op *op);

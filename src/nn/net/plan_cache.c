@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "nn/net/net_state.h"
 #include "nn/compile/compile.h"
-#include "backend/pool.h"
 
 enum { DEFAULT_PLANS = 8 };
 

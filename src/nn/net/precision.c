@@ -2,7 +2,6 @@
 #include "arith/element.h"
 #include "base/error.h"
 #include "nn/net/net_state.h"
-
 #include <math.h>
 
 typedef struct precision_rules {
@@ -85,11 +84,6 @@ const char *ls__net_precision(const ls_net *net)
 ls_dtype ls__net_activations(const ls_net *net)
 {
     return precisions[net->config.precision].activations;
-}
-
-ls_loss_scale_config ls__net_loss_scale_config(const ls_net *net)
-{
-    return net->config.loss_scale;
 }
 
 ls_status ls_net_loss_scale(ls_net *net, double *scale, int64_t *skipped)

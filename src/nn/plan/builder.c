@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-
 #include <string.h>
 
 static void out_of_memory(ls__builder *b, size_t bytes)
@@ -114,18 +113,12 @@ int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory plac
     return value_append(b, dtype, shape, place, (size_t)offset * ls_dtype_bytes(dtype));
 }
 
-static int group_root(const ls__program *p, int v)
-{
-    while (p->values[v].group != v) v = p->values[v].group;
-    return v;
-}
-
 void ls__same_layout(ls__builder *b, int a, int c)
 {
     ls__program *p = b->program;
     if (b->status != LS_OK || a < 0 || c < 0 || p->values[a].group < 0 || p->values[c].group < 0)
         return;
-    const int ra = group_root(p, a), rc = group_root(p, c);
+    const int ra = ls__layout_root(p, a), rc = ls__layout_root(p, c);
     p->values[rc].group = ra;
     p->values[ra].dense |= p->values[rc].dense;
 }
@@ -134,13 +127,14 @@ int ls__dense(ls__builder *b, int v)
 {
     if (b->status != LS_OK || v < 0) return -1;
     const ls__program *p = b->program;
-    if (p->values[v].group < 0 || p->values[group_root(p, v)].dense) return v;
+    if (p->values[v].group < 0 || p->values[ls__layout_root(p, v)].dense) return v;
     const int copy = ls__value_dense(b, p->values[v].dtype, p->values[v].shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &v, 1, &copy);
     return copy;
 }
 
-int ls__cast(ls__builder *b, int v, ls_dtype dtype)
+/* v itself if it has the type; otherwise a cast copy. */
+static int cast_value(ls__builder *b, int v, ls_dtype dtype)
 {
     if (b->status != LS_OK || v < 0) return -1;
     const ls__value *value = &b->program->values[v];
@@ -166,7 +160,7 @@ static int forward_in(ls__builder *b, const ls_node *node, ls_dtype dtype, int *
 {
     const int v = ls__forward_value(b, node);
     if (b->status != LS_OK || v < 0 || b->program->values[v].dtype == dtype) return v;
-    if (*cast < 0) *cast = ls__cast(b, v, dtype);
+    if (*cast < 0) *cast = cast_value(b, v, dtype);
     return *cast;
 }
 
@@ -212,7 +206,7 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
     }
     list->values = values;
     const int forward = ls__forward_value(b, node);
-    value = ls__cast(b, value, b->program->values[forward].dtype);
+    value = cast_value(b, value, b->program->values[forward].dtype);
     if (value < 0) return;
     list->values[list->n++] = value;
     ls__same_layout(b, forward, value);

@@ -50,8 +50,6 @@ void ls__same_layout(ls__builder *b, int a, int c);
 /* v itself if its layout is dense in any case; otherwise a reordered copy, which costs nothing if
  * layout selection makes v dense. */
 int ls__dense(ls__builder *b, int v);
-/* v itself if it has the type; otherwise a cast copy. */
-int ls__cast(ls__builder *b, int v, ls_dtype dtype);
 
 /* The result of the forward pass for a node: f32 for inputs, parameters, losses and users' ops,
  * otherwise an activation. */

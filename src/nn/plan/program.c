@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "backend/pool.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -51,8 +50,7 @@ void ls__instruction_fill(const ls__program *p, ls__instruction *in)
 {
     for (int i = 0; i < in->op.n_operands; i++) {
         const int v = in->operands[i];
-        /* The op is set member by member, because ops are compared as memory: padding stays zero.
-         */
+        /* Set member by member, because ops are compared as memory: padding stays zero. */
         ls__operand *operand = &in->op.operands[i];
         operand->dtype = v < 0 ? LS_F32 : p->values[v].dtype;
         operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;
@@ -162,8 +160,7 @@ size_t ls__program_arena_bytes(const ls__program *p)
 static void *address_in(const ls__program *p, int v, int64_t copy)
 {
     if (v < 0) return NULL;
-    while (p->values[v].storage != v) v = p->values[v].storage;
-    const ls__value *value = &p->values[v];
+    const ls__value *value = &p->values[ls__storage_of(p, v)];
     return (unsigned char *)p->places.starts[value->place] +
            (size_t)copy * p->places.strides[value->place] + value->offset;
 }
@@ -210,4 +207,34 @@ void ls__program_bind(ls__program *p, const ls__places *places, uint64_t generat
     p->places.starts[LS__PLACE_CONSTANTS] = p->constant_memory;
     for (int64_t i = 0; i < p->n_copies; i++) bind_copy(p, i);
     p->arena_generation = generation;
+}
+
+/* ---- Captures ---- */
+
+void ls__capture_drop(ls_context *ctx, ls__capture *capture)
+{
+    if (capture->graph) ctx->device->backend->captured_close(ctx->device, capture->graph);
+    capture->graph = NULL;
+}
+
+void ls__captures_drop(ls_context *ctx, ls__captures *captures)
+{
+    for (int i = 0; i < LS__MAX_CAPTURES; i++) {
+        ls__capture_drop(ctx, &captures->items[i]);
+        captures->items[i].refused = false;
+    }
+}
+
+ls__capture *ls__captures_find(ls_context *ctx, ls__captures *captures, uint64_t update, int begin,
+                               int end)
+{
+    ls__capture *oldest = &captures->items[0];
+    for (int i = 0; i < LS__MAX_CAPTURES; i++) {
+        ls__capture *c = &captures->items[i];
+        if (c->update == update && c->begin == begin && c->end == end) return c;
+        if (c->last_used < oldest->last_used) oldest = c;
+    }
+    ls__capture_drop(ctx, oldest);
+    *oldest = (ls__capture){ .update = update, .begin = begin, .end = end };
+    return oldest;
 }

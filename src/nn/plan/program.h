@@ -4,10 +4,8 @@
 #define LS_NN_PLAN_PROGRAM_H
 
 #include "backend/algorithm_cache.h"
-#include "backend/backend.h"
+#include "comm/comm.h"
 #include "nn/graph/graph.h"
-#include "nn/plan/call.h"
-#include "nn/plan/captures.h"
 #include <lockstep/net.h>
 
 typedef struct ls__selector ls__selector; /* select/selector.h */
@@ -57,12 +55,6 @@ typedef struct ls__places {
     void *starts[LS__N_PLACES];
     size_t strides[LS__N_PLACES];
 } ls__places;
-
-/* The end of calls that run for all shards of a batch before any later call does. */
-typedef struct ls__sync_point {
-    int position;
-    ls__call *exchange; /* runs once, at this position; NULL: none */
-} ls__sync_point;
 
 typedef struct ls__value {
     ls_dtype dtype;
@@ -115,6 +107,61 @@ enum { LS__MAX_FUSION_OPS = 5 }; /* of the fused or the unfused instructions */
 /* The text of such a selection: that of the op, and a word. */
 enum { LS__FUSION_TEXT_SIZE = LS__OP_TEXT_SIZE + 8 };
 void ls__fusion_text(const ls__op *op, char *out);
+
+/* ---- Calls ---- */
+
+/* A call of a step: the copy of an input, an instruction of the program, an operation of the
+ * optimizer. A step is one list of them, which the executor runs (exec/executor.h). */
+typedef struct ls__call {
+    const char *kind, *name; /* "conv2d" "layer1.0.conv1"; "copy" "input"; "sgd" "optimizer" */
+    const ls__op *op;        /* its operands; the kind and settings are those of the kernel */
+    int n_inputs;            /* operands before the outputs */
+    void *buffers[LS__MAX_OPERANDS]; /* device memory; NULL where an operand is absent */
+    /* A call is one of four kinds: a kernel; a user's callback; an exchange between ranks, which
+     * the host waits for or which is queued; else a copy of copy_bytes from operand 0 to 1. */
+    ls__kernel *kernel;
+    void *workspace;
+    ls_status (*callback)(const ls_custom_op_call *call);
+    ls_custom_op_call *callback_call;
+    ls__exchange *exchange;
+    size_t copy_bytes;
+    bool adds_ranks;  /* an exchange, or the addition of what it received: see shard.h */
+    bool feeds_input; /* operand 0 is the caller's tensor, which differs in each step */
+    bool updates;     /* an operation of the optimizer, over the block of parameters */
+    bool backward;
+    bool recomputes;  /* a value of the forward pass */
+    bool skipped;     /* not run: an unused input, or a reorder that layout or memory made
+                         unnecessary */
+    bool side;        /* runs in LS__STREAM_SIDE (compile/overlap.c) */
+    bool joins;       /* COMPUTE waits for SIDE before it */
+    bool joins_after; /* COMPUTE waits for SIDE after it */
+    double seconds;   /* since profiling began */
+} ls__call;
+
+/* A range of a step's call list that a device has captured as a graph. */
+typedef struct ls__capture {
+    uint64_t update; /* the optimizer's serial number; 0 = none */
+    int begin, end;  /* positions in the list */
+    bool was_run, refused;
+    ls__captured *graph; /* NULL: not captured yet */
+    int64_t number;      /* of a capture that all ranks have made at the same time */
+    int64_t last_used;
+} ls__capture;
+
+/* The captures are those of a whole step, forward alone, backward alone, and the steps of another
+ * optimizer. */
+enum { LS__MAX_CAPTURES = 4 };
+typedef struct ls__captures {
+    ls__capture items[LS__MAX_CAPTURES];
+} ls__captures;
+
+/* The end of calls that run for all shards of a batch before any later call does. */
+typedef struct ls__sync_point {
+    int position;
+    ls__call *exchange; /* runs once, at this position; NULL: none */
+} ls__sync_point;
+
+/* ---- Programs ---- */
 
 /* The values that the backward pass recomputes, in the order of cost per byte. */
 typedef enum ls__recomputed {
@@ -197,6 +244,19 @@ void ls__program_bind(ls__program *program, const ls__places *places, uint64_t g
 /* The address of a value after binding, for the first copy. */
 void *ls__program_address(const ls__program *program, int value);
 
+/* The root of a value's layout group. */
+static inline int ls__layout_root(const ls__program *program, int value)
+{
+    while (program->values[value].group != value) value = program->values[value].group;
+    return value;
+}
+/* The value whose memory a value has: itself unless they share it. */
+static inline int ls__storage_of(const ls__program *program, int value)
+{
+    while (program->values[value].storage != value) value = program->values[value].storage;
+    return value;
+}
+
 /* Adds a value with these fields and its own memory; -1 if host memory is short. */
 int ls__value_add(ls__program *program, const ls__value *fields);
 /* Adds a copy of v, not pinned. */
@@ -208,6 +268,13 @@ void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTR
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
 /* True for a reorder whose layouts are equal in memory. */
 bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
+
+/* The capture of this range. A new one replaces the least recently used. */
+ls__capture *ls__captures_find(ls_context *ctx, ls__captures *captures, uint64_t update, int begin,
+                               int end);
+void ls__capture_drop(ls_context *ctx, ls__capture *capture);
+/* Frees all graphs, because they contain old addresses. */
+void ls__captures_drop(ls_context *ctx, ls__captures *captures);
 
 /* The first word of the selection of overlap, and its two "kernels": see overlap.c. */
 #define LS__WEIGHT_GRADIENTS "weight_gradients"

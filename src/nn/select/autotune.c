@@ -7,10 +7,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "nn/select/autotune.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "backend/pool.h"
-#include "nn/select/op_memory.h"
 #include "nn/select/selector.h"
-
+#include "nn/select/timing.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -102,15 +101,6 @@ static ls_status open_by_name(ls_context *ctx, const ls__op *op, const char *nam
 }
 
 /* ---- Trials ---- */
-
-bool ls__forgive_failed_run(ls_context *ctx)
-{
-    /* Waiting detects a lost device. */
-    if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
-    if (!ls__has_error(ctx) || ctx->unusable) return false;
-    ls_context_clear_error(ctx);
-    return true;
-}
 
 /* Runs over zeros. If memory is short, the kernel does not run and *ran stays false. */
 static ls_status run_once(ls_context *ctx, const ls__op *op, ls__kernel *kernel, bool *ran)

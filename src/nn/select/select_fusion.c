@@ -7,11 +7,8 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/select/autotune.h"
-#include "nn/select/select_fusion.h"
 #include "nn/select/selector.h"
 #include "nn/select/timing.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

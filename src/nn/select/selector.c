@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -157,4 +156,15 @@ ls_status ls__selector_replace(ls__selector *s, const char *path, ls__selections
     s->cache = *table;
     *table = NULL;
     return LS_OK;
+}
+
+/* ---- Failures ---- */
+
+bool ls__forgive_failed_run(ls_context *ctx)
+{
+    /* Waiting detects a lost device. */
+    if (!ctx->unusable) (void)ctx->device->backend->wait(ctx->device);
+    if (!ls__has_error(ctx) || ctx->unusable) return false;
+    ls_context_clear_error(ctx);
+    return true;
 }

@@ -59,8 +59,8 @@ ls_status ls__selector_replace(ls__selector *selector, const char *path, ls__sel
 
 /* ---- Opening kernels ---- */
 
-/* The candidates that the policy allows; out has room for LS__MAX_CANDIDATES. Returns their number;
- * *n_found counts all candidates. Sets no error if there is none. */
+/* The candidates that the policy allows; out has the capacity LS__MAX_CANDIDATES. Returns their
+ * number; *n_found counts all candidates. Sets no error if there is none. */
 int ls__list_candidates(ls_context *ctx, const ls__op *op, ls__candidate *out, int *n_found);
 /* The index of the cheapest by the estimates; -1 if n is 0. */
 int ls__cheapest(const ls__candidate *candidates, int n);
@@ -94,5 +94,37 @@ void ls__call_close(ls_context *ctx, ls__call *call);
 bool ls__forgive_missing_kernel(ls_context *ctx, ls_status status);
 /* Drops the error of a failed run, but not ctx->message, unless the device is lost. */
 bool ls__forgive_failed_run(ls_context *ctx);
+
+/* ---- autotune.c: times kernels within a program's time budget ---- */
+
+/* A later candidate replaces the best one if it needs less than this share of its time, because
+ * smaller differences are noise. */
+#define LS__CLEARLY_FASTER 0.97
+
+/* Times kernels for these instructions' ops without a selection and puts the fastest into the
+ * algorithm cache. The instructions are filled. */
+ls_status ls__autotune(ls__program *program, const ls__instruction *list, int n);
+/* The rest of the program's time budget; the caller subtracts the time that it takes. */
+double *ls__autotune_left_ms(ls__program *program);
+/* The estimated time to time an op of estimated cost `cost_ms`. */
+double ls__autotune_price_ms(const ls__program *program, double cost_ms);
+/* Puts a selection into the algorithm cache, unless it has no kernel. */
+ls_status ls__autotune_put(ls_context *ctx, const ls__selection *selection, bool timed);
+
+/* ---- select_fusion.c ---- */
+
+typedef struct ls__fusion_side {
+    int n;
+    ls__instruction list[LS__MAX_FUSION_OPS]; /* may be unfilled */
+} ls__fusion_side;
+
+/* The instructions of a fusion and those that it replaces. The first fused op, a convolution, names
+ * the fusion in selections. */
+typedef struct ls__fusion_sides {
+    ls__fusion_side apart, fused;
+} ls__fusion_sides;
+
+/* True if the fusion is used. Fills the instructions; errors stay in the context. */
+bool ls__select_fusion(ls__program *program, ls__fusion_sides *sides);
 
 #endif

@@ -1,7 +1,6 @@
 /* net_audit.c: ls_context_config.audit_every. In an audited step each rank first computes one shard
  * of another rank, from that rank's samples. All results of the shard (plan/shard.h) must have the
  * digest that the other rank computes in the step itself, before they enter the sums. */
-#include "backend/pool.h"
 #include "backend/readback.h"
 #include "base/alloc.h"
 #include "base/error.h"
