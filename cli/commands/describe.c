@@ -18,7 +18,7 @@ typedef struct describe_values {
 static const ls_setting options[] = {
     { LS_SETTING_HEADING, .help = "Options:" },
     { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
-      .list = list_models },
+      .list = ls_model_list },
     LIKE_RUN("image-size", AT(image_size), NULL),
     { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },

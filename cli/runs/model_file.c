@@ -2,28 +2,12 @@
 #include "runs/model_file.h"
 #include <limits.h>
 
-void list_models(char *out, size_t size)
-{
-    const ls_model *model;
-    size_t n = 0;
-    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", model->name);
-}
-
 const ls_model *find_model(const char *name)
 {
-    enum { MAX_MODELS = 64, MODELS_SIZE = 512 };
-    const ls_model *model = ls_model_find(name);
-    const char *names[MAX_MODELS];
-    char hint[LS_HINT_SIZE], models[MODELS_SIZE];
-    int n = 0;
-    if (model) return model;
-    for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
-    print_message("unknown model '%s'%s", name, ls_closest_hint(name, n, names, "", "", hint));
-    if (*hint) return NULL;
-    list_models(models, sizeof(models));
-    print_message("the models are %s", models);
-    return NULL;
+    ls_context *ctx = open_error_context();
+    const ls_model *model = ls_model_require(ctx, name);
+    close_error_context(ctx);
+    return model;
 }
 
 bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)

@@ -31,7 +31,7 @@ typedef struct model_file {
           "model of a file that does not store it",                                                \
           "NAME",                                                                                  \
           .note = "stored in checkpoints",                                                         \
-          .list = list_models },                                                                   \
+          .list = ls_model_list },                                                                 \
         { LS_SETTING_TEXT,                                                                         \
           0,                                                                                       \
           "weights-key",                                                                           \
@@ -54,9 +54,6 @@ typedef struct model_file {
 
 #define TEST_TIME_FLIP_HELP                                                                        \
     "average the class probabilities of each image and its mirror image; takes twice the time"
-
-/* For the row of --model: the names of the bundled models, with commas between. */
-void list_models(char *out, size_t size);
 
 /* A bundled model; on failure prints the reason and returns NULL. */
 const ls_model *find_model(const char *name);

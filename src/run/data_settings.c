@@ -2,12 +2,13 @@
 #include "run/data_settings.h"
 
 #include "base/error.h"
-#include "run/paths.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { COLUMNS_SIZE = 1024 };
 
@@ -61,6 +62,23 @@ static bool list_config(ls_context *ctx, const ls__data_settings *o, char text[C
     return true;
 }
 
+bool ls__path_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool ls__is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+bool ls__is_file(const char *path)
+{
+    struct stat there;
+    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
 bool ls__is_csv(const char *path)
 {
     static const char *const endings[] = { ".csv", ".tsv", ".txt" };
@@ -68,6 +86,16 @@ bool ls__is_csv(const char *path)
     for (int i = 0; dot && i < 3; i++)
         if (strcasecmp(dot, endings[i]) == 0) return ls__is_file(path);
     return false;
+}
+
+ls__data_settings ls__data_settings_of(const ls_dataset_config *config)
+{
+    if (!config) return (ls__data_settings){ 0 };
+    return (ls__data_settings){ .csv_columns = config->csv_columns,
+                                .image_root = config->image_root,
+                                .label_pattern = config->label_pattern,
+                                .group_column = config->group_column,
+                                .group_pattern = config->group_pattern };
 }
 
 const char *ls__data_settings_first_given(const ls__data_settings *o)

@@ -1,10 +1,8 @@
 /* dataset_check_path.c: checks and packs the images at a path; see lockstep/dataset_path.h. */
 #include "base/c_locale.h"
 #include "base/error.h"
-#include "run/dataset_path.h"
+#include "run/data_settings.h"
 #include "run/folders.h"
-#include "run/folders_hints.h"
-#include "run/paths.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

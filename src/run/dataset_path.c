@@ -1,13 +1,11 @@
 /* dataset_path.c: opens the images at a path for training, validation or evaluation; see
  * lockstep/dataset_path.h. */
-#include "run/dataset_path.h"
+#include "run/data_settings.h"
 
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "data/dataset/splits.h"
 #include "run/folders.h"
-#include "run/folders_idx.h"
-#include "run/paths.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +15,6 @@ ls_path_kind ls_path_kind_of(const char *path)
     if (!path || !ls__path_exists(path)) return LS_PATH_NONE;
     if (ls__is_folder(path)) return ls__folders_has_idx(path) ? LS_PATH_IDX_FOLDER : LS_PATH_FOLDER;
     return ls__is_csv(path) ? LS_PATH_LIST : ls__is_file(path) ? LS_PATH_FILE : LS_PATH_OTHER;
-}
-
-ls__data_settings ls__data_settings_of(const ls_dataset_config *config)
-{
-    if (!config) return (ls__data_settings){ 0 };
-    return (ls__data_settings){ .csv_columns = config->csv_columns,
-                                .image_root = config->image_root,
-                                .label_pattern = config->label_pattern,
-                                .group_column = config->group_column,
-                                .group_pattern = config->group_pattern };
 }
 
 /* Whether the path itself is that of validation or test images, by its name: "data/val". */

@@ -2,9 +2,7 @@
 #include "run/folders.h"
 
 #include "base/error.h"
-#include "run/paths.h"
-#include "run/folders_hints.h"
-#include "run/folders_idx.h"
+#include "run/data_settings.h"
 #include <errno.h>
 #include <lockstep/pack.h>
 #include <stdio.h>

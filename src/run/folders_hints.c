@@ -1,8 +1,8 @@
-/* folders_hints.c: see folders_hints.h. */
-#include "run/folders_hints.h"
+/* folders_hints.c: see folders.h. */
+#include "run/folders.h"
 
 #include "base/error.h"
-#include "run/paths.h"
+#include "run/data_settings.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

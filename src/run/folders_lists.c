@@ -1,8 +1,8 @@
 /* folders_lists.c: the lists in a folder that has no images in the expected places; see
- * folders_hints.h. */
-#include "run/folders_hints.h"
+ * folders.h. */
+#include "run/folders.h"
 
-#include "run/paths.h"
+#include "run/data_settings.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "base/floats.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
-#include "run/replay_report.h"
+#include "run/replay_side.h"
 #include <string.h>
 
 typedef struct comparison {

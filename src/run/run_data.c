@@ -1,9 +1,7 @@
 /* run_data.c: the datasets and loaders of a run; see run_state.h. */
 #include "base/error.h"
-#include "run/paths.h"
+#include "run/data_settings.h"
 #include "run/folders.h"
-#include "run/folders_hints.h"
-#include "run/folders_idx.h"
 #include "run/run_state.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "log/run_folder.h"
-#include "run/advice.h"
 #include "run/run_state.h"
 #include <unistd.h>
 

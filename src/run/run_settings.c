@@ -1,9 +1,9 @@
 /* run_settings.c: how a run gets its settings, and the values that programs read; see
  * lockstep/run.h. */
-#include "run/run_settings.h"
+#include "run/run_state.h"
 
 #include "base/error.h"
-#include "run/read_settings.h"
+#include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,6 @@ static ls_setting *common_rows(const ls_setting *other)
 
 static ls_status read_given(ls_run *t, const ls_given *from)
 {
-    char expected[LS_EXPECTED_SIZE];
     if (!from->table) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_open: given has no table");
     t->own_table = common_rows(from->table);
     if (!t->own_table) return ls__fail_memory(t->ctx, "settings", 0);
@@ -38,9 +37,7 @@ static ls_status read_given(ls_run *t, const ls_given *from)
         const char *text = from->text[k] ? from->text[k] : from->table[k].fallback;
         const bool is_own = from->table[k].offset != LS_SETTING_UNSTORED;
         if (strcmp(setting->name, "resume") == 0 || is_own || !text) continue;
-        if (!ls_setting_read(setting, text, &t->values, expected))
-            return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
-                            expected, text);
+        LS_TRY(ls__setting_set(t->ctx, setting, text, &t->values));
         t->given.text[i] = from->text[k];
         t->given.in_file[i] = from->in_file[k];
     }

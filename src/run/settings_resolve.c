@@ -3,8 +3,6 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "io/json.h"
-#include "run/models.h"
-#include "run/parameter_groups.h"
 #include "run/settings.h"
 #include <math.h>
 #include <stdio.h>
@@ -112,6 +110,9 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
     const bool multi_step = r->schedule == LS_SCHEDULE_MULTI_STEP;
     const bool restarts = r->schedule == LS_SCHEDULE_COSINE_RESTARTS;
     const effect table[] = {
+        { "stem", model->resnet, "a resnet" },
+        { "parameter-free-shortcuts", model->resnet, "a resnet" },
+        { "zero-init-residual", model->resnet, "a resnet" },
         { "recipe", !given->from_run, "values that are not those of a run's config.json" },
         { "dropout", model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
@@ -146,7 +147,6 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
     };
-    if (!ls__check_resnet_settings(ctx, given, model)) return false;
     if (!check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table)) return false;
     if (!check_loss_settings(ctx, given, r)) return false;
     if (r->new_head && !r->weights)
@@ -185,7 +185,7 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_mo
 {
     replace_lr_of_file(given, r);
     ls__run_settings_apply_preset(given, r);
-    if (!model && !(model = ls__find_model(ctx, r->model))) return LS_ERR_SETTING;
+    if (!model && !(model = ls_model_require(ctx, r->model))) return LS_ERR_SETTING;
     if (!r->image_size.height) r->image_size = (ls_size){ model->image_size, model->image_size };
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
     static const double weight_decay[] = { 5e-4, 0, 0.01, 0 }; /* by ls__run_optimizer */

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "cli.h"
-#include "run/read_settings.h"
+#include "run/setting.h"
 #include "run/settings.h"
 #include <stdio.h>
 #include <stdlib.h>
