@@ -71,7 +71,8 @@ static int run(int argc, char **argv)
     if (!log_levels_read(getenv("LOCKSTEP_LOG"))) return EXIT_USAGE;
     if (command != &command_train && !ranks_check_single()) return EXIT_USAGE;
     char help[] = "--help";
-    return is_help ? command->run(1, (char *[]){ help }) : command->run(argc - 2, argv + 2);
+    return is_help ? cli_run_command(command, 1, (char *[]){ help })
+                   : cli_run_command(command, argc - 2, argv + 2);
 }
 
 /* Opens standard files that the caller closed ("lockstep... >&-"). Otherwise the next file to be

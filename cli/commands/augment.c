@@ -151,25 +151,22 @@ static bool can_draw(const ls_run *run, const augment_values *v)
     return true;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    augment_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_augment, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.grid) return fail_with(EXIT_USAGE, "--grid FILE is required");
-    const size_t length = strlen(v.grid);
-    if (length < 5 || strcmp(v.grid + length - 4, ".png") != 0)
-        return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v.grid);
-    if (path_exists(v.grid) && !(is_file(v.grid) && is_grid(v.grid)))
+    augment_values *v = values;
+    if (!v->grid) return fail_with(EXIT_USAGE, "--grid FILE is required");
+    const size_t length = strlen(v->grid);
+    if (length < 5 || strcmp(v->grid + length - 4, ".png") != 0)
+        return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v->grid);
+    if (path_exists(v->grid) && !(is_file(v->grid) && is_grid(v->grid)))
         return fail_with(
             EXIT_USAGE,
             "--grid %s: already exists and is not a grid of 'lockstep augment'; choose "
             "another name",
-            v.grid);
-    cli_run r = { .parsed = &parsed };
+            v->grid);
+    cli_run r = { .parsed = parsed };
     int exit_status = open_run(&r, NULL, NULL, LS_RUN_IMAGES, true);
-    if (exit_status == EXIT_DONE) exit_status = can_draw(r.run, &v) ? draw(r.run, &v) : EXIT_USAGE;
+    if (exit_status == EXIT_DONE) exit_status = can_draw(r.run, v) ? draw(r.run, v) : EXIT_USAGE;
     ls_run_close(&r.run);
     return exit_status;
 }
@@ -183,6 +180,7 @@ const cli_command command_augment = {
         "train' that change images, its images are those of the run's first steps, in "
         "order; with --mixup-alpha or --cutmix-alpha only if --batch-size is the run's, with "
         "--seeding worker only if --workers is, too.",
+    .values_bytes = sizeof(augment_values),
     .options = own_options,
     .settings = ls_run_settings,
     .selects = changes_images,

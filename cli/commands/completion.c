@@ -311,18 +311,15 @@ static void print_fish(void)
 
 #define SHELLS "bash|zsh|fish" /* in the order of `scripts` */
 
-static const ls_setting completion_options[] = { { .kind = LS_SETTING_END } };
-
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
+    (void)values;
     static void (*const scripts[])(void) = { print_bash, print_zsh, print_fish };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_completion, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
     static const ls_setting shells = { LS_SETTING_CHOICE, .name = "SHELL", .value = SHELLS };
     char expected[LS_EXPECTED_SIZE];
     int shell;
-    if (parsed.n_arguments != 1 || !ls_setting_read(&shells, parsed.arguments[0], &shell, expected))
+    if (parsed->n_arguments != 1 ||
+        !ls_setting_read(&shells, parsed->arguments[0], &shell, expected))
         return fail_with(EXIT_USAGE, "expected one of " SHELLS);
     scripts[shell]();
     return EXIT_DONE;
@@ -335,6 +332,5 @@ const cli_command command_completion = {
     .details = "For the present shell: source <(lockstep completion bash), source <(lockstep "
                "completion zsh), or lockstep completion fish | source. 'cmake --install' puts "
                "the scripts where the shells search for them.",
-    .options = completion_options,
     .run = run,
 };

@@ -74,25 +74,22 @@ static int claim_folder(const char *dir)
     return fail_with(EXIT_RUNTIME, "%s is not empty; give another folder, or remove it", dir);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    demo_values values = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_demo_data, argc, argv, &values, &parsed);
-    if (ended >= 0) return ended;
+    demo_values *v = values;
     enum { MAX_DIR = 4000 };
-    if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR)
+    if (parsed->n_arguments != 1 || strlen(parsed->arguments[0]) > MAX_DIR)
         return fail_with(EXIT_USAGE, "expected one folder to write to, got %d argument%s",
-                         parsed.n_arguments, plural(parsed.n_arguments));
-    const char *dir = parsed.arguments[0];
-    const uint64_t seed = (uint64_t)values.seed;
+                         parsed->n_arguments, plural(parsed->n_arguments));
+    const char *dir = parsed->arguments[0];
+    const uint64_t seed = (uint64_t)v->seed;
     int answer = claim_folder(dir);
-    if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, values.n_train, seed);
-    if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, values.n_val, seed);
+    if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, v->n_train, seed);
+    if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, v->n_val, seed);
     if (answer == EXIT_DONE) {
         print_text(stdout, "%s: %d classes, %lld images to train on, %lld to validate\n", dir,
-                   DEMO_CLASSES, (long long)(DEMO_CLASSES * values.n_train),
-                   (long long)(DEMO_CLASSES * values.n_val));
+                   DEMO_CLASSES, (long long)(DEMO_CLASSES * v->n_train),
+                   (long long)(DEMO_CLASSES * v->n_val));
         print_command(stdout, "next", "train", "--data-dir", dir, "--model", "resnet20", NULL);
     }
     return answer;
@@ -102,6 +99,7 @@ const cli_command command_demo_data = {
     .name = "demo-data",
     .summary = "generate a small image dataset",
     .arguments = "DIR",
+    .values_bytes = sizeof(demo_values),
     .options = options,
     .run = run,
 };

@@ -1,7 +1,6 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
 #include "cli.h"
-#include "commands/eval_classes.h"
-#include "commands/eval_targets.h"
+#include "commands/eval_report.h"
 #include "runs/model_file.h"
 #include "terminal/events.h"
 #include <lockstep/run.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 typedef struct eval_values {
-    model_file file;
+    model_file file; /* first: see model_file_options */
     const char *data_dir, *device, *csv;
     ls_dataset_config data;
     int64_t batch, workers, threads, max_pixels;
@@ -20,8 +19,6 @@ typedef struct eval_values {
 
 #define AT(member) offsetof(eval_values, member)
 static const ls_setting options[] = {
-    { LS_SETTING_HEADING, .help = "Options:" },
-    MODEL_FILE_OPTIONS(eval_values),
     { LS_SETTING_TEXT, 0, "data-dir", AT(data_dir),
       "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
@@ -95,7 +92,7 @@ static int print_result(const eval_values *v, const ls_model_info *info, const l
                result->loss, result->top1);
     if (info->options.n_classes > 5) print_text(stdout, ", top-5 %.4f", result->top5);
     print_text(stdout, "\n");
-    eval_print_classes(evaluation, v->per_class, computes_auc(info, dataset));
+    eval_print_classes(evaluation, info, v->per_class, computes_auc(info, dataset));
     return EXIT_DONE;
 }
 
@@ -200,23 +197,20 @@ static int evaluate_checkpoint(ls_context *ctx, const eval_values *v)
     return dataset ? evaluate(ctx, v, model, dataset) : print_error(ctx, EXIT_DATA);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    eval_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_eval, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.file.path || !v.data_dir)
+    eval_values *v = values;
+    if (!v->file.path || !v->data_dir)
         return fail_with(EXIT_USAGE, "--%s is required",
-                         v.file.path ? "data-dir DIR" : "checkpoint FILE");
-    if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
-    if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
-    if (v.csv && ls_run_names_file(v.csv))
-        return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
+                         v->file.path ? "data-dir DIR" : "checkpoint FILE");
+    if (!model_file_check(parsed, &v->file, NULL)) return EXIT_USAGE;
+    if (v->csv && !check_output_name("csv", v->csv, ".csv")) return EXIT_USAGE;
+    if (v->csv && ls_run_names_file(v->csv))
+        return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v->csv);
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const int exit_status = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
+        &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });
+    const int exit_status = v->file.model ? evaluate_unnamed(ctx, v) : evaluate_checkpoint(ctx, v);
     ls_context_close(&ctx);
     return exit_status;
 }
@@ -231,6 +225,8 @@ const cli_command command_eval = {
         "The loss is the cross-entropy without label smoothing and class weights. With the "
         "training's -b it is the validation loss of a training without these to the last bit; with "
         "another one its last digits may differ.",
+    .values_bytes = sizeof(eval_values),
     .options = options,
+    .shared = model_file_options,
     .run = run,
 };

@@ -141,20 +141,17 @@ static int find(cli_run *r, const lr_find_values *v)
                           : print_error(r->report.ctx, EXIT_RUNTIME);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    lr_find_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_lr_find, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (v.start_lr >= v.end_lr)
-        return fail_with(EXIT_USAGE, "--start-lr %g is not below --end-lr %g", v.start_lr,
-                         v.end_lr);
-    cli_run r = { .parsed = &parsed };
-    int exit_status = open_run(&r, v.out, NULL, LS_RUN_TRAINING, true);
+    lr_find_values *v = values;
+    if (v->start_lr >= v->end_lr)
+        return fail_with(EXIT_USAGE, "--start-lr %g is not below --end-lr %g", v->start_lr,
+                         v->end_lr);
+    cli_run r = { .parsed = parsed };
+    int exit_status = open_run(&r, v->out, NULL, LS_RUN_TRAINING, true);
     catch_signals();
-    if (exit_status == EXIT_DONE) exit_status = find(&r, &v);
-    if (exit_status != EXIT_DONE && !v.out && *ls_run_dir(r.run))
+    if (exit_status == EXIT_DONE) exit_status = find(&r, v);
+    if (exit_status != EXIT_DONE && !v->out && *ls_run_dir(r.run))
         (void)rmdir(ls_run_dir(r.run)); /* if nothing was written */
     ls_run_close(&r.run);
     return exit_status;
@@ -171,6 +168,7 @@ const cli_command command_lr_find = {
         "learning rate at which the smoothed loss falls fastest, the second a tenth of that of its "
         "minimum. Give the options that the run will have. The result is the same for any number "
         "of threads and workers. The weights are not saved.",
+    .values_bytes = sizeof(lr_find_values),
     .options = own_options,
     .settings = ls_run_settings,
     .selects = acts_here,

@@ -171,16 +171,13 @@ static bool write_page(const char *dir, const cli_command *command, const char *
     return close_output(file, path);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    man_values v;
-    cli_parsed parsed;
-    const int ended = options_parse(&command_man, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
-    bool good = write_page(parsed.arguments[0], NULL, v.date);
+    man_values *v = values;
+    if (parsed->n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
+    bool good = write_page(parsed->arguments[0], NULL, v->date);
     for (int i = 0; command_at(i) && good; i++)
-        if (!command_at(i)->hidden) good = write_page(parsed.arguments[0], command_at(i), v.date);
+        if (!command_at(i)->hidden) good = write_page(parsed->arguments[0], command_at(i), v->date);
     return good ? EXIT_DONE : EXIT_RUNTIME;
 }
 
@@ -188,6 +185,7 @@ const cli_command command_man = {
     .name = "man",
     .summary = "write the manual pages of all commands to a folder",
     .arguments = "DIR",
+    .values_bytes = sizeof(man_values),
     .options = man_options,
     .hidden = true,
     .run = run,

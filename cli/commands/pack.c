@@ -119,32 +119,29 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
     return EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    pack_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_pack, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    const int n_wanted = v.check ? 1 : 2;
-    if (parsed.n_arguments != n_wanted)
+    pack_values *v = values;
+    const int n_wanted = v->check ? 1 : 2;
+    if (parsed->n_arguments != n_wanted)
         return fail_with(EXIT_USAGE, "expected %s, got %d argument%s",
-                         v.check ? "one pack to check" : "a folder and the file to write",
-                         parsed.n_arguments, plural(parsed.n_arguments));
-    const bool of_files = !v.raw && v.resize == 0;
-    if (of_files && (v.alpha != LS_ALPHA_WHITE || v.depth > 0))
+                         v->check ? "one pack to check" : "a folder and the file to write",
+                         parsed->n_arguments, plural(parsed->n_arguments));
+    const bool of_files = !v->raw && v->resize == 0;
+    if (of_files && (v->alpha != LS_ALPHA_WHITE || v->depth > 0))
         return fail_with(EXIT_USAGE,
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
-                         v.depth > 0 ? "depth" : "alpha");
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
+                         v->depth > 0 ? "depth" : "alpha");
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int exit_status = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {
         print_error(ctx, exit_status);
     } else {
         catch_signals();
-        exit_status = v.check ? check(ctx, parsed.arguments[0])
-                              : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
+        exit_status = v->check ? check(ctx, parsed->arguments[0])
+                               : write_pack(ctx, v, parsed->arguments[0], parsed->arguments[1]);
     }
     ls_context_close(&ctx);
     return exit_status;
@@ -159,6 +156,7 @@ const cli_command command_pack = {
         "on DIR gives bit-identical results, and a run that began on one can be resumed on the "
         "other. FILE contains the training, validation and test folders of DIR as train, val "
         "and test; without any of them the class folders in DIR.",
+    .values_bytes = sizeof(pack_values),
     .options = options,
     .run = run,
 };

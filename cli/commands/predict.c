@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct predict_values {
-    model_file file;
+    model_file file; /* first: see model_file_options */
     const char *classes, *device;
     int64_t top, batch, workers, threads, max_pixels;
     int precision; /* ls_precision */
@@ -32,8 +32,6 @@ typedef struct path_source {
 
 #define AT(member) offsetof(predict_values, member)
 static const ls_setting options[] = {
-    { LS_SETTING_HEADING, .help = "Options:" },
-    MODEL_FILE_OPTIONS(predict_values),
     { LS_SETTING_TEXT, 0, "classes", AT(classes),
       "with --model: text file of the class names, one per line", "FILE",
       .note = "stored in checkpoints" },
@@ -292,32 +290,29 @@ static bool fits_loss(const cli_parsed *parsed, const predict_values *v, ls_loss
     return true;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    predict_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_predict, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.file.path || parsed.n_arguments == 0)
+    predict_values *v = values;
+    if (!v->file.path || parsed->n_arguments == 0)
         return fail_with(EXIT_USAGE, "%s",
-                         v.file.path ? "no image given" : "--checkpoint FILE is required");
-    if (!model_file_check(&parsed, &v.file, "classes")) return EXIT_USAGE;
-    if (v.file.model && !v.classes)
+                         v->file.path ? "no image given" : "--checkpoint FILE is required");
+    if (!model_file_check(parsed, &v->file, "classes")) return EXIT_USAGE;
+    if (v->file.model && !v->classes)
         return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
-    if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
-    for (int i = 0; i < parsed.n_arguments; i++)
-        if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
-    path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
+    if (v->json && v->csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
+    for (int i = 0; i < parsed->n_arguments; i++)
+        if (!prediction_reads(parsed->arguments[i])) return EXIT_USAGE;
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    path_source paths = { parsed->n_arguments, parsed->arguments, 0 };
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
+        &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });
     const ls_saved_model *model =
-        v.file.model ? open_unnamed(ctx, &v) : model_file_open(ctx, &v.file, 0, NULL);
+        v->file.model ? open_unnamed(ctx, v) : model_file_open(ctx, &v->file, 0, NULL);
     int exit_status = EXIT_RUNTIME;
-    if (model && !fits_loss(&parsed, &v, ls_saved_model_info(model).loss))
+    if (model && !fits_loss(parsed, v, ls_saved_model_info(model).loss))
         exit_status = EXIT_USAGE;
     else if (model)
-        exit_status = predict_all(ctx, &v, model, &paths);
+        exit_status = predict_all(ctx, v, model, &paths);
     ls_context_close(&ctx);
     return exit_status;
 }
@@ -335,6 +330,8 @@ const cli_command command_predict = {
         "1 they depend on the image alone.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
         "not finite.",
+    .values_bytes = sizeof(predict_values),
     .options = options,
+    .shared = model_file_options,
     .run = run,
 };

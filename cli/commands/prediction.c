@@ -2,7 +2,6 @@
 #include "cli.h"
 #include "commands/prediction.h"
 #include "terminal/json.h"
-#include "terminal/csv.h"
 #include <lockstep/dataset_path.h>
 
 enum { FLOAT_DIGITS = 9 }; /* that identify an f32 */

@@ -234,19 +234,15 @@ static int open_and_run(const cli_parsed *parsed, char *const *settings)
     return exit_status;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    cli_parsed parsed;
-    const int ended = options_parse(&command_repro, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
-    char **settings = setting_texts_make(&parsed.set);
+    (void)values;
+    char **settings = setting_texts_make(&parsed->set);
     if (!settings) return print_error(NULL, EXIT_NO_VERDICT);
-    const int exit_status = open_and_run(&parsed, settings);
+    const int exit_status = open_and_run(parsed, settings);
     setting_texts_free(settings);
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_repro = {
     .name = "repro",
@@ -260,7 +256,6 @@ const cli_command command_repro = {
                "Exit status: 0 all runs are bit-identical, 1 they differ, anything else: no "
                "verdict (2 wrong command line, 3 unreadable images or an unusable data folder, 4 "
                "the loss is not finite, 5 another failure, 128+n stopped by signal n).",
-    .options = own_options,
     .settings = ls_repro_settings,
     .run = run,
 };

@@ -154,21 +154,19 @@ static int run_sweep(ls_sweep *s, const int *failed)
     return status == LS_OK ? print_results(s) : print_run_error(ctx);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
+    (void)values;
     char program[PATH_MAX];
     int failed = EXIT_RUNTIME;
-    cli_parsed parsed;
-    const int ended = options_parse(&command_sweep, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1)
+    if (parsed->n_arguments != 1)
         return fail_with(EXIT_USAGE, "expected one FILE that describes the sweep; 'lockstep sweep "
                                      "--help' shows an example");
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
-    char **settings = setting_texts_make(&parsed.set);
+    char **settings = setting_texts_make(&parsed->set);
     if (!settings) return print_error(NULL, EXIT_RUNTIME);
-    ls_sweep *s = ls_sweep_open(parsed.arguments[0], given_text(&parsed, "out"),
+    ls_sweep *s = ls_sweep_open(parsed->arguments[0], given_text(parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,
                                                     .command = program_invocation_name,
@@ -182,8 +180,6 @@ static int run(int argc, char **argv)
     ls_sweep_close(&s);
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_sweep = {
     .name = "sweep",
@@ -216,7 +212,6 @@ const cli_command command_sweep = {
         "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable or "
         "changed images, or an unusable data folder, 4 the loss of no trial is finite, 128+n "
         "stopped by signal n.",
-    .options = own_options,
     .settings = ls_sweep_settings,
     .run = run,
 };

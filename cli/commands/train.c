@@ -89,28 +89,26 @@ static int open_and_train(const cli_parsed *parsed, const char *out, const char 
     return exit_status;
 }
 
-static int run(int argc, char **argv)
+static void begin_session(int argc, char *const *argv)
 {
-    cli_parsed parsed;
     ranks_begin();
     if (ranks_is_first()) session_log_begin(argc, argv);
-    int exit_status = options_parse(&command_train, argc, argv, NULL, &parsed);
-    const char *out = given_text(&parsed, "out"), *resume = given_text(&parsed, "resume");
-    if (exit_status >= 0)
-        ; /* it has printed why */
-    else if (resume && parsed.set.from_run)
-        exit_status = fail_with(EXIT_USAGE, "--resume uses the options of its run: omit the "
-                                            "config.json of --config");
-    else if (resume && out)
-        exit_status = fail_with(
+}
+
+static int run(const cli_parsed *parsed, void *values)
+{
+    const char *out = given_text(parsed, "out"), *resume = given_text(parsed, "resume");
+    (void)values;
+    if (resume && parsed->set.from_run)
+        return fail_with(EXIT_USAGE, "--resume uses the options of its run: omit the config.json "
+                                     "of --config");
+    if (resume && out)
+        return fail_with(
             EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
-    else
-        exit_status = open_and_train(&parsed, out, resume);
+    const int exit_status = open_and_train(parsed, out, resume);
     session_log_close();
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_train = {
     .name = "train",
@@ -136,8 +134,8 @@ const cli_command command_train = {
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "
         "data folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
         "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).",
-    .options = own_options,
     .settings = ls_run_settings,
     .reads_runs = true,
+    .begin = begin_session,
     .run = run,
 };

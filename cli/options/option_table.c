@@ -79,8 +79,10 @@ static void add_settings(const cli_command *command, int n, ls_setting out[LS_MA
 void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
 {
     int n = 0;
-    for (const ls_setting *own = command->options; own->kind != LS_SETTING_END; own++)
-        out[n++] = complete_row(own);
+    for (int i = 0; i < 2; i++)
+        for (const ls_setting *own = i ? command->options : command->shared;
+             own && own->kind != LS_SETTING_END; own++)
+            out[n++] = complete_row(own);
     out[n] = (ls_setting){ .kind = LS_SETTING_END };
     if (command->settings) add_settings(command, n, out);
 }

@@ -126,3 +126,15 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     kept.file = parsed->set.file;
     return close_error_context(ctx) == EXIT_DONE ? -1 : EXIT_USAGE;
 }
+
+int cli_run_command(const cli_command *command, int argc, char **argv)
+{
+    cli_parsed parsed;
+    void *values = calloc(1, command->values_bytes + 1);
+    if (!values) return print_error(NULL, EXIT_RUNTIME);
+    if (command->begin) command->begin(argc, argv);
+    int exit_status = options_parse(command, argc, argv, values, &parsed);
+    if (exit_status < 0) exit_status = command->run(&parsed, values);
+    free(values);
+    return exit_status;
+}

@@ -32,13 +32,24 @@ enum {
         LIKE_RUN("group-column", offsetof(values, member.group_column), NULL),                     \
         LIKE_RUN("group-pattern", offsetof(values, member.group_pattern), NULL)
 
+/* Which options a command line has, and its arguments. */
+typedef struct cli_parsed {
+    ls_setting table[LS_MAX_SETTINGS + 1]; /* that of the command */
+    ls_given set;                          /* of the table */
+    const char *config;                    /* the file of --config; NULL = none */
+    int n_arguments;
+    char **arguments; /* borrowed from argv, which is put in order */
+} cli_parsed;
+
 /* "train", "eval", ... */
 typedef struct cli_command {
     const char *name, *summary;
     const char *arguments; /* "IMAGE...", "a|b" for one of these words, "" for none */
     const char *details;   /* paragraphs for --help with \n between, or NULL */
-    /* The command's own options, then LS_SETTING_END. Rows of LIKE_RUN are completed. */
-    const ls_setting *options;
+    /* The command's own options, then LS_SETTING_END; NULL = none. Rows of LIKE_RUN are completed.
+     * `shared`: rows that precede them, or NULL. */
+    const ls_setting *options, *shared;
+    size_t values_bytes; /* of the struct in which they are stored; 0 = none is stored */
     /* A table of the library whose rows follow, below their headings; NULL = none. Their values are
      * not stored: cli_parsed passes them on. */
     const ls_setting *(*settings)(void);
@@ -46,7 +57,8 @@ typedef struct cli_command {
     bool reads_runs; /* --config takes the config.json of a run, too, and ignores settings of runs
                         that the command does not have */
     bool hidden;     /* not in the list of commands */
-    int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
+    void (*begin)(int argc, char *const *argv); /* called before the options are read, or NULL */
+    int (*run)(const cli_parsed *parsed, void *values); /* returns the exit status */
 } cli_command;
 
 /* Writes the command's whole table. */
@@ -61,15 +73,6 @@ typedef struct common_values {
 } common_values;
 extern const ls_setting common_options[];
 
-/* Which options a command line has, and its arguments. */
-typedef struct cli_parsed {
-    ls_setting table[LS_MAX_SETTINGS + 1]; /* that of the command */
-    ls_given set;                          /* of the table */
-    const char *config;                    /* the file of --config; NULL = none */
-    int n_arguments;
-    char **arguments; /* borrowed from argv, which is put in order */
-} cli_parsed;
-
 /* The text of an option as given, NULL if it is not, for options whose values are not stored. */
 const char *given_text(const cli_parsed *parsed, const char *name);
 
@@ -78,6 +81,9 @@ const char *given_text(const cli_parsed *parsed, const char *name);
  * exit status if the command ends: EXIT_DONE after --help, EXIT_USAGE after an error. */
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed);
+
+/* Reads the options argv[0..argc-1] and runs the command. Returns the exit status. */
+int cli_run_command(const cli_command *command, int argc, char **argv);
 
 /* --help: the usual options in groups, in lines of at most 80 columns, on stdout. all: --help-all,
  * with the other options and the details. */

@@ -2,6 +2,30 @@
 #include "runs/model_file.h"
 #include <limits.h>
 
+#define AT(member) offsetof(model_file, member)
+const ls_setting model_file_options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "checkpoint", AT(path),
+      "checkpoint: best.safetensors of a run; with --model a safetensors file or a PyTorch file "
+      "(.pt, .pth) with torchvision's or timm's names",
+      "FILE", .note = "required" },
+    { LS_SETTING_TEXT, 0, "model", AT(model), "model of a file that does not store it", "NAME",
+      .note = "stored in checkpoints", .list = ls_model_list },
+    { LS_SETTING_TEXT, 0, "weights-key", AT(key),
+      "with --model: where the file has the weights: a key, such as model_ema, or a prefix of the "
+      "names",
+      "KEY", .note = "found" },
+    LIKE_RUN("image-size", AT(image_size), "with --model: "),
+    LIKE_RUN("resize", AT(resize_mode), "with --model: "),
+    LIKE_RUN("alpha", AT(alpha), "with --model: "),
+    LIKE_RUN("depth", AT(depth), "with --model: "),
+    LIKE_RUN("stem", AT(stem), "with --model: "),
+    LIKE_RUN("parameter-free-shortcuts", AT(parameter_free_shortcuts), "with --model: "),
+    { LS_SETTING_SWITCH, 0, "grey", AT(grey),
+      "with --model: the model has one input channel; images are converted to grey" },
+    { .kind = LS_SETTING_END },
+};
+
 const ls_model *find_model(const char *name)
 {
     ls_context *ctx = open_error_context();

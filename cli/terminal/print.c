@@ -342,3 +342,20 @@ const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE])
     snprintf(out, LOSS_SIZE, of_targets ? "%#.4g" : "%.4f", loss);
     return out;
 }
+
+void print_csv(FILE *file, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        print_text(file, "%s", text);
+        return;
+    }
+    print_text(file, "\"");
+    for (const char *at = text; *at;) {
+        const int n = (int)strcspn(at, "\"");
+        print_text(file, "%.*s", n, at);
+        at += n;
+        if (*at) print_text(file, "\"\"");
+        if (*at) at++;
+    }
+    print_text(file, "\"");
+}

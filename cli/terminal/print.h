@@ -73,6 +73,9 @@ void print_words(FILE *out, int at, int indent, const char *text);
 /* Prints `text` escaped, with a backslash before each character of `marked`. */
 void print_escaped(FILE *out, const char *text, const char *marked);
 
+/* Prints a field of CSV (RFC 4180) as print_text does, in quotes if it needs them. */
+void print_csv(FILE *file, const char *text);
+
 /* For json_dump_callback, user = a FILE: prints JSON text, with the control characters that JSON
  * leaves unescaped in strings as \u007f and the like. */
 int print_json(const char *text, size_t length, void *user);
