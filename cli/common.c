@@ -274,3 +274,17 @@ int close_error_context(ls_context *ctx)
         spare = ctx;
     return exit_status;
 }
+
+/* ---- The list of commands ---- */
+
+static const cli_command *const *all_commands;
+
+void set_commands(const cli_command *const *list)
+{
+    all_commands = list;
+}
+
+const cli_command *command_at(int i)
+{
+    return all_commands[i];
+}

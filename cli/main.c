@@ -1,6 +1,6 @@
 /* main.c: the lockstep command: runs the command that the first word names. */
 #include "cli.h"
-#include "runs/ranks.h"
+#include "runs/runs.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* augment.c: 'lockstep augment': an image of the training images as the model receives them. */
-#include "runs/open_run.h"
+#include "runs/runs.h"
 #include "commands/write_image.h"
 #include <errno.h>
 #include <stdlib.h>

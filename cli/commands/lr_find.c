@@ -1,5 +1,5 @@
 /* lr_find.c: 'lockstep lr-find': a learning rate range test, before a run. */
-#include "runs/open_run.h"
+#include "runs/runs.h"
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. */
 #include "cli.h"
-#include "options/setting_texts.h"
 #include "terminal/progress.h"
 #include <errno.h>
 #include <limits.h>
@@ -237,10 +236,10 @@ static int open_and_run(const cli_parsed *parsed, char *const *settings)
 static int run(const cli_parsed *parsed, void *values)
 {
     (void)values;
-    char **settings = setting_texts_make(&parsed->set);
+    char **settings = given_texts(&parsed->set);
     if (!settings) return print_error(NULL, EXIT_NO_VERDICT);
     const int exit_status = open_and_run(parsed, settings);
-    setting_texts_free(settings);
+    free_texts(settings);
     return exit_status;
 }
 

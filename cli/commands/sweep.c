@@ -1,6 +1,5 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
 #include "cli.h"
-#include "options/setting_texts.h"
 #include "terminal/progress.h"
 #include <errno.h>
 #include <limits.h>
@@ -164,7 +163,7 @@ static int run(const cli_parsed *parsed, void *values)
                                      "--help' shows an example");
     if (!realpath("/proc/self/exe", program))
         return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
-    char **settings = setting_texts_make(&parsed->set);
+    char **settings = given_texts(&parsed->set);
     if (!settings) return print_error(NULL, EXIT_RUNTIME);
     ls_sweep *s = ls_sweep_open(parsed->arguments[0], given_text(parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
@@ -175,7 +174,7 @@ static int run(const cli_parsed *parsed, void *values)
                                                     .on_progress = show_progress,
                                                     .on_failure = print_failure,
                                                     .user = &failed });
-    setting_texts_free(settings);
+    free_texts(settings);
     const int exit_status = run_sweep(s, &failed);
     ls_sweep_close(&s);
     return exit_status;

@@ -1,8 +1,6 @@
 /* train.c: 'lockstep train': opens a run, trains, and prints the results. */
 #include "commands/train_text.h"
-#include "runs/open_run.h"
-#include "runs/ranks.h"
-#include "runs/session_log.h"
+#include "runs/runs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <lockstep/run.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Options of all commands ---- */
@@ -103,4 +104,26 @@ const char *given_text(const cli_parsed *parsed, const char *name)
 {
     const int i = ls_setting_find(parsed->set.table, name, strlen(name));
     return i < 0 ? NULL : parsed->set.text[i];
+}
+
+char **given_texts(const ls_given *given)
+{
+    int n = 0;
+    char **texts = calloc(LS_MAX_SETTINGS + 1, sizeof(*texts));
+    for (int i = 0; texts && given->table[i].kind != LS_SETTING_END; i++) {
+        const char *name = given->table[i].name, *text = given->text[i];
+        if (!text || strcmp(name, "out") == 0) continue;
+        if (asprintf(&texts[n++], "%s%s%s", name, *text ? "=" : "", text) < 0) {
+            texts[n - 1] = NULL;
+            free_texts(texts);
+            return NULL;
+        }
+    }
+    return texts;
+}
+
+void free_texts(char **texts)
+{
+    for (int i = 0; texts && texts[i]; i++) free(texts[i]);
+    free(texts);
 }

@@ -76,6 +76,11 @@ extern const ls_setting common_options[];
 /* The text of an option as given, NULL if it is not, for options whose values are not stored. */
 const char *given_text(const cli_parsed *parsed, const char *name);
 
+/* The options that were given but --out, for the library: "name=value", or "name" for a switch.
+ * Ends with NULL; the caller frees it with free_texts. NULL without memory. */
+char **given_texts(const ls_given *given);
+void free_texts(char **texts);
+
 /* Fills `values` with defaults, then from the file of --config, then from argv[0..argc-1], which
  * begins after the command's name. Prints --help to stdout, errors to stderr. Returns -1, or the
  * exit status if the command ends: EXIT_DONE after --help, EXIT_USAGE after an error. */

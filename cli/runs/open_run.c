@@ -1,6 +1,5 @@
-/* open_run.c: see open_run.h. */
-#include "runs/open_run.h"
-#include "runs/ranks.h"
+/* open_run.c: see runs.h. */
+#include "runs/runs.h"
 #include <string.h>
 
 /* What --recipe has set. */

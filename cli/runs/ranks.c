@@ -1,5 +1,5 @@
-/* ranks.c: see ranks.h. */
-#include "runs/ranks.h"
+/* ranks.c: see runs.h. */
+#include "runs/runs.h"
 #include "cli.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -46,6 +46,8 @@ typedef struct ls_setting {
     bool session;         /* of one session: its stored value is neither resumed nor used again */
     bool whole_run;       /* does not change a step with a given learning rate */
     bool usual;           /* in short help texts */
+    const char *excludes; /* a setting that can't be given beside it, NULL = none: one that is typed
+                             replaces the other in a file */
     void (*list)(char *out, size_t size); /* writes a list that help texts add; NULL = none */
 } ls_setting;
 

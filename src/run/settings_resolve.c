@@ -168,22 +168,9 @@ double ls__run_default_lr(const ls__run_settings *r)
                                                            : 0.001);
 }
 
-/* --lr and --lr-per-256 exclude each other; that of the command line replaces that of a file. */
-static void replace_lr_of_file(ls_given *given, ls__run_settings *r)
-{
-    const int lr = ls_setting_find(given->table, "lr", strlen("lr"));
-    const int per_256 = ls_setting_find(given->table, "lr-per-256", strlen("lr-per-256"));
-    if (lr < 0 || per_256 < 0 || !given->text[lr] || !given->text[per_256]) return;
-    if (given->in_file[lr] && !given->in_file[per_256]) given->text[lr] = NULL;
-    if (given->in_file[lr] || !given->in_file[per_256]) return;
-    given->text[per_256] = NULL;
-    r->lr_per_256 = 0;
-}
-
 ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_model *model,
                                    ls__run_settings *r)
 {
-    replace_lr_of_file(given, r);
     ls__run_settings_apply_preset(given, r);
     if (!model && !(model = ls_model_require(ctx, r->model))) return LS_ERR_SETTING;
     if (!r->image_size.height) r->image_size = (ls_size){ model->image_size, model->image_size };
