@@ -91,6 +91,7 @@ static void put_options(FILE *file, const ls_setting *options)
 static void put_command_page(FILE *file, const cli_command *c, const char *name, const char *date)
 {
     ls_setting options[LS_MAX_SETTINGS + 1];
+    char details[DETAILS_SIZE];
     all_options(c, options);
     put_head(file, name, c->summary, date);
     fprintf(file, ".SH SYNOPSIS\n.B lockstep ");
@@ -98,7 +99,7 @@ static void put_command_page(FILE *file, const cli_command *c, const char *name,
     fprintf(file, "\n[\\fIoption\\fR...]%s%s\n", *c->arguments ? " " : "", c->arguments);
     if (c->details) {
         fputs(".SH DESCRIPTION\n", file);
-        put_words(file, c->details);
+        put_words(file, command_details(c, details));
     }
     fputs(".SH OPTIONS\n", file);
     put_options(file, options);

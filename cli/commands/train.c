@@ -97,7 +97,7 @@ static int run(const cli_parsed *parsed, void *values)
 {
     const char *out = given_text(parsed, "out"), *resume = given_text(parsed, "resume");
     (void)values;
-    if (resume && parsed->set.from_run)
+    if (resume && parsed->set.run_file)
         return fail_with(EXIT_USAGE, "--resume uses the options of its run: omit the config.json "
                                      "of --config");
     if (resume && out)
@@ -121,12 +121,8 @@ const cli_command command_train = {
         "and best.safetensors (the weights with the best validation --metric; of equal values "
         "those "
         "with the lower loss).\n"
-        "With --resume RUN, only these options may differ from the run's: --data-dir, "
-        "--image-root, --workers, --threads, --rank-timeout, --partition-optimizer, --audit-every, "
-        "--steps, --stop-at, "
-        "--checkpoint-every, "
-        "--keep-checkpoints, --no-report, --tensorboard, --log-every, --nvtx, --force, "
-        "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
+        "With --resume RUN, only these options may differ from the run's: %s. "
+        "--epochs N extends the run if the schedule "
         "is constant, step, multistep, exponential, plateau or cosine-restarts.\n"
         "--weights, --new-head and --freeze are for fine-tuning: see docs/fine-tuning.md.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "

@@ -88,6 +88,21 @@ void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS 
     if (command->settings) add_settings(command, n, out);
 }
 
+const char *command_details(const cli_command *command, char out[DETAILS_SIZE])
+{
+    char list[DETAILS_SIZE / 2] = "";
+    size_t n = 0;
+    const char *mark = strstr(command->details, "%s");
+    if (!mark) return command->details;
+    for (const ls_setting *s = ls_run_settings(); s->kind != LS_SETTING_END; s++)
+        if ((s->execution || s->lasting) && strcmp(s->name, "out") != 0 &&
+            strcmp(s->name, "resume") != 0)
+            n += (size_t)snprintf(list + n, sizeof(list) - n, "%s--%s", n ? ", " : "", s->name);
+    snprintf(out, DETAILS_SIZE, "%.*s%s%s", (int)(mark - command->details), command->details, list,
+             mark + 2);
+    return out;
+}
+
 void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
 {
     int n = 0;

@@ -61,6 +61,11 @@ typedef struct cli_command {
     int (*run)(const cli_parsed *parsed, void *values); /* returns the exit status */
 } cli_command;
 
+/* The command's details. In place of %s they list the options that may differ from those of the run
+ * that --resume names. */
+enum { DETAILS_SIZE = 4096 };
+const char *command_details(const cli_command *command, char out[DETAILS_SIZE]);
+
 /* Writes the command's whole table. */
 void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
 /* The same with the options of all commands at its end. */

@@ -10,7 +10,6 @@ typedef struct cli_run {
     run_report report; /* first: it is the user of report_event */
     const cli_parsed *parsed;
     bool one_process, resumes; /* of open_run */
-    bool is_settled;           /* its settings have their values */
     ls_run *run;
     void (*on_start)(struct cli_run *r); /* the folder and the trainer are open; may be NULL */
 } cli_run;

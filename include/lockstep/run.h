@@ -108,14 +108,14 @@ LS_API void ls_run_close(ls_run **run);
 /* Whether the run could not be opened because of its images, not of the process or a setting. */
 LS_API bool ls_run_failed_in_data(const ls_run *run);
 
-/* ---- The values of its settings, given or not, after LS_RUN_SETTLED; `run` is not NULL ---- */
+/* ---- The values of its settings, given or not, after LS_RUN_SETTLED; `run` may be NULL ---- */
 
 /* A number; 1 or 0 for a switch; the number of a choice among the words, from 0; the height of a
- * size; 0 for a text or an unknown name. */
+ * size; 0 for a text, an unknown name or without a run. */
 LS_API double ls_run_number(const ls_run *run, const char *name);
 /* A text, or the word of a choice; NULL if it is not set, for other kinds and unknown names. Valid
  * as long as `run`. */
-LS_API const char *ls_run_text(ls_run *run, const char *name);
+LS_API const char *ls_run_text(const ls_run *run, const char *name);
 /* The i-th value that the setting `recipe` has set, from 0; "" for a switch. False past the last.
  * The texts are static. */
 LS_API bool ls_run_preset_at(const ls_run *run, int i, const char **name, const char **value);

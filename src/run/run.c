@@ -79,6 +79,15 @@ static ls_status check_folder(const ls_run *t, const char *dir)
     return ls__fail(t->ctx, LS_ERR_SETTING, "--out %s: contains a run; choose another folder", dir);
 }
 
+/* A given setting and one of a run's config.json may exclude each other. */
+static ls_status hint_run_file(const ls_run *t)
+{
+    if (t->given.run_file && t->extent == LS_RUN_WHOLE)
+        ls__error_hint(t->ctx, "options that the command line does not have are those of %s",
+                       t->given.run_file);
+    return ls_context_status(t->ctx);
+}
+
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
     LS_TRY(set_dir(t, dir));
@@ -86,11 +95,13 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
     LS_TRY(check_model(t));
     if (config->one_process || ls__ranks_is_first()) LS_TRY(check_folder(t, dir));
-    LS_TRY(ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values));
+    if (ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values) != LS_OK)
+        return hint_run_file(t);
     if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
     t->computed = ls__settings_computed(&t->given);
     if (!t->computed) return ls__fail_memory(t->ctx, "settings", 0);
     if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, false));
+    LS_TRY(ls__run_keep_words(t));
     enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, false);
@@ -119,6 +130,7 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     LS_TRY(ls__run_read_stored(t, t->ctx, &t->given, &t->values));
     if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, true));
     LS_TRY(ls__run_check_checkpoint(t));
+    LS_TRY(ls__run_keep_words(t));
     enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, true);

@@ -44,7 +44,7 @@ struct ls_run {
     ls_given given;        /* of the table, or of own_table */
     ls_setting *own_table; /* the rows of the table that ls_run_config.given has; else NULL */
     char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
-    char *words[LS_MAX_SETTINGS]; /* what ls_run_text has returned for choices */
+    char *words[LS_MAX_SETTINGS]; /* of the values of choices, for ls_run_text */
     char split_names[LS_N_SPLITS][LS__FOLDER_NAME_SIZE];
 };
 
@@ -103,6 +103,9 @@ ls_status ls__run_start(ls_run *t);
 
 /* Reads config's settings into t->values and t->given, with the table's defaults for others. */
 ls_status ls__run_read_settings(ls_run *t, const ls_run_config *config);
+/* Keeps the words of the values of choices, for ls_run_text, when all settings have their values.
+ */
+ls_status ls__run_keep_words(ls_run *t);
 /* Frees what they are borrowed from. */
 void ls__run_free_settings(ls_run *t);
 

@@ -99,8 +99,9 @@ static bool check_loss_settings(ls_context *ctx, const ls_given *given, const ls
            check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table);
 }
 
-static bool check_settings(ls_context *ctx, const ls_given *given, const ls_model *model,
-                           const ls__run_settings *r)
+/* Settings that have no effect beside the others. */
+static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_model *model,
+                              const ls__run_settings *r)
 {
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
     const bool plateau = r->schedule == LS_SCHEDULE_REDUCE_ON_PLATEAU;
@@ -113,7 +114,7 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
         { "stem", model->resnet, "a resnet" },
         { "parameter-free-shortcuts", model->resnet, "a resnet" },
         { "zero-init-residual", model->resnet, "a resnet" },
-        { "recipe", !given->from_run, "values that are not those of a run's config.json" },
+        { "recipe", !given->run_file, "values that are not those of a run's config.json" },
         { "dropout", model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
         { "val-split-seed", r->val_split > 0, "--val-split" },
@@ -147,8 +148,14 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
     };
-    if (!check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table)) return false;
-    if (!check_loss_settings(ctx, given, r)) return false;
+    return check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table) &&
+           check_loss_settings(ctx, given, r);
+}
+
+static bool check_settings(ls_context *ctx, const ls_given *given, const ls_model *model,
+                           const ls__run_settings *r)
+{
+    if (!check_all_effects(ctx, given, model, r)) return false;
     if (r->new_head && !r->weights)
         return ls__refuse(ctx, "--recipe finetune requires --weights FILE");
     if (ls_given_has(given, "lr") && ls_given_has(given, "lr-per-256"))
@@ -157,7 +164,8 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
     ls__parameter_groups groups;
     if (!ls__parameter_groups_read(ctx, r->groups, &groups)) return false;
     int milestones[LS__MAX_MILESTONES];
-    return !multi_step || ls__run_milestones(ctx, r->milestones, milestones) > 0;
+    return r->schedule != LS_SCHEDULE_MULTI_STEP ||
+           ls__run_milestones(ctx, r->milestones, milestones) > 0;
 }
 
 double ls__run_default_lr(const ls__run_settings *r)
