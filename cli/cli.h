@@ -13,6 +13,9 @@
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
+/* Prints errno's reason after `name`, and returns EXIT_RUNTIME. */
+int fail_errno(const char *name);
+bool ends_with(const char *text, const char *end);
 /* Closes a file that was written. If some of it was not, prints why, after `name`, and returns
  * false. */
 bool close_output(FILE *file, const char *name);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool ends_with(const char *text, const char *end)
+bool ends_with(const char *text, const char *end)
 {
     const size_t length = strlen(text), n = strlen(end);
     return length >= n && strcmp(text + length - n, end) == 0;
@@ -30,13 +30,20 @@ const char *limit_hint(const char *message)
     return "";
 }
 
+int fail_errno(const char *name)
+{
+    const char *reason = strerror(errno);
+    return fail_with(EXIT_RUNTIME, "%s: %s%s", name, reason, limit_hint(reason));
+}
+
 bool close_output(FILE *file, const char *name)
 {
     const int error = ferror(file) ? errno : 0;
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return true;
-    const char *reason = strerror(error ? error : errno);
-    return fail_with(false, "%s: %s%s", name, reason, limit_hint(reason));
+    if (error) errno = error;
+    fail_errno(name);
+    return false;
 }
 
 void print_pixels_hint(const char *message)
@@ -238,8 +245,7 @@ const char *plural(int64_t n)
 
 bool check_output_name(const char *option, const char *path, const char *ending)
 {
-    const size_t n = strlen(path), n_ending = strlen(ending);
-    if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
+    if (ends_with(path, ending) && strcmp(path, ending) != 0) return true;
     if (path_exists(path) && !is_file(path)) return true;
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
 }

@@ -1,7 +1,6 @@
 /* augment.c: 'lockstep augment': an image of the training images as the model receives them. */
 #include "runs/runs.h"
 #include "commands/write_image.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,10 +126,8 @@ static int draw(const ls_run *run, const augment_values *v)
     for (int64_t i = 0; i < batch.n; i++) put_image(&g, i * v->variants, &batch, i);
     if (v->variants > 1 && put_variants(data, config, &g, batch.n, batch.samples) != LS_OK)
         answer = print_loader_error(ctx, NULL);
-    if (answer == EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels)) {
-        const char *reason = strerror(errno);
-        answer = fail_with(EXIT_RUNTIME, "%s: %s%s", v->grid, reason, limit_hint(reason));
-    }
+    if (answer == EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels))
+        answer = fail_errno(v->grid);
     if (answer == EXIT_DONE)
         print_text(stdout, "%s: %lld image%s of %lld x %lld pixels\n", v->grid,
                    (long long)(batch.n * v->variants), plural(batch.n * v->variants),
@@ -155,8 +152,7 @@ static int run(const cli_parsed *parsed, void *values)
 {
     augment_values *v = values;
     if (!v->grid) return fail_with(EXIT_USAGE, "--grid FILE is required");
-    const size_t length = strlen(v->grid);
-    if (length < 5 || strcmp(v->grid + length - 4, ".png") != 0)
+    if (!ends_with(v->grid, ".png") || strcmp(v->grid, ".png") == 0)
         return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v->grid);
     if (path_exists(v->grid) && !(is_file(v->grid) && is_grid(v->grid)))
         return fail_with(

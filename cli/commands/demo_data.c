@@ -25,12 +25,6 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static int fail_errno(const char *path)
-{
-    const char *reason = strerror(errno);
-    return fail_with(EXIT_RUNTIME, "%s: %s%s", path, reason, limit_hint(reason));
-}
-
 /* Makes a folder, unless it exists. */
 static int make_folder(const char *path)
 {

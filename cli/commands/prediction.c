@@ -101,8 +101,6 @@ void prediction_print(const prediction_printer *p, const char *path, float *valu
 
 bool prediction_reads(const char *path)
 {
-    static const char pack[] = ".pack";
-    const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
     if (ls_path_kind_of(path) == LS_PATH_LIST)
         return fail_with(
             false,
@@ -110,7 +108,7 @@ bool prediction_reads(const char *path)
             "pipe the paths to 'lockstep predict ... -'; 'lockstep eval --data-dir "
             "LIST' evaluates a list with labels",
             path);
-    if (is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
+    if (is_file(path) && ends_with(path, ".pack"))
         return fail_with(false,
                          "%s: a pack; predict reads image files and folders; 'lockstep eval "
                          "--data-dir PACK' evaluates a pack",

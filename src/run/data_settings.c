@@ -121,8 +121,7 @@ bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o)
     return true;
 }
 
-/* False with the error if a setting does not fit what is at the path. */
-static bool fits(ls_context *ctx, const char *path, const ls__data_settings *o)
+bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o)
 {
     const char *const of_lists = o->csv_columns    ? "csv-columns"
                                  : o->image_root   ? "image-root"
@@ -174,7 +173,7 @@ static void note_unused_group(ls_context *ctx, const char *path, const ls_datase
 ls_dataset *ls__data_open(ls_context *ctx, const char *path, const ls__data_opening *how)
 {
     const ls__data_settings *o = how->settings;
-    if (o && !fits(ctx, path, o)) return NULL;
+    if (o && !ls__data_settings_fit(ctx, path, o)) return NULL;
     ls_dataset *dataset = open_plain(ctx, path, how);
     if (dataset && how->in_groups) note_unused_group(ctx, path, dataset, how);
     if (dataset && o && how->in_groups && o->group_pattern)

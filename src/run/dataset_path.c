@@ -63,7 +63,8 @@ ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_
 static bool has_class_folder(const char *dir, const ls_model_info *info)
 {
     char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
-    const bool has_split = ls__folders_has_val(dir, name) || ls__folders_has_test(dir, name);
+    const bool has_split = ls__folders_has(dir, LS_SPLIT_VALIDATION, name) ||
+                           ls__folders_has(dir, LS_SPLIT_TEST, name);
     for (int64_t i = 0; i < info->options.n_classes; i++)
         if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
                      has_split ? name : "", info->classes[i]) < LS__PATH_SIZE &&
@@ -105,7 +106,7 @@ static ls_dataset *open_images(ls_context *ctx, const char *path, const ls__data
     const ls_model_info info = ls_saved_model_info(model);
     const int n_classes = (int)info.options.n_classes;
     char name[LS__FOLDER_NAME_SIZE];
-    if (!ls_saved_model_has_split(model) || ls__folders_has_val(path, name))
+    if (!ls_saved_model_has_split(model) || ls__folders_has(path, LS_SPLIT_VALIDATION, name))
         return ls__folders_open_val(ctx, path, o, true, n_classes, info.classes);
     ls_dataset *all = ls__folders_open_unsplit(ctx, path, o, n_classes, info.classes);
     ls_dataset *split = all ? ls_saved_model_validation_split(model, all) : NULL;

@@ -24,12 +24,20 @@ void ls__folders_explain(ls_context *ctx, const char *dir);
 /* Whether the training images of DIR are listed in a CSV file: DIR itself, or DIR/train.csv. */
 bool ls__folders_has_csv(const char *dir);
 
-/* Whether DIR has a folder or CSV file of training or validation images; copies its path below DIR.
- */
-bool ls__folders_has_train(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
-bool ls__folders_has_val(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
-/* Finds test images in the same way, and MNIST's t10k files. */
-bool ls__folders_has_test(const char *dir, char name[LS__FOLDER_NAME_SIZE]);
+/* Whether DIR has a folder or CSV file of the split, or for tests MNIST's t10k files; copies its
+ * path below DIR. */
+bool ls__folders_has(const char *dir, ls_split split, char name[LS__FOLDER_NAME_SIZE]);
+
+/* The path of the images of a split below the folder DIR: with --label-pattern a folder, no list.
+ * LS_ERR_NOT_FOUND, without an error, where there are none; LS_ERR_IO for a folder that can't be
+ * read. `o` and ctx may be NULL. */
+ls_status ls__folders_find_split(ls_context *ctx, const char *dir, ls_split split,
+                                 const ls__data_settings *o, char path[LS__PATH_SIZE],
+                                 ls_split_kind *kind);
+
+/* DIR itself, or with a note that begins with "DIR: DOES" the folder that stands for it. */
+void ls__folders_take_whole(ls_context *ctx, const char *dir, const char *does,
+                            char path[LS__PATH_SIZE]);
 
 /* The training images. dir_itself: else DIR itself, when it holds class folders. This and the next
  * ones return NULL with the error. */

@@ -20,7 +20,7 @@ static bool has_train(const char *dir)
 static bool next_folder(DIR *folder, const char *dir, char path[LS__PATH_SIZE])
 {
     for (const struct dirent *e; folder && (e = readdir(folder));)
-        if (e->d_name[0] != '.' && strcmp(e->d_name, "__MACOSX") != 0 &&
+        if (e->d_name[0] != '.' &&
             snprintf(path, LS__PATH_SIZE, "%s/%s", dir, e->d_name) < LS__PATH_SIZE &&
             ls__is_folder(path))
             return true;
@@ -134,7 +134,7 @@ static int count_folders(const char *dir, char path[LS__PATH_SIZE])
     int n = 0;
     DIR *folder = opendir(dir);
     while (next_folder(folder, dir, here))
-        if (n++ == 0) strcpy(path, here);
+        if (strcmp(strrchr(here, '/'), "/__MACOSX") != 0 && n++ == 0) strcpy(path, here);
     if (folder) closedir(folder);
     return n;
 }
