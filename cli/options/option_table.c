@@ -9,17 +9,17 @@
 
 /* ---- Options of all commands ---- */
 
-#define AT(member) offsetof(common_values, member)
-
 const ls_setting common_options[] = {
     { LS_SETTING_HEADING, .help = "General:" },
-    { LS_SETTING_TEXT, 0, "config", AT(config),
+    { LS_SETTING_TEXT, 0, "config", LS_SETTING_UNSTORED,
       "read options from a file with lines 'key = value', such as 'epochs = 30'; the command line "
       "takes precedence",
       "FILE", .note = "none", .usual = true },
-    { LS_SETTING_SWITCH, 'q', "quiet", AT(quiet), "print only errors and results", .usual = true },
-    { LS_SETTING_SWITCH, 'h', "help", AT(help), "show the usual options", .usual = true },
-    { LS_SETTING_SWITCH, 0, "help-all", AT(help_all), "show all options", .usual = true },
+    { LS_SETTING_SWITCH, 'q', "quiet", LS_SETTING_UNSTORED, "print only errors and results",
+      .usual = true },
+    { LS_SETTING_SWITCH, 'h', "help", LS_SETTING_UNSTORED, "show the usual options",
+      .usual = true },
+    { LS_SETTING_SWITCH, 0, "help-all", LS_SETTING_UNSTORED, "show all options", .usual = true },
     { .kind = LS_SETTING_END },
 };
 
@@ -103,16 +103,18 @@ const char *command_details(const cli_command *command, char out[DETAILS_SIZE])
     return out;
 }
 
-void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
+int all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1])
 {
     int n = 0;
     command_options(command, out);
     while (out[n].kind != LS_SETTING_END) n++;
+    const int n_own = n;
     for (const ls_setting *s = common_options; n < LS_MAX_SETTINGS; s++) {
         out[n++] = *s;
         if (s->kind == LS_SETTING_END) break;
     }
     out[LS_MAX_SETTINGS].kind = LS_SETTING_END;
+    return n_own;
 }
 
 const char *given_text(const cli_parsed *parsed, const char *name)

@@ -68,14 +68,9 @@ const char *command_details(const cli_command *command, char out[DETAILS_SIZE]);
 
 /* Writes the command's whole table. */
 void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
-/* The same with the options of all commands at its end. */
-void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
-
-/* The options of all commands, and their values. */
-typedef struct common_values {
-    const char *config;
-    bool quiet, help, help_all;
-} common_values;
+/* The same with the options of all commands, common_options, at its end. Returns the number of rows
+ * before them. */
+int all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
 extern const ls_setting common_options[];
 
 /* The text of an option as given, NULL if it is not, for options whose values are not stored. */
