@@ -75,10 +75,9 @@ bool path_exists(const char *path);
 bool is_folder(const char *path);
 bool is_file(const char *path);
 
-/* A context for the errors of a call that has no other. */
-ls_context *open_error_context(void);
-/* Prints its error, if there is one, and closes it. Returns the exit status. */
-int close_error_context(ls_context *ctx);
+/* The context of commands that compute nothing with nets: one thread. It stays open until the
+ * process ends. */
+ls_context *command_context(void);
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);

@@ -250,35 +250,22 @@ bool check_output_name(const char *option, const char *path, const char *ending)
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
 }
 
-/* ---- A context for errors ---- */
+/* ---- The context ---- */
 
-/* One that was closed, for the next call: opening one takes a tenth of a millisecond. */
-static ls_context *spare;
+static ls_context *context;
 
-static void close_spare(void)
+static void close_context(void)
 {
-    ls_context_close(&spare);
+    ls_context_close(&context);
 }
 
-ls_context *open_error_context(void)
+ls_context *command_context(void)
 {
-    static bool is_registered;
-    ls_context *ctx = spare;
-    spare = NULL;
-    if (ctx) return ctx;
-    if (!is_registered) is_registered = atexit(close_spare) == 0;
-    return ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-}
-
-int close_error_context(ls_context *ctx)
-{
-    int exit_status = EXIT_DONE;
-    if (ls_context_status(ctx) != LS_OK) exit_status = print_error(ctx, EXIT_RUNTIME);
-    if (spare || ls_context_status(ctx) != LS_OK)
-        ls_context_close(&ctx);
-    else
-        spare = ctx;
-    return exit_status;
+    if (!context) {
+        context = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+        atexit(close_context);
+    }
+    return context;
 }
 
 /* ---- The list of commands ---- */

@@ -347,10 +347,8 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     if (*ls_dataset_report_dir(report)) dir = ls_dataset_report_dir(report);
     if (!v->json)
         print_as_text(dir, report, v->limit);
-    else if (!print_as_json(dir, report)) {
-        print_error(NULL, EXIT_DATA);
-        return EXIT_DATA;
-    }
+    else if (!print_as_json(dir, report))
+        return print_error(NULL, EXIT_DATA), EXIT_DATA;
     if (ls_dataset_report_summary(report).n_readable == 0)
         return fail_with(EXIT_DATA, "%s: no image can be read", dir);
     return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : EXIT_DONE;
@@ -365,11 +363,8 @@ static int run(const cli_parsed *parsed, void *values)
     char *dir = parsed->arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
     if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     catch_signals();
-    const int exit_status = check(ctx, v, dir);
-    ls_context_close(&ctx);
-    return exit_status;
+    return check(command_context(), v, dir);
 }
 
 const cli_command command_check = {

@@ -203,7 +203,7 @@ static void print_as_text(const json_t *report, char *const dirs[2], ls_run_verd
 
 static int compare(const compare_values *v, char *const dirs[2])
 {
-    ls_context *ctx = open_error_context();
+    ls_context *ctx = command_context();
     const ls_run_compare_config config = { .data_dir = v->data_dir };
     ls_run_verdict verdict;
     char *text;
@@ -220,7 +220,6 @@ static int compare(const compare_values *v, char *const dirs[2])
     }
     json_decref(report);
     free(text);
-    ls_context_close(&ctx);
     return (int)verdict;
 }
 

@@ -41,16 +41,11 @@ static int run(const cli_parsed *parsed, void *values)
     if (is_same_file(v->checkpoint, v->out))
         return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
                          v->out);
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
-    int64_t n = 0;
-    if (status == LS_OK) status = ls_checkpoint_export(ctx, v->checkpoint, v->out, &n);
-    if (status == LS_OK) print_text(stdout, "%s: %lld tensors\n", v->out, (long long)n);
-    const bool reported = ctx && ls_context_status(ctx) != LS_OK;
-    const int exit_status =
-        status == LS_OK ? EXIT_DONE : print_error(reported ? ctx : NULL, EXIT_RUNTIME);
-    ls_context_close(&ctx);
-    return exit_status;
+    int64_t n;
+    if (ls_checkpoint_export(command_context(), v->checkpoint, v->out, &n) != LS_OK)
+        return print_error(command_context(), EXIT_RUNTIME);
+    print_text(stdout, "%s: %lld tensors\n", v->out, (long long)n);
+    return EXIT_DONE;
 }
 
 const cli_command command_export = {

@@ -134,17 +134,11 @@ static int run(const cli_parsed *parsed, void *values)
                          "files it is an option of 'lockstep train'",
                          v->depth > 0 ? "depth" : "alpha");
     if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_RUNTIME;
-    if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, exit_status);
-    } else {
-        catch_signals();
-        exit_status = v->check ? check(ctx, parsed->arguments[0])
-                               : write_pack(ctx, v, parsed->arguments[0], parsed->arguments[1]);
-    }
-    ls_context_close(&ctx);
-    return exit_status;
+    ls_context *ctx = command_context();
+    if (ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    catch_signals();
+    return v->check ? check(ctx, parsed->arguments[0])
+                    : write_pack(ctx, v, parsed->arguments[0], parsed->arguments[1]);
 }
 
 const cli_command command_pack = {

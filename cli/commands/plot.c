@@ -22,14 +22,10 @@ static int run(const cli_parsed *parsed, void *values)
     if (parsed->n_arguments != 1)
         return fail_with(EXIT_USAGE, "expected one run folder, got %d", parsed->n_arguments);
     const char *dir = parsed->arguments[0];
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_DONE;
-    if (ls_curves_write(ctx, dir, v->title ? v->title : dir, v->log) == LS_OK)
-        print_text(stdout, "%s/curves.svg\n", dir);
-    else
-        exit_status = print_error(ctx, EXIT_RUNTIME);
-    ls_context_close(&ctx);
-    return exit_status;
+    if (ls_curves_write(command_context(), dir, v->title ? v->title : dir, v->log) != LS_OK)
+        return print_error(command_context(), EXIT_RUNTIME);
+    print_text(stdout, "%s/curves.svg\n", dir);
+    return EXIT_DONE;
 }
 
 const cli_command command_plot = {

@@ -33,20 +33,17 @@ static int run(const cli_parsed *parsed, void *values)
     if (parsed->n_arguments > 1 && !v->out)
         return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
     if (v->out && !check_output_name("out", v->out, ".html")) return EXIT_USAGE;
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_DONE;
+    ls_context *ctx = command_context();
     const ls_status status =
         is_sweep ? ls_sweep_report_write(ctx, parsed->arguments[0], v->out, program_invocation_name)
                  : ls_report_write(ctx, parsed->n_arguments, (const char *const *)parsed->arguments,
                                    v->out);
-    if (status != LS_OK)
-        exit_status = print_error(ctx, EXIT_RUNTIME);
-    else if (v->out && is_file(v->out))
-        print_text(stdout, "%s\n", v->out);
-    else if (!v->out)
+    if (status != LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    if (!v->out)
         print_text(stdout, "%s/report.html\n", parsed->arguments[0]);
-    ls_context_close(&ctx);
-    return exit_status;
+    else if (is_file(v->out))
+        print_text(stdout, "%s\n", v->out);
+    return EXIT_DONE;
 }
 
 const cli_command command_report = {

@@ -107,12 +107,14 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     parsed->table[n_own].kind = LS_SETTING_END; /* no file has the options of all commands */
     if (ended >= 0 || !parsed->config) return ended;
     const ls_setting *ignored = command->reads_runs ? ls_run_settings() : NULL;
-    ls_context *ctx = open_error_context();
-    ls_given_read_file(ctx, parsed->config, ignored, values, &parsed->set);
+    ls_context *ctx = command_context();
+    const ls_status status = ls_given_read_file(ctx, parsed->config, ignored, values, &parsed->set);
     if (!kept.file) atexit(free_kept);
     ls_given_free(&kept);
     kept.file = parsed->set.file;
-    return close_error_context(ctx) == EXIT_DONE ? -1 : EXIT_USAGE;
+    if (status == LS_OK) return -1;
+    print_error(ctx, EXIT_USAGE);
+    return EXIT_USAGE;
 }
 
 int cli_run_command(const cli_command *command, int argc, char **argv)

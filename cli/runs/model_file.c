@@ -28,9 +28,8 @@ const ls_setting model_file_options[] = {
 
 const ls_model *find_model(const char *name)
 {
-    ls_context *ctx = open_error_context();
-    const ls_model *model = ls_model_require(ctx, name);
-    close_error_context(ctx);
+    const ls_model *model = ls_model_require(command_context(), name);
+    if (!model) print_error(command_context(), EXIT_USAGE);
     return model;
 }
 
