@@ -8,7 +8,6 @@
 #include "base/floats.h"
 #include "log/run_folder.h"
 #include "run/run_state.h"
-#include "run/setting.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

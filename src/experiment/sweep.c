@@ -7,8 +7,6 @@
 #include "io/json.h"
 #include "log/run_folder.h"
 #include "run/run_state.h"
-#include "run/data_settings.h"
-#include "run/setting.h"
 #include <math.h>
 #include <lockstep/text.h>
 #include <stdio.h>

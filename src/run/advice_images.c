@@ -1,7 +1,6 @@
 /* advice_images.c: warnings about images that the settings of a run do not suit; see run_state.h.
  * Some training images are examined, evenly spaced. */
 #include "base/error.h"
-#include "run/data_settings.h"
 #include "run/run_state.h"
 #include "run/folders.h"
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
+#include <lockstep/run.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -77,6 +78,16 @@ bool ls__is_file(const char *path)
 {
     struct stat there;
     return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+bool ls_run_find_weights(const char *path, char *out, size_t size)
+{
+    static const char *const names[] = { "best.safetensors", "last.safetensors" };
+    const bool is_folder = ls__is_folder(path);
+    for (int i = 0; i < 2 && is_folder; i++)
+        if ((size_t)snprintf(out, size, "%s/%s", path, names[i]) < size && ls__is_file(out))
+            return true;
+    return (size_t)snprintf(out, size, "%s", path) < size && !is_folder;
 }
 
 bool ls__is_csv(const char *path)

@@ -1,7 +1,6 @@
 /* dataset_check_path.c: checks and packs the images at a path; see lockstep/dataset_path.h. */
 #include "base/c_locale.h"
 #include "base/error.h"
-#include "run/data_settings.h"
 #include "run/folders.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "run/folders.h"
 
 #include "base/error.h"
-#include "run/data_settings.h"
 #include <errno.h>
 #include <lockstep/pack.h>
 #include <stdio.h>

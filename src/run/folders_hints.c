@@ -2,7 +2,6 @@
 #include "run/folders.h"
 
 #include "base/error.h"
-#include "run/data_settings.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

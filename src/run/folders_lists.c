@@ -2,7 +2,6 @@
  * folders.h. */
 #include "run/folders.h"
 
-#include "run/data_settings.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

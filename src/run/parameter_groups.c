@@ -2,7 +2,6 @@
 #include "run/settings.h"
 
 #include "base/c_locale.h"
-#include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* replay_side.c: see replay_side.h. */
 #include "run/replay_side.h"
-#include "run/settings.h"
 
 #include "base/c_locale.h"
 #include "base/error.h"

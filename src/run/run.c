@@ -7,9 +7,6 @@
 #include "base/floats.h"
 #include "base/utf8.h"
 #include "log/run_folder.h"
-#include "run/run_state.h"
-#include "run/settings.h"
-#include "run/data_settings.h"
 #include "run/run_files.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,16 +296,6 @@ ls_trainer *ls_run_trainer(const ls_run *run)
 }
 
 /* ---- Files ---- */
-
-bool ls_run_find_weights(const char *path, char *out, size_t size)
-{
-    static const char *const names[] = { "best.safetensors", "last.safetensors" };
-    const bool is_folder = ls__is_folder(path);
-    for (int i = 0; i < 2 && is_folder; i++)
-        if ((size_t)snprintf(out, size, "%s/%s", path, names[i]) < size && ls__is_file(out))
-            return true;
-    return (size_t)snprintf(out, size, "%s", path) < size && !is_folder;
-}
 
 bool ls_run_names_file(const char *path)
 {

@@ -1,6 +1,5 @@
 /* run_data.c: the datasets and loaders of a run; see run_state.h. */
 #include "base/error.h"
-#include "run/data_settings.h"
 #include "run/folders.h"
 #include "run/run_state.h"
 #include <stdio.h>

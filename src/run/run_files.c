@@ -3,7 +3,6 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "run/data_settings.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint.h"

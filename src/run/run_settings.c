@@ -3,7 +3,6 @@
 #include "run/run_state.h"
 
 #include "base/error.h"
-#include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,11 +2,8 @@
  * run.h.
  */
 #include "base/error.h"
-#include "run/data_settings.h"
 #include "io/json.h"
 #include "log/run_folder.h"
-#include "run/settings.h"
-#include "run/run_state.h"
 #include "run/run_files.h"
 #include <errno.h>
 #include <math.h>
