@@ -1,6 +1,6 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
 #include "cli.h"
-#include "terminal/progress.h"
+#include "terminal/events.h"
 #include "terminal/json.h"
 #include <lockstep/dataset_path.h>
 #include <stdarg.h>
@@ -68,14 +68,10 @@ static json_t *findings_json(const ls_dataset_report *report)
     json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
         const ls_finding f = ls_dataset_report_finding_at(report, i);
-        json_t *item =
-            json_pack("{s:s, s:o}", "kind", ls_finding_name(f.kind), "path", json_of_text(f.path));
-        const bool has_other =
-            !*f.other || json_object_set_new(item, "other", json_of_text(f.other)) == 0;
-        const bool has_all =
-            has_other && json_object_set_new(item, "reason", json_of_text(f.reason)) == 0;
-        if (!has_all) json_decref(item);
-        append_json(&list, has_all ? item : NULL);
+        append_json(&list, json_pack("{s:s, s:o, s:o*, s:o}", "kind", ls_finding_name(f.kind),
+                                     "path", json_of_text(f.path), "other",
+                                     *f.other ? json_of_text(f.other) : NULL, "reason",
+                                     json_of_text(f.reason)));
     }
     return list;
 }
@@ -205,10 +201,7 @@ static void add_expected(tree *t, const char *dir)
 static int width_of(const tree *t)
 {
     int width = 0;
-    for (int i = 0; i < t->n; i++) {
-        const int columns = text_columns(t->lines[i]);
-        if (columns > width) width = columns;
-    }
+    for (int i = 0; i < t->n; i++) width = max_columns(width, t->lines[i]);
     return width;
 }
 
@@ -251,8 +244,7 @@ static int name_columns(const ls_dataset_report *report)
     int max = 0;
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const char *name = ls_dataset_report_class_at(report, i).name;
-        const int columns = name ? text_columns(name) : 0;
-        if (columns > max) max = columns;
+        if (name) max = max_columns(max, name);
     }
     return max;
 }
@@ -319,22 +311,15 @@ static void print_as_text(const char *dir, const ls_dataset_report *report, int6
 
 /* ---- The command ---- */
 
-static bool print_progress(void *user, int64_t n_done, int64_t n)
-{
-    progress *p = user;
-    if (n_done == 0) progress_begin(p, "check", WORK_OTHER, 0, n);
-    progress_count(p, n_done, n);
-    return caught_signal == 0;
-}
-
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
     progress_open(&bar, 0, 0);
+    progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
-                                             .progress = print_progress,
+                                             .progress = report_count,
                                              .user = &bar };
     const ls_dataset_report *report = ls_dataset_check_path(ctx, dir, &v->data, &config);
     progress_clear(&bar);

@@ -15,11 +15,8 @@ enum { MATRIX_CLASSES = 20, MAX_PAIRS = 10 };
 /* The columns of the longest of n names, from `width` to MAX_WIDTH. */
 static int name_width(int64_t n, const char *const *names, int width)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const int columns = text_columns(names[i]);
-        if (columns > width) width = columns < MAX_WIDTH ? columns : MAX_WIDTH;
-    }
-    return width;
+    for (int64_t i = 0; i < n; i++) width = max_columns(width, names[i]);
+    return width < MAX_WIDTH ? width : MAX_WIDTH;
 }
 
 /* A name of more than `width` columns is printed on a line of its own. */

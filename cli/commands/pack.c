@@ -1,6 +1,6 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
 #include "cli.h"
-#include "terminal/progress.h"
+#include "terminal/events.h"
 #include <lockstep/dataset_path.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,13 +35,6 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static bool print_progress(void *user, int64_t n_done, int64_t n)
-{
-    progress *p = user;
-    progress_count(p, n_done, n);
-    return caught_signal == 0;
-}
-
 /* by_image: an image is the cause of a failure. */
 static int finish(ls_context *ctx, progress *p, ls_status status, bool by_image)
 {
@@ -70,7 +63,7 @@ static int check(ls_context *ctx, const char *path)
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
-    const ls_pack_config config = { .progress = print_progress, .user = &bar };
+    const ls_pack_config config = { .progress = report_count, .user = &bar };
     ls_pack_summary summary;
     const int exit_status = finish(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
     if (exit_status != EXIT_DONE) return exit_status;
@@ -95,7 +88,7 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                                     .alpha = (ls_alpha)v->alpha,
                                     .depth = (int)v->depth,
                                     .overwrite = v->overwrite,
-                                    .progress = print_progress,
+                                    .progress = report_count,
                                     .user = &bar };
     ls_pack_summary summary;
     const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);

@@ -70,10 +70,7 @@ static bool print_table(const ls_sweep *s, int64_t best)
     char text[CELL_SIZE];
     if (!widths) return false;
     for (int64_t i = -1; i < ls_sweep_trial_count(s); i++)
-        for (int k = 0; k < n_columns; k++) {
-            const int width = text_columns(cell(s, i, k, text));
-            if (width > widths[k]) widths[k] = width;
-        }
+        for (int k = 0; k < n_columns; k++) widths[k] = max_columns(widths[k], cell(s, i, k, text));
     for (int64_t i = -1; i < ls_sweep_trial_count(s); i++) {
         for (int k = 0; k < n_columns; k++) {
             cell(s, i, k, text);

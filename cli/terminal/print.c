@@ -27,13 +27,6 @@ void cut_text(char *buffer, size_t size, int length)
         buffer[ls_utf8_whole_length(buffer, size - 1)] = '\0';
 }
 
-bool is_utf8(const char *text)
-{
-    int32_t code = 0;
-    while (*text && code >= 0) text += ls_utf8_next(text, &code);
-    return code >= 0;
-}
-
 static bool is_control(const char *at, int32_t code)
 {
     const unsigned char byte = (unsigned char)*at;
@@ -327,6 +320,12 @@ int text_columns(const char *text)
             columns += is_in(code, sizeof(wide) / sizeof(wide[0]), wide) ? 2 : 1;
     }
     return columns;
+}
+
+int max_columns(int columns, const char *text)
+{
+    const int of_text = text_columns(text);
+    return of_text > columns ? of_text : columns;
 }
 
 int terminal_columns(int fd)

@@ -84,13 +84,13 @@ int print_json(const char *text, size_t length, void *user);
  * with a whole UTF-8 character then. */
 void cut_text(char *buffer, size_t size, int length);
 
-/* Whether `text` is UTF-8 (RFC 3629). */
-bool is_utf8(const char *text);
-
 /* Columns that print_text takes for `text`: 2 for East Asian wide characters and emoji, 0 for the
  * common combining marks and joiners, 1 for all else, also for a byte that is not UTF-8. The table
  * is fixed, so that layout does not depend on the locale. */
 int text_columns(const char *text);
+
+/* The larger number: `columns`, or those of `text`. */
+int max_columns(int columns, const char *text);
 
 /* Columns of the terminal behind a file descriptor; 0: it is no terminal. */
 int terminal_columns(int fd);
