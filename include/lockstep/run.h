@@ -79,7 +79,7 @@ typedef struct ls_run_config {
  *
  *   LS_ERR_SETTING   a setting that is unknown, out of its range, without an effect beside the
  *                    others, or does not fit the images; a folder that can't be used
- *   LS_ERR_INVALID   an unusable `model`
+ *   LS_ERR_INVALID   an unusable `model` or `extent`
  *   others           those of ls_context_open, of the images, of ls_net_build, ls_net_load_weights,
  *                    ls_algorithm_cache_load and of the optimizer */
 LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);

@@ -29,6 +29,15 @@ static void enter_stage(ls_run *t, ls_run_stage stage)
     if (t->on_stage) t->on_stage(t->user, t, stage);
 }
 
+/* LS_ERR_INVALID unless the run has the extent that the call requires. */
+static ls_status check_extent(const ls_run *t, const char *call, ls_run_extent required)
+{
+    static const char *const names[] = { "LS_RUN_WHOLE", "LS_RUN_TRAINING", "LS_RUN_IMAGES" };
+    if (t->extent == required) return LS_OK;
+    return ls__fail(t->ctx, LS_ERR_INVALID, "%s: the run's extent is %s; expected %s", call,
+                    names[t->extent], names[required]);
+}
+
 /* In place of the context that has only kept errors. */
 static ls_status open_context(ls_run *t, const ls_run_config *config)
 {
@@ -88,6 +97,11 @@ static ls_status hint_run_file(const ls_run *t)
 
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
+    if ((unsigned)t->extent > LS_RUN_IMAGES)
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_open: extent is %d; expected LS_RUN_WHOLE, LS_RUN_TRAINING or "
+                        "LS_RUN_IMAGES",
+                        (int)t->extent);
     LS_TRY(set_dir(t, dir));
     LS_TRY(ls__run_read_settings(t, config));
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
@@ -119,7 +133,8 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     if (!dir || !*dir)
         return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is %s", dir ? "empty" : "NULL");
     if (t->extent != LS_RUN_WHOLE)
-        return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: only a whole run is resumed");
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_resume: extent is %d; expected LS_RUN_WHOLE", (int)t->extent);
     LS_TRY(set_dir(t, dir));
     name_folder(t);
     LS_TRY(ls__run_read_settings(t, config));
@@ -172,11 +187,11 @@ static ls_status start(ls_run *t)
 {
     LS__IN_C_LOCALE;
     LS__DEFAULT_FLOATS;
-    if (!t->can_start || t->extent != LS_RUN_WHOLE)
+    if (!t->can_start)
         return ls__fail(t->ctx, LS_ERR_INVALID,
-                        "ls_run_train: %s; close the run, and open another one",
-                        t->can_start ? "only a whole run can be trained"
-                                     : "the run could not be opened or started");
+                        "ls_run_train: the run could not be opened or started; close the run, and "
+                        "open another one");
+    LS_TRY(check_extent(t, "ls_run_train", LS_RUN_WHOLE));
     t->can_start = false;
     LS_TRY(ls__run_start(t));
     enter_stage(t, LS_RUN_STARTED);
@@ -246,11 +261,7 @@ static ls_status make_lr_folder(ls_run *t)
 ls_lr_curve *ls_run_find_lr(ls_run *run, const ls_lr_find_config *config)
 {
     if (!run || ls_context_status(run->ctx) != LS_OK) return NULL;
-    if (run->extent != LS_RUN_TRAINING) {
-        ls__fail(run->ctx, LS_ERR_INVALID,
-                 "ls_run_find_lr: the run's extent is not LS_RUN_TRAINING");
-        return NULL;
-    }
+    if (check_extent(run, "ls_run_find_lr", LS_RUN_TRAINING) != LS_OK) return NULL;
     const bool is_named = *run->dir;
     if (make_lr_folder(run) != LS_OK) return NULL;
     ls__run_advise_images(run);
