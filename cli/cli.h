@@ -40,10 +40,6 @@ bool log_levels_read(const char *text);
 /* For ls_context_config.log: to stderr, unless the category's level is lower. */
 void print_log(void *user, ls_log_level level, ls_log_category category, const char *message);
 
-/* Installs a handler, during which all n signals are blocked. A signal that the process inherited
- * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
-void handle_signals(int n, const int *numbers, void (*handler)(int number));
-
 /* Catches SIGINT, SIGTERM and SIGHUP. The first one sets caught_signal, on which the command saves
  * and ends. Further ones are ignored for one second; after that the next one ends the process.
  * Signals that the process inherited as ignored stay ignored. SIGPIPE is ignored: if the reader of

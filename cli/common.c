@@ -118,7 +118,9 @@ int print_error(ls_context *ctx, int exit_status)
     return is_setting ? EXIT_USAGE : exit_status == EXIT_DATA ? of_data : exit_status;
 }
 
-void handle_signals(int n, const int *numbers, void (*handler)(int number))
+/* Installs a handler, during which all n signals are blocked. A signal that the process inherited
+ * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
+static void handle_signals(int n, const int *numbers, void (*handler)(int number))
 {
     struct sigaction before, action = { .sa_handler = handler, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);

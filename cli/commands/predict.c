@@ -167,6 +167,12 @@ static void free_paths(path_list *list)
     *list = (path_list){ 0 };
 }
 
+/* The text after a byte order mark of UTF-8, which Windows' editors write. */
+static char *skip_byte_order_mark(char *text)
+{
+    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+}
+
 /* At most `max` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
  * Prints the reason of a failure. */
 static bool add_lines(path_list *list, FILE *file, int64_t max, bool is_first, bool *ended)

@@ -38,12 +38,6 @@ void print_copy_line(const char *text);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message that is neither an error nor a warning. */
 #define print_note(...) (print_is_quiet() ? (void)0 : print_message("note: " __VA_ARGS__))
-/* The text after a byte order mark of UTF-8, which Windows' editors write. */
-static inline char *skip_byte_order_mark(char *text)
-{
-    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
-}
-
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
 
@@ -69,9 +63,6 @@ const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE]);
  * of at most 80 columns. Lines after the first begin at column `indent`. A newline in the text
  * begins a line. Ends the last line. */
 void print_words(FILE *out, int at, int indent, const char *text);
-
-/* Prints `text` escaped, with a backslash before each character of `marked`. */
-void print_escaped(FILE *out, const char *text, const char *marked);
 
 /* Prints a field of CSV (RFC 4180) as print_text does, in quotes if it needs them. */
 void print_csv(FILE *file, const char *text);

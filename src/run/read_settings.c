@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ls__setting_is_of_command(const ls_setting *setting)
+/* Whether it is one of the command alone: for others the folder is an argument. */
+static bool is_of_command(const ls_setting *setting)
 {
     return setting->name &&
            (strcmp(setting->name, "out") == 0 || strcmp(setting->name, "resume") == 0);
@@ -20,7 +21,7 @@ static ls_status fail_unknown(ls_context *ctx, const ls_setting *table, const ch
     char name[64], hint[LS_HINT_SIZE];
     int n = 0;
     for (; table->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; table++)
-        if (!ls__setting_is_of_command(table)) others[n++] = *table;
+        if (!is_of_command(table)) others[n++] = *table;
     others[n] = (ls_setting){ .kind = LS_SETTING_END };
     snprintf(name, sizeof(name), "%.*s", (int)length, text);
     return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
@@ -35,7 +36,7 @@ static ls_status read_setting(ls_context *ctx, ls_given *given, const char *text
     const int i = ls_setting_find(given->table, text, length);
     if (i < 0) return fail_unknown(ctx, given->table, text, length);
     const ls_setting *setting = &given->table[i];
-    if (ls__setting_is_of_command(setting))
+    if (is_of_command(setting))
         return ls__fail(ctx, LS_ERR_SETTING,
                         "--%s is an option of the command: the folder is an argument of the call",
                         setting->name);

@@ -24,8 +24,6 @@ double ls__setting_round(double x);
 /* ls_setting_read, with the error "--NAME: expected ..., got '...'". */
 ls_status ls__setting_set(ls_context *ctx, const ls_setting *setting, const char *text,
                           void *values);
-/* Whether it is one of the command alone, out or resume: for others the folder is an argument. */
-bool ls__setting_is_of_command(const ls_setting *setting);
 
 /* ---- A table ---- */
 
