@@ -13,7 +13,7 @@
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
-/* Prints errno's reason after `name`, and returns EXIT_RUNTIME. */
+/* Prints errno's reason after `name`, and returns LS_EXIT_RUNTIME. */
 int fail_errno(const char *name);
 bool ends_with(const char *text, const char *end);
 /* Closes a file that was written. If some of it was not, prints why, after `name`, and returns
@@ -25,12 +25,12 @@ bool close_output(FILE *file, const char *name);
 void print_pixels_hint(const char *message);
 
 /* Prints the context's error (ctx NULL: no memory) with its hint, clears it and returns
- * `exit_status`; EXIT_USAGE for LS_ERR_SETTING, and EXIT_RUNTIME in place of EXIT_DATA when memory,
- * threads, file handles or the device failed, not the images. */
+ * `exit_status`; LS_EXIT_USAGE for LS_ERR_SETTING, and LS_EXIT_RUNTIME in place of LS_EXIT_DATA
+ * when memory, threads, file handles or the device failed, not the images. */
 int print_error(ls_context *ctx, int exit_status);
-/* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
- * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several ranks
- * "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
+/* As print_error for LS_EXIT_DATA. A loader's error gives its place counted from 0; this prints
+ * `pass` and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several
+ * ranks "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
 int print_loader_error(ls_context *ctx, const char *pass);
 
 /* Reads the value of LOCKSTEP_LOG: levels of messages, "error", "warn" or "info", for all

@@ -33,7 +33,7 @@ const char *limit_hint(const char *message)
 int fail_errno(const char *name)
 {
     const char *reason = strerror(errno);
-    return fail_with(EXIT_RUNTIME, "%s: %s%s", name, reason, limit_hint(reason));
+    return fail_with(LS_EXIT_RUNTIME, "%s: %s%s", name, reason, limit_hint(reason));
 }
 
 bool close_output(FILE *file, const char *name)
@@ -108,14 +108,14 @@ int print_loader_error(ls_context *ctx, const char *pass)
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;
-    return by_process ? EXIT_RUNTIME : EXIT_DATA;
+    return by_process ? LS_EXIT_RUNTIME : LS_EXIT_DATA;
 }
 
 int print_error(ls_context *ctx, int exit_status)
 {
     const bool is_setting = ls_context_status(ctx) == LS_ERR_SETTING;
     const int of_data = print_loader_error(ctx, NULL);
-    return is_setting ? EXIT_USAGE : exit_status == EXIT_DATA ? of_data : exit_status;
+    return is_setting ? LS_EXIT_USAGE : exit_status == LS_EXIT_DATA ? of_data : exit_status;
 }
 
 /* Installs a handler, during which all n signals are blocked. A signal that the process inherited

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As EXIT_RUNTIME, which this command does not use itself. */
+/* As LS_EXIT_RUNTIME, which this command does not use itself. */
 enum { EXIT_FINDINGS = 1 };
 
 typedef struct check_values {
@@ -324,26 +324,26 @@ static int check(ls_context *ctx, const check_values *v, const char *dir)
     const ls_dataset_report *report = ls_dataset_check_path(ctx, dir, &v->data, &config);
     progress_clear(&bar);
     if (!report) {
-        const int exit_status = print_error(ctx, EXIT_DATA);
-        return caught_signal               ? EXIT_SIGNAL + caught_signal
-               : exit_status == EXIT_USAGE ? EXIT_USAGE
-                                           : EXIT_DATA;
+        const int exit_status = print_error(ctx, LS_EXIT_DATA);
+        return caught_signal                  ? LS_EXIT_SIGNAL + caught_signal
+               : exit_status == LS_EXIT_USAGE ? LS_EXIT_USAGE
+                                              : LS_EXIT_DATA;
     }
     if (*ls_dataset_report_dir(report)) dir = ls_dataset_report_dir(report);
     if (!v->json)
         print_as_text(dir, report, v->limit);
     else if (!print_as_json(dir, report))
-        return print_error(NULL, EXIT_DATA), EXIT_DATA;
+        return print_error(NULL, LS_EXIT_DATA), LS_EXIT_DATA;
     if (ls_dataset_report_summary(report).n_readable == 0)
-        return fail_with(EXIT_DATA, "%s: no image can be read", dir);
-    return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : EXIT_DONE;
+        return fail_with(LS_EXIT_DATA, "%s: no image can be read", dir);
+    return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : LS_EXIT_DONE;
 }
 
 static int run(const cli_parsed *parsed, void *values)
 {
     check_values *v = values;
     if (parsed->n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one folder or list, got %d argument%s",
+        return fail_with(LS_EXIT_USAGE, "expected one folder or list, got %d argument%s",
                          parsed->n_arguments, plural(parsed->n_arguments));
     char *dir = parsed->arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';

@@ -208,7 +208,7 @@ static int compare(const compare_values *v, char *const dirs[2])
     ls_run_verdict verdict;
     char *text;
     if (ls_run_compare(ctx, dirs[0], dirs[1], &config, &verdict, &text) != LS_OK)
-        print_error(ctx, EXIT_RUNTIME);
+        print_error(ctx, LS_EXIT_RUNTIME);
     json_t *report = text ? json_loads(text, 0, NULL) : NULL;
     if (report && verdict == LS_RUNS_DIFFERENT && !json_object_get(report, "replay"))
         print_note("the step is not replayed, because a program's own net can't be built here");
@@ -228,7 +228,7 @@ static int run(const cli_parsed *parsed, void *values)
     compare_values *v = values;
     enum { EXIT_LOST = 5 };
     if (parsed->n_arguments != 2)
-        return fail_with(EXIT_USAGE, "expected two run folders, got %d", parsed->n_arguments);
+        return fail_with(LS_EXIT_USAGE, "expected two run folders, got %d", parsed->n_arguments);
     const int exit_status = compare(v, parsed->arguments);
     /* A lost report is no verdict. main prints the error. */
     return print_finish() == 0 ? exit_status : EXIT_LOST;

@@ -304,9 +304,9 @@ static int run(const cli_parsed *parsed, void *values)
     int shell;
     if (parsed->n_arguments != 1 ||
         !ls_setting_read(&shells, parsed->arguments[0], &shell, expected))
-        return fail_with(EXIT_USAGE, "expected one of " SHELLS);
+        return fail_with(LS_EXIT_USAGE, "expected one of " SHELLS);
     scripts[shell]();
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_completion = {

@@ -28,7 +28,7 @@ static const ls_setting options[] = {
 /* Makes a folder, unless it exists. */
 static int make_folder(const char *path)
 {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? EXIT_DONE : fail_errno(path);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? LS_EXIT_DONE : fail_errno(path);
 }
 
 static int write_split(const char *dir, const char *name, int split, int64_t n_per_class,
@@ -38,10 +38,10 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     int answer = make_folder(path);
-    for (int label = 0; answer == EXIT_DONE && label < DEMO_CLASSES; label++) {
+    for (int label = 0; answer == LS_EXIT_DONE && label < DEMO_CLASSES; label++) {
         snprintf(path, sizeof(path), "%s/%s/%s", dir, name, demo_class_names[label]);
         answer = make_folder(path);
-        for (int64_t i = 0; answer == EXIT_DONE && i < n_per_class; i++) {
+        for (int64_t i = 0; answer == LS_EXIT_DONE && i < n_per_class; i++) {
             demo_image image;
             demo_image_make(seed, split, label, i, &image);
             snprintf(path, sizeof(path), "%s/%s/%s/%06lld.%s", dir, name, demo_class_names[label],
@@ -56,7 +56,7 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
 /* The folder must be new or empty, so that no file is overwritten. */
 static int claim_folder(const char *dir)
 {
-    if (mkdir(dir, 0777) == 0) return EXIT_DONE;
+    if (mkdir(dir, 0777) == 0) return LS_EXIT_DONE;
     if (errno != EEXIST) return fail_errno(dir);
     DIR *folder = opendir(dir);
     if (!folder) return fail_errno(dir);
@@ -64,8 +64,8 @@ static int claim_folder(const char *dir)
     for (const struct dirent *e; empty && (e = readdir(folder));)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     closedir(folder);
-    if (empty) return EXIT_DONE;
-    return fail_with(EXIT_RUNTIME, "%s is not empty; give another folder, or remove it", dir);
+    if (empty) return LS_EXIT_DONE;
+    return fail_with(LS_EXIT_RUNTIME, "%s is not empty; give another folder, or remove it", dir);
 }
 
 static int run(const cli_parsed *parsed, void *values)
@@ -73,14 +73,14 @@ static int run(const cli_parsed *parsed, void *values)
     demo_values *v = values;
     enum { MAX_DIR = 4000 };
     if (parsed->n_arguments != 1 || strlen(parsed->arguments[0]) > MAX_DIR)
-        return fail_with(EXIT_USAGE, "expected one folder to write to, got %d argument%s",
+        return fail_with(LS_EXIT_USAGE, "expected one folder to write to, got %d argument%s",
                          parsed->n_arguments, plural(parsed->n_arguments));
     const char *dir = parsed->arguments[0];
     const uint64_t seed = (uint64_t)v->seed;
     int answer = claim_folder(dir);
-    if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, v->n_train, seed);
-    if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, v->n_val, seed);
-    if (answer == EXIT_DONE) {
+    if (answer == LS_EXIT_DONE) answer = write_split(dir, "train", 0, v->n_train, seed);
+    if (answer == LS_EXIT_DONE) answer = write_split(dir, "val", 1, v->n_val, seed);
+    if (answer == LS_EXIT_DONE) {
         print_text(stdout, "%s: %d classes, %lld images to train on, %lld to validate\n", dir,
                    DEMO_CLASSES, (long long)(DEMO_CLASSES * v->n_train),
                    (long long)(DEMO_CLASSES * v->n_val));

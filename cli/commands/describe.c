@@ -41,7 +41,7 @@ static int run(const cli_parsed *parsed, void *values)
 {
     describe_values *v = values;
     const ls_model *model = find_model(v->model);
-    if (!model || !check_resnet_options(parsed, model)) return EXIT_USAGE;
+    if (!model || !check_resnet_options(parsed, model)) return LS_EXIT_USAGE;
     if (!v->image_size.height) v->image_size = (ls_size){ model->image_size, model->image_size };
 
     ls_context *ctx = ls_context_open(
@@ -73,7 +73,7 @@ static int run(const cli_parsed *parsed, void *values)
         fputs(text, stdout);
         print_finish();
     }
-    const int exit_status = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
+    const int exit_status = text ? LS_EXIT_DONE : print_error(ctx, LS_EXIT_RUNTIME);
     free(text);
     ls_context_close(&ctx);
     return exit_status;

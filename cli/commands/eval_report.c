@@ -182,7 +182,7 @@ bool target_report_open(target_report *t, run_report *report, const ls_model_inf
     t->outputs = malloc(t->bytes);
     t->targets = malloc(t->bytes);
     if (t->sums && t->outputs && t->targets) return true;
-    print_error(NULL, EXIT_RUNTIME);
+    print_error(NULL, LS_EXIT_RUNTIME);
     return false;
 }
 

@@ -32,20 +32,21 @@ static int run(const cli_parsed *parsed, void *values)
     export_values *v = values;
     (void)parsed;
     if (!v->checkpoint || !v->out)
-        return fail_with(EXIT_USAGE, "--%s FILE is required", v->checkpoint ? "out" : "checkpoint");
+        return fail_with(LS_EXIT_USAGE, "--%s FILE is required",
+                         v->checkpoint ? "out" : "checkpoint");
     char weights[PATH_MAX];
     if (ls_run_find_weights(v->checkpoint, weights, sizeof(weights))) v->checkpoint = weights;
-    if (!check_output_name("out", v->out, ".safetensors")) return EXIT_USAGE;
+    if (!check_output_name("out", v->out, ".safetensors")) return LS_EXIT_USAGE;
     if (ls_run_names_file(v->out))
-        return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v->out);
+        return fail_with(LS_EXIT_USAGE, "--out %s: a file of a run; expected another file", v->out);
     if (is_same_file(v->checkpoint, v->out))
-        return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
-                         v->out);
+        return fail_with(LS_EXIT_USAGE,
+                         "--out %s is the file of --checkpoint, which it would replace", v->out);
     int64_t n;
     if (ls_checkpoint_export(command_context(), v->checkpoint, v->out, &n) != LS_OK)
-        return print_error(command_context(), EXIT_RUNTIME);
+        return print_error(command_context(), LS_EXIT_RUNTIME);
     print_text(stdout, "%s: %lld tensors\n", v->out, (long long)n);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_export = {

@@ -175,11 +175,11 @@ static bool write_page(const char *dir, const cli_command *command, const char *
 static int run(const cli_parsed *parsed, void *values)
 {
     man_values *v = values;
-    if (parsed->n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
+    if (parsed->n_arguments != 1) return fail_with(LS_EXIT_USAGE, "expected one folder");
     bool good = write_page(parsed->arguments[0], NULL, v->date);
     for (int i = 0; command_at(i) && good; i++)
         if (!command_at(i)->hidden) good = write_page(parsed->arguments[0], command_at(i), v->date);
-    return good ? EXIT_DONE : EXIT_RUNTIME;
+    return good ? LS_EXIT_DONE : LS_EXIT_RUNTIME;
 }
 
 const cli_command command_man = {

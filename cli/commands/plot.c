@@ -20,12 +20,12 @@ static int run(const cli_parsed *parsed, void *values)
 {
     plot_values *v = values;
     if (parsed->n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one run folder, got %d", parsed->n_arguments);
+        return fail_with(LS_EXIT_USAGE, "expected one run folder, got %d", parsed->n_arguments);
     const char *dir = parsed->arguments[0];
     if (ls_curves_write(command_context(), dir, v->title ? v->title : dir, v->log) != LS_OK)
-        return print_error(command_context(), EXIT_RUNTIME);
+        return print_error(command_context(), LS_EXIT_RUNTIME);
     print_text(stdout, "%s/curves.svg\n", dir);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_plot = {

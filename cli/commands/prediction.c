@@ -35,7 +35,7 @@ static void print_object(json_t *object)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(FLOAT_DIGITS);
     if (!object || json_dump_callback(object, print_json, stdout, flags) != 0)
-        print_error(NULL, EXIT_RUNTIME);
+        print_error(NULL, LS_EXIT_RUNTIME);
     else
         print_text(stdout, "\n");
     json_decref(object);

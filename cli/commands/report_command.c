@@ -19,31 +19,31 @@ static const ls_setting options[] = {
 static int run(const cli_parsed *parsed, void *values)
 {
     report_values *v = values;
-    if (parsed->n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
+    if (parsed->n_arguments == 0) return fail_with(LS_EXIT_USAGE, "no run folder given");
     for (int i = 0; i < parsed->n_arguments; i++)
         if (!is_folder(parsed->arguments[i]))
-            return fail_with(EXIT_RUNTIME,
+            return fail_with(LS_EXIT_RUNTIME,
                              "%s: not a folder; expected the folder of a run or a sweep",
                              parsed->arguments[i]);
     const bool is_sweep = ls_sweep_exists(parsed->arguments[0]);
     for (int i = 0; i < parsed->n_arguments && parsed->n_arguments > 1; i++)
         if (ls_sweep_exists(parsed->arguments[i]))
-            return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
+            return fail_with(LS_EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
                              parsed->arguments[i]);
     if (parsed->n_arguments > 1 && !v->out)
-        return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
-    if (v->out && !check_output_name("out", v->out, ".html")) return EXIT_USAGE;
+        return fail_with(LS_EXIT_USAGE, "--out FILE is required with several runs");
+    if (v->out && !check_output_name("out", v->out, ".html")) return LS_EXIT_USAGE;
     ls_context *ctx = command_context();
     const ls_status status =
         is_sweep ? ls_sweep_report_write(ctx, parsed->arguments[0], v->out, program_invocation_name)
                  : ls_report_write(ctx, parsed->n_arguments, (const char *const *)parsed->arguments,
                                    v->out);
-    if (status != LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    if (status != LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
     if (!v->out)
         print_text(stdout, "%s/report.html\n", parsed->arguments[0]);
     else if (is_file(v->out))
         print_text(stdout, "%s\n", v->out);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_report = {

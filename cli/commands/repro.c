@@ -174,11 +174,11 @@ static int print_failure(const ls_repro *r)
     if (exit_status != 0) {
         print_message("%s", ls_context_message(ctx));
         fputs(ls_repro_output_end(r), stderr);
-        return exit_status < 0 || exit_status == EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
+        return exit_status < 0 || exit_status == LS_EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
     }
     const bool of_data = ls_context_status(ctx) == LS_ERR_DATA;
-    exit_status = print_error(ctx, of_data ? EXIT_DATA : EXIT_NO_VERDICT);
-    return exit_status == EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
+    exit_status = print_error(ctx, of_data ? LS_EXIT_DATA : EXIT_NO_VERDICT);
+    return exit_status == LS_EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
 }
 
 static int run_experiment(ls_repro *r, const int *running)
@@ -191,11 +191,11 @@ static int run_experiment(ls_repro *r, const int *running)
     if (verdict == LS_REPRO_STOPPED) {
         print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
                       (int)caught_signal, *running + 1, ls_repro_run_count(r), ls_repro_dir(r));
-        return EXIT_SIGNAL + caught_signal;
+        return LS_EXIT_SIGNAL + caught_signal;
     }
     print_verdict(r);
     if (print_finish() != 0) return EXIT_NO_VERDICT; /* main prints the error */
-    return verdict == LS_REPRO_IDENTICAL ? EXIT_DONE : EXIT_DIFFERENT;
+    return verdict == LS_REPRO_IDENTICAL ? LS_EXIT_DONE : EXIT_DIFFERENT;
 }
 
 static int open_and_run(const cli_parsed *parsed, char *const *settings)

@@ -93,7 +93,7 @@ static int print_best(const ls_sweep *s, int64_t best)
     char dir[PATH_MAX];
     ls_sweep_trial t;
     char *command = ls_sweep_trial_command(s, best);
-    if (!command || !ls_sweep_trial_at(s, best, &t)) return print_error(NULL, EXIT_RUNTIME);
+    if (!command || !ls_sweep_trial_at(s, best, &t)) return print_error(NULL, LS_EXIT_RUNTIME);
     ls_sweep_trial_dir(s, best, dir, sizeof(dir));
     print_text(stdout, "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors",
                (long long)best, ls_sweep_metric(s), t.metric, (long long)t.best_epoch, dir);
@@ -102,16 +102,17 @@ static int print_best(const ls_sweep *s, int64_t best)
     if (t.epochs < ls_sweep_epochs(s))
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
     free(command);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 static int print_results(const ls_sweep *s)
 {
     const int64_t best = ls_sweep_best_trial(s);
-    if (!print_table(s, best)) return print_error(NULL, EXIT_RUNTIME);
+    if (!print_table(s, best)) return print_error(NULL, LS_EXIT_RUNTIME);
     if (best >= 0) return print_best(s, best);
-    return fail_with(EXIT_NONFINITE, "no trial has a result: each one failed, or its loss became "
-                                     "infinite or not a number");
+    return fail_with(LS_EXIT_NONFINITE,
+                     "no trial has a result: each one failed, or its loss became "
+                     "infinite or not a number");
 }
 
 /* ---- The command ---- */
@@ -124,21 +125,21 @@ static int print_run_error(ls_context *ctx)
     const char *hint = ls_context_hint(ctx);
     const bool by_data = status == LS_ERR_DATA || status == LS_ERR_MISMATCH;
     if (status != LS_ERR_SETTING && status != LS_ERR_MISMATCH)
-        return print_error(ctx, by_data ? EXIT_DATA : EXIT_RUNTIME);
+        return print_error(ctx, by_data ? LS_EXIT_DATA : LS_EXIT_RUNTIME);
     while (*hint) {
         const int n = (int)strcspn(hint, "\n");
         print_message("%.*s", n, hint);
         hint += n + (hint[n] != '\0');
     }
     print_message("%s", ls_context_message(ctx));
-    return by_data ? EXIT_DATA : EXIT_USAGE;
+    return by_data ? LS_EXIT_DATA : LS_EXIT_USAGE;
 }
 
 static int run_sweep(ls_sweep *s, const int *failed)
 {
     ls_context *ctx = ls_sweep_context(s);
     ls_sweep_end end;
-    if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_DATA);
+    if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, LS_EXIT_DATA);
     catch_signals_for_children();
     const ls_status status = ls_sweep_run(s, &end);
     if (end == LS_SWEEP_TRIAL_FAILED) print_message("%s", ls_context_hint(ctx));
@@ -146,7 +147,7 @@ static int run_sweep(ls_sweep *s, const int *failed)
         print_message("signal %d: stopped; the same command continues the sweep",
                       (int)caught_signal);
     if (end == LS_SWEEP_TRIAL_FAILED) return *failed;
-    if (end == LS_SWEEP_STOPPED) return EXIT_SIGNAL + caught_signal;
+    if (end == LS_SWEEP_STOPPED) return LS_EXIT_SIGNAL + caught_signal;
     return status == LS_OK ? print_results(s) : print_run_error(ctx);
 }
 
@@ -154,14 +155,15 @@ static int run(const cli_parsed *parsed, void *values)
 {
     (void)values;
     char program[PATH_MAX];
-    int failed = EXIT_RUNTIME;
+    int failed = LS_EXIT_RUNTIME;
     if (parsed->n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one FILE that describes the sweep; 'lockstep sweep "
-                                     "--help' shows an example");
+        return fail_with(LS_EXIT_USAGE,
+                         "expected one FILE that describes the sweep; 'lockstep sweep "
+                         "--help' shows an example");
     if (!realpath("/proc/self/exe", program))
-        return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
+        return fail_with(LS_EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
     char **settings = given_texts(&parsed->set);
-    if (!settings) return print_error(NULL, EXIT_RUNTIME);
+    if (!settings) return print_error(NULL, LS_EXIT_RUNTIME);
     ls_sweep *s = ls_sweep_open(parsed->arguments[0], given_text(parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,

@@ -54,7 +54,7 @@ static int train(train_session *session, bool resumed, double begun, bool *ends_
     ls_context *ctx = session->run.report.ctx;
     ls_trainer_end end;
     const ls_status status = ls_run_train(run, &end);
-    if (!ls_run_trainer(run)) return print_error(ctx, EXIT_RUNTIME);
+    if (!ls_run_trainer(run)) return print_error(ctx, LS_EXIT_RUNTIME);
     print_bad_images(&session->run.report, run, end);
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
         ls_context_clear_error(ctx); /* the report has printed it */
@@ -79,9 +79,9 @@ static int open_and_train(const cli_parsed *parsed, const char *out, const char 
     train_session session = { .run = { .parsed = parsed, .on_start = begin } };
     bool ends_together = false;
     int exit_status = open_run(&session.run, out, resume, LS_RUN_WHOLE, false);
-    if (exit_status == EXIT_DONE)
+    if (exit_status == LS_EXIT_DONE)
         exit_status = train(&session, resume != NULL, begun, &ends_together);
-    if (exit_status != EXIT_DONE && !ends_together)
+    if (exit_status != LS_EXIT_DONE && !ends_together)
         ls_context_abort(ls_run_context(session.run.run), exit_status);
     ls_run_close(&session.run.run);
     return exit_status;
@@ -98,11 +98,13 @@ static int run(const cli_parsed *parsed, void *values)
     const char *out = given_text(parsed, "out"), *resume = given_text(parsed, "resume");
     (void)values;
     if (resume && parsed->set.run_file)
-        return fail_with(EXIT_USAGE, "--resume uses the options of its run: omit the config.json "
-                                     "of --config");
+        return fail_with(LS_EXIT_USAGE,
+                         "--resume uses the options of its run: omit the config.json "
+                         "of --config");
     if (resume && out)
         return fail_with(
-            EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
+            LS_EXIT_USAGE,
+            "--out and --resume exclude each other: a resumed run stays in its folder");
     const int exit_status = open_and_train(parsed, out, resume);
     session_log_close();
     return exit_status;

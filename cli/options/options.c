@@ -19,7 +19,7 @@ static int fail_unknown(const cli_command *command, const ls_setting *options, c
     snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
     snprintf(name, sizeof(name), "%.*s", is_long ? length - n_dashes : 0, word + n_dashes);
     if (is_long) ls_setting_hint(options, name, "--", help, hint);
-    return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
+    return fail_with(LS_EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }
 
 static int find_option(const ls_setting *options, const char *word)
@@ -29,7 +29,7 @@ static int find_option(const ls_setting *options, const char *word)
 }
 
 /* Reads option i at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
- * *at to the last word used. Returns -1 or EXIT_USAGE. */
+ * *at to the last word used. Returns -1 or LS_EXIT_USAGE. */
 static int parse_one(cli_parsed *parsed, int i, void *values, int argc, char **argv, int *at)
 {
     const ls_setting *option = &parsed->table[i];
@@ -37,18 +37,19 @@ static int parse_one(cli_parsed *parsed, int i, void *values, int argc, char **a
     const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
     if (option->kind == LS_SETTING_SWITCH && (!value || !*value)) {
-        if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
+        if (value) return fail_with(LS_EXIT_USAGE, "--%s: expected true or false", option->name);
         value = "";
     }
     if (!value) {
         if (*at + 1 >= argc)
-            return fail_with(EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
+            return fail_with(LS_EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
                              option->name, option->value);
         value = argv[++*at];
     }
     char expected[LS_EXPECTED_SIZE];
     if (!ls_setting_read(option, value, values, expected))
-        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
+        return fail_with(LS_EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected,
+                         value);
     parsed->set.text[i] = value;
     return -1;
 }
@@ -72,13 +73,13 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
             const int i = find_option(parsed->table, word);
             if (i < 0) return fail_unknown(command, parsed->table, word);
-            if (parse_one(parsed, i, values, argc, argv, &at) >= 0) return EXIT_USAGE;
+            if (parse_one(parsed, i, values, argc, argv, &at) >= 0) return LS_EXIT_USAGE;
             const bool all = is_on(parsed, "help-all");
             if (!all && !is_on(parsed, "help")) continue;
             options_help(command, all);
-            return EXIT_DONE;
+            return LS_EXIT_DONE;
         } else if (!*command->arguments) {
-            return fail_with(EXIT_USAGE, "unexpected argument '%s'", word);
+            return fail_with(LS_EXIT_USAGE, "unexpected argument '%s'", word);
         } else {
             argv[parsed->n_arguments++] = word;
         }
@@ -113,15 +114,15 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
     ls_given_free(&kept);
     kept.file = parsed->set.file;
     if (status == LS_OK) return -1;
-    print_error(ctx, EXIT_USAGE);
-    return EXIT_USAGE;
+    print_error(ctx, LS_EXIT_USAGE);
+    return LS_EXIT_USAGE;
 }
 
 int cli_run_command(const cli_command *command, int argc, char **argv)
 {
     cli_parsed parsed;
     void *values = calloc(1, command->values_bytes + 1);
-    if (!values) return print_error(NULL, EXIT_RUNTIME);
+    if (!values) return print_error(NULL, LS_EXIT_RUNTIME);
     if (command->begin) command->begin(argc, argv);
     int exit_status = options_parse(command, argc, argv, values, &parsed);
     if (exit_status < 0) exit_status = command->run(&parsed, values);

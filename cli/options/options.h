@@ -2,20 +2,10 @@
 #ifndef LS_CLI_OPTIONS_OPTIONS_H
 #define LS_CLI_OPTIONS_OPTIONS_H
 
-#include <lockstep/settings.h>
+#include <lockstep/run.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Exit statuses; that of a signal is 128 + its number. */
-enum {
-    EXIT_DONE = 0,
-    EXIT_RUNTIME = 1,   /* anything but the following */
-    EXIT_USAGE = 2,     /* the command line */
-    EXIT_DATA = 3,      /* the images */
-    EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
-    EXIT_SIGNAL = 128
-};
 
 /* A row for an option that is like the setting of a run of this name. before: what its help begins
  * with, such as "with --model: ", or NULL. */
@@ -83,7 +73,7 @@ void free_texts(char **texts);
 
 /* Fills `values` with defaults, then from the file of --config, then from argv[0..argc-1], which
  * begins after the command's name. Prints --help to stdout, errors to stderr. Returns -1, or the
- * exit status if the command ends: EXIT_DONE after --help, EXIT_USAGE after an error. */
+ * exit status if the command ends: LS_EXIT_DONE after --help, LS_EXIT_USAGE after an error. */
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed);
 

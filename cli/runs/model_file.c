@@ -29,7 +29,7 @@ const ls_setting model_file_options[] = {
 const ls_model *find_model(const char *name)
 {
     const ls_model *model = ls_model_require(command_context(), name);
-    if (!model) print_error(command_context(), EXIT_USAGE);
+    if (!model) print_error(command_context(), LS_EXIT_USAGE);
     return model;
 }
 
@@ -61,7 +61,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
 {
     char weights[PATH_MAX];
     if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, EXIT_RUNTIME);
+        print_error(ctx, LS_EXIT_RUNTIME);
         return NULL;
     }
     const bool found = ls_run_find_weights(file->path, weights, sizeof(weights));
@@ -89,6 +89,6 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
     if (file->model) ls_model_info_complete(&info);
     const ls_saved_model *model = file->model ? ls_saved_model_from_weights(ctx, path, &info)
                                               : ls_saved_model_open(ctx, path);
-    if (!model) print_error(ctx, EXIT_RUNTIME);
+    if (!model) print_error(ctx, LS_EXIT_RUNTIME);
     return model;
 }

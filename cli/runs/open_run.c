@@ -50,6 +50,6 @@ int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent ex
     out->report.ctx = ctx;
     out->report.train_data = ls_run_train_dataset(out->run);
     out->report.val_data = ls_run_validation_dataset(out->run);
-    if (ls_context_status(ctx) == LS_OK) return EXIT_DONE;
-    return print_error(ctx, ls_run_failed_in_data(out->run) ? EXIT_DATA : EXIT_RUNTIME);
+    if (ls_context_status(ctx) == LS_OK) return LS_EXIT_DONE;
+    return print_error(ctx, ls_run_failed_in_data(out->run) ? LS_EXIT_DATA : LS_EXIT_RUNTIME);
 }

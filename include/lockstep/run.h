@@ -148,6 +148,19 @@ LS_API const ls_weight_report *ls_run_weight_report(const ls_run *run);
 /* Only after ls_run_train began. */
 LS_API ls_trainer *ls_run_trainer(const ls_run *run);
 
+/* ---- The command ---- */
+
+/* Exit statuses of the command, which sweeps and experiments read from the runs that they start.
+ * That of a signal is LS_EXIT_SIGNAL + its number. */
+enum {
+    LS_EXIT_DONE,
+    LS_EXIT_RUNTIME,   /* anything but the following */
+    LS_EXIT_USAGE,     /* the command line */
+    LS_EXIT_DATA,      /* the images */
+    LS_EXIT_NONFINITE, /* the loss became infinite or not a number */
+    LS_EXIT_SIGNAL = 128
+};
+
 /* ---- Comparison ---- */
 
 typedef enum ls_run_verdict {

@@ -86,15 +86,6 @@ static ls_status check_folder(const ls_run *t, const char *dir)
     return ls__fail(t->ctx, LS_ERR_SETTING, "--out %s: contains a run; choose another folder", dir);
 }
 
-/* A given setting and one of a run's config.json may exclude each other. */
-static ls_status hint_run_file(const ls_run *t)
-{
-    if (t->given.run_file && t->extent == LS_RUN_WHOLE)
-        ls__error_hint(t->ctx, "options that the command line does not have are those of %s",
-                       t->given.run_file);
-    return ls_context_status(t->ctx);
-}
-
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
     if ((unsigned)t->extent > LS_RUN_IMAGES)
@@ -107,8 +98,11 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
     LS_TRY(check_model(t));
     if (config->one_process || ls__ranks_is_first()) LS_TRY(check_folder(t, dir));
-    if (ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values) != LS_OK)
-        return hint_run_file(t);
+    const ls_status resolved = ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values);
+    if (t->given.run_file && t->extent == LS_RUN_WHOLE) /* the two may exclude each other */
+        ls__error_hint(t->ctx, "options that the command line does not have are those of %s",
+                       t->given.run_file);
+    LS_TRY(resolved);
     if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
     t->computed = ls__settings_computed(&t->given);
     if (!t->computed) return ls__fail_memory(t->ctx, "settings", 0);
