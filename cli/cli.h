@@ -13,6 +13,9 @@
 /* The limit of the process or system that an error's text ends with, " (file size limit: ulimit
  * -f)" after "File too large", or "". */
 const char *limit_hint(const char *message);
+/* Prints errno's reason after `name`, and returns LS_EXIT_RUNTIME. */
+int fail_errno(const char *name);
+bool ends_with(const char *text, const char *end);
 /* Closes a file that was written. If some of it was not, prints why, after `name`, and returns
  * false. */
 bool close_output(FILE *file, const char *name);
@@ -22,12 +25,12 @@ bool close_output(FILE *file, const char *name);
 void print_pixels_hint(const char *message);
 
 /* Prints the context's error (ctx NULL: no memory) with its hint, clears it and returns
- * `exit_status`; EXIT_USAGE for LS_ERR_SETTING, and EXIT_RUNTIME in place of EXIT_DATA when memory,
- * threads, file handles or the device failed, not the images. */
+ * `exit_status`; LS_EXIT_USAGE for LS_ERR_SETTING, and LS_EXIT_RUNTIME in place of LS_EXIT_DATA
+ * when memory, threads, file handles or the device failed, not the images. */
 int print_error(ls_context *ctx, int exit_status);
-/* As print_error for EXIT_DATA. A loader's error gives its place counted from 0; this prints `pass`
- * and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several ranks
- * "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
+/* As print_error for LS_EXIT_DATA. A loader's error gives its place counted from 0; this prints
+ * `pass` and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several
+ * ranks "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
 int print_loader_error(ls_context *ctx, const char *pass);
 
 /* Reads the value of LOCKSTEP_LOG: levels of messages, "error", "warn" or "info", for all
@@ -36,10 +39,6 @@ int print_loader_error(ls_context *ctx, const char *pass);
 bool log_levels_read(const char *text);
 /* For ls_context_config.log: to stderr, unless the category's level is lower. */
 void print_log(void *user, ls_log_level level, ls_log_category category, const char *message);
-
-/* Installs a handler, during which all n signals are blocked. A signal that the process inherited
- * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
-void handle_signals(int n, const int *numbers, void (*handler)(int number));
 
 /* Catches SIGINT, SIGTERM and SIGHUP. The first one sets caught_signal, on which the command saves
  * and ends. Further ones are ignored for one second; after that the next one ends the process.
@@ -72,10 +71,9 @@ bool path_exists(const char *path);
 bool is_folder(const char *path);
 bool is_file(const char *path);
 
-/* A context for the errors of a call that has no other. */
-ls_context *open_error_context(void);
-/* Prints its error, if there is one, and closes it. Returns the exit status. */
-int close_error_context(ls_context *ctx);
+/* The context of commands that compute nothing with nets: one thread. It stays open until the
+ * process ends. */
+ls_context *command_context(void);
 
 /* The end of a plural: "1 step", "2 steps". */
 const char *plural(int64_t n);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool ends_with(const char *text, const char *end)
+bool ends_with(const char *text, const char *end)
 {
     const size_t length = strlen(text), n = strlen(end);
     return length >= n && strcmp(text + length - n, end) == 0;
@@ -30,13 +30,20 @@ const char *limit_hint(const char *message)
     return "";
 }
 
+int fail_errno(const char *name)
+{
+    const char *reason = strerror(errno);
+    return fail_with(LS_EXIT_RUNTIME, "%s: %s%s", name, reason, limit_hint(reason));
+}
+
 bool close_output(FILE *file, const char *name)
 {
     const int error = ferror(file) ? errno : 0;
     const bool failed = ferror(file);
     if (fclose(file) == 0 && !failed) return true;
-    const char *reason = strerror(error ? error : errno);
-    return fail_with(false, "%s: %s%s", name, reason, limit_hint(reason));
+    if (error) errno = error;
+    fail_errno(name);
+    return false;
 }
 
 void print_pixels_hint(const char *message)
@@ -101,17 +108,19 @@ int print_loader_error(ls_context *ctx, const char *pass)
     ls_context_clear_error(ctx);
     const bool by_process =
         status == LS_ERR_MEMORY || status == LS_ERR_DEVICE || status == LS_ERR_TIMEOUT || *hint;
-    return by_process ? EXIT_RUNTIME : EXIT_DATA;
+    return by_process ? LS_EXIT_RUNTIME : LS_EXIT_DATA;
 }
 
 int print_error(ls_context *ctx, int exit_status)
 {
     const bool is_setting = ls_context_status(ctx) == LS_ERR_SETTING;
     const int of_data = print_loader_error(ctx, NULL);
-    return is_setting ? EXIT_USAGE : exit_status == EXIT_DATA ? of_data : exit_status;
+    return is_setting ? LS_EXIT_USAGE : exit_status == LS_EXIT_DATA ? of_data : exit_status;
 }
 
-void handle_signals(int n, const int *numbers, void (*handler)(int number))
+/* Installs a handler, during which all n signals are blocked. A signal that the process inherited
+ * as ignored stays ignored: shells ignore SIGINT for background processes, nohup ignores SIGHUP. */
+static void handle_signals(int n, const int *numbers, void (*handler)(int number))
 {
     struct sigaction before, action = { .sa_handler = handler, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
@@ -238,39 +247,39 @@ const char *plural(int64_t n)
 
 bool check_output_name(const char *option, const char *path, const char *ending)
 {
-    const size_t n = strlen(path), n_ending = strlen(ending);
-    if (n > n_ending && strcmp(path + n - n_ending, ending) == 0) return true;
+    if (ends_with(path, ending) && strcmp(path, ending) != 0) return true;
     if (path_exists(path) && !is_file(path)) return true;
     return fail_with(false, "--%s %s: expected a name that ends in %s", option, path, ending);
 }
 
-/* ---- A context for errors ---- */
+/* ---- The context ---- */
 
-/* One that was closed, for the next call: opening one takes a tenth of a millisecond. */
-static ls_context *spare;
+static ls_context *context;
 
-static void close_spare(void)
+static void close_context(void)
 {
-    ls_context_close(&spare);
+    ls_context_close(&context);
 }
 
-ls_context *open_error_context(void)
+ls_context *command_context(void)
 {
-    static bool is_registered;
-    ls_context *ctx = spare;
-    spare = NULL;
-    if (ctx) return ctx;
-    if (!is_registered) is_registered = atexit(close_spare) == 0;
-    return ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    if (!context) {
+        context = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+        atexit(close_context);
+    }
+    return context;
 }
 
-int close_error_context(ls_context *ctx)
+/* ---- The list of commands ---- */
+
+static const cli_command *const *all_commands;
+
+void set_commands(const cli_command *const *list)
 {
-    int exit_status = EXIT_DONE;
-    if (ls_context_status(ctx) != LS_OK) exit_status = print_error(ctx, EXIT_RUNTIME);
-    if (spare || ls_context_status(ctx) != LS_OK)
-        ls_context_close(&ctx);
-    else
-        spare = ctx;
-    return exit_status;
+    all_commands = list;
+}
+
+const cli_command *command_at(int i)
+{
+    return all_commands[i];
 }

@@ -1,6 +1,6 @@
 /* main.c: the lockstep command: runs the command that the first word names. */
 #include "cli.h"
-#include "runs/ranks.h"
+#include "runs/runs.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,19 +59,20 @@ static int run(int argc, char **argv)
         strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
     if (strcmp(word, "--version") == 0) {
         print_text(stdout, "lockstep %s\n", ls_version());
-        return EXIT_DONE;
+        return LS_EXIT_DONE;
     }
     if (argc < 2 || (is_help && argc == 2)) {
         print_usage(is_help ? stdout : stderr);
-        return is_help ? EXIT_DONE : EXIT_USAGE;
+        return is_help ? LS_EXIT_DONE : LS_EXIT_USAGE;
     }
     const cli_command *command = find_command(is_help ? argv[2] : word);
-    if (!command) return EXIT_USAGE;
+    if (!command) return LS_EXIT_USAGE;
     command_name = command->name;
-    if (!log_levels_read(getenv("LOCKSTEP_LOG"))) return EXIT_USAGE;
-    if (command != &command_train && !ranks_check_single()) return EXIT_USAGE;
+    if (!log_levels_read(getenv("LOCKSTEP_LOG"))) return LS_EXIT_USAGE;
+    if (command != &command_train && !ranks_check_single()) return LS_EXIT_USAGE;
     char help[] = "--help";
-    return is_help ? command->run(1, (char *[]){ help }) : command->run(argc - 2, argv + 2);
+    return is_help ? cli_run_command(command, 1, (char *[]){ help })
+                   : cli_run_command(command, argc - 2, argv + 2);
 }
 
 /* Opens standard files that the caller closed ("lockstep... >&-"). Otherwise the next file to be
@@ -94,5 +95,5 @@ int main(int argc, char **argv)
     if (!error) return answer;
     const char *reason = strerror(error);
     print_text(stderr, "lockstep: writing standard output: %s%s\n", reason, limit_hint(reason));
-    return answer != EXIT_DONE ? answer : EXIT_RUNTIME;
+    return answer != LS_EXIT_DONE ? answer : LS_EXIT_RUNTIME;
 }

@@ -1,7 +1,6 @@
 /* augment.c: 'lockstep augment': an image of the training images as the model receives them. */
-#include "runs/open_run.h"
+#include "runs/runs.h"
 #include "commands/write_image.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,15 +53,15 @@ static int open_grid(grid *g, ls_size image, int64_t n, int64_t variants)
     g->width = g->columns * (image.width + GAP) - GAP;
     g->height = g->rows * (image.height + GAP) - GAP;
     if (g->height > LS_LARGEST_MAX_PIXELS / g->width)
-        return fail_with(EXIT_USAGE,
+        return fail_with(LS_EXIT_USAGE,
                          "the grid has %lld x %lld pixels: expected at most %d; use a smaller -b, "
                          "--variants or --image-size",
                          (long long)g->width, (long long)g->height, LS_LARGEST_MAX_PIXELS);
     const size_t n_bytes = (size_t)(g->width * g->height * 3);
     g->pixels = malloc(n_bytes);
-    if (!g->pixels) return print_error(NULL, EXIT_RUNTIME);
+    if (!g->pixels) return print_error(NULL, LS_EXIT_RUNTIME);
     memset(g->pixels, 255, n_bytes);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 /* Image i of a batch, at a place counted row by row. */
@@ -118,7 +117,7 @@ static int draw(const ls_run *run, const augment_values *v)
     /* Before an image is loaded, so that a grid that is too large fails at once. */
     int answer =
         open_grid(&g, (ls_size){ config.crop, config.crop_width }, config.batch_size, v->variants);
-    if (answer != EXIT_DONE) return answer;
+    if (answer != LS_EXIT_DONE) return answer;
     ls_loader *loader = ls_loader_open(data, &config);
     if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
         free(g.pixels);
@@ -127,11 +126,9 @@ static int draw(const ls_run *run, const augment_values *v)
     for (int64_t i = 0; i < batch.n; i++) put_image(&g, i * v->variants, &batch, i);
     if (v->variants > 1 && put_variants(data, config, &g, batch.n, batch.samples) != LS_OK)
         answer = print_loader_error(ctx, NULL);
-    if (answer == EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels)) {
-        const char *reason = strerror(errno);
-        answer = fail_with(EXIT_RUNTIME, "%s: %s%s", v->grid, reason, limit_hint(reason));
-    }
-    if (answer == EXIT_DONE)
+    if (answer == LS_EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels))
+        answer = fail_errno(v->grid);
+    if (answer == LS_EXIT_DONE)
         print_text(stdout, "%s: %lld image%s of %lld x %lld pixels\n", v->grid,
                    (long long)(batch.n * v->variants), plural(batch.n * v->variants),
                    (long long)g.image.width, (long long)g.image.height);
@@ -151,25 +148,22 @@ static bool can_draw(const ls_run *run, const augment_values *v)
     return true;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    augment_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_augment, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.grid) return fail_with(EXIT_USAGE, "--grid FILE is required");
-    const size_t length = strlen(v.grid);
-    if (length < 5 || strcmp(v.grid + length - 4, ".png") != 0)
-        return fail_with(EXIT_USAGE, "--grid %s: expected a name that ends with .png", v.grid);
-    if (path_exists(v.grid) && !(is_file(v.grid) && is_grid(v.grid)))
+    augment_values *v = values;
+    if (!v->grid) return fail_with(LS_EXIT_USAGE, "--grid FILE is required");
+    if (!ends_with(v->grid, ".png") || strcmp(v->grid, ".png") == 0)
+        return fail_with(LS_EXIT_USAGE, "--grid %s: expected a name that ends with .png", v->grid);
+    if (path_exists(v->grid) && !(is_file(v->grid) && is_grid(v->grid)))
         return fail_with(
-            EXIT_USAGE,
+            LS_EXIT_USAGE,
             "--grid %s: already exists and is not a grid of 'lockstep augment'; choose "
             "another name",
-            v.grid);
-    cli_run r = { .parsed = &parsed };
+            v->grid);
+    cli_run r = { .parsed = parsed };
     int exit_status = open_run(&r, NULL, NULL, LS_RUN_IMAGES, true);
-    if (exit_status == EXIT_DONE) exit_status = can_draw(r.run, &v) ? draw(r.run, &v) : EXIT_USAGE;
+    if (exit_status == LS_EXIT_DONE)
+        exit_status = can_draw(r.run, v) ? draw(r.run, v) : LS_EXIT_USAGE;
     ls_run_close(&r.run);
     return exit_status;
 }
@@ -183,6 +177,7 @@ const cli_command command_augment = {
         "train' that change images, its images are those of the run's first steps, in "
         "order; with --mixup-alpha or --cutmix-alpha only if --batch-size is the run's, with "
         "--seeding worker only if --workers is, too.",
+    .values_bytes = sizeof(augment_values),
     .options = own_options,
     .settings = ls_run_settings,
     .selects = changes_images,

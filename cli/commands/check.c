@@ -1,13 +1,14 @@
 /* check.c: 'lockstep check': finds what is wrong with a folder of images. */
 #include "cli.h"
-#include "commands/check_tree.h"
-#include "terminal/progress.h"
+#include "terminal/events.h"
 #include "terminal/json.h"
 #include <lockstep/dataset_path.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* As EXIT_RUNTIME, which this command does not use itself. */
+/* As LS_EXIT_RUNTIME, which this command does not use itself. */
 enum { EXIT_FINDINGS = 1 };
 
 typedef struct check_values {
@@ -67,14 +68,10 @@ static json_t *findings_json(const ls_dataset_report *report)
     json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
         const ls_finding f = ls_dataset_report_finding_at(report, i);
-        json_t *item =
-            json_pack("{s:s, s:o}", "kind", ls_finding_name(f.kind), "path", json_of_text(f.path));
-        const bool has_other =
-            !*f.other || json_object_set_new(item, "other", json_of_text(f.other)) == 0;
-        const bool has_all =
-            has_other && json_object_set_new(item, "reason", json_of_text(f.reason)) == 0;
-        if (!has_all) json_decref(item);
-        append_json(&list, has_all ? item : NULL);
+        append_json(&list, json_pack("{s:s, s:o, s:o*, s:o}", "kind", ls_finding_name(f.kind),
+                                     "path", json_of_text(f.path), "other",
+                                     *f.other ? json_of_text(f.other) : NULL, "reason",
+                                     json_of_text(f.reason)));
     }
     return list;
 }
@@ -127,6 +124,112 @@ static bool print_as_json(const char *dir, const ls_dataset_report *report)
     return true;
 }
 
+/* ---- Trees of folders ---- */
+
+/* MAX_DEPTH: DIR, split, class, a folder in it. */
+enum { MAX_LINES = 32, LINE_SIZE = 80, MAX_FOLDERS = 3, MAX_DEPTH = 4, GAP = 4 };
+
+typedef struct tree {
+    int n;
+    char lines[MAX_LINES][LINE_SIZE];
+} tree;
+
+__attribute__((format(printf, 3, 4))) static void add_line(tree *t, int depth, const char *format,
+                                                           ...)
+{
+    if (t->n == MAX_LINES) return;
+    char *line = t->lines[t->n++];
+    const int indent = snprintf(line, LINE_SIZE, "%*s", 2 * depth, "");
+    va_list args;
+    va_start(args, format);
+    const size_t left = (size_t)(LINE_SIZE - indent);
+    cut_text(line + indent, left, vsnprintf(line + indent, left, format, args));
+    va_end(args);
+}
+
+static void add_images(tree *t, int depth, int64_t n)
+{
+    if (n > 0) add_line(t, depth, "%lld image%s", (long long)n, plural(n));
+}
+
+/* The folders begin to end - 1, which share the first `length` bytes of their paths. */
+static void add_folders(tree *t, const ls_dataset_report *report, int64_t begin, int64_t end,
+                        size_t length, int depth)
+{
+    int64_t n = 0;
+    for (int64_t i = begin, next; i < end && depth < MAX_DEPTH; i = next) {
+        const ls_folder_summary folder = ls_dataset_report_folder_at(report, i);
+        const char *name = folder.path + length;
+        const size_t n_name = strcspn(name, "/");
+        for (next = i + 1; next < end; next++) {
+            const char *other = ls_dataset_report_folder_at(report, next).path + length;
+            if (strncmp(name, other, n_name) != 0 || other[n_name] != '/') break;
+        }
+        if (n++ >= MAX_FOLDERS) continue;
+        const bool is_own = name[n_name] == '\0'; /* not only of a folder below it */
+        add_line(t, depth, "%.*s/", (int)n_name, name);
+        if (is_own) add_images(t, depth + 1, folder.n_images);
+        add_folders(t, report, i + is_own, next, length + n_name + 1, depth + 1);
+    }
+    if (n > MAX_FOLDERS)
+        add_line(t, depth, "... %lld more folder%s", (long long)(n - MAX_FOLDERS),
+                 plural(n - MAX_FOLDERS));
+}
+
+static void add_found(tree *t, const char *dir, const ls_dataset_report *report)
+{
+    const ls_folder_summary first = ls_dataset_report_folder_at(report, 0);
+    const bool is_top = first.path && *first.path == '\0'; /* images in DIR itself */
+    add_line(t, 0, "%s/", dir);
+    add_images(t, 1, is_top ? first.n_images : 0);
+    add_folders(t, report, is_top, ls_dataset_report_folder_count(report), 0, 1);
+}
+
+static void add_expected(tree *t, const char *dir)
+{
+    static const char *const splits[] = { "train", "val" };
+    add_line(t, 0, "%s/", dir);
+    for (int s = 0; s < 2; s++) {
+        add_line(t, 1, "%s/", splits[s]);
+        for (int c = 1; c <= 2; c++) {
+            add_line(t, 2, "<class %d>/", c);
+            if (s == 0) add_line(t, 3, "<image>...");
+        }
+    }
+}
+
+static int width_of(const tree *t)
+{
+    int width = 0;
+    for (int i = 0; i < t->n; i++) width = max_columns(width, t->lines[i]);
+    return width;
+}
+
+/* Draws on stdout the folders as they are and as they should be, side by side where both trees fit
+ * into the terminal, or into 80 columns. */
+static void print_trees(const char *dir, const ls_dataset_report *report)
+{
+    tree found = { 0 }, expected = { 0 };
+    add_line(&found, 0, "found");
+    add_line(&expected, 0, "expected");
+    add_found(&found, dir, report);
+    add_expected(&expected, dir);
+    const int terminal = terminal_columns(STDOUT_FILENO), columns = terminal > 0 ? terminal : 80;
+    const int left = width_of(&found) + GAP;
+    if (left + width_of(&expected) > columns) {
+        for (int i = 0; i < found.n; i++) print_text(stdout, "%s\n", found.lines[i]);
+        print_text(stdout, "\n");
+        for (int i = 0; i < expected.n; i++) print_text(stdout, "%s\n", expected.lines[i]);
+        return;
+    }
+    for (int i = 0; i < found.n || i < expected.n; i++) {
+        const char *a = i < found.n ? found.lines[i] : "";
+        const char *b = i < expected.n ? expected.lines[i] : "";
+        print_text(stdout, "%s", a);
+        print_text(stdout, *b ? "%*s%s\n" : "\n", left - text_columns(a), "", b);
+    }
+}
+
 /* ---- Text ---- */
 
 static void print_range(const char *name, const ls_size_range *range)
@@ -141,8 +244,7 @@ static int name_columns(const ls_dataset_report *report)
     int max = 0;
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const char *name = ls_dataset_report_class_at(report, i).name;
-        const int columns = name ? text_columns(name) : 0;
-        if (columns > max) max = columns;
+        if (name) max = max_columns(max, name);
     }
     return max;
 }
@@ -187,7 +289,7 @@ static int64_t print_kind(const char *dir, const ls_dataset_report *report, int6
     }
     if (kind == LS_FINDING_LAYOUT) {
         print_text(stdout, "\n");
-        check_print_trees(dir, report);
+        print_trees(dir, report);
     }
     return end;
 }
@@ -209,60 +311,45 @@ static void print_as_text(const char *dir, const ls_dataset_report *report, int6
 
 /* ---- The command ---- */
 
-static bool print_progress(void *user, int64_t n_done, int64_t n)
-{
-    progress *p = user;
-    if (n_done == 0) progress_begin(p, "check", WORK_OTHER, 0, n);
-    progress_count(p, n_done, n);
-    return caught_signal == 0;
-}
-
 static int check(ls_context *ctx, const check_values *v, const char *dir)
 {
     progress bar;
     progress_open(&bar, 0, 0);
+    progress_begin(&bar, "check", WORK_OTHER, 0, 0);
     const ls_dataset_check_config config = { .workers = (int)v->workers,
                                              .max_pixels = v->max_pixels,
                                              .min_side = v->min_side,
-                                             .progress = print_progress,
+                                             .progress = report_count,
                                              .user = &bar };
     const ls_dataset_report *report = ls_dataset_check_path(ctx, dir, &v->data, &config);
     progress_clear(&bar);
     if (!report) {
-        const int exit_status = print_error(ctx, EXIT_DATA);
-        return caught_signal               ? EXIT_SIGNAL + caught_signal
-               : exit_status == EXIT_USAGE ? EXIT_USAGE
-                                           : EXIT_DATA;
+        const int exit_status = print_error(ctx, LS_EXIT_DATA);
+        return caught_signal                  ? LS_EXIT_SIGNAL + caught_signal
+               : exit_status == LS_EXIT_USAGE ? LS_EXIT_USAGE
+                                              : LS_EXIT_DATA;
     }
     if (*ls_dataset_report_dir(report)) dir = ls_dataset_report_dir(report);
     if (!v->json)
         print_as_text(dir, report, v->limit);
-    else if (!print_as_json(dir, report)) {
-        print_error(NULL, EXIT_DATA);
-        return EXIT_DATA;
-    }
+    else if (!print_as_json(dir, report))
+        return print_error(NULL, LS_EXIT_DATA), LS_EXIT_DATA;
     if (ls_dataset_report_summary(report).n_readable == 0)
-        return fail_with(EXIT_DATA, "%s: no image can be read", dir);
-    return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : EXIT_DONE;
+        return fail_with(LS_EXIT_DATA, "%s: no image can be read", dir);
+    return ls_dataset_report_finding_count(report) > 0 ? EXIT_FINDINGS : LS_EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    check_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_check, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one folder or list, got %d argument%s",
-                         parsed.n_arguments, plural(parsed.n_arguments));
-    char *dir = parsed.arguments[0];
+    check_values *v = values;
+    if (parsed->n_arguments != 1)
+        return fail_with(LS_EXIT_USAGE, "expected one folder or list, got %d argument%s",
+                         parsed->n_arguments, plural(parsed->n_arguments));
+    char *dir = parsed->arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
     catch_signals();
-    const int exit_status = check(ctx, &v, dir);
-    ls_context_close(&ctx);
-    return exit_status;
+    return check(command_context(), v, dir);
 }
 
 const cli_command command_check = {
@@ -277,6 +364,7 @@ const cli_command command_check = {
         "changed. docs/data.md explains the findings.\n"
         "Exit status: 0 no findings, 1 findings, 2 wrong command line, 3 no image can be read or "
         "the folder can't be checked, 128+n stopped by signal n.",
+    .values_bytes = sizeof(check_values),
     .options = options,
     .run = run,
 };

@@ -24,28 +24,27 @@ static value_kind kind_of_value(const ls_setting *o)
     return is_path ? VALUE_FILE : VALUE_OTHER;
 }
 
-/* "a b c" from "a|b|c" */
-static void print_choices(const char *choices)
+/* The words of a VALUE_WORDS, "a b c" from "a|b|c", between two texts. */
+static void print_value_words(const char *before, const ls_setting *o, const char *after)
 {
-    for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, stdout);
-}
-
-/* The words of a VALUE_WORDS. */
-static void print_value_words(const ls_setting *o)
-{
-    if (o->kind == LS_SETTING_CHOICE) {
-        print_choices(o->value);
-        return;
-    }
     const ls_model *model;
-    for (int i = 0; (model = ls_model_at(i)); i++)
-        print_text(stdout, "%s%s", i ? " " : "", model->name);
+    fputs(before, stdout);
+    if (o->kind == LS_SETTING_CHOICE)
+        for (const char *c = o->value; *c; c++) fputc(*c == '|' ? ' ' : *c, stdout);
+    else
+        for (int i = 0; (model = ls_model_at(i)); i++)
+            print_text(stdout, "%s%s", i ? " " : "", model->name);
+    fputs(after, stdout);
 }
 
-/* What completes an argument: words, paths or nothing. */
-static value_kind kind_of_argument(const cli_command *c)
+/* A command's arguments as an option: words, paths or nothing. */
+static ls_setting arguments_of(const cli_command *c)
 {
-    return !*c->arguments ? VALUE_NONE : strchr(c->arguments, '|') ? VALUE_WORDS : VALUE_FILE;
+    const ls_setting_kind kind = !*c->arguments              ? LS_SETTING_SWITCH
+                                 : strchr(c->arguments, '|') ? LS_SETTING_CHOICE
+                                                             : LS_SETTING_TEXT;
+    return (ls_setting){ kind, .name = "",
+                         .value = kind == LS_SETTING_TEXT ? "FILE" : c->arguments };
 }
 
 /* ---- Lists ---- */
@@ -97,13 +96,10 @@ static void print_bash_words(const cli_command *c)
     fputs("        options='", stdout);
     each_option(c, print_bash_word);
     fputs("'\n        arguments=", stdout);
-    const value_kind kind = kind_of_argument(c);
+    const ls_setting arguments = arguments_of(c);
+    const value_kind kind = kind_of_value(&arguments);
     if (kind == VALUE_FILE) fputs("-f", stdout);
-    if (kind == VALUE_WORDS) {
-        fputs("'-W \"", stdout);
-        print_choices(c->arguments);
-        fputs("\"'", stdout);
-    }
+    if (kind == VALUE_WORDS) print_value_words("'-W \"", &arguments, "\"'");
     fputs(" ;;\n", stdout);
 }
 
@@ -115,13 +111,10 @@ static void print_bash_value(const cli_command *c, const ls_setting *o)
     print_text(stdout, "    '%s --%s'", c->name, o->name);
     if (o->letter) print_text(stdout, " | '%s -%c'", c->name, o->letter);
     fputs(") ", stdout);
-    if (kind == VALUE_WORDS) {
-        fputs("_lockstep_reply -W '", stdout);
-        print_value_words(o);
-        fputs("'; ", stdout);
-    } else if (kind != VALUE_OTHER) {
+    if (kind == VALUE_WORDS)
+        print_value_words("_lockstep_reply -W '", o, "'; ");
+    else if (kind != VALUE_OTHER)
         print_text(stdout, "_lockstep_reply %s; ", actions[kind]);
-    }
     fputs("return ;;\n", stdout);
 }
 
@@ -197,9 +190,8 @@ static void print_zsh_option(const cli_command *c, const ls_setting *o)
     print_short(o->help, short_ends);
     fputs("]", stdout);
     if (kind == VALUE_WORDS) {
-        print_text(stdout, ":%s:(", o->name);
-        print_value_words(o);
-        fputs(")", stdout);
+        print_text(stdout, ":%s:", o->name);
+        print_value_words("(", o, ")");
     } else if (kind != VALUE_NONE) {
         print_text(stdout, ":%s:%s", o->name,
                    kind == VALUE_FILE     ? "_files"
@@ -211,16 +203,16 @@ static void print_zsh_option(const cli_command *c, const ls_setting *o)
 
 static void print_zsh_case(const cli_command *c)
 {
-    const value_kind kind = kind_of_argument(c);
+    const ls_setting arguments = arguments_of(c);
+    const value_kind kind = kind_of_value(&arguments);
     print_text(stdout, "    %s)\n", c->name);
     fputs("        _arguments -s", stdout);
     each_option(c, print_zsh_option);
     if (kind == VALUE_FILE) fputs(" \\\n            '*:file:_files'", stdout);
     if (kind == VALUE_WORDS) {
         fputs(" \\\n", stdout);
-        print_text(stdout, "            '1:%s:(", c->name);
-        print_choices(c->arguments);
-        fputs(")'", stdout);
+        print_text(stdout, "            '1:%s:", c->name);
+        print_value_words("(", &arguments, ")'");
     }
     fputs(" ;;\n", stdout);
 }
@@ -265,11 +257,7 @@ static void print_fish_option(const cli_command *c, const ls_setting *o)
     if (kind == VALUE_FILE) fputs(" -r -F", stdout);
     if (kind == VALUE_FOLDER) fputs(" -x -a '(__fish_complete_directories)'", stdout);
     if (kind == VALUE_OTHER) fputs(" -x", stdout);
-    if (kind == VALUE_WORDS) {
-        fputs(" -x -a '", stdout);
-        print_value_words(o);
-        fputs("'", stdout);
-    }
+    if (kind == VALUE_WORDS) print_value_words(" -x -a '", o, "'");
     fputs(" -d '", stdout);
     print_short(o->help, short_ends);
     fputs("'\n", stdout);
@@ -280,16 +268,12 @@ static void print_fish_command(const cli_command *c)
     print_text(stdout, "complete -c lockstep -n __fish_use_subcommand -a %s -d '", c->name);
     print_short(c->summary, short_ends);
     fputs("'\n", stdout);
-    const value_kind kind = kind_of_argument(c);
-    if (kind == VALUE_FILE)
-        print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -F\n",
-                   c->name);
-    if (kind == VALUE_WORDS) {
-        print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s' -a '",
-                   c->name);
-        print_choices(c->arguments);
-        fputs("'\n", stdout);
-    }
+    const ls_setting arguments = arguments_of(c);
+    const value_kind kind = kind_of_value(&arguments);
+    if (kind == VALUE_FILE || kind == VALUE_WORDS)
+        print_text(stdout, "complete -c lockstep -n '__fish_seen_subcommand_from %s'", c->name);
+    if (kind == VALUE_FILE) fputs(" -F\n", stdout);
+    if (kind == VALUE_WORDS) print_value_words(" -a '", &arguments, "'\n");
     each_option(c, print_fish_option);
 }
 
@@ -311,21 +295,18 @@ static void print_fish(void)
 
 #define SHELLS "bash|zsh|fish" /* in the order of `scripts` */
 
-static const ls_setting completion_options[] = { { .kind = LS_SETTING_END } };
-
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
+    (void)values;
     static void (*const scripts[])(void) = { print_bash, print_zsh, print_fish };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_completion, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
     static const ls_setting shells = { LS_SETTING_CHOICE, .name = "SHELL", .value = SHELLS };
     char expected[LS_EXPECTED_SIZE];
     int shell;
-    if (parsed.n_arguments != 1 || !ls_setting_read(&shells, parsed.arguments[0], &shell, expected))
-        return fail_with(EXIT_USAGE, "expected one of " SHELLS);
+    if (parsed->n_arguments != 1 ||
+        !ls_setting_read(&shells, parsed->arguments[0], &shell, expected))
+        return fail_with(LS_EXIT_USAGE, "expected one of " SHELLS);
     scripts[shell]();
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_completion = {
@@ -335,6 +316,5 @@ const cli_command command_completion = {
     .details = "For the present shell: source <(lockstep completion bash), source <(lockstep "
                "completion zsh), or lockstep completion fish | source. 'cmake --install' puts "
                "the scripts where the shells search for them.",
-    .options = completion_options,
     .run = run,
 };

@@ -25,16 +25,10 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static int fail_errno(const char *path)
-{
-    const char *reason = strerror(errno);
-    return fail_with(EXIT_RUNTIME, "%s: %s%s", path, reason, limit_hint(reason));
-}
-
 /* Makes a folder, unless it exists. */
 static int make_folder(const char *path)
 {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ? EXIT_DONE : fail_errno(path);
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? LS_EXIT_DONE : fail_errno(path);
 }
 
 static int write_split(const char *dir, const char *name, int split, int64_t n_per_class,
@@ -44,10 +38,10 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     int answer = make_folder(path);
-    for (int label = 0; answer == EXIT_DONE && label < DEMO_CLASSES; label++) {
+    for (int label = 0; answer == LS_EXIT_DONE && label < DEMO_CLASSES; label++) {
         snprintf(path, sizeof(path), "%s/%s/%s", dir, name, demo_class_names[label]);
         answer = make_folder(path);
-        for (int64_t i = 0; answer == EXIT_DONE && i < n_per_class; i++) {
+        for (int64_t i = 0; answer == LS_EXIT_DONE && i < n_per_class; i++) {
             demo_image image;
             demo_image_make(seed, split, label, i, &image);
             snprintf(path, sizeof(path), "%s/%s/%s/%06lld.%s", dir, name, demo_class_names[label],
@@ -62,7 +56,7 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
 /* The folder must be new or empty, so that no file is overwritten. */
 static int claim_folder(const char *dir)
 {
-    if (mkdir(dir, 0777) == 0) return EXIT_DONE;
+    if (mkdir(dir, 0777) == 0) return LS_EXIT_DONE;
     if (errno != EEXIST) return fail_errno(dir);
     DIR *folder = opendir(dir);
     if (!folder) return fail_errno(dir);
@@ -70,29 +64,26 @@ static int claim_folder(const char *dir)
     for (const struct dirent *e; empty && (e = readdir(folder));)
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
     closedir(folder);
-    if (empty) return EXIT_DONE;
-    return fail_with(EXIT_RUNTIME, "%s is not empty; give another folder, or remove it", dir);
+    if (empty) return LS_EXIT_DONE;
+    return fail_with(LS_EXIT_RUNTIME, "%s is not empty; give another folder, or remove it", dir);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    demo_values values = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_demo_data, argc, argv, &values, &parsed);
-    if (ended >= 0) return ended;
+    demo_values *v = values;
     enum { MAX_DIR = 4000 };
-    if (parsed.n_arguments != 1 || strlen(parsed.arguments[0]) > MAX_DIR)
-        return fail_with(EXIT_USAGE, "expected one folder to write to, got %d argument%s",
-                         parsed.n_arguments, plural(parsed.n_arguments));
-    const char *dir = parsed.arguments[0];
-    const uint64_t seed = (uint64_t)values.seed;
+    if (parsed->n_arguments != 1 || strlen(parsed->arguments[0]) > MAX_DIR)
+        return fail_with(LS_EXIT_USAGE, "expected one folder to write to, got %d argument%s",
+                         parsed->n_arguments, plural(parsed->n_arguments));
+    const char *dir = parsed->arguments[0];
+    const uint64_t seed = (uint64_t)v->seed;
     int answer = claim_folder(dir);
-    if (answer == EXIT_DONE) answer = write_split(dir, "train", 0, values.n_train, seed);
-    if (answer == EXIT_DONE) answer = write_split(dir, "val", 1, values.n_val, seed);
-    if (answer == EXIT_DONE) {
+    if (answer == LS_EXIT_DONE) answer = write_split(dir, "train", 0, v->n_train, seed);
+    if (answer == LS_EXIT_DONE) answer = write_split(dir, "val", 1, v->n_val, seed);
+    if (answer == LS_EXIT_DONE) {
         print_text(stdout, "%s: %d classes, %lld images to train on, %lld to validate\n", dir,
-                   DEMO_CLASSES, (long long)(DEMO_CLASSES * values.n_train),
-                   (long long)(DEMO_CLASSES * values.n_val));
+                   DEMO_CLASSES, (long long)(DEMO_CLASSES * v->n_train),
+                   (long long)(DEMO_CLASSES * v->n_val));
         print_command(stdout, "next", "train", "--data-dir", dir, "--model", "resnet20", NULL);
     }
     return answer;
@@ -102,6 +93,7 @@ const cli_command command_demo_data = {
     .name = "demo-data",
     .summary = "generate a small image dataset",
     .arguments = "DIR",
+    .values_bytes = sizeof(demo_values),
     .options = options,
     .run = run,
 };

@@ -18,7 +18,7 @@ typedef struct describe_values {
 static const ls_setting options[] = {
     { LS_SETTING_HEADING, .help = "Options:" },
     { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
-      .list = list_models },
+      .list = ls_model_list },
     LIKE_RUN("image-size", AT(image_size), NULL),
     { LS_SETTING_INTEGER, 'b', "batch-size", AT(batch), "images per batch", "N", 1, 1e5,
       .fallback = "128" },
@@ -37,35 +37,32 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    describe_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_describe, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    const ls_model *model = find_model(v.model);
-    if (!model || !check_resnet_options(&parsed, model)) return EXIT_USAGE;
-    if (!v.image_size.height) v.image_size = (ls_size){ model->image_size, model->image_size };
+    describe_values *v = values;
+    const ls_model *model = find_model(v->model);
+    if (!model || !check_resnet_options(parsed, model)) return LS_EXIT_USAGE;
+    if (!v->image_size.height) v->image_size = (ls_size){ model->image_size, model->image_size };
 
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .device = v.device,
-                              .threads = (int)v.threads,
-                              .deterministic = (ls_deterministic)v.deterministic,
-                              .benchmark = v.benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
+        &(ls_context_config){ .device = v->device,
+                              .threads = (int)v->threads,
+                              .deterministic = (ls_deterministic)v->deterministic,
+                              .benchmark = v->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .log = print_log });
     const ls_model_options model_options = {
-        .n_classes = v.n_classes ? v.n_classes : model->n_classes,
-        .stem = (ls_stem)v.stem,
-        .parameter_free_shortcuts = v.parameter_free_shortcuts,
+        .n_classes = v->n_classes ? v->n_classes : model->n_classes,
+        .stem = (ls_stem)v->stem,
+        .parameter_free_shortcuts = v->parameter_free_shortcuts,
     };
     const ls_net_config config = {
-        .input = { .image = { LS_U8, LS_SHAPE(v.batch, v.image_size.height, v.image_size.width,
-                                              v.grey ? 1 : 3) },
+        .input = { .image = { LS_U8, LS_SHAPE(v->batch, v->image_size.height, v->image_size.width,
+                                              v->grey ? 1 : 3) },
                    .n_classes = (int)model_options.n_classes },
         .loss = { LS_LOSS_CROSS_ENTROPY },
-        .precision = (ls_precision)v.precision,
+        .precision = (ls_precision)v->precision,
         .steps = LONG_TRAINING,
-        .inference = v.inference
+        .inference = v->inference
     };
     ls_net *net = ls_net_build(ctx, model->function, &model_options, &config);
     const int length = ls_net_describe(net, NULL, 0);
@@ -76,7 +73,7 @@ static int run(int argc, char **argv)
         fputs(text, stdout);
         print_finish();
     }
-    const int exit_status = text ? EXIT_DONE : print_error(ctx, EXIT_RUNTIME);
+    const int exit_status = text ? LS_EXIT_DONE : print_error(ctx, LS_EXIT_RUNTIME);
     free(text);
     ls_context_close(&ctx);
     return exit_status;
@@ -86,6 +83,7 @@ const cli_command command_describe = {
     .name = "describe",
     .summary = "show a model's layers, parameters, kernels and memory",
     .arguments = "",
+    .values_bytes = sizeof(describe_values),
     .options = options,
     .run = run,
 };

@@ -1,7 +1,6 @@
 /* eval.c: 'lockstep eval': a checkpoint's loss and accuracy on a folder of images. */
 #include "cli.h"
-#include "commands/eval_classes.h"
-#include "commands/eval_targets.h"
+#include "commands/eval_report.h"
 #include "runs/model_file.h"
 #include "terminal/events.h"
 #include <lockstep/run.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 typedef struct eval_values {
-    model_file file;
+    model_file file; /* first: see model_file_options */
     const char *data_dir, *device, *csv;
     ls_dataset_config data;
     int64_t batch, workers, threads, max_pixels;
@@ -20,8 +19,6 @@ typedef struct eval_values {
 
 #define AT(member) offsetof(eval_values, member)
 static const ls_setting options[] = {
-    { LS_SETTING_HEADING, .help = "Options:" },
-    MODEL_FILE_OPTIONS(eval_values),
     { LS_SETTING_TEXT, 0, "data-dir", AT(data_dir),
       "dataset: a pack, a folder with val/ (or validation/, test/), a folder of class "
       "folders, a CSV file, or a folder with MNIST's idx files; with --model the classes are its "
@@ -51,10 +48,10 @@ static const ls_setting options[] = {
 static int print_failure(ls_context *ctx, const eval_values *v, const ls_loader *loader,
                          ls_status status)
 {
-    if (status == LS_ERR_NONFINITE) return EXIT_NONFINITE; /* the report has printed it */
-    if (ls_loader_status(loader) == LS_OK) return print_error(ctx, EXIT_RUNTIME);
+    if (status == LS_ERR_NONFINITE) return LS_EXIT_NONFINITE; /* the report has printed it */
+    if (ls_loader_status(loader) == LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
     const int exit_status = print_loader_error(ctx, "batch");
-    if (exit_status == EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
+    if (exit_status == LS_EXIT_DATA && v->on_bad_image == LS_BAD_IMAGE_FAIL)
         print_message("--on-bad-image skip replaces unreadable images by other images");
     return exit_status;
 }
@@ -65,12 +62,12 @@ static int evaluate_targets(ls_context *ctx, const eval_values *v, const ls_mode
 {
     ls_averages result;
     target_report t;
-    int exit_status = EXIT_RUNTIME;
+    int exit_status = LS_EXIT_RUNTIME;
     progress_open(&report->progress, 0, ls_loader_step_count(loader));
     if (target_report_open(&t, report, info, net, v->batch)) {
         const ls_evaluate_config config = { .on_event = target_report_event, .user = &t };
         const ls_status status = ls_evaluate(net, loader, &config, &result);
-        exit_status = status == LS_OK ? EXIT_DONE : print_failure(ctx, v, loader, status);
+        exit_status = status == LS_OK ? LS_EXIT_DONE : print_failure(ctx, v, loader, status);
         if (status == LS_OK) target_report_print(&t, &result, v->per_class);
     }
     target_report_close(&t);
@@ -87,16 +84,16 @@ static bool computes_auc(const ls_model_info *info, const ls_dataset *dataset)
 static int print_result(const eval_values *v, const ls_model_info *info, const ls_dataset *dataset,
                         const ls_averages *result, ls_evaluation *evaluation)
 {
-    if (v->csv && !eval_write_csv(evaluation, v->csv)) return EXIT_RUNTIME;
+    if (v->csv && !eval_write_csv(evaluation, v->csv)) return LS_EXIT_RUNTIME;
     if (v->json)
-        return eval_print_json(evaluation, dataset, result->loss) ? EXIT_DONE : EXIT_RUNTIME;
+        return eval_print_json(evaluation, dataset, result->loss) ? LS_EXIT_DONE : LS_EXIT_RUNTIME;
     print_text(stdout, "%s, %lld image%s: loss %.4f without label smoothing, top-1 %.4f",
                info->model->name, (long long)result->n_images, plural(result->n_images),
                result->loss, result->top1);
     if (info->options.n_classes > 5) print_text(stdout, ", top-5 %.4f", result->top5);
     print_text(stdout, "\n");
-    eval_print_classes(evaluation, v->per_class, computes_auc(info, dataset));
-    return EXIT_DONE;
+    eval_print_classes(evaluation, info, v->per_class, computes_auc(info, dataset));
+    return LS_EXIT_DONE;
 }
 
 static int evaluate_net(ls_context *ctx, const eval_values *v, const ls_model_info *info,
@@ -151,22 +148,22 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
                     ls_dataset *dataset)
 {
     const ls_model_info info = ls_saved_model_info(model);
-    if (!fits_loss(v, info.loss)) return EXIT_USAGE;
+    if (!fits_loss(v, info.loss)) return LS_EXIT_USAGE;
     if (ls_dataset_check_missing(ctx, v->data_dir, dataset, (ls_bad_image)v->on_bad_image) != LS_OK)
-        return print_error(ctx, EXIT_DATA);
+        return print_error(ctx, LS_EXIT_DATA);
     ls_loader_config config = ls_model_info_loader_config(&info, v->batch);
     config.workers = (int)v->workers;
     config.on_bad_image = (ls_bad_image)v->on_bad_image;
     config.max_pixels = v->max_pixels;
     if (info.channels > ls_dataset_channel_count(dataset))
-        return fail_with(EXIT_DATA,
+        return fail_with(LS_EXIT_DATA,
                          "%s: grey images of one channel; the model was trained on colour images",
                          v->data_dir);
     ls_loader *loader = ls_loader_open(dataset, &config);
-    if (!loader) return print_error(ctx, EXIT_DATA);
+    if (!loader) return print_error(ctx, LS_EXIT_DATA);
     run_report report = { .ctx = ctx, .val_data = dataset };
     ls_net *net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, true);
-    if (!net) return print_error(ctx, EXIT_RUNTIME);
+    if (!net) return print_error(ctx, LS_EXIT_RUNTIME);
     return info.loss != LS_LOSS_CROSS_ENTROPY
                ? evaluate_targets(ctx, v, &info, loader, net, &report)
                : evaluate_net(ctx, v, &info, loader, net, &report);
@@ -176,18 +173,18 @@ static int evaluate(ls_context *ctx, const eval_values *v, const ls_saved_model 
 static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 {
     ls_dataset *dataset = open_images(ctx, v, NULL);
-    if (!dataset) return print_error(ctx, EXIT_DATA);
+    if (!dataset) return print_error(ctx, LS_EXIT_DATA);
     if (ls_dataset_target_count(dataset) > 0)
-        return fail_with(EXIT_USAGE,
+        return fail_with(LS_EXIT_USAGE,
                          "--model is for images with one class; %s has several labels or numbers "
                          "for each",
                          v->data_dir);
     const int n = ls_dataset_class_count(dataset);
     const char **names = calloc((size_t)n + 1, sizeof(*names));
-    if (!names) return print_error(NULL, EXIT_RUNTIME);
+    if (!names) return print_error(NULL, LS_EXIT_RUNTIME);
     for (int i = 0; i < n; i++) names[i] = ls_dataset_class_name(dataset, i);
     const ls_saved_model *model = model_file_open(ctx, &v->file, n, names);
-    const int exit_status = model ? evaluate(ctx, v, model, dataset) : EXIT_RUNTIME;
+    const int exit_status = model ? evaluate(ctx, v, model, dataset) : LS_EXIT_RUNTIME;
     free(names);
     return exit_status;
 }
@@ -195,28 +192,26 @@ static int evaluate_unnamed(ls_context *ctx, const eval_values *v)
 static int evaluate_checkpoint(ls_context *ctx, const eval_values *v)
 {
     const ls_saved_model *model = model_file_open(ctx, &v->file, 0, NULL);
-    if (!model) return EXIT_RUNTIME;
+    if (!model) return LS_EXIT_RUNTIME;
     ls_dataset *dataset = open_images(ctx, v, model);
-    return dataset ? evaluate(ctx, v, model, dataset) : print_error(ctx, EXIT_DATA);
+    return dataset ? evaluate(ctx, v, model, dataset) : print_error(ctx, LS_EXIT_DATA);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    eval_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_eval, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.file.path || !v.data_dir)
-        return fail_with(EXIT_USAGE, "--%s is required",
-                         v.file.path ? "data-dir DIR" : "checkpoint FILE");
-    if (!model_file_check(&parsed, &v.file, NULL)) return EXIT_USAGE;
-    if (v.csv && !check_output_name("csv", v.csv, ".csv")) return EXIT_USAGE;
-    if (v.csv && ls_run_names_file(v.csv))
-        return fail_with(EXIT_USAGE, "--csv %s: a file of the run; expected another file", v.csv);
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
+    eval_values *v = values;
+    if (!v->file.path || !v->data_dir)
+        return fail_with(LS_EXIT_USAGE, "--%s is required",
+                         v->file.path ? "data-dir DIR" : "checkpoint FILE");
+    if (!model_file_check(parsed, &v->file, NULL)) return LS_EXIT_USAGE;
+    if (v->csv && !check_output_name("csv", v->csv, ".csv")) return LS_EXIT_USAGE;
+    if (v->csv && ls_run_names_file(v->csv))
+        return fail_with(LS_EXIT_USAGE, "--csv %s: a file of the run; expected another file",
+                         v->csv);
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
-    const int exit_status = v.file.model ? evaluate_unnamed(ctx, &v) : evaluate_checkpoint(ctx, &v);
+        &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });
+    const int exit_status = v->file.model ? evaluate_unnamed(ctx, v) : evaluate_checkpoint(ctx, v);
     ls_context_close(&ctx);
     return exit_status;
 }
@@ -231,6 +226,8 @@ const cli_command command_eval = {
         "The loss is the cross-entropy without label smoothing and class weights. With the "
         "training's -b it is the validation loss of a training without these to the last bit; with "
         "another one its last digits may differ.",
+    .values_bytes = sizeof(eval_values),
     .options = options,
+    .shared = model_file_options,
     .run = run,
 };

@@ -27,32 +27,26 @@ static bool is_same_file(const char *a, const char *b)
     return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    export_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_export, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.checkpoint || !v.out)
-        return fail_with(EXIT_USAGE, "--%s FILE is required", v.checkpoint ? "out" : "checkpoint");
+    export_values *v = values;
+    (void)parsed;
+    if (!v->checkpoint || !v->out)
+        return fail_with(LS_EXIT_USAGE, "--%s FILE is required",
+                         v->checkpoint ? "out" : "checkpoint");
     char weights[PATH_MAX];
-    if (ls_run_find_weights(v.checkpoint, weights, sizeof(weights))) v.checkpoint = weights;
-    if (!check_output_name("out", v.out, ".safetensors")) return EXIT_USAGE;
-    if (ls_run_names_file(v.out))
-        return fail_with(EXIT_USAGE, "--out %s: a file of a run; expected another file", v.out);
-    if (is_same_file(v.checkpoint, v.out))
-        return fail_with(EXIT_USAGE, "--out %s is the file of --checkpoint, which it would replace",
-                         v.out);
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    ls_status status = ctx ? ls_context_status(ctx) : LS_ERR_MEMORY;
-    int64_t n = 0;
-    if (status == LS_OK) status = ls_checkpoint_export(ctx, v.checkpoint, v.out, &n);
-    if (status == LS_OK) print_text(stdout, "%s: %lld tensors\n", v.out, (long long)n);
-    const bool reported = ctx && ls_context_status(ctx) != LS_OK;
-    const int exit_status =
-        status == LS_OK ? EXIT_DONE : print_error(reported ? ctx : NULL, EXIT_RUNTIME);
-    ls_context_close(&ctx);
-    return exit_status;
+    if (ls_run_find_weights(v->checkpoint, weights, sizeof(weights))) v->checkpoint = weights;
+    if (!check_output_name("out", v->out, ".safetensors")) return LS_EXIT_USAGE;
+    if (ls_run_names_file(v->out))
+        return fail_with(LS_EXIT_USAGE, "--out %s: a file of a run; expected another file", v->out);
+    if (is_same_file(v->checkpoint, v->out))
+        return fail_with(LS_EXIT_USAGE,
+                         "--out %s is the file of --checkpoint, which it would replace", v->out);
+    int64_t n;
+    if (ls_checkpoint_export(command_context(), v->checkpoint, v->out, &n) != LS_OK)
+        return print_error(command_context(), LS_EXIT_RUNTIME);
+    print_text(stdout, "%s: %lld tensors\n", v->out, (long long)n);
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_export = {
@@ -63,6 +57,7 @@ const cli_command command_export = {
         "In Python: model.load_state_dict(safetensors.torch.load_file(FILE)) with torchvision's "
         "model of the same name and number of classes: those of docs/training.md that have 1000 "
         "classes, with three channels and, for ResNets, a large stem.",
+    .values_bytes = sizeof(export_values),
     .options = options,
     .run = run,
 };

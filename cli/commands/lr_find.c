@@ -1,5 +1,5 @@
 /* lr_find.c: 'lockstep lr-find': a learning rate range test, before a run. */
-#include "runs/open_run.h"
+#include "runs/runs.h"
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,15 +98,15 @@ static int print_result(const cli_run *r, const lr_find_values *v, ls_lr_curve *
     print_points(curve);
     print_reason(curve, v->steps);
     const bool interrupted = ls_lr_curve_end(curve) == LS_LR_FIND_INTERRUPTED;
-    if (interrupted && ls_lr_curve_point_count(curve) == 0) return EXIT_SIGNAL + caught_signal;
-    if (ls_lr_curve_save(curve, dir) != LS_OK) return print_error(r->report.ctx, EXIT_RUNTIME);
+    if (interrupted && ls_lr_curve_point_count(curve) == 0) return LS_EXIT_SIGNAL + caught_signal;
+    if (ls_lr_curve_save(curve, dir) != LS_OK) return print_error(r->report.ctx, LS_EXIT_RUNTIME);
     print_text(stdout, "files   %s/lr_find.csv, %s/lr_find.svg\n", dir, dir);
-    if (interrupted) return EXIT_SIGNAL + caught_signal;
+    if (interrupted) return LS_EXIT_SIGNAL + caught_signal;
     if (s.fall == 0)
-        return fail_with(EXIT_RUNTIME, "no suggestion, because the loss did not fall; try other "
-                                       "values of --start-lr and --end-lr, or more --steps");
+        return fail_with(LS_EXIT_RUNTIME, "no suggestion, because the loss did not fall; try other "
+                                          "values of --start-lr and --end-lr, or more --steps");
     if (s.steepest == 0)
-        return fail_with(EXIT_RUNTIME,
+        return fail_with(LS_EXIT_RUNTIME,
                          "no suggestion, because the fall of the loss is within its noise: %.1f "
                          "standard errors, expected at least %d; use a larger --batch-size, more "
                          "--steps, or more images",
@@ -114,7 +114,7 @@ static int print_result(const cli_run *r, const lr_find_values *v, ls_lr_curve *
     print_text(stdout, "steepest descent of the loss at lr %.3g\n", s.steepest);
     print_text(stdout, "minimum of the loss / 10 at lr %.3g\n", s.tenth_of_min);
     print_train_command(r->parsed, s.steepest);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 /* ---- The test ---- */
@@ -138,23 +138,20 @@ static int find(cli_run *r, const lr_find_values *v)
     const ls_status status = ls_loader_status(loader);
     const bool failed_in_data = status != LS_OK && status != LS_ERR_EARLIER;
     return failed_in_data ? print_loader_error(r->report.ctx, "batch")
-                          : print_error(r->report.ctx, EXIT_RUNTIME);
+                          : print_error(r->report.ctx, LS_EXIT_RUNTIME);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    lr_find_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_lr_find, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (v.start_lr >= v.end_lr)
-        return fail_with(EXIT_USAGE, "--start-lr %g is not below --end-lr %g", v.start_lr,
-                         v.end_lr);
-    cli_run r = { .parsed = &parsed };
-    int exit_status = open_run(&r, v.out, NULL, LS_RUN_TRAINING, true);
+    lr_find_values *v = values;
+    if (v->start_lr >= v->end_lr)
+        return fail_with(LS_EXIT_USAGE, "--start-lr %g is not below --end-lr %g", v->start_lr,
+                         v->end_lr);
+    cli_run r = { .parsed = parsed };
+    int exit_status = open_run(&r, v->out, NULL, LS_RUN_TRAINING, true);
     catch_signals();
-    if (exit_status == EXIT_DONE) exit_status = find(&r, &v);
-    if (exit_status != EXIT_DONE && !v.out && *ls_run_dir(r.run))
+    if (exit_status == LS_EXIT_DONE) exit_status = find(&r, v);
+    if (exit_status != LS_EXIT_DONE && !v->out && *ls_run_dir(r.run))
         (void)rmdir(ls_run_dir(r.run)); /* if nothing was written */
     ls_run_close(&r.run);
     return exit_status;
@@ -171,6 +168,7 @@ const cli_command command_lr_find = {
         "learning rate at which the smoothed loss falls fastest, the second a tenth of that of its "
         "minimum. Give the options that the run will have. The result is the same for any number "
         "of threads and workers. The weights are not saved.",
+    .values_bytes = sizeof(lr_find_values),
     .options = own_options,
     .settings = ls_run_settings,
     .selects = acts_here,

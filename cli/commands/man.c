@@ -91,6 +91,7 @@ static void put_options(FILE *file, const ls_setting *options)
 static void put_command_page(FILE *file, const cli_command *c, const char *name, const char *date)
 {
     ls_setting options[LS_MAX_SETTINGS + 1];
+    char details[DETAILS_SIZE];
     all_options(c, options);
     put_head(file, name, c->summary, date);
     fprintf(file, ".SH SYNOPSIS\n.B lockstep ");
@@ -98,7 +99,7 @@ static void put_command_page(FILE *file, const cli_command *c, const char *name,
     fprintf(file, "\n[\\fIoption\\fR...]%s%s\n", *c->arguments ? " " : "", c->arguments);
     if (c->details) {
         fputs(".SH DESCRIPTION\n", file);
-        put_words(file, c->details);
+        put_words(file, command_details(c, details));
     }
     fputs(".SH OPTIONS\n", file);
     put_options(file, options);
@@ -171,23 +172,21 @@ static bool write_page(const char *dir, const cli_command *command, const char *
     return close_output(file, path);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    man_values v;
-    cli_parsed parsed;
-    const int ended = options_parse(&command_man, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1) return fail_with(EXIT_USAGE, "expected one folder");
-    bool good = write_page(parsed.arguments[0], NULL, v.date);
+    man_values *v = values;
+    if (parsed->n_arguments != 1) return fail_with(LS_EXIT_USAGE, "expected one folder");
+    bool good = write_page(parsed->arguments[0], NULL, v->date);
     for (int i = 0; command_at(i) && good; i++)
-        if (!command_at(i)->hidden) good = write_page(parsed.arguments[0], command_at(i), v.date);
-    return good ? EXIT_DONE : EXIT_RUNTIME;
+        if (!command_at(i)->hidden) good = write_page(parsed->arguments[0], command_at(i), v->date);
+    return good ? LS_EXIT_DONE : LS_EXIT_RUNTIME;
 }
 
 const cli_command command_man = {
     .name = "man",
     .summary = "write the manual pages of all commands to a folder",
     .arguments = "DIR",
+    .values_bytes = sizeof(man_values),
     .options = man_options,
     .hidden = true,
     .run = run,

@@ -1,6 +1,6 @@
 /* pack.c: 'lockstep pack': a folder of images in one file. */
 #include "cli.h"
-#include "terminal/progress.h"
+#include "terminal/events.h"
 #include <lockstep/dataset_path.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,21 +35,14 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static bool print_progress(void *user, int64_t n_done, int64_t n)
-{
-    progress *p = user;
-    progress_count(p, n_done, n);
-    return caught_signal == 0;
-}
-
 /* by_image: an image is the cause of a failure. */
 static int finish(ls_context *ctx, progress *p, ls_status status, bool by_image)
 {
     progress_clear(p);
-    if (status == LS_OK) return EXIT_DONE;
-    print_error(ctx, EXIT_RUNTIME);
-    if (caught_signal) return EXIT_SIGNAL + caught_signal;
-    return by_image || status == LS_ERR_DATA ? EXIT_DATA : EXIT_RUNTIME;
+    if (status == LS_OK) return LS_EXIT_DONE;
+    print_error(ctx, LS_EXIT_RUNTIME);
+    if (caught_signal) return LS_EXIT_SIGNAL + caught_signal;
+    return by_image || status == LS_ERR_DATA ? LS_EXIT_DATA : LS_EXIT_RUNTIME;
 }
 
 static void print_summary(const char *path, const ls_pack_summary *s)
@@ -70,20 +63,20 @@ static int check(ls_context *ctx, const char *path)
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "check", WORK_OTHER, 0, 0);
-    const ls_pack_config config = { .progress = print_progress, .user = &bar };
+    const ls_pack_config config = { .progress = report_count, .user = &bar };
     ls_pack_summary summary;
     const int exit_status = finish(ctx, &bar, ls_pack_check(ctx, path, &config, &summary), false);
-    if (exit_status != EXIT_DONE) return exit_status;
+    if (exit_status != LS_EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     print_text(stdout, "no damage found\n");
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, const char *path)
 {
     ls_pack_split splits[LS_N_SPLITS];
     const int n = ls_pack_open_splits(ctx, dir, splits);
-    if (n == 0) return print_error(ctx, EXIT_DATA);
+    if (n == 0) return print_error(ctx, LS_EXIT_DATA);
     progress bar;
     progress_open(&bar, 0, 0);
     progress_begin(&bar, "pack", WORK_OTHER, 0, 0);
@@ -95,18 +88,18 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                                     .alpha = (ls_alpha)v->alpha,
                                     .depth = (int)v->depth,
                                     .overwrite = v->overwrite,
-                                    .progress = print_progress,
+                                    .progress = report_count,
                                     .user = &bar };
     ls_pack_summary summary;
     const ls_status status = ls_pack_write(ctx, path, n, splits, &config, &summary);
     const bool by_image = v->on_bad_image == LS_BAD_IMAGE_FAIL && summary.n_bad > 0;
     const int exit_status = finish(ctx, &bar, status, by_image);
-    if (exit_status == EXIT_DATA && by_image)
+    if (exit_status == LS_EXIT_DATA && by_image)
         print_message("--on-bad-image skip packs such images as they are; 'lockstep train "
                       "--on-bad-image skip' replaces them");
-    if (exit_status != EXIT_DONE && !v->overwrite && is_file(path))
+    if (exit_status != LS_EXIT_DONE && !v->overwrite && is_file(path))
         print_message("--overwrite replaces it");
-    if (exit_status != EXIT_DONE) return exit_status;
+    if (exit_status != LS_EXIT_DONE) return exit_status;
     print_summary(path, &summary);
     for (int i = 0; i < n; i++) {
         const int64_t count = ls_dataset_sample_count(splits[i].dataset);
@@ -116,38 +109,29 @@ static int write_pack(ls_context *ctx, const pack_values *v, const char *dir, co
                    classes, classes == 1 ? "" : "es");
     }
     if (n > 1) print_command(stdout, "next", "train", "--data-dir", path, NULL);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    pack_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_pack, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    const int n_wanted = v.check ? 1 : 2;
-    if (parsed.n_arguments != n_wanted)
-        return fail_with(EXIT_USAGE, "expected %s, got %d argument%s",
-                         v.check ? "one pack to check" : "a folder and the file to write",
-                         parsed.n_arguments, plural(parsed.n_arguments));
-    const bool of_files = !v.raw && v.resize == 0;
-    if (of_files && (v.alpha != LS_ALPHA_WHITE || v.depth > 0))
-        return fail_with(EXIT_USAGE,
+    pack_values *v = values;
+    const int n_wanted = v->check ? 1 : 2;
+    if (parsed->n_arguments != n_wanted)
+        return fail_with(LS_EXIT_USAGE, "expected %s, got %d argument%s",
+                         v->check ? "one pack to check" : "a folder and the file to write",
+                         parsed->n_arguments, plural(parsed->n_arguments));
+    const bool of_files = !v->raw && v->resize == 0;
+    if (of_files && (v->alpha != LS_ALPHA_WHITE || v->depth > 0))
+        return fail_with(LS_EXIT_USAGE,
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
-                         v.depth > 0 ? "depth" : "alpha");
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_RUNTIME;
-    if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, exit_status);
-    } else {
-        catch_signals();
-        exit_status = v.check ? check(ctx, parsed.arguments[0])
-                              : write_pack(ctx, &v, parsed.arguments[0], parsed.arguments[1]);
-    }
-    ls_context_close(&ctx);
-    return exit_status;
+                         v->depth > 0 ? "depth" : "alpha");
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    ls_context *ctx = command_context();
+    if (ls_context_status(ctx) != LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
+    catch_signals();
+    return v->check ? check(ctx, parsed->arguments[0])
+                    : write_pack(ctx, v, parsed->arguments[0], parsed->arguments[1]);
 }
 
 const cli_command command_pack = {
@@ -159,6 +143,7 @@ const cli_command command_pack = {
         "on DIR gives bit-identical results, and a run that began on one can be resumed on the "
         "other. FILE contains the training, validation and test folders of DIR as train, val "
         "and test; without any of them the class folders in DIR.",
+    .values_bytes = sizeof(pack_values),
     .options = options,
     .run = run,
 };

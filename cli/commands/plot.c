@@ -16,23 +16,16 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    plot_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_plot, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one run folder, got %d", parsed.n_arguments);
-    const char *dir = parsed.arguments[0];
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_DONE;
-    if (ls_curves_write(ctx, dir, v.title ? v.title : dir, v.log) == LS_OK)
-        print_text(stdout, "%s/curves.svg\n", dir);
-    else
-        exit_status = print_error(ctx, EXIT_RUNTIME);
-    ls_context_close(&ctx);
-    return exit_status;
+    plot_values *v = values;
+    if (parsed->n_arguments != 1)
+        return fail_with(LS_EXIT_USAGE, "expected one run folder, got %d", parsed->n_arguments);
+    const char *dir = parsed->arguments[0];
+    if (ls_curves_write(command_context(), dir, v->title ? v->title : dir, v->log) != LS_OK)
+        return print_error(command_context(), LS_EXIT_RUNTIME);
+    print_text(stdout, "%s/curves.svg\n", dir);
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_plot = {
@@ -40,6 +33,7 @@ const cli_command command_plot = {
     .summary = "plot the loss and accuracy of a run",
     .arguments = "RUN",
     .details = "Writes RUN/curves.svg from RUN/metrics.jsonl.",
+    .values_bytes = sizeof(plot_values),
     .options = options,
     .run = run,
 };

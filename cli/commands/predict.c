@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct predict_values {
-    model_file file;
+    model_file file; /* first: see model_file_options */
     const char *classes, *device;
     int64_t top, batch, workers, threads, max_pixels;
     int precision; /* ls_precision */
@@ -32,8 +32,6 @@ typedef struct path_source {
 
 #define AT(member) offsetof(predict_values, member)
 static const ls_setting options[] = {
-    { LS_SETTING_HEADING, .help = "Options:" },
-    MODEL_FILE_OPTIONS(predict_values),
     { LS_SETTING_TEXT, 0, "classes", AT(classes),
       "with --model: text file of the class names, one per line", "FILE",
       .note = "stored in checkpoints" },
@@ -83,7 +81,7 @@ static void print_bad(predictor *p, const char *path)
     print_message("%s: %s", path, reason);
     print_pixels_hint(reason);
     prediction_print_error(&p->printer, path, reason);
-    p->exit_status = EXIT_DATA;
+    p->exit_status = LS_EXIT_DATA;
 }
 
 static void print_batch(predictor *p, const ls_batch *batch, float *values)
@@ -98,7 +96,7 @@ static void print_batch(predictor *p, const ls_batch *batch, float *values)
         } else {
             print_message("%s: the model's output is not finite", path);
             prediction_print_error(&p->printer, path, "the model's output is not finite");
-            p->exit_status = EXIT_NONFINITE;
+            p->exit_status = LS_EXIT_NONFINITE;
         }
     }
     fflush(stdout);
@@ -124,7 +122,7 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     const int64_t n_classes = p->info.options.n_classes;
     p->images = ls_image_files_open(p->ctx, paths->n, (const char *const *)paths->paths);
     if (!p->images) {
-        p->exit_status = print_error(p->ctx, EXIT_DATA);
+        p->exit_status = print_error(p->ctx, LS_EXIT_DATA);
         for (int64_t i = 0; i < paths->n; i++)
             if (ls_path_kind_of(paths->paths[i]) == LS_PATH_IDX_FOLDER)
                 print_message("%s: has idx files, which predict does not read; 'lockstep eval "
@@ -144,7 +142,7 @@ static bool predict_paths(predictor *p, predict_values *v, const ls_saved_model 
     if (!p->net) p->net = ls_saved_model_build(model, v->batch, (ls_precision)v->precision, false);
     float *values = malloc((size_t)(v->batch * n_classes) * sizeof(*values));
     const bool ok = values && p->net && p->loader && predict_batches(p, values) == LS_OK;
-    if (!ok) p->exit_status = print_error(values ? p->ctx : NULL, EXIT_RUNTIME);
+    if (!ok) p->exit_status = print_error(values ? p->ctx : NULL, LS_EXIT_RUNTIME);
     free(values);
     ls_loader_close(&p->loader);
     ls_dataset_close(&p->images);
@@ -167,6 +165,12 @@ static void free_paths(path_list *list)
     for (int64_t i = 0; i < list->n; i++) free(list->paths[i]);
     free(list->paths);
     *list = (path_list){ 0 };
+}
+
+/* The text after a byte order mark of UTF-8, which Windows' editors write. */
+static char *skip_byte_order_mark(char *text)
+{
+    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
 }
 
 /* At most `max` paths, one per line, which ends with LF or CR LF. *ended: there are no more.
@@ -225,7 +229,7 @@ static int predict_all(ls_context *ctx, predict_values *v, const ls_saved_model 
     bool ok = true;
     do {
         ok = read_paths(from, max, &paths);
-        if (!ok) p.exit_status = EXIT_USAGE;
+        if (!ok) p.exit_status = LS_EXIT_USAGE;
         if (paths.n == 0) break;
         ok = ok && predict_paths(&p, v, model, &paths);
         free_paths(&paths);
@@ -272,7 +276,7 @@ static const ls_saved_model *open_unnamed(ls_context *ctx, const predict_values 
     }
     const ls_saved_model *model = NULL;
     if (!names)
-        print_error(NULL, EXIT_RUNTIME);
+        print_error(NULL, LS_EXIT_RUNTIME);
     else if (n == 0)
         print_message("--classes %s: no class names", v->classes);
     else
@@ -292,32 +296,29 @@ static bool fits_loss(const cli_parsed *parsed, const predict_values *v, ls_loss
     return true;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    predict_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_predict, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (!v.file.path || parsed.n_arguments == 0)
-        return fail_with(EXIT_USAGE, "%s",
-                         v.file.path ? "no image given" : "--checkpoint FILE is required");
-    if (!model_file_check(&parsed, &v.file, "classes")) return EXIT_USAGE;
-    if (v.file.model && !v.classes)
-        return fail_with(EXIT_USAGE, "--model requires --classes FILE with the class names");
-    if (v.json && v.csv) return fail_with(EXIT_USAGE, "--json and --csv exclude each other");
-    for (int i = 0; i < parsed.n_arguments; i++)
-        if (!prediction_reads(parsed.arguments[i])) return EXIT_USAGE;
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
-    path_source paths = { parsed.n_arguments, parsed.arguments, 0 };
+    predict_values *v = values;
+    if (!v->file.path || parsed->n_arguments == 0)
+        return fail_with(LS_EXIT_USAGE, "%s",
+                         v->file.path ? "no image given" : "--checkpoint FILE is required");
+    if (!model_file_check(parsed, &v->file, "classes")) return LS_EXIT_USAGE;
+    if (v->file.model && !v->classes)
+        return fail_with(LS_EXIT_USAGE, "--model requires --classes FILE with the class names");
+    if (v->json && v->csv) return fail_with(LS_EXIT_USAGE, "--json and --csv exclude each other");
+    for (int i = 0; i < parsed->n_arguments; i++)
+        if (!prediction_reads(parsed->arguments[i])) return LS_EXIT_USAGE;
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    path_source paths = { parsed->n_arguments, parsed->arguments, 0 };
     ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .device = v.device, .threads = (int)v.threads, .log = print_log });
+        &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });
     const ls_saved_model *model =
-        v.file.model ? open_unnamed(ctx, &v) : model_file_open(ctx, &v.file, 0, NULL);
-    int exit_status = EXIT_RUNTIME;
-    if (model && !fits_loss(&parsed, &v, ls_saved_model_info(model).loss))
-        exit_status = EXIT_USAGE;
+        v->file.model ? open_unnamed(ctx, v) : model_file_open(ctx, &v->file, 0, NULL);
+    int exit_status = LS_EXIT_RUNTIME;
+    if (model && !fits_loss(parsed, v, ls_saved_model_info(model).loss))
+        exit_status = LS_EXIT_USAGE;
     else if (model)
-        exit_status = predict_all(ctx, &v, model, &paths);
+        exit_status = predict_all(ctx, v, model, &paths);
     ls_context_close(&ctx);
     return exit_status;
 }
@@ -335,6 +336,8 @@ const cli_command command_predict = {
         "1 they depend on the image alone.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images, 4 an output is "
         "not finite.",
+    .values_bytes = sizeof(predict_values),
     .options = options,
+    .shared = model_file_options,
     .run = run,
 };

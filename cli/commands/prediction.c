@@ -2,7 +2,6 @@
 #include "cli.h"
 #include "commands/prediction.h"
 #include "terminal/json.h"
-#include "terminal/csv.h"
 #include <lockstep/dataset_path.h>
 
 enum { FLOAT_DIGITS = 9 }; /* that identify an f32 */
@@ -36,7 +35,7 @@ static void print_object(json_t *object)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(FLOAT_DIGITS);
     if (!object || json_dump_callback(object, print_json, stdout, flags) != 0)
-        print_error(NULL, EXIT_RUNTIME);
+        print_error(NULL, LS_EXIT_RUNTIME);
     else
         print_text(stdout, "\n");
     json_decref(object);
@@ -102,8 +101,6 @@ void prediction_print(const prediction_printer *p, const char *path, float *valu
 
 bool prediction_reads(const char *path)
 {
-    static const char pack[] = ".pack";
-    const size_t n = strlen(path), n_pack = sizeof(pack) - 1;
     if (ls_path_kind_of(path) == LS_PATH_LIST)
         return fail_with(
             false,
@@ -111,7 +108,7 @@ bool prediction_reads(const char *path)
             "pipe the paths to 'lockstep predict ... -'; 'lockstep eval --data-dir "
             "LIST' evaluates a list with labels",
             path);
-    if (is_file(path) && n > n_pack && strcmp(path + n - n_pack, pack) == 0)
+    if (is_file(path) && ends_with(path, ".pack"))
         return fail_with(false,
                          "%s: a pack; predict reads image files and folders; 'lockstep eval "
                          "--data-dir PACK' evaluates a pack",

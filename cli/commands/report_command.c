@@ -16,40 +16,34 @@ static const ls_setting options[] = {
     { .kind = LS_SETTING_END },
 };
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    report_values v = { 0 };
-    cli_parsed parsed;
-    const int ended = options_parse(&command_report, argc, argv, &v, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments == 0) return fail_with(EXIT_USAGE, "no run folder given");
-    for (int i = 0; i < parsed.n_arguments; i++)
-        if (!is_folder(parsed.arguments[i]))
-            return fail_with(EXIT_RUNTIME,
+    report_values *v = values;
+    if (parsed->n_arguments == 0) return fail_with(LS_EXIT_USAGE, "no run folder given");
+    for (int i = 0; i < parsed->n_arguments; i++)
+        if (!is_folder(parsed->arguments[i]))
+            return fail_with(LS_EXIT_RUNTIME,
                              "%s: not a folder; expected the folder of a run or a sweep",
-                             parsed.arguments[i]);
-    const bool is_sweep = ls_sweep_exists(parsed.arguments[0]);
-    for (int i = 0; i < parsed.n_arguments && parsed.n_arguments > 1; i++)
-        if (ls_sweep_exists(parsed.arguments[i]))
-            return fail_with(EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
-                             parsed.arguments[i]);
-    if (parsed.n_arguments > 1 && !v.out)
-        return fail_with(EXIT_USAGE, "--out FILE is required with several runs");
-    if (v.out && !check_output_name("out", v.out, ".html")) return EXIT_USAGE;
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-    int exit_status = EXIT_DONE;
+                             parsed->arguments[i]);
+    const bool is_sweep = ls_sweep_exists(parsed->arguments[0]);
+    for (int i = 0; i < parsed->n_arguments && parsed->n_arguments > 1; i++)
+        if (ls_sweep_exists(parsed->arguments[i]))
+            return fail_with(LS_EXIT_USAGE, "%s: the folder of a sweep; expected no other folder",
+                             parsed->arguments[i]);
+    if (parsed->n_arguments > 1 && !v->out)
+        return fail_with(LS_EXIT_USAGE, "--out FILE is required with several runs");
+    if (v->out && !check_output_name("out", v->out, ".html")) return LS_EXIT_USAGE;
+    ls_context *ctx = command_context();
     const ls_status status =
-        is_sweep ? ls_sweep_report_write(ctx, parsed.arguments[0], v.out, program_invocation_name)
-                 : ls_report_write(ctx, parsed.n_arguments, (const char *const *)parsed.arguments,
-                                   v.out);
-    if (status != LS_OK)
-        exit_status = print_error(ctx, EXIT_RUNTIME);
-    else if (v.out && is_file(v.out))
-        print_text(stdout, "%s\n", v.out);
-    else if (!v.out)
-        print_text(stdout, "%s/report.html\n", parsed.arguments[0]);
-    ls_context_close(&ctx);
-    return exit_status;
+        is_sweep ? ls_sweep_report_write(ctx, parsed->arguments[0], v->out, program_invocation_name)
+                 : ls_report_write(ctx, parsed->n_arguments, (const char *const *)parsed->arguments,
+                                   v->out);
+    if (status != LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
+    if (!v->out)
+        print_text(stdout, "%s/report.html\n", parsed->arguments[0]);
+    else if (is_file(v->out))
+        print_text(stdout, "%s\n", v->out);
+    return LS_EXIT_DONE;
 }
 
 const cli_command command_report = {
@@ -62,6 +56,7 @@ const cli_command command_report = {
                "'lockstep train' writes RUN/report.html after each epoch. With the folder of a "
                "sweep the page has its trials as parallel coordinates, curves and a table, and the "
                "importance of the parameters; 'lockstep sweep' writes it after each trial.",
+    .values_bytes = sizeof(report_values),
     .options = options,
     .run = run,
 };

@@ -1,7 +1,6 @@
 /* repro.c: 'lockstep repro': whether the numbers of workers, threads, ranks and restarts change a
  * result. */
 #include "cli.h"
-#include "options/setting_texts.h"
 #include "terminal/progress.h"
 #include <errno.h>
 #include <limits.h>
@@ -113,18 +112,6 @@ static void show_run(void *user, const ls_repro *r, int i, bool has_trained)
 
 /* ---- The verdict ---- */
 
-/* What differs at the first step that does. Returns how many. */
-enum { N_DIGESTS = 4 };
-static int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])
-{
-    int n = 0;
-    if (d->batch) names[n++] = "batch";
-    if (d->loss) names[n++] = "loss";
-    if (d->gradients) names[n++] = "gradients";
-    if (d->weights) names[n++] = "weights";
-    return n;
-}
-
 static void print_result(const ls_repro *r, int result)
 {
     enum { MAX_LISTED = 100 };
@@ -137,8 +124,8 @@ static void print_result(const ls_repro *r, int result)
             print_text(stdout, "%s %s", listed++ ? "," : "", ls_repro_run_at(r, i)->legs_text);
     if (n > MAX_LISTED) print_text(stdout, ", +%d", n - MAX_LISTED);
     if (result > 0) {
-        const char *fields[N_DIGESTS];
-        const int n_fields = differing_digests(&first->divergence, fields);
+        const char *fields[LS_RUN_LOG_FIELDS];
+        const int n_fields = ls_run_log_fields(&first->divergence, fields);
         print_text(stdout, "; differ%s from %s from step %lld on: ", n == 1 ? "s" : "",
                    ls_repro_run_at(r, 0)->legs_text, (long long)first->divergence.step);
         for (int i = 0; i < n_fields; i++) print_text(stdout, "%s%s", i ? ", " : "", fields[i]);
@@ -187,11 +174,11 @@ static int print_failure(const ls_repro *r)
     if (exit_status != 0) {
         print_message("%s", ls_context_message(ctx));
         fputs(ls_repro_output_end(r), stderr);
-        return exit_status < 0 || exit_status == EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
+        return exit_status < 0 || exit_status == LS_EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
     }
     const bool of_data = ls_context_status(ctx) == LS_ERR_DATA;
-    exit_status = print_error(ctx, of_data ? EXIT_DATA : EXIT_NO_VERDICT);
-    return exit_status == EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
+    exit_status = print_error(ctx, of_data ? LS_EXIT_DATA : EXIT_NO_VERDICT);
+    return exit_status == LS_EXIT_RUNTIME ? EXIT_NO_VERDICT : exit_status;
 }
 
 static int run_experiment(ls_repro *r, const int *running)
@@ -204,11 +191,11 @@ static int run_experiment(ls_repro *r, const int *running)
     if (verdict == LS_REPRO_STOPPED) {
         print_message("signal %d: stopped in run %d of %d; %s contains the completed runs",
                       (int)caught_signal, *running + 1, ls_repro_run_count(r), ls_repro_dir(r));
-        return EXIT_SIGNAL + caught_signal;
+        return LS_EXIT_SIGNAL + caught_signal;
     }
     print_verdict(r);
     if (print_finish() != 0) return EXIT_NO_VERDICT; /* main prints the error */
-    return verdict == LS_REPRO_IDENTICAL ? EXIT_DONE : EXIT_DIFFERENT;
+    return verdict == LS_REPRO_IDENTICAL ? LS_EXIT_DONE : EXIT_DIFFERENT;
 }
 
 static int open_and_run(const cli_parsed *parsed, char *const *settings)
@@ -234,19 +221,15 @@ static int open_and_run(const cli_parsed *parsed, char *const *settings)
     return exit_status;
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
-    cli_parsed parsed;
-    const int ended = options_parse(&command_repro, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
-    char **settings = setting_texts_make(&parsed.set);
+    (void)values;
+    char **settings = given_texts(&parsed->set);
     if (!settings) return print_error(NULL, EXIT_NO_VERDICT);
-    const int exit_status = open_and_run(&parsed, settings);
-    setting_texts_free(settings);
+    const int exit_status = open_and_run(parsed, settings);
+    free_texts(settings);
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_repro = {
     .name = "repro",
@@ -260,7 +243,6 @@ const cli_command command_repro = {
                "Exit status: 0 all runs are bit-identical, 1 they differ, anything else: no "
                "verdict (2 wrong command line, 3 unreadable images or an unusable data folder, 4 "
                "the loss is not finite, 5 another failure, 128+n stopped by signal n).",
-    .options = own_options,
     .settings = ls_repro_settings,
     .run = run,
 };

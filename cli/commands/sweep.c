@@ -1,6 +1,5 @@
 /* sweep.c: 'lockstep sweep': a hyperparameter search over runs of `lockstep train`. */
 #include "cli.h"
-#include "options/setting_texts.h"
 #include "terminal/progress.h"
 #include <errno.h>
 #include <limits.h>
@@ -71,10 +70,7 @@ static bool print_table(const ls_sweep *s, int64_t best)
     char text[CELL_SIZE];
     if (!widths) return false;
     for (int64_t i = -1; i < ls_sweep_trial_count(s); i++)
-        for (int k = 0; k < n_columns; k++) {
-            const int width = text_columns(cell(s, i, k, text));
-            if (width > widths[k]) widths[k] = width;
-        }
+        for (int k = 0; k < n_columns; k++) widths[k] = max_columns(widths[k], cell(s, i, k, text));
     for (int64_t i = -1; i < ls_sweep_trial_count(s); i++) {
         for (int k = 0; k < n_columns; k++) {
             cell(s, i, k, text);
@@ -97,7 +93,7 @@ static int print_best(const ls_sweep *s, int64_t best)
     char dir[PATH_MAX];
     ls_sweep_trial t;
     char *command = ls_sweep_trial_command(s, best);
-    if (!command || !ls_sweep_trial_at(s, best, &t)) return print_error(NULL, EXIT_RUNTIME);
+    if (!command || !ls_sweep_trial_at(s, best, &t)) return print_error(NULL, LS_EXIT_RUNTIME);
     ls_sweep_trial_dir(s, best, dir, sizeof(dir));
     print_text(stdout, "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors",
                (long long)best, ls_sweep_metric(s), t.metric, (long long)t.best_epoch, dir);
@@ -106,16 +102,17 @@ static int print_best(const ls_sweep *s, int64_t best)
     if (t.epochs < ls_sweep_epochs(s))
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
     free(command);
-    return EXIT_DONE;
+    return LS_EXIT_DONE;
 }
 
 static int print_results(const ls_sweep *s)
 {
     const int64_t best = ls_sweep_best_trial(s);
-    if (!print_table(s, best)) return print_error(NULL, EXIT_RUNTIME);
+    if (!print_table(s, best)) return print_error(NULL, LS_EXIT_RUNTIME);
     if (best >= 0) return print_best(s, best);
-    return fail_with(EXIT_NONFINITE, "no trial has a result: each one failed, or its loss became "
-                                     "infinite or not a number");
+    return fail_with(LS_EXIT_NONFINITE,
+                     "no trial has a result: each one failed, or its loss became "
+                     "infinite or not a number");
 }
 
 /* ---- The command ---- */
@@ -128,21 +125,21 @@ static int print_run_error(ls_context *ctx)
     const char *hint = ls_context_hint(ctx);
     const bool by_data = status == LS_ERR_DATA || status == LS_ERR_MISMATCH;
     if (status != LS_ERR_SETTING && status != LS_ERR_MISMATCH)
-        return print_error(ctx, by_data ? EXIT_DATA : EXIT_RUNTIME);
+        return print_error(ctx, by_data ? LS_EXIT_DATA : LS_EXIT_RUNTIME);
     while (*hint) {
         const int n = (int)strcspn(hint, "\n");
         print_message("%.*s", n, hint);
         hint += n + (hint[n] != '\0');
     }
     print_message("%s", ls_context_message(ctx));
-    return by_data ? EXIT_DATA : EXIT_USAGE;
+    return by_data ? LS_EXIT_DATA : LS_EXIT_USAGE;
 }
 
 static int run_sweep(ls_sweep *s, const int *failed)
 {
     ls_context *ctx = ls_sweep_context(s);
     ls_sweep_end end;
-    if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_DATA);
+    if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, LS_EXIT_DATA);
     catch_signals_for_children();
     const ls_status status = ls_sweep_run(s, &end);
     if (end == LS_SWEEP_TRIAL_FAILED) print_message("%s", ls_context_hint(ctx));
@@ -150,25 +147,24 @@ static int run_sweep(ls_sweep *s, const int *failed)
         print_message("signal %d: stopped; the same command continues the sweep",
                       (int)caught_signal);
     if (end == LS_SWEEP_TRIAL_FAILED) return *failed;
-    if (end == LS_SWEEP_STOPPED) return EXIT_SIGNAL + caught_signal;
+    if (end == LS_SWEEP_STOPPED) return LS_EXIT_SIGNAL + caught_signal;
     return status == LS_OK ? print_results(s) : print_run_error(ctx);
 }
 
-static int run(int argc, char **argv)
+static int run(const cli_parsed *parsed, void *values)
 {
+    (void)values;
     char program[PATH_MAX];
-    int failed = EXIT_RUNTIME;
-    cli_parsed parsed;
-    const int ended = options_parse(&command_sweep, argc, argv, NULL, &parsed);
-    if (ended >= 0) return ended;
-    if (parsed.n_arguments != 1)
-        return fail_with(EXIT_USAGE, "expected one FILE that describes the sweep; 'lockstep sweep "
-                                     "--help' shows an example");
+    int failed = LS_EXIT_RUNTIME;
+    if (parsed->n_arguments != 1)
+        return fail_with(LS_EXIT_USAGE,
+                         "expected one FILE that describes the sweep; 'lockstep sweep "
+                         "--help' shows an example");
     if (!realpath("/proc/self/exe", program))
-        return fail_with(EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
-    char **settings = setting_texts_make(&parsed.set);
-    if (!settings) return print_error(NULL, EXIT_RUNTIME);
-    ls_sweep *s = ls_sweep_open(parsed.arguments[0], given_text(&parsed, "out"),
+        return fail_with(LS_EXIT_RUNTIME, "/proc/self/exe: %s", strerror(errno));
+    char **settings = given_texts(&parsed->set);
+    if (!settings) return print_error(NULL, LS_EXIT_RUNTIME);
+    ls_sweep *s = ls_sweep_open(parsed->arguments[0], given_text(parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,
                                                     .command = program_invocation_name,
@@ -177,13 +173,11 @@ static int run(int argc, char **argv)
                                                     .on_progress = show_progress,
                                                     .on_failure = print_failure,
                                                     .user = &failed });
-    setting_texts_free(settings);
+    free_texts(settings);
     const int exit_status = run_sweep(s, &failed);
     ls_sweep_close(&s);
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_sweep = {
     .name = "sweep",
@@ -216,7 +210,6 @@ const cli_command command_sweep = {
         "Exit status: 0 done, 1 failed, 2 wrong file or command line, 3 unreadable or "
         "changed images, or an unusable data folder, 4 the loss of no trial is finite, 128+n "
         "stopped by signal n.",
-    .options = own_options,
     .settings = ls_sweep_settings,
     .run = run,
 };

@@ -1,8 +1,6 @@
 /* train.c: 'lockstep train': opens a run, trains, and prints the results. */
 #include "commands/train_text.h"
-#include "runs/open_run.h"
-#include "runs/ranks.h"
-#include "runs/session_log.h"
+#include "runs/runs.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +54,7 @@ static int train(train_session *session, bool resumed, double begun, bool *ends_
     ls_context *ctx = session->run.report.ctx;
     ls_trainer_end end;
     const ls_status status = ls_run_train(run, &end);
-    if (!ls_run_trainer(run)) return print_error(ctx, EXIT_RUNTIME);
+    if (!ls_run_trainer(run)) return print_error(ctx, LS_EXIT_RUNTIME);
     print_bad_images(&session->run.report, run, end);
     if (end == LS_TRAINER_DATA_ERROR || end == LS_TRAINER_NONFINITE)
         ls_context_clear_error(ctx); /* the report has printed it */
@@ -81,36 +79,36 @@ static int open_and_train(const cli_parsed *parsed, const char *out, const char 
     train_session session = { .run = { .parsed = parsed, .on_start = begin } };
     bool ends_together = false;
     int exit_status = open_run(&session.run, out, resume, LS_RUN_WHOLE, false);
-    if (exit_status == EXIT_DONE)
+    if (exit_status == LS_EXIT_DONE)
         exit_status = train(&session, resume != NULL, begun, &ends_together);
-    if (exit_status != EXIT_DONE && !ends_together)
+    if (exit_status != LS_EXIT_DONE && !ends_together)
         ls_context_abort(ls_run_context(session.run.run), exit_status);
     ls_run_close(&session.run.run);
     return exit_status;
 }
 
-static int run(int argc, char **argv)
+static void begin_session(int argc, char *const *argv)
 {
-    cli_parsed parsed;
     ranks_begin();
     if (ranks_is_first()) session_log_begin(argc, argv);
-    int exit_status = options_parse(&command_train, argc, argv, NULL, &parsed);
-    const char *out = given_text(&parsed, "out"), *resume = given_text(&parsed, "resume");
-    if (exit_status >= 0)
-        ; /* it has printed why */
-    else if (resume && parsed.set.from_run)
-        exit_status = fail_with(EXIT_USAGE, "--resume uses the options of its run: omit the "
-                                            "config.json of --config");
-    else if (resume && out)
-        exit_status = fail_with(
-            EXIT_USAGE, "--out and --resume exclude each other: a resumed run stays in its folder");
-    else
-        exit_status = open_and_train(&parsed, out, resume);
+}
+
+static int run(const cli_parsed *parsed, void *values)
+{
+    const char *out = given_text(parsed, "out"), *resume = given_text(parsed, "resume");
+    (void)values;
+    if (resume && parsed->set.run_file)
+        return fail_with(LS_EXIT_USAGE,
+                         "--resume uses the options of its run: omit the config.json "
+                         "of --config");
+    if (resume && out)
+        return fail_with(
+            LS_EXIT_USAGE,
+            "--out and --resume exclude each other: a resumed run stays in its folder");
+    const int exit_status = open_and_train(parsed, out, resume);
     session_log_close();
     return exit_status;
 }
-
-static const ls_setting own_options[] = { { .kind = LS_SETTING_END } };
 
 const cli_command command_train = {
     .name = "train",
@@ -125,19 +123,15 @@ const cli_command command_train = {
         "and best.safetensors (the weights with the best validation --metric; of equal values "
         "those "
         "with the lower loss).\n"
-        "With --resume RUN, only these options may differ from the run's: --data-dir, "
-        "--image-root, --workers, --threads, --rank-timeout, --partition-optimizer, --audit-every, "
-        "--steps, --stop-at, "
-        "--checkpoint-every, "
-        "--keep-checkpoints, --no-report, --tensorboard, --log-every, --nvtx, --force, "
-        "--inject-fault, --on-bad-image and --epochs. --epochs N extends the run if the schedule "
+        "With --resume RUN, only these options may differ from the run's: %s. "
+        "--epochs N extends the run if the schedule "
         "is constant, step, multistep, exponential, plateau or cosine-restarts.\n"
         "--weights, --new-head and --freeze are for fine-tuning: see docs/fine-tuning.md.\n"
         "Exit status: 0 done, 1 failed, 2 wrong command line, 3 unreadable images or an unusable "
         "data folder, 4 the loss is not finite, 128+n stopped by signal n after saving (SIGINT, "
         "SIGTERM, SIGHUP; SIGQUIT ends the process without saving).",
-    .options = own_options,
     .settings = ls_run_settings,
     .reads_runs = true,
+    .begin = begin_session,
     .run = run,
 };

@@ -291,28 +291,28 @@ int train_print_end(ls_run *run, bool resumed, ls_trainer_end end, int data_answ
     const ls_trainer_state at = ls_trainer_get_state(ls_run_trainer(run));
     const long long epoch = at.epoch + 1, step = at.step;
     const char *dir = ls_run_dir(run);
-    const bool bad_image = data_answer == EXIT_DATA && has_word(run, "on-bad-image", "fail");
+    const bool bad_image = data_answer == LS_EXIT_DATA && has_word(run, "on-bad-image", "fail");
     switch (end) {
     case LS_TRAINER_DONE:
     case LS_TRAINER_EARLY_STOP:
         print_done(run, &at, end == LS_TRAINER_EARLY_STOP);
         print_result(run, resumed, seconds);
-        return EXIT_DONE;
+        return LS_EXIT_DONE;
     case LS_TRAINER_MAX_STEPS:
         print_halted(run, &at);
         print_result(run, resumed, seconds);
-        return EXIT_DONE;
+        return LS_EXIT_DONE;
     case LS_TRAINER_INTERRUPTED:
         print_message("signal %d: saved at epoch %lld, step %lld", (int)caught_signal, epoch, step);
         print_command(stderr, "to continue", "train", "--resume", dir, NULL);
-        return EXIT_SIGNAL + caught_signal;
+        return LS_EXIT_SIGNAL + caught_signal;
     case LS_TRAINER_DATA_ERROR:
         print_message("saved at epoch %lld, step %lld", epoch, step);
         print_command(stderr, bad_image ? "to continue without unreadable images" : "to continue",
                       "train", "--resume", dir, bad_image ? "--on-bad-image" : NULL, "skip", NULL);
         return data_answer;
-    case LS_TRAINER_NONFINITE: return EXIT_NONFINITE;
+    case LS_TRAINER_NONFINITE: return LS_EXIT_NONFINITE;
     case LS_TRAINER_ERROR: break;
     }
-    return print_error(ls_run_context(run), EXIT_RUNTIME);
+    return print_error(ls_run_context(run), LS_EXIT_RUNTIME);
 }

@@ -79,9 +79,9 @@ void options_help(const cli_command *command, bool all)
     print_groups(options, !is_short);
     print_groups(common_options, true);
     if (!command->details && !is_short) return;
-    char hint[128];
+    char hint[128], details[DETAILS_SIZE];
     snprintf(hint, sizeof(hint), "'lockstep %s --help-all' shows all options%s.", command->name,
              command->details ? " and further details" : "");
     print_text(stdout, "\n");
-    print_words(stdout, 0, 0, is_short ? hint : command->details);
+    print_words(stdout, 0, 0, is_short ? hint : command_details(command, details));
 }

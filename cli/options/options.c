@@ -11,27 +11,16 @@ static int find_letter(const ls_setting *options, char letter)
     return -1;
 }
 
-static int fail_unknown(const cli_command *command, const char *word)
+static int fail_unknown(const cli_command *command, const ls_setting *options, const char *word)
 {
     char name[32], help[LS_HINT_SIZE], hint[LS_HINT_SIZE];
     const bool is_long = word[1] == '-' || word[2] != '\0'; /* "-lr" is a long name, too */
     const int n_dashes = word[1] == '-' ? 2 : 1, length = (int)strcspn(word, is_long ? "=" : "");
     snprintf(help, sizeof(help), "; 'lockstep %s --help-all' lists all options", command->name);
     snprintf(name, sizeof(name), "%.*s", is_long ? length - n_dashes : 0, word + n_dashes);
-    if (is_long) {
-        ls_setting options[LS_MAX_SETTINGS + 1];
-        all_options(command, options);
-        ls_setting_hint(options, name, "--", help, hint);
-    }
-    return fail_with(EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
+    if (is_long) ls_setting_hint(options, name, "--", help, hint);
+    return fail_with(LS_EXIT_USAGE, "unknown option '%.*s'%s", length, word, is_long ? hint : help);
 }
-
-/* An option of a table, and where its value goes. */
-typedef struct target {
-    const ls_setting *option;
-    void *values;
-    const char **given; /* in cli_parsed; NULL for an option of all commands */
-} target;
 
 static int find_option(const ls_setting *options, const char *word)
 {
@@ -39,42 +28,42 @@ static int find_option(const ls_setting *options, const char *word)
                           : find_letter(options, word[1]);
 }
 
-static target find_target(const char *word, void *values, common_values *common, cli_parsed *parsed)
+/* Reads option i at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
+ * *at to the last word used. Returns -1 or LS_EXIT_USAGE. */
+static int parse_one(cli_parsed *parsed, int i, void *values, int argc, char **argv, int *at)
 {
-    int i = find_option(parsed->set.table, word);
-    if (i >= 0) return (target){ &parsed->set.table[i], values, &parsed->set.text[i] };
-    i = find_option(common_options, word);
-    return (target){ i >= 0 ? &common_options[i] : NULL, common, NULL };
-}
-
-/* Reads the option at argv[*at], "--name", "--name=value", "-n" or "-nvalue", and its value, moving
- * *at to the last word used. Returns -1 or EXIT_USAGE. */
-static int parse_one(const target *to, int argc, char **argv, int *at)
-{
-    const ls_setting *option = to->option;
+    const ls_setting *option = &parsed->table[i];
     const char *word = argv[*at], *value = NULL;
     const char *rest = word[1] == '-' ? word + 2 + strlen(option->name) : word + 2;
     if (*rest) value = *rest == '=' ? rest + 1 : rest;
     if (option->kind == LS_SETTING_SWITCH && (!value || !*value)) {
-        if (value) return fail_with(EXIT_USAGE, "--%s: expected true or false", option->name);
+        if (value) return fail_with(LS_EXIT_USAGE, "--%s: expected true or false", option->name);
         value = "";
     }
     if (!value) {
         if (*at + 1 >= argc)
-            return fail_with(EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
+            return fail_with(LS_EXIT_USAGE, "--%s requires a value: --%s %s", option->name,
                              option->name, option->value);
         value = argv[++*at];
     }
     char expected[LS_EXPECTED_SIZE];
-    if (!ls_setting_read(option, value, to->values, expected))
-        return fail_with(EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected, value);
-    if (to->given) *to->given = value;
+    if (!ls_setting_read(option, value, values, expected))
+        return fail_with(LS_EXIT_USAGE, "--%s: expected %s, got '%s'", option->name, expected,
+                         value);
+    parsed->set.text[i] = value;
     return -1;
+}
+
+/* Whether a switch whose value is not stored is on. */
+static bool is_on(const cli_parsed *parsed, const char *name)
+{
+    const char *text = given_text(parsed, name);
+    return text && strcmp(text, "false") != 0;
 }
 
 /* Returns -1, or the exit status if the command ends. */
 static int parse_words(const cli_command *command, int argc, char **argv, void *values,
-                       common_values *common, cli_parsed *parsed)
+                       cli_parsed *parsed)
 {
     bool only_arguments = false;
     for (int at = 0; at < argc; at++) {
@@ -82,14 +71,15 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
         if (!only_arguments && strcmp(word, "--") == 0) {
             only_arguments = true;
         } else if (!only_arguments && word[0] == '-' && word[1] != '\0') {
-            const target to = find_target(word, values, common, parsed);
-            if (!to.option) return fail_unknown(command, word);
-            if (parse_one(&to, argc, argv, &at) >= 0) return EXIT_USAGE;
-            if (!common->help && !common->help_all) continue;
-            options_help(command, common->help_all);
-            return EXIT_DONE;
+            const int i = find_option(parsed->table, word);
+            if (i < 0) return fail_unknown(command, parsed->table, word);
+            if (parse_one(parsed, i, values, argc, argv, &at) >= 0) return LS_EXIT_USAGE;
+            const bool all = is_on(parsed, "help-all");
+            if (!all && !is_on(parsed, "help")) continue;
+            options_help(command, all);
+            return LS_EXIT_DONE;
         } else if (!*command->arguments) {
-            return fail_with(EXIT_USAGE, "unexpected argument '%s'", word);
+            return fail_with(LS_EXIT_USAGE, "unexpected argument '%s'", word);
         } else {
             argv[parsed->n_arguments++] = word;
         }
@@ -109,20 +99,33 @@ int options_parse(const cli_command *command, int argc, char **argv, void *value
                   cli_parsed *parsed)
 {
     *parsed = (cli_parsed){ .arguments = argv };
-    command_options(command, parsed->table);
+    const int n_own = all_options(command, parsed->table);
     parsed->set.table = parsed->table;
     ls_settings_default(parsed->table, values);
-
-    common_values common = { .config = NULL };
-    const int ended = parse_words(command, argc, argv, values, &common, parsed);
-    set_print_quiet(common.quiet);
-    parsed->config = common.config;
-    if (ended >= 0 || !common.config) return ended;
+    const int ended = parse_words(command, argc, argv, values, parsed);
+    set_print_quiet(is_on(parsed, "quiet"));
+    parsed->config = given_text(parsed, "config");
+    parsed->table[n_own].kind = LS_SETTING_END; /* no file has the options of all commands */
+    if (ended >= 0 || !parsed->config) return ended;
     const ls_setting *ignored = command->reads_runs ? ls_run_settings() : NULL;
-    ls_context *ctx = open_error_context();
-    ls_given_read_file(ctx, common.config, ignored, values, &parsed->set);
+    ls_context *ctx = command_context();
+    const ls_status status = ls_given_read_file(ctx, parsed->config, ignored, values, &parsed->set);
     if (!kept.file) atexit(free_kept);
     ls_given_free(&kept);
     kept.file = parsed->set.file;
-    return close_error_context(ctx) == EXIT_DONE ? -1 : EXIT_USAGE;
+    if (status == LS_OK) return -1;
+    print_error(ctx, LS_EXIT_USAGE);
+    return LS_EXIT_USAGE;
+}
+
+int cli_run_command(const cli_command *command, int argc, char **argv)
+{
+    cli_parsed parsed;
+    void *values = calloc(1, command->values_bytes + 1);
+    if (!values) return print_error(NULL, LS_EXIT_RUNTIME);
+    if (command->begin) command->begin(argc, argv);
+    int exit_status = options_parse(command, argc, argv, values, &parsed);
+    if (exit_status < 0) exit_status = command->run(&parsed, values);
+    free(values);
+    return exit_status;
 }

@@ -2,20 +2,10 @@
 #ifndef LS_CLI_OPTIONS_OPTIONS_H
 #define LS_CLI_OPTIONS_OPTIONS_H
 
-#include <lockstep/settings.h>
+#include <lockstep/run.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Exit statuses; that of a signal is 128 + its number. */
-enum {
-    EXIT_DONE = 0,
-    EXIT_RUNTIME = 1,   /* anything but the following */
-    EXIT_USAGE = 2,     /* the command line */
-    EXIT_DATA = 3,      /* the images */
-    EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
-    EXIT_SIGNAL = 128
-};
 
 /* A row for an option that is like the setting of a run of this name. before: what its help begins
  * with, such as "with --model: ", or NULL. */
@@ -32,35 +22,6 @@ enum {
         LIKE_RUN("group-column", offsetof(values, member.group_column), NULL),                     \
         LIKE_RUN("group-pattern", offsetof(values, member.group_pattern), NULL)
 
-/* "train", "eval", ... */
-typedef struct cli_command {
-    const char *name, *summary;
-    const char *arguments; /* "IMAGE...", "a|b" for one of these words, "" for none */
-    const char *details;   /* paragraphs for --help with \n between, or NULL */
-    /* The command's own options, then LS_SETTING_END. Rows of LIKE_RUN are completed. */
-    const ls_setting *options;
-    /* A table of the library whose rows follow, below their headings; NULL = none. Their values are
-     * not stored: cli_parsed passes them on. */
-    const ls_setting *(*settings)(void);
-    bool (*selects)(const ls_setting *setting); /* which of them; NULL = all */
-    bool reads_runs; /* --config takes the config.json of a run, too, and ignores settings of runs
-                        that the command does not have */
-    bool hidden;     /* not in the list of commands */
-    int (*run)(int argc, char **argv); /* the words after the name; returns the exit status */
-} cli_command;
-
-/* Writes the command's whole table. */
-void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
-/* The same with the options of all commands at its end. */
-void all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
-
-/* The options of all commands, and their values. */
-typedef struct common_values {
-    const char *config;
-    bool quiet, help, help_all;
-} common_values;
-extern const ls_setting common_options[];
-
 /* Which options a command line has, and its arguments. */
 typedef struct cli_parsed {
     ls_setting table[LS_MAX_SETTINGS + 1]; /* that of the command */
@@ -70,14 +31,54 @@ typedef struct cli_parsed {
     char **arguments; /* borrowed from argv, which is put in order */
 } cli_parsed;
 
+/* "train", "eval", ... */
+typedef struct cli_command {
+    const char *name, *summary;
+    const char *arguments; /* "IMAGE...", "a|b" for one of these words, "" for none */
+    const char *details;   /* paragraphs for --help with \n between, or NULL */
+    /* The command's own options, then LS_SETTING_END; NULL = none. Rows of LIKE_RUN are completed.
+     * `shared`: rows that precede them, or NULL. */
+    const ls_setting *options, *shared;
+    size_t values_bytes; /* of the struct in which they are stored; 0 = none is stored */
+    /* A table of the library whose rows follow, below their headings; NULL = none. Their values are
+     * not stored: cli_parsed passes them on. */
+    const ls_setting *(*settings)(void);
+    bool (*selects)(const ls_setting *setting); /* which of them; NULL = all */
+    bool reads_runs; /* --config takes the config.json of a run, too, and ignores settings of runs
+                        that the command does not have */
+    bool hidden;     /* not in the list of commands */
+    void (*begin)(int argc, char *const *argv); /* called before the options are read, or NULL */
+    int (*run)(const cli_parsed *parsed, void *values); /* returns the exit status */
+} cli_command;
+
+/* The command's details. In place of %s they list the options that may differ from those of the run
+ * that --resume names. */
+enum { DETAILS_SIZE = 4096 };
+const char *command_details(const cli_command *command, char out[DETAILS_SIZE]);
+
+/* Writes the command's whole table. */
+void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
+/* The same with the options of all commands, common_options, at its end. Returns the number of rows
+ * before them. */
+int all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
+extern const ls_setting common_options[];
+
 /* The text of an option as given, NULL if it is not, for options whose values are not stored. */
 const char *given_text(const cli_parsed *parsed, const char *name);
 
+/* The options that were given but --out, for the library: "name=value", or "name" for a switch.
+ * Ends with NULL; the caller frees it with free_texts. NULL without memory. */
+char **given_texts(const ls_given *given);
+void free_texts(char **texts);
+
 /* Fills `values` with defaults, then from the file of --config, then from argv[0..argc-1], which
  * begins after the command's name. Prints --help to stdout, errors to stderr. Returns -1, or the
- * exit status if the command ends: EXIT_DONE after --help, EXIT_USAGE after an error. */
+ * exit status if the command ends: LS_EXIT_DONE after --help, LS_EXIT_USAGE after an error. */
 int options_parse(const cli_command *command, int argc, char **argv, void *values,
                   cli_parsed *parsed);
+
+/* Reads the options argv[0..argc-1] and runs the command. Returns the exit status. */
+int cli_run_command(const cli_command *command, int argc, char **argv);
 
 /* --help: the usual options in groups, in lines of at most 80 columns, on stdout. all: --help-all,
  * with the other options and the details. */

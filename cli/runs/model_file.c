@@ -2,28 +2,35 @@
 #include "runs/model_file.h"
 #include <limits.h>
 
-void list_models(char *out, size_t size)
-{
-    const ls_model *model;
-    size_t n = 0;
-    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", model->name);
-}
+#define AT(member) offsetof(model_file, member)
+const ls_setting model_file_options[] = {
+    { LS_SETTING_HEADING, .help = "Options:" },
+    { LS_SETTING_TEXT, 0, "checkpoint", AT(path),
+      "checkpoint: best.safetensors of a run; with --model a safetensors file or a PyTorch file "
+      "(.pt, .pth) with torchvision's or timm's names",
+      "FILE", .note = "required" },
+    { LS_SETTING_TEXT, 0, "model", AT(model), "model of a file that does not store it", "NAME",
+      .note = "stored in checkpoints", .list = ls_model_list },
+    { LS_SETTING_TEXT, 0, "weights-key", AT(key),
+      "with --model: where the file has the weights: a key, such as model_ema, or a prefix of the "
+      "names",
+      "KEY", .note = "found" },
+    LIKE_RUN("image-size", AT(image_size), "with --model: "),
+    LIKE_RUN("resize", AT(resize_mode), "with --model: "),
+    LIKE_RUN("alpha", AT(alpha), "with --model: "),
+    LIKE_RUN("depth", AT(depth), "with --model: "),
+    LIKE_RUN("stem", AT(stem), "with --model: "),
+    LIKE_RUN("parameter-free-shortcuts", AT(parameter_free_shortcuts), "with --model: "),
+    { LS_SETTING_SWITCH, 0, "grey", AT(grey),
+      "with --model: the model has one input channel; images are converted to grey" },
+    { .kind = LS_SETTING_END },
+};
 
 const ls_model *find_model(const char *name)
 {
-    enum { MAX_MODELS = 64, MODELS_SIZE = 512 };
-    const ls_model *model = ls_model_find(name);
-    const char *names[MAX_MODELS];
-    char hint[LS_HINT_SIZE], models[MODELS_SIZE];
-    int n = 0;
-    if (model) return model;
-    for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
-    print_message("unknown model '%s'%s", name, ls_closest_hint(name, n, names, "", "", hint));
-    if (*hint) return NULL;
-    list_models(models, sizeof(models));
-    print_message("the models are %s", models);
-    return NULL;
+    const ls_model *model = ls_model_require(command_context(), name);
+    if (!model) print_error(command_context(), LS_EXIT_USAGE);
+    return model;
 }
 
 bool check_resnet_options(const cli_parsed *parsed, const ls_model *model)
@@ -54,7 +61,7 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
 {
     char weights[PATH_MAX];
     if (ls_context_status(ctx) != LS_OK) {
-        print_error(ctx, EXIT_RUNTIME);
+        print_error(ctx, LS_EXIT_RUNTIME);
         return NULL;
     }
     const bool found = ls_run_find_weights(file->path, weights, sizeof(weights));
@@ -82,6 +89,6 @@ const ls_saved_model *model_file_open(ls_context *ctx, const model_file *file, i
     if (file->model) ls_model_info_complete(&info);
     const ls_saved_model *model = file->model ? ls_saved_model_from_weights(ctx, path, &info)
                                               : ls_saved_model_open(ctx, path);
-    if (!model) print_error(ctx, EXIT_RUNTIME);
+    if (!model) print_error(ctx, LS_EXIT_RUNTIME);
     return model;
 }

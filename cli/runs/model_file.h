@@ -14,49 +14,11 @@ typedef struct model_file {
     bool parameter_free_shortcuts, grey;
 } model_file;
 
-/* Rows of an option table; `values` is the command's struct, with a model_file `file`. */
-#define MODEL_FILE_OPTIONS(values)                                                                 \
-    { LS_SETTING_TEXT,                                                                             \
-      0,                                                                                           \
-      "checkpoint",                                                                                \
-      offsetof(values, file.path),                                                                 \
-      "checkpoint: best.safetensors of a run; with --model a safetensors file or a PyTorch file "  \
-      "(.pt, .pth) with torchvision's or timm's names",                                            \
-      "FILE",                                                                                      \
-      .note = "required" },                                                                        \
-        { LS_SETTING_TEXT,                                                                         \
-          0,                                                                                       \
-          "model",                                                                                 \
-          offsetof(values, file.model),                                                            \
-          "model of a file that does not store it",                                                \
-          "NAME",                                                                                  \
-          .note = "stored in checkpoints",                                                         \
-          .list = list_models },                                                                   \
-        { LS_SETTING_TEXT,                                                                         \
-          0,                                                                                       \
-          "weights-key",                                                                           \
-          offsetof(values, file.key),                                                              \
-          "with --model: where the file has the weights: a key, such as model_ema, or a prefix "   \
-          "of the names",                                                                          \
-          "KEY",                                                                                   \
-          .note = "found" },                                                                       \
-        LIKE_RUN("image-size", offsetof(values, file.image_size), "with --model: "),               \
-        LIKE_RUN("resize", offsetof(values, file.resize_mode), "with --model: "),                  \
-        LIKE_RUN("alpha", offsetof(values, file.alpha), "with --model: "),                         \
-        LIKE_RUN("depth", offsetof(values, file.depth), "with --model: "),                         \
-        LIKE_RUN("stem", offsetof(values, file.stem), "with --model: "),                           \
-        LIKE_RUN("parameter-free-shortcuts", offsetof(values, file.parameter_free_shortcuts),      \
-                 "with --model: "),                                                                \
-    {                                                                                              \
-        LS_SETTING_SWITCH, 0, "grey", offsetof(values, file.grey),                                 \
-            "with --model: the model has one input channel; images are converted to grey"          \
-    }
+/* Rows for the members of a model_file with which the command's struct of values begins. */
+extern const ls_setting model_file_options[];
 
 #define TEST_TIME_FLIP_HELP                                                                        \
     "average the class probabilities of each image and its mirror image; takes twice the time"
-
-/* For the row of --model: the names of the bundled models, with commas between. */
-void list_models(char *out, size_t size);
 
 /* A bundled model; on failure prints the reason and returns NULL. */
 const ls_model *find_model(const char *name);

@@ -1,7 +1,5 @@
-/* open_run.c: see open_run.h. */
-#include "runs/open_run.h"
-#include "runs/ranks.h"
-#include <string.h>
+/* open_run.c: see runs.h. */
+#include "runs/runs.h"
 
 /* What --recipe has set. */
 static void print_preset(const cli_parsed *parsed, const ls_run *run)
@@ -23,7 +21,6 @@ static void on_stage(void *user, ls_run *run, ls_run_stage stage)
     r->report.dir = ls_run_dir(run);
     switch (stage) {
     case LS_RUN_SETTLED:
-        r->is_settled = true;
         if (!r->resumes) print_preset(r->parsed, run);
         if (!r->one_process) ranks_connect(ls_run_number(run, "rank-timeout"));
         break;
@@ -53,14 +50,6 @@ int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent ex
     out->report.ctx = ctx;
     out->report.train_data = ls_run_train_dataset(out->run);
     out->report.val_data = ls_run_validation_dataset(out->run);
-    if (ls_context_status(ctx) == LS_OK) return EXIT_DONE;
-    /* An option of the command line and one of a run's config.json may exclude each other. */
-    const bool is_conflict = ls_context_status(ctx) == LS_ERR_SETTING && !out->is_settled &&
-                             strncmp(ls_context_message(ctx), "--", 2) == 0;
-    const int exit_status =
-        print_error(ctx, ls_run_failed_in_data(out->run) ? EXIT_DATA : EXIT_RUNTIME);
-    if (is_conflict && extent == LS_RUN_WHOLE && out->parsed->set.from_run && !resume)
-        print_message("options that the command line does not have are those of %s",
-                      out->parsed->config);
-    return exit_status;
+    if (ls_context_status(ctx) == LS_OK) return LS_EXIT_DONE;
+    return print_error(ctx, ls_run_failed_in_data(out->run) ? LS_EXIT_DATA : LS_EXIT_RUNTIME);
 }

@@ -1,9 +1,8 @@
-/* ranks.c: see ranks.h. */
-#include "runs/ranks.h"
+/* ranks.c: see runs.h. */
+#include "runs/runs.h"
 #include "cli.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,13 +51,9 @@ static void *limit_start(void *unused)
     int error = 0;
     (void)unused;
     clock_gettime(CLOCK_MONOTONIC, &end);
-    const double whole = floor(s->seconds), rest = (s->seconds - whole) * 1e9;
-    end.tv_sec += (time_t)whole;
-    end.tv_nsec += (long)rest;
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        end.tv_sec++;
-    }
+    const int64_t ns = end.tv_nsec + (int64_t)(s->seconds * 1e9);
+    end.tv_sec += (time_t)(ns / 1000000000);
+    end.tv_nsec = (long)(ns % 1000000000);
     pthread_mutex_lock(&s->mutex);
     while (!s->is_connected && error != ETIMEDOUT)
         error = pthread_cond_timedwait(&s->changed, &s->mutex, &end);
@@ -66,7 +61,7 @@ static void *limit_start(void *unused)
         print_message("after %g seconds (--rank-timeout) the ranks are not connected: one of them "
                       "is stopped, or ended while it started",
                       s->seconds);
-        _exit(EXIT_RUNTIME);
+        _exit(LS_EXIT_RUNTIME);
     }
     pthread_mutex_unlock(&s->mutex);
     return NULL;

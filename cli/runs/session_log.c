@@ -1,5 +1,5 @@
-/* session_log.c: see session_log.h. */
-#include "runs/session_log.h"
+/* session_log.c: see runs.h. */
+#include "runs/runs.h"
 #include "cli.h"
 #include <errno.h>
 #include <fcntl.h>

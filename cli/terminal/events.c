@@ -121,6 +121,12 @@ ls_status report_event(void *user, const ls_event *e)
     return LS_OK;
 }
 
+bool report_count(void *user, int64_t n_done, int64_t n)
+{
+    progress_count(user, n_done, n);
+    return caught_signal == 0;
+}
+
 void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t most)
 {
     const int64_t n = ls_loader_statistics(loader).n_bad;

@@ -27,13 +27,6 @@ void cut_text(char *buffer, size_t size, int length)
         buffer[ls_utf8_whole_length(buffer, size - 1)] = '\0';
 }
 
-bool is_utf8(const char *text)
-{
-    int32_t code = 0;
-    while (*text && code >= 0) text += ls_utf8_next(text, &code);
-    return code >= 0;
-}
-
 static bool is_control(const char *at, int32_t code)
 {
     const unsigned char byte = (unsigned char)*at;
@@ -44,7 +37,7 @@ static bool is_control(const char *at, int32_t code)
 enum { MAX_ESCAPED = 4 }; /* "\x1b" for each byte */
 
 /* Writes up to MAX_ESCAPED bytes per byte of `text`; returns how many. */
-static size_t escape(const char *text, size_t length, const char *marked, char *out)
+static size_t escape(const char *text, size_t length, char *out)
 {
     static const char hex[] = "0123456789abcdef";
     char *to = out;
@@ -53,9 +46,9 @@ static size_t escape(const char *text, size_t length, const char *marked, char *
         const int n = ls_utf8_next(at, &code);
         const bool control = is_control(at, code);
         const char *letter = control ? memchr("\nn\rr\tt", *at, 6) : NULL;
-        if (letter || (!control && code > 0 && code < 0x80 && strchr(marked, *at))) {
+        if (letter) {
             *to++ = '\\';
-            *to++ = letter ? letter[1] : *at;
+            *to++ = letter[1];
         } else if (control) {
             for (int i = 0; i < n; i++) {
                 const unsigned char byte = (unsigned char)at[i];
@@ -90,15 +83,14 @@ int print_finish(void)
 
 /* `before` and `after` as they are, `text` escaped, all at once: other processes may write to the
  * same file. */
-static void print_line(FILE *out, size_t n_before, size_t n_after, const char *text, size_t length,
-                       const char *marked)
+static void print_line(FILE *out, size_t n_before, size_t n_after, const char *text, size_t length)
 {
     char small[4096], *line = small;
     const size_t size = n_before + MAX_ESCAPED * length + n_after;
     if (size > sizeof(small)) line = malloc(size);
     if (!line) return;
     memset(line, '\n', n_before);
-    size_t n = n_before + escape(text, length, marked, line + n_before);
+    size_t n = n_before + escape(text, length, line + n_before);
     memset(line + n, '\n', n_after);
     n += n_after;
     fwrite(line, 1, n, out);
@@ -171,7 +163,7 @@ void print_text(FILE *out, const char *format, ...)
     size_t n_after = 0;
     while (n_before + n_after < format_length && format[format_length - 1 - n_after] == '\n')
         n_after++;
-    print_line(out, n_before, n_after, text + n_before, (size_t)length - n_before - n_after, "");
+    print_line(out, n_before, n_after, text + n_before, (size_t)length - n_before - n_after);
     if (text != small) free(text);
 }
 
@@ -211,11 +203,6 @@ void print_message(const char *format, ...)
     if (text) print_copy_line(text);
     if (!is_warning || !(quiet || hides_warnings)) print_formatted(text ? text : "out of memory");
     free(text);
-}
-
-void print_escaped(FILE *out, const char *text, const char *marked)
-{
-    print_line(out, 0, 0, text, strlen(text), marked);
 }
 
 int print_json(const char *text, size_t length, void *user)
@@ -264,7 +251,7 @@ void print_field(field_line *line, const char *format, ...)
         fprintf(line->out, "%*s", GAP, "");
         line->at += GAP;
     }
-    print_escaped(line->out, text, "");
+    print_line(line->out, 0, 0, text, strlen(text));
     const size_t length = strlen(field_texts);
     const size_t left = sizeof(field_texts) - length;
     cut_text(field_texts + length, left,
@@ -329,6 +316,12 @@ int text_columns(const char *text)
     return columns;
 }
 
+int max_columns(int columns, const char *text)
+{
+    const int of_text = text_columns(text);
+    return of_text > columns ? of_text : columns;
+}
+
 int terminal_columns(int fd)
 {
     enum { UNKNOWN = 80 };
@@ -341,4 +334,21 @@ const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE])
 {
     snprintf(out, LOSS_SIZE, of_targets ? "%#.4g" : "%.4f", loss);
     return out;
+}
+
+void print_csv(FILE *file, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        print_text(file, "%s", text);
+        return;
+    }
+    print_text(file, "\"");
+    for (const char *at = text; *at;) {
+        const int n = (int)strcspn(at, "\"");
+        print_text(file, "%.*s", n, at);
+        at += n;
+        if (*at) print_text(file, "\"\"");
+        if (*at) at++;
+    }
+    print_text(file, "\"");
 }

@@ -38,12 +38,6 @@ void print_copy_line(const char *text);
 #define print_warning(...) print_message("warning: " __VA_ARGS__)
 /* Prints a message that is neither an error nor a warning. */
 #define print_note(...) (print_is_quiet() ? (void)0 : print_message("note: " __VA_ARGS__))
-/* The text after a byte order mark of UTF-8, which Windows' editors write. */
-static inline char *skip_byte_order_mark(char *text)
-{
-    return text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
-}
-
 /* Prints a message; its value is `status`. */
 #define fail_with(status, ...) (print_message(__VA_ARGS__), (status))
 
@@ -70,8 +64,8 @@ const char *loss_text(double loss, bool of_targets, char out[LOSS_SIZE]);
  * begins a line. Ends the last line. */
 void print_words(FILE *out, int at, int indent, const char *text);
 
-/* Prints `text` escaped, with a backslash before each character of `marked`. */
-void print_escaped(FILE *out, const char *text, const char *marked);
+/* Prints a field of CSV (RFC 4180) as print_text does, in quotes if it needs them. */
+void print_csv(FILE *file, const char *text);
 
 /* For json_dump_callback, user = a FILE: prints JSON text, with the control characters that JSON
  * leaves unescaped in strings as \u007f and the like. */
@@ -81,13 +75,13 @@ int print_json(const char *text, size_t length, void *user);
  * with a whole UTF-8 character then. */
 void cut_text(char *buffer, size_t size, int length);
 
-/* Whether `text` is UTF-8 (RFC 3629). */
-bool is_utf8(const char *text);
-
 /* Columns that print_text takes for `text`: 2 for East Asian wide characters and emoji, 0 for the
  * common combining marks and joiners, 1 for all else, also for a byte that is not UTF-8. The table
  * is fixed, so that layout does not depend on the locale. */
 int text_columns(const char *text);
+
+/* The larger number: `columns`, or those of `text`. */
+int max_columns(int columns, const char *text);
 
 /* Columns of the terminal behind a file descriptor; 0: it is no terminal. */
 int terminal_columns(int fd);

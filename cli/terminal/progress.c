@@ -159,7 +159,8 @@ double progress_seconds_left(const progress *p, double now)
     return each[WORK_TRAIN] < 0 && each[WORK_EVALUATE] < 0 ? -1 : left;
 }
 
-void progress_show(const progress *p, const char *line)
+/* On a terminal the line replaces the previous one. */
+static void show_line(const progress *p, const char *line)
 {
     if (p->terminal)
         fprintf(stderr, "\r%s%s%s\033[K", p->colour ? "\033[36m" : "", line,
@@ -184,10 +185,11 @@ static void show(const progress *p, double now, double wait_seconds, double loss
         progress_bar(&numbers, terminal_columns(STDERR_FILENO), line);
     else
         progress_log(&numbers, line);
-    progress_show(p, line);
+    show_line(p, line);
 }
 
-bool progress_is_due(progress *p, double *now)
+/* Whether the display is due for an update, which restarts the interval; *now is the clock. */
+static bool is_due(progress *p, double *now)
 {
     *now = clock_seconds();
     if (print_is_quiet()) return false;
@@ -200,10 +202,10 @@ void progress_count(progress *p, int64_t n_done, int64_t n)
 {
     double now;
     char line[PROGRESS_LINE_SIZE];
-    if (!progress_is_due(p, &now)) return;
+    if (!is_due(p, &now)) return;
     snprintf(line, sizeof(line), "%s  %lld/%lld  %.0f images/s", p->title, (long long)n_done,
              (long long)n, (double)n_done / (now - p->begun));
-    progress_show(p, line);
+    show_line(p, line);
 }
 
 void progress_step(progress *p, int64_t n_images, double wait_seconds, double loss, double top1)
@@ -213,7 +215,7 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
     p->n_images += n_images;
     p->works[p->work].done++;
     p->works[p->work].left--;
-    if (progress_is_due(p, &now)) show(p, now, wait_seconds, loss, top1);
+    if (is_due(p, &now)) show(p, now, wait_seconds, loss, top1);
 }
 
 void progress_clear(const progress *p)

@@ -39,11 +39,6 @@ void progress_step(progress *p, int64_t n_images, double wait_seconds, double lo
 double progress_seconds_left(const progress *p, double now);
 /* For work that counts images: shows "TITLE  7/10  25 images/s" if the display is due. */
 void progress_count(progress *p, int64_t n_done, int64_t n);
-/* Whether the display is due for an update, which restarts the interval; *now is the clock. For
- * callers that format their own line. */
-bool progress_is_due(progress *p, double *now);
-/* Shows such a line; on a terminal it replaces the previous one. */
-void progress_show(const progress *p, const char *line);
 /* Removes the bar from the terminal: at the end of a pass, and before other output. */
 void progress_clear(const progress *p);
 /* The same for any line of a terminal that stderr is. */

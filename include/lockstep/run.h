@@ -79,7 +79,7 @@ typedef struct ls_run_config {
  *
  *   LS_ERR_SETTING   a setting that is unknown, out of its range, without an effect beside the
  *                    others, or does not fit the images; a folder that can't be used
- *   LS_ERR_INVALID   an unusable `model`
+ *   LS_ERR_INVALID   an unusable `model` or `extent`
  *   others           those of ls_context_open, of the images, of ls_net_build, ls_net_load_weights,
  *                    ls_algorithm_cache_load and of the optimizer */
 LS_API ls_run *ls_run_open(const char *dir, const ls_run_config *config);
@@ -108,14 +108,14 @@ LS_API void ls_run_close(ls_run **run);
 /* Whether the run could not be opened because of its images, not of the process or a setting. */
 LS_API bool ls_run_failed_in_data(const ls_run *run);
 
-/* ---- The values of its settings, given or not, after LS_RUN_SETTLED; `run` is not NULL ---- */
+/* ---- The values of its settings, given or not, after LS_RUN_SETTLED; `run` may be NULL ---- */
 
 /* A number; 1 or 0 for a switch; the number of a choice among the words, from 0; the height of a
- * size; 0 for a text or an unknown name. */
+ * size; 0 for a text, an unknown name or without a run. */
 LS_API double ls_run_number(const ls_run *run, const char *name);
 /* A text, or the word of a choice; NULL if it is not set, for other kinds and unknown names. Valid
  * as long as `run`. */
-LS_API const char *ls_run_text(ls_run *run, const char *name);
+LS_API const char *ls_run_text(const ls_run *run, const char *name);
 /* The i-th value that the setting `recipe` has set, from 0; "" for a switch. False past the last.
  * The texts are static. */
 LS_API bool ls_run_preset_at(const ls_run *run, int i, const char **name, const char **value);
@@ -147,6 +147,19 @@ LS_API ls_loader *ls_run_validation_loader(const ls_run *run);
 LS_API const ls_weight_report *ls_run_weight_report(const ls_run *run);
 /* Only after ls_run_train began. */
 LS_API ls_trainer *ls_run_trainer(const ls_run *run);
+
+/* ---- The command ---- */
+
+/* Exit statuses of the command, which sweeps and experiments read from the runs that they start.
+ * That of a signal is LS_EXIT_SIGNAL + its number. */
+enum {
+    LS_EXIT_DONE,
+    LS_EXIT_RUNTIME,   /* anything but the following */
+    LS_EXIT_USAGE,     /* the command line */
+    LS_EXIT_DATA,      /* the images */
+    LS_EXIT_NONFINITE, /* the loss became infinite or not a number */
+    LS_EXIT_SIGNAL = 128
+};
 
 /* ---- Comparison ---- */
 

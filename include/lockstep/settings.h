@@ -46,6 +46,8 @@ typedef struct ls_setting {
     bool session;         /* of one session: its stored value is neither resumed nor used again */
     bool whole_run;       /* does not change a step with a given learning rate */
     bool usual;           /* in short help texts */
+    const char *excludes; /* a setting that can't be given beside it, NULL = none: one that is typed
+                             replaces the other in a file */
     void (*list)(char *out, size_t size); /* writes a list that help texts add; NULL = none */
 } ls_setting;
 
@@ -57,8 +59,8 @@ typedef struct ls_given {
     const char *text[LS_MAX_SETTINGS]; /* the value as typed; "" for a switch; NULL = not given */
     bool in_file[LS_MAX_SETTINGS];     /* given in a file of `key = value` lines */
     bool preset[LS_MAX_SETTINGS];      /* set by a preset, or from the config.json of a run */
-    bool from_run;                     /* values come from the config.json of a run */
-    void *file;                        /* what a file gave: ls_given_read_file */
+    const char *run_file; /* the config.json of a run that values come from; NULL = none */
+    void *file;           /* what a file gave: ls_given_read_file */
 } ls_given;
 
 /* Reads a value as typed into the struct of values. Texts are borrowed. expected: the values that

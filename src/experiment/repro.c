@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "log/run_folder.h"
-#include "run/ranks.h"
-#include "run/read_settings.h"
+#include "run/run_state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

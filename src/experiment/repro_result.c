@@ -121,19 +121,11 @@ ls_status ls__repro_read(ls_repro *r, int i)
 void ls__repro_differences(const ls_repro_run *run, const char *between,
                            char out[LS__REPRO_DIFFERENCES_SIZE])
 {
-    const ls_run_log_difference *d = &run->divergence;
-    const struct {
-        bool differs;
-        const char *name;
-    } fields[] = { { d->batch, "batch" },
-                   { d->loss, "loss" },
-                   { d->gradients, "gradients" },
-                   { d->weights, "weights" } };
+    const char *names[LS_RUN_LOG_FIELDS];
+    const int n = ls_run_log_fields(&run->divergence, names);
     ls__text text = { .buffer = out, .size = LS__REPRO_DIFFERENCES_SIZE };
     *out = '\0';
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (fields[i].differs)
-            ls__text_put(&text, "%s%s", text.length ? between : "", fields[i].name);
+    for (int i = 0; i < n; i++) ls__text_put(&text, "%s%s", i ? between : "", names[i]);
 }
 
 /* ---- Files ---- */

@@ -6,9 +6,7 @@
 #include "experiment/sweep.h"
 #include "io/json.h"
 #include "log/run_folder.h"
-#include "run/advice.h"
-#include "run/paths.h"
-#include "run/read_settings.h"
+#include "run/run_state.h"
 #include <math.h>
 #include <lockstep/text.h>
 #include <stdio.h>

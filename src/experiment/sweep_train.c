@@ -16,9 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Exit statuses of 'lockstep train'. */
-enum { EXIT_DONE = 0, EXIT_DATA = 3, EXIT_NONFINITE = 4 };
-
 static bool is_stopped(const ls_sweep *s)
 {
     return s->config.stop && *s->config.stop;
@@ -190,7 +187,7 @@ static ls_status fail_trial(ls_sweep *s, const job_process *process, const char 
                                                   .end = failure.tail,
                                                   .exit_status = failure.exit_status });
     if (!s->values.on_failed_trial) {
-        const bool by_data = failure.exit_status == EXIT_DATA;
+        const bool by_data = failure.exit_status == LS_EXIT_DATA;
         *end = LS_SWEEP_TRIAL_FAILED;
         ls__fail(s->ctx, by_data ? LS_ERR_DATA : LS_ERR_IO, "trial %lld %s: %s", trial, failure.how,
                  *error ? error : log);
@@ -214,8 +211,8 @@ static ls_status finish(ls_sweep *s, const job_process *process, int status, boo
                                 .epochs = process->job.epochs,
                                 .value = NAN };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (exit_status == EXIT_DONE) LS_TRY(ls__sweep_read_metric(s, dir, &result));
-    if (exit_status == EXIT_DONE || exit_status == EXIT_NONFINITE) return add(s, &result);
+    if (exit_status == LS_EXIT_DONE) LS_TRY(ls__sweep_read_metric(s, dir, &result));
+    if (exit_status == LS_EXIT_DONE || exit_status == LS_EXIT_NONFINITE) return add(s, &result);
     if (is_ending) return LS_OK;
     if (!is_stopped(s)) return fail_trial(s, process, log, status, &result, end);
     *end = LS_SWEEP_STOPPED;

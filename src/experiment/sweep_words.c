@@ -107,11 +107,8 @@ ls_status ls__sweep_read_words(ls_sweep *s, char **words, ls__run_settings *r)
     ls_settings_default(given.table, r);
     for (int n = 0; words[n]; n++) {
         const char *name = words[n] + 2, *value = strchr(name, '=') + 1;
-        char expected[LS_EXPECTED_SIZE];
         const int i = ls_setting_find(given.table, name, (size_t)(value - 1 - name));
-        if (!ls_setting_read(&given.table[i], value, r, expected))
-            return ls__fail(s->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'",
-                            given.table[i].name, expected, value);
+        LS_TRY(ls__setting_set(s->ctx, &given.table[i], value, r));
         given.text[i] = value;
     }
     return ls__run_settings_resolve(s->ctx, &given, NULL, r);

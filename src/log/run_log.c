@@ -309,6 +309,16 @@ static ls_status compare(const log_file files[2], ls_run_log_difference *out)
     return LS_OK;
 }
 
+int ls_run_log_fields(const ls_run_log_difference *d, const char *names[LS_RUN_LOG_FIELDS])
+{
+    int n = 0;
+    if (d->batch) names[n++] = "batch";
+    if (d->loss) names[n++] = "loss";
+    if (d->gradients) names[n++] = "gradients";
+    if (d->weights) names[n++] = "weights";
+    return n;
+}
+
 ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
                              ls_run_log_difference *out)
 {

@@ -1,5 +1,5 @@
-/* advice.c: see advice.h. */
-#include "run/advice.h"
+/* advice.c: see run_state.h. */
+#include "run/run_state.h"
 
 #include "base/error.h"
 #include "run/folders.h"

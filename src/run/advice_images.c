@@ -1,8 +1,7 @@
-/* advice_images.c: warnings about images that the settings of a run do not suit; see advice.h. Some
- * training images are examined, evenly spaced. */
+/* advice_images.c: warnings about images that the settings of a run do not suit; see run_state.h.
+ * Some training images are examined, evenly spaced. */
 #include "base/error.h"
-#include "run/paths.h"
-#include "run/advice.h"
+#include "run/run_state.h"
 #include "run/folders.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,8 +105,7 @@ static double left_out(const ls__run_settings *r, const ls_image_info *image)
 static ls_size fitting_size(const ls__run_settings *r, const ls_image_info *image)
 {
     enum { UNIT = 8 };
-    const int64_t side =
-        r->image_size.height < r->image_size.width ? r->image_size.height : r->image_size.width;
+    const int64_t side = shorter_side(&r->image_size);
     const int64_t shorter = image->height < image->width ? image->height : image->width;
     const int64_t longer = image->height + image->width - shorter;
     const int64_t other = (side * longer / shorter + UNIT / 2) / UNIT * UNIT;

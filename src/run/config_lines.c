@@ -173,20 +173,21 @@ bool ls__config_set_value(const ls__config_lines *c, const ls_setting *setting, 
 
 bool ls__config_set_option(ls__config_lines *c, const char *text, void *values, ls_given *given)
 {
-    char hint[LS_HINT_SIZE], expected[LS_EXPECTED_SIZE];
+    char hint[LS_HINT_SIZE];
     const int i = ls_setting_find(given->table, c->key, strlen(c->key));
     if (i < 0)
         return ls__config_fail(c, "unknown option '%s'%s", c->key,
                                ls_setting_hint(given->table, c->key, "", "", hint));
     if (c->lines[i]) return ls__config_fail(c, "'%s' is already in line %d", c->key, c->lines[i]);
     c->lines[i] = c->line;
-    const ls_setting *setting = &given->table[i];
-    if (!ls__config_set_value(c, setting, text, values)) return false;
-    const char **typed = &given->text[i];
-    given->in_file[i] = !*typed;
-    if (*typed)
-        ls_setting_read(setting, *typed, values, expected);
-    else
-        *typed = text;
+    ls_setting setting = given->table[i];
+    const char *other = setting.excludes ? setting.excludes : "";
+    const int k = ls_setting_find(given->table, other, strlen(other));
+    const bool is_typed = given->text[i] || (k >= 0 && given->text[k] && !given->in_file[k]);
+    if (is_typed) setting.offset = LS_SETTING_UNSTORED;
+    if (!ls__config_set_value(c, &setting, text, values)) return false;
+    if (is_typed) return true;
+    given->in_file[i] = true;
+    given->text[i] = text;
     return true;
 }

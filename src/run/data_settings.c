@@ -2,12 +2,14 @@
 #include "run/data_settings.h"
 
 #include "base/error.h"
-#include "run/paths.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
+#include <lockstep/run.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { COLUMNS_SIZE = 1024 };
 
@@ -61,6 +63,33 @@ static bool list_config(ls_context *ctx, const ls__data_settings *o, char text[C
     return true;
 }
 
+bool ls__path_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool ls__is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+bool ls__is_file(const char *path)
+{
+    struct stat there;
+    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
+}
+
+bool ls_run_find_weights(const char *path, char *out, size_t size)
+{
+    static const char *const names[] = { "best.safetensors", "last.safetensors" };
+    const bool is_folder = ls__is_folder(path);
+    for (int i = 0; i < 2 && is_folder; i++)
+        if ((size_t)snprintf(out, size, "%s/%s", path, names[i]) < size && ls__is_file(out))
+            return true;
+    return (size_t)snprintf(out, size, "%s", path) < size && !is_folder;
+}
+
 bool ls__is_csv(const char *path)
 {
     static const char *const endings[] = { ".csv", ".tsv", ".txt" };
@@ -68,6 +97,16 @@ bool ls__is_csv(const char *path)
     for (int i = 0; dot && i < 3; i++)
         if (strcasecmp(dot, endings[i]) == 0) return ls__is_file(path);
     return false;
+}
+
+ls__data_settings ls__data_settings_of(const ls_dataset_config *config)
+{
+    if (!config) return (ls__data_settings){ 0 };
+    return (ls__data_settings){ .csv_columns = config->csv_columns,
+                                .image_root = config->image_root,
+                                .label_pattern = config->label_pattern,
+                                .group_column = config->group_column,
+                                .group_pattern = config->group_pattern };
 }
 
 const char *ls__data_settings_first_given(const ls__data_settings *o)
@@ -93,8 +132,7 @@ bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o)
     return true;
 }
 
-/* False with the error if a setting does not fit what is at the path. */
-static bool fits(ls_context *ctx, const char *path, const ls__data_settings *o)
+bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o)
 {
     const char *const of_lists = o->csv_columns    ? "csv-columns"
                                  : o->image_root   ? "image-root"
@@ -146,7 +184,7 @@ static void note_unused_group(ls_context *ctx, const char *path, const ls_datase
 ls_dataset *ls__data_open(ls_context *ctx, const char *path, const ls__data_opening *how)
 {
     const ls__data_settings *o = how->settings;
-    if (o && !fits(ctx, path, o)) return NULL;
+    if (o && !ls__data_settings_fit(ctx, path, o)) return NULL;
     ls_dataset *dataset = open_plain(ctx, path, how);
     if (dataset && how->in_groups) note_unused_group(ctx, path, dataset, how);
     if (dataset && o && how->in_groups && o->group_pattern)

@@ -3,7 +3,7 @@
 #ifndef LS_RUN_DATA_SETTINGS_H
 #define LS_RUN_DATA_SETTINGS_H
 
-#include <lockstep/data.h>
+#include <lockstep/dataset_path.h>
 
 /* NULL = not given. */
 typedef struct ls__data_settings {
@@ -22,6 +22,9 @@ const char *ls__data_settings_first_given(const ls__data_settings *o);
 
 /* Whether the settings can be used together. */
 bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o);
+
+/* False with the error if a setting does not fit what is at the path. */
+bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o);
 
 /* How the images at a path are opened. */
 typedef struct ls__data_opening {
@@ -54,5 +57,15 @@ void ls__data_hint_columns(ls_context *ctx);
  * one. */
 enum { LS__COLUMN_SIZE = 128 };
 bool ls__guessed_column(const char *message, char column[LS__COLUMN_SIZE]);
+
+/* ---- What is at a path; links are followed ---- */
+
+bool ls__path_exists(const char *path);
+bool ls__is_folder(const char *path);
+/* Whether a regular file is there; false for NULL. */
+bool ls__is_file(const char *path);
+
+/* The settings of lists and names of files that a program gives; config NULL: none. */
+ls__data_settings ls__data_settings_of(const ls_dataset_config *config);
 
 #endif

@@ -1,10 +1,7 @@
 /* dataset_check_path.c: checks and packs the images at a path; see lockstep/dataset_path.h. */
 #include "base/c_locale.h"
 #include "base/error.h"
-#include "run/dataset_path.h"
 #include "run/folders.h"
-#include "run/folders_hints.h"
-#include "run/paths.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +15,6 @@ typedef struct check_parts {
     int n;
 } check_parts;
 
-/* The path of a part in DIR that training reads: with --label-pattern a folder, else the first
- * place. */
-static bool find_part(const char *dir, const ls__data_settings *o, ls_split split,
-                      char path[LS__PATH_SIZE], ls_split_kind *kind)
-{
-    char name[LS__FOLDER_NAME_SIZE];
-    for (int i = 0; ls_split_find(dir, split, i, name, sizeof(name), kind) == LS_OK; i++)
-        if (!o->label_pattern || *kind != LS_SPLIT_LIST)
-            return snprintf(path, LS__PATH_SIZE, "%s/%s", dir, name) < LS__PATH_SIZE;
-    return false;
-}
-
 /* Whether DIR is a list, or has lists for training or validation, or --label-pattern reads it; else
  * it is checked as a folder of class folders. */
 static bool has_parts(const char *dir, const ls__data_settings *o)
@@ -38,7 +23,8 @@ static bool has_parts(const char *dir, const ls__data_settings *o)
     ls_split_kind kind;
     bool found = ls__is_csv(dir) || o->label_pattern;
     for (int s = 0; s < LS_N_SPLITS && !found; s++)
-        found = find_part(dir, o, (ls_split)s, path, &kind) && kind == LS_SPLIT_LIST;
+        found = ls__folders_find_split(NULL, dir, (ls_split)s, o, path, &kind) == LS_OK &&
+                kind == LS_SPLIT_LIST;
     return found;
 }
 
@@ -88,7 +74,7 @@ static ls_status open_parts(ls_context *ctx, const char *dir, const ls__data_set
     for (int s = 0; s < LS_N_SPLITS; s++) {
         char path[LS__PATH_SIZE];
         ls_split_kind kind;
-        if (!find_part(dir, o, (ls_split)s, path, &kind)) continue;
+        if (ls__folders_find_split(NULL, dir, (ls_split)s, o, path, &kind) != LS_OK) continue;
         if (kind == LS_SPLIT_FLAT_FOLDER && !o->label_pattern)
             ls__note(ctx, LS_LOG_DATA, "%s: not checked, because its images have no classes", path);
         else if (s == LS_SPLIT_TEST && kind == LS_SPLIT_LIST && !is_labelled(path, o))
@@ -104,7 +90,7 @@ static ls_status open_parts(ls_context *ctx, const char *dir, const ls__data_set
 static bool has_class_folders(const char *dir)
 {
     char name[LS__FOLDER_NAME_SIZE], train[LS__PATH_SIZE];
-    return ls__folders_has_train(dir, name) &&
+    return ls__folders_has(dir, LS_SPLIT_TRAIN, name) &&
            snprintf(train, LS__PATH_SIZE, "%s/%s", dir, name) < LS__PATH_SIZE &&
            !ls__folders_is_flat(train);
 }
@@ -126,21 +112,11 @@ static void note_other_reading(ls_context *ctx, const char *dir)
 static ls_dataset_report *check_folder(ls_context *ctx, const char *dir, const ls__data_settings *o,
                                        const ls_dataset_check_config *config)
 {
-    const char *const of_lists =
-        ls__data_settings_first_given(&(ls__data_settings){ .csv_columns = o->csv_columns,
-                                                            .image_root = o->image_root,
-                                                            .group_column = o->group_column });
-    if (of_lists) {
-        ls__fail(ctx, LS_ERR_SETTING, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                 of_lists);
-        return NULL;
-    }
+    if (!ls__data_settings_fit(ctx, dir, o)) return NULL;
     char inner[LS__PATH_SIZE];
     if (!has_class_folders(dir)) {
         note_other_reading(ctx, dir);
-        ls__folders_unwrap(dir, inner);
-        if (strcmp(inner, dir) != 0)
-            ls__note(ctx, LS_LOG_DATA, "%s: checks '%s', the only folder in it", dir, inner);
+        ls__folders_take_whole(ctx, dir, "checks", inner);
         dir = inner;
     }
     ls_dataset_check_config with_groups = *config;

@@ -1,13 +1,10 @@
 /* dataset_path.c: opens the images at a path for training, validation or evaluation; see
  * lockstep/dataset_path.h. */
-#include "run/dataset_path.h"
 
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "data/dataset/splits.h"
 #include "run/folders.h"
-#include "run/folders_idx.h"
-#include "run/paths.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +14,6 @@ ls_path_kind ls_path_kind_of(const char *path)
     if (!path || !ls__path_exists(path)) return LS_PATH_NONE;
     if (ls__is_folder(path)) return ls__folders_has_idx(path) ? LS_PATH_IDX_FOLDER : LS_PATH_FOLDER;
     return ls__is_csv(path) ? LS_PATH_LIST : ls__is_file(path) ? LS_PATH_FILE : LS_PATH_OTHER;
-}
-
-ls__data_settings ls__data_settings_of(const ls_dataset_config *config)
-{
-    if (!config) return (ls__data_settings){ 0 };
-    return (ls__data_settings){ .csv_columns = config->csv_columns,
-                                .image_root = config->image_root,
-                                .label_pattern = config->label_pattern,
-                                .group_column = config->group_column,
-                                .group_pattern = config->group_pattern };
 }
 
 /* Whether the path itself is that of validation or test images, by its name: "data/val". */
@@ -75,7 +62,8 @@ ls_dataset *ls_dataset_open(ls_context *ctx, const char *path, const ls_dataset_
 static bool has_class_folder(const char *dir, const ls_model_info *info)
 {
     char name[LS__FOLDER_NAME_SIZE], path[LS__PATH_SIZE];
-    const bool has_split = ls__folders_has_val(dir, name) || ls__folders_has_test(dir, name);
+    const bool has_split = ls__folders_has(dir, LS_SPLIT_VALIDATION, name) ||
+                           ls__folders_has(dir, LS_SPLIT_TEST, name);
     for (int64_t i = 0; i < info->options.n_classes; i++)
         if (snprintf(path, sizeof(path), "%s%s%s/%s", dir, has_split ? "/" : "",
                      has_split ? name : "", info->classes[i]) < LS__PATH_SIZE &&
@@ -117,7 +105,7 @@ static ls_dataset *open_images(ls_context *ctx, const char *path, const ls__data
     const ls_model_info info = ls_saved_model_info(model);
     const int n_classes = (int)info.options.n_classes;
     char name[LS__FOLDER_NAME_SIZE];
-    if (!ls_saved_model_has_split(model) || ls__folders_has_val(path, name))
+    if (!ls_saved_model_has_split(model) || ls__folders_has(path, LS_SPLIT_VALIDATION, name))
         return ls__folders_open_val(ctx, path, o, true, n_classes, info.classes);
     ls_dataset *all = ls__folders_open_unsplit(ctx, path, o, n_classes, info.classes);
     ls_dataset *split = all ? ls_saved_model_validation_split(model, all) : NULL;

@@ -2,9 +2,6 @@
 #include "run/folders.h"
 
 #include "base/error.h"
-#include "run/paths.h"
-#include "run/folders_hints.h"
-#include "run/folders_idx.h"
 #include <errno.h>
 #include <lockstep/pack.h>
 #include <stdio.h>
@@ -174,57 +171,46 @@ static ls_dataset *open_found(ls_context *ctx, const char *dir, const char *path
     return NULL;
 }
 
-/* DIR itself, or the folder that stands for it. */
-static void take_whole(ls_context *ctx, const char *dir, char path[LS__PATH_SIZE])
+void ls__folders_take_whole(ls_context *ctx, const char *dir, const char *does,
+                            char path[LS__PATH_SIZE])
 {
     ls__folders_unwrap(dir, path);
     if (strcmp(path, dir) != 0)
-        ls__note(ctx, LS_LOG_DATA, "%s: reads '%s', the only folder in it", dir, path);
+        ls__note(ctx, LS_LOG_DATA, "%s: %s '%s', the only folder in it", dir, does, path);
 }
 
-/* The path below DIR. */
-static bool copy_name(const char *dir, const char *path, char name[LS__FOLDER_NAME_SIZE])
-{
-    return snprintf(name, LS__FOLDER_NAME_SIZE, "%s", path + strlen(dir) + 1) <
-           LS__FOLDER_NAME_SIZE;
-}
-
-bool ls__folders_has_train(const char *dir, char name[LS__FOLDER_NAME_SIZE])
-{
-    char path[LS__PATH_SIZE];
-    return find_split(dir, LS_SPLIT_TRAIN, path) && copy_name(dir, path, name);
-}
-
-bool ls__folders_has_val(const char *dir, char name[LS__FOLDER_NAME_SIZE])
-{
-    char path[LS__PATH_SIZE];
-    return find_split(dir, LS_SPLIT_VALIDATION, path) && copy_name(dir, path, name);
-}
-
-bool ls__folders_has_test(const char *dir, char name[LS__FOLDER_NAME_SIZE])
+bool ls__folders_has(const char *dir, ls_split split, char name[LS__FOLDER_NAME_SIZE])
 {
     char path[LS__PATH_SIZE], labels[LS__PATH_SIZE];
-    return (find_split(dir, LS_SPLIT_TEST, path) ||
-            ls__folders_find_idx(dir, "t10k", path, labels)) &&
-           copy_name(dir, path, name);
+    const bool has_idx = split == LS_SPLIT_TEST;
+    return (find_split(dir, split, path) ||
+            (has_idx && ls__folders_find_idx(dir, "t10k", path, labels))) &&
+           snprintf(name, LS__FOLDER_NAME_SIZE, "%s", path + strlen(dir) + 1) <
+               LS__FOLDER_NAME_SIZE;
 }
 
-/* Finds the images of a split: with --label-pattern a folder, no list. LS_ERR_NOT_FOUND, without an
- * error, where there are none; LS_ERR_IO for a folder that can't be read. */
-static ls_status find_images(ls_context *ctx, const char *dir, ls_split split,
-                             const ls__data_settings *o, char path[LS__PATH_SIZE])
+ls_status ls__folders_find_split(ls_context *ctx, const char *dir, ls_split split,
+                                 const ls__data_settings *o, char path[LS__PATH_SIZE],
+                                 ls_split_kind *kind)
 {
     char name[LS__FOLDER_NAME_SIZE];
-    ls_split_kind kind;
-    if (!ls__is_folder(dir)) return find_split(dir, split, path) ? LS_OK : LS_ERR_NOT_FOUND;
     for (int i = 0;; i++) {
-        const ls_status status = ls_split_find(dir, split, i, name, sizeof(name), &kind);
+        const ls_status status = ls_split_find(dir, split, i, name, sizeof(name), kind);
         if (status == LS_ERR_IO) return ls__fail_errno(ctx, errno, "%s", dir);
         if (status != LS_OK) return LS_ERR_NOT_FOUND;
-        if (o && o->label_pattern && kind == LS_SPLIT_LIST) continue;
+        if (o && o->label_pattern && *kind == LS_SPLIT_LIST) continue;
         return snprintf(path, LS__PATH_SIZE, "%s/%s", dir, name) < LS__PATH_SIZE ? LS_OK
                                                                                  : LS_ERR_NOT_FOUND;
     }
+}
+
+/* The same with a pack or file as DIR. */
+static ls_status find_images(ls_context *ctx, const char *dir, ls_split split,
+                             const ls__data_settings *o, char path[LS__PATH_SIZE])
+{
+    ls_split_kind kind;
+    if (!ls__is_folder(dir)) return find_split(dir, split, path) ? LS_OK : LS_ERR_NOT_FOUND;
+    return ls__folders_find_split(ctx, dir, split, o, path, &kind);
 }
 
 /* LS_ERR_DATA if --label-pattern is given and can't read the names of files in DIR. */
@@ -279,7 +265,7 @@ static ls_status find_train(ls_context *ctx, const char *dir, const ls__data_set
     LS_TRY(ls__folders_check_nested(ctx, dir, nested, other));
     if (ls__is_csv(dir)) return LS_OK;
     if (dir_itself && is_whole(dir) && nested == 0) {
-        if (!o || !o->label_pattern) take_whole(ctx, dir, path);
+        if (!o || !o->label_pattern) ls__folders_take_whole(ctx, dir, "reads", path);
         return LS_OK;
     }
     return fail_without_train(ctx, dir, o, nested > 0 ? other : NULL);
@@ -367,7 +353,7 @@ static ls_status find_val_images(ls_context *ctx, const char *dir, const ls__dat
                             lack(dir, "has no folder 'val', 'validation', 'valid' or 'test'",
                                  "a pack without a folder 'val', 'validation', 'valid' or 'test'"),
                             dir_itself ? "" : "; ", dir_itself ? "" : ways_out);
-        take_whole(ctx, dir, path);
+        ls__folders_take_whole(ctx, dir, "reads", path);
     }
     if (dir_itself || (o && o->label_pattern) || !ls__is_folder(path) || !ls__folders_is_flat(path))
         return LS_OK;

@@ -1,8 +1,7 @@
-/* folders_hints.c: see folders_hints.h. */
-#include "run/folders_hints.h"
+/* folders_hints.c: see folders.h. */
+#include "run/folders.h"
 
 #include "base/error.h"
-#include "run/paths.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -16,18 +15,24 @@ static bool has_train(const char *dir)
     return ls_split_find(dir, LS_SPLIT_TRAIN, 0, name, sizeof(name), NULL) == LS_OK;
 }
 
+/* The path of the next folder in DIR, without hidden ones; false at the end. */
+static bool next_folder(DIR *folder, const char *dir, char path[LS__PATH_SIZE])
+{
+    for (const struct dirent *e; folder && (e = readdir(folder));)
+        if (e->d_name[0] != '.' &&
+            snprintf(path, LS__PATH_SIZE, "%s/%s", dir, e->d_name) < LS__PATH_SIZE &&
+            ls__is_folder(path))
+            return true;
+    return false;
+}
+
 int ls__folders_find_nested(const char *dir, char path[LS__PATH_SIZE])
 {
     int n = 0;
     char here[LS__PATH_SIZE];
     DIR *folder = opendir(dir);
-    for (const struct dirent *e; folder && (e = readdir(folder));) {
-        const int length = snprintf(here, LS__PATH_SIZE, "%s/%s", dir, e->d_name);
-        if (e->d_name[0] == '.' || length >= LS__PATH_SIZE || !ls__is_folder(here) ||
-            !has_train(here))
-            continue;
-        if (n++ == 0 || strcmp(here, path) < 0) snprintf(path, LS__PATH_SIZE, "%s", here);
-    }
+    while (next_folder(folder, dir, here))
+        if (has_train(here) && (n++ == 0 || strcmp(here, path) < 0)) strcpy(path, here);
     if (folder) closedir(folder);
     return n;
 }
@@ -61,13 +66,9 @@ bool ls__folders_is_flat(const char *dir)
 {
     char here[LS__PATH_SIZE];
     DIR *folder = opendir(dir);
-    bool flat = folder != NULL;
-    for (const struct dirent *e; flat && (e = readdir(folder));)
-        flat = e->d_name[0] == '.' ||
-               snprintf(here, LS__PATH_SIZE, "%s/%s", dir, e->d_name) >= LS__PATH_SIZE ||
-               !ls__is_folder(here);
+    const bool is_flat = folder && !next_folder(folder, dir, here);
     if (folder) closedir(folder);
-    return flat;
+    return is_flat;
 }
 
 bool ls__folders_find_above(const char *dir, char path[LS__PATH_SIZE])
@@ -131,13 +132,8 @@ static int count_folders(const char *dir, char path[LS__PATH_SIZE])
     char here[LS__PATH_SIZE];
     int n = 0;
     DIR *folder = opendir(dir);
-    for (const struct dirent *e; folder && (e = readdir(folder));) {
-        if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0 ||
-            snprintf(here, LS__PATH_SIZE, "%s/%s", dir, e->d_name) >= LS__PATH_SIZE ||
-            !ls__is_folder(here))
-            continue;
-        if (n++ == 0) strcpy(path, here);
-    }
+    while (next_folder(folder, dir, here))
+        if (strcmp(strrchr(here, '/'), "/__MACOSX") != 0 && n++ == 0) strcpy(path, here);
     if (folder) closedir(folder);
     return n;
 }

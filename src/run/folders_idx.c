@@ -1,8 +1,7 @@
-/* folders_idx.c: see folders_idx.h. */
-#include "run/folders_idx.h"
+/* folders_idx.c: see folders.h. */
+#include "run/folders.h"
 
 #include "base/error.h"
-#include "run/paths.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* folders_lists.c: the lists in a folder that has no images in the expected places; see
- * folders_hints.h. */
-#include "run/folders_hints.h"
+ * folders.h. */
+#include "run/folders.h"
 
-#include "run/paths.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -68,51 +67,6 @@ static bool is_list(ls_context *ctx, const char *path, const char *images,
     return found;
 }
 
-/* Calls add for the lists of images in the folder `images`, or with NULL in any, that DIR holds,
- * until it returns false; first: the file that is tried if none is one, or "". */
-static void find_lists(const char *dir, const char *images, char first[LS__PATH_SIZE], void *user,
-                       bool (*add)(void *user, const char *path, const char *column))
-{
-    char path[LS__PATH_SIZE], column[LS__COLUMN_SIZE];
-    struct dirent **files = NULL;
-    const int n = ls__is_folder(dir) ? scandir(dir, &files, has_ending, compare) : 0;
-    ls_context *ctx = n > 0 ? ls_context_open(&(ls_context_config){ .threads = 1 }) : NULL;
-    bool goes_on = true;
-    *first = '\0';
-    for (int i = 0; i < n; i++) {
-        const bool fits =
-            snprintf(path, LS__PATH_SIZE, "%s/%s", dir, files[i]->d_name) < LS__PATH_SIZE;
-        if (goes_on && fits && i < MAX_TRIED && ls__is_file(path)) {
-            if (!*first && !is_text(files[i])) strcpy(first, path);
-            if (is_list(ctx, path, images, column)) goes_on = add(user, path, column);
-        }
-        free(files[i]);
-    }
-    free(files);
-    ls_context_close(&ctx);
-}
-
-static bool take_first(void *user, const char *path, const char *column)
-{
-    (void)column;
-    strcpy(user, path);
-    return false;
-}
-
-bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE])
-{
-    char first[LS__PATH_SIZE];
-    *path = '\0';
-    find_lists(dir, NULL, first, path, take_first);
-    return *path != '\0';
-}
-
-typedef struct list_words {
-    char *text; /* [LS__PATH_SIZE] */
-    int n;
-    bool divides;
-} list_words;
-
 static bool has_splits(const char *path, const char *column)
 {
     char columns[LS__COLUMN_SIZE + sizeof("label=")];
@@ -122,26 +76,65 @@ static bool has_splits(const char *path, const char *column)
     return ls__data_count_splits(path, &o, counts);
 }
 
-static bool append(void *user, const char *path, const char *column)
+/* The lists that are found, at most `max`. */
+typedef struct list_words {
+    char *text; /* [LS__PATH_SIZE] */
+    int n, max;
+    bool with_settings, divides;
+} list_words;
+
+/* Returns whether more are sought. */
+static bool append(list_words *w, const char *path, const char *column)
 {
-    list_words *w = user;
     const size_t length = strlen(w->text), left = LS__PATH_SIZE - length;
     const char *split = w->divides && !has_splits(path, column) ? " --val-split 0.2" : "";
+    if (!w->with_settings) column = "";
     const int added =
         snprintf(w->text + length, left, "%s%s%s%s%s%s", w->n > 0 ? " or " : "", path,
                  *column ? " --csv-columns 'label=" : "", column, *column ? "'" : "", split);
     const bool fits = (size_t)added < left;
     if (!fits) w->text[length] = '\0';
     w->n += fits;
-    return fits && w->n < MAX_NAMED;
+    return fits && w->n < w->max;
+}
+
+/* Appends the lists of images in the folder `images`, or with NULL in any, that DIR holds. first:
+ * the file that is tried if none is one, or "". */
+static void find_lists(const char *dir, const char *images, char first[LS__PATH_SIZE],
+                       list_words *w)
+{
+    char path[LS__PATH_SIZE], column[LS__COLUMN_SIZE];
+    struct dirent **files = NULL;
+    const int n = ls__is_folder(dir) ? scandir(dir, &files, has_ending, compare) : 0;
+    ls_context *ctx = n > 0 ? ls_context_open(&(ls_context_config){ .threads = 1 }) : NULL;
+    bool goes_on = true;
+    *first = *w->text = '\0';
+    for (int i = 0; i < n; i++) {
+        const bool fits =
+            snprintf(path, LS__PATH_SIZE, "%s/%s", dir, files[i]->d_name) < LS__PATH_SIZE;
+        if (goes_on && fits && i < MAX_TRIED && ls__is_file(path)) {
+            if (!*first && !is_text(files[i])) strcpy(first, path);
+            if (is_list(ctx, path, images, column)) goes_on = append(w, path, column);
+        }
+        free(files[i]);
+    }
+    free(files);
+    ls_context_close(&ctx);
+}
+
+bool ls__folders_find_list(const char *dir, char path[LS__PATH_SIZE])
+{
+    char first[LS__PATH_SIZE];
+    list_words w = { .text = path, .max = 1 };
+    find_lists(dir, NULL, first, &w);
+    return w.n > 0;
 }
 
 bool ls__folders_find_list_words(const char *dir, bool divides, char words[LS__PATH_SIZE])
 {
     char first[LS__PATH_SIZE];
-    list_words w = { .text = words, .divides = divides };
-    *words = '\0';
-    find_lists(dir, NULL, first, &w, append);
+    list_words w = { words, .max = MAX_NAMED, .with_settings = true, .divides = divides };
+    find_lists(dir, NULL, first, &w);
     if (w.n == 0) strcpy(words, first);
     return *words != '\0';
 }
@@ -149,10 +142,9 @@ bool ls__folders_find_list_words(const char *dir, bool divides, char words[LS__P
 bool ls__folders_find_lists_of(const char *dir, bool divides, char words[LS__PATH_SIZE])
 {
     char first[LS__PATH_SIZE], above[LS__PATH_SIZE];
-    list_words w = { .text = words, .divides = divides };
-    *words = '\0';
-    find_lists(dir, dir, first, &w, append);
+    list_words w = { words, .max = MAX_NAMED, .with_settings = true, .divides = divides };
+    find_lists(dir, dir, first, &w);
     if (w.n == 0 && snprintf(above, LS__PATH_SIZE, "%s", dir) < LS__PATH_SIZE)
-        find_lists(dirname(above), dir, first, &w, append);
+        find_lists(dirname(above), dir, first, &w);
     return w.n > 0;
 }

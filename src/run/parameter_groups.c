@@ -1,8 +1,7 @@
-/* parameter_groups.c: see parameter_groups.h. */
-#include "run/parameter_groups.h"
+/* parameter_groups.c: see settings.h. */
+#include "run/settings.h"
 
 #include "base/c_locale.h"
-#include "run/setting.h"
 #include <stdlib.h>
 #include <string.h>
 

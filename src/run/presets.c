@@ -2,104 +2,63 @@
 #include "run/settings.h"
 #include <string.h>
 
-typedef struct preset_value {
-    const char *name, *value; /* as typed; "" for a switch */
-    const char *unless[2];    /* not set if one of these settings is given */
-} preset_value;
-
-enum { MAX_VALUES = 16 };
-
-#define MOMENTUM_ONLY .unless = { "opt", "momentum" }
-#define SGD_ONLY      .unless = { "opt" }
-#define LR_ONLY       .unless = { "opt", "lr" }
-#define SIZE_ONLY     .unless = { "image-size", "resize" }
-#define STEP_ONLY     .unless = { "lr-scheduler" }
-
-/* By the words of --recipe. Values that belong to an optimizer, a schedule, an image size or a
- * resize are not set if another one is given. */
-static const preset_value presets[][MAX_VALUES] = {
-    { { NULL } }, /* none */
-    {             /* cifar: small images, from random weights */
-      { "model", "resnet20" },
-      { "image-size", "32" },
-      { "crop-padding", "4", SIZE_ONLY },
-      { "epochs", "30" },
-      { "batch-size", "128" },
-      { "opt", "sgd" },
-      { "lr-per-256", "0.4", LR_ONLY },
-      { "momentum", "0.9", SGD_ONLY },
-      { "nesterov", "", MOMENTUM_ONLY },
-      { "weight-decay", "0.0005", SGD_ONLY },
-      { "label-smoothing", "0" },
-      { "lr-scheduler", "cosine" } },
-    { /* imagenet: as torchvision's reference training of ResNet-50 */
-      { "model", "resnet50" },
-      { "image-size", "224" },
-      { "scale-min", "0.08", SIZE_ONLY },
-      { "epochs", "90" },
-      { "batch-size", "256" },
-      { "opt", "sgd" },
-      { "lr-per-256", "0.1", LR_ONLY },
-      { "momentum", "0.9", SGD_ONLY },
-      { "weight-decay", "0.0001", SGD_ONLY },
-      { "label-smoothing", "0" },
-      { "lr-scheduler", "step" },
-      { "lr-warmup-epochs", "0", STEP_ONLY },
-      { "lr-step-size", "30", STEP_ONLY },
-      { "lr-gamma", "0.1", STEP_ONLY } },
-    { /* finetune: photographs, from the weights of --weights */
-      { "model", "resnet18" },
-      { "image-size", "224" },
-      { "scale-min", "0.35", SIZE_ONLY },
-      { "new-head", "" },
-      { "epochs", "10" },
-      { "batch-size", "32" },
-      { "opt", "sgd" },
-      { "lr-per-256", "0.04", LR_ONLY },
-      { "momentum", "0.9", SGD_ONLY },
-      { "weight-decay", "0.0001", SGD_ONLY },
-      { "label-smoothing", "0.1" },
-      { "lr-scheduler", "cosine" } },
-    { /* small: a few thousand photographs or fewer, from random weights */
-      { "model", "resnet18" },
-      { "image-size", "128" },
-      { "scale-min", "0.25", SIZE_ONLY },
-      { "auto-augment", "trivial" },
-      { "random-erase", "0.1" },
-      { "epochs", "60" },
-      { "batch-size", "32" },
-      { "opt", "sgd" },
-      { "lr-per-256", "0.1", LR_ONLY },
-      { "momentum", "0.9", SGD_ONLY },
-      { "nesterov", "", MOMENTUM_ONLY },
-      { "weight-decay", "0.0005", SGD_ONLY },
-      { "label-smoothing", "0.1" },
-      { "lr-scheduler", "cosine" } },
+/* A row has a setting's value in each preset, as typed, in the order of --recipe's words without
+ * "none": cifar (small images, from random weights), imagenet (torchvision's reference training of
+ * ResNet-50), finetune (photographs, from the weights of --weights), small (a few thousand
+ * photographs or fewer, from random weights). NULL = not set; "" for a switch. Values that belong
+ * to an optimizer, a schedule, an image size or a resize are not set if another one is given. */
+static const struct preset_row {
+    const char *name, *values[4];
+    const char *unless[2]; /* not set if one of these settings is given */
+} rows[] = {
+    { "model", { "resnet20", "resnet50", "resnet18", "resnet18" } },
+    { "image-size", { "32", "224", "224", "128" } },
+    { "crop-padding", { "4" }, { "image-size", "resize" } },
+    { "scale-min", { NULL, "0.08", "0.35", "0.25" }, { "image-size", "resize" } },
+    { "new-head", { NULL, NULL, "" } },
+    { "auto-augment", { NULL, NULL, NULL, "trivial" } },
+    { "random-erase", { NULL, NULL, NULL, "0.1" } },
+    { "epochs", { "30", "90", "10", "60" } },
+    { "batch-size", { "128", "256", "32", "32" } },
+    { "opt", { "sgd", "sgd", "sgd", "sgd" } },
+    { "lr-per-256", { "0.4", "0.1", "0.04", "0.1" }, { "opt", "lr" } },
+    { "momentum", { "0.9", "0.9", "0.9", "0.9" }, { "opt" } },
+    { "nesterov", { "", NULL, NULL, "" }, { "opt", "momentum" } },
+    { "weight-decay", { "0.0005", "0.0001", "0.0001", "0.0005" }, { "opt" } },
+    { "label-smoothing", { "0", "0", "0.1", "0.1" } },
+    { "lr-scheduler", { "cosine", "step", "cosine", "cosine" } },
+    { "lr-warmup-epochs", { NULL, "0" }, { "lr-scheduler" } },
+    { "lr-step-size", { NULL, "30" }, { "lr-scheduler" } },
+    { "lr-gamma", { NULL, "0.1" }, { "lr-scheduler" } },
 };
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* Whether the preset sets the value: neither it nor what excludes it is given. */
-static bool applies(const ls_given *given, const ls__run_settings *r, const preset_value *v)
+/* The value that the preset sets, or NULL: the setting and what excludes it are not given. */
+static const char *value_of(const ls_given *given, const ls__run_settings *r, int i)
 {
-    if (r->loss != LS__LOSS_CROSS_ENTROPY && strcmp(v->name, "label-smoothing") == 0) return false;
-    bool excluded = ls_given_has(given, v->name);
-    for (int i = 0; i < 2 && v->unless[i]; i++) excluded |= ls_given_has(given, v->unless[i]);
-    return !excluded;
+    const struct preset_row *row = &rows[i];
+    if (r->preset == 0 || ls_given_has(given, row->name)) return NULL;
+    if (r->loss != LS__LOSS_CROSS_ENTROPY && strcmp(row->name, "label-smoothing") == 0) return NULL;
+    for (int k = 0; k < 2 && row->unless[k]; k++)
+        if (ls_given_has(given, row->unless[k])) return NULL;
+    return row->values[r->preset - 1];
 }
 
 void ls__run_settings_apply_preset(ls_given *given, ls__run_settings *r)
 {
-    for (const preset_value *v = presets[r->preset]; v->name; v++)
-        if (applies(given, r, v)) ls__given_preset(given, v->name, v->value, r);
+    for (int i = 0; i < N_ROWS; i++) {
+        const char *value = value_of(given, r, i);
+        if (value) ls__given_preset(given, rows[i].name, value, r);
+    }
 }
 
 bool ls__run_settings_preset_at(const ls_given *given, const ls__run_settings *r, int i,
                                 const char **name, const char **value)
 {
-    for (const preset_value *v = presets[r->preset]; v->name; v++) {
-        if (!ls__given_sets(given, v->name) || !applies(given, r, v) || i-- > 0) continue;
-        *name = v->name;
-        *value = v->value;
-        return true;
+    for (int k = 0; k < N_ROWS; k++) {
+        *name = rows[k].name;
+        *value = value_of(given, r, k);
+        if (*value && ls__given_sets(given, *name) && i-- == 0) return true;
     }
     return false;
 }

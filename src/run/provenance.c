@@ -1,5 +1,5 @@
-/* provenance.c: see provenance.h. The build's facts are this file's compile definitions. */
-#include "run/provenance.h"
+/* provenance.c: see run_files.h. The build's facts are this file's compile definitions. */
+#include "run/run_files.h"
 
 #include "base/context.h"
 #include "backend/backend.h"

@@ -1,12 +1,14 @@
-/* read_settings.c: see read_settings.h. */
-#include "run/read_settings.h"
+/* read_settings.c: settings that programs give as texts "name=value"; see setting.h. The table is
+ * that of a run, or another one that has some of its rows. */
+#include "run/setting.h"
 
 #include "base/error.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool ls__setting_is_of_command(const ls_setting *setting)
+/* Whether it is one of the command alone: for others the folder is an argument. */
+static bool is_of_command(const ls_setting *setting)
 {
     return setting->name &&
            (strcmp(setting->name, "out") == 0 || strcmp(setting->name, "resume") == 0);
@@ -19,7 +21,7 @@ static ls_status fail_unknown(ls_context *ctx, const ls_setting *table, const ch
     char name[64], hint[LS_HINT_SIZE];
     int n = 0;
     for (; table->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; table++)
-        if (!ls__setting_is_of_command(table)) others[n++] = *table;
+        if (!is_of_command(table)) others[n++] = *table;
     others[n] = (ls_setting){ .kind = LS_SETTING_END };
     snprintf(name, sizeof(name), "%.*s", (int)length, text);
     return ls__fail(ctx, LS_ERR_SETTING, "unknown setting '%s'%s", name,
@@ -29,21 +31,19 @@ static ls_status fail_unknown(ls_context *ctx, const ls_setting *table, const ch
 /* Reads "name=value", which stays borrowed. */
 static ls_status read_setting(ls_context *ctx, ls_given *given, const char *text, void *values)
 {
-    char expected[LS_EXPECTED_SIZE];
     const size_t length = strcspn(text, "=");
     const char *value = text[length] ? text + length + 1 : "";
     const int i = ls_setting_find(given->table, text, length);
     if (i < 0) return fail_unknown(ctx, given->table, text, length);
     const ls_setting *setting = &given->table[i];
-    if (ls__setting_is_of_command(setting))
+    if (is_of_command(setting))
         return ls__fail(ctx, LS_ERR_SETTING,
                         "--%s is an option of the command: the folder is an argument of the call",
                         setting->name);
     if (given->text[i]) return ls__fail(ctx, LS_ERR_SETTING, "--%s is given twice", setting->name);
-    const bool is_empty_switch = setting->kind == LS_SETTING_SWITCH && text[length] && !*value;
-    if (!ls_setting_read(setting, value, values, expected) || is_empty_switch)
-        return ls__fail(ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name, expected,
-                        value);
+    if (setting->kind == LS_SETTING_SWITCH && text[length] && !*value)
+        return ls__fail(ctx, LS_ERR_SETTING, "--%s: expected true or false, got ''", setting->name);
+    LS_TRY(ls__setting_set(ctx, setting, value, values));
     given->text[i] = value;
     return LS_OK;
 }

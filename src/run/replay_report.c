@@ -1,5 +1,5 @@
-/* replay_report.c: see replay_report.h. */
-#include "run/replay_report.h"
+/* replay_report.c: see replay_side.h. */
+#include "run/replay_side.h"
 
 #include "io/json.h"
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* replay_side.c: see replay_side.h. */
 #include "run/replay_side.h"
-#include "run/models.h"
 
 #include "base/c_locale.h"
 #include "base/error.h"
@@ -71,7 +70,7 @@ static ls_status read_settings(ls_context *ctx, ls__replay_side *side, int64_t s
     ls__run_settings *r = &side->settings;
     (void)ls__run_config_settle_device(side->config);
     LS_TRY(ls__settings_resume(ctx, &none, options, side->dir, r));
-    if (!side->model && !ls__find_model(ctx, r->model)) return LS_ERR_SETTING;
+    if (!side->model && !ls_model_require(ctx, r->model)) return LS_ERR_SETTING;
     const json_t *execution = execution_at(side, step);
     r->workers = ls__json_get_integer(execution, "workers");
     r->threads = ls__json_get_integer(execution, "threads");

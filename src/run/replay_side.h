@@ -34,4 +34,13 @@ ls_status ls__replay_side_open(ls_context *ctx, ls__replay_side *side, int64_t s
 void ls__replay_side_leave(ls__replay_side *side);
 void ls__replay_side_close(ls__replay_side *side);
 
+/* ---- The result of replaying two runs ---- */
+
+/* {"found": "op", "step", "epoch", "step_in_epoch", "reproduced": {"a", "b"}, "from": [file, file],
+ * and, depending on "found", "learning_rates", "batch", "ops", "element"}. "step" is counted from 0
+ * over the run, as in the run log; "epoch" and "step_in_epoch" from 1, as `train` shows them. NULL
+ * without memory. */
+json_t *ls__replay_report(const ls__replay_side runs[2], const ls__compare_side sides[2],
+                          const ls__finding *finding);
+
 #endif

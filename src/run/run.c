@@ -7,16 +7,11 @@
 #include "base/floats.h"
 #include "base/utf8.h"
 #include "log/run_folder.h"
-#include "run/advice.h"
-#include "run/models.h"
-#include "run/paths.h"
-#include "run/ranks.h"
-#include "run/run_state.h"
 #include "run/run_files.h"
-#include "run/run_settings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Opening ---- */
 
@@ -32,6 +27,15 @@ static ls_status set_dir(ls_run *t, const char *dir)
 static void enter_stage(ls_run *t, ls_run_stage stage)
 {
     if (t->on_stage) t->on_stage(t->user, t, stage);
+}
+
+/* LS_ERR_INVALID unless the run has the extent that the call requires. */
+static ls_status check_extent(const ls_run *t, const char *call, ls_run_extent required)
+{
+    static const char *const names[] = { "LS_RUN_WHOLE", "LS_RUN_TRAINING", "LS_RUN_IMAGES" };
+    if (t->extent == required) return LS_OK;
+    return ls__fail(t->ctx, LS_ERR_INVALID, "%s: the run's extent is %s; expected %s", call,
+                    names[t->extent], names[required]);
 }
 
 /* In place of the context that has only kept errors. */
@@ -84,16 +88,26 @@ static ls_status check_folder(const ls_run *t, const char *dir)
 
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)
 {
+    if ((unsigned)t->extent > LS_RUN_IMAGES)
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_open: extent is %d; expected LS_RUN_WHOLE, LS_RUN_TRAINING or "
+                        "LS_RUN_IMAGES",
+                        (int)t->extent);
     LS_TRY(set_dir(t, dir));
     LS_TRY(ls__run_read_settings(t, config));
     if (!t->values.data_dir) return ls__fail(t->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
     LS_TRY(check_model(t));
     if (config->one_process || ls__ranks_is_first()) LS_TRY(check_folder(t, dir));
-    LS_TRY(ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values));
+    const ls_status resolved = ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values);
+    if (t->given.run_file && t->extent == LS_RUN_WHOLE) /* the two may exclude each other */
+        ls__error_hint(t->ctx, "options that the command line does not have are those of %s",
+                       t->given.run_file);
+    LS_TRY(resolved);
     if (t->model) t->values.model = t->model->name; /* a preset may have set another one */
     t->computed = ls__settings_computed(&t->given);
     if (!t->computed) return ls__fail_memory(t->ctx, "settings", 0);
     if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, false));
+    LS_TRY(ls__run_keep_words(t));
     enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, false);
@@ -113,7 +127,8 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     if (!dir || !*dir)
         return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: dir is %s", dir ? "empty" : "NULL");
     if (t->extent != LS_RUN_WHOLE)
-        return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_resume: only a whole run is resumed");
+        return ls__fail(t->ctx, LS_ERR_INVALID,
+                        "ls_run_resume: extent is %d; expected LS_RUN_WHOLE", (int)t->extent);
     LS_TRY(set_dir(t, dir));
     name_folder(t);
     LS_TRY(ls__run_read_settings(t, config));
@@ -122,6 +137,7 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     LS_TRY(ls__run_read_stored(t, t->ctx, &t->given, &t->values));
     if (!config->one_process) LS_TRY(ls__run_check_launch(t->ctx, &t->values, true));
     LS_TRY(ls__run_check_checkpoint(t));
+    LS_TRY(ls__run_keep_words(t));
     enter_stage(t, LS_RUN_SETTLED);
     LS_TRY(open_context(t, config));
     return ls__run_open_objects(t, true);
@@ -165,11 +181,11 @@ static ls_status start(ls_run *t)
 {
     LS__IN_C_LOCALE;
     LS__DEFAULT_FLOATS;
-    if (!t->can_start || t->extent != LS_RUN_WHOLE)
+    if (!t->can_start)
         return ls__fail(t->ctx, LS_ERR_INVALID,
-                        "ls_run_train: %s; close the run, and open another one",
-                        t->can_start ? "only a whole run can be trained"
-                                     : "the run could not be opened or started");
+                        "ls_run_train: the run could not be opened or started; close the run, and "
+                        "open another one");
+    LS_TRY(check_extent(t, "ls_run_train", LS_RUN_WHOLE));
     t->can_start = false;
     LS_TRY(ls__run_start(t));
     enter_stage(t, LS_RUN_STARTED);
@@ -220,6 +236,32 @@ void ls_run_close(ls_run **run)
 bool ls_run_failed_in_data(const ls_run *run)
 {
     return run && run->failed_in_data;
+}
+
+/* ---- The learning rate range test ---- */
+
+/* The folder that was named, or a new one, so that tests that are started together have folders of
+ * their own. */
+static ls_status make_lr_folder(ls_run *t)
+{
+    static const char name[] = "lr-find";
+    int number;
+    if (*t->dir) return ls__run_folder_create(t->ctx, t->dir);
+    LS_TRY(ls__run_folder_create_new(t->ctx, name, &number));
+    ls__run_folder_name(name, number, t->dir, sizeof(t->dir));
+    return LS_OK;
+}
+
+ls_lr_curve *ls_run_find_lr(ls_run *run, const ls_lr_find_config *config)
+{
+    if (!run || ls_context_status(run->ctx) != LS_OK) return NULL;
+    if (check_extent(run, "ls_run_find_lr", LS_RUN_TRAINING) != LS_OK) return NULL;
+    const bool is_named = *run->dir;
+    if (make_lr_folder(run) != LS_OK) return NULL;
+    ls__run_advise_images(run);
+    ls_lr_curve *curve = ls_lr_find(run->net, run->optimizer, run->train, config);
+    if (!curve && !is_named) (void)rmdir(run->dir);
+    return curve;
 }
 
 /* ---- Parts ---- */

@@ -7,7 +7,7 @@
 #include "base/floats.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
-#include "run/replay_report.h"
+#include "run/replay_side.h"
 #include <string.h>
 
 typedef struct comparison {
@@ -106,17 +106,13 @@ static void add_texts(json_t *differences)
 
 static ls_status compare_run_logs(comparison *c, ls_run_log_difference *out)
 {
-    const char *names[4];
-    int n = 0;
+    const char *names[LS_RUN_LOG_FIELDS];
     put(c, "a", ls__json_text(c->ctx, c->sides[0].dir));
     put(c, "b", ls__json_text(c->ctx, c->sides[1].dir));
     LS_TRY(ls_run_log_compare(c->ctx, c->sides[0].run_log, c->sides[1].run_log, out));
     put(c, "steps", json_pack("{s:I, s:I}", "a", (json_int_t)out->n_a, "b", (json_int_t)out->n_b));
     if (out->step < 0) return LS_OK;
-    if (out->batch) names[n++] = "batch";
-    if (out->loss) names[n++] = "loss";
-    if (out->gradients) names[n++] = "gradients";
-    if (out->weights) names[n++] = "weights";
+    const int n = ls_run_log_fields(out, names);
     json_t *differing = json_array();
     for (int i = 0; i < n; i++) json_array_append_new(differing, json_string(names[i]));
     put(c, "first_different_step", json_integer(out->step));

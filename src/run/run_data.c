@@ -1,9 +1,6 @@
 /* run_data.c: the datasets and loaders of a run; see run_state.h. */
 #include "base/error.h"
-#include "run/paths.h"
 #include "run/folders.h"
-#include "run/folders_hints.h"
-#include "run/folders_idx.h"
 #include "run/run_state.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +22,10 @@ ls_status ls__run_open_train_data(ls_context *ctx, const ls__run_settings *r, ls
     const bool dir_itself = r->val_split > 0 || r->no_val;
     *train = ls__folders_open_train(ctx, r->data_dir, &r->data, dir_itself);
     if (!*train || r->val_split == 0) return ls_context_status(ctx);
-    if (ls__folders_has_val(r->data_dir, name) && has_no_classes(r, name))
+    if (ls__folders_has(r->data_dir, LS_SPLIT_VALIDATION, name) && has_no_classes(r, name))
         ls__note(ctx, LS_LOG_DATA, "%s: '%s' is not used: its images have no classes", r->data_dir,
                  name);
-    else if (ls__folders_has_val(r->data_dir, name))
+    else if (ls__folders_has(r->data_dir, LS_SPLIT_VALIDATION, name))
         return ls__fail(ctx, LS_ERR_DATA,
                         "%s: already has validation images, in '%s', which --val-split would not "
                         "use; omit --val-split to validate on them, or rename '%s'",
@@ -148,10 +145,11 @@ static void name_splits(ls_run *t)
 {
     const char *dir = t->settings->data_dir;
     char *val = t->split_names[LS_SPLIT_VALIDATION];
-    if (!ls__folders_has_train(dir, t->split_names[LS_SPLIT_TRAIN]))
+    if (!ls__folders_has(dir, LS_SPLIT_TRAIN, t->split_names[LS_SPLIT_TRAIN]))
         *t->split_names[LS_SPLIT_TRAIN] = '\0';
     const bool has_val = t->val_data && t->settings->val_split == 0 && !ls__folders_has_idx(dir) &&
-                         (ls__folders_has_val(dir, val) || ls__folders_has_test(dir, val));
+                         (ls__folders_has(dir, LS_SPLIT_VALIDATION, val) ||
+                          ls__folders_has(dir, LS_SPLIT_TEST, val));
     if (!has_val) *val = '\0';
 }
 
@@ -168,7 +166,7 @@ ls_status ls__run_open_datasets(ls_run *t)
     LS_TRY(fits_loss(t->ctx, r, t->train_data));
     LS_TRY(list_outputs(t));
     if (!r->no_val && r->val_split == 0 && t->extent == LS_RUN_WHOLE) LS_TRY(open_validation(t));
-    if (r->val_split > 0 && !r->resume && ls__folders_has_test(r->data_dir, name))
+    if (r->val_split > 0 && !r->resume && ls__folders_has(r->data_dir, LS_SPLIT_TEST, name))
         ls__note(t->ctx, LS_LOG_DATA,
                  "%s: --val-split takes the validation images from the training images; '%s' is "
                  "not used",

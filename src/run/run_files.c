@@ -3,13 +3,11 @@
 
 #include "base/context.h"
 #include "base/error.h"
-#include "run/paths.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity.h"
 #include "io/json.h"
-#include "run/provenance.h"
 #include <errno.h>
 #include <lockstep/run_log.h>
 #include <stdio.h>

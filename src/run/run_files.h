@@ -61,4 +61,12 @@ json_t *ls__run_manifest_identity(const ls_run *t);
 /* Reads the manifest in `dir`, as ls__run_config_read does the config. */
 json_t *ls__run_manifest_read(ls_context *ctx, const char *dir, char path[LS__RUN_PATH_SIZE]);
 
+/* ---- The build, machine and time of a run ---- */
+
+/* {"lockstep", "commit", "compiler", "flags", "webp", "host", "system", "begun", "driver"}, texts;
+ * webp is the decoder's version, because WebP files may have another format's extension, by which
+ * the identity does not list it; begun is the time in UTC, driver the device's, left out if it has
+ * none. NULL if memory is short. */
+json_t *ls__provenance_make(const ls_context *ctx);
+
 #endif

@@ -1,9 +1,8 @@
 /* run_settings.c: how a run gets its settings, and the values that programs read; see
  * lockstep/run.h. */
-#include "run/run_settings.h"
+#include "run/run_state.h"
 
 #include "base/error.h"
-#include "run/read_settings.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,6 @@ static ls_setting *common_rows(const ls_setting *other)
 
 static ls_status read_given(ls_run *t, const ls_given *from)
 {
-    char expected[LS_EXPECTED_SIZE];
     if (!from->table) return ls__fail(t->ctx, LS_ERR_INVALID, "ls_run_open: given has no table");
     t->own_table = common_rows(from->table);
     if (!t->own_table) return ls__fail_memory(t->ctx, "settings", 0);
@@ -38,11 +36,8 @@ static ls_status read_given(ls_run *t, const ls_given *from)
         const char *text = from->text[k] ? from->text[k] : from->table[k].fallback;
         const bool is_own = from->table[k].offset != LS_SETTING_UNSTORED;
         if (strcmp(setting->name, "resume") == 0 || is_own || !text) continue;
-        if (!ls_setting_read(setting, text, &t->values, expected))
-            return ls__fail(t->ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name,
-                            expected, text);
+        LS_TRY(ls__setting_set(t->ctx, setting, text, &t->values));
         t->given.text[i] = from->text[k];
-        t->given.in_file[i] = from->in_file[k];
     }
     return ls__given_import_run(t->ctx, ls__run_settings_table, from, &t->values, &t->given);
 }
@@ -65,16 +60,31 @@ void ls__run_free_settings(ls_run *t)
 
 /* ---- Values ---- */
 
-static const ls_setting *find_setting(const char *name)
+ls_status ls__run_keep_words(ls_run *t)
 {
-    const int i = ls_setting_find(ls__run_settings_table, name, strlen(name));
-    return i < 0 ? NULL : &ls__run_settings_table[i];
+    int i = 0;
+    for (const ls_setting *s = ls__run_settings_table; s->kind != LS_SETTING_END; s++, i++) {
+        if (s->kind != LS_SETTING_CHOICE) continue;
+        int length;
+        const int *value = ls__setting_field(s, &t->values);
+        const char *word = ls__choice_word(s->value, *value, &length);
+        t->words[i] = strndup(word, (size_t)length);
+        if (!t->words[i]) return ls__fail_memory(t->ctx, "settings", 0);
+    }
+    return LS_OK;
+}
+
+/* The index of a setting with a value, or -1. */
+static int find_setting(const ls_run *run, const char *name)
+{
+    return run && name ? ls_setting_find(ls__run_settings_table, name, strlen(name)) : -1;
 }
 
 double ls_run_number(const ls_run *run, const char *name)
 {
-    const ls_setting *setting = find_setting(name);
-    if (!setting) return 0;
+    const int i = find_setting(run, name);
+    if (i < 0) return 0;
+    const ls_setting *setting = &ls__run_settings_table[i];
     const void *value = (const char *)run->settings + setting->offset;
     switch (setting->kind) {
     case LS_SETTING_SWITCH: return *(const bool *)value;
@@ -89,30 +99,22 @@ double ls_run_number(const ls_run *run, const char *name)
     return 0;
 }
 
-const char *ls_run_text(ls_run *run, const char *name)
+const char *ls_run_text(const ls_run *run, const char *name)
 {
-    const ls_setting *setting = find_setting(name);
-    if (!setting) return NULL;
+    const int i = find_setting(run, name);
+    if (i < 0) return NULL;
+    const ls_setting *setting = &ls__run_settings_table[i];
     const void *value = (const char *)run->settings + setting->offset;
-    if (setting->kind == LS_SETTING_TEXT) return *(const char *const *)value;
-    if (setting->kind != LS_SETTING_CHOICE) return NULL;
-    char **word = &run->words[setting - ls__run_settings_table];
-    int length;
-    const char *text = ls__choice_word(setting->value, *(const int *)value, &length);
-    if (!*word || strlen(*word) != (size_t)length || memcmp(*word, text, (size_t)length) != 0) {
-        free(*word);
-        *word = strndup(text, (size_t)length);
-    }
-    return *word;
+    return setting->kind == LS_SETTING_TEXT ? *(const char *const *)value : run->words[i];
 }
 
 bool ls_run_preset_at(const ls_run *run, int i, const char **name, const char **value)
 {
-    return run->given.table &&
+    return run && run->given.table &&
            ls__run_settings_preset_at(&run->given, run->settings, i, name, value);
 }
 
 bool ls_run_can_be_extended(const ls_run *run)
 {
-    return ls__run_can_be_extended(run->settings);
+    return run && ls__run_can_be_extended(run->settings);
 }

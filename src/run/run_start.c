@@ -2,11 +2,8 @@
  * run.h.
  */
 #include "base/error.h"
-#include "run/paths.h"
 #include "io/json.h"
 #include "log/run_folder.h"
-#include "run/models.h"
-#include "run/ranks.h"
 #include "run/run_files.h"
 #include <errno.h>
 #include <math.h>
@@ -160,7 +157,7 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
                         path, r->model, t->model->name);
     if (!model) {
         char models[MODELS_SIZE];
-        ls__list_models(models, sizeof(models));
+        ls_model_list(models, sizeof(models));
         ls__fail(ctx, LS_ERR_SETTING, "%s: option 'model': expected one of %s, got '%s'", path,
                  models, r->model);
         ls__error_hint(ctx, "a run with a program's own model is resumed by that program");

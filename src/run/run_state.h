@@ -44,7 +44,7 @@ struct ls_run {
     ls_given given;        /* of the table, or of own_table */
     ls_setting *own_table; /* the rows of the table that ls_run_config.given has; else NULL */
     char **texts; /* the settings as given, from which the values are borrowed; ends with NULL */
-    char *words[LS_MAX_SETTINGS]; /* what ls_run_text has returned for choices */
+    char *words[LS_MAX_SETTINGS]; /* of the values of choices, for ls_run_text */
     char split_names[LS_N_SPLITS][LS__FOLDER_NAME_SIZE];
 };
 
@@ -98,5 +98,33 @@ ls_status ls__run_check_checkpoint(const ls_run *t);
  * run-2, run-3 and so on. A run without a step is replaced, also if the start fails then. Otherwise
  * a start that fails leaves no new folder, and changes no file of a run. */
 ls_status ls__run_start(ls_run *t);
+
+/* ---- The settings: run_settings.c ---- */
+
+/* Reads config's settings into t->values and t->given, with the table's defaults for others. */
+ls_status ls__run_read_settings(ls_run *t, const ls_run_config *config);
+/* Keeps the words of the values of choices, for ls_run_text, when all settings have their values.
+ */
+ls_status ls__run_keep_words(ls_run *t);
+/* Frees what they are borrowed from. */
+void ls__run_free_settings(ls_run *t);
+
+/* ---- Advice: warnings and notes about a new run that is possible but hardly intended, each with
+ * what to do ---- */
+
+/* About an opened run, also those of ls__run_advise_images. */
+void ls__run_advise(const ls_run *t);
+/* Those about the images alone. Of the run only settings, ctx and train_data must be set. In
+ * advice_images.c. */
+void ls__run_advise_images(const ls_run *t);
+
+/* ---- Ranks: run_ranks.c ---- */
+
+/* Whether a launcher started this process as rank 0, or as the only one. */
+bool ls__ranks_is_first(void);
+
+/* Whether this process can start ranks: mpirun is in PATH, and the module for Open MPI loads. Else
+ * LS_ERR_UNSUPPORTED says which is missing. */
+ls_status ls__ranks_find_launcher(ls_context *ctx);
 
 #endif

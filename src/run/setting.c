@@ -146,6 +146,15 @@ bool ls_setting_read(const ls_setting *setting, const char *text, void *values,
     return false;
 }
 
+ls_status ls__setting_set(ls_context *ctx, const ls_setting *setting, const char *text,
+                          void *values)
+{
+    char expected[LS_EXPECTED_SIZE];
+    if (ls_setting_read(setting, text, values, expected)) return LS_OK;
+    return ls__fail(ctx, LS_ERR_SETTING, "--%s: expected %s, got '%s'", setting->name, expected,
+                    text);
+}
+
 int ls_setting_find(const ls_setting *table, const char *name, size_t length)
 {
     for (int i = 0; table[i].kind != LS_SETTING_END; i++) {

@@ -21,7 +21,18 @@ const char *ls__choice_word(const char *choices, int index, int *length);
 /* Rounds to the 15 digits that config.json stores, so that the stored number is the one in use. */
 double ls__setting_round(double x);
 
+/* ls_setting_read, with the error "--NAME: expected ..., got '...'". */
+ls_status ls__setting_set(ls_context *ctx, const ls_setting *setting, const char *text,
+                          void *values);
+
 /* ---- A table ---- */
+
+/* Sets the table's defaults, then `settings`, a list of texts "name=value" that ends with NULL and
+ * may be NULL, and `given`. *texts becomes a copy of the list, from which values and `given` are
+ * borrowed, and which the caller frees in any case. LS_ERR_SETTING for a wrong setting. */
+ls_status ls__settings_read(ls_context *ctx, const ls_setting *table, const char *const *settings,
+                            char ***texts, void *values, ls_given *given);
+void ls__settings_free_texts(char **texts);
 
 /* Sets a setting that was not given, unless it is preset; `text` is a value as typed. Ignores a
  * name that the table does not have. */

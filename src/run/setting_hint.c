@@ -4,123 +4,55 @@
 
 #include "base/text.h"
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { N_FOREIGN = 2 };
-
 /* Names of PyTorch's and torchvision's reference scripts, timm, ultralytics, fastai, Keras,
- * Lightning and Hugging Face that edit distance does not lead to the right option. The first of the
- * settings that the table has is meant. */
+ * Lightning and Hugging Face that edit distance does not lead to the right option. The first row
+ * whose setting the table has is meant. */
 static const struct {
-    const char *name, *options[N_FOREIGN];
+    const char *option, *names; /* "|NAME|NAME|" */
 } foreign[] = {
-    { "accelerator", { "device" } },
-    { "accumulate-grad-batches", { "accumulate" } },
-    { "aa", { "auto-augment" } },
-    { "amp", { "precision" } },
-    { "arch", { "model" } },
-    { "backbone", { "model" } },
-    { "batch", { "batch-size" } },
-    { "bf16", { "precision" } },
-    { "bs", { "batch-size" } },
-    { "ckpt", { "checkpoint", "weights" } },
-    { "ckpt-path", { "checkpoint", "resume" } },
-    { "clip-grad", { "clip-grad-norm" } },
-    { "color-jitter", { "brightness" } },
-    { "cos-lr", { "lr-scheduler" } },
-    { "cuda", { "device" } },
-    { "data", { "data-dir" } },
-    { "data-path", { "data-dir" } },
-    { "data-root", { "data-dir" } },
-    { "dataset", { "data-dir" } },
-    { "decay-rate", { "lr-gamma" } },
-    { "degrees", { "auto-augment" } },
-    { "devices", { "device" } },
-    { "dtype", { "precision" } },
-    { "early-stop", { "patience" } },
-    { "early-stopping", { "patience" } },
-    { "early-stopping-patience", { "patience" } },
-    { "ema", { "model-ema" } },
-    { "ema-decay", { "model-ema" } },
-    { "erasing", { "random-erase" } },
-    { "experiment", { "out" } },
-    { "finetune", { "weights" } },
-    { "fliplr", { "flip" } },
-    { "flipud", { "vertical-flip" } },
-    { "fp16", { "precision" } },
-    { "from-pretrained", { "weights" } },
-    { "gpu", { "device" } },
-    { "gpus", { "device" } },
-    { "grad-accum-steps", { "accumulate" } },
-    { "gradient-accumulation-steps", { "accumulate" } },
-    { "gradient-clip-val", { "clip-grad-norm" } },
-    { "gradient-clip-value", { "clip-grad-norm" } },
-    { "hflip", { "flip" } },
-    { "hsv-h", { "hue" } },
-    { "hsv-s", { "saturation" } },
-    { "hsv-v", { "brightness" } },
-    { "imgsz", { "image-size" } },
-    { "img", { "image-size" } },
-    { "initial-checkpoint", { "weights" } },
-    { "input-size", { "image-size" } },
-    { "learning-rate", { "lr" } },
-    { "load", { "checkpoint", "weights" } },
-    { "log-interval", { "log-every" } },
-    { "logging-steps", { "log-every" } },
-    { "lr-policy", { "lr-scheduler" } },
-    { "lrf", { "lr-min" } },
-    { "lrs", { "lr-scheduler" } },
-    { "max-epochs", { "epochs" } },
-    { "max-grad-norm", { "clip-grad-norm" } },
-    { "max-lr", { "lr" } },
-    { "max-steps", { "steps" } },
-    { "min-lr", { "lr-min" } },
-    { "monitor", { "metric" } },
-    { "early-stopping-metric", { "metric" } },
-    { "eval-metric", { "metric" } },
-    { "mixed-precision", { "precision" } },
-    { "mixup", { "mixup-alpha" } },
-    { "cutmix", { "cutmix-alpha" } },
-    { "model-path", { "checkpoint", "weights" } },
-    { "name", { "out" } },
-    { "net", { "model" } },
-    { "network", { "model" } },
-    { "no-validation", { "no-val" } },
-    { "num-epochs", { "epochs" } },
-    { "num-train-epochs", { "epochs" } },
-    { "num-workers", { "workers" } },
-    { "nw", { "workers" } },
-    { "optim", { "opt" } },
-    { "optimizer", { "opt" } },
-    { "output", { "out" } },
-    { "output-dir", { "out" } },
-    { "per-device-train-batch-size", { "batch-size" } },
-    { "pretrained", { "weights", "checkpoint" } },
-    { "print-freq", { "log-every" } },
-    { "project", { "out" } },
-    { "random-state", { "seed" } },
-    { "reprob", { "random-erase" } },
-    { "root", { "data-dir" } },
-    { "save-dir", { "out" } },
-    { "save-every", { "checkpoint-every" } },
-    { "save-period", { "checkpoint-every" } },
-    { "save-steps", { "checkpoint-every" } },
-    { "sched", { "lr-scheduler" } },
-    { "scheduler", { "lr-scheduler" } },
-    { "smoothing", { "label-smoothing" } },
-    { "source", { "data-dir" } },
-    { "split-ratio", { "val-split" } },
-    { "train-dir", { "data-dir" } },
-    { "valid-pct", { "val-split" } },
-    { "validation-split", { "val-split" } },
-    { "val-ratio", { "val-split" } },
-    { "val-size", { "val-split" } },
-    { "test-size", { "val-split" } },
-    { "vflip", { "vertical-flip" } },
-    { "warmup", { "lr-warmup-epochs" } },
-    { "warmup-epochs", { "lr-warmup-epochs" } },
-    { "wd", { "weight-decay" } },
-    { "weights", { "checkpoint" } },
+    { "accumulate", "|accumulate-grad-batches|grad-accum-steps|gradient-accumulation-steps|" },
+    { "auto-augment", "|aa|degrees|" },
+    { "batch-size", "|batch|bs|per-device-train-batch-size|" },
+    { "brightness", "|color-jitter|hsv-v|" },
+    { "checkpoint", "|ckpt|ckpt-path|load|model-path|pretrained|weights|" },
+    { "checkpoint-every", "|save-every|save-period|save-steps|" },
+    { "clip-grad-norm", "|clip-grad|gradient-clip-val|gradient-clip-value|max-grad-norm|" },
+    { "cutmix-alpha", "|cutmix|" },
+    { "data-dir", "|data|data-path|data-root|dataset|root|source|train-dir|" },
+    { "device", "|accelerator|cuda|devices|gpu|gpus|" },
+    { "epochs", "|max-epochs|num-epochs|num-train-epochs|" },
+    { "flip", "|fliplr|hflip|" },
+    { "hue", "|hsv-h|" },
+    { "image-size", "|img|imgsz|input-size|" },
+    { "label-smoothing", "|smoothing|" },
+    { "log-every", "|log-interval|logging-steps|print-freq|" },
+    { "lr", "|learning-rate|max-lr|" },
+    { "lr-gamma", "|decay-rate|" },
+    { "lr-min", "|lrf|min-lr|" },
+    { "lr-scheduler", "|cos-lr|lr-policy|lrs|sched|scheduler|" },
+    { "lr-warmup-epochs", "|warmup|warmup-epochs|" },
+    { "metric", "|early-stopping-metric|eval-metric|monitor|" },
+    { "mixup-alpha", "|mixup|" },
+    { "model", "|arch|backbone|net|network|" },
+    { "model-ema", "|ema|ema-decay|" },
+    { "no-val", "|no-validation|" },
+    { "opt", "|optim|optimizer|" },
+    { "out", "|experiment|name|output|output-dir|project|save-dir|" },
+    { "patience", "|early-stop|early-stopping|early-stopping-patience|" },
+    { "precision", "|amp|bf16|dtype|fp16|mixed-precision|" },
+    { "random-erase", "|erasing|reprob|" },
+    { "resume", "|ckpt-path|" },
+    { "saturation", "|hsv-s|" },
+    { "seed", "|random-state|" },
+    { "steps", "|max-steps|" },
+    { "val-split", "|split-ratio|test-size|val-ratio|val-size|valid-pct|validation-split|" },
+    { "vertical-flip", "|flipud|vflip|" },
+    { "weight-decay", "|wd|" },
+    { "weights", "|ckpt|finetune|from-pretrained|initial-checkpoint|load|model-path|pretrained|" },
+    { "workers", "|num-workers|nw|" },
 };
 
 /* Whether both names are equal but for the case of letters, and _ for -. */
@@ -131,15 +63,24 @@ static bool is_same_name(const char *typed, const char *name)
     return *typed == *name;
 }
 
+/* Whether "|NAME|NAME|" has the name. */
+static bool has_name(const char *names, const char *typed)
+{
+    char name[40];
+    for (const char *at = names; at[1]; at += strlen(name) + 1) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "|"), at + 1);
+        if (is_same_name(typed, name)) return true;
+    }
+    return false;
+}
+
 /* The setting of the table that is meant by another program's name, or NULL. */
 static const char *find_foreign(const ls_setting *table, const char *name)
 {
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-        if (!is_same_name(name, foreign[i].name)) continue;
-        for (int k = 0; k < N_FOREIGN && foreign[i].options[k]; k++) {
-            const char *meant = foreign[i].options[k];
-            if (ls_setting_find(table, meant, strlen(meant)) >= 0) return meant;
-        }
+        const char *option = foreign[i].option;
+        if (ls_setting_find(table, option, strlen(option)) >= 0 && has_name(foreign[i].names, name))
+            return option;
     }
     return NULL;
 }

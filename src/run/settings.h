@@ -11,6 +11,9 @@
 #include <lockstep/optim.h>
 #include <lockstep/trainer.h>
 
+/* The sides of --image-size. */
+enum { LS__MIN_IMAGE_SIZE = 8, LS__MAX_IMAGE_SIZE = 4096 };
+
 typedef enum ls__run_optimizer {
     LS__OPT_SGD,
     LS__OPT_ADAM,
@@ -184,5 +187,18 @@ ls_loader_config ls__run_val_loader_config(const ls__run_settings *r, const ls_m
 ls_optimizer *ls__run_open_optimizer(const ls__run_settings *r, ls_net *net);
 ls_schedule *ls__run_open_schedule(const ls__run_settings *r, ls_context *ctx,
                                    int64_t steps_per_epoch);
+
+/* ---- The text of --param-groups ---- */
+
+enum { LS__MAX_PARAMETER_GROUPS = 32, LS__PARAMETER_GROUPS_SIZE = 2048 };
+
+typedef struct ls__parameter_groups {
+    ls_parameter_group items[LS__MAX_PARAMETER_GROUPS];
+    int n;
+    char patterns[LS__PARAMETER_GROUPS_SIZE]; /* the items' */
+} ls__parameter_groups;
+
+/* Reads "PATTERN:lr-scale=X,weight-decay=X ..."; NULL = no groups. False with the error. */
+bool ls__parameter_groups_read(ls_context *ctx, const char *text, ls__parameter_groups *out);
 
 #endif

@@ -30,7 +30,7 @@ void ls_given_free(ls_given *given)
         if (given->in_file[i]) given->text[i] = NULL;
         given->in_file[i] = false;
     }
-    given->from_run = false;
+    given->run_file = NULL;
     json_decref(file->texts);
     json_decref(file->run);
     free(file->path);
@@ -52,7 +52,7 @@ static ls_status read_run(ls_context *ctx, const char *path, const ls_setting *i
     if (!json_is_object(json_object_get(file->run, "options")))
         return ls__fail(ctx, LS_ERR_SETTING,
                         "%s: expected the config.json of a run, with 'options'", path);
-    given->from_run = true;
+    given->run_file = file->path;
     return LS_OK;
 }
 

@@ -204,7 +204,7 @@ ls_status ls__settings_from_run(ls_context *ctx, const ls_setting *all, const js
         }
         given->preset[i] = true;
     }
-    given->from_run = true;
+    given->run_file = source;
     return LS_OK;
 }
 

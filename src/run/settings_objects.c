@@ -1,6 +1,5 @@
 /* settings_objects.c: loaders, optimizer and schedule made from the settings. */
 #include "checkpoint/model_info.h"
-#include "run/parameter_groups.h"
 #include "run/settings.h"
 #include <math.h>
 

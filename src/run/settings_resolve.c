@@ -3,8 +3,6 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "io/json.h"
-#include "run/models.h"
-#include "run/parameter_groups.h"
 #include "run/settings.h"
 #include <math.h>
 #include <stdio.h>
@@ -101,8 +99,9 @@ static bool check_loss_settings(ls_context *ctx, const ls_given *given, const ls
            check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table);
 }
 
-static bool check_settings(ls_context *ctx, const ls_given *given, const ls_model *model,
-                           const ls__run_settings *r)
+/* Settings that have no effect beside the others. */
+static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_model *model,
+                              const ls__run_settings *r)
 {
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
     const bool plateau = r->schedule == LS_SCHEDULE_REDUCE_ON_PLATEAU;
@@ -112,7 +111,10 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
     const bool multi_step = r->schedule == LS_SCHEDULE_MULTI_STEP;
     const bool restarts = r->schedule == LS_SCHEDULE_COSINE_RESTARTS;
     const effect table[] = {
-        { "recipe", !given->from_run, "values that are not those of a run's config.json" },
+        { "stem", model->resnet, "a resnet" },
+        { "parameter-free-shortcuts", model->resnet, "a resnet" },
+        { "zero-init-residual", model->resnet, "a resnet" },
+        { "recipe", !given->run_file, "values that are not those of a run's config.json" },
         { "dropout", model->dropout >= 0, "a --model with dropout" },
         { "val-split", !r->no_val, "validation, without --no-val" },
         { "val-split-seed", r->val_split > 0, "--val-split" },
@@ -146,9 +148,14 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
     };
-    if (!ls__check_resnet_settings(ctx, given, model)) return false;
-    if (!check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table)) return false;
-    if (!check_loss_settings(ctx, given, r)) return false;
+    return check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table) &&
+           check_loss_settings(ctx, given, r);
+}
+
+static bool check_settings(ls_context *ctx, const ls_given *given, const ls_model *model,
+                           const ls__run_settings *r)
+{
+    if (!check_all_effects(ctx, given, model, r)) return false;
     if (r->new_head && !r->weights)
         return ls__refuse(ctx, "--recipe finetune requires --weights FILE");
     if (ls_given_has(given, "lr") && ls_given_has(given, "lr-per-256"))
@@ -157,7 +164,8 @@ static bool check_settings(ls_context *ctx, const ls_given *given, const ls_mode
     ls__parameter_groups groups;
     if (!ls__parameter_groups_read(ctx, r->groups, &groups)) return false;
     int milestones[LS__MAX_MILESTONES];
-    return !multi_step || ls__run_milestones(ctx, r->milestones, milestones) > 0;
+    return r->schedule != LS_SCHEDULE_MULTI_STEP ||
+           ls__run_milestones(ctx, r->milestones, milestones) > 0;
 }
 
 double ls__run_default_lr(const ls__run_settings *r)
@@ -168,24 +176,11 @@ double ls__run_default_lr(const ls__run_settings *r)
                                                            : 0.001);
 }
 
-/* --lr and --lr-per-256 exclude each other; that of the command line replaces that of a file. */
-static void replace_lr_of_file(ls_given *given, ls__run_settings *r)
-{
-    const int lr = ls_setting_find(given->table, "lr", strlen("lr"));
-    const int per_256 = ls_setting_find(given->table, "lr-per-256", strlen("lr-per-256"));
-    if (lr < 0 || per_256 < 0 || !given->text[lr] || !given->text[per_256]) return;
-    if (given->in_file[lr] && !given->in_file[per_256]) given->text[lr] = NULL;
-    if (given->in_file[lr] || !given->in_file[per_256]) return;
-    given->text[per_256] = NULL;
-    r->lr_per_256 = 0;
-}
-
 ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_model *model,
                                    ls__run_settings *r)
 {
-    replace_lr_of_file(given, r);
     ls__run_settings_apply_preset(given, r);
-    if (!model && !(model = ls__find_model(ctx, r->model))) return LS_ERR_SETTING;
+    if (!model && !(model = ls_model_require(ctx, r->model))) return LS_ERR_SETTING;
     if (!r->image_size.height) r->image_size = (ls_size){ model->image_size, model->image_size };
     const bool sgd = r->optimizer == LS__OPT_SGD, small = ls__run_is_small(r);
     static const double weight_decay[] = { 5e-4, 0, 0.01, 0 }; /* by ls__run_optimizer */

@@ -1,8 +1,19 @@
 /* settings_table.c: the table of the settings of a run. */
-#include "run/models.h"
 #include "run/settings.h"
+#include <stdio.h>
 
 _Static_assert(LS_DEFAULT_MAX_PIXELS == 89478485, "the note of max-pixels gives the default");
+
+/* For the help text: the models with dropout, each with its default. */
+static void list_dropouts(char *out, size_t size)
+{
+    const ls_model *model;
+    size_t n = 0;
+    for (int i = 0; (model = ls_model_at(i)) && n < size; i++)
+        if (model->dropout >= 0)
+            n += (size_t)snprintf(out + n, size - n, "%s%s: %g", n ? ", " : "", model->name,
+                                  model->dropout);
+}
 
 #define AT(member) offsetof(ls__run_settings, member)
 
@@ -132,7 +143,7 @@ const ls_setting ls__run_settings_table[] = {
 
     { LS_SETTING_HEADING, .help = "Model:" },
     { LS_SETTING_TEXT, 0, "model", AT(model), "model", "NAME", .fallback = "resnet20",
-      .list = ls__list_models, .images = true, .usual = true },
+      .list = ls_model_list, .images = true, .usual = true },
     { LS_SETTING_CHOICE, 0, "stem", AT(stem),
       "first layer: small = 3x3 convolution, large = 7x7 convolution and max pooling, auto = by "
       "model and image size",
@@ -142,7 +153,7 @@ const ls_setting ls__run_settings_table[] = {
     { LS_SETTING_SWITCH, 0, "zero-init-residual", AT(zero_init_residual),
       "initialize the weight of the last batch norm in each block with 0" },
     { LS_SETTING_NUMBER, 0, "dropout", AT(dropout), "probability of the model's dropout layers",
-      "P", 0, 0.9999, .list = ls__list_dropouts, .note = "that of the model" },
+      "P", 0, 0.9999, .list = list_dropouts, .note = "that of the model" },
     { LS_SETTING_TEXT, 0, "weights", AT(weights),
       "begin with these weights: a checkpoint, a safetensors file or a PyTorch file (.pt, .pth) "
       "with torchvision's or timm's names",
@@ -179,12 +190,12 @@ const ls_setting ls__run_settings_table[] = {
     { LS_SETTING_CHOICE, 0, "opt", AT(optimizer), "optimizer", "sgd|adam|adamw|rmsprop",
       .fallback = "sgd", .usual = true },
     { LS_SETTING_NUMBER, 0, "lr", AT(lr), "maximum learning rate of the schedule", "X", 1e-12, 1e3,
-      .note = "sgd: 0.1 x images per update / 128; others: 0.001", .usual = true,
-      .whole_run = true },
+      .note = "sgd: 0.1 x images per update / 128; others: 0.001", .usual = true, .whole_run = true,
+      .excludes = "lr-per-256" },
     { LS_SETTING_NUMBER, 0, "lr-per-256", AT(lr_per_256),
       "instead of --lr: the maximum learning rate is X x images per update / 256, which are batch "
       "size x --accumulate",
-      "X", 1e-12, 1e3, .note = "none", .whole_run = true },
+      "X", 1e-12, 1e3, .note = "none", .whole_run = true, .excludes = "lr" },
     { LS_SETTING_NUMBER, 0, "momentum", AT(momentum), "momentum of sgd and rmsprop", "X", 0, 0.9999,
       .note = "sgd: 0.9; rmsprop: 0" },
     { LS_SETTING_SWITCH, 0, "nesterov", AT(nesterov), "use Nesterov momentum" },

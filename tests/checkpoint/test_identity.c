@@ -3,7 +3,7 @@
 
 #include "../suite.h"
 #include "optim/schedule.h"
-#include "run/provenance.h"
+#include "run/run_files.h"
 #include <lockstep/text.h>
 #include <lockstep/lockstep.h>
 #include <check.h>

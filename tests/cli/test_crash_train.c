@@ -43,7 +43,7 @@ static int run_train(const char *line, call_trace *traced)
         words[n++] = word;
     if (!freopen(".said-out", "w", stdout) || !freopen(".said-err", "w", stderr)) _exit(127);
     trace_calls(traced);
-    const int answer = command_train.run(n, words);
+    const int answer = cli_run_command(&command_train, n, words);
     fflush(NULL);
     _exit(answer);
 }

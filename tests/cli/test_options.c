@@ -139,7 +139,7 @@ START_TEST(mistakes)
         values v;
         cli_parsed parsed;
         const char *argv[] = { cases[i].word, cases[i].value };
-        ck_assert_int_eq(parse(&v, &parsed, cases[i].value ? 2 : 1, argv), EXIT_USAGE);
+        ck_assert_int_eq(parse(&v, &parsed, cases[i].value ? 2 : 1, argv), LS_EXIT_USAGE);
         ck_assert_msg(strstr(said, cases[i].said), "%s: said: %s", cases[i].word, said);
     }
 }
@@ -171,7 +171,7 @@ START_TEST(unexpected_arguments)
     cli_parsed parsed;
     char word[] = "extra";
     char *argv[] = { word };
-    ck_assert_int_eq(options_parse(&none, 1, argv, &v, &parsed), EXIT_USAGE);
+    ck_assert_int_eq(options_parse(&none, 1, argv, &v, &parsed), LS_EXIT_USAGE);
 }
 END_TEST
 

@@ -56,6 +56,13 @@ static const sample samples[] = {
     { "\xf8\x90\x80\x80", "\xf8\\x90\\x80\\x80", 13 },
 };
 
+static bool is_utf8(const char *text)
+{
+    int32_t code = 0;
+    while (*text && code >= 0) text += ls_utf8_next(text, &code);
+    return code >= 0;
+}
+
 START_TEST(escapes)
 {
     const sample *s = &samples[_i];

@@ -124,6 +124,12 @@ START_TEST(errors)
                "not empty and contains no run");
     fails_with(ls_run_resume("data", NULL), LS_ERR_NOT_FOUND, "data/config.json: no such file");
     fails_with(ls_run_resume(NULL, NULL), LS_ERR_INVALID, "dir is NULL");
+    fails_with(ls_run_open("x", &(ls_run_config){ .extent = (ls_run_extent)3 }), LS_ERR_INVALID,
+               "extent is 3; expected LS_RUN_WHOLE, LS_RUN_TRAINING or LS_RUN_IMAGES");
+    fails_with(ls_run_resume("x", &(ls_run_config){ .extent = LS_RUN_IMAGES }), LS_ERR_INVALID,
+               "extent is 2; expected LS_RUN_WHOLE");
+    ck_assert_ptr_null(ls_run_text(NULL, "model"));
+    ck_assert(ls_run_number(NULL, "epochs") == 0);
     end_folder();
 }
 END_TEST

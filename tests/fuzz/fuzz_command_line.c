@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "cli.h"
-#include "run/read_settings.h"
+#include "run/setting.h"
 #include "run/settings.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +86,7 @@ static void parse(const cli_command *command, int n, char **words)
 {
     static values in;
     memset(&in, 0, sizeof(in));
-    for (int i = 0; command->options[i].kind != LS_SETTING_END; i++)
-        FUZZ_CHECK(command->options[i].offset + sizeof(double) <= VALUES_SIZE);
+    FUZZ_CHECK(command->values_bytes <= VALUES_SIZE);
     cli_parsed parsed;
     if (options_parse(command, n, words, &in, &parsed) >= 0) return;
     check_own(parsed.set.table, &in);

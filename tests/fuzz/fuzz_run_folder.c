@@ -2,7 +2,7 @@
  * train --resume and compare read them. */
 #include "fuzz.h"
 
-#include "run/models.h"
+#include "run/settings.h"
 #include "run/replay_side.h"
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void resume(const json_t *options)
     ls_given none = { .table = ls__run_settings_table };
     ls__run_settings r = { 0 };
     if (ls__settings_resume(ctx, &none, options, fuzz_folder(), &r) == LS_OK &&
-        ls__find_model(ctx, r.model)) {
+        ls_model_require(ctx, r.model)) {
         (void)ls__run_settings_resolve(ctx, &none, NULL, &r);
         ls_context_clear_error(ctx);
         ls_run t = { .settings = &r, .ctx = ctx };

@@ -1,9 +1,24 @@
-/* eval_targets.h: the errors of each target, for `lockstep eval` of models with several labels or
- * numbers. */
-#ifndef LS_CLI_COMMANDS_EVAL_TARGETS_H
-#define LS_CLI_COMMANDS_EVAL_TARGETS_H
+/* eval_report.h: the results of 'lockstep eval': for the classes of a model, or the targets of one
+ * with several labels or numbers. */
+#ifndef LS_CLI_COMMANDS_EVAL_REPORT_H
+#define LS_CLI_COMMANDS_EVAL_REPORT_H
 
 #include "terminal/events.h"
+
+/* ---- Classes ---- */
+
+/* The scores, the confusion matrix, or with more than 20 classes the most confused ones, and the
+ * table of the classes; the latter for more classes only with `all`. has_auc: the evaluation
+ * computed the areas under the ROC curves. */
+void eval_print_classes(const ls_evaluation *evaluation, const ls_model_info *info, bool all,
+                        bool has_auc);
+
+/* One JSON object. On failure, also of the next one, prints the reason and returns false. */
+bool eval_print_json(ls_evaluation *evaluation, const ls_dataset *dataset, double loss);
+/* The table of the classes. */
+bool eval_write_csv(const ls_evaluation *evaluation, const char *path);
+
+/* ---- Targets ---- */
 
 /* Of one target, over all images. */
 typedef struct target_sums {
