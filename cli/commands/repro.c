@@ -113,18 +113,6 @@ static void show_run(void *user, const ls_repro *r, int i, bool has_trained)
 
 /* ---- The verdict ---- */
 
-/* What differs at the first step that does. Returns how many. */
-enum { N_DIGESTS = 4 };
-static int differing_digests(const ls_run_log_difference *d, const char *names[N_DIGESTS])
-{
-    int n = 0;
-    if (d->batch) names[n++] = "batch";
-    if (d->loss) names[n++] = "loss";
-    if (d->gradients) names[n++] = "gradients";
-    if (d->weights) names[n++] = "weights";
-    return n;
-}
-
 static void print_result(const ls_repro *r, int result)
 {
     enum { MAX_LISTED = 100 };
@@ -137,11 +125,11 @@ static void print_result(const ls_repro *r, int result)
             print_text(stdout, "%s %s", listed++ ? "," : "", ls_repro_run_at(r, i)->legs_text);
     if (n > MAX_LISTED) print_text(stdout, ", +%d", n - MAX_LISTED);
     if (result > 0) {
-        const char *fields[N_DIGESTS];
-        const int n_fields = differing_digests(&first->divergence, fields);
+        const char *field;
         print_text(stdout, "; differ%s from %s from step %lld on: ", n == 1 ? "s" : "",
                    ls_repro_run_at(r, 0)->legs_text, (long long)first->divergence.step);
-        for (int i = 0; i < n_fields; i++) print_text(stdout, "%s%s", i ? ", " : "", fields[i]);
+        for (int i = 0; (field = ls_run_log_difference_at(&first->divergence, i)); i++)
+            print_text(stdout, "%s%s", i ? ", " : "", field);
     }
     print_text(stdout, "\n");
 }

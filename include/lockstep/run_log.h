@@ -65,6 +65,9 @@ typedef struct ls_run_log_difference {
     bool batch, loss, gradients, weights; /* which fields differ there */
     ls_step_digest a, b;                  /* of that step */
 } ls_run_log_difference;
+/* The i-th of the fields that differ there: "batch", "loss", "gradients" or "weights"; NULL past
+ * the last one. */
+LS_API const char *ls_run_log_difference_at(const ls_run_log_difference *difference, int i);
 /* Compares two run logs step by step, up to the end of the shorter one. */
 LS_API ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
                                     ls_run_log_difference *out);

@@ -160,9 +160,3 @@ void ls__child_read_error(const char *log, int64_t from, char out[LS__CHILD_ERRO
     free(line);
     fclose(file);
 }
-
-char *ls__child_number_option(const char *name, int64_t number, char out[LS__NUMBER_OPTION_SIZE])
-{
-    snprintf(out, LS__NUMBER_OPTION_SIZE, "--%s=%lld", name, (long long)number);
-    return out;
-}

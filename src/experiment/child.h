@@ -40,8 +40,4 @@ void ls__child_read_failure(const char *log, int status, ls__child_failure *out)
 enum { LS__CHILD_ERROR_SIZE = 256 };
 void ls__child_read_error(const char *log, int64_t from, char out[LS__CHILD_ERROR_SIZE]);
 
-/* "--NAME=NUMBER"; returns out. */
-enum { LS__NUMBER_OPTION_SIZE = 48 };
-char *ls__child_number_option(const char *name, int64_t number, char out[LS__NUMBER_OPTION_SIZE]);
-
 #endif

@@ -19,8 +19,8 @@
 static ls_status read_settings(ls_repro *r, const char *const *settings)
 {
     const ls__repro_values *v = &r->values;
-    ls__repro_make_settings(r->settings);
-    LS_TRY(ls__settings_read(r->ctx, r->settings, settings, &r->texts, &r->values, &r->given));
+    LS_TRY(
+        ls__settings_read(r->ctx, ls_repro_settings(), settings, &r->texts, &r->values, &r->given));
     if (!v->settings.data_dir)
         return ls__fail(r->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
     if (v->restarts >= v->settings.steps)
@@ -160,7 +160,7 @@ static ls_status run_all(ls_repro *r, bool *stopped)
         if (r->on_run) r->on_run(r->user, r, i, true);
     }
     LS_TRY(ls__repro_write_csv(r));
-    LS_TRY(ls__repro_plot(r));
+    LS_TRY(ls__repro_put_chart(r, NULL));
     return ls__repro_write_report(r);
 }
 

@@ -48,23 +48,22 @@ typedef struct row_name {
     char text[LS__REPRO_NAME_SIZE + LS__REPRO_LETTERS_SIZE + 1];
 } row_name;
 
-/* Writes DIR/repro.svg with these texts, or with `html` puts the chart into a page. */
-static ls_status draw(const ls_repro *r, const texts *t, ls__html *html, const char *class,
-                      int width)
+ls_status ls__repro_put_chart(const ls_repro *r, ls__html *html)
 {
-    char path[LS__REPRO_PATH_SIZE], *svg;
-    size_t size;
     const int n_shown = r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS;
+    char path[LS__REPRO_PATH_SIZE];
+    texts t = { .note = "" };
+    ls__chart_line lines[LS__CHART_COLOURS];
     ls__chart_row *rows = calloc((size_t)r->n_runs, sizeof(*rows));
     row_name *names = calloc((size_t)r->n_runs, sizeof(*names));
-    ls__chart_line lines[LS__CHART_COLOURS];
-    for (int i = 0; rows && names && i < r->n_runs; i++) {
+    ls_status status = rows && names ? LS_OK : ls__fail_memory(r->ctx, "chart", 0);
+    for (int i = 0; status == LS_OK && i < r->n_runs; i++) {
         char letters[LS__REPRO_LETTERS_SIZE];
         const ls_repro_run *run = &r->runs[i], *first = ls__repro_first_of(r, run->result);
         snprintf(names[i].text, sizeof(names[i].text), "%s %s",
                  ls__repro_letters(run->result, letters), run->name);
         const ls__repro_parts *parts = &r->parts[first - r->runs];
-        rows[i] = (ls__chart_row){ .name = t ? run->name : names[i].text,
+        rows[i] = (ls__chart_row){ .name = html ? names[i].text : run->name,
                                    .n_spans = parts->n_spans,
                                    .spans = parts->spans,
                                    .n_marks = run->leg_count - 1,
@@ -72,42 +71,26 @@ static ls_status draw(const ls_repro *r, const texts *t, ls__html *html, const c
     }
     for (int k = 0; k < n_shown; k++)
         lines[k] = (ls__chart_line){ .n = r->steps, .y = ls__repro_first_of(r, k)->losses };
+    make_texts(r, n_shown, &t);
     const ls__chart_panel panels[] = {
         { .y_label = "run",
-          .note = t ? t->note : NULL,
-          .n_names = t ? n_shown : 0,
-          .names = t ? t->names : NULL,
+          .note = html ? NULL : t.note,
+          .n_names = html ? 0 : n_shown,
+          .names = t.names,
           .n_rows = r->n_runs,
           .rows = rows },
         { .y_label = "loss", .may_coincide = true, .n_lines = n_shown, .lines = lines },
     };
-    const ls__chart chart = { .title = t ? t->title : NULL,
-                              .x_label = "step",
-                              .width = width,
-                              .n_panels = 2,
-                              .panels = panels };
-    ls_status status;
+    const ls__chart chart = {
+        .title = html ? NULL : t.title, .x_label = "step", .n_panels = 2, .panels = panels
+    };
     snprintf(path, sizeof(path), "%s/repro.svg", r->dir);
-    if (!rows || !names)
-        status = ls__fail_memory(r->ctx, "chart", 0);
-    else
-        status = html ? ls__chart_format(r->ctx, &chart, &svg, &size)
-                      : ls__chart_save(r->ctx, path, &chart);
-    if (html && status == LS_OK)
-        ls__page_put_svg(html, class, "The result of each run by step, and the losses", svg, size);
+    if (status == LS_OK && html)
+        ls__page_put_charts(html, "", "The result of each run by step, and the losses",
+                            ls__chart_draw, &chart);
+    else if (status == LS_OK)
+        status = ls__chart_save(r->ctx, path, &chart);
     free(rows);
     free(names);
     return status;
-}
-
-ls_status ls__repro_put_plot(const ls_repro *r, ls__html *html, const char *class, int width)
-{
-    return draw(r, NULL, html, class, width);
-}
-
-ls_status ls__repro_plot(const ls_repro *r)
-{
-    texts t = { .note = "" };
-    make_texts(r, r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS, &t);
-    return draw(r, &t, NULL, "", 0);
 }

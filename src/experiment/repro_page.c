@@ -1,14 +1,11 @@
 /* repro_page.c: the report of an experiment; see repro_state.h. */
 #include "experiment/repro_state.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "report/report.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MAX_COMPARED = 8 }; /* results with a command that compares them */
 
@@ -54,12 +51,13 @@ static bool decides(const ls_repro *r, repro_axis axis)
 
 static void put_divergence(const ls_repro *r, ls__html *html, const ls_repro_run *run)
 {
-    char fields[LS__REPRO_DIFFERENCES_SIZE];
+    const char *name;
     const long long step = (long long)run->divergence.step;
     const long long per_epoch = r->steps_per_epoch > 0 ? (long long)r->steps_per_epoch : 1;
-    ls__repro_differences(run, ", ", fields);
-    ls__html_put(html, "step %lld (step %lld of epoch %lld): %s", step, step % per_epoch + 1,
-                 step / per_epoch + 1, fields);
+    ls__html_put(html, "step %lld (step %lld of epoch %lld): ", step, step % per_epoch + 1,
+                 step / per_epoch + 1);
+    for (int i = 0; (name = ls_run_log_difference_at(&run->divergence, i)); i++)
+        ls__html_put(html, "%s%s", i > 0 ? ", " : "", name);
 }
 
 static void put_verdict(const ls_repro *r, ls__html *html)
@@ -214,37 +212,25 @@ static void put_results(const ls_repro *r, ls__html *html)
 
 /* ---- The commands ---- */
 
-/* The experiment again: the settings that were given. */
-static void put_own_command(const ls_repro *r, ls__html *html)
-{
-    const char *words[LS_MAX_SETTINGS + 3] = { r->program_name, "repro" };
-    char *texts[LS_MAX_SETTINGS];
-    int n = 0;
-    for (int i = 0; r->given.table[i].kind != LS_SETTING_END; i++) {
-        const char *value = r->given.text[i];
-        if (!value) continue;
-        texts[n] = ls__format(r->ctx, "--%s%s%s", r->given.table[i].name, *value ? "=" : "", value);
-        html->failed |= !texts[n];
-        words[2 + n] = texts[n];
-        n += texts[n] != NULL;
-    }
-    ls__page_put_words(html, words);
-    for (int i = 0; i < n; i++) ls__free(r->ctx, texts[i]);
-}
-
 static void put_commands(const ls_repro *r, ls__html *html)
 {
+    ls__words own = { 0 }; /* the experiment again: the settings that were given */
+    ls__words_put(&own, "%s", r->program_name);
+    ls__words_put(&own, "repro");
+    ls__repro_put_settings(r, false, &own);
     ls__html_put(html, "<section>\n<h2>Commands</h2>\n<div class=\"card\">\n<h3>The same "
                        "experiment</h3>\n");
-    put_own_command(r, html);
+    ls__page_put_words(html, &own);
     if (r->n_results > 1)
         ls__html_put(html, "</div>\n<div class=\"card\">\n<h3>The op at which two results "
                            "diverge</h3>\n");
     for (int k = 1; k < r->n_results && k <= MAX_COMPARED; k++) {
-        char a[LS__REPRO_PATH_SIZE], b[LS__REPRO_PATH_SIZE];
-        snprintf(a, sizeof(a), "%s/%s", r->dir, r->runs[0].name);
-        snprintf(b, sizeof(b), "%s/%s", r->dir, ls__repro_first_of(r, k)->name);
-        ls__page_put_words(html, (const char *const[]){ r->program_name, "compare", a, b, NULL });
+        ls__words words = { 0 };
+        ls__words_put(&words, "%s", r->program_name);
+        ls__words_put(&words, "compare");
+        ls__words_put(&words, "%s/%s", r->dir, r->runs[0].name);
+        ls__words_put(&words, "%s/%s", r->dir, ls__repro_first_of(r, k)->name);
+        ls__page_put_words(html, &words);
     }
     ls__html_put(html, "</div>\n</section>\n");
 }
@@ -255,8 +241,7 @@ static ls_status put_chart(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Steps</h2>\n<figure>\n<figcaption>The result of each run by "
                        "step, and the losses</figcaption>\n");
-    LS_TRY(ls__repro_put_plot(r, html, "wide", LS__PAGE_WIDE));
-    LS_TRY(ls__repro_put_plot(r, html, "narrow", LS__PAGE_NARROW));
+    LS_TRY(ls__repro_put_chart(r, html));
     if (r->runs[r->n_runs - 1].leg_count > 1)
         ls__html_put(html, "<p class=\"note\">Gaps: interrupted and resumed.</p>\n");
     ls__html_put(html, "</figure>\n</section>\n");
@@ -304,6 +289,6 @@ ls_status ls__repro_write_report(const ls_repro *r)
 {
     ls__html html = { .ctx = r->ctx };
     const ls_status status = write_page(r, &html);
-    ls__html_free(&html);
+    ls__bytes_free(&html);
     return status;
 }

@@ -1,13 +1,12 @@
-/* repro_settings.c: see repro_settings.h. */
-#include "experiment/repro_settings.h"
+/* repro_settings.c: the table of the settings of an experiment; see repro_state.h. */
+#include "experiment/repro_state.h"
 
-#include <lockstep/repro.h>
 #include <pthread.h>
 #include <string.h>
 
 #define AT(member) offsetof(ls__repro_values, member)
 
-const ls_setting ls__repro_settings[] = {
+static const ls_setting own_settings[] = {
     { LS_SETTING_HEADING, .help = "Experiment:" },
     { LS_SETTING_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
       "N,N,...", .fallback = "0,1,2,4,8", .usual = true },
@@ -26,9 +25,8 @@ const ls_setting ls__repro_settings[] = {
       .fallback = "60", .usual = true },
     { LS_SETTING_TEXT, 0, "out", AT(settings.out), "new folder for the experiment", "DIR",
       .note = "repro, or repro-2, repro-3, ...", .usual = true },
-    { .kind = LS_SETTING_END },
 };
-enum { N_OWN = sizeof(ls__repro_settings) / sizeof(ls__repro_settings[0]) - 1 };
+enum { N_OWN = sizeof(own_settings) / sizeof(own_settings[0]) };
 
 /* Settings of a run that the experiment sets or that have no effect in it. */
 static bool is_taken(const ls_setting *setting)
@@ -40,26 +38,16 @@ static bool is_taken(const ls_setting *setting)
     return false;
 }
 
-void ls__repro_make_settings(ls_setting out[LS_MAX_SETTINGS + 1])
-{
-    int n = N_OWN;
-    memcpy(out, ls__repro_settings, N_OWN * sizeof(*out));
-    for (const ls_setting *s = ls__run_settings_table;
-         s->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; s++)
-        if (!is_taken(s)) out[n++] = *s;
-    out[n] = (ls_setting){ .kind = LS_SETTING_END };
-}
-
-int ls__repro_own_setting_count(void)
-{
-    return N_OWN;
-}
-
 static ls_setting table[LS_MAX_SETTINGS + 1];
 
 static void make_table(void)
 {
-    ls__repro_make_settings(table);
+    int n = N_OWN;
+    memcpy(table, own_settings, sizeof(own_settings));
+    for (const ls_setting *s = ls__run_settings_table;
+         s->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; s++)
+        if (!is_taken(s)) table[n++] = *s;
+    table[n] = (ls_setting){ .kind = LS_SETTING_END };
 }
 
 const ls_setting *ls_repro_settings(void)
@@ -67,4 +55,12 @@ const ls_setting *ls_repro_settings(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_table);
     return table;
+}
+
+void ls__repro_put_settings(const ls_repro *r, bool of_runs, ls__words *words)
+{
+    for (int i = of_runs ? N_OWN : 0; table[i].kind != LS_SETTING_END; i++) {
+        const char *value = r->given.text[i];
+        if (value) ls__words_put(words, "--%s%s%s", table[i].name, *value ? "=" : "", value);
+    }
 }

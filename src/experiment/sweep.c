@@ -91,9 +91,9 @@ static ls_status read_images(ls_sweep *s, ls_run *run)
 
 static ls_status open_images(ls_sweep *s)
 {
-    char **words = ls__sweep_combination_words(s, 0);
+    char **texts;
     ls__run_settings r;
-    ls_status status = ls__sweep_read_words(s, words, &r);
+    ls_status status = ls__sweep_read_settings(s, LS__SWEEP_COMBINATION, 0, &texts, &r);
     if (status == LS_OK && !r.data_dir)
         status = ls__fail(s->ctx, LS_ERR_SETTING, "%s: [train] requires 'data-dir = DIR'", s->path);
     if (status == LS_OK) {
@@ -105,7 +105,7 @@ static ls_status open_images(ls_sweep *s)
         if (status != LS_OK) status = ls__fail(s->ctx, status, "%s", ls_status_text(status));
         ls__run_release(&run);
     }
-    ls__sweep_free_words(words);
+    ls__settings_free_texts(texts);
     return status;
 }
 
@@ -113,14 +113,14 @@ static ls_status open_images(ls_sweep *s)
  */
 static ls_status check_combinations(ls_sweep *s)
 {
-    ls_status status = LS_OK;
-    for (int64_t i = 0; status == LS_OK && i < ls__sweep_combination_count(s); i++) {
-        char **words = ls__sweep_combination_words(s, i);
-        ls__run_settings r;
-        status = ls__sweep_check_words(s, words, &r);
-        ls__sweep_free_words(words);
+    ls__run_settings first, r;
+    bool same_scale = true;
+    LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_COMBINATION, 0, &first));
+    for (int64_t i = 1; i < ls__sweep_combination_count(s); i++) {
+        LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_COMBINATION, i, &r));
+        same_scale = same_scale && ls__sweep_have_same_scale(&first, &r);
     }
-    return status;
+    return same_scale ? LS_OK : ls__sweep_settle_scale(s);
 }
 
 /* Gives the error of ls_search_open the line of the setting that it names. */
@@ -169,7 +169,6 @@ static ls_status open_sweep(ls_sweep *s)
     LS_TRY(read_settings(s));
     LS_TRY(open_images(s));
     LS_TRY(check_combinations(s));
-    LS_TRY(ls__sweep_settle_scale(s));
     return open_search(s);
 }
 

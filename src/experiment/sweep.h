@@ -3,6 +3,7 @@
 #define LS_EXPERIMENT_SWEEP_H
 
 #include "experiment/child.h"
+#include "report/command_line.h"
 #include "run/config_lines.h"
 #include "run/run_state.h"
 #include <lockstep/search.h>
@@ -101,22 +102,26 @@ const char *ls__sweep_fixed_text(const ls__sweep_file *file, const char *name);
 
 /* ---- sweep_words.c ---- */
 
-/* The settings of a trial as words "--NAME=VALUE", which end with NULL and which the caller frees
- * with ls__sweep_free_words. NULL without memory. */
-char **ls__sweep_trial_words(const ls_sweep *s, int64_t trial);
-void ls__sweep_free_words(char **words);
-/* The settings that cannot change a result, which a resumed run accepts, too. */
-char **ls__sweep_resume_words(const ls_sweep *s);
-/* The settings of a combination of the lists' values and the ranges' ends. Combination 0 has the
- * first value of each list and the lower end of each range. */
-char **ls__sweep_combination_words(const ls_sweep *s, int64_t combination);
+/* Settings of a trial; of a combination of the lists' values and the ranges' ends, where number 0
+ * has the first value of each list and the lower end of each range; of all trials, those that
+ * cannot change a result, which a resumed run accepts, too. */
+typedef enum ls__sweep_settings_of {
+    LS__SWEEP_TRIAL,
+    LS__SWEEP_COMBINATION,
+    LS__SWEEP_EXECUTION
+} ls__sweep_settings_of;
 int64_t ls__sweep_combination_count(const ls_sweep *s); /* at most LS__SWEEP_MAX_COMBINATIONS */
-/* Reads the words, which may be NULL, into *r, whose texts are borrowed from them. Errors are those
- * of 'lockstep train' with these options. */
-ls_status ls__sweep_read_words(ls_sweep *s, char **words, ls__run_settings *r);
+/* Appends the settings of that number, "NAME=VALUE" after `dashes`. */
+void ls__sweep_put_settings(const ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                            const char *dashes, ls__words *out);
+/* Reads them into *r, whose texts are borrowed from *texts, which the caller frees in any case by
+ * ls__settings_free_texts. Errors are those of 'lockstep train' with these options. */
+ls_status ls__sweep_read_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                  char ***texts, ls__run_settings *r);
 /* The same, and checks that a trial of the sweep can have these settings. The hint of an error has
- * the words. */
-ls_status ls__sweep_check_words(ls_sweep *s, char **words, ls__run_settings *r);
+ * the command. The texts of *r are not valid. */
+ls_status ls__sweep_check_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                   ls__run_settings *r);
 
 /* ---- sweep_metric.c ---- */
 
@@ -128,8 +133,10 @@ const char *ls__sweep_metric_key(int metric);
 bool ls__sweep_is_better(int metric, double a, double b);
 /* Sets the metric of the sweep from [train] if the sweep has none. */
 ls_status ls__sweep_settle_metric(ls_sweep *s);
-/* If the settings of trials change the scale of the loss, sets LS__METRIC_CROSS_ENTROPY in place of
- * LS__METRIC_LOSS. The combinations must have been checked. */
+/* Whether the validation losses of two trials have the same scale. */
+bool ls__sweep_have_same_scale(const ls__run_settings *a, const ls__run_settings *b);
+/* For trials whose losses have several scales: sets LS__METRIC_CROSS_ENTROPY in place of
+ * LS__METRIC_LOSS. */
 ls_status ls__sweep_settle_scale(ls_sweep *s);
 
 /* ---- sweep_train.c ---- */

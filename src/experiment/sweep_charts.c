@@ -1,5 +1,6 @@
 /* sweep_charts.c: the charts of a sweep's report; see sweep_report.h. */
 #include "base/error.h"
+#include "base/text.h"
 #include "experiment/sweep_report.h"
 #include "log/metrics.h"
 #include "report/chart.h"
@@ -9,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_POINTS = 200000 };   /* of all curves; longer ones are thinned */
-enum { MAX_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
+enum { MAX_POINTS = 200000 }; /* of all curves; longer ones are thinned */
 
 /* Losses that differ by more have a logarithmic axis. */
 #define LOG_RATIO 20
@@ -46,15 +46,11 @@ void ls__sweep_put_legend(ls__html *html, const ls__sweep_history *h)
     for (int64_t i = 0; i < h->n_trials; i++) counts[stroke_of(h, i).dash]++;
     ls__html_put(html, "<ul class=\"legend chart\">\n");
     for (size_t k = 0; k < sizeof(looks) / sizeof(looks[0]); k++) {
-        char text[128];
         const int64_t count = counts[looks[k].stroke.dash];
         if (!looks[k].always && (count == 0 || count == h->n_trials)) continue;
-        ls__svg_begin_path(&(ls__text){ text, sizeof(text), 0 }, &looks[k].stroke, "",
-                           looks[k].width);
-        ls__html_put(html,
-                     "<li><svg viewBox=\"0 0 44 12\" aria-hidden=\"true\">%sM0 6H44\"/></svg>"
-                     "%s</li>\n",
-                     text, looks[k].text);
+        ls__html_put(html, "<li><svg viewBox=\"0 0 44 12\" aria-hidden=\"true\">");
+        ls__svg_begin_path(html, &looks[k].stroke, "", looks[k].width);
+        ls__html_put(html, "M0 6H44\"/></svg>%s</li>\n", looks[k].text);
     }
     ls__html_put(html, "</ul>\n");
 }
@@ -113,7 +109,7 @@ static void fill(const ls__sweep_history *h, coordinates *c, ls__parallel *chart
         else
             snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: %.4f after %lld epoch%s",
                      (long long)t->last.trial, t->last.value, (long long)t->last.epochs,
-                     t->last.epochs == 1 ? "" : "s");
+                     ls__plural(t->last.epochs));
         c->lines[k] = (ls__parallel_line){ .title = c->titles[k],
                                            .values = values,
                                            .stroke = stroke_of(h, rank) };
@@ -121,35 +117,23 @@ static void fill(const ls__sweep_history *h, coordinates *c, ls__parallel *chart
     }
 }
 
-static ls_status put_parallel(ls__html *html, ls__parallel *chart, const char *class, int width)
-{
-    char *svg;
-    size_t size;
-    chart->width = width;
-    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MAX_UPRIGHT_AXES;
-    LS_TRY(ls__parallel_format(html->ctx, chart, &svg, &size));
-    ls__page_put_svg(html, class, "The trials as parallel coordinates", svg, size);
-    return LS_OK;
-}
-
-ls_status ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
+void ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
 {
     const size_t n = (size_t)h->n_trials + 1;
     ls__parallel chart;
     coordinates c = { .lines = calloc(n, sizeof(*c.lines)),
                       .values = calloc(n * (size_t)(h->n_axes + 1), sizeof(*c.values)),
                       .titles = calloc(n, sizeof(*c.titles)) };
-    ls_status status = LS_ERR_MEMORY;
     if (c.lines && c.values && c.titles) {
         fill(h, &c, &chart);
-        status = put_parallel(html, &chart, "wide parallel", LS__PAGE_WIDE);
-        if (status == LS_OK)
-            status = put_parallel(html, &chart, "narrow parallel", LS__PAGE_NARROW);
+        ls__page_put_charts(html, " parallel", "The trials as parallel coordinates",
+                            ls__parallel_draw, &chart);
+    } else {
+        html->failed = true;
     }
     free(c.lines);
     free(c.values);
     free(c.titles);
-    return status;
 }
 
 /* ---- Curves ---- */
@@ -189,17 +173,6 @@ static bool needs_log(const ls__sweep_history *h, const ls__chart_line *lines)
     return ls__run_metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
 }
 
-static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,
-                            int width)
-{
-    char *svg;
-    size_t size;
-    const ls__chart chart = { .x_label = "epoch", .width = width, .n_panels = 1, .panels = panel };
-    LS_TRY(ls__chart_format(html->ctx, &chart, &svg, &size));
-    ls__page_put_svg(html, class, "The metric of each trial by epoch", svg, size);
-    return LS_OK;
-}
-
 ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h)
 {
     ls__chart_line *lines = calloc((size_t)h->n_trials + 1, sizeof(*lines));
@@ -220,8 +193,8 @@ ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h)
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
                      ls__sweep_metric_key(h->metric));
-        status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
-        if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
+        const ls__chart chart = { .x_label = "epoch", .n_panels = 1, .panels = &panel };
+        ls__page_put_charts(html, "", "The metric of each trial by epoch", ls__chart_draw, &chart);
         ls__sweep_put_legend(html, h);
         ls__html_put(html, "</figure>\n</section>\n");
     }

@@ -1,11 +1,7 @@
 /* sweep_csv.c: the table of trials in OUT/sweep.csv; see sweep.h. */
-#include "base/error.h"
-#include "base/file.h"
 #include "experiment/sweep.h"
-#include "report/command_line.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void put_head(FILE *file, const ls_sweep *s)
 {
@@ -34,20 +30,19 @@ static void put_row(FILE *file, const ls_sweep *s, const ls__sweep_result *r)
     fputc('\n', file);
 }
 
-ls_status ls__sweep_write_csv(const ls_sweep *s)
+static void put_table(FILE *file, const void *sweep)
 {
-    char path[LS__RUN_PATH_SIZE], *bytes = NULL;
-    size_t size = 0;
-    snprintf(path, sizeof(path), "%s/sweep.csv", s->values.out);
-    FILE *file = open_memstream(&bytes, &size);
-    if (!file) return ls__fail_memory(s->ctx, path, 0);
+    const ls_sweep *s = sweep;
     put_head(file, s);
     for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
         const ls__sweep_result *r = ls__sweep_last(s, i);
         if (r) put_row(file, s, r);
     }
-    const ls_status status = fclose(file) == 0 ? ls__file_replace(s->ctx, path, bytes, size)
-                                               : ls__fail_memory(s->ctx, path, size);
-    free(bytes);
-    return status;
+}
+
+ls_status ls__sweep_write_csv(const ls_sweep *s)
+{
+    char path[LS__RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/sweep.csv", s->values.out);
+    return ls__csv_save(s->ctx, path, put_table, s);
 }

@@ -4,7 +4,6 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "io/json.h"
-#include "report/command_line.h"
 #include "report/page.h"
 #include "run/paths.h"
 #include <math.h>
@@ -23,39 +22,26 @@ static const char *axis_text(const ls__sweep_history *h, const ls__sweep_past *t
 /* ---- The best trial ---- */
 
 /* The settings of [train] and the trial's values, as `lockstep train` reads them. */
-static ls_status put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
-                             const char *command)
+static void put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
+                        const char *command)
 {
-    const char *words[LS_MAX_SETTINGS + 4] = { NULL }, *name;
+    const json_t *train = json_object_get(h->definition, "train");
+    ls__words words = { 0 };
+    const char *name;
     char value[LS_SWEEP_VALUE_SIZE];
     json_t *option;
-    int n = 0;
-    bool ok = true;
-    json_object_foreach(json_object_get((json_t *)h->definition, "train"), name, option)
+    ls__words_put(&words, "%s", command ? command : "lockstep");
+    ls__words_put(&words, "train");
+    json_object_foreach((json_t *)train, name, option)
     {
-        if (n + h->n_axes > LS_MAX_SETTINGS || !json_is_string(option)) continue;
-        ok = ok && asprintf((char **)&words[n], "--%s=%s", name, json_string_value(option)) > 0;
-        n += ok;
+        if (json_is_string(option))
+            ls__words_put(&words, "--%s=%s", name, json_string_value(option));
     }
-    for (int i = 0; i < h->n_axes && ok; i++) {
-        ok = asprintf((char **)&words[n], "--%s=%s", h->axes[i].search.name,
-                      axis_text(h, t, i, value)) > 0;
-        n += ok;
-    }
-    const char *metric = json_string_value(json_object_get(h->definition, "metric"));
-    const int kind = metric ? ls__sweep_metric_find(metric) : LS__METRIC_TOP1;
-    const bool is_fixed = json_object_get(json_object_get(h->definition, "train"), "metric");
-    if (ok && kind > LS__METRIC_TOP1 && !is_fixed) {
-        ok = asprintf((char **)&words[n], "--metric=%s", ls__run_metric_name(kind)) > 0;
-        n += ok;
-    }
-    words[n] = NULL;
-    char *text = ok ? ls__command_line(command ? command : "lockstep", "train", words) : NULL;
-    if (text) ls__page_put_command(html, text);
-    for (int i = 0; i < n; i++) free((char *)words[i]);
-    if (!text) return ls__fail_memory(html->ctx, "report", 0);
-    free(text);
-    return LS_OK;
+    for (int i = 0; i < h->n_axes; i++)
+        ls__words_put(&words, "--%s=%s", h->axes[i].search.name, axis_text(h, t, i, value));
+    if (h->metric != LS__METRIC_TOP1 && !json_object_get(train, "metric"))
+        ls__words_put(&words, "--metric=%s", ls__run_metric_name(h->metric));
+    ls__page_put_words(html, &words);
 }
 
 static void put_tile(ls__html *html, const char *name, const char *value)
@@ -64,14 +50,14 @@ static void put_tile(ls__html *html, const char *name, const char *value)
     ls__html_wrap(html, "", value, "</b></li>\n");
 }
 
-static ls_status put_best(ls__html *html, const ls__sweep_history *h, const char *command)
+static void put_best(ls__html *html, const ls__sweep_history *h, const char *command)
 {
     const ls__sweep_past *best = h->n_trials > 0 ? h->ranked[0] : NULL;
     char text[LS_SWEEP_VALUE_SIZE], name[64], weights[LS__RUN_PATH_SIZE + 32];
     if (!best || isnan(best->last.value)) {
         ls__html_put(html, "<p class=\"card\">%s</p>\n",
                      best ? "All trials have failed." : "No trial has a result yet.");
-        return LS_OK;
+        return;
     }
     ls__page_begin_tiles(html, 3);
     snprintf(text, sizeof(text), "%.4f", best->last.value);
@@ -88,11 +74,10 @@ static ls_status put_best(ls__html *html, const ls__sweep_history *h, const char
     ls__sweep_trial_dir(h->dir, best->last.trial, weights, LS__RUN_PATH_SIZE);
     strcat(weights, "/best.safetensors");
     ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
-    if (!ls__sweep_history_has_values(h, best)) return LS_OK;
+    if (!ls__sweep_history_has_values(h, best)) return;
     ls__html_put(html, "<div class=\"card\">\n<h3>Command of the best trial</h3>\n");
-    const ls_status status = put_command(html, h, best, command);
+    put_command(html, h, best, command);
     ls__html_put(html, "</div>\n");
-    return status;
 }
 
 /* ---- Importance ---- */
@@ -220,12 +205,12 @@ static void put_head(ls__html *html, const ls__sweep_history *h)
 static ls_status put_page(ls__html *html, const ls__sweep_history *h, const char *command)
 {
     put_head(html, h);
-    LS_TRY(put_best(html, h, command));
+    put_best(html, h, command);
     if (h->n_trials == 0) return LS_OK;
     ls__html_put(html,
                  "<section>\n<h2>Parameters and results</h2>\n<figure>\n<figcaption>A line per "
                  "trial</figcaption>\n");
-    LS_TRY(ls__sweep_put_parallel(html, h));
+    ls__sweep_put_parallel(html, h);
     ls__sweep_put_legend(html, h);
     ls__html_put(html, "</figure>\n</section>\n");
     LS_TRY(put_importance(html, h));
@@ -253,7 +238,7 @@ ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *pa
     if (status == LS_OK) status = put_page(&html, &h, command);
     if (status == LS_OK) status = ls__page_save(&html, dir, path);
     if (status != LS_OK) status = ls__fail(ctx, status, "%s: %s", dir, ls_status_text(status));
-    ls__html_free(&html);
+    ls__bytes_free(&html);
     ls__sweep_history_close(&h);
     return status;
 }

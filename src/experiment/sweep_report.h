@@ -9,7 +9,7 @@
 /* ---- sweep_charts.c ---- */
 
 /* The trials as parallel coordinates. */
-ls_status ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h);
+void ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h);
 /* The metric of each trial by epoch. */
 ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h);
 /* The meaning of the lines of both. */

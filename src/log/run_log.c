@@ -309,6 +309,16 @@ static ls_status compare(const log_file files[2], ls_run_log_difference *out)
     return LS_OK;
 }
 
+const char *ls_run_log_difference_at(const ls_run_log_difference *d, int i)
+{
+    const char *const fields[] = { d->batch ? "batch" : NULL, d->loss ? "loss" : NULL,
+                                   d->gradients ? "gradients" : NULL,
+                                   d->weights ? "weights" : NULL };
+    for (int k = 0; k < 4; k++)
+        if (fields[k] && i-- == 0) return fields[k];
+    return NULL;
+}
+
 ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
                              ls_run_log_difference *out)
 {

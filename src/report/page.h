@@ -3,7 +3,8 @@
 #ifndef LS_REPORT_PAGE_H
 #define LS_REPORT_PAGE_H
 
-#include "report/html.h"
+#include "report/command_line.h"
+#include "report/svg.h"
 
 /* The style sheet (report_style.c). */
 extern const char ls__report_style[];
@@ -13,13 +14,13 @@ extern const char ls__report_style[];
 void ls__page_begin(ls__html *html, const char *title);
 void ls__page_main(ls__html *html);
 
-/* Widths of charts in pixels. Of charts of the classes "wide" and "narrow" screens of at most 700
- * pixels show the narrow one, all others the wide one (report_style.c). */
-enum { LS__PAGE_WIDE = 1000, LS__PAGE_NARROW = 360 };
-
-/* An SVG of size bytes, which is freed, as an image with a name for screen readers. class: more
- * classes of the element, separated by spaces, or "". */
-void ls__page_put_svg(ls__html *html, const char *class, const char *label, char *svg, size_t size);
+/* Puts a chart of that width in pixels as an image with a name for screen readers. */
+void ls__page_put_chart(ls__html *html, const char *label, ls__svg_draw *draw, const void *chart,
+                        double width);
+/* Puts a chart twice: screens of at most 700 pixels show the narrow one, all others the wide one
+ * (report_style.c). class: another class of both, after a space, or "". */
+void ls__page_put_charts(ls__html *html, const char *class, const char *label, ls__svg_draw *draw,
+                         const void *chart);
 
 /* Begins a list of n tiles, whose last row is not much shorter than the others. The caller puts
  * <li><span>NAME</span> <b>VALUE</b></li>, and </ul>. */
@@ -32,8 +33,8 @@ void ls__page_end_table(ls__html *html);
 
 /* Puts a command line, which breaks before options only. Changes the text. */
 void ls__page_put_command(ls__html *html, char *text);
-/* Puts the command line of these words, which end with NULL, quoted for a shell. */
-void ls__page_put_words(ls__html *html, const char *const *words);
+/* Puts the command line of these words, quoted for a shell, and frees them. */
+void ls__page_put_words(ls__html *html, ls__words *words);
 
 /* Ends the page and writes it to `path`, or, if that is NULL, replaces report.html in the folder.
  * LS_ERR_MEMORY also if an earlier call lacked memory. */

@@ -184,7 +184,7 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
 
 /* ---- The page ---- */
 
-static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
+static void put_page(ls__html *html, int n, const ls__report_run *runs)
 {
     char title[64];
     snprintf(title, sizeof title, "%d runs", n);
@@ -194,22 +194,21 @@ static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
     ls__page_main(html);
     put_summary(html, n, runs);
     if (n == 1) ls__report_put_sessions(html, runs);
-    LS_TRY(ls__report_put_curves(html, n, runs));
+    ls__report_put_curves(html, n, runs);
     for (int i = 0; i < n; i++)
         ls__report_put_evaluation(html, &runs[i], summarize(&runs[i]).best_epoch);
     for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
     if (n == 1) ls__report_put_class_images(html, runs);
     ls__report_put_settings(html, n, runs);
     ls__report_put_environment(html, n, runs);
-    return LS_OK;
 }
 
 static ls_status write_page(ls_context *ctx, int n, const ls__report_run *runs, const char *path)
 {
     ls__html html = { .ctx = ctx };
-    ls_status status = put_page(&html, n, runs);
-    if (status == LS_OK) status = ls__page_save(&html, runs[0].dir, path);
-    ls__html_free(&html);
+    put_page(&html, n, runs);
+    const ls_status status = ls__page_save(&html, runs[0].dir, path);
+    ls__bytes_free(&html);
     return status;
 }
 

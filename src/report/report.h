@@ -45,7 +45,7 @@ void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
                              ls__report_part part);
 
 /* Sections. */
-ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
+void ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs);
 /* The section of a run with an evaluation, or a damaged one. best_epoch: by the metric that

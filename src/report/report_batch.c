@@ -53,9 +53,9 @@ static void put_images(ls__html *html, const grid *g, const json_t *labels)
 /* It needs no escapes. */
 static void put_data_uri(ls__html *html, const char *before, const char *uri, const char *after)
 {
-    ls__html_bytes(html, before, strlen(before));
-    ls__html_bytes(html, uri, strlen(uri));
-    ls__html_bytes(html, after, strlen(after));
+    ls__bytes_put(html, before, strlen(before));
+    ls__bytes_put(html, uri, strlen(uri));
+    ls__bytes_put(html, after, strlen(after));
 }
 
 void ls__report_put_first_batch(ls__html *html, const ls__report_run *run)

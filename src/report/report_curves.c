@@ -2,7 +2,6 @@
 #include "report/report.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "report/chart.h"
 #include "log/evaluation_metrics.h"
@@ -70,33 +69,30 @@ static void add_own_charts(chart_list *list, const ls__report_run *run)
     }
 }
 
-static ls_status put_chart(ls__html *html, const curve_chart *c, const char *what,
-                           const ls__chart_panel *panel)
+static void put_chart(ls__html *html, const curve_chart *c, const char *what,
+                      const ls__chart_panel *panel)
 {
-    char *text, label[96];
-    size_t size;
-    const ls__chart chart = {
-        .x_label = "epoch", .width = CHART_WIDTH, .n_panels = 1, .panels = panel
-    };
-    LS_TRY(ls__chart_format(html->ctx, &chart, &text, &size));
+    char label[96];
+    const ls__chart chart = { .x_label = "epoch", .n_panels = 1, .panels = panel };
     ls__html_wrap(html, "<figure>\n<figcaption>", c->title, what);
     ls__html_put(html, "</figcaption>\n");
     ls__snprintf(label, sizeof label, "%s%s by epoch", c->title, what);
-    ls__page_put_svg(html, "", label, text, size);
+    ls__page_put_chart(html, label, ls__chart_draw, &chart, CHART_WIDTH);
     ls__html_put(html, "</figure>\n");
-    return LS_OK;
 }
 
-/* Adds the column of a run as a line, whose x and y take 2 n numbers at `room`. False if it has no
- * numbers. */
-static bool add_line(const ls__report_run *run, const char *key, double *room, ls__chart_line *line)
+/* Adds the column of a run as a line, whose x and y take 2 n numbers at `columns`. False if it has
+ * no numbers. */
+static bool add_line(const ls__report_run *run, const char *key, double *columns,
+                     ls__chart_line *line)
 {
     const int64_t n = (int64_t)json_array_size(run->metrics);
-    const bool has_epochs = ls__metrics_column(run->metrics, "epoch", room);
-    const bool has_values = ls__metrics_column(run->metrics, key, room + n);
-    *line =
-        (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, room), .x = room, .y = room + n };
-    ls__metrics_thin(n, MAX_POINTS, room + n);
+    const bool has_epochs = ls__metrics_column(run->metrics, "epoch", columns);
+    const bool has_values = ls__metrics_column(run->metrics, key, columns + n);
+    *line = (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, columns),
+                              .x = columns,
+                              .y = columns + n };
+    ls__metrics_thin(n, MAX_POINTS, columns + n);
     return has_values && has_epochs;
 }
 
@@ -109,7 +105,7 @@ static int compare_values(const void *a, const void *b)
 /* Where the axis of a chart ends, so that a few values far above all others, such as the first
  * epoch's loss, do not flatten it; 0 = nowhere. Of each line the largest tenth, or one, are left
  * out. *beyond, *largest: the values above. */
-static double cut_at(ls_context *ctx, int n, const ls__chart_line *lines, int *beyond,
+static double cut_at(ls__html *html, int n, const ls__chart_line *lines, int *beyond,
                      double *largest)
 {
     enum { FAR = 3 };
@@ -118,7 +114,8 @@ static double cut_at(ls_context *ctx, int n, const ls__chart_line *lines, int *b
     *largest = 0;
     for (int i = 0; i < n; i++) {
         int64_t count = 0;
-        double *sorted = ls__alloc(ctx, ((size_t)lines[i].n + 1) * sizeof *sorted);
+        double *sorted = ls__alloc(html->ctx, ((size_t)lines[i].n + 1) * sizeof *sorted);
+        html->failed |= !sorted;
         if (!sorted) return 0;
         for (int64_t k = 0; k < lines[i].n; k++)
             if (isfinite(lines[i].y[k])) sorted[count++] = lines[i].y[k];
@@ -126,7 +123,7 @@ static double cut_at(ls_context *ctx, int n, const ls__chart_line *lines, int *b
         const int64_t left_out = count >= 10 ? count / 10 : 1;
         if (count > 0) high = fmax(high, sorted[count - 1]);
         if (count > left_out) end = fmax(end, sorted[count - 1 - left_out]);
-        ls__free(ctx, sorted);
+        ls__free(html->ctx, sorted);
     }
     if (!(end > 0 && high > FAR * end)) return 0;
     *largest = high;
@@ -141,10 +138,10 @@ static double cut_at(ls_context *ctx, int n, const ls__chart_line *lines, int *b
 }
 
 /* Adds what the lines require to a panel with the chart's texts and lines. */
-static ls_status put_lines(ls__html *html, const curve_chart *c, const char *what,
-                           ls__chart_panel *panel, ls__chart_line *lines)
+static void put_lines(ls__html *html, const curve_chart *c, const char *what,
+                      ls__chart_panel *panel, ls__chart_line *lines)
 {
-    enum { MOST_THICK = 4 }; /* with more lines, dashes show those that lie below others */
+    enum { MAX_THICK = 4 }; /* with more lines, dashes show those that lie below others */
     int beyond = 0;
     double largest = 0;
     char note[96];
@@ -152,21 +149,21 @@ static ls_status put_lines(ls__html *html, const curve_chart *c, const char *wha
     panel->from_zero = c->from_zero;
     panel->up_to = c->up_to;
     panel->lines = lines;
-    panel->may_coincide = panel->n_lines <= MOST_THICK;
+    panel->may_coincide = panel->n_lines <= MAX_THICK;
     for (int i = 0; !panel->may_coincide && i < panel->n_lines; i++)
         lines[i].stroke.dash = i % 3 == 0 ? LS__SOLID : i % 3 == 1 ? LS__DASHED : LS__DOTTED;
-    if (c->cuts) panel->cut_at = cut_at(html->ctx, panel->n_lines, lines, &beyond, &largest);
+    if (c->cuts) panel->cut_at = cut_at(html, panel->n_lines, lines, &beyond, &largest);
     if (panel->cut_at > 0) {
         snprintf(note, sizeof note, "%d value%s above the axis, up to %.5g", beyond,
                  beyond == 1 ? "" : "s", largest);
         panel->note = note;
     }
-    return put_chart(html, c, what, panel);
+    put_chart(html, c, what, panel);
 }
 
 /* Training and validation in one chart. */
-static ls_status put_single(ls__html *html, const chart_list *list, const ls__report_run *run,
-                            double *room)
+static void put_single(ls__html *html, const chart_list *list, const ls__report_run *run,
+                       double *columns)
 {
     const curve_chart *charts = list->items;
     static const char *const names[] = { "training", "validation" };
@@ -175,27 +172,25 @@ static ls_status put_single(ls__html *html, const chart_list *list, const ls__re
         ls__chart_line lines[2];
         int n_lines = 0;
         for (int k = 0; k < 2 && charts[c].keys[k]; k++)
-            if (add_line(run, charts[c].keys[k], room + (size_t)k * stride, &lines[k]))
+            if (add_line(run, charts[c].keys[k], columns + (size_t)k * stride, &lines[k]))
                 n_lines = k + 1;
         if (n_lines == 0) continue;
         ls__chart_panel panel = { .n_names = charts[c].keys[1] ? n_lines : 0,
                                   .names = names,
                                   .n_lines = n_lines };
-        LS_TRY(put_lines(html, &charts[c], "", &panel, lines));
+        put_lines(html, &charts[c], "", &panel, lines);
     }
-    return LS_OK;
 }
 
 /* A line per run; training and validation in charts of their own. */
-static ls_status put_several(ls__html *html, const chart_list *list, int n,
-                             const ls__report_run *runs, double *room, ls__chart_line *lines,
-                             const char **names)
+static void put_several(ls__html *html, const chart_list *list, int n, const ls__report_run *runs,
+                        double *columns, ls__chart_line *lines, const char **names)
 {
     const curve_chart *charts = list->items;
     for (int i = 0; i < n; i++) names[i] = runs[i].dir;
     for (int c = 0; c < list->n; c++)
         for (int k = 0; k < 2 && charts[c].keys[k]; k++) {
-            double *at = room;
+            double *at = columns;
             bool is_there = false;
             for (int i = 0; i < n; i++) {
                 if (add_line(&runs[i], charts[c].keys[k], at, &lines[i])) is_there = true;
@@ -204,17 +199,16 @@ static ls_status put_several(ls__html *html, const chart_list *list, int n,
             if (!is_there) continue;
             ls__chart_panel panel = { .n_names = n, .names = names, .n_lines = n };
             const char *what = !charts[c].keys[1] ? "" : k == 0 ? " in training" : " in validation";
-            LS_TRY(put_lines(html, &charts[c], what, &panel, lines));
+            put_lines(html, &charts[c], what, &panel, lines);
         }
-    return LS_OK;
 }
 
-ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs)
+void ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs)
 {
     ls_context *ctx = html->ctx;
     size_t n_rows = 0;
     for (int i = 0; i < n; i++) n_rows += json_array_size(runs[i].metrics);
-    double *room = ls__alloc(ctx, 4 * n_rows * sizeof *room);
+    double *columns = ls__alloc(ctx, 4 * n_rows * sizeof *columns);
     ls__chart_line *lines = ls__alloc(ctx, (size_t)n * sizeof *lines);
     const char **names = ls__alloc(ctx, (size_t)n * sizeof *names);
     ls__html_put(html, "<section>\n<h2>Curves</h2>\n");
@@ -223,20 +217,18 @@ ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *run
     chart_list list = { .n = N_USUAL };
     memcpy(list.items, usual_charts, sizeof usual_charts);
     for (int i = 0; i < n; i++) add_own_charts(&list, &runs[i]);
-    ls_status status;
-    if (!room || !lines || !names)
-        status = ls__fail_memory(ctx, "report", 4 * n_rows * sizeof *room);
+    if (!columns || !lines || !names)
+        html->failed = true;
     else if (n == 1)
-        status = put_single(html, &list, runs, room);
+        put_single(html, &list, runs, columns);
     else
-        status = put_several(html, &list, n, runs, room, lines, names);
+        put_several(html, &list, n, runs, columns, lines, names);
     ls__html_put(html, "</div>\n");
     for (int i = 0; i < n; i++)
         ls__html_left_out(html, "epochs in the charts", (int64_t)json_array_size(runs[i].metrics),
                           MAX_POINTS);
     ls__html_put(html, "</section>\n");
-    ls__free(ctx, room);
+    ls__free(ctx, columns);
     ls__free(ctx, lines);
     ls__free(ctx, names);
-    return status;
 }

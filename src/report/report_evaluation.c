@@ -333,7 +333,7 @@ static void put_mistakes(ls__html *html, const json_t *e)
         if (is_jpeg_uri(image)) {
             ls__html_cell(html, "<img alt=\"", label, ", predicted as ");
             ls__html_cell(html, "", predicted, "\" src=\"");
-            ls__html_bytes(html, image, strlen(image));
+            ls__bytes_put(html, image, strlen(image));
             ls__html_put(html, "\">");
         }
         ls__html_cell(html, "<p><b class=\"wrong-name\">", predicted, "</b>");
