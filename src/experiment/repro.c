@@ -160,7 +160,6 @@ static ls_status run_all(ls_repro *r, bool *stopped)
         if (r->on_run) r->on_run(r->user, r, i, true);
     }
     LS_TRY(ls__repro_write_csv(r));
-    LS_TRY(ls__repro_put_chart(r, NULL));
     return ls__repro_write_report(r);
 }
 

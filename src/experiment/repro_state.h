@@ -51,12 +51,10 @@ struct ls_repro {
     ls__repro_parts *parts; /* (n_runs) */
 };
 
-/* ---- repro_settings.c ---- */
+/* ---- repro_plan.c ---- */
 
 /* Appends "--NAME=VALUE" for each setting that was given. of_runs: those of the runs alone. */
 void ls__repro_put_settings(const ls_repro *r, bool of_runs, ls__words *words);
-
-/* ---- repro_plan.c ---- */
 
 /* Reads the axes, and makes the runs: each combination; then the same with restarts, each of which
  * resumes with the next numbers. LS_ERR_SETTING. */
@@ -78,19 +76,10 @@ int ls__repro_count(const ls_repro *r, int result);
 /* DIR/repro.csv, a line per run, and DIR/losses.csv, a line per step. */
 ls_status ls__repro_write_csv(const ls_repro *r);
 
-/* ---- repro_chart.c ---- */
-
-/* "A", "B", ..., "Z", "AA", ...: the name of a result. */
-enum { LS__REPRO_LETTERS_SIZE = 8 };
-const char *ls__repro_letters(int result, char out[LS__REPRO_LETTERS_SIZE]);
-
-/* A row per run with a colour per result, above the losses of each result: into a page, whose text
- * has the legend, so that the rows have the letters of their results; html NULL: DIR/repro.svg. */
-ls_status ls__repro_put_chart(const ls_repro *r, ls__html *html);
-
 /* ---- repro_page.c ---- */
 
-/* DIR/report.html: the verdict, which runs agree, where the others diverge, and the environment. */
+/* DIR/report.html: the verdict, which runs agree, where the others diverge, and the environment;
+ * and DIR/repro.svg. */
 ls_status ls__repro_write_report(const ls_repro *r);
 
 #endif

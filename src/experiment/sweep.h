@@ -176,8 +176,6 @@ ls_status ls__sweep_save(ls_sweep *s);
 /* Writes OUT/report.html if a result came after it. */
 void ls__sweep_update_report(ls_sweep *s);
 
-/* ---- sweep_csv.c ---- */
-
 /* Writes OUT/sweep.csv. */
 ls_status ls__sweep_write_csv(const ls_sweep *s);
 

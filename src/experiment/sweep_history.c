@@ -1,5 +1,5 @@
-/* sweep_history.c: see sweep_history.h. */
-#include "experiment/sweep_history.h"
+/* sweep_history.c: what the folder of a sweep contains; see sweep_report.h. */
+#include "experiment/sweep_report.h"
 
 #include "base/error.h"
 #include "io/json.h"

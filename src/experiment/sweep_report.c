@@ -44,12 +44,6 @@ static void put_command(ls__html *html, const ls__sweep_history *h, const ls__sw
     ls__page_put_words(html, &words);
 }
 
-static void put_tile(ls__html *html, const char *name, const char *value)
-{
-    ls__html_put(html, "<li><span>%s</span> <b>", name);
-    ls__html_wrap(html, "", value, "</b></li>\n");
-}
-
 static void put_best(ls__html *html, const ls__sweep_history *h, const char *command)
 {
     const ls__sweep_past *best = h->n_trials > 0 ? h->ranked[0] : NULL;
@@ -64,12 +58,12 @@ static void put_best(ls__html *html, const ls__sweep_history *h, const char *com
     snprintf(name, sizeof(name), "%s %s",
              ls__run_metric_is_minimized(h->metric) ? "lowest" : "highest",
              ls__sweep_metric_key(h->metric));
-    put_tile(html, name, text);
+    ls__page_put_tile(html, name, text);
     snprintf(text, sizeof(text), "%lld", (long long)best->last.trial);
-    put_tile(html, "in trial", text);
+    ls__page_put_tile(html, "in trial", text);
     snprintf(text, sizeof(text), "%lld of %lld", (long long)best->last.best_epoch,
              (long long)best->last.epochs);
-    put_tile(html, "after epoch", text);
+    ls__page_put_tile(html, "after epoch", text);
     ls__html_put(html, "</ul>\n");
     ls__sweep_trial_dir(h->dir, best->last.trial, weights, LS__RUN_PATH_SIZE);
     strcat(weights, "/best.safetensors");
@@ -108,10 +102,9 @@ static ls_status put_importance(ls__html *html, const ls__sweep_history *h)
     }
     for (int i = 0; i < h->n_axes; i++) order[i] = i;
     qsort_r(order, (size_t)h->n_axes, sizeof(*order), compare_shares, effects);
-    ls__page_begin_table(html, "Share of the variance that a parameter explains");
-    ls__html_put(html, "<th scope=\"col\">parameter</th><th scope=\"col\" class=\"number\">share"
-                       "</th><th scope=\"col\" class=\"number\">by chance</th><th scope=\"col\">"
-                       "result</th></tr></thead>\n<tbody>\n");
+    ls__page_begin_table(html, "Share of the variance that a parameter explains", LS__TABLE_CARD);
+    ls__page_put_heads(html, "parameter|#share|#by chance|result");
+    ls__page_begin_rows(html);
     for (int i = 0; i < h->n_axes; i++) {
         const ls_search_effect *e = &effects[order[i]];
         ls__html_wrap(html, "<tr><th scope=\"row\">", h->axes[order[i]].search.name, "</th>");
@@ -164,17 +157,17 @@ static void put_row(ls__html *html, const ls__sweep_history *h, int64_t rank)
 
 static void put_trials(ls__html *html, const ls__sweep_history *h)
 {
-    const char *const heads[] = { "epochs", ls__sweep_metric_key(h->metric), "best epoch" };
+    char heads[96];
     ls__html_put(html, "<section>\n<h2>Table of trials</h2>\n");
-    ls__page_begin_table(html, "Trials, from the best to the worst");
-    ls__html_put(html, "<th scope=\"col\" class=\"number\">trial</th>");
+    ls__page_begin_table(html, "Trials, from the best to the worst", LS__TABLE_CARD);
+    ls__page_put_heads(html, "#trial");
     for (int i = 0; i < h->n_axes; i++)
         ls__html_wrap(
             html, h->axes[i].values ? "<th scope=\"col\">" : "<th scope=\"col\" class=\"number\">",
             h->axes[i].search.name, "</th>");
-    for (int k = 0; k < 3; k++)
-        ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", heads[k]);
-    ls__html_put(html, "<th scope=\"col\">note</th></tr></thead>\n<tbody>\n");
+    snprintf(heads, sizeof(heads), "#epochs|#%s|#best epoch|note", ls__sweep_metric_key(h->metric));
+    ls__page_put_heads(html, heads);
+    ls__page_begin_rows(html);
     const size_t begin = html->size;
     int64_t n = 0;
     while (n < h->n_trials && html->size - begin <= LS__TABLE_BYTES) put_row(html, h, n++);

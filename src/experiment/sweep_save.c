@@ -1,8 +1,10 @@
-/* sweep_save.c: sweep.json after each result, and the report from time to time; see sweep.h. */
+/* sweep_save.c: the files of a sweep: sweep.json after each result, the report from time to time,
+ * and sweep.csv at the end; see sweep.h. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "experiment/sweep.h"
 #include <math.h>
+#include <stdio.h>
 
 /* The time of the next report depends on how long this one took. */
 static void write_report(ls_sweep *s)
@@ -29,4 +31,50 @@ ls_status ls__sweep_save(ls_sweep *s)
     LS_TRY(ls__sweep_results_write(s));
     if (ls__now_seconds() >= s->report_due) write_report(s);
     return LS_OK;
+}
+
+/* ---- The table of trials ---- */
+
+static void put_head(FILE *file, const ls_sweep *s)
+{
+    fputs("trial,", file);
+    for (int i = 0; i < s->file.n_searched; i++) {
+        ls__put_csv_field(file, s->file.searched[i].search.name);
+        fputc(',', file);
+    }
+    fprintf(file, "epochs,%s,best_epoch,error\n", ls__sweep_metric_key(s->values.metric));
+}
+
+static void put_row(FILE *file, const ls_sweep *s, const ls__sweep_result *r)
+{
+    char text[LS_SWEEP_VALUE_SIZE];
+    fprintf(file, "%lld,", (long long)r->trial);
+    for (int i = 0; i < s->file.n_searched; i++) {
+        ls__put_csv_field(file, ls_sweep_trial_value(s, r->trial, i, text));
+        fputc(',', file);
+    }
+    fprintf(file, "%lld,", (long long)r->epochs);
+    if (isnan(r->value))
+        fputs(",,", file);
+    else
+        fprintf(file, "%.15g,%lld,", r->value, (long long)r->best_epoch);
+    ls__put_csv_field(file, r->error ? r->error : "");
+    fputc('\n', file);
+}
+
+static void put_table(FILE *file, const void *sweep)
+{
+    const ls_sweep *s = sweep;
+    put_head(file, s);
+    for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
+        const ls__sweep_result *r = ls__sweep_last(s, i);
+        if (r) put_row(file, s, r);
+    }
+}
+
+ls_status ls__sweep_write_csv(const ls_sweep *s)
+{
+    char path[LS__RUN_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/sweep.csv", s->values.out);
+    return ls__csv_save(s->ctx, path, put_table, s);
 }

@@ -51,12 +51,41 @@ void ls__page_begin_tiles(ls__html *html, int n)
     ls__html_put(html, "<ul class=\"tiles\" style=\"--n:%d\">\n", (n + rows - 1) / rows);
 }
 
-void ls__page_begin_table(ls__html *html, const char *caption)
+void ls__page_put_tile(ls__html *html, const char *name, const char *value)
 {
+    ls__html_put(html, "<li><span>%s</span> <b>", name);
+    ls__html_wrap(html, "", value, "</b></li>\n");
+}
+
+void ls__page_begin_table(ls__html *html, const char *caption, ls__table_look look)
+{
+    static const struct {
+        const char *region, *table, *caption;
+    } looks[] = { [LS__TABLE_CARD] = { "card ", "", "" },
+                  [LS__TABLE_PLAIN] = { "", "", "" },
+                  [LS__TABLE_HIDDEN] = { "", "", " class=\"hidden\"" },
+                  [LS__TABLE_FACTS] = { "", " class=\"facts\"", "" },
+                  [LS__TABLE_MATRIX] = { "", " class=\"matrix\"", " class=\"hidden\"" } };
     ls__html_put(html,
-                 "<div class=\"card scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n"
-                 "<table>\n<caption>%s</caption>\n<thead><tr>",
-                 caption, caption);
+                 "<div class=\"%sscroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n"
+                 "<table%s>\n<caption%s>%s</caption>\n<thead><tr>",
+                 looks[look].region, caption, looks[look].table, looks[look].caption, caption);
+}
+
+void ls__page_put_heads(ls__html *html, const char *heads)
+{
+    for (size_t n; *heads; heads += n + (heads[n] != '\0')) {
+        const bool is_number = *heads == '#';
+        heads += is_number;
+        n = strcspn(heads, "|");
+        ls__html_put(html, "<th scope=\"col\"%s>%.*s</th>", is_number ? " class=\"number\"" : "",
+                     (int)n, heads);
+    }
+}
+
+void ls__page_begin_rows(ls__html *html)
+{
+    ls__html_put(html, "</tr></thead>\n<tbody>\n");
 }
 
 void ls__page_end_table(ls__html *html)

@@ -22,13 +22,25 @@ void ls__page_put_chart(ls__html *html, const char *label, ls__svg_draw *draw, c
 void ls__page_put_charts(ls__html *html, const char *class, const char *label, ls__svg_draw *draw,
                          const void *chart);
 
-/* Begins a list of n tiles, whose last row is not much shorter than the others. The caller puts
- * <li><span>NAME</span> <b>VALUE</b></li>, and </ul>. */
+/* Begins a list of n tiles, whose last row is not much shorter than the others. The caller puts the
+ * tiles, and </ul>. */
 void ls__page_begin_tiles(ls__html *html, int n);
+void ls__page_put_tile(ls__html *html, const char *name, const char *value);
 
-/* Begins a table in a region that scrolls sideways. The caller puts the cells of the head, then
- * </tr></thead><tbody> and the rows. The caption must not be a text of users. */
-void ls__page_begin_table(ls__html *html, const char *caption);
+typedef enum ls__table_look {
+    LS__TABLE_CARD,   /* on a card of its own */
+    LS__TABLE_PLAIN,  /* on a card with other things */
+    LS__TABLE_HIDDEN, /* the same, and its caption is for screen readers alone */
+    LS__TABLE_FACTS,  /* names and values */
+    LS__TABLE_MATRIX
+} ls__table_look;
+/* Begins a table in a region that scrolls sideways, and its head. The caption must not be a text of
+ * users. */
+void ls__page_begin_table(ls__html *html, const char *caption, ls__table_look look);
+/* Puts columns of the head, "class|#images"; # = of numbers. Not texts of users. */
+void ls__page_put_heads(ls__html *html, const char *heads);
+/* Ends the head; the rows follow. */
+void ls__page_begin_rows(ls__html *html);
 void ls__page_end_table(ls__html *html);
 
 /* Puts a command line, which breaks before options only. Changes the text. */

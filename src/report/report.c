@@ -135,9 +135,9 @@ static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
     snprintf(out[6], FACT_SIZE, "%.1f %%", 100 * s.wait);
 }
 
-static void put_model(ls__html *html, const ls__report_run *run)
+static const char *model_of(const ls__report_run *run)
 {
-    ls__html_text(html, json_string_value(ls__report_option(run, "model")));
+    return json_string_value(ls__report_option(run, "model"));
 }
 
 static void put_summary(ls__html *html, int n, const ls__report_run *runs)
@@ -148,14 +148,9 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         int n_tiles = 1;
         for (int k = 0; k < N_FACTS; k++) n_tiles += *facts[k] != '\0';
         ls__page_begin_tiles(html, n_tiles);
-        ls__html_put(html, "<li><span>model</span> <b>");
-        put_model(html, runs);
-        ls__html_put(html, "</b></li>\n");
-        for (int k = 0; k < N_FACTS; k++) {
-            if (!*facts[k]) continue;
-            ls__html_put(html, "<li><span>%s</span> <b>", fact_names[k]);
-            ls__html_wrap(html, "", facts[k], "</b></li>\n");
-        }
+        ls__page_put_tile(html, "model", model_of(runs));
+        for (int k = 0; k < N_FACTS; k++)
+            if (*facts[k]) ls__page_put_tile(html, fact_names[k], facts[k]);
         ls__html_put(html, "</ul>\n");
         return;
     }
@@ -164,16 +159,15 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         describe(&runs[i], facts);
         if (*facts[N_FACTS - 1]) n_facts = N_FACTS;
     }
-    ls__page_begin_table(html, "Runs");
-    ls__html_put(html, "<th scope=\"col\">run</th><th scope=\"col\">model</th>");
+    ls__page_begin_table(html, "Runs", LS__TABLE_CARD);
+    ls__page_put_heads(html, "run|model");
     for (int k = 0; k < n_facts; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", fact_names[k]);
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    ls__page_begin_rows(html);
     for (int i = 0; i < n; i++) {
         describe(&runs[i], facts);
-        ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th><td>");
-        put_model(html, &runs[i]);
-        ls__html_put(html, "</td>");
+        ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th>");
+        ls__html_wrap(html, "<td>", model_of(&runs[i]), "</td>");
         for (int k = 0; k < n_facts; k++)
             ls__html_wrap(html, "<td class=\"number\">", *facts[k] ? facts[k] : "\xe2\x80\x93",
                           "</td>");

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include "io/json.h"
+#include "report/page.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,21 +34,14 @@ static void put_value(ls__html *html, const json_t *value)
 static void begin_table(ls__html *html, const char *caption, const char *first, int n,
                         const ls__report_run *runs)
 {
-    ls__html_put(html,
-                 "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n<table "
-                 "class=\"facts\">\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">%s</th>",
-                 caption, caption, first);
+    ls__page_begin_table(html, caption, LS__TABLE_FACTS);
+    ls__page_put_heads(html, first);
     for (int i = 0; i < n; i++)
         if (n > 1)
             ls__html_wrap(html, "<th scope=\"col\">", runs[i].dir, "</th>");
         else
-            ls__html_put(html, "<th scope=\"col\">value</th>");
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
-}
-
-static void end_table(ls__html *html)
-{
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+            ls__page_put_heads(html, "value");
+    ls__page_begin_rows(html);
 }
 
 static bool differs(int n, const ls__report_run *runs, const char *key)
@@ -82,7 +76,7 @@ static void put_options(ls__html *html, int n, const ls__report_run *runs, bool 
     }
     if (different && count == 0)
         ls__html_put(html, "<tr><td colspan=\"%d\">none</td></tr>\n", n + 1);
-    end_table(html);
+    ls__page_end_table(html);
     ls__html_left_out(html, "options", count, n_shown);
 }
 
@@ -128,14 +122,14 @@ static void put_row(ls__html *html, const char *name, int n, const json_t *const
     ls__html_put(html, "</tr>\n");
 }
 
-enum { MOST_RUNS_IN_TABLE = 8 };
+enum { MAX_RUNS_IN_TABLE = 8 };
 
 /* Rows of a part of the manifest: "identity", or of the last session "execution", "provenance". */
 static void put_part(ls__html *html, const char *part, int n_keys, const char *const *keys, int n,
                      const ls__report_run *runs)
 {
     for (int k = 0; k < n_keys; k++) {
-        const json_t *values[MOST_RUNS_IN_TABLE];
+        const json_t *values[MAX_RUNS_IN_TABLE];
         for (int i = 0; i < n; i++) {
             const json_t *whole =
                 strcmp(part, "identity") == 0 ? runs[i].manifest : last_session(&runs[i]);
@@ -155,14 +149,14 @@ void ls__report_put_environment(ls__html *html, int n, const ls__report_run *run
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
     ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
     ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);
-    for (int first = 0; first < n; first += MOST_RUNS_IN_TABLE) {
-        const int m = n - first < MOST_RUNS_IN_TABLE ? n - first : MOST_RUNS_IN_TABLE;
+    for (int first = 0; first < n; first += MAX_RUNS_IN_TABLE) {
+        const int m = n - first < MAX_RUNS_IN_TABLE ? n - first : MAX_RUNS_IN_TABLE;
         const ls__report_run *some = runs + first;
         begin_table(html, "Environment of the last session, from manifest.json", "fact", m, some);
         put_part(html, "identity", COUNT(identity), identity, m, some);
         put_part(html, "execution", COUNT(execution), execution, m, some);
         put_part(html, "provenance", COUNT(provenance), provenance, m, some);
-        end_table(html);
+        ls__page_end_table(html);
     }
     ls__html_put(html, "</section>\n");
 }
