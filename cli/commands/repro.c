@@ -125,11 +125,11 @@ static void print_result(const ls_repro *r, int result)
             print_text(stdout, "%s %s", listed++ ? "," : "", ls_repro_run_at(r, i)->legs_text);
     if (n > MAX_LISTED) print_text(stdout, ", +%d", n - MAX_LISTED);
     if (result > 0) {
-        const char *field;
+        const char *fields[LS_RUN_LOG_FIELDS];
+        const int n_fields = ls_run_log_fields(&first->divergence, fields);
         print_text(stdout, "; differ%s from %s from step %lld on: ", n == 1 ? "s" : "",
                    ls_repro_run_at(r, 0)->legs_text, (long long)first->divergence.step);
-        for (int i = 0; (field = ls_run_log_difference_at(&first->divergence, i)); i++)
-            print_text(stdout, "%s%s", i ? ", " : "", field);
+        for (int i = 0; i < n_fields; i++) print_text(stdout, "%s%s", i ? ", " : "", fields[i]);
     }
     print_text(stdout, "\n");
 }

@@ -144,7 +144,7 @@ static int run_sweep(ls_sweep *s, const int *failed)
     ls_sweep_end end;
     if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, EXIT_DATA);
     catch_signals_for_children();
-    const ls_status status = ls_sweep_run(s, &end);
+    const ls_status status = ls_sweep_train(s, &end);
     if (end == LS_SWEEP_TRIAL_FAILED) print_message("%s", ls_context_hint(ctx));
     if (caught_signal && end != LS_SWEEP_DONE)
         print_message("signal %d: stopped; the same command continues the sweep",
@@ -171,7 +171,7 @@ static int run(int argc, char **argv)
     ls_sweep *s = ls_sweep_open(parsed.arguments[0], given_text(&parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,
-                                                    .command = program_invocation_name,
+                                                    .program_name = program_invocation_name,
                                                     .log = print_log,
                                                     .stop = &caught_count,
                                                     .on_progress = show_progress,

@@ -65,9 +65,11 @@ typedef struct ls_run_log_difference {
     bool batch, loss, gradients, weights; /* which fields differ there */
     ls_step_digest a, b;                  /* of that step */
 } ls_run_log_difference;
-/* The i-th of the fields that differ there: "batch", "loss", "gradients" or "weights"; NULL past
- * the last one. */
-LS_API const char *ls_run_log_difference_at(const ls_run_log_difference *difference, int i);
+/* The names of the fields that differ, "batch", "loss", "gradients" and "weights", which are
+ * static. Returns how many. */
+enum { LS_RUN_LOG_FIELDS = 4 };
+LS_API int ls_run_log_fields(const ls_run_log_difference *difference,
+                             const char *names[LS_RUN_LOG_FIELDS]);
 /* Compares two run logs step by step, up to the end of the shorter one. */
 LS_API ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,
                                     ls_run_log_difference *out);

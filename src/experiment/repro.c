@@ -167,7 +167,7 @@ ls_status ls_repro_train(ls_repro *repro, ls_repro_verdict *verdict)
 {
     LS__IN_C_LOCALE;
     LS__DEFAULT_FLOATS;
-    if (verdict) *verdict = LS_REPRO_FAILED;
+    if (verdict) *verdict = LS_REPRO_ERROR;
     if (!repro) return LS_ERR_MEMORY;
     LS_TRY(ls_context_status(repro->ctx));
     LS__ENTER(repro->ctx);

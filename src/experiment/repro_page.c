@@ -52,13 +52,13 @@ static bool decides(const ls_repro *r, repro_axis axis)
 
 static void put_divergence(const ls_repro *r, ls__html *html, const ls_repro_run *run)
 {
-    const char *name;
+    const char *names[LS_RUN_LOG_FIELDS];
+    const int n = ls_run_log_fields(&run->divergence, names);
     const long long step = (long long)run->divergence.step;
     const long long per_epoch = r->steps_per_epoch > 0 ? (long long)r->steps_per_epoch : 1;
     ls__html_put(html, "step %lld (step %lld of epoch %lld): ", step, step % per_epoch + 1,
                  step / per_epoch + 1);
-    for (int i = 0; (name = ls_run_log_difference_at(&run->divergence, i)); i++)
-        ls__html_put(html, "%s%s", i > 0 ? ", " : "", name);
+    for (int i = 0; i < n; i++) ls__html_put(html, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
 static void put_verdict(const ls_repro *r, ls__html *html)

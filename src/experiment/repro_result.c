@@ -128,15 +128,15 @@ static void put_runs(FILE *file, const void *experiment)
         const ls_repro_run *run = &r->runs[i];
         const ls_repro_leg *leg = &run->legs[0];
         char digest[LS_DIGEST_TEXT_SIZE];
-        const char *name;
+        const char *names[LS_RUN_LOG_FIELDS];
+        const int n = ls_run_log_fields(&run->divergence, names);
         fprintf(file, "%s,%d,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,", run->name, leg->workers,
                 leg->threads, leg->ranks, run->leg_count - 1, run->legs_text, (long long)r->steps,
                 run->losses[r->steps - 1], ls_digest_text(run->weights, digest),
                 run->images_per_second, ls__repro_first_of(r, run->result)->name);
         if (run->divergence.step >= 0) fprintf(file, "%lld", (long long)run->divergence.step);
         fputc(',', file);
-        for (int k = 0; (name = ls_run_log_difference_at(&run->divergence, k)); k++)
-            fprintf(file, "%s%s", k > 0 ? " " : "", name);
+        for (int k = 0; k < n; k++) fprintf(file, "%s%s", k > 0 ? " " : "", names[k]);
         fputc('\n', file);
     }
 }

@@ -73,7 +73,7 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
 {
     const struct {
         const char *name;
-        int64_t value, least, most;
+        int64_t value, min, max;
     } counts[] = { { "trials", c->trials, 0, LS_SEARCH_MAX_TRIALS },
                    { "max_epochs", c->max_epochs, 1, INT32_MAX },
                    { "min_epochs", c->min_epochs, 0, c->max_epochs },
@@ -83,10 +83,10 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
     if (c->method < LS_SEARCH_RANDOM || c->method > LS_SEARCH_TPE)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: unknown method %d", CALL, (int)c->method);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
+        if (counts[i].value < counts[i].min || counts[i].value > counts[i].max)
             return ls__fail(ctx, LS_ERR_INVALID, "%s: %s %lld: expected %lld to %lld", CALL,
-                            counts[i].name, (long long)counts[i].value, (long long)counts[i].least,
-                            (long long)counts[i].most);
+                            counts[i].name, (long long)counts[i].value, (long long)counts[i].min,
+                            (long long)counts[i].max);
     if (c->eta == 1) return ls__fail(ctx, LS_ERR_INVALID, "%s: eta 1: expected 2 or more", CALL);
     const bool computes = c->method == LS_SEARCH_GRID || c->method == LS_SEARCH_HYPERBAND;
     if (computes != (c->trials == 0))
@@ -136,8 +136,8 @@ static int compare_scores(const ls_search *s, int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Keeps the best jobs of the round, at most `most`, in the order of their trials. */
-static void keep_best(ls_search *s, int64_t most)
+/* Keeps the best jobs of the round, at most `max`, in the order of their trials. */
+static void keep_best(ls_search *s, int64_t max)
 {
     bool *is_kept = s->is_reported; /* all jobs have a result */
     int64_t n = 0;
@@ -146,7 +146,7 @@ static void keep_best(ls_search *s, int64_t most)
         int64_t n_better = 0;
         for (int64_t k = 0; k < s->n_jobs; k++)
             n_better += compare_scores(s, s->jobs[k].trial, trial) < 0;
-        is_kept[i] = n_better < most && isfinite(s->scores[trial]);
+        is_kept[i] = n_better < max && isfinite(s->scores[trial]);
     }
     for (int64_t i = 0; i < s->n_jobs; i++)
         if (is_kept[i]) s->jobs[n++] = s->jobs[i];
@@ -298,14 +298,14 @@ static bool allocate(ls_context *ctx, ls_search *s)
     s->ranks = ls__zalloc(ctx, n * sizeof(*s->ranks));
     s->kernels = ls__zalloc(ctx, (n + 2) * sizeof(*s->kernels));
     s->seen = c->distinct ? ls__zalloc(ctx, SEEN_SLOTS * sizeof(*s->seen)) : NULL;
-    bool good = (s->seen || !c->distinct) && s->ranks && s->kernels && s->values && s->scores &&
-                s->jobs && s->is_reported && s->parameters;
-    for (size_t i = 0; good && i < n_parameters; i++) {
+    bool ok = (s->seen || !c->distinct) && s->ranks && s->kernels && s->values && s->scores &&
+              s->jobs && s->is_reported && s->parameters;
+    for (size_t i = 0; ok && i < n_parameters; i++) {
         s->parameters[i] = c->parameters[i];
         s->parameters[i].name = ls__strdup(ctx, c->parameters[i].name);
-        good = s->parameters[i].name != NULL;
+        ok = s->parameters[i].name != NULL;
     }
-    return good;
+    return ok;
 }
 
 ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)

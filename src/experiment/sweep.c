@@ -191,9 +191,9 @@ ls_sweep *ls_sweep_open(const char *file, const char *dir, const ls_sweep_config
     s->children.stop = config->stop;
     s->ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = config->log, .log_user = config->log_user });
-    const bool is_copied = copy_text(&s->path, file) && copy_text(&s->dir, dir) &&
-                           copy_text(&s->program, program) &&
-                           copy_text(&s->command, config->command ? config->command : program);
+    const bool is_copied =
+        copy_text(&s->path, file) && copy_text(&s->dir, dir) && copy_text(&s->program, program) &&
+        copy_text(&s->program_name, config->program_name ? config->program_name : program);
     if (!is_copied) ls__fail_memory(s->ctx, "ls_sweep_open", 0);
     s->can_run = open_sweep(s) == LS_OK;
     if (!s->ctx) ls_sweep_close(&s);
@@ -259,7 +259,7 @@ static ls_status run_sweep(ls_sweep *s, ls_sweep_end *end)
     return ls__sweep_write_csv(s);
 }
 
-ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end)
+ls_status ls_sweep_train(ls_sweep *sweep, ls_sweep_end *end)
 {
     ls_sweep_end how = LS_SWEEP_ERROR;
     if (end) *end = how;
@@ -270,7 +270,7 @@ ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end)
     LS__DEFAULT_FLOATS;
     if (!sweep->can_run)
         return ls__fail(sweep->ctx, LS_ERR_INVALID,
-                        "ls_sweep_run: the sweep has run already; open it again to continue it");
+                        "ls_sweep_train: the sweep has run already; open it again to continue it");
     sweep->can_run = false;
     const ls_status status = run_sweep(sweep, &how);
     if (status != LS_OK && how != LS_SWEEP_TRIAL_FAILED) how = LS_SWEEP_ERROR;
@@ -289,8 +289,81 @@ void ls_sweep_close(ls_sweep **sweep)
     ls__sweep_results_free(&s->results);
     ls__sweep_file_close(&s->file);
     ls__settings_free_texts(s->texts);
-    char *const texts[] = { s->program, s->command, s->path, s->dir };
+    char *const texts[] = { s->program, s->program_name, s->path, s->dir };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) free(texts[i]);
     free(s);
     *sweep = NULL;
+}
+
+/* ---- What it found ---- */
+
+ls_context *ls_sweep_context(const ls_sweep *sweep)
+{
+    return sweep ? sweep->ctx : NULL;
+}
+
+const char *ls_sweep_dir(const ls_sweep *sweep)
+{
+    return sweep && sweep->values.out ? sweep->values.out : "";
+}
+
+const char *ls_sweep_metric(const ls_sweep *sweep)
+{
+    return sweep ? ls__sweep_metric_key(sweep->values.metric) : "";
+}
+
+int64_t ls_sweep_epochs(const ls_sweep *sweep)
+{
+    return sweep ? sweep->epochs : 0;
+}
+
+int ls_sweep_parameter_count(const ls_sweep *sweep)
+{
+    return sweep ? sweep->file.n_searched : 0;
+}
+
+const char *ls_sweep_parameter_name(const ls_sweep *sweep, int i)
+{
+    return i >= 0 && i < ls_sweep_parameter_count(sweep) ? sweep->file.searched[i].search.name : "";
+}
+
+int64_t ls_sweep_trial_count(const ls_sweep *sweep)
+{
+    return sweep ? ls_search_trial_count(sweep->search) : 0;
+}
+
+bool ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial, ls_sweep_trial *out)
+{
+    const ls__sweep_result *r = sweep ? ls__sweep_last(sweep, trial) : NULL;
+    if (!r) return false;
+    *out = (ls_sweep_trial){
+        .epochs = r->epochs, .metric = r->value, .best_epoch = r->best_epoch, .error = r->error
+    };
+    return true;
+}
+
+const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int parameter,
+                                 char out[LS_SWEEP_VALUE_SIZE])
+{
+    if (parameter < 0 || parameter >= ls_sweep_parameter_count(sweep)) return "";
+    LS__IN_C_LOCALE;
+    return ls__sweep_value_text(&sweep->file.searched[parameter],
+                                ls_search_value(sweep->search, trial, parameter), out);
+}
+
+int64_t ls_sweep_best_trial(const ls_sweep *sweep)
+{
+    const ls__sweep_result *best = NULL;
+    for (int64_t i = 0; i < ls_sweep_trial_count(sweep); i++) {
+        const ls__sweep_result *r = ls__sweep_last(sweep, i);
+        if (r && !isnan(r->value) &&
+            (!best || ls__sweep_is_better(sweep->values.metric, r->value, best->value)))
+            best = r;
+    }
+    return best ? best->trial : -1;
+}
+
+int ls_sweep_trial_dir(const ls_sweep *sweep, int64_t trial, char *out, size_t size)
+{
+    return ls__sweep_trial_dir(ls_sweep_dir(sweep), trial, out, size);
 }

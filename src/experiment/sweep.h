@@ -60,9 +60,9 @@ typedef struct ls__sweep_results {
 struct ls_sweep {
     ls_context *ctx; /* trains nothing */
     ls_sweep_config config;
-    char *program, *command; /* copies of those of the config */
-    char **texts;            /* its settings */
-    char *path, *dir;        /* copies of the arguments */
+    char *program, *program_name; /* copies of those of the config */
+    char **texts;                 /* its settings */
+    char *path, *dir;             /* copies of the arguments */
     ls__sweep_values values;
     ls_given given;
     ls__sweep_file file;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { TITLE_SIZE = 64 };
 enum { MAX_POINTS = 200000 }; /* of all curves; longer ones are thinned */
 
 /* Losses that differ by more have a logarithmic axis. */
@@ -74,66 +75,44 @@ static ls__parallel_axis metric_axis(const ls__sweep_history *h)
     return a;
 }
 
-typedef struct coordinates {
-    ls__parallel_axis axes[LS__SWEEP_MAX_PARAMETERS + 1];
-    ls__parallel_line *lines;
-    double *values; /* (trials, axes) */
-    char (*titles)[64];
-} coordinates;
-
-static void fill(const ls__sweep_history *h, coordinates *c, ls__parallel *chart)
+static void make_title(const ls__sweep_result *r, char out[TITLE_SIZE])
 {
-    const int n_axes = h->n_axes + 1;
-    for (int i = 0; i < h->n_axes; i++) {
-        const ls__sweep_parameter *a = &h->axes[i];
-        c->axes[i] = (ls__parallel_axis){ .name = a->search.name,
-                                          .low = a->search.low,
-                                          .high = a->search.high,
-                                          .is_log = a->search.kind == LS_SEARCH_LOG,
-                                          .n_names = a->search.count,
-                                          .names = a->values };
-        if (!a->values) c->axes[i].n_names = 0;
-    }
-    c->axes[h->n_axes] = metric_axis(h);
-    *chart = (ls__parallel){ .n_axes = n_axes, .axes = c->axes, .lines = c->lines };
-    for (int64_t rank = h->n_trials - 1; rank >= 0; rank--) {
-        const ls__sweep_past *t = h->ranked[rank];
-        const int64_t k = chart->n_lines;
-        if (!ls__sweep_history_has_values(h, t)) continue;
-        double *values = c->values + k * n_axes;
-        for (int i = 0; i < h->n_axes; i++) values[i] = t->values[i];
-        values[h->n_axes] = t->last.value;
-        if (isnan(t->last.value))
-            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: failed",
-                     (long long)t->last.trial);
-        else
-            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: %.4f after %lld epoch%s",
-                     (long long)t->last.trial, t->last.value, (long long)t->last.epochs,
-                     ls__plural(t->last.epochs));
-        c->lines[k] = (ls__parallel_line){ .title = c->titles[k],
-                                           .values = values,
-                                           .stroke = stroke_of(h, rank) };
-        chart->n_lines++;
-    }
+    if (isnan(r->value))
+        snprintf(out, TITLE_SIZE, "trial %lld: failed", (long long)r->trial);
+    else
+        snprintf(out, TITLE_SIZE, "trial %lld: %.4f after %lld epoch%s", (long long)r->trial,
+                 r->value, (long long)r->epochs, ls__plural(r->epochs));
 }
 
 void ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
 {
     const size_t n = (size_t)h->n_trials + 1;
-    ls__parallel chart;
-    coordinates c = { .lines = calloc(n, sizeof(*c.lines)),
-                      .values = calloc(n * (size_t)(h->n_axes + 1), sizeof(*c.values)),
-                      .titles = calloc(n, sizeof(*c.titles)) };
-    if (c.lines && c.values && c.titles) {
-        fill(h, &c, &chart);
-        ls__page_put_charts(html, " parallel", "The trials as parallel coordinates",
-                            ls__parallel_draw, &chart);
-    } else {
-        html->failed = true;
+    ls__parallel_axis axes[LS__SWEEP_MAX_PARAMETERS + 1];
+    ls__parallel_line *lines = calloc(n, sizeof(*lines));
+    char(*titles)[TITLE_SIZE] = calloc(n, sizeof(*titles));
+    ls__parallel chart = { .n_axes = h->n_axes + 1, .axes = axes, .lines = lines };
+    for (int i = 0; i < h->n_axes; i++) {
+        const ls__sweep_parameter *a = &h->axes[i];
+        axes[i] = (ls__parallel_axis){ .name = a->search.name,
+                                       .low = a->search.low,
+                                       .high = a->search.high,
+                                       .is_log = a->search.kind == LS_SEARCH_LOG,
+                                       .n_names = a->values ? a->search.count : 0,
+                                       .names = a->values };
     }
-    free(c.lines);
-    free(c.values);
-    free(c.titles);
+    axes[h->n_axes] = metric_axis(h);
+    html->failed |= !lines || !titles;
+    for (int64_t rank = h->n_trials - 1; rank >= 0 && !html->failed; rank--) {
+        const ls__sweep_past *t = h->ranked[rank];
+        const int64_t k = chart.n_lines;
+        if (!ls__sweep_history_has_values(h, t)) continue;
+        make_title(&t->last, titles[k]);
+        lines[chart.n_lines++] = (ls__parallel_line){ titles[k], t->values, stroke_of(h, rank) };
+    }
+    ls__page_put_charts(html, " parallel", "The trials as parallel coordinates", ls__parallel_draw,
+                        &chart);
+    free(lines);
+    free(titles);
 }
 
 /* ---- Curves ---- */

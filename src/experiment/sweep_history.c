@@ -105,34 +105,28 @@ static ls_status read_trials(ls__sweep_history *h, const char *path)
     return LS_OK;
 }
 
-/* Failed ones last; `sign` turns the order of values. */
-static int compare_trials(const void *a, const void *b, int sign)
+/* Failed ones last. */
+static int compare_trials(const void *a, const void *b, void *history)
 {
     const ls__sweep_result *x = &(*(const ls__sweep_past *const *)a)->last,
                            *y = &(*(const ls__sweep_past *const *)b)->last;
+    const int metric = ((const ls__sweep_history *)history)->metric;
     const bool x_failed = isnan(x->value), y_failed = isnan(y->value);
     if (x_failed != y_failed) return x_failed ? 1 : -1;
-    if (!x_failed && x->value != y->value) return x->value < y->value ? -sign : sign;
+    if (!x_failed && x->value != y->value)
+        return ls__sweep_is_better(metric, x->value, y->value) ? -1 : 1;
     return (x->trial > y->trial) - (x->trial < y->trial);
-}
-
-static int compare_losses(const void *a, const void *b)
-{
-    return compare_trials(a, b, 1);
-}
-
-static int compare_accuracies(const void *a, const void *b)
-{
-    return compare_trials(a, b, -1);
 }
 
 static ls_status rank_trials(ls__sweep_history *h)
 {
     h->ranked = calloc((size_t)h->n_trials + 1, sizeof(*h->ranked));
     if (!h->ranked) return ls__fail_memory(h->ctx, h->dir, 0);
-    for (int64_t i = 0; i < h->n_trials; i++) h->ranked[i] = &h->trials[i];
-    qsort(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked),
-          ls__run_metric_is_minimized(h->metric) ? compare_losses : compare_accuracies);
+    for (int64_t i = 0; i < h->n_trials; i++) {
+        h->ranked[i] = &h->trials[i];
+        h->trials[i].values[h->n_axes] = h->trials[i].last.value;
+    }
+    qsort_r(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked), compare_trials, h);
     return LS_OK;
 }
 

@@ -23,14 +23,14 @@ static const char *axis_text(const ls__sweep_history *h, const ls__sweep_past *t
 
 /* The settings of [train] and the trial's values, as `lockstep train` reads them. */
 static void put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
-                        const char *command)
+                        const char *program_name)
 {
     const json_t *train = json_object_get(h->definition, "train");
     ls__words words = { 0 };
     const char *name;
     char value[LS_SWEEP_VALUE_SIZE];
     json_t *option;
-    ls__words_put(&words, "%s", command ? command : "lockstep");
+    ls__words_put(&words, "%s", program_name ? program_name : "lockstep");
     ls__words_put(&words, "train");
     json_object_foreach((json_t *)train, name, option)
     {
@@ -44,7 +44,7 @@ static void put_command(ls__html *html, const ls__sweep_history *h, const ls__sw
     ls__page_put_words(html, &words);
 }
 
-static void put_best(ls__html *html, const ls__sweep_history *h, const char *command)
+static void put_best(ls__html *html, const ls__sweep_history *h, const char *program_name)
 {
     const ls__sweep_past *best = h->n_trials > 0 ? h->ranked[0] : NULL;
     char text[LS_SWEEP_VALUE_SIZE], name[64], weights[LS__RUN_PATH_SIZE + 32];
@@ -70,7 +70,7 @@ static void put_best(ls__html *html, const ls__sweep_history *h, const char *com
     ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
     if (!ls__sweep_history_has_values(h, best)) return;
     ls__html_put(html, "<div class=\"card\">\n<h3>Command of the best trial</h3>\n");
-    put_command(html, h, best, command);
+    put_command(html, h, best, program_name);
     ls__html_put(html, "</div>\n");
 }
 
@@ -195,10 +195,10 @@ static void put_head(ls__html *html, const ls__sweep_history *h)
     ls__page_main(html);
 }
 
-static ls_status put_page(ls__html *html, const ls__sweep_history *h, const char *command)
+static ls_status put_page(ls__html *html, const ls__sweep_history *h, const char *program_name)
 {
     put_head(html, h);
-    put_best(html, h, command);
+    put_best(html, h, program_name);
     if (h->n_trials == 0) return LS_OK;
     ls__html_put(html,
                  "<section>\n<h2>Parameters and results</h2>\n<figure>\n<figcaption>A line per "
@@ -220,7 +220,7 @@ bool ls_sweep_exists(const char *dir)
 }
 
 ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *path,
-                                const char *command)
+                                const char *program_name)
 {
     LS__ENTER(ctx);
     LS__IN_C_LOCALE;
@@ -228,7 +228,7 @@ ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *pa
     ls__sweep_history h;
     ls__html html = { .ctx = ctx };
     ls_status status = ls__sweep_history_read(ctx, dir, &h);
-    if (status == LS_OK) status = put_page(&html, &h, command);
+    if (status == LS_OK) status = put_page(&html, &h, program_name);
     if (status == LS_OK) status = ls__page_save(&html, dir, path);
     if (status != LS_OK) status = ls__fail(ctx, status, "%s: %s", dir, ls_status_text(status));
     ls__bytes_free(&html);

@@ -13,7 +13,7 @@ static void write_report(ls_sweep *s)
     const double begin = ls__now_seconds();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = s->config.log, .log_user = s->config.log_user });
-    if (ls_sweep_report_write(ctx, s->values.out, NULL, s->command) != LS_OK)
+    if (ls_sweep_report_write(ctx, s->values.out, NULL, s->program_name) != LS_OK)
         ls__warn(s->ctx, LS_LOG_RUN, "%s", ls_context_message(ctx));
     ls_context_close(&ctx);
     s->is_report_old = false;

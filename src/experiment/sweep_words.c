@@ -45,7 +45,7 @@ void ls__sweep_put_settings(const ls_sweep *s, ls__sweep_settings_of which, int6
 static char *make_command(const ls_sweep *s, ls__sweep_settings_of which, int64_t number)
 {
     ls__words words = { 0 };
-    ls__words_put(&words, "%s", s->command);
+    ls__words_put(&words, "%s", s->program_name);
     ls__words_put(&words, "train");
     ls__sweep_put_settings(s, which, number, "--", &words);
     char *text = ls__words_text(&words);

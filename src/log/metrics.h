@@ -24,9 +24,9 @@ void ls__metrics_close(ls__metrics **metrics);
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows);
 /* column[i]: the number of that key in row i, or NaN. False if no row has one. */
 bool ls__metrics_column(const json_t *rows, const char *key, double *column);
-/* Keeps at most `most` of the n numbers of a column, evenly spaced, with the first and last one,
+/* Keeps at most `max` of the n numbers of a column, evenly spaced, with the first and last one,
  * for a chart. Returns how many. */
-int64_t ls__metrics_thin(int64_t n, int64_t most, double *column);
+int64_t ls__metrics_thin(int64_t n, int64_t max, double *column);
 /* The row of an epoch, from 1, in the folder of a run, which the caller releases; NULL if the file
  * has fewer rows. Later rows are not read. */
 ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, json_t **row);

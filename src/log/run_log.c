@@ -309,14 +309,14 @@ static ls_status compare(const log_file files[2], ls_run_log_difference *out)
     return LS_OK;
 }
 
-const char *ls_run_log_difference_at(const ls_run_log_difference *d, int i)
+int ls_run_log_fields(const ls_run_log_difference *d, const char *names[LS_RUN_LOG_FIELDS])
 {
-    const char *const fields[] = { d->batch ? "batch" : NULL, d->loss ? "loss" : NULL,
-                                   d->gradients ? "gradients" : NULL,
-                                   d->weights ? "weights" : NULL };
-    for (int k = 0; k < 4; k++)
-        if (fields[k] && i-- == 0) return fields[k];
-    return NULL;
+    int n = 0;
+    if (d->batch) names[n++] = "batch";
+    if (d->loss) names[n++] = "loss";
+    if (d->gradients) names[n++] = "gradients";
+    if (d->weights) names[n++] = "weights";
+    return n;
 }
 
 ls_status ls_run_log_compare(ls_context *ctx, const char *a, const char *b,

@@ -1,13 +1,17 @@
-/* report_curves.c: the charts of a report, a point per epoch; see report.h. */
+/* report_curves.c: the charts of a report and of curves.svg, a point per epoch; see report.h and
+ * lockstep/report.h. */
 #include "report/report.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "report/chart.h"
 #include "log/evaluation_metrics.h"
 #include "log/metrics.h"
 #include "report/page.h"
 #include <lockstep/nn.h>
+#include <lockstep/report.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +73,8 @@ static void add_own_charts(chart_list *list, const ls__report_run *run)
     }
 }
 
+static const char *const sides[] = { "training", "validation" };
+
 static void put_chart(ls__html *html, const curve_chart *c, const char *what,
                       const ls__chart_panel *panel)
 {
@@ -81,18 +87,16 @@ static void put_chart(ls__html *html, const curve_chart *c, const char *what,
     ls__html_put(html, "</figure>\n");
 }
 
-/* Adds the column of a run as a line, whose x and y take 2 n numbers at `columns`. False if it has
+/* Adds a column of the rows as a line, whose x and y take 2 n numbers at `columns`. False if it has
  * no numbers. */
-static bool add_line(const ls__report_run *run, const char *key, double *columns,
-                     ls__chart_line *line)
+static bool add_line(const json_t *rows, const char *key, double *columns, ls__chart_line *line)
 {
-    const int64_t n = (int64_t)json_array_size(run->metrics);
-    const bool has_epochs = ls__metrics_column(run->metrics, "epoch", columns);
-    const bool has_values = ls__metrics_column(run->metrics, key, columns + n);
-    *line = (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, columns),
-                              .x = columns,
-                              .y = columns + n };
-    ls__metrics_thin(n, MAX_POINTS, columns + n);
+    const int64_t n = (int64_t)json_array_size(rows);
+    double *x = columns, *y = columns + n;
+    const bool has_epochs = ls__metrics_column(rows, "epoch", x);
+    const bool has_values = ls__metrics_column(rows, key, y);
+    *line = (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, x), .x = x, .y = y };
+    ls__metrics_thin(n, MAX_POINTS, y);
     return has_values && has_epochs;
 }
 
@@ -166,17 +170,16 @@ static void put_single(ls__html *html, const chart_list *list, const ls__report_
                        double *columns)
 {
     const curve_chart *charts = list->items;
-    static const char *const names[] = { "training", "validation" };
     const size_t stride = 2 * json_array_size(run->metrics);
     for (int c = 0; c < list->n; c++) {
         ls__chart_line lines[2];
         int n_lines = 0;
         for (int k = 0; k < 2 && charts[c].keys[k]; k++)
-            if (add_line(run, charts[c].keys[k], columns + (size_t)k * stride, &lines[k]))
+            if (add_line(run->metrics, charts[c].keys[k], columns + (size_t)k * stride, &lines[k]))
                 n_lines = k + 1;
         if (n_lines == 0) continue;
         ls__chart_panel panel = { .n_names = charts[c].keys[1] ? n_lines : 0,
-                                  .names = names,
+                                  .names = sides,
                                   .n_lines = n_lines };
         put_lines(html, &charts[c], "", &panel, lines);
     }
@@ -193,7 +196,7 @@ static void put_several(ls__html *html, const chart_list *list, int n, const ls_
             double *at = columns;
             bool is_there = false;
             for (int i = 0; i < n; i++) {
-                if (add_line(&runs[i], charts[c].keys[k], at, &lines[i])) is_there = true;
+                if (add_line(runs[i].metrics, charts[c].keys[k], at, &lines[i])) is_there = true;
                 at += 2 * json_array_size(runs[i].metrics);
             }
             if (!is_there) continue;
@@ -231,4 +234,58 @@ void ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs)
     ls__free(ctx, columns);
     ls__free(ctx, lines);
     ls__free(ctx, names);
+}
+
+/* ---- The training curves of a run as a file ---- */
+
+enum { N_PANELS = 2 };
+
+/* columns: room for 8 n numbers. */
+static ls_status save_curves(ls_context *ctx, const char *path, const char *title, bool log_loss,
+                             const json_t *rows, double *columns)
+{
+    const size_t n = json_array_size(rows);
+    ls__chart_line lines[N_PANELS][2];
+    ls__chart_panel panels[N_PANELS] = {
+        { .y_label = "loss", .log_y = log_loss, .from_zero = true, .names = sides },
+        { .y_label = "top-1 accuracy", .from_zero = true, .up_to = 1 },
+    };
+    char note[64];
+    snprintf(note, sizeof note, "%d of %zu epochs", MAX_POINTS, n);
+    for (int p = 0; p < N_PANELS; p++) {
+        for (int i = 0; i < 2; i++, columns += 2 * n)
+            if (add_line(rows, usual_charts[p].keys[i], columns, &lines[p][i]))
+                panels[p].n_lines = i + 1;
+        panels[p].lines = lines[p];
+        if (n > MAX_POINTS) panels[p].note = note;
+    }
+    panels[0].n_names = panels[0].n_lines;
+    const ls__chart chart = {
+        .title = title, .x_label = "epoch", .n_panels = N_PANELS, .panels = panels
+    };
+    return ls__chart_save(ctx, path, &chart);
+}
+
+ls_status ls_curves_write(ls_context *ctx, const char *dir, const char *title, bool log_loss)
+{
+    json_t *rows;
+    LS__ENTER(ctx);
+    if (!dir || !title) return ls__fail_null(ctx, "ls_curves_write", dir ? "title" : "dir");
+    LS__IN_C_LOCALE;
+    LS_TRY(ls__metrics_read(ctx, dir, &rows));
+    const size_t n = json_array_size(rows), bytes = 8 * n * sizeof(double);
+    char *path = ls__format(ctx, "%s/curves.svg", dir);
+    double *columns = ls__alloc(ctx, bytes);
+    ls_status status;
+    if (n == 0)
+        status = ls__fail(ctx, LS_ERR_DATA,
+                          "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
+    else if (!path || !columns)
+        status = ls__fail_memory(ctx, dir, bytes);
+    else
+        status = save_curves(ctx, path, title, log_loss, rows, columns);
+    ls__free(ctx, columns);
+    ls__free(ctx, path);
+    json_decref(rows);
+    return status;
 }

@@ -106,15 +106,15 @@ static void add_texts(json_t *differences)
 
 static ls_status compare_run_logs(comparison *c, ls_run_log_difference *out)
 {
-    const char *name;
+    const char *names[LS_RUN_LOG_FIELDS];
     put(c, "a", ls__json_text(c->ctx, c->sides[0].dir));
     put(c, "b", ls__json_text(c->ctx, c->sides[1].dir));
     LS_TRY(ls_run_log_compare(c->ctx, c->sides[0].run_log, c->sides[1].run_log, out));
     put(c, "steps", json_pack("{s:I, s:I}", "a", (json_int_t)out->n_a, "b", (json_int_t)out->n_b));
     if (out->step < 0) return LS_OK;
+    const int n = ls_run_log_fields(out, names);
     json_t *differing = json_array();
-    for (int i = 0; (name = ls_run_log_difference_at(out, i)); i++)
-        json_array_append_new(differing, json_string(name));
+    for (int i = 0; i < n; i++) json_array_append_new(differing, json_string(names[i]));
     put(c, "first_different_step", json_integer(out->step));
     put(c, "different_in_it", differing);
     return LS_OK;

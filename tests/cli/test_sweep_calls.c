@@ -48,7 +48,7 @@ static ls_sweep *open_sweep(const char *dir, const char *const *settings, seen *
 static void expect_end(ls_sweep *sweep, ls_sweep_end expected)
 {
     ls_sweep_end end;
-    const ls_status status = ls_sweep_run(sweep, &end);
+    const ls_status status = ls_sweep_train(sweep, &end);
     ck_assert_msg(status == LS_OK, "%s", ls_context_message(ls_sweep_context(sweep)));
     ck_assert_int_eq(end, expected);
 }
@@ -58,7 +58,7 @@ static void fails_with(ls_sweep *sweep, ls_status status, const char *text)
 {
     ls_context *ctx = ls_sweep_context(sweep);
     ls_sweep_end end;
-    ck_assert_int_eq(ls_sweep_run(sweep, &end), status);
+    ck_assert_int_eq(ls_sweep_train(sweep, &end), status);
     ck_assert_int_eq(end, LS_SWEEP_ERROR);
     ck_assert_msg(strstr(ls_context_message(ctx), text) != NULL, "%s", ls_context_message(ctx));
     ls_sweep_close(&sweep);
@@ -133,7 +133,7 @@ START_TEST(a_stopped_sweep_continues)
 
     static const char *const seed[] = { "seed=1", NULL };
     sweep = open_sweep("s", seed, NULL);
-    ck_assert_int_eq(ls_sweep_run(sweep, NULL), LS_ERR_SETTING);
+    ck_assert_int_eq(ls_sweep_train(sweep, NULL), LS_ERR_SETTING);
     ck_assert_str_eq(ls_context_hint(ls_sweep_context(sweep)),
                      "s/sweep.json: seed is 0 in the sweep, 1 now");
     fails_with(sweep, LS_ERR_SETTING, "the folder contains another sweep");
@@ -150,7 +150,7 @@ START_TEST(failed_trials)
     ls_sweep_config config = { .program = "false", .on_failure = on_failure, .user = &s };
     ls_sweep_end end;
     ls_sweep *sweep = ls_sweep_open("a.sweep", "s", &config);
-    ck_assert_int_eq(ls_sweep_run(sweep, &end), LS_ERR_IO);
+    ck_assert_int_eq(ls_sweep_train(sweep, &end), LS_ERR_IO);
     ck_assert(end == LS_SWEEP_TRIAL_FAILED && s.n_failures == 1 && s.exit_status == 1);
     ck_assert_int_eq(ls_sweep_best_trial(sweep), -1);
     ls_sweep_close(&sweep);
@@ -189,7 +189,7 @@ START_TEST(errors)
     fails_with(ls_sweep_open(NULL, NULL, NULL), LS_ERR_INVALID, "file is NULL");
     write_text("a.sweep", FILE_TEXT);
     fails_with(open_sweep("data", NULL, NULL), LS_ERR_SETTING, "contains no sweep");
-    ck_assert_int_eq(ls_sweep_run(NULL, NULL), LS_ERR_MEMORY);
+    ck_assert_int_eq(ls_sweep_train(NULL, NULL), LS_ERR_MEMORY);
     ck_assert(!ls_sweep_context(NULL) && ls_sweep_trial_count(NULL) == 0);
     ck_assert_int_eq(ls_sweep_best_trial(NULL), -1);
     ck_assert_ptr_null(ls_sweep_trial_command(NULL, 0));
