@@ -108,6 +108,7 @@ LS_API int ls_sweep_parameter_count(const ls_sweep *sweep);
 LS_API const char *ls_sweep_parameter_name(const ls_sweep *sweep, int i);
 
 typedef struct ls_sweep_trial {
+    int64_t trial;      /* from 0 */
     int64_t epochs;     /* that it has trained */
     double metric;      /* the best one of its epochs; NaN = it has failed */
     int64_t best_epoch; /* of that metric, from 1; 0 = it has failed */
@@ -115,8 +116,9 @@ typedef struct ls_sweep_trial {
 } ls_sweep_trial;
 
 LS_API int64_t ls_sweep_trial_count(const ls_sweep *sweep);
-/* The result of a trial, from 0, after its last job. False if it has none. */
-LS_API bool ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial, ls_sweep_trial *out);
+/* The result of a trial after its last job; NULL if it has none. Valid while the sweep does not
+ * train. */
+LS_API const ls_sweep_trial *ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial);
 /* The value of a parameter in a trial, as the file would have it: the text of a list, or `out` with
  * a number; "" for a trial that has not begun. */
 enum { LS_SWEEP_VALUE_SIZE = 32 };

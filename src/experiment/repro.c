@@ -1,7 +1,6 @@
 /* repro.c: experiments of programs; see lockstep/repro.h. */
 #include "experiment/repro_state.h"
 
-#include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -80,18 +79,10 @@ static ls_status check_data(ls_repro *r)
                     (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
-static ls_status set_program(ls_repro *r, const ls_repro_config *config)
-{
-    const char *program = config->program ? config->program : "lockstep";
-    r->program = strdup(program);
-    r->program_name = strdup(config->program_name ? config->program_name : program);
-    return r->program && r->program_name ? LS_OK : ls__fail_memory(r->ctx, "program", 0);
-}
-
 static ls_status open_experiment(ls_repro *r, const char *dir, const ls_repro_config *config)
 {
     LS_TRY(ls_context_status(r->ctx));
-    LS_TRY(set_program(r, config));
+    if (!r->program || !r->program_name) return ls__fail_memory(r->ctx, "program", 0);
     LS_TRY(read_settings(r, config->settings));
     LS_TRY(ls__repro_plan(r));
     LS_TRY(set_dir(r, dir));
@@ -105,10 +96,13 @@ ls_repro *ls_repro_open(const char *dir, const ls_repro_config *config)
     LS__DEFAULT_FLOATS;
     static const ls_repro_config defaults = { 0 };
     if (!config) config = &defaults;
+    const char *program = config->program ? config->program : "lockstep";
     ls_repro *r = calloc(1, sizeof(*r));
     if (!r) return NULL;
     r->ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = config->log, .log_user = config->log_user });
+    r->program = strdup(program);
+    r->program_name = strdup(config->program_name ? config->program_name : program);
     r->children.stop = config->stop;
     r->on_run = config->on_run;
     r->user = config->user;

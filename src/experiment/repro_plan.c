@@ -81,6 +81,7 @@ typedef struct axis {
 
 typedef struct axes {
     axis workers, threads, ranks;
+    int n; /* combinations */
 } axes;
 
 /* "0,1,2" */
@@ -106,11 +107,6 @@ static ls_status read_axis(ls_context *ctx, const char *name, const char *text, 
     }
 }
 
-static int count_combinations(const axes *a)
-{
-    return a->workers.n * a->threads.n * a->ranks.n;
-}
-
 static ls_status read_axes(ls_context *ctx, const ls__repro_values *v, axes *a)
 {
     LS_TRY(read_axis(ctx, "workers", v->workers, 0, 256, &a->workers));
@@ -120,7 +116,8 @@ static ls_status read_axes(ls_context *ctx, const ls__repro_values *v, axes *a)
         if (a->ranks.values[i] > v->settings.shards)
             return ls__fail(ctx, LS_ERR_SETTING, "--ranks %s: %d ranks require --shards %d or more",
                             v->ranks, a->ranks.values[i], a->ranks.values[i]);
-    if (count_combinations(a) > 1 || v->restarts > 0) return LS_OK;
+    a->n = a->workers.n * a->threads.n * a->ranks.n;
+    if (a->n > 1 || v->restarts > 0) return LS_OK;
     return ls__fail(ctx, LS_ERR_SETTING,
                     "--workers %s, --threads %s and --ranks %s give only one run; a comparison "
                     "requires two: give more numbers, or --restart 1",
@@ -164,11 +161,11 @@ static ls_repro_leg combination(const axes *a, int i, int k, bool keeps_workers)
                            a->ranks.values[(i + k) % a->ranks.n] };
 }
 
-static void plan_run(const ls_repro *r, const axes *a, int i, int n_once)
+static void plan_run(const ls_repro *r, const axes *a, int i)
 {
     const ls__repro_values *v = &r->values;
     const bool keeps_workers = v->settings.seeding == LS_SEED_BY_WORKER;
-    const int restarts = i < n_once ? 0 : (int)v->restarts;
+    const int restarts = i < a->n ? 0 : (int)v->restarts;
     ls__repro_parts *parts = &r->parts[i];
     r->runs[i] = (ls_repro_run){ .name = parts->name,
                                  .legs = parts->legs,
@@ -177,7 +174,7 @@ static void plan_run(const ls_repro *r, const axes *a, int i, int n_once)
                                  .result = -1,
                                  .divergence.step = -1 };
     for (int k = 0; k <= restarts; k++)
-        add_leg(r, i, combination(a, i % n_once, k, keeps_workers),
+        add_leg(r, i, combination(a, i % a->n, k, keeps_workers),
                 k < restarts ? stop_step(v, i, k) : 0);
     char ranks[16] = "", restart[16] = "";
     if (r->has_ranks) snprintf(ranks, sizeof(ranks), "-n%d", parts->legs[0].ranks);
@@ -190,12 +187,12 @@ ls_status ls__repro_plan(ls_repro *r)
 {
     axes a;
     LS_TRY(read_axes(r->ctx, &r->values, &a));
-    const int n_once = count_combinations(&a), n = (r->values.restarts > 0 ? 2 : 1) * n_once;
+    const int n = (r->values.restarts > 0 ? 2 : 1) * a.n;
     r->has_ranks = a.ranks.n > 1 || a.ranks.values[0] > 1;
     r->runs = calloc((size_t)n, sizeof(*r->runs));
     r->parts = calloc((size_t)n, sizeof(*r->parts));
     if (!r->runs || !r->parts)
         return ls__fail_memory(r->ctx, "runs", (size_t)n * sizeof(*r->parts));
-    for (; r->n_runs < n; r->n_runs++) plan_run(r, &a, r->n_runs, n_once);
+    for (; r->n_runs < n; r->n_runs++) plan_run(r, &a, r->n_runs);
     return LS_OK;
 }

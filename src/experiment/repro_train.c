@@ -63,12 +63,11 @@ static ls_status train_leg(ls_repro *r, const ls_repro_run *run, const ls__words
 {
     char log[LS__REPRO_PATH_SIZE];
     const volatile sig_atomic_t *const stop = r->children.stop;
-    pid_t pid;
-    int status = 0;
+    int child, status = 0;
     if (words->failed) return ls__fail_memory(r->ctx, "settings", 0);
     snprintf(log, sizeof(log), "%s/%s.log", r->dir, run->name);
-    int error = ls__child_start(&r->children, words->items, log, &pid);
-    if (!error) error = ls__child_wait(&r->children, &pid, &status);
+    int error = ls__child_start(&r->children, words->items, log, &child);
+    if (!error) error = ls__child_wait(&r->children, &child, &status);
     *stopped = stop && *stop;
     if (*stopped) return LS_OK;
     if (error)

@@ -50,10 +50,10 @@ static ls_status check_method(ls_sweep *s)
 /* The settings of the caller, then those of the file. */
 static ls_status read_settings(ls_sweep *s)
 {
-    LS_TRY(ls__settings_read(s->ctx, ls__sweep_settings, s->config.settings, &s->texts, &s->values,
+    LS_TRY(ls__settings_read(s->ctx, ls_sweep_settings(), s->config.settings, &s->texts, &s->values,
                              &s->given));
     if (s->dir && *s->dir) {
-        s->given.text[ls_setting_find(ls__sweep_settings, "out", strlen("out"))] = s->dir;
+        s->given.text[ls_setting_find(ls_sweep_settings(), "out", strlen("out"))] = s->dir;
         s->values.out = s->dir;
     }
     LS_TRY(ls__sweep_file_read(s));
@@ -229,20 +229,10 @@ static ls_status search(ls_sweep *s, ls_sweep_end *end)
         LS_TRY(ls__sweep_train(s, n, jobs, end));
         if (*end != LS_SWEEP_DONE) return LS_OK;
         for (int64_t i = 0; i < n; i++) {
-            const ls__sweep_result *r = ls__sweep_find(s, jobs[i].trial, jobs[i].epochs);
-            LS_TRY(ls_search_report(s->search, r->trial, r->value));
+            const ls_sweep_trial *r = ls__sweep_find(s, jobs[i].trial, jobs[i].epochs);
+            LS_TRY(ls_search_report(s->search, r->trial, r->metric));
         }
     }
-}
-
-/* Notes that all combinations are done, if no other trial is possible. */
-static void note_all_done(const ls_sweep *s)
-{
-    const long long n = ls_search_trial_count(s->search);
-    if (n < s->values.trials)
-        ls__note(s->ctx, LS_LOG_RUN,
-                 "all %lld combinations of [search] are done, so 'trials = %lld' has no others", n,
-                 (long long)s->values.trials);
 }
 
 static ls_status run_sweep(ls_sweep *s, ls_sweep_end *end)
@@ -255,7 +245,11 @@ static ls_status run_sweep(ls_sweep *s, ls_sweep_end *end)
     LS_TRY(status);
     *end = how;
     if (how != LS_SWEEP_DONE) return LS_OK;
-    note_all_done(s);
+    const long long n = ls_search_trial_count(s->search), n_wanted = s->values.trials;
+    if (n < n_wanted)
+        ls__note(s->ctx, LS_LOG_RUN,
+                 "all %lld combinations of [search] are done, so 'trials = %lld' has no others", n,
+                 n_wanted);
     return ls__sweep_write_csv(s);
 }
 
@@ -332,16 +326,6 @@ int64_t ls_sweep_trial_count(const ls_sweep *sweep)
     return sweep ? ls_search_trial_count(sweep->search) : 0;
 }
 
-bool ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial, ls_sweep_trial *out)
-{
-    const ls__sweep_result *r = sweep ? ls__sweep_last(sweep, trial) : NULL;
-    if (!r) return false;
-    *out = (ls_sweep_trial){
-        .epochs = r->epochs, .metric = r->value, .best_epoch = r->best_epoch, .error = r->error
-    };
-    return true;
-}
-
 const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int parameter,
                                  char out[LS_SWEEP_VALUE_SIZE])
 {
@@ -353,11 +337,11 @@ const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int param
 
 int64_t ls_sweep_best_trial(const ls_sweep *sweep)
 {
-    const ls__sweep_result *best = NULL;
+    const ls_sweep_trial *best = NULL;
     for (int64_t i = 0; i < ls_sweep_trial_count(sweep); i++) {
-        const ls__sweep_result *r = ls__sweep_last(sweep, i);
-        if (r && !isnan(r->value) &&
-            (!best || ls__sweep_is_better(sweep->values.metric, r->value, best->value)))
+        const ls_sweep_trial *r = ls_sweep_trial_at(sweep, i);
+        if (r && !isnan(r->metric) &&
+            (!best || ls__sweep_is_better(sweep->values.metric, r->metric, best->metric)))
             best = r;
     }
     return best ? best->trial : -1;

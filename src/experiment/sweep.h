@@ -25,8 +25,6 @@ typedef struct ls__sweep_values {
     const char *out;
 } ls__sweep_values;
 
-extern const ls_setting ls__sweep_settings[];
-
 /* A setting of a run with one value, or with the values of the search. */
 typedef struct ls__sweep_parameter {
     const ls_setting *setting; /* NULL if the parameter was read from sweep.json */
@@ -43,18 +41,10 @@ typedef struct ls__sweep_file {
     ls__sweep_parameter fixed[LS_MAX_SETTINGS], searched[LS__SWEEP_MAX_PARAMETERS];
 } ls__sweep_file;
 
-/* The result of a job. */
-typedef struct ls__sweep_result {
-    int64_t trial, epochs;
-    double value;       /* the best value of the metric up to `epochs`; NaN: the trial has failed */
-    int64_t best_epoch; /* 0: it has failed */
-    char *error;        /* why the trial could not train; owned. NULL: the loss, or no failure */
-} ls__sweep_result;
-
-/* By trial, then by epochs. */
+/* The results of jobs, by trial, then by epochs. Their errors are owned. */
 typedef struct ls__sweep_results {
     int64_t n, capacity;
-    ls__sweep_result *items;
+    ls_sweep_trial *items;
 } ls__sweep_results;
 
 struct ls_sweep {
@@ -158,15 +148,13 @@ void ls__sweep_results_free(ls__sweep_results *results);
  * and images. Else writes the file. */
 ls_status ls__sweep_open_results(ls_sweep *s);
 /* The result of a job; NULL if there is none. */
-const ls__sweep_result *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs);
-/* The result of a trial with the most epochs; NULL if there is none. */
-const ls__sweep_result *ls__sweep_last(const ls_sweep *s, int64_t trial);
+const ls_sweep_trial *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs);
 /* Copies the result, and takes over its `error`. */
-ls_status ls__sweep_add(ls_sweep *s, const ls__sweep_result *result);
+ls_status ls__sweep_add(ls_context *ctx, ls__sweep_results *results, const ls_sweep_trial *result);
 /* Writes OUT/sweep.json. */
 ls_status ls__sweep_results_write(ls_sweep *s);
 /* Reads the metric of a job from the trial's folder. */
-ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_result *result);
+ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls_sweep_trial *result);
 
 /* ---- sweep_save.c ---- */
 

@@ -1,5 +1,4 @@
 /* sweep_charts.c: the charts of a sweep's report; see sweep_report.h. */
-#include "base/error.h"
 #include "base/text.h"
 #include "experiment/sweep_report.h"
 #include "log/metrics.h"
@@ -21,8 +20,8 @@ static ls__svg_stroke stroke_of(const ls__sweep_history *h, int64_t rank)
 {
     const ls__sweep_past *t = h->ranked[rank];
     int64_t n = h->n_trials;
-    while (n > 0 && isnan(h->ranked[n - 1]->last.value)) n--;
-    if (isnan(t->last.value)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
+    while (n > 0 && isnan(h->ranked[n - 1]->last.metric)) n--;
+    if (isnan(t->last.metric)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
     const int n_shades = LS__SHADE_GOOD - LS__SHADE_WORST + 1;
     const int shade = LS__SHADE_GOOD - (int)(rank * n_shades / n);
     return (ls__svg_stroke){ rank == 0 ? LS__SHADE_BEST : (ls__shade)shade,
@@ -63,25 +62,25 @@ static ls__parallel_axis metric_axis(const ls__sweep_history *h)
 {
     ls__parallel_axis a = { .name = ls__sweep_metric_key(h->metric), .low = 0, .high = 1 };
     for (int64_t i = h->n_trials - 1; i >= 0; i--) {
-        const double value = h->ranked[i]->last.value;
+        const double value = h->ranked[i]->last.metric;
         if (isnan(value)) {
             a.beyond = "failed";
             continue;
         }
-        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->last.value)) a.low = value;
+        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->last.metric)) a.low = value;
         a.high = value;
     }
     a.is_log = ls__run_metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
     return a;
 }
 
-static void make_title(const ls__sweep_result *r, char out[TITLE_SIZE])
+static void make_title(const ls_sweep_trial *r, char out[TITLE_SIZE])
 {
-    if (isnan(r->value))
+    if (isnan(r->metric))
         snprintf(out, TITLE_SIZE, "trial %lld: failed", (long long)r->trial);
     else
         snprintf(out, TITLE_SIZE, "trial %lld: %.4f after %lld epoch%s", (long long)r->trial,
-                 r->value, (long long)r->epochs, ls__plural(r->epochs));
+                 r->metric, (long long)r->epochs, ls__plural(r->epochs));
 }
 
 void ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
@@ -126,16 +125,14 @@ static ls_status read_curve(const ls__sweep_history *h, const ls__sweep_past *t,
     ls__sweep_trial_dir(h->dir, t->last.trial, dir, sizeof(dir));
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
     if (status != LS_OK) return status;
-    const int64_t n = (int64_t)json_array_size(rows);
-    double *columns = calloc(2 * (size_t)n + 1, sizeof(*columns));
+    const size_t n = json_array_size(rows);
+    double *columns = calloc(2 * n + 1, sizeof(*columns));
     const int64_t share = MAX_POINTS / (h->n_trials + 1), max = share > 2 ? share : 2;
-    if (columns && ls__metrics_column(rows, "epoch", columns) &&
-        ls__metrics_column(rows, ls__sweep_metric_key(h->metric), columns + n)) {
-        line->n = ls__metrics_thin(n, max, columns);
-        ls__metrics_thin(n, max, columns + n);
-    }
     line->x = columns;
     line->y = columns ? columns + n : NULL;
+    if (columns &&
+        !ls__metrics_curve(rows, ls__sweep_metric_key(h->metric), max, columns, &line->n))
+        line->n = 0;
     json_decref(rows);
     return columns ? LS_OK : LS_ERR_MEMORY;
 }

@@ -91,7 +91,7 @@ static ls_status read_trials(ls__sweep_history *h, const char *path)
     h->trials = calloc((size_t)h->results.n + 1, sizeof(*h->trials));
     if (!h->trials) return ls__fail_memory(h->ctx, path, 0);
     for (int64_t i = 0; i < h->results.n; i++) {
-        const ls__sweep_result *r = &h->results.items[i];
+        const ls_sweep_trial *r = &h->results.items[i];
         if (i > 0 && r[-1].trial == r->trial) {
             h->trials[h->n_trials - 1].last = *r;
             continue;
@@ -108,13 +108,13 @@ static ls_status read_trials(ls__sweep_history *h, const char *path)
 /* Failed ones last. */
 static int compare_trials(const void *a, const void *b, void *history)
 {
-    const ls__sweep_result *x = &(*(const ls__sweep_past *const *)a)->last,
-                           *y = &(*(const ls__sweep_past *const *)b)->last;
+    const ls_sweep_trial *x = &(*(const ls__sweep_past *const *)a)->last,
+                         *y = &(*(const ls__sweep_past *const *)b)->last;
     const int metric = ((const ls__sweep_history *)history)->metric;
-    const bool x_failed = isnan(x->value), y_failed = isnan(y->value);
+    const bool x_failed = isnan(x->metric), y_failed = isnan(y->metric);
     if (x_failed != y_failed) return x_failed ? 1 : -1;
-    if (!x_failed && x->value != y->value)
-        return ls__sweep_is_better(metric, x->value, y->value) ? -1 : 1;
+    if (!x_failed && x->metric != y->metric)
+        return ls__sweep_is_better(metric, x->metric, y->metric) ? -1 : 1;
     return (x->trial > y->trial) - (x->trial < y->trial);
 }
 
@@ -124,7 +124,7 @@ static ls_status rank_trials(ls__sweep_history *h)
     if (!h->ranked) return ls__fail_memory(h->ctx, h->dir, 0);
     for (int64_t i = 0; i < h->n_trials; i++) {
         h->ranked[i] = &h->trials[i];
-        h->trials[i].values[h->n_axes] = h->trials[i].last.value;
+        h->trials[i].values[h->n_axes] = h->trials[i].last.metric;
     }
     qsort_r(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked), compare_trials, h);
     return LS_OK;
@@ -194,12 +194,12 @@ ls_status ls__sweep_history_importance(const ls__sweep_history *h, int64_t *epoc
     *epochs = common_epochs(&h->results);
     *n = 0;
     for (int64_t i = 0; i < h->results.n && status == LS_OK; i++) {
-        const ls__sweep_result *r = &h->results.items[i];
+        const ls_sweep_trial *r = &h->results.items[i];
         if (r->epochs != *epochs) continue;
         while (at->last.trial != r->trial) at++;
         if (!ls__sweep_history_has_values(h, at)) continue;
         trials[*n] = at;
-        metrics[(*n)++] = r->value;
+        metrics[(*n)++] = r->metric;
     }
     for (int axis = 0; axis < h->n_axes && status == LS_OK; axis++) {
         for (int64_t k = 0; k < *n; k++) values[k] = trials[k]->values[axis];

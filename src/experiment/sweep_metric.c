@@ -3,7 +3,6 @@
 #include "experiment/sweep.h"
 
 #include "base/error.h"
-#include <stdio.h>
 #include <string.h>
 
 /* The words after LS__METRIC_TOP5 in the table of options are other words for the first two
@@ -15,8 +14,8 @@ static int number_of(int choice)
 
 int ls__sweep_metric_find(const char *word)
 {
-    const int i = ls_setting_find(ls__sweep_settings, "metric", strlen("metric"));
-    const int choice = ls__setting_choice(ls__sweep_settings[i].value, word);
+    const int i = ls_setting_find(ls_sweep_settings(), "metric", strlen("metric"));
+    const int choice = ls__setting_choice(ls_sweep_settings()[i].value, word);
     return choice < 0 ? -1 : number_of(choice);
 }
 

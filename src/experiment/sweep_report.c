@@ -48,13 +48,13 @@ static void put_best(ls__html *html, const ls__sweep_history *h, const char *pro
 {
     const ls__sweep_past *best = h->n_trials > 0 ? h->ranked[0] : NULL;
     char text[LS_SWEEP_VALUE_SIZE], name[64], weights[LS__RUN_PATH_SIZE + 32];
-    if (!best || isnan(best->last.value)) {
+    if (!best || isnan(best->last.metric)) {
         ls__html_put(html, "<p class=\"card\">%s</p>\n",
                      best ? "All trials have failed." : "No trial has a result yet.");
         return;
     }
     ls__page_begin_tiles(html, 3);
-    snprintf(text, sizeof(text), "%.4f", best->last.value);
+    snprintf(text, sizeof(text), "%.4f", best->last.metric);
     snprintf(name, sizeof(name), "%s %s",
              ls__run_metric_is_minimized(h->metric) ? "lowest" : "highest",
              ls__sweep_metric_key(h->metric));
@@ -141,14 +141,14 @@ static void put_row(ls__html *html, const ls__sweep_history *h, int64_t rank)
         ls__html_cell(html, h->axes[i].values ? "<td>" : "<td class=\"number\">",
                       axis_text(h, t, i, text), "</td>");
     ls__html_put(html, "<td class=\"number\">%lld</td>", (long long)t->last.epochs);
-    if (isnan(t->last.value))
+    if (isnan(t->last.metric))
         ls__html_put(html,
                      "<td class=\"number\">&ndash;</td><td class=\"number\">&ndash;</td><td>");
     else
         ls__html_put(html, "<td class=\"number\">%.4f</td><td class=\"number\">%lld</td><td>",
-                     t->last.value, (long long)t->last.best_epoch);
+                     t->last.metric, (long long)t->last.best_epoch);
     const char *note = t->last.error                ? t->last.error
-                       : isnan(t->last.value)       ? "failed: the loss is not finite"
+                       : isnan(t->last.metric)      ? "failed: the loss is not finite"
                        : rank == 0                  ? "best"
                        : t->last.epochs < h->epochs ? "fewer epochs"
                                                     : "";
@@ -182,8 +182,8 @@ static void put_head(ls__html *html, const ls__sweep_history *h)
 {
     int64_t n_failed = 0, n_fewer = 0;
     for (int64_t i = 0; i < h->n_trials; i++) {
-        n_failed += isnan(h->trials[i].last.value);
-        n_fewer += !isnan(h->trials[i].last.value) && h->trials[i].last.epochs < h->epochs;
+        n_failed += isnan(h->trials[i].last.metric);
+        n_fewer += !isnan(h->trials[i].last.metric) && h->trials[i].last.epochs < h->epochs;
     }
     ls__page_begin(html, h->dir);
     ls__html_put(html, "<p>sweep of %lld trial%s", (long long)h->n_trials,

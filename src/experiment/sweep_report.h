@@ -8,7 +8,7 @@
 
 /* A trial that has begun. */
 typedef struct ls__sweep_past {
-    ls__sweep_result last; /* with the most epochs; its error is borrowed */
+    ls_sweep_trial last; /* with the most epochs; its error is borrowed */
     /* Of each axis, of a list the index, NaN = unknown; then that of the metric. */
     double values[LS__SWEEP_MAX_PARAMETERS + 1];
 } ls__sweep_past;

@@ -35,17 +35,7 @@ ls_status ls__sweep_save(ls_sweep *s)
 
 /* ---- The table of trials ---- */
 
-static void put_head(FILE *file, const ls_sweep *s)
-{
-    fputs("trial,", file);
-    for (int i = 0; i < s->file.n_searched; i++) {
-        ls__put_csv_field(file, s->file.searched[i].search.name);
-        fputc(',', file);
-    }
-    fprintf(file, "epochs,%s,best_epoch,error\n", ls__sweep_metric_key(s->values.metric));
-}
-
-static void put_row(FILE *file, const ls_sweep *s, const ls__sweep_result *r)
+static void put_row(FILE *file, const ls_sweep *s, const ls_sweep_trial *r)
 {
     char text[LS_SWEEP_VALUE_SIZE];
     fprintf(file, "%lld,", (long long)r->trial);
@@ -54,10 +44,10 @@ static void put_row(FILE *file, const ls_sweep *s, const ls__sweep_result *r)
         fputc(',', file);
     }
     fprintf(file, "%lld,", (long long)r->epochs);
-    if (isnan(r->value))
+    if (isnan(r->metric))
         fputs(",,", file);
     else
-        fprintf(file, "%.15g,%lld,", r->value, (long long)r->best_epoch);
+        fprintf(file, "%.15g,%lld,", r->metric, (long long)r->best_epoch);
     ls__put_csv_field(file, r->error ? r->error : "");
     fputc('\n', file);
 }
@@ -65,9 +55,14 @@ static void put_row(FILE *file, const ls_sweep *s, const ls__sweep_result *r)
 static void put_table(FILE *file, const void *sweep)
 {
     const ls_sweep *s = sweep;
-    put_head(file, s);
+    fputs("trial,", file);
+    for (int i = 0; i < s->file.n_searched; i++) {
+        ls__put_csv_field(file, s->file.searched[i].search.name);
+        fputc(',', file);
+    }
+    fprintf(file, "epochs,%s,best_epoch,error\n", ls__sweep_metric_key(s->values.metric));
     for (int64_t i = 0; i < ls_search_trial_count(s->search); i++) {
-        const ls__sweep_result *r = ls__sweep_last(s, i);
+        const ls_sweep_trial *r = ls_sweep_trial_at(s, i);
         if (r) put_row(file, s, r);
     }
 }

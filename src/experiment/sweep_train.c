@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,7 +26,6 @@ static bool is_stopped(const ls_sweep *s)
 /* ---- A process ---- */
 
 typedef struct job_process {
-    pid_t pid; /* 0 = none */
     ls_search_job job;
     int64_t log_begin; /* bytes that the log had before */
 } job_process;
@@ -108,8 +106,9 @@ static int64_t thread_share(const ls_sweep *s)
     return s->values.parallel == 1 ? 0 : share > 0 ? share : 1;
 }
 
-/* Starts or resumes the run of a trial. out->pid stays 0 if the sweep is stopped meanwhile. */
-static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *out)
+/* Starts or resumes the run of a trial. *n_running does not change if the sweep is stopped
+ * meanwhile. */
+static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *running, int *n_running)
 {
     char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     ls__words words = { 0 };
@@ -129,10 +128,15 @@ static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *out)
         ls__words_put(&words, "--threads=%lld", (long long)thread_share(s));
     if (job->epochs < s->epochs)
         ls__words_put(&words, "--stop-at=%lld", (long long)(job->epochs * (s->n_images / r.batch)));
-    *out = (job_process){ .job = *job, .log_begin = stat(log, &before) == 0 ? before.st_size : 0 };
+    const int64_t log_begin = stat(log, &before) == 0 ? before.st_size : 0;
+    int child;
     const int error =
-        words.failed ? ENOMEM : ls__child_start(&s->children, words.items, log, &out->pid);
+        words.failed ? ENOMEM : ls__child_start(&s->children, words.items, log, &child);
     ls__words_free(&words);
+    if (error == 0) {
+        running[child] = (job_process){ *job, log_begin };
+        ++*n_running;
+    }
     if (error == 0 || is_stopped(s)) return LS_OK;
     char reason[LS__ERRNO_TEXT_SIZE];
     return ls__fail(s->ctx, LS_ERR_IO, "trial %lld: %s could not be started: %s",
@@ -140,15 +144,15 @@ static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *out)
                     ls__errno_text(error, reason, sizeof(reason)));
 }
 
-static ls_status add(ls_sweep *s, const ls__sweep_result *result)
+static ls_status add(ls_sweep *s, const ls_sweep_trial *result)
 {
-    LS_TRY(ls__sweep_add(s, result));
+    LS_TRY(ls__sweep_add(s->ctx, &s->results, result));
     return ls__sweep_save(s);
 }
 
 /* A trial that failed stops the sweep, or is ranked last. */
 static ls_status fail_trial(ls_sweep *s, const job_process *process, const char *log, int status,
-                            ls__sweep_result *result, ls_sweep_end *end)
+                            ls_sweep_trial *result, ls_sweep_end *end)
 {
     char error[LS__CHILD_ERROR_SIZE];
     ls__child_failure failure;
@@ -183,9 +187,9 @@ static ls_status finish(ls_sweep *s, const job_process *process, int status, boo
 {
     char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     make_paths(s, process->job.trial, dir, log);
-    ls__sweep_result result = { .trial = process->job.trial,
-                                .epochs = process->job.epochs,
-                                .value = NAN };
+    ls_sweep_trial result = { .trial = process->job.trial,
+                              .epochs = process->job.epochs,
+                              .metric = NAN };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (exit_status == EXIT_DONE) LS_TRY(ls__sweep_read_metric(s, dir, &result));
     if (exit_status == EXIT_DONE || exit_status == EXIT_NONFINITE) return add(s, &result);
@@ -210,18 +214,13 @@ static void report_progress(const ls_sweep *s, int64_t n, const ls_search_job *j
 }
 
 /* Waits until one of the processes ends. */
-static ls_status wait_for_one(ls_sweep *s, job_process *running, bool is_ending, ls_sweep_end *end)
+static ls_status wait_for_one(ls_sweep *s, const job_process *running, bool is_ending,
+                              ls_sweep_end *end)
 {
-    pid_t pid;
-    int status;
-    const int error = ls__child_wait(&s->children, &pid, &status);
+    int child, status;
+    const int error = ls__child_wait(&s->children, &child, &status);
     if (error) return ls__fail_errno(s->ctx, error, "waiting for a trial");
-    for (int i = 0; i < LS__MAX_CHILDREN; i++) {
-        if (running[i].pid != pid) continue;
-        running[i].pid = 0;
-        return finish(s, &running[i], status, is_ending, end);
-    }
-    return LS_OK;
+    return finish(s, &running[child], status, is_ending, end);
 }
 
 static bool have_equal_values(const ls_sweep *s, int64_t a, int64_t b)
@@ -252,11 +251,11 @@ static ls_status copy_results(ls_sweep *s, int64_t n, const ls_search_job *jobs)
     for (int64_t i = 0; i < n; i++) {
         if (ls__sweep_find(s, jobs[i].trial, jobs[i].epochs)) continue;
         const int64_t trial = find_equal(s, n, jobs, &jobs[i]);
-        ls__sweep_result result = *ls__sweep_find(s, trial, jobs[i].epochs);
+        ls_sweep_trial result = *ls__sweep_find(s, trial, jobs[i].epochs);
         result.trial = jobs[i].trial;
         if (result.error && !(result.error = strdup(result.error)))
             return ls__fail_memory(s->ctx, "sweep", 0);
-        LS_TRY(ls__sweep_add(s, &result));
+        LS_TRY(ls__sweep_add(s->ctx, &s->results, &result));
         ls__note(s->ctx, LS_LOG_RUN, "trial %lld has the values of trial %lld, and its result",
                  (long long)jobs[i].trial, (long long)trial);
         copies = true;
@@ -266,7 +265,7 @@ static ls_status copy_results(ls_sweep *s, int64_t n, const ls_search_job *jobs)
 
 ls_status ls__sweep_train(ls_sweep *s, int64_t n, const ls_search_job *jobs, ls_sweep_end *end)
 {
-    job_process running[LS__MAX_CHILDREN] = { 0 };
+    job_process running[LS__MAX_CHILDREN]; /* by child */
     ls_status status = LS_OK;
     ls__run_settings r;
     int n_running = 0;
@@ -278,11 +277,9 @@ ls_status ls__sweep_train(ls_sweep *s, int64_t n, const ls_search_job *jobs, ls_
             const ls_search_job *job = &jobs[next++];
             if (ls__sweep_find(s, job->trial, job->epochs) || find_equal(s, n, jobs, job) >= 0)
                 continue;
-            int i = 0;
-            while (running[i].pid > 0) i++;
-            status = start(s, job, &running[i]);
-            n_running += running[i].pid > 0;
-            if (status == LS_OK && running[i].pid == 0) *end = LS_SWEEP_STOPPED;
+            const int n_before = n_running;
+            status = start(s, job, running, &n_running);
+            if (status == LS_OK && n_running == n_before) *end = LS_SWEEP_STOPPED;
         }
         report_progress(s, n, jobs);
         if (n_running == 0) break;

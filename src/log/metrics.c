@@ -307,23 +307,26 @@ ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, 
     return status;
 }
 
-bool ls__metrics_column(const json_t *rows, const char *key, double *column)
+/* False if no row has the number. */
+static bool read_column(const json_t *rows, const char *key, int64_t n, double *column)
 {
+    const size_t n_rows = json_array_size(rows);
     bool is_there = false;
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *cell = json_object_get(row, key);
-        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
+    for (size_t i = 0; i < n_rows; i++) {
+        const json_t *cell = json_object_get(json_array_get(rows, i), key);
         is_there = is_there || json_is_number(cell);
+        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
     }
+    for (size_t i = 0; (size_t)n < n_rows && i < (size_t)n; i++)
+        column[i] = column[i * (n_rows - 1) / (size_t)(n - 1)];
     return is_there;
 }
 
-int64_t ls__metrics_thin(int64_t n, int64_t max, double *column)
+bool ls__metrics_curve(const json_t *rows, const char *key, int64_t max, double *columns,
+                       int64_t *n)
 {
-    if (n <= max) return n;
-    for (int64_t i = 0; i < max; i++) column[i] = column[i * (n - 1) / (max - 1)];
-    return max;
+    const int64_t n_rows = (int64_t)json_array_size(rows);
+    *n = n_rows < max ? n_rows : max;
+    const bool has_epochs = read_column(rows, "epoch", *n, columns);
+    return read_column(rows, key, *n, columns + n_rows) && has_epochs;
 }

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "log/evaluation_metrics.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -38,12 +37,9 @@ static bool is_better(double value, double best, bool larger)
 
 /* Finds the metric that decides, in a run with another one than the default: its rows have
  * "best_epoch". The name is an option of `lockstep train`; other programs' runs have it in
- * evaluation.json, older ones only as that of a column. */
+ * evaluation.json. */
 static void find_metric(const ls__report_run *run, summary *s)
 {
-#define NAME(name, member, minimize, reads_auc, title, axis, end) #name,
-    static const char *const names[] = { LS__EVALUATION_METRICS(NAME) };
-#undef NAME
     const size_t n = json_array_size(run->metrics);
     const json_t *last = n > 0 ? json_array_get(run->metrics, n - 1) : NULL;
     char key[64];
@@ -51,10 +47,6 @@ static void find_metric(const ls__report_run *run, summary *s)
     s->best_epoch = ls__json_get_integer(last, "best_epoch");
     s->metric = json_string_value(ls__report_option(run, "metric"));
     if (!s->metric) s->metric = ls__json_get_string(run->evaluation, "metric");
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !s->metric; i++) {
-        snprintf(key, sizeof key, "val_%s", names[i]);
-        if (json_object_get(last, key)) s->metric = names[i];
-    }
     if (!s->metric) return;
     const json_t *best =
         s->best_epoch > 0 ? json_array_get(run->metrics, (size_t)(s->best_epoch - 1)) : NULL;
@@ -197,15 +189,6 @@ static void put_page(ls__html *html, int n, const ls__report_run *runs)
     ls__report_put_environment(html, n, runs);
 }
 
-static ls_status write_page(ls_context *ctx, int n, const ls__report_run *runs, const char *path)
-{
-    ls__html html = { .ctx = ctx };
-    put_page(&html, n, runs);
-    const ls_status status = ls__page_save(&html, runs[0].dir, path);
-    ls__bytes_free(&html);
-    return status;
-}
-
 ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const char *path)
 {
     LS__ENTER(ctx);
@@ -218,7 +201,12 @@ ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const
     if (!runs) return ls__fail_memory(ctx, "ls_report_write", bytes);
     ls_status status = LS_OK;
     for (int i = 0; i < n && status == LS_OK; i++) status = ls__report_load(ctx, dirs[i], &runs[i]);
-    if (status == LS_OK) status = write_page(ctx, n, runs, path);
+    ls__html html = { .ctx = ctx };
+    if (status == LS_OK) {
+        put_page(&html, n, runs);
+        status = ls__page_save(&html, runs[0].dir, path);
+    }
+    ls__bytes_free(&html);
     for (int i = 0; i < n; i++) ls__report_free(ctx, &runs[i]);
     ls__free(ctx, runs);
     return status;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/chart.h"
-#include "log/evaluation_metrics.h"
 #include "log/metrics.h"
 #include "report/page.h"
 #include <lockstep/nn.h>
@@ -49,10 +48,10 @@ typedef struct chart_list {
 /* Appends a chart for each metric of the net; texts are borrowed from the runs. */
 static void add_own_charts(chart_list *list, const ls__report_run *run)
 {
-    static const char train[] = "train_", val[] = "val_";
+    static const char train[] = "train_";
     const size_t n_rows = json_array_size(run->metrics);
     json_t *row = n_rows > 0 ? json_array_get(run->metrics, n_rows - 1) : NULL, *value;
-    const char *key, *validation;
+    const char *key;
     json_object_foreach(row, key, value)
     {
         const char *name = key + sizeof(train) - 1;
@@ -63,13 +62,10 @@ static void add_own_charts(chart_list *list, const ls__report_run *run)
         if (is_there || list->n == N_USUAL + LS_MAX_METRICS) continue;
         curve_chart *chart = &list->items[list->n++];
         *chart = (curve_chart){ .title = name, .label = name, .keys = { key, NULL } };
-        json_t *other;
-        json_object_foreach(row, validation, other)
-        {
-            if (strncmp(validation, val, sizeof(val) - 1) == 0 &&
-                strcmp(validation + sizeof(val) - 1, name) == 0)
-                chart->keys[1] = validation;
-        }
+        char validation[MAX_KEY_BYTES];
+        snprintf(validation, sizeof validation, "val_%s", name);
+        void *other = json_object_iter_at(row, validation);
+        if (other) chart->keys[1] = json_object_iter_key(other);
     }
 }
 
@@ -91,13 +87,8 @@ static void put_chart(ls__html *html, const curve_chart *c, const char *what,
  * no numbers. */
 static bool add_line(const json_t *rows, const char *key, double *columns, ls__chart_line *line)
 {
-    const int64_t n = (int64_t)json_array_size(rows);
-    double *x = columns, *y = columns + n;
-    const bool has_epochs = ls__metrics_column(rows, "epoch", x);
-    const bool has_values = ls__metrics_column(rows, key, y);
-    *line = (ls__chart_line){ .n = ls__metrics_thin(n, MAX_POINTS, x), .x = x, .y = y };
-    ls__metrics_thin(n, MAX_POINTS, y);
-    return has_values && has_epochs;
+    *line = (ls__chart_line){ .x = columns, .y = columns + json_array_size(rows) };
+    return ls__metrics_curve(rows, key, MAX_POINTS, columns, &line->n);
 }
 
 static int compare_values(const void *a, const void *b)

@@ -97,7 +97,7 @@ static ls_status read_part(ls_context *ctx, ls__report_part part, ls__report_run
         LS_TRY(read_object(ctx, dir, "evaluation.json", &out->evaluation));
         LS_TRY(restore_texts(ctx, dir, json_object_get(out->evaluation, "classes"), "class"));
         return restore_texts(ctx, dir, json_object_get(out->evaluation, "mistakes"), "path");
-    case LS__REPORT_FIRST_BATCH: /* the runs of older versions have no first_batch.json */
+    case LS__REPORT_FIRST_BATCH:
         LS_TRY(read_first_batch(ctx, dir, &out->first_batch));
         LS_TRY(read_object(ctx, dir, "first_batch.json", &out->first_samples));
         return restore_texts(ctx, dir, json_object_get(out->first_samples, "labels"), NULL);

@@ -94,12 +94,12 @@ START_TEST(the_sweep_of_the_command)
     ck_assert_int_eq(ls_sweep_trial_count(sweep), 3);
     const int64_t best = ls_sweep_best_trial(sweep);
     ck_assert_int_ge(best, 0);
-    ls_sweep_trial trial, other;
+    const ls_sweep_trial *trial = ls_sweep_trial_at(sweep, best), *other;
     char text[LS_SWEEP_VALUE_SIZE], dir[64], option[64];
-    ck_assert(ls_sweep_trial_at(sweep, best, &trial) && trial.epochs == 2 && !trial.error);
-    for (int64_t i = 0; ls_sweep_trial_at(sweep, i, &other); i++)
-        ck_assert(other.metric <= trial.metric);
-    ck_assert(trial.best_epoch >= 1 && !ls_sweep_trial_at(sweep, 3, &other));
+    ck_assert(trial && trial->trial == best && trial->epochs == 2 && !trial->error);
+    for (int64_t i = 0; (other = ls_sweep_trial_at(sweep, i)); i++)
+        ck_assert(other->metric <= trial->metric);
+    ck_assert(trial->best_epoch >= 1 && !ls_sweep_trial_at(sweep, 3));
     ck_assert_str_eq(ls_sweep_trial_value(sweep, 3, 0, text), "");
     ls_sweep_trial_dir(sweep, best, dir, sizeof(dir));
     ck_assert(exists(dir));
@@ -122,8 +122,7 @@ START_TEST(a_stopped_sweep_continues)
     seen s = { .stop_after_first = &stop };
     ls_sweep *sweep = open_sweep("s", NULL, &s);
     expect_end(sweep, LS_SWEEP_STOPPED);
-    ls_sweep_trial trial;
-    ck_assert(ls_sweep_trial_at(sweep, 0, &trial) && !ls_sweep_trial_at(sweep, 1, &trial));
+    ck_assert(ls_sweep_trial_at(sweep, 0) && !ls_sweep_trial_at(sweep, 1));
     ls_sweep_close(&sweep);
     sweep = open_sweep("s", NULL, NULL);
     expect_end(sweep, LS_SWEEP_DONE);
