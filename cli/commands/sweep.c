@@ -42,24 +42,23 @@ static const char *cell(const ls_sweep *s, int64_t row, int column, char out[CEL
     const int n = ls_sweep_parameter_count(s);
     const char *const heads[] = { "epochs", ls_sweep_metric(s), "best_epoch" };
     char value[LS_SWEEP_VALUE_SIZE];
-    ls_sweep_trial t;
-    const bool has_result = row >= 0 && ls_sweep_trial_at(s, row, &t);
+    const ls_sweep_trial *t = ls_sweep_trial_at(s, row);
     if (column == 0)
         snprintf(out, CELL_SIZE, row < 0 ? "trial" : "%lld", (long long)row);
     else if (column <= n)
         snprintf(out, CELL_SIZE, "%s",
                  row < 0 ? ls_sweep_parameter_name(s, column - 1)
                          : ls_sweep_trial_value(s, row, column - 1, value));
-    else if (!has_result)
+    else if (!t)
         snprintf(out, CELL_SIZE, "%s", row < 0 ? heads[column - n - 1] : "-");
     else if (column == n + 1)
-        snprintf(out, CELL_SIZE, "%lld", (long long)t.epochs);
-    else if (isnan(t.metric))
+        snprintf(out, CELL_SIZE, "%lld", (long long)t->epochs);
+    else if (isnan(t->metric))
         snprintf(out, CELL_SIZE, "-");
     else if (column == n + 2)
-        snprintf(out, CELL_SIZE, "%.4f", t.metric);
+        snprintf(out, CELL_SIZE, "%.4f", t->metric);
     else
-        snprintf(out, CELL_SIZE, "%lld", (long long)t.best_epoch);
+        snprintf(out, CELL_SIZE, "%lld", (long long)t->best_epoch);
     return out;
 }
 
@@ -76,13 +75,13 @@ static bool print_table(const ls_sweep *s, int64_t best)
             cell(s, i, k, text);
             print_text(stdout, "%*s%s", widths[k] - text_columns(text) + (k > 0 ? 2 : 0), "", text);
         }
-        ls_sweep_trial t = { .error = NULL };
-        ls_sweep_trial_at(s, i, &t);
+        const ls_sweep_trial *t = ls_sweep_trial_at(s, i);
+        const char *error = t ? t->error : NULL;
         print_text(stdout, "%s%s\n",
                    i >= 0 && i == best ? "  best"
-                   : t.error           ? "  failed: "
+                   : error             ? "  failed: "
                                        : "",
-                   t.error ? t.error : "");
+                   error ? error : "");
     }
     free(widths);
     return true;
@@ -91,15 +90,15 @@ static bool print_table(const ls_sweep *s, int64_t best)
 static int print_best(const ls_sweep *s, int64_t best)
 {
     char dir[PATH_MAX];
-    ls_sweep_trial t;
+    const ls_sweep_trial *t = ls_sweep_trial_at(s, best);
     char *command = ls_sweep_trial_command(s, best);
-    if (!command || !ls_sweep_trial_at(s, best, &t)) return print_error(NULL, LS_EXIT_RUNTIME);
+    if (!command || !t) return print_error(NULL, LS_EXIT_RUNTIME);
     ls_sweep_trial_dir(s, best, dir, sizeof(dir));
     print_text(stdout, "\nbest: trial %lld, %s %.4f (epoch %lld), weights %s/best.safetensors",
-               (long long)best, ls_sweep_metric(s), t.metric, (long long)t.best_epoch, dir);
+               (long long)best, ls_sweep_metric(s), t->metric, (long long)t->best_epoch, dir);
     print_text(stdout, "; the table is in %s/sweep.csv\n", ls_sweep_dir(s));
     print_text(stdout, "the same run: %s\n", command);
-    if (t.epochs < ls_sweep_epochs(s))
+    if (t->epochs < ls_sweep_epochs(s))
         print_command(stdout, "its other epochs", "train", "--resume", dir, NULL);
     free(command);
     return LS_EXIT_DONE;
@@ -141,7 +140,7 @@ static int run_sweep(ls_sweep *s, const int *failed)
     ls_sweep_end end;
     if (!s || ls_context_status(ctx) != LS_OK) return print_error(ctx, LS_EXIT_DATA);
     catch_signals_for_children();
-    const ls_status status = ls_sweep_run(s, &end);
+    const ls_status status = ls_sweep_train(s, &end);
     if (end == LS_SWEEP_TRIAL_FAILED) print_message("%s", ls_context_hint(ctx));
     if (caught_signal && end != LS_SWEEP_DONE)
         print_message("signal %d: stopped; the same command continues the sweep",
@@ -167,7 +166,7 @@ static int run(const cli_parsed *parsed, void *values)
     ls_sweep *s = ls_sweep_open(parsed->arguments[0], given_text(parsed, "out"),
                                 &(ls_sweep_config){ .settings = (const char *const *)settings,
                                                     .program = program,
-                                                    .command = program_invocation_name,
+                                                    .program_name = program_invocation_name,
                                                     .log = print_log,
                                                     .stop = &caught_count,
                                                     .on_progress = show_progress,

@@ -58,7 +58,7 @@ typedef struct ls_repro_run {
 typedef struct ls_repro ls_repro;
 
 typedef enum ls_repro_verdict {
-    LS_REPRO_FAILED,    /* no verdict, because of an error */
+    LS_REPRO_ERROR,     /* no verdict, because of an error */
     LS_REPRO_STOPPED,   /* no verdict, because *stop was not 0 */
     LS_REPRO_IDENTICAL, /* all runs, in all steps */
     LS_REPRO_DIFFERENT
@@ -68,7 +68,7 @@ typedef struct ls_repro_config {
     const char *const *settings; /* "name=value", as in ls_run_config; ends with NULL; copied */
     const char *program;         /* the lockstep command, a path or a name that is found by PATH;
                                     NULL = "lockstep" */
-    const char *program_name;    /* its name in the report's commands; NULL = `program` */
+    const char *program_name;    /* its name in commands for users; copied; NULL = `program` */
     ls_log_fn log;               /* as in ls_context_config */
     void *log_user;
     /* If *stop is not 0, the process that trains is sent SIGTERM, on which it saves, and the

@@ -2,7 +2,7 @@
  * runs of 'lockstep train' in child processes, and a sweep continues after an interruption.
  *
  *     ls_sweep *sweep = ls_sweep_open("lr.sweep", NULL, NULL);
- *     if (ls_sweep_run(sweep, NULL) != LS_OK)
+ *     if (ls_sweep_train(sweep, NULL) != LS_OK)
  *         fprintf(stderr, "%s\n", ls_context_message(ls_sweep_context(sweep)));
  *     ls_sweep_close(&sweep);
  *
@@ -38,10 +38,10 @@ typedef struct ls_sweep_failure {
 typedef struct ls_sweep_config {
     const char *const *settings; /* "trials=20": they take precedence over the first section of the
                                     file; ends with NULL; NULL = none. Copied */
-    const char *program; /* the command whose 'train' trains the trials, found by PATH; copied;
-                            NULL = "lockstep" */
-    const char *command; /* how commands for users name it; copied; NULL = `program` */
-    ls_log_fn log;       /* as in ls_context_config */
+    const char *program;      /* the command whose 'train' trains the trials, found by PATH; copied;
+                                 NULL = "lockstep" */
+    const char *program_name; /* its name in commands for users; copied; NULL = `program` */
+    ls_log_fn log;            /* as in ls_context_config */
     void *log_user;
     /* If *stop is not 0, the trials save and end, and so does the sweep. Each further change of
      * *stop is passed on to the trials as another signal. May be NULL. */
@@ -88,7 +88,7 @@ typedef enum ls_sweep_end {
  *   LS_ERR_DATA      LS_SWEEP_TRIAL_FAILED because of the images (exit status 3)
  *   LS_ERR_IO        LS_SWEEP_TRIAL_FAILED otherwise; a file that can't be written, or a process
  *                    that can't be started */
-LS_API ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end);
+LS_API ls_status ls_sweep_train(ls_sweep *sweep, ls_sweep_end *end);
 
 /* Closes the sweep and its context. */
 LS_API void ls_sweep_close(ls_sweep **sweep);
@@ -108,6 +108,7 @@ LS_API int ls_sweep_parameter_count(const ls_sweep *sweep);
 LS_API const char *ls_sweep_parameter_name(const ls_sweep *sweep, int i);
 
 typedef struct ls_sweep_trial {
+    int64_t trial;      /* from 0 */
     int64_t epochs;     /* that it has trained */
     double metric;      /* the best one of its epochs; NaN = it has failed */
     int64_t best_epoch; /* of that metric, from 1; 0 = it has failed */
@@ -115,8 +116,9 @@ typedef struct ls_sweep_trial {
 } ls_sweep_trial;
 
 LS_API int64_t ls_sweep_trial_count(const ls_sweep *sweep);
-/* The result of a trial, from 0, after its last job. False if it has none. */
-LS_API bool ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial, ls_sweep_trial *out);
+/* The result of a trial after its last job; NULL if it has none. Valid while the sweep does not
+ * train. */
+LS_API const ls_sweep_trial *ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial);
 /* The value of a parameter in a trial, as the file would have it: the text of a list, or `out` with
  * a number; "" for a trial that has not begun. */
 enum { LS_SWEEP_VALUE_SIZE = 32 };
@@ -137,11 +139,11 @@ LS_API char *ls_sweep_trial_command(const ls_sweep *sweep, int64_t trial);
 /* Whether the folder is that of a sweep: it has sweep.json. */
 LS_API bool ls_sweep_exists(const char *dir);
 /* Writes the report of the sweep in `dir`: its best trial, all trials as parallel coordinates,
- * curves and a table, and the importance of the parameters. path NULL = DIR/report.html. command:
- * as in ls_sweep_config. The trials may be training. LS_ERR_FORMAT for a damaged sweep.json;
- * LS_ERR_IO; LS_ERR_MEMORY. */
+ * curves and a table, and the importance of the parameters. path NULL = DIR/report.html.
+ * program_name: as in ls_sweep_config. The trials may be training. LS_ERR_FORMAT for a damaged
+ * sweep.json; LS_ERR_IO; LS_ERR_MEMORY. */
 LS_API ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *path,
-                                       const char *command);
+                                       const char *program_name);
 
 LS_END_DECLARATIONS
 

@@ -66,16 +66,13 @@ static int spawn(char **argv, const char *log, pid_t *pid)
     return error;
 }
 
-int ls__child_start(ls__children *children, char **argv, const char *log, pid_t *pid)
+int ls__child_start(ls__children *children, char **argv, const char *log, int *child)
 {
-    int i = 0;
-    *pid = 0;
-    while (i < LS__MAX_CHILDREN && children->pids[i] > 0) i++;
-    if (i == LS__MAX_CHILDREN) return EAGAIN;
+    *child = 0;
+    while (*child < LS__MAX_CHILDREN && children->pids[*child] > 0) ++*child;
+    if (*child == LS__MAX_CHILDREN) return EAGAIN;
     if (children->stop && *children->stop) return EINTR;
-    const int error = spawn(argv, log, pid);
-    children->pids[i] = *pid;
-    return error;
+    return spawn(argv, log, &children->pids[*child]);
 }
 
 void ls__children_stop(const ls__children *children)
@@ -91,7 +88,7 @@ static void pass_stop(ls__children *children)
     children->passed = stop;
 }
 
-int ls__child_wait(ls__children *children, pid_t *pid, int *status)
+int ls__child_wait(ls__children *children, int *child, int *status)
 {
     const struct timespec pause = { .tv_nsec = 5000000 };
     for (;; nanosleep(&pause, NULL)) {
@@ -102,7 +99,7 @@ int ls__child_wait(ls__children *children, pid_t *pid, int *status)
             has_child = true;
             const pid_t ended = waitpid(children->pids[i], status, WNOHANG);
             if (ended == 0 || (ended < 0 && errno == EINTR)) continue;
-            *pid = children->pids[i];
+            *child = i;
             children->pids[i] = 0;
             return ended > 0 ? 0 : errno;
         }
@@ -159,10 +156,4 @@ void ls__child_read_error(const char *log, int64_t from, char out[LS__CHILD_ERRO
     }
     free(line);
     fclose(file);
-}
-
-char *ls__child_number_option(const char *name, int64_t number, char out[LS__NUMBER_OPTION_SIZE])
-{
-    snprintf(out, LS__NUMBER_OPTION_SIZE, "--%s=%lld", name, (long long)number);
-    return out;
 }

@@ -18,12 +18,13 @@ typedef struct ls__children {
 } ls__children;
 
 /* Starts a process: argv ends with NULL, the program is found by PATH, its output is appended to
- * `log`. Sets *pid, 0 on failure. The system sends the process SIGTERM if the calling thread ends.
- * Returns 0 or an errno: EINTR if *stop is not 0, EAGAIN for more than LS__MAX_CHILDREN. */
-int ls__child_start(ls__children *children, char **argv, const char *log, pid_t *pid);
+ * `log`. *child is its index, from 0 to LS__MAX_CHILDREN - 1, until it has been waited for. The
+ * system sends the process SIGTERM if the calling thread ends. Returns 0 or an errno: EINTR if
+ * *stop is not 0, EAGAIN for more than LS__MAX_CHILDREN. */
+int ls__child_start(ls__children *children, char **argv, const char *log, int *child);
 /* Waits until one of the children ends; other children of this process are left alone. Returns 0 or
  * an errno: ECHILD without a child, and where the process ignores SIGCHLD. */
-int ls__child_wait(ls__children *children, pid_t *pid, int *status);
+int ls__child_wait(ls__children *children, int *child, int *status);
 /* Sends SIGTERM to all running children. */
 void ls__children_stop(const ls__children *children);
 
@@ -39,9 +40,5 @@ void ls__child_read_failure(const char *log, int status, ls__child_failure *out)
 /* Writes the first error that `lockstep train` printed after byte `from` of its log, or "". */
 enum { LS__CHILD_ERROR_SIZE = 256 };
 void ls__child_read_error(const char *log, int64_t from, char out[LS__CHILD_ERROR_SIZE]);
-
-/* "--NAME=NUMBER"; returns out. */
-enum { LS__NUMBER_OPTION_SIZE = 48 };
-char *ls__child_number_option(const char *name, int64_t number, char out[LS__NUMBER_OPTION_SIZE]);
 
 #endif

@@ -1,7 +1,6 @@
 /* repro.c: experiments of programs; see lockstep/repro.h. */
 #include "experiment/repro_state.h"
 
-#include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -18,8 +17,8 @@
 static ls_status read_settings(ls_repro *r, const char *const *settings)
 {
     const ls__repro_values *v = &r->values;
-    ls__repro_make_settings(r->settings);
-    LS_TRY(ls__settings_read(r->ctx, r->settings, settings, &r->texts, &r->values, &r->given));
+    LS_TRY(
+        ls__settings_read(r->ctx, ls_repro_settings(), settings, &r->texts, &r->values, &r->given));
     if (!v->settings.data_dir)
         return ls__fail(r->ctx, LS_ERR_SETTING, "--data-dir DIR is required");
     if (v->restarts >= v->settings.steps)
@@ -79,18 +78,10 @@ static ls_status check_data(ls_repro *r)
                     (long long)((r->steps + per_epoch - 1) / per_epoch));
 }
 
-static ls_status set_program(ls_repro *r, const ls_repro_config *config)
-{
-    const char *program = config->program ? config->program : "lockstep";
-    r->program = strdup(program);
-    r->program_name = strdup(config->program_name ? config->program_name : program);
-    return r->program && r->program_name ? LS_OK : ls__fail_memory(r->ctx, "program", 0);
-}
-
 static ls_status open_experiment(ls_repro *r, const char *dir, const ls_repro_config *config)
 {
     LS_TRY(ls_context_status(r->ctx));
-    LS_TRY(set_program(r, config));
+    if (!r->program || !r->program_name) return ls__fail_memory(r->ctx, "program", 0);
     LS_TRY(read_settings(r, config->settings));
     LS_TRY(ls__repro_plan(r));
     LS_TRY(set_dir(r, dir));
@@ -104,10 +95,13 @@ ls_repro *ls_repro_open(const char *dir, const ls_repro_config *config)
     LS__DEFAULT_FLOATS;
     static const ls_repro_config defaults = { 0 };
     if (!config) config = &defaults;
+    const char *program = config->program ? config->program : "lockstep";
     ls_repro *r = calloc(1, sizeof(*r));
     if (!r) return NULL;
     r->ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = config->log, .log_user = config->log_user });
+    r->program = strdup(program);
+    r->program_name = strdup(config->program_name ? config->program_name : program);
     r->children.stop = config->stop;
     r->on_run = config->on_run;
     r->user = config->user;
@@ -159,7 +153,6 @@ static ls_status run_all(ls_repro *r, bool *stopped)
         if (r->on_run) r->on_run(r->user, r, i, true);
     }
     LS_TRY(ls__repro_write_csv(r));
-    LS_TRY(ls__repro_plot(r));
     return ls__repro_write_report(r);
 }
 
@@ -167,7 +160,7 @@ ls_status ls_repro_train(ls_repro *repro, ls_repro_verdict *verdict)
 {
     LS__IN_C_LOCALE;
     LS__DEFAULT_FLOATS;
-    if (verdict) *verdict = LS_REPRO_FAILED;
+    if (verdict) *verdict = LS_REPRO_ERROR;
     if (!repro) return LS_ERR_MEMORY;
     LS_TRY(ls_context_status(repro->ctx));
     LS__ENTER(repro->ctx);

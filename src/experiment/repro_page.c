@@ -1,14 +1,12 @@
-/* repro_page.c: the report of an experiment; see repro_state.h. */
+/* repro_page.c: the report of an experiment and its chart; see repro_state.h. */
 #include "experiment/repro_state.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "report/report.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_COMPARED = 8 }; /* results with a command that compares them */
 
@@ -54,12 +52,13 @@ static bool decides(const ls_repro *r, repro_axis axis)
 
 static void put_divergence(const ls_repro *r, ls__html *html, const ls_repro_run *run)
 {
-    char fields[LS__REPRO_DIFFERENCES_SIZE];
+    const char *names[LS_RUN_LOG_FIELDS];
+    const int n = ls_run_log_fields(&run->divergence, names);
     const long long step = (long long)run->divergence.step;
     const long long per_epoch = r->steps_per_epoch > 0 ? (long long)r->steps_per_epoch : 1;
-    ls__repro_differences(run, ", ", fields);
-    ls__html_put(html, "step %lld (step %lld of epoch %lld): %s", step, step % per_epoch + 1,
-                 step / per_epoch + 1, fields);
+    ls__html_put(html, "step %lld (step %lld of epoch %lld): ", step, step % per_epoch + 1,
+                 step / per_epoch + 1);
+    for (int i = 0; i < n; i++) ls__html_put(html, "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
 static void put_verdict(const ls_repro *r, ls__html *html)
@@ -89,11 +88,22 @@ static void put_verdict(const ls_repro *r, ls__html *html)
 
 /* ---- Which runs agree ---- */
 
+/* "A", "B", ..., "Z", "AA", ...: the name of a result. */
+enum { LETTERS_SIZE = 8 };
+static const char *letters_of(int result, char out[LETTERS_SIZE])
+{
+    int at = LETTERS_SIZE - 1;
+    out[at] = '\0';
+    for (int k = result + 1; k > 0 && at > 0; k = (k - 1) / 26)
+        out[--at] = (char)('A' + (k - 1) % 26);
+    return out + at;
+}
+
 static void put_letters(ls__html *html, const char *element, int result)
 {
-    char letters[LS__REPRO_LETTERS_SIZE];
+    char letters[LETTERS_SIZE];
     ls__html_put(html, "<%s class=\"result-%d\"><b>%s</b>", element, result % LS__CHART_COLOURS,
-                 ls__repro_letters(result, letters));
+                 letters_of(result, letters));
 }
 
 /* Leg i > 0 as "@20 4x3" */
@@ -189,12 +199,10 @@ static void put_grids(const ls_repro *r, ls__html *html)
 static void put_results(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Results</h2>\n");
-    ls__page_begin_table(html, "Results");
-    ls__html_put(html, "<th scope=\"col\">result</th><th scope=\"col\" class=\"number\">runs</th>"
-                       "<th scope=\"col\" class=\"number\">last loss</th><th scope=\"col\">digest "
-                       "of the last weights</th><th scope=\"col\">first run</th>");
-    if (r->n_results > 1) ls__html_put(html, "<th scope=\"col\">differs from A first in</th>");
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    ls__page_begin_table(html, "Results", LS__TABLE_CARD);
+    ls__page_put_heads(html, "result|#runs|#last loss|digest of the last weights|first run");
+    if (r->n_results > 1) ls__page_put_heads(html, "differs from A first in");
+    ls__page_begin_rows(html);
     for (int k = 0; k < r->n_results; k++) {
         const ls_repro_run *first = ls__repro_first_of(r, k);
         char digest[LS_DIGEST_TEXT_SIZE];
@@ -212,51 +220,121 @@ static void put_results(const ls_repro *r, ls__html *html)
     ls__html_put(html, "</section>\n");
 }
 
-/* ---- The commands ---- */
+/* ---- The chart ---- */
 
-/* The experiment again: the settings that were given. */
-static void put_own_command(const ls_repro *r, ls__html *html)
+enum { NAME_SIZE = 160 };
+typedef struct texts {
+    char title[NAME_SIZE], note[NAME_SIZE], results[LS__CHART_COLOURS][NAME_SIZE];
+    const char *names[LS__CHART_COLOURS];
+} texts;
+
+static void make_texts(const ls_repro *r, int n_shown, texts *t)
 {
-    const char *words[LS_MAX_SETTINGS + 3] = { r->program_name, "repro" };
-    char *texts[LS_MAX_SETTINGS];
-    int n = 0;
-    for (int i = 0; r->given.table[i].kind != LS_SETTING_END; i++) {
-        const char *value = r->given.text[i];
-        if (!value) continue;
-        texts[n] = ls__format(r->ctx, "--%s%s%s", r->given.table[i].name, *value ? "=" : "", value);
-        html->failed |= !texts[n];
-        words[2 + n] = texts[n];
-        n += texts[n] != NULL;
+    snprintf(t->title, NAME_SIZE, "%d runs of %lld step%s: %d result%s", r->n_runs,
+             (long long)r->steps, ls__plural(r->steps), r->n_results, ls__plural(r->n_results));
+    for (int k = 0; k < n_shown; k++) {
+        const ls_repro_run *first = ls__repro_first_of(r, k);
+        const int n = ls__repro_count(r, k);
+        t->names[k] = t->results[k];
+        const int at = snprintf(t->results[k], NAME_SIZE, "%d run%s: same result as %s", n,
+                                ls__plural(n), first->name);
+        if (k > 0)
+            snprintf(t->results[k] + at, NAME_SIZE - (size_t)at, "; diverges at step %lld",
+                     (long long)first->divergence.step);
     }
-    ls__page_put_words(html, words);
-    for (int i = 0; i < n; i++) ls__free(r->ctx, texts[i]);
+    int at = 0;
+    if (r->n_results > n_shown)
+        at = snprintf(t->note, NAME_SIZE, "Colours repeat for %d more results. ",
+                      r->n_results - n_shown);
+    if (r->runs[r->n_runs - 1].leg_count > 1)
+        snprintf(t->note + at, NAME_SIZE - (size_t)at, "Gaps: interrupted and resumed.");
 }
+
+typedef struct row_name {
+    char text[LS__REPRO_NAME_SIZE + LETTERS_SIZE + 1];
+} row_name;
+
+/* A row per run with a colour per result, above the losses of each result: into a page, whose text
+ * has the legend, so that the rows have the letters of their results; html NULL: DIR/repro.svg. */
+static ls_status put_chart(const ls_repro *r, ls__html *html)
+{
+    const int n_shown = r->n_results < LS__CHART_COLOURS ? r->n_results : LS__CHART_COLOURS;
+    char path[LS__REPRO_PATH_SIZE];
+    texts t = { .note = "" };
+    ls__chart_line lines[LS__CHART_COLOURS];
+    ls__chart_row *rows = calloc((size_t)r->n_runs, sizeof(*rows));
+    row_name *names = calloc((size_t)r->n_runs, sizeof(*names));
+    ls_status status = rows && names ? LS_OK : ls__fail_memory(r->ctx, "chart", 0);
+    for (int i = 0; status == LS_OK && i < r->n_runs; i++) {
+        char letters[LETTERS_SIZE];
+        const ls_repro_run *run = &r->runs[i], *first = ls__repro_first_of(r, run->result);
+        snprintf(names[i].text, sizeof(names[i].text), "%s %s", letters_of(run->result, letters),
+                 run->name);
+        const ls__repro_parts *parts = &r->parts[first - r->runs];
+        rows[i] = (ls__chart_row){ .name = html ? names[i].text : run->name,
+                                   .n_spans = parts->n_spans,
+                                   .spans = parts->spans,
+                                   .n_marks = run->leg_count - 1,
+                                   .marks = run->stops };
+    }
+    for (int k = 0; k < n_shown; k++)
+        lines[k] = (ls__chart_line){ .n = r->steps, .y = ls__repro_first_of(r, k)->losses };
+    make_texts(r, n_shown, &t);
+    const ls__chart_panel panels[] = {
+        { .y_label = "run",
+          .note = html ? NULL : t.note,
+          .n_names = html ? 0 : n_shown,
+          .names = t.names,
+          .n_rows = r->n_runs,
+          .rows = rows },
+        { .y_label = "loss", .may_coincide = true, .n_lines = n_shown, .lines = lines },
+    };
+    const ls__chart chart = {
+        .title = html ? NULL : t.title, .x_label = "step", .n_panels = 2, .panels = panels
+    };
+    snprintf(path, sizeof(path), "%s/repro.svg", r->dir);
+    if (status == LS_OK && html)
+        ls__page_put_charts(html, "", "The result of each run by step, and the losses",
+                            ls__chart_draw, &chart);
+    else if (status == LS_OK)
+        status = ls__chart_save(r->ctx, path, &chart);
+    free(rows);
+    free(names);
+    return status;
+}
+
+/* ---- The commands ---- */
 
 static void put_commands(const ls_repro *r, ls__html *html)
 {
+    ls__words own = { 0 }; /* the experiment again: the settings that were given */
+    ls__words_put(&own, "%s", r->program_name);
+    ls__words_put(&own, "repro");
+    ls__repro_put_settings(r, false, &own);
     ls__html_put(html, "<section>\n<h2>Commands</h2>\n<div class=\"card\">\n<h3>The same "
                        "experiment</h3>\n");
-    put_own_command(r, html);
+    ls__page_put_words(html, &own);
     if (r->n_results > 1)
         ls__html_put(html, "</div>\n<div class=\"card\">\n<h3>The op at which two results "
                            "diverge</h3>\n");
     for (int k = 1; k < r->n_results && k <= MAX_COMPARED; k++) {
-        char a[LS__REPRO_PATH_SIZE], b[LS__REPRO_PATH_SIZE];
-        snprintf(a, sizeof(a), "%s/%s", r->dir, r->runs[0].name);
-        snprintf(b, sizeof(b), "%s/%s", r->dir, ls__repro_first_of(r, k)->name);
-        ls__page_put_words(html, (const char *const[]){ r->program_name, "compare", a, b, NULL });
+        ls__words words = { 0 };
+        ls__words_put(&words, "%s", r->program_name);
+        ls__words_put(&words, "compare");
+        ls__words_put(&words, "%s/%s", r->dir, r->runs[0].name);
+        ls__words_put(&words, "%s/%s", r->dir, ls__repro_first_of(r, k)->name);
+        ls__page_put_words(html, &words);
     }
     ls__html_put(html, "</div>\n</section>\n");
 }
 
 /* ---- The page ---- */
 
-static ls_status put_chart(const ls_repro *r, ls__html *html)
+static ls_status put_steps(const ls_repro *r, ls__html *html)
 {
     ls__html_put(html, "<section>\n<h2>Steps</h2>\n<figure>\n<figcaption>The result of each run by "
                        "step, and the losses</figcaption>\n");
-    LS_TRY(ls__repro_put_plot(r, html, "wide", LS__PAGE_WIDE));
-    LS_TRY(ls__repro_put_plot(r, html, "narrow", LS__PAGE_NARROW));
+    LS_TRY(put_chart(r, html));
     if (r->runs[r->n_runs - 1].leg_count > 1)
         ls__html_put(html, "<p class=\"note\">Gaps: interrupted and resumed.</p>\n");
     ls__html_put(html, "</figure>\n</section>\n");
@@ -294,7 +372,7 @@ static ls_status write_page(const ls_repro *r, ls__html *html)
     put_verdict(r, html);
     put_grids(r, html);
     put_results(r, html);
-    LS_TRY(put_chart(r, html));
+    LS_TRY(put_steps(r, html));
     put_commands(r, html);
     LS_TRY(put_run(r, html));
     return ls__page_save(html, r->dir, NULL);
@@ -304,6 +382,6 @@ ls_status ls__repro_write_report(const ls_repro *r)
 {
     ls__html html = { .ctx = r->ctx };
     const ls_status status = write_page(r, &html);
-    ls__html_free(&html);
-    return status;
+    ls__bytes_free(&html);
+    return status == LS_OK ? put_chart(r, NULL) : status;
 }

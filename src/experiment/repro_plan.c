@@ -1,13 +1,79 @@
-/* repro_plan.c: the runs of an experiment; see repro_state.h. */
+/* repro_plan.c: the settings of an experiment, and its runs; see repro_state.h. */
 #include "experiment/repro_state.h"
 
 #include "base/error.h"
 #include <ctype.h>
 #include <errno.h>
 #include <lockstep/random.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Settings ---- */
+
+#define AT(member) offsetof(ls__repro_values, member)
+
+static const ls_setting own_settings[] = {
+    { LS_SETTING_HEADING, .help = "Experiment:" },
+    { LS_SETTING_TEXT, 'j', "workers", AT(workers), "numbers of data-loader workers to compare",
+      "N,N,...", .fallback = "0,1,2,4,8", .usual = true },
+    { LS_SETTING_TEXT, 0, "threads", AT(threads),
+      "numbers of compute threads to compare, in all combinations with --workers", "N,N,...",
+      .fallback = "1,2,3,4", .usual = true },
+    { LS_SETTING_TEXT, 0, "ranks", AT(ranks),
+      "numbers of ranks to compare, in all combinations; processes that mpirun starts, at most as "
+      "many as --shards",
+      "N,N,...", .fallback = "1", .usual = true },
+    { LS_SETTING_INTEGER, 0, "restart", AT(restarts),
+      "train each combination once more, interrupted N times and resumed with other numbers of "
+      "workers, threads and ranks",
+      "N", 0, LS__REPRO_MAX_RESTARTS, .fallback = "0", .usual = true },
+    { LS_SETTING_INTEGER, 0, "steps", AT(settings.steps), "steps of each run", "N", 1, 1e6,
+      .fallback = "60", .usual = true },
+    { LS_SETTING_TEXT, 0, "out", AT(settings.out), "new folder for the experiment", "DIR",
+      .note = "repro, or repro-2, repro-3, ...", .usual = true },
+};
+enum { N_OWN = sizeof(own_settings) / sizeof(own_settings[0]) };
+
+/* Settings of a run that the experiment sets or that have no effect in it. */
+static bool is_taken(const ls_setting *setting)
+{
+    static const char *const names[] = { "workers", "threads",  "steps", "stop-at",     "out",
+                                         "resume",  "patience", "force", "inject-fault" };
+    for (size_t i = 0; setting->name && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(setting->name, names[i]) == 0) return true;
+    return false;
+}
+
+static ls_setting table[LS_MAX_SETTINGS + 1];
+
+static void make_table(void)
+{
+    int n = N_OWN;
+    memcpy(table, own_settings, sizeof(own_settings));
+    for (const ls_setting *s = ls__run_settings_table;
+         s->kind != LS_SETTING_END && n < LS_MAX_SETTINGS; s++)
+        if (!is_taken(s)) table[n++] = *s;
+    table[n] = (ls_setting){ .kind = LS_SETTING_END };
+}
+
+const ls_setting *ls_repro_settings(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_table);
+    return table;
+}
+
+void ls__repro_put_settings(const ls_repro *r, bool of_runs, ls__words *words)
+{
+    for (int i = of_runs ? N_OWN : 0; table[i].kind != LS_SETTING_END; i++) {
+        const char *value = r->given.text[i];
+        if (value) ls__words_put(words, "--%s%s%s", table[i].name, *value ? "=" : "", value);
+    }
+}
+
+/* ---- Runs ---- */
 
 typedef struct axis {
     int n, values[LS__REPRO_MAX_AXIS];
@@ -15,6 +81,7 @@ typedef struct axis {
 
 typedef struct axes {
     axis workers, threads, ranks;
+    int n; /* combinations */
 } axes;
 
 /* "0,1,2" */
@@ -40,11 +107,6 @@ static ls_status read_axis(ls_context *ctx, const char *name, const char *text, 
     }
 }
 
-static int count_combinations(const axes *a)
-{
-    return a->workers.n * a->threads.n * a->ranks.n;
-}
-
 static ls_status read_axes(ls_context *ctx, const ls__repro_values *v, axes *a)
 {
     LS_TRY(read_axis(ctx, "workers", v->workers, 0, 256, &a->workers));
@@ -54,7 +116,8 @@ static ls_status read_axes(ls_context *ctx, const ls__repro_values *v, axes *a)
         if (a->ranks.values[i] > v->settings.shards)
             return ls__fail(ctx, LS_ERR_SETTING, "--ranks %s: %d ranks require --shards %d or more",
                             v->ranks, a->ranks.values[i], a->ranks.values[i]);
-    if (count_combinations(a) > 1 || v->restarts > 0) return LS_OK;
+    a->n = a->workers.n * a->threads.n * a->ranks.n;
+    if (a->n > 1 || v->restarts > 0) return LS_OK;
     return ls__fail(ctx, LS_ERR_SETTING,
                     "--workers %s, --threads %s and --ranks %s give only one run; a comparison "
                     "requires two: give more numbers, or --restart 1",
@@ -98,11 +161,11 @@ static ls_repro_leg combination(const axes *a, int i, int k, bool keeps_workers)
                            a->ranks.values[(i + k) % a->ranks.n] };
 }
 
-static void plan_run(const ls_repro *r, const axes *a, int i, int n_once)
+static void plan_run(const ls_repro *r, const axes *a, int i)
 {
     const ls__repro_values *v = &r->values;
     const bool keeps_workers = v->settings.seeding == LS_SEED_BY_WORKER;
-    const int restarts = i < n_once ? 0 : (int)v->restarts;
+    const int restarts = i < a->n ? 0 : (int)v->restarts;
     ls__repro_parts *parts = &r->parts[i];
     r->runs[i] = (ls_repro_run){ .name = parts->name,
                                  .legs = parts->legs,
@@ -111,7 +174,7 @@ static void plan_run(const ls_repro *r, const axes *a, int i, int n_once)
                                  .result = -1,
                                  .divergence.step = -1 };
     for (int k = 0; k <= restarts; k++)
-        add_leg(r, i, combination(a, i % n_once, k, keeps_workers),
+        add_leg(r, i, combination(a, i % a->n, k, keeps_workers),
                 k < restarts ? stop_step(v, i, k) : 0);
     char ranks[16] = "", restart[16] = "";
     if (r->has_ranks) snprintf(ranks, sizeof(ranks), "-n%d", parts->legs[0].ranks);
@@ -124,12 +187,12 @@ ls_status ls__repro_plan(ls_repro *r)
 {
     axes a;
     LS_TRY(read_axes(r->ctx, &r->values, &a));
-    const int n_once = count_combinations(&a), n = (r->values.restarts > 0 ? 2 : 1) * n_once;
+    const int n = (r->values.restarts > 0 ? 2 : 1) * a.n;
     r->has_ranks = a.ranks.n > 1 || a.ranks.values[0] > 1;
     r->runs = calloc((size_t)n, sizeof(*r->runs));
     r->parts = calloc((size_t)n, sizeof(*r->parts));
     if (!r->runs || !r->parts)
         return ls__fail_memory(r->ctx, "runs", (size_t)n * sizeof(*r->parts));
-    for (; r->n_runs < n; r->n_runs++) plan_run(r, &a, r->n_runs, n_once);
+    for (; r->n_runs < n; r->n_runs++) plan_run(r, &a, r->n_runs);
     return LS_OK;
 }

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "checkpoint/progress.h"
 #include "log/metrics.h"
-#include <errno.h>
 #include <lockstep/tensor.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,62 +117,33 @@ ls_status ls__repro_read(ls_repro *r, int i)
     return LS_OK;
 }
 
-void ls__repro_differences(const ls_repro_run *run, const char *between,
-                           char out[LS__REPRO_DIFFERENCES_SIZE])
-{
-    const char *names[LS_RUN_LOG_FIELDS];
-    const int n = ls_run_log_fields(&run->divergence, names);
-    ls__text text = { .buffer = out, .size = LS__REPRO_DIFFERENCES_SIZE };
-    *out = '\0';
-    for (int i = 0; i < n; i++) ls__text_put(&text, "%s%s", i ? between : "", names[i]);
-}
-
 /* ---- Files ---- */
 
-static ls_status close_written(const ls_repro *r, FILE *file, const char *path)
+static void put_runs(FILE *file, const void *experiment)
 {
-    const int error = ferror(file) ? errno : 0;
-    const bool failed = ferror(file);
-    if (fclose(file) == 0 && !failed) return LS_OK;
-    return ls__fail_errno(r->ctx, error ? error : errno, "%s", path);
-}
-
-static FILE *open_written(const ls_repro *r, const char *name, char path[LS__REPRO_PATH_SIZE])
-{
-    snprintf(path, LS__REPRO_PATH_SIZE, "%s/%s", r->dir, name);
-    FILE *file = fopen(path, "wxe"); /* the folder is new, so an existing file is not replaced */
-    if (!file) ls__fail_errno(r->ctx, errno, "%s", path);
-    return file;
-}
-
-static ls_status write_runs(const ls_repro *r)
-{
-    char path[LS__REPRO_PATH_SIZE];
-    FILE *file = open_written(r, "repro.csv", path);
-    if (!file) return ls_context_status(r->ctx);
+    const ls_repro *r = experiment;
     fprintf(file, "run,workers,threads,ranks,restarts,legs,steps,loss,weights,images_per_second,");
     fprintf(file, "result,first_different_step,differs_in\n");
     for (int i = 0; i < r->n_runs; i++) {
         const ls_repro_run *run = &r->runs[i];
-        char digest[LS_DIGEST_TEXT_SIZE], fields[LS__REPRO_DIFFERENCES_SIZE] = "", step[24] = "";
-        if (run->divergence.step >= 0) {
-            snprintf(step, sizeof(step), "%lld", (long long)run->divergence.step);
-            ls__repro_differences(run, " ", fields);
-        }
         const ls_repro_leg *leg = &run->legs[0];
-        fprintf(file, "%s,%d,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,%s,%s\n", run->name, leg->workers,
+        char digest[LS_DIGEST_TEXT_SIZE];
+        const char *names[LS_RUN_LOG_FIELDS];
+        const int n = ls_run_log_fields(&run->divergence, names);
+        fprintf(file, "%s,%d,%d,%d,%d,%s,%lld,%.17g,%s,%.1f,%s,", run->name, leg->workers,
                 leg->threads, leg->ranks, run->leg_count - 1, run->legs_text, (long long)r->steps,
                 run->losses[r->steps - 1], ls_digest_text(run->weights, digest),
-                run->images_per_second, ls__repro_first_of(r, run->result)->name, step, fields);
+                run->images_per_second, ls__repro_first_of(r, run->result)->name);
+        if (run->divergence.step >= 0) fprintf(file, "%lld", (long long)run->divergence.step);
+        fputc(',', file);
+        for (int k = 0; k < n; k++) fprintf(file, "%s%s", k > 0 ? " " : "", names[k]);
+        fputc('\n', file);
     }
-    return close_written(r, file, path);
 }
 
-static ls_status write_losses(const ls_repro *r)
+static void put_losses(FILE *file, const void *experiment)
 {
-    char path[LS__REPRO_PATH_SIZE];
-    FILE *file = open_written(r, "losses.csv", path);
-    if (!file) return ls_context_status(r->ctx);
+    const ls_repro *r = experiment;
     fprintf(file, "step");
     for (int i = 0; i < r->n_runs; i++) fprintf(file, ",%s", r->runs[i].name);
     for (int64_t k = 0; k < r->steps; k++) {
@@ -181,11 +151,13 @@ static ls_status write_losses(const ls_repro *r)
         for (int i = 0; i < r->n_runs; i++) fprintf(file, ",%.17g", r->runs[i].losses[k]);
     }
     fprintf(file, "\n");
-    return close_written(r, file, path);
 }
 
 ls_status ls__repro_write_csv(const ls_repro *r)
 {
-    LS_TRY(write_runs(r));
-    return write_losses(r);
+    char path[LS__REPRO_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/repro.csv", r->dir);
+    LS_TRY(ls__csv_save(r->ctx, path, put_runs, r));
+    snprintf(path, sizeof(path), "%s/losses.csv", r->dir);
+    return ls__csv_save(r->ctx, path, put_losses, r);
 }

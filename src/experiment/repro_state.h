@@ -5,14 +5,19 @@
 
 #include "base/text.h"
 #include "experiment/child.h"
-#include "experiment/repro_settings.h"
 #include "report/chart.h"
-#include "report/html.h"
+#include "report/command_line.h"
 #include "run/run_state.h"
 #include <lockstep/repro.h>
 
 enum { LS__REPRO_MAX_AXIS = 32, LS__REPRO_LEGS_SIZE = 512, LS__REPRO_NAME_SIZE = 64 };
-enum { LS__REPRO_PATH_SIZE = LS__RUN_DIR_SIZE + 192 };
+enum { LS__REPRO_MAX_RESTARTS = 16, LS__REPRO_PATH_SIZE = LS__RUN_DIR_SIZE + 192 };
+
+typedef struct ls__repro_values {
+    ls__run_settings settings; /* first: the settings of a run are at their offsets in it */
+    const char *workers, *threads, *ranks;
+    int64_t restarts;
+} ls__repro_values;
 
 /* What an ls_repro_run points to, and its row in the chart. */
 typedef struct ls__repro_parts {
@@ -28,8 +33,7 @@ typedef struct ls__repro_parts {
 struct ls_repro {
     ls_context *ctx; /* reads datasets and run logs; trains nothing */
     char dir[LS__RUN_DIR_SIZE];
-    bool can_run;                             /* it is open, and has not run */
-    ls_setting settings[LS_MAX_SETTINGS + 1]; /* the table */
+    bool can_run; /* it is open, and has not run */
     char **texts; /* the settings as given, from which values and `given` are borrowed */
     ls_given given;
     ls__repro_values values;
@@ -49,6 +53,9 @@ struct ls_repro {
 
 /* ---- repro_plan.c ---- */
 
+/* Appends "--NAME=VALUE" for each setting that was given. of_runs: those of the runs alone. */
+void ls__repro_put_settings(const ls_repro *r, bool of_runs, ls__words *words);
+
 /* Reads the axes, and makes the runs: each combination; then the same with restarts, each of which
  * resumes with the next numbers. LS_ERR_SETTING. */
 ls_status ls__repro_plan(ls_repro *r);
@@ -66,27 +73,13 @@ ls_status ls__repro_read(ls_repro *r, int i);
 /* The first run of a result, and how many runs have it. */
 const ls_repro_run *ls__repro_first_of(const ls_repro *r, int result);
 int ls__repro_count(const ls_repro *r, int result);
-/* What differs at the step of its divergence: "batch, loss". */
-enum { LS__REPRO_DIFFERENCES_SIZE = 64 };
-void ls__repro_differences(const ls_repro_run *run, const char *between,
-                           char out[LS__REPRO_DIFFERENCES_SIZE]);
 /* DIR/repro.csv, a line per run, and DIR/losses.csv, a line per step. */
 ls_status ls__repro_write_csv(const ls_repro *r);
 
-/* ---- repro_chart.c ---- */
-
-/* "A", "B", ..., "Z", "AA", ...: the name of a result. */
-enum { LS__REPRO_LETTERS_SIZE = 8 };
-const char *ls__repro_letters(int result, char out[LS__REPRO_LETTERS_SIZE]);
-
-/* DIR/repro.svg: a row per run with a colour per result, above the losses of each result. */
-ls_status ls__repro_plot(const ls_repro *r);
-/* The same into a page, which has the legend: the rows have the letters of their results. */
-ls_status ls__repro_put_plot(const ls_repro *r, ls__html *html, const char *class, int width);
-
 /* ---- repro_page.c ---- */
 
-/* DIR/report.html: the verdict, which runs agree, where the others diverge, and the environment. */
+/* DIR/report.html: the verdict, which runs agree, where the others diverge, and the environment;
+ * and DIR/repro.svg. */
 ls_status ls__repro_write_report(const ls_repro *r);
 
 #endif

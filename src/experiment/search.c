@@ -7,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char CALL[] = "ls_search_open";
@@ -17,54 +16,52 @@ static const char CALL[] = "ls_search_open";
 static ls_status check_range(ls_context *ctx, const ls_search_parameter *p, bool is_grid)
 {
     if (!isfinite(p->low) || !isfinite(p->high) || p->low > p->high)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: '%s': expected finite low <= high, got %g and %g",
-                        CALL, p->name, p->low, p->high);
+        return ls__fail(ctx, LS_ERR_INVALID, "expected finite low <= high, got %g and %g", p->low,
+                        p->high);
     if (p->kind == LS_SEARCH_LOG && p->low <= 0)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: '%s': a logarithmic range begins above 0, got %g",
-                        CALL, p->name, p->low);
+        return ls__fail(ctx, LS_ERR_INVALID, "a logarithmic range begins above 0, got %g", p->low);
     /* Values are computed from the ends' ratio or difference. */
     if (p->kind == LS_SEARCH_LOG && (p->low < DBL_MIN || !isfinite(p->high / p->low)))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: '%s': a logarithmic range begins at %g or above, and the ratio of its "
+                        "a logarithmic range begins at %g or above, and the ratio of its "
                         "ends is at most %g; got %g and %g",
-                        CALL, p->name, DBL_MIN, DBL_MAX, p->low, p->high);
+                        DBL_MIN, DBL_MAX, p->low, p->high);
     if (!isfinite(p->high - p->low))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: '%s': the ends of a range differ by at most %g, got %g and %g", CALL,
-                        p->name, DBL_MAX, p->low, p->high);
+                        "the ends of a range differ by at most %g, got %g and %g", DBL_MAX, p->low,
+                        p->high);
     const bool is_integer = p->kind == LS_SEARCH_INTEGER;
     if (is_integer && (p->low != floor(p->low) || p->high != floor(p->high) ||
                        fabs(p->low) >= 0x1p31 || fabs(p->high) >= 0x1p31))
-        return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: '%s': expected integers below 2^31, got %g and %g", CALL, p->name,
-                        p->low, p->high);
+        return ls__fail(ctx, LS_ERR_INVALID, "expected integers below 2^31, got %g and %g", p->low,
+                        p->high);
     if (!is_grid || (is_integer && p->count == 0)) return LS_OK;
     if (p->count < 2 || (is_integer && (double)p->count > p->high - p->low + 1))
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "%s: '%s': a range in a grid requires a number of points, 2 or more%s; got "
+                        "a range in a grid requires a number of points, 2 or more%s; got "
                         "%lld",
-                        CALL, p->name, is_integer ? ", at most one per integer" : "",
-                        (long long)p->count);
+                        is_integer ? ", at most one per integer" : "", (long long)p->count);
     return LS_OK;
 }
 
 static ls_status check_parameters(ls_context *ctx, const ls_search_config *c)
 {
     if (!c->parameters || c->parameter_count < 1)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: expected one parameter or more", CALL);
+        return ls__fail(ctx, LS_ERR_INVALID, "expected one parameter or more");
     for (int64_t i = 0; i < c->parameter_count; i++) {
         const ls_search_parameter *p = &c->parameters[i];
         if (!p->name || p->kind < LS_SEARCH_LIST || p->kind > LS_SEARCH_INTEGER)
-            return ls__fail(ctx, LS_ERR_INVALID, "%s: parameter %lld has no name or kind", CALL,
+            return ls__fail(ctx, LS_ERR_INVALID, "parameter %lld has no name or kind",
                             (long long)i);
         for (int64_t k = 0; k < i; k++)
             if (strcmp(p->name, c->parameters[k].name) == 0)
-                return ls__fail(ctx, LS_ERR_INVALID, "%s: two parameters have the name '%s'", CALL,
-                                p->name);
+                return ls__fail(ctx, LS_ERR_INVALID, "two parameters have the name '%s'", p->name);
         if (p->kind == LS_SEARCH_LIST && p->count < 1)
-            return ls__fail(ctx, LS_ERR_INVALID, "%s: '%s': a list requires a value", CALL,
-                            p->name);
-        if (p->kind != LS_SEARCH_LIST) LS_TRY(check_range(ctx, p, c->method == LS_SEARCH_GRID));
+            return ls__fail(ctx, LS_ERR_INVALID, "'%s': a list requires a value", p->name);
+        if (p->kind == LS_SEARCH_LIST || check_range(ctx, p, c->method == LS_SEARCH_GRID) == LS_OK)
+            continue;
+        ls__error_in(ctx, "'%s'", p->name);
+        return LS_ERR_INVALID;
     }
     return LS_OK;
 }
@@ -73,7 +70,7 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
 {
     const struct {
         const char *name;
-        int64_t value, least, most;
+        int64_t value, min, max;
     } counts[] = { { "trials", c->trials, 0, LS_SEARCH_MAX_TRIALS },
                    { "max_epochs", c->max_epochs, 1, INT32_MAX },
                    { "min_epochs", c->min_epochs, 0, c->max_epochs },
@@ -81,16 +78,16 @@ static ls_status check_counts(ls_context *ctx, const ls_search_config *c)
                    { "startup", c->startup, 0, INT32_MAX },
                    { "batch", c->batch, 0, INT32_MAX } };
     if (c->method < LS_SEARCH_RANDOM || c->method > LS_SEARCH_TPE)
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: unknown method %d", CALL, (int)c->method);
+        return ls__fail(ctx, LS_ERR_INVALID, "unknown method %d", (int)c->method);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
-            return ls__fail(ctx, LS_ERR_INVALID, "%s: %s %lld: expected %lld to %lld", CALL,
-                            counts[i].name, (long long)counts[i].value, (long long)counts[i].least,
-                            (long long)counts[i].most);
-    if (c->eta == 1) return ls__fail(ctx, LS_ERR_INVALID, "%s: eta 1: expected 2 or more", CALL);
+        if (counts[i].value < counts[i].min || counts[i].value > counts[i].max)
+            return ls__fail(ctx, LS_ERR_INVALID, "%s %lld: expected %lld to %lld", counts[i].name,
+                            (long long)counts[i].value, (long long)counts[i].min,
+                            (long long)counts[i].max);
+    if (c->eta == 1) return ls__fail(ctx, LS_ERR_INVALID, "eta 1: expected 2 or more");
     const bool computes = c->method == LS_SEARCH_GRID || c->method == LS_SEARCH_HYPERBAND;
     if (computes != (c->trials == 0))
-        return ls__fail(ctx, LS_ERR_INVALID, "%s: trials %lld: %s", CALL, (long long)c->trials,
+        return ls__fail(ctx, LS_ERR_INVALID, "trials %lld: %s", (long long)c->trials,
                         computes ? "the method computes the number of trials"
                                  : "expected a number of trials");
     return LS_OK;
@@ -136,8 +133,8 @@ static int compare_scores(const ls_search *s, int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Keeps the best jobs of the round, at most `most`, in the order of their trials. */
-static void keep_best(ls_search *s, int64_t most)
+/* Keeps the best jobs of the round, at most `max`, in the order of their trials. */
+static void keep_best(ls_search *s, int64_t max)
 {
     bool *is_kept = s->is_reported; /* all jobs have a result */
     int64_t n = 0;
@@ -146,7 +143,7 @@ static void keep_best(ls_search *s, int64_t most)
         int64_t n_better = 0;
         for (int64_t k = 0; k < s->n_jobs; k++)
             n_better += compare_scores(s, s->jobs[k].trial, trial) < 0;
-        is_kept[i] = n_better < most && isfinite(s->scores[trial]);
+        is_kept[i] = n_better < max && isfinite(s->scores[trial]);
     }
     for (int64_t i = 0; i < s->n_jobs; i++)
         if (is_kept[i]) s->jobs[n++] = s->jobs[i];
@@ -298,14 +295,14 @@ static bool allocate(ls_context *ctx, ls_search *s)
     s->ranks = ls__zalloc(ctx, n * sizeof(*s->ranks));
     s->kernels = ls__zalloc(ctx, (n + 2) * sizeof(*s->kernels));
     s->seen = c->distinct ? ls__zalloc(ctx, SEEN_SLOTS * sizeof(*s->seen)) : NULL;
-    bool good = (s->seen || !c->distinct) && s->ranks && s->kernels && s->values && s->scores &&
-                s->jobs && s->is_reported && s->parameters;
-    for (size_t i = 0; good && i < n_parameters; i++) {
+    bool ok = (s->seen || !c->distinct) && s->ranks && s->kernels && s->values && s->scores &&
+              s->jobs && s->is_reported && s->parameters;
+    for (size_t i = 0; ok && i < n_parameters; i++) {
         s->parameters[i] = c->parameters[i];
         s->parameters[i].name = ls__strdup(ctx, c->parameters[i].name);
-        good = s->parameters[i].name != NULL;
+        ok = s->parameters[i].name != NULL;
     }
-    return good;
+    return ok;
 }
 
 ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
@@ -313,7 +310,8 @@ ls_search *ls_search_open(ls_context *ctx, const ls_search_config *config)
     if (!ctx) return NULL;
     LS__ENTER_NULL(ctx);
     ls_search_config c = config ? *config : (ls_search_config){ 0 };
-    if (check_counts(ctx, &c) != LS_OK || check_parameters(ctx, &c) != LS_OK) return NULL;
+    if (check_counts(ctx, &c) != LS_OK || check_parameters(ctx, &c) != LS_OK)
+        return ls__error_in(ctx, "%s", CALL), NULL;
     if (c.min_epochs == 0) c.min_epochs = 1;
     if (c.eta == 0) c.eta = 3;
     if (c.startup == 0) c.startup = 10;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Ranges have at most 5 groups, of at least 4 trials each if no values are equal. */
-enum { MOST_GROUPS = 5, GROUP_TRIALS = 4 };
+enum { MAX_GROUPS = 5, GROUP_TRIALS = 4 };
 _Static_assert(3 * GROUP_TRIALS == LS_SEARCH_IMPORTANCE_TRIALS, "three groups at least");
 
 typedef struct sorted_trial {
@@ -51,16 +51,16 @@ static double rank(sorted_trial *by_score, int64_t n, double *ranks)
 static double sum_groups(sorted_trial *by_value, int64_t n, bool is_list, const double *ranks,
                          int64_t *n_groups)
 {
-    const int64_t most = n / GROUP_TRIALS < MOST_GROUPS ? n / GROUP_TRIALS : MOST_GROUPS;
+    const int64_t max_groups = n / GROUP_TRIALS < MAX_GROUPS ? n / GROUP_TRIALS : MAX_GROUPS;
     double sum = 0, rank_sum = 0, size = 0;
     int64_t group = -1;
     *n_groups = 0;
     qsort(by_value, (size_t)n, sizeof(*by_value), compare_keys);
     for (int64_t begin = 0, end; begin < n; begin = end) {
         end = end_of_ties(by_value, n, begin);
-        if (is_list || begin * most / n != group) {
+        if (is_list || begin * max_groups / n != group) {
             if (size > 0) sum += rank_sum * rank_sum / size;
-            group = begin * most / n;
+            group = begin * max_groups / n;
             rank_sum = size = 0;
             ++*n_groups;
         }
@@ -111,8 +111,8 @@ ls_status ls_search_importance(ls_context *ctx, const ls_search_parameter *param
             out->chance = (chi_squared_95(freedom) - freedom) / rest;
         }
     }
-    const bool good = sorted && ranks;
+    const bool ok = sorted && ranks;
     ls__free(ctx, sorted);
     ls__free(ctx, ranks);
-    return good ? LS_OK : ls__fail_memory(ctx, "ls_search_importance", (size_t)n * sizeof(*sorted));
+    return ok ? LS_OK : ls__fail_memory(ctx, "ls_search_importance", (size_t)n * sizeof(*sorted));
 }

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { N_CANDIDATES = 24, MOST_BELOW = 25, N_FULL_WEIGHTS = 25 };
+enum { N_CANDIDATES = 24, MAX_BELOW = 25, N_FULL_WEIGHTS = 25 };
 
 /* The density of one parameter. Kernel n - 1 is the prior. */
 typedef struct density {
@@ -74,7 +74,7 @@ static int by_mean(const void *a, const void *b)
 /* The larger distance to a neighbour, within limits. Sorts the kernels. */
 static void set_stds(density *d, int64_t n)
 {
-    const double range = d->high - d->low, least = range / fmin(100, 2.0 + (double)n);
+    const double range = d->high - d->low, min_std = range / fmin(100, 2.0 + (double)n);
     qsort(d->kernels, (size_t)n, sizeof(*d->kernels), by_mean);
     for (int64_t i = 0; i < n; i++) {
         ls__search_kernel *k = &d->kernels[i];
@@ -83,7 +83,7 @@ static void set_stds(density *d, int64_t n)
         double std = fmax(left, right);
         if (n > 1 && i == 0) std = right;
         if (n > 1 && i == n - 1) std = left;
-        k->std = fmin(fmax(std, least), range);
+        k->std = fmin(fmax(std, min_std), range);
     }
 }
 
@@ -166,7 +166,7 @@ static double draw_value(const density *d, const double u[2])
 static int64_t count_below(int64_t n)
 {
     const int64_t tenth = (n + 9) / 10;
-    return tenth < MOST_BELOW ? tenth : MOST_BELOW;
+    return tenth < MAX_BELOW ? tenth : MAX_BELOW;
 }
 
 /* The densities of a parameter from the first n trials, with the kernels in the search's memory. */

@@ -73,11 +73,11 @@ static int64_t value_count(const ls_search_parameter *p)
 
 int64_t ls__search_combination_count(const ls_search_config *c)
 {
-    const int64_t most = (int64_t)1 << 53;
+    const int64_t max = (int64_t)1 << 53;
     int64_t count = 1;
     for (int64_t i = 0; i < c->parameter_count; i++) {
         const int64_t n = value_count(&c->parameters[i]);
-        if (n == 0 || count > most / n) return 0;
+        if (n == 0 || count > max / n) return 0;
         count *= n;
     }
     return count;

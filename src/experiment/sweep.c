@@ -48,10 +48,10 @@ static ls_status check_method(ls_sweep *s)
 /* The settings of the caller, then those of the file. */
 static ls_status read_settings(ls_sweep *s)
 {
-    LS_TRY(ls__settings_read(s->ctx, ls__sweep_settings, s->config.settings, &s->texts, &s->values,
+    LS_TRY(ls__settings_read(s->ctx, ls_sweep_settings(), s->config.settings, &s->texts, &s->values,
                              &s->given));
     if (s->dir && *s->dir) {
-        s->given.text[ls_setting_find(ls__sweep_settings, "out", strlen("out"))] = s->dir;
+        s->given.text[ls_setting_find(ls_sweep_settings(), "out", strlen("out"))] = s->dir;
         s->values.out = s->dir;
     }
     LS_TRY(ls__sweep_file_read(s));
@@ -89,9 +89,9 @@ static ls_status read_images(ls_sweep *s, ls_run *run)
 
 static ls_status open_images(ls_sweep *s)
 {
-    char **words = ls__sweep_combination_words(s, 0);
+    char **texts;
     ls__run_settings r;
-    ls_status status = ls__sweep_read_words(s, words, &r);
+    ls_status status = ls__sweep_read_settings(s, LS__SWEEP_COMBINATION, 0, &texts, &r);
     if (status == LS_OK && !r.data_dir)
         status = ls__fail(s->ctx, LS_ERR_SETTING, "%s: [train] requires 'data-dir = DIR'", s->path);
     if (status == LS_OK) {
@@ -103,7 +103,7 @@ static ls_status open_images(ls_sweep *s)
         if (status != LS_OK) status = ls__fail(s->ctx, status, "%s", ls_status_text(status));
         ls__run_release(&run);
     }
-    ls__sweep_free_words(words);
+    ls__settings_free_texts(texts);
     return status;
 }
 
@@ -111,14 +111,14 @@ static ls_status open_images(ls_sweep *s)
  */
 static ls_status check_combinations(ls_sweep *s)
 {
-    ls_status status = LS_OK;
-    for (int64_t i = 0; status == LS_OK && i < ls__sweep_combination_count(s); i++) {
-        char **words = ls__sweep_combination_words(s, i);
-        ls__run_settings r;
-        status = ls__sweep_check_words(s, words, &r);
-        ls__sweep_free_words(words);
+    ls__run_settings first, r;
+    bool same_scale = true;
+    LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_COMBINATION, 0, &first));
+    for (int64_t i = 1; i < ls__sweep_combination_count(s); i++) {
+        LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_COMBINATION, i, &r));
+        same_scale = same_scale && ls__sweep_have_same_scale(&first, &r);
     }
-    return status;
+    return same_scale ? LS_OK : ls__sweep_settle_scale(s);
 }
 
 /* Gives the error of ls_search_open the line of the setting that it names. */
@@ -167,7 +167,6 @@ static ls_status open_sweep(ls_sweep *s)
     LS_TRY(read_settings(s));
     LS_TRY(open_images(s));
     LS_TRY(check_combinations(s));
-    LS_TRY(ls__sweep_settle_scale(s));
     return open_search(s);
 }
 
@@ -190,9 +189,9 @@ ls_sweep *ls_sweep_open(const char *file, const char *dir, const ls_sweep_config
     s->children.stop = config->stop;
     s->ctx = ls_context_open(
         &(ls_context_config){ .threads = 1, .log = config->log, .log_user = config->log_user });
-    const bool is_copied = copy_text(&s->path, file) && copy_text(&s->dir, dir) &&
-                           copy_text(&s->program, program) &&
-                           copy_text(&s->command, config->command ? config->command : program);
+    const bool is_copied =
+        copy_text(&s->path, file) && copy_text(&s->dir, dir) && copy_text(&s->program, program) &&
+        copy_text(&s->program_name, config->program_name ? config->program_name : program);
     if (!is_copied) ls__fail_memory(s->ctx, "ls_sweep_open", 0);
     s->can_run = open_sweep(s) == LS_OK;
     if (!s->ctx) ls_sweep_close(&s);
@@ -228,20 +227,10 @@ static ls_status search(ls_sweep *s, ls_sweep_end *end)
         LS_TRY(ls__sweep_train(s, n, jobs, end));
         if (*end != LS_SWEEP_DONE) return LS_OK;
         for (int64_t i = 0; i < n; i++) {
-            const ls__sweep_result *r = ls__sweep_find(s, jobs[i].trial, jobs[i].epochs);
-            LS_TRY(ls_search_report(s->search, r->trial, r->value));
+            const ls_sweep_trial *r = ls__sweep_find(s, jobs[i].trial, jobs[i].epochs);
+            LS_TRY(ls_search_report(s->search, r->trial, r->metric));
         }
     }
-}
-
-/* Notes that all combinations are done, if no other trial is possible. */
-static void note_all_done(const ls_sweep *s)
-{
-    const long long n = ls_search_trial_count(s->search);
-    if (n < s->values.trials)
-        ls__note(s->ctx, LS_LOG_RUN,
-                 "all %lld combinations of [search] are done, so 'trials = %lld' has no others", n,
-                 (long long)s->values.trials);
 }
 
 static ls_status run_sweep(ls_sweep *s, ls_sweep_end *end)
@@ -254,11 +243,15 @@ static ls_status run_sweep(ls_sweep *s, ls_sweep_end *end)
     LS_TRY(status);
     *end = how;
     if (how != LS_SWEEP_DONE) return LS_OK;
-    note_all_done(s);
+    const long long n = ls_search_trial_count(s->search), n_wanted = s->values.trials;
+    if (n < n_wanted)
+        ls__note(s->ctx, LS_LOG_RUN,
+                 "all %lld combinations of [search] are done, so 'trials = %lld' has no others", n,
+                 n_wanted);
     return ls__sweep_write_csv(s);
 }
 
-ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end)
+ls_status ls_sweep_train(ls_sweep *sweep, ls_sweep_end *end)
 {
     ls_sweep_end how = LS_SWEEP_ERROR;
     if (end) *end = how;
@@ -269,7 +262,7 @@ ls_status ls_sweep_run(ls_sweep *sweep, ls_sweep_end *end)
     LS__DEFAULT_FLOATS;
     if (!sweep->can_run)
         return ls__fail(sweep->ctx, LS_ERR_INVALID,
-                        "ls_sweep_run: the sweep has run already; open it again to continue it");
+                        "ls_sweep_train: the sweep has run already; open it again to continue it");
     sweep->can_run = false;
     const ls_status status = run_sweep(sweep, &how);
     if (status != LS_OK && how != LS_SWEEP_TRIAL_FAILED) how = LS_SWEEP_ERROR;
@@ -288,8 +281,71 @@ void ls_sweep_close(ls_sweep **sweep)
     ls__sweep_results_free(&s->results);
     ls__sweep_file_close(&s->file);
     ls__settings_free_texts(s->texts);
-    char *const texts[] = { s->program, s->command, s->path, s->dir };
+    char *const texts[] = { s->program, s->program_name, s->path, s->dir };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) free(texts[i]);
     free(s);
     *sweep = NULL;
+}
+
+/* ---- What it found ---- */
+
+ls_context *ls_sweep_context(const ls_sweep *sweep)
+{
+    return sweep ? sweep->ctx : NULL;
+}
+
+const char *ls_sweep_dir(const ls_sweep *sweep)
+{
+    return sweep && sweep->values.out ? sweep->values.out : "";
+}
+
+const char *ls_sweep_metric(const ls_sweep *sweep)
+{
+    return sweep ? ls__sweep_metric_key(sweep->values.metric) : "";
+}
+
+int64_t ls_sweep_epochs(const ls_sweep *sweep)
+{
+    return sweep ? sweep->epochs : 0;
+}
+
+int ls_sweep_parameter_count(const ls_sweep *sweep)
+{
+    return sweep ? sweep->file.n_searched : 0;
+}
+
+const char *ls_sweep_parameter_name(const ls_sweep *sweep, int i)
+{
+    return i >= 0 && i < ls_sweep_parameter_count(sweep) ? sweep->file.searched[i].search.name : "";
+}
+
+int64_t ls_sweep_trial_count(const ls_sweep *sweep)
+{
+    return sweep ? ls_search_trial_count(sweep->search) : 0;
+}
+
+const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int parameter,
+                                 char out[LS_SWEEP_VALUE_SIZE])
+{
+    if (parameter < 0 || parameter >= ls_sweep_parameter_count(sweep)) return "";
+    LS__IN_C_LOCALE;
+    return ls__sweep_value_text(&sweep->file.searched[parameter],
+                                ls_search_value(sweep->search, trial, parameter), out);
+}
+
+int64_t ls_sweep_best_trial(const ls_sweep *sweep)
+{
+    const ls_sweep_trial *best = NULL;
+    for (int64_t i = 0; i < ls_sweep_trial_count(sweep); i++) {
+        const ls_sweep_trial *r = ls_sweep_trial_at(sweep, i);
+        if (r && !isnan(r->metric) &&
+            (!best || ls__sweep_is_better(sweep->values.metric, r->metric, best->metric)))
+            best = r;
+    }
+    return best ? best->trial : -1;
+}
+
+int ls_sweep_trial_dir(const ls_sweep *sweep, int64_t trial, char *out, size_t size)
+{
+    return ls__sweep_trial_dir(ls_sweep_dir(sweep), trial, out, size);
 }

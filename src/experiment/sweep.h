@@ -3,6 +3,7 @@
 #define LS_EXPERIMENT_SWEEP_H
 
 #include "experiment/child.h"
+#include "report/command_line.h"
 #include "run/config_lines.h"
 #include "run/run_state.h"
 #include <lockstep/search.h>
@@ -24,8 +25,6 @@ typedef struct ls__sweep_values {
     const char *out;
 } ls__sweep_values;
 
-extern const ls_setting ls__sweep_settings[];
-
 /* A setting of a run with one value, or with the values of the search. */
 typedef struct ls__sweep_parameter {
     const ls_setting *setting; /* NULL if the parameter was read from sweep.json */
@@ -42,26 +41,18 @@ typedef struct ls__sweep_file {
     ls__sweep_parameter fixed[LS_MAX_SETTINGS], searched[LS__SWEEP_MAX_PARAMETERS];
 } ls__sweep_file;
 
-/* The result of a job. */
-typedef struct ls__sweep_result {
-    int64_t trial, epochs;
-    double value;       /* the best value of the metric up to `epochs`; NaN: the trial has failed */
-    int64_t best_epoch; /* 0: it has failed */
-    char *error;        /* why the trial could not train; owned. NULL: the loss, or no failure */
-} ls__sweep_result;
-
-/* By trial, then by epochs. */
+/* The results of jobs, by trial, then by epochs. Their errors are owned. */
 typedef struct ls__sweep_results {
     int64_t n, capacity;
-    ls__sweep_result *items;
+    ls_sweep_trial *items;
 } ls__sweep_results;
 
 struct ls_sweep {
     ls_context *ctx; /* trains nothing */
     ls_sweep_config config;
-    char *program, *command; /* copies of those of the config */
-    char **texts;            /* its settings */
-    char *path, *dir;        /* copies of the arguments */
+    char *program, *program_name; /* copies of those of the config */
+    char **texts;                 /* its settings */
+    char *path, *dir;             /* copies of the arguments */
     ls__sweep_values values;
     ls_given given;
     ls__sweep_file file;
@@ -101,22 +92,26 @@ const char *ls__sweep_fixed_text(const ls__sweep_file *file, const char *name);
 
 /* ---- sweep_words.c ---- */
 
-/* The settings of a trial as words "--NAME=VALUE", which end with NULL and which the caller frees
- * with ls__sweep_free_words. NULL without memory. */
-char **ls__sweep_trial_words(const ls_sweep *s, int64_t trial);
-void ls__sweep_free_words(char **words);
-/* The settings that cannot change a result, which a resumed run accepts, too. */
-char **ls__sweep_resume_words(const ls_sweep *s);
-/* The settings of a combination of the lists' values and the ranges' ends. Combination 0 has the
- * first value of each list and the lower end of each range. */
-char **ls__sweep_combination_words(const ls_sweep *s, int64_t combination);
+/* Settings of a trial; of a combination of the lists' values and the ranges' ends, where number 0
+ * has the first value of each list and the lower end of each range; of all trials, those that
+ * cannot change a result, which a resumed run accepts, too. */
+typedef enum ls__sweep_settings_of {
+    LS__SWEEP_TRIAL,
+    LS__SWEEP_COMBINATION,
+    LS__SWEEP_EXECUTION
+} ls__sweep_settings_of;
 int64_t ls__sweep_combination_count(const ls_sweep *s); /* at most LS__SWEEP_MAX_COMBINATIONS */
-/* Reads the words, which may be NULL, into *r, whose texts are borrowed from them. Errors are those
- * of 'lockstep train' with these options. */
-ls_status ls__sweep_read_words(ls_sweep *s, char **words, ls__run_settings *r);
+/* Appends the settings of that number, "NAME=VALUE" after `dashes`. */
+void ls__sweep_put_settings(const ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                            const char *dashes, ls__words *out);
+/* Reads them into *r, whose texts are borrowed from *texts, which the caller frees in any case by
+ * ls__settings_free_texts. Errors are those of 'lockstep train' with these options. */
+ls_status ls__sweep_read_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                  char ***texts, ls__run_settings *r);
 /* The same, and checks that a trial of the sweep can have these settings. The hint of an error has
- * the words. */
-ls_status ls__sweep_check_words(ls_sweep *s, char **words, ls__run_settings *r);
+ * the command. The texts of *r are not valid. */
+ls_status ls__sweep_check_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                   ls__run_settings *r);
 
 /* ---- sweep_metric.c ---- */
 
@@ -128,8 +123,10 @@ const char *ls__sweep_metric_key(int metric);
 bool ls__sweep_is_better(int metric, double a, double b);
 /* Sets the metric of the sweep from [train] if the sweep has none. */
 ls_status ls__sweep_settle_metric(ls_sweep *s);
-/* If the settings of trials change the scale of the loss, sets LS__METRIC_CROSS_ENTROPY in place of
- * LS__METRIC_LOSS. The combinations must have been checked. */
+/* Whether the validation losses of two trials have the same scale. */
+bool ls__sweep_have_same_scale(const ls__run_settings *a, const ls__run_settings *b);
+/* For trials whose losses have several scales: sets LS__METRIC_CROSS_ENTROPY in place of
+ * LS__METRIC_LOSS. */
 ls_status ls__sweep_settle_scale(ls_sweep *s);
 
 /* ---- sweep_train.c ---- */
@@ -151,15 +148,13 @@ void ls__sweep_results_free(ls__sweep_results *results);
  * and images. Else writes the file. */
 ls_status ls__sweep_open_results(ls_sweep *s);
 /* The result of a job; NULL if there is none. */
-const ls__sweep_result *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs);
-/* The result of a trial with the most epochs; NULL if there is none. */
-const ls__sweep_result *ls__sweep_last(const ls_sweep *s, int64_t trial);
+const ls_sweep_trial *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs);
 /* Copies the result, and takes over its `error`. */
-ls_status ls__sweep_add(ls_sweep *s, const ls__sweep_result *result);
+ls_status ls__sweep_add(ls_context *ctx, ls__sweep_results *results, const ls_sweep_trial *result);
 /* Writes OUT/sweep.json. */
 ls_status ls__sweep_results_write(ls_sweep *s);
 /* Reads the metric of a job from the trial's folder. */
-ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_result *result);
+ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls_sweep_trial *result);
 
 /* ---- sweep_save.c ---- */
 
@@ -168,8 +163,6 @@ ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_re
 ls_status ls__sweep_save(ls_sweep *s);
 /* Writes OUT/report.html if a result came after it. */
 void ls__sweep_update_report(ls_sweep *s);
-
-/* ---- sweep_csv.c ---- */
 
 /* Writes OUT/sweep.csv. */
 ls_status ls__sweep_write_csv(const ls_sweep *s);

@@ -1,5 +1,5 @@
 /* sweep_charts.c: the charts of a sweep's report; see sweep_report.h. */
-#include "base/error.h"
+#include "base/text.h"
 #include "experiment/sweep_report.h"
 #include "log/metrics.h"
 #include "report/chart.h"
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_POINTS = 200000 };   /* of all curves; longer ones are thinned */
-enum { MAX_UPRIGHT_AXES = 12 }; /* more are stacked on wide screens, too */
+enum { TITLE_SIZE = 64 };
+enum { MAX_POINTS = 200000 }; /* of all curves; longer ones are thinned */
 
 /* Losses that differ by more have a logarithmic axis. */
 #define LOG_RATIO 20
@@ -20,8 +20,8 @@ static ls__svg_stroke stroke_of(const ls__sweep_history *h, int64_t rank)
 {
     const ls__sweep_past *t = h->ranked[rank];
     int64_t n = h->n_trials;
-    while (n > 0 && isnan(h->ranked[n - 1]->last.value)) n--;
-    if (isnan(t->last.value)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
+    while (n > 0 && isnan(h->ranked[n - 1]->last.metric)) n--;
+    if (isnan(t->last.metric)) return (ls__svg_stroke){ LS__SHADE_FAILED, LS__DOTTED };
     const int n_shades = LS__SHADE_GOOD - LS__SHADE_WORST + 1;
     const int shade = LS__SHADE_GOOD - (int)(rank * n_shades / n);
     return (ls__svg_stroke){ rank == 0 ? LS__SHADE_BEST : (ls__shade)shade,
@@ -46,15 +46,11 @@ void ls__sweep_put_legend(ls__html *html, const ls__sweep_history *h)
     for (int64_t i = 0; i < h->n_trials; i++) counts[stroke_of(h, i).dash]++;
     ls__html_put(html, "<ul class=\"legend chart\">\n");
     for (size_t k = 0; k < sizeof(looks) / sizeof(looks[0]); k++) {
-        char text[128];
         const int64_t count = counts[looks[k].stroke.dash];
         if (!looks[k].always && (count == 0 || count == h->n_trials)) continue;
-        ls__svg_begin_path(&(ls__text){ text, sizeof(text), 0 }, &looks[k].stroke, "",
-                           looks[k].width);
-        ls__html_put(html,
-                     "<li><svg viewBox=\"0 0 44 12\" aria-hidden=\"true\">%sM0 6H44\"/></svg>"
-                     "%s</li>\n",
-                     text, looks[k].text);
+        ls__html_put(html, "<li><svg viewBox=\"0 0 44 12\" aria-hidden=\"true\">");
+        ls__svg_begin_path(html, &looks[k].stroke, "", looks[k].width);
+        ls__html_put(html, "M0 6H44\"/></svg>%s</li>\n", looks[k].text);
     }
     ls__html_put(html, "</ul>\n");
 }
@@ -66,90 +62,56 @@ static ls__parallel_axis metric_axis(const ls__sweep_history *h)
 {
     ls__parallel_axis a = { .name = ls__sweep_metric_key(h->metric), .low = 0, .high = 1 };
     for (int64_t i = h->n_trials - 1; i >= 0; i--) {
-        const double value = h->ranked[i]->last.value;
+        const double value = h->ranked[i]->last.metric;
         if (isnan(value)) {
             a.beyond = "failed";
             continue;
         }
-        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->last.value)) a.low = value;
+        if (i == h->n_trials - 1 || isnan(h->ranked[i + 1]->last.metric)) a.low = value;
         a.high = value;
     }
     a.is_log = ls__run_metric_is_minimized(h->metric) && a.high > 0 && a.low > LOG_RATIO * a.high;
     return a;
 }
 
-typedef struct coordinates {
-    ls__parallel_axis axes[LS__SWEEP_MAX_PARAMETERS + 1];
-    ls__parallel_line *lines;
-    double *values; /* (trials, axes) */
-    char (*titles)[64];
-} coordinates;
-
-static void fill(const ls__sweep_history *h, coordinates *c, ls__parallel *chart)
+static void make_title(const ls_sweep_trial *r, char out[TITLE_SIZE])
 {
-    const int n_axes = h->n_axes + 1;
-    for (int i = 0; i < h->n_axes; i++) {
-        const ls__sweep_parameter *a = &h->axes[i];
-        c->axes[i] = (ls__parallel_axis){ .name = a->search.name,
-                                          .low = a->search.low,
-                                          .high = a->search.high,
-                                          .is_log = a->search.kind == LS_SEARCH_LOG,
-                                          .n_names = a->search.count,
-                                          .names = a->values };
-        if (!a->values) c->axes[i].n_names = 0;
-    }
-    c->axes[h->n_axes] = metric_axis(h);
-    *chart = (ls__parallel){ .n_axes = n_axes, .axes = c->axes, .lines = c->lines };
-    for (int64_t rank = h->n_trials - 1; rank >= 0; rank--) {
-        const ls__sweep_past *t = h->ranked[rank];
-        const int64_t k = chart->n_lines;
-        if (!ls__sweep_history_has_values(h, t)) continue;
-        double *values = c->values + k * n_axes;
-        for (int i = 0; i < h->n_axes; i++) values[i] = t->values[i];
-        values[h->n_axes] = t->last.value;
-        if (isnan(t->last.value))
-            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: failed",
-                     (long long)t->last.trial);
-        else
-            snprintf(c->titles[k], sizeof(*c->titles), "trial %lld: %.4f after %lld epoch%s",
-                     (long long)t->last.trial, t->last.value, (long long)t->last.epochs,
-                     t->last.epochs == 1 ? "" : "s");
-        c->lines[k] = (ls__parallel_line){ .title = c->titles[k],
-                                           .values = values,
-                                           .stroke = stroke_of(h, rank) };
-        chart->n_lines++;
-    }
+    if (isnan(r->metric))
+        snprintf(out, TITLE_SIZE, "trial %lld: failed", (long long)r->trial);
+    else
+        snprintf(out, TITLE_SIZE, "trial %lld: %.4f after %lld epoch%s", (long long)r->trial,
+                 r->metric, (long long)r->epochs, ls__plural(r->epochs));
 }
 
-static ls_status put_parallel(ls__html *html, ls__parallel *chart, const char *class, int width)
-{
-    char *svg;
-    size_t size;
-    chart->width = width;
-    chart->is_stacked = width == LS__PAGE_NARROW || chart->n_axes > MAX_UPRIGHT_AXES;
-    LS_TRY(ls__parallel_format(html->ctx, chart, &svg, &size));
-    ls__page_put_svg(html, class, "The trials as parallel coordinates", svg, size);
-    return LS_OK;
-}
-
-ls_status ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
+void ls__sweep_put_parallel(ls__html *html, const ls__sweep_history *h)
 {
     const size_t n = (size_t)h->n_trials + 1;
-    ls__parallel chart;
-    coordinates c = { .lines = calloc(n, sizeof(*c.lines)),
-                      .values = calloc(n * (size_t)(h->n_axes + 1), sizeof(*c.values)),
-                      .titles = calloc(n, sizeof(*c.titles)) };
-    ls_status status = LS_ERR_MEMORY;
-    if (c.lines && c.values && c.titles) {
-        fill(h, &c, &chart);
-        status = put_parallel(html, &chart, "wide parallel", LS__PAGE_WIDE);
-        if (status == LS_OK)
-            status = put_parallel(html, &chart, "narrow parallel", LS__PAGE_NARROW);
+    ls__parallel_axis axes[LS__SWEEP_MAX_PARAMETERS + 1];
+    ls__parallel_line *lines = calloc(n, sizeof(*lines));
+    char(*titles)[TITLE_SIZE] = calloc(n, sizeof(*titles));
+    ls__parallel chart = { .n_axes = h->n_axes + 1, .axes = axes, .lines = lines };
+    for (int i = 0; i < h->n_axes; i++) {
+        const ls__sweep_parameter *a = &h->axes[i];
+        axes[i] = (ls__parallel_axis){ .name = a->search.name,
+                                       .low = a->search.low,
+                                       .high = a->search.high,
+                                       .is_log = a->search.kind == LS_SEARCH_LOG,
+                                       .n_names = a->values ? a->search.count : 0,
+                                       .names = a->values };
     }
-    free(c.lines);
-    free(c.values);
-    free(c.titles);
-    return status;
+    axes[h->n_axes] = metric_axis(h);
+    html->failed |= !lines || !titles;
+    for (int64_t rank = h->n_trials - 1; rank >= 0 && !html->failed; rank--) {
+        const ls__sweep_past *t = h->ranked[rank];
+        const int64_t k = chart.n_lines;
+        if (!ls__sweep_history_has_values(h, t)) continue;
+        make_title(&t->last, titles[k]);
+        lines[chart.n_lines++] = (ls__parallel_line){ titles[k], t->values, stroke_of(h, rank) };
+    }
+    ls__page_put_charts(html, " parallel", "The trials as parallel coordinates", ls__parallel_draw,
+                        &chart);
+    free(lines);
+    free(titles);
 }
 
 /* ---- Curves ---- */
@@ -163,16 +125,14 @@ static ls_status read_curve(const ls__sweep_history *h, const ls__sweep_past *t,
     ls__sweep_trial_dir(h->dir, t->last.trial, dir, sizeof(dir));
     const ls_status status = ls__metrics_read(h->ctx, dir, &rows);
     if (status != LS_OK) return status;
-    const int64_t n = (int64_t)json_array_size(rows);
-    double *columns = calloc(2 * (size_t)n + 1, sizeof(*columns));
+    const size_t n = json_array_size(rows);
+    double *columns = calloc(2 * n + 1, sizeof(*columns));
     const int64_t share = MAX_POINTS / (h->n_trials + 1), max = share > 2 ? share : 2;
-    if (columns && ls__metrics_column(rows, "epoch", columns) &&
-        ls__metrics_column(rows, ls__sweep_metric_key(h->metric), columns + n)) {
-        line->n = ls__metrics_thin(n, max, columns);
-        ls__metrics_thin(n, max, columns + n);
-    }
     line->x = columns;
     line->y = columns ? columns + n : NULL;
+    if (columns &&
+        !ls__metrics_curve(rows, ls__sweep_metric_key(h->metric), max, columns, &line->n))
+        line->n = 0;
     json_decref(rows);
     return columns ? LS_OK : LS_ERR_MEMORY;
 }
@@ -187,17 +147,6 @@ static bool needs_log(const ls__sweep_history *h, const ls__chart_line *lines)
             high = fmax(high, lines[i].y[k]);
         }
     return ls__run_metric_is_minimized(h->metric) && low > 0 && high > LOG_RATIO * low;
-}
-
-static ls_status put_curves(ls__html *html, const ls__chart_panel *panel, const char *class,
-                            int width)
-{
-    char *svg;
-    size_t size;
-    const ls__chart chart = { .x_label = "epoch", .width = width, .n_panels = 1, .panels = panel };
-    LS_TRY(ls__chart_format(html->ctx, &chart, &svg, &size));
-    ls__page_put_svg(html, class, "The metric of each trial by epoch", svg, size);
-    return LS_OK;
 }
 
 ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h)
@@ -220,8 +169,8 @@ ls_status ls__sweep_put_curves(ls__html *html, const ls__sweep_history *h)
                      "<section>\n<h2>Curves</h2>\n<figure>\n<figcaption>%s of each trial by "
                      "epoch</figcaption>\n",
                      ls__sweep_metric_key(h->metric));
-        status = put_curves(html, &panel, "wide", LS__PAGE_WIDE);
-        if (status == LS_OK) status = put_curves(html, &panel, "narrow", LS__PAGE_NARROW);
+        const ls__chart chart = { .x_label = "epoch", .n_panels = 1, .panels = &panel };
+        ls__page_put_charts(html, "", "The metric of each trial by epoch", ls__chart_draw, &chart);
         ls__sweep_put_legend(html, h);
         ls__html_put(html, "</figure>\n</section>\n");
     }

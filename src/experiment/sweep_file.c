@@ -1,4 +1,4 @@
-/* sweep_file.c: the file of a sweep; see sweep.h.
+/* sweep_file.c: the settings of a sweep, and its file; see sweep.h.
  *
  *     method = random            # options of the sweep
  *     [train]                    # options of every trial
@@ -17,18 +17,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Settings ---- */
+
+#define AT(member) offsetof(ls__sweep_values, member)
+
+static const ls_setting settings[] = {
+    { LS_SETTING_HEADING, .help = "Search:" },
+    { LS_SETTING_CHOICE, 0, "method", AT(method),
+      "random = independent draws; grid = all combinations; halving = successive halving of "
+      "--trials; hyperband = several brackets of halving; tpe = draws near good trials",
+      "random|grid|halving|hyperband|tpe", .fallback = "random" },
+    { LS_SETTING_INTEGER, 0, "trials", AT(trials),
+      "number of trials; computed by grid and hyperband", "N", 1, 10000,
+      .note = "required by random, halving and tpe" },
+    { LS_SETTING_CHOICE, 0, "metric", AT(metric),
+      "metric of a trial, and --metric of its run: the best value of its epochs; val-loss (or "
+      "loss) "
+      "and cross_entropy = the lowest, val-top1 (or top1) and others = the highest",
+      "val-top1|val-loss" LS__OTHER_METRIC_NAMES "|top1|loss", .fallback = "val-top1" },
+    { LS_SETTING_INTEGER, 0, "seed", AT(seed), "random seed of the search, not of the trials", "S",
+      0, 9e18, .fallback = "0" },
+    { LS_SETTING_INTEGER, 0, "min-epochs", AT(min_epochs),
+      "epochs of the first rung of halving and hyperband; the last one has the epochs of the "
+      "trials",
+      "N", 1, 1e5, .note = "1" },
+    { LS_SETTING_INTEGER, 0, "eta", AT(eta),
+      "halving and hyperband: one of N trials is promoted to the next rung, with N times the "
+      "epochs",
+      "N", 2, 1000, .note = "3" },
+    { LS_SETTING_INTEGER, 0, "startup", AT(startup),
+      "tpe: random trials before the first suggestion", "N", 1, 10000, .note = "10" },
+    { LS_SETTING_INTEGER, 0, "batch", AT(batch),
+      "tpe: trials that are suggested together, from the results before them; at most so many "
+      "train at a time",
+      "N", 1, 10000, .note = "1" },
+    { LS_SETTING_HEADING, .help = "Run:" },
+    { LS_SETTING_INTEGER, 0, "parallel", AT(parallel), "trials that train at a time", "N", 1,
+      LS__MAX_CHILDREN, .fallback = "1", .execution = true },
+    { LS_SETTING_CHOICE, 0, "on-failed-trial", AT(on_failed_trial),
+      "a trial that fails: stop = stop the sweep; skip = rank the trial last and continue",
+      "stop|skip", .fallback = "stop", .execution = true },
+    { LS_SETTING_SWITCH, 0, "force", AT(force),
+      "continue although images were repaired: completed trials keep their results, others begin "
+      "again",
+      .execution = true, .session = true },
+    { LS_SETTING_TEXT, 0, "out", AT(out), "folder of the sweep, new or to be continued", "DIR",
+      .fallback = "sweep", .execution = true },
+    { .kind = LS_SETTING_END },
+};
+
+const ls_setting *ls_sweep_settings(void)
+{
+    return settings;
+}
+
+/* ---- The file ---- */
+
 typedef enum section { SWEEP, TRAIN, SEARCH, N_SECTIONS } section;
 static const char *const section_names[] = { "sweep", "train", "search" };
 
 typedef struct reader {
-    ls__sweep_file *file;
+    ls_sweep *sweep;
     section section;
-    ls_given *given; /* of the sweep */
-    ls__sweep_values *values;
     ls__run_settings train_values; /* the last one of each setting; only their checks matter */
 } reader;
-
-/* ---- Values ---- */
 
 static bool is_among(const char *name, int n, const char *const *names)
 {
@@ -60,7 +112,7 @@ bool ls__sweep_parse_range(const char *text, ls_search_parameter *out)
 /* is_parsed: the result of ls__sweep_parse_range. */
 static bool check_range(reader *r, const ls__sweep_parameter *p, bool is_parsed)
 {
-    const ls__config_lines *lines = &r->file->lines;
+    const ls__config_lines *lines = &r->sweep->file.lines;
     const ls_setting *o = p->setting;
     const bool is_integer = p->search.kind == LS_SEARCH_INTEGER;
     const double low = p->search.low, high = p->search.high;
@@ -88,7 +140,7 @@ static bool check_range(reader *r, const ls__sweep_parameter *p, bool is_parsed)
 
 static bool read_list(reader *r, ls__sweep_parameter *p, char *text)
 {
-    const ls__config_lines *lines = &r->file->lines;
+    const ls__config_lines *lines = &r->sweep->file.lines;
     p->values = calloc(LS__SWEEP_MAX_VALUES, sizeof(*p->values));
     if (!p->values) return ls__fail_memory(lines->ctx, p->setting->name, 0), false;
     int n = 0;
@@ -150,7 +202,7 @@ static const ls__sweep_parameter *find_parameter(const ls__sweep_file *f, const 
 
 static bool read_train_option(reader *r)
 {
-    ls__sweep_file *f = r->file;
+    ls__sweep_file *f = &r->sweep->file;
     const ls__config_lines *lines = &f->lines;
     const char *key = lines->key;
     char *text = lines->value, hint[LS_HINT_SIZE];
@@ -182,24 +234,24 @@ static bool read_train_option(reader *r)
 
 static bool read_sweep_option(reader *r)
 {
-    ls__config_lines *lines = &r->file->lines;
+    ls__config_lines *lines = &r->sweep->file.lines;
     const char *key = lines->key;
-    const int i = ls_setting_find(ls__sweep_settings, key, strlen(key));
+    const int i = ls_setting_find(ls_sweep_settings(), key, strlen(key));
     if (i < 0 && ls_setting_find(ls__run_settings_table, key, strlen(key)) >= 0)
         return ls__config_fail(
             lines,
             "unknown option '%s' of the sweep; options of 'lockstep train' follow a "
             "line [train] or [search]",
             key);
-    if (i >= 0 && ls__sweep_settings[i].session)
+    if (i >= 0 && ls_sweep_settings()[i].session)
         return ls__config_fail(lines, "'%s' is for the command line alone", key);
     const char *text = ls__config_one_value(lines, lines->value);
-    return text && ls__config_set_option(lines, text, r->values, r->given);
+    return text && ls__config_set_option(lines, text, &r->sweep->values, &r->sweep->given);
 }
 
 static bool read_section(reader *r)
 {
-    const ls__config_lines *lines = &r->file->lines;
+    const ls__config_lines *lines = &r->sweep->file.lines;
     char hint[LS_HINT_SIZE];
     for (int i = 0; i < N_SECTIONS; i++)
         if (strcmp(lines->section, section_names[i]) == 0) return r->section = (section)i, true;
@@ -212,7 +264,7 @@ ls_status ls__sweep_file_read(ls_sweep *s)
 {
     ls__sweep_file *file = &s->file;
     ls__config_lines *lines = &file->lines;
-    reader r = { .file = file, .given = &s->given, .values = &s->values };
+    reader r = { .sweep = s };
     LS_TRY(ls__config_lines_open(s->ctx, s->path, lines));
     for (bool ok = true; ok && ls__config_lines_next(lines);)
         ok = lines->section       ? read_section(&r)
@@ -260,7 +312,7 @@ bool ls__sweep_refuse(ls_sweep *s, const char *name, const char *format, ...)
     va_start(args, format);
     ls__vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    const int i = ls_setting_find(ls__sweep_settings, name, strlen(name));
+    const int i = ls_setting_find(ls_sweep_settings(), name, strlen(name));
     const ls__sweep_parameter *p = find_named(&s->file, name);
     s->file.lines.line = p ? p->line : i >= 0 ? s->file.lines.lines[i] : 0;
     return ls__config_fail(&s->file.lines, "%s", message);

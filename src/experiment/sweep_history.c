@@ -1,5 +1,5 @@
-/* sweep_history.c: see sweep_history.h. */
-#include "experiment/sweep_history.h"
+/* sweep_history.c: what the folder of a sweep contains; see sweep_report.h. */
+#include "experiment/sweep_report.h"
 
 #include "base/error.h"
 #include "io/json.h"
@@ -91,7 +91,7 @@ static ls_status read_trials(ls__sweep_history *h, const char *path)
     h->trials = calloc((size_t)h->results.n + 1, sizeof(*h->trials));
     if (!h->trials) return ls__fail_memory(h->ctx, path, 0);
     for (int64_t i = 0; i < h->results.n; i++) {
-        const ls__sweep_result *r = &h->results.items[i];
+        const ls_sweep_trial *r = &h->results.items[i];
         if (i > 0 && r[-1].trial == r->trial) {
             h->trials[h->n_trials - 1].last = *r;
             continue;
@@ -105,34 +105,28 @@ static ls_status read_trials(ls__sweep_history *h, const char *path)
     return LS_OK;
 }
 
-/* Failed ones last; `sign` turns the order of values. */
-static int compare_trials(const void *a, const void *b, int sign)
+/* Failed ones last. */
+static int compare_trials(const void *a, const void *b, void *history)
 {
-    const ls__sweep_result *x = &(*(const ls__sweep_past *const *)a)->last,
-                           *y = &(*(const ls__sweep_past *const *)b)->last;
-    const bool x_failed = isnan(x->value), y_failed = isnan(y->value);
+    const ls_sweep_trial *x = &(*(const ls__sweep_past *const *)a)->last,
+                         *y = &(*(const ls__sweep_past *const *)b)->last;
+    const int metric = ((const ls__sweep_history *)history)->metric;
+    const bool x_failed = isnan(x->metric), y_failed = isnan(y->metric);
     if (x_failed != y_failed) return x_failed ? 1 : -1;
-    if (!x_failed && x->value != y->value) return x->value < y->value ? -sign : sign;
+    if (!x_failed && x->metric != y->metric)
+        return ls__sweep_is_better(metric, x->metric, y->metric) ? -1 : 1;
     return (x->trial > y->trial) - (x->trial < y->trial);
-}
-
-static int compare_losses(const void *a, const void *b)
-{
-    return compare_trials(a, b, 1);
-}
-
-static int compare_accuracies(const void *a, const void *b)
-{
-    return compare_trials(a, b, -1);
 }
 
 static ls_status rank_trials(ls__sweep_history *h)
 {
     h->ranked = calloc((size_t)h->n_trials + 1, sizeof(*h->ranked));
     if (!h->ranked) return ls__fail_memory(h->ctx, h->dir, 0);
-    for (int64_t i = 0; i < h->n_trials; i++) h->ranked[i] = &h->trials[i];
-    qsort(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked),
-          ls__run_metric_is_minimized(h->metric) ? compare_losses : compare_accuracies);
+    for (int64_t i = 0; i < h->n_trials; i++) {
+        h->ranked[i] = &h->trials[i];
+        h->trials[i].values[h->n_axes] = h->trials[i].last.metric;
+    }
+    qsort_r(h->ranked, (size_t)h->n_trials, sizeof(*h->ranked), compare_trials, h);
     return LS_OK;
 }
 
@@ -200,12 +194,12 @@ ls_status ls__sweep_history_importance(const ls__sweep_history *h, int64_t *epoc
     *epochs = common_epochs(&h->results);
     *n = 0;
     for (int64_t i = 0; i < h->results.n && status == LS_OK; i++) {
-        const ls__sweep_result *r = &h->results.items[i];
+        const ls_sweep_trial *r = &h->results.items[i];
         if (r->epochs != *epochs) continue;
         while (at->last.trial != r->trial) at++;
         if (!ls__sweep_history_has_values(h, at)) continue;
         trials[*n] = at;
-        metrics[(*n)++] = r->value;
+        metrics[(*n)++] = r->metric;
     }
     for (int axis = 0; axis < h->n_axes && status == LS_OK; axis++) {
         for (int64_t k = 0; k < *n; k++) values[k] = trials[k]->values[axis];

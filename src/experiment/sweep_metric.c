@@ -3,7 +3,6 @@
 #include "experiment/sweep.h"
 
 #include "base/error.h"
-#include <stdio.h>
 #include <string.h>
 
 /* The words after LS__METRIC_TOP5 in the table of options are other words for the first two
@@ -15,8 +14,8 @@ static int number_of(int choice)
 
 int ls__sweep_metric_find(const char *word)
 {
-    const int i = ls_setting_find(ls__sweep_settings, "metric", strlen("metric"));
-    const int choice = ls__setting_choice(ls__sweep_settings[i].value, word);
+    const int i = ls_setting_find(ls_sweep_settings(), "metric", strlen("metric"));
+    const int choice = ls__setting_choice(ls_sweep_settings()[i].value, word);
     return choice < 0 ? -1 : number_of(choice);
 }
 
@@ -49,37 +48,21 @@ ls_status ls__sweep_settle_metric(ls_sweep *s)
     return ls_context_status(s->ctx);
 }
 
-/* The options that a validation loss's scale depends on. */
-typedef struct loss_scale {
-    double label_smoothing;
-    int class_weights;
-    bool divides_by_weights; /* not with soft targets */
-} loss_scale;
-
-static loss_scale scale_of(const ls__run_settings *r)
+/* Whether the weights of classes divide the loss: not with soft targets. */
+static bool divides_by_weights(const ls__run_settings *r)
 {
-    return (loss_scale){ r->label_smoothing, r->class_weights,
-                         r->class_weights && !ls__run_mixes(r) };
+    return r->class_weights && !ls__run_mixes(r);
+}
+
+bool ls__sweep_have_same_scale(const ls__run_settings *a, const ls__run_settings *b)
+{
+    return a->label_smoothing == b->label_smoothing && a->class_weights == b->class_weights &&
+           divides_by_weights(a) == divides_by_weights(b);
 }
 
 ls_status ls__sweep_settle_scale(ls_sweep *s)
 {
-    loss_scale first = { 0 };
-    bool same = true;
-    const int64_t n = s->values.metric == LS__METRIC_LOSS ? ls__sweep_combination_count(s) : 0;
-    for (int64_t i = 0; i < n && same; i++) {
-        char **words = ls__sweep_combination_words(s, i);
-        ls__run_settings r;
-        const ls_status status = ls__sweep_read_words(s, words, &r);
-        ls__sweep_free_words(words);
-        LS_TRY(status);
-        const loss_scale scale = scale_of(&r);
-        if (i == 0) first = scale;
-        same = scale.label_smoothing == first.label_smoothing &&
-               scale.class_weights == first.class_weights &&
-               scale.divides_by_weights == first.divides_by_weights;
-    }
-    if (same) return LS_OK;
+    if (s->values.metric != LS__METRIC_LOSS) return LS_OK;
     static const char why[] = "the options in [search] change the scale of the loss";
     if (ls__sweep_fixed_text(&s->file, "metric")) {
         ls__sweep_refuse(s, "metric", "%s: expected metric = cross_entropy", why);

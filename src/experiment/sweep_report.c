@@ -4,7 +4,6 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "io/json.h"
-#include "report/command_line.h"
 #include "report/page.h"
 #include "run/data_settings.h"
 #include <math.h>
@@ -23,76 +22,56 @@ static const char *axis_text(const ls__sweep_history *h, const ls__sweep_past *t
 /* ---- The best trial ---- */
 
 /* The settings of [train] and the trial's values, as `lockstep train` reads them. */
-static ls_status put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
-                             const char *command)
+static void put_command(ls__html *html, const ls__sweep_history *h, const ls__sweep_past *t,
+                        const char *program_name)
 {
-    const char *words[LS_MAX_SETTINGS + 4] = { NULL }, *name;
+    const json_t *train = json_object_get(h->definition, "train");
+    ls__words words = { 0 };
+    const char *name;
     char value[LS_SWEEP_VALUE_SIZE];
     json_t *option;
-    int n = 0;
-    bool ok = true;
-    json_object_foreach(json_object_get((json_t *)h->definition, "train"), name, option)
+    ls__words_put(&words, "%s", program_name ? program_name : "lockstep");
+    ls__words_put(&words, "train");
+    json_object_foreach((json_t *)train, name, option)
     {
-        if (n + h->n_axes > LS_MAX_SETTINGS || !json_is_string(option)) continue;
-        ok = ok && asprintf((char **)&words[n], "--%s=%s", name, json_string_value(option)) > 0;
-        n += ok;
+        if (json_is_string(option))
+            ls__words_put(&words, "--%s=%s", name, json_string_value(option));
     }
-    for (int i = 0; i < h->n_axes && ok; i++) {
-        ok = asprintf((char **)&words[n], "--%s=%s", h->axes[i].search.name,
-                      axis_text(h, t, i, value)) > 0;
-        n += ok;
-    }
-    const char *metric = json_string_value(json_object_get(h->definition, "metric"));
-    const int kind = metric ? ls__sweep_metric_find(metric) : LS__METRIC_TOP1;
-    const bool is_fixed = json_object_get(json_object_get(h->definition, "train"), "metric");
-    if (ok && kind > LS__METRIC_TOP1 && !is_fixed) {
-        ok = asprintf((char **)&words[n], "--metric=%s", ls__run_metric_name(kind)) > 0;
-        n += ok;
-    }
-    words[n] = NULL;
-    char *text = ok ? ls__command_line(command ? command : "lockstep", "train", words) : NULL;
-    if (text) ls__page_put_command(html, text);
-    for (int i = 0; i < n; i++) free((char *)words[i]);
-    if (!text) return ls__fail_memory(html->ctx, "report", 0);
-    free(text);
-    return LS_OK;
+    for (int i = 0; i < h->n_axes; i++)
+        ls__words_put(&words, "--%s=%s", h->axes[i].search.name, axis_text(h, t, i, value));
+    if (h->metric != LS__METRIC_TOP1 && !json_object_get(train, "metric"))
+        ls__words_put(&words, "--metric=%s", ls__run_metric_name(h->metric));
+    ls__page_put_words(html, &words);
 }
 
-static void put_tile(ls__html *html, const char *name, const char *value)
-{
-    ls__html_put(html, "<li><span>%s</span> <b>", name);
-    ls__html_wrap(html, "", value, "</b></li>\n");
-}
-
-static ls_status put_best(ls__html *html, const ls__sweep_history *h, const char *command)
+static void put_best(ls__html *html, const ls__sweep_history *h, const char *program_name)
 {
     const ls__sweep_past *best = h->n_trials > 0 ? h->ranked[0] : NULL;
     char text[LS_SWEEP_VALUE_SIZE], name[64], weights[LS__RUN_PATH_SIZE + 32];
-    if (!best || isnan(best->last.value)) {
+    if (!best || isnan(best->last.metric)) {
         ls__html_put(html, "<p class=\"card\">%s</p>\n",
                      best ? "All trials have failed." : "No trial has a result yet.");
-        return LS_OK;
+        return;
     }
     ls__page_begin_tiles(html, 3);
-    snprintf(text, sizeof(text), "%.4f", best->last.value);
+    snprintf(text, sizeof(text), "%.4f", best->last.metric);
     snprintf(name, sizeof(name), "%s %s",
              ls__run_metric_is_minimized(h->metric) ? "lowest" : "highest",
              ls__sweep_metric_key(h->metric));
-    put_tile(html, name, text);
+    ls__page_put_tile(html, name, text);
     snprintf(text, sizeof(text), "%lld", (long long)best->last.trial);
-    put_tile(html, "in trial", text);
+    ls__page_put_tile(html, "in trial", text);
     snprintf(text, sizeof(text), "%lld of %lld", (long long)best->last.best_epoch,
              (long long)best->last.epochs);
-    put_tile(html, "after epoch", text);
+    ls__page_put_tile(html, "after epoch", text);
     ls__html_put(html, "</ul>\n");
     ls__sweep_trial_dir(h->dir, best->last.trial, weights, LS__RUN_PATH_SIZE);
     strcat(weights, "/best.safetensors");
     ls__html_wrap(html, "<p>weights of that epoch: <code>", weights, "</code></p>\n");
-    if (!ls__sweep_history_has_values(h, best)) return LS_OK;
+    if (!ls__sweep_history_has_values(h, best)) return;
     ls__html_put(html, "<div class=\"card\">\n<h3>Command of the best trial</h3>\n");
-    const ls_status status = put_command(html, h, best, command);
+    put_command(html, h, best, program_name);
     ls__html_put(html, "</div>\n");
-    return status;
 }
 
 /* ---- Importance ---- */
@@ -123,10 +102,9 @@ static ls_status put_importance(ls__html *html, const ls__sweep_history *h)
     }
     for (int i = 0; i < h->n_axes; i++) order[i] = i;
     qsort_r(order, (size_t)h->n_axes, sizeof(*order), compare_shares, effects);
-    ls__page_begin_table(html, "Share of the variance that a parameter explains");
-    ls__html_put(html, "<th scope=\"col\">parameter</th><th scope=\"col\" class=\"number\">share"
-                       "</th><th scope=\"col\" class=\"number\">by chance</th><th scope=\"col\">"
-                       "result</th></tr></thead>\n<tbody>\n");
+    ls__page_begin_table(html, "Share of the variance that a parameter explains", LS__TABLE_CARD);
+    ls__page_put_heads(html, "parameter|#share|#by chance|result");
+    ls__page_begin_rows(html);
     for (int i = 0; i < h->n_axes; i++) {
         const ls_search_effect *e = &effects[order[i]];
         ls__html_wrap(html, "<tr><th scope=\"row\">", h->axes[order[i]].search.name, "</th>");
@@ -163,14 +141,14 @@ static void put_row(ls__html *html, const ls__sweep_history *h, int64_t rank)
         ls__html_cell(html, h->axes[i].values ? "<td>" : "<td class=\"number\">",
                       axis_text(h, t, i, text), "</td>");
     ls__html_put(html, "<td class=\"number\">%lld</td>", (long long)t->last.epochs);
-    if (isnan(t->last.value))
+    if (isnan(t->last.metric))
         ls__html_put(html,
                      "<td class=\"number\">&ndash;</td><td class=\"number\">&ndash;</td><td>");
     else
         ls__html_put(html, "<td class=\"number\">%.4f</td><td class=\"number\">%lld</td><td>",
-                     t->last.value, (long long)t->last.best_epoch);
+                     t->last.metric, (long long)t->last.best_epoch);
     const char *note = t->last.error                ? t->last.error
-                       : isnan(t->last.value)       ? "failed: the loss is not finite"
+                       : isnan(t->last.metric)      ? "failed: the loss is not finite"
                        : rank == 0                  ? "best"
                        : t->last.epochs < h->epochs ? "fewer epochs"
                                                     : "";
@@ -179,17 +157,17 @@ static void put_row(ls__html *html, const ls__sweep_history *h, int64_t rank)
 
 static void put_trials(ls__html *html, const ls__sweep_history *h)
 {
-    const char *const heads[] = { "epochs", ls__sweep_metric_key(h->metric), "best epoch" };
+    char heads[96];
     ls__html_put(html, "<section>\n<h2>Table of trials</h2>\n");
-    ls__page_begin_table(html, "Trials, from the best to the worst");
-    ls__html_put(html, "<th scope=\"col\" class=\"number\">trial</th>");
+    ls__page_begin_table(html, "Trials, from the best to the worst", LS__TABLE_CARD);
+    ls__page_put_heads(html, "#trial");
     for (int i = 0; i < h->n_axes; i++)
         ls__html_wrap(
             html, h->axes[i].values ? "<th scope=\"col\">" : "<th scope=\"col\" class=\"number\">",
             h->axes[i].search.name, "</th>");
-    for (int k = 0; k < 3; k++)
-        ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", heads[k]);
-    ls__html_put(html, "<th scope=\"col\">note</th></tr></thead>\n<tbody>\n");
+    snprintf(heads, sizeof(heads), "#epochs|#%s|#best epoch|note", ls__sweep_metric_key(h->metric));
+    ls__page_put_heads(html, heads);
+    ls__page_begin_rows(html);
     const size_t begin = html->size;
     int64_t n = 0;
     while (n < h->n_trials && html->size - begin <= LS__TABLE_BYTES) put_row(html, h, n++);
@@ -204,8 +182,8 @@ static void put_head(ls__html *html, const ls__sweep_history *h)
 {
     int64_t n_failed = 0, n_fewer = 0;
     for (int64_t i = 0; i < h->n_trials; i++) {
-        n_failed += isnan(h->trials[i].last.value);
-        n_fewer += !isnan(h->trials[i].last.value) && h->trials[i].last.epochs < h->epochs;
+        n_failed += isnan(h->trials[i].last.metric);
+        n_fewer += !isnan(h->trials[i].last.metric) && h->trials[i].last.epochs < h->epochs;
     }
     ls__page_begin(html, h->dir);
     ls__html_put(html, "<p>sweep of %lld trial%s", (long long)h->n_trials,
@@ -217,15 +195,15 @@ static void put_head(ls__html *html, const ls__sweep_history *h)
     ls__page_main(html);
 }
 
-static ls_status put_page(ls__html *html, const ls__sweep_history *h, const char *command)
+static ls_status put_page(ls__html *html, const ls__sweep_history *h, const char *program_name)
 {
     put_head(html, h);
-    LS_TRY(put_best(html, h, command));
+    put_best(html, h, program_name);
     if (h->n_trials == 0) return LS_OK;
     ls__html_put(html,
                  "<section>\n<h2>Parameters and results</h2>\n<figure>\n<figcaption>A line per "
                  "trial</figcaption>\n");
-    LS_TRY(ls__sweep_put_parallel(html, h));
+    ls__sweep_put_parallel(html, h);
     ls__sweep_put_legend(html, h);
     ls__html_put(html, "</figure>\n</section>\n");
     LS_TRY(put_importance(html, h));
@@ -242,7 +220,7 @@ bool ls_sweep_exists(const char *dir)
 }
 
 ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *path,
-                                const char *command)
+                                const char *program_name)
 {
     LS__ENTER(ctx);
     LS__IN_C_LOCALE;
@@ -250,10 +228,10 @@ ls_status ls_sweep_report_write(ls_context *ctx, const char *dir, const char *pa
     ls__sweep_history h;
     ls__html html = { .ctx = ctx };
     ls_status status = ls__sweep_history_read(ctx, dir, &h);
-    if (status == LS_OK) status = put_page(&html, &h, command);
+    if (status == LS_OK) status = put_page(&html, &h, program_name);
     if (status == LS_OK) status = ls__page_save(&html, dir, path);
     if (status != LS_OK) status = ls__fail(ctx, status, "%s: %s", dir, ls_status_text(status));
-    ls__html_free(&html);
+    ls__bytes_free(&html);
     ls__sweep_history_close(&h);
     return status;
 }

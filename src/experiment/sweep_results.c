@@ -1,5 +1,4 @@
 /* sweep_results.c: the results of a sweep and OUT/sweep.json; see sweep.h. */
-#include "base/context.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "checkpoint/identity.h"
@@ -37,14 +36,14 @@ static json_t *make_definition(const ls_sweep *s)
     const ls__sweep_file *f = &s->file;
     ls__json_builder all = { json_object(), false }, train = { json_object(), false },
                      search = { json_array(), false };
-    json_t *options = ls__settings_to_json(ls__sweep_settings, &s->values);
+    json_t *options = ls__settings_to_json(ls_sweep_settings(), &s->values);
     for (int i = 0; i < f->n_fixed; i++)
         if (!f->fixed[i].setting->execution || strcmp(f->fixed[i].setting->name, "data-dir") == 0)
             ls__json_put(&train, f->fixed[i].setting->name, parameter_to_json(&f->fixed[i]));
     for (int i = 0; i < f->n_searched; i++)
         ls__json_append(&search, json_pack("{s:s,s:o}", "option", f->searched[i].setting->name,
                                            "values", parameter_to_json(&f->searched[i])));
-    for (const ls_setting *o = ls__sweep_settings; o->kind != LS_SETTING_END; o++)
+    for (const ls_setting *o = ls_sweep_settings(); o->kind != LS_SETTING_END; o++)
         if (o->name && !o->execution && !(can_extend(s) && strcmp(o->name, "trials") == 0))
             ls__json_put(&all, o->name, json_incref(json_object_get(options, o->name)));
     json_decref(options);
@@ -131,60 +130,56 @@ static ls_status check_images(ls_sweep *s, const json_t *stored)
 
 /* ---- Results ---- */
 
-static int compare_trials(const void *a, const void *b)
+static bool is_before(const ls_sweep_trial *r, int64_t trial, int64_t epochs)
 {
-    const ls__sweep_result *x = a, *y = b;
-    return (x->trial > y->trial) - (x->trial < y->trial);
+    return r->trial < trial || (r->trial == trial && r->epochs < epochs);
 }
 
-static int compare_results(const void *a, const void *b)
+/* How many results are before this one. */
+static int64_t count_before(const ls__sweep_results *results, int64_t trial, int64_t epochs)
 {
-    const ls__sweep_result *x = a, *y = b;
-    const int by_trial = compare_trials(a, b);
-    return by_trial ? by_trial : (x->epochs > y->epochs) - (x->epochs < y->epochs);
+    int64_t low = 0, high = results->n;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (is_before(&results->items[middle], trial, epochs))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-const ls__sweep_result *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs)
+const ls_sweep_trial *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t epochs)
 {
-    const ls__sweep_result wanted = { .trial = trial, .epochs = epochs };
-    return s->results.n == 0 ? NULL
-                             : bsearch(&wanted, s->results.items, (size_t)s->results.n,
-                                       sizeof(*s->results.items), compare_results);
+    const int64_t i = count_before(&s->results, trial, epochs);
+    const ls_sweep_trial *r = i < s->results.n ? &s->results.items[i] : NULL;
+    return r && r->trial == trial && r->epochs == epochs ? r : NULL;
 }
 
-const ls__sweep_result *ls__sweep_last(const ls_sweep *s, int64_t trial)
+const ls_sweep_trial *ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial)
 {
-    const ls__sweep_result wanted = { .trial = trial };
-    const ls__sweep_result *r =
-        s->results.n == 0
-            ? NULL
-            : bsearch(&wanted, s->results.items, (size_t)s->results.n, sizeof(*r), compare_trials);
-    while (r && r + 1 < s->results.items + s->results.n && r[1].trial == trial) r++;
-    return r;
+    const int64_t n = sweep ? count_before(&sweep->results, trial + 1, 0) : 0;
+    const ls_sweep_trial *last = n > 0 ? &sweep->results.items[n - 1] : NULL;
+    return last && last->trial == trial ? last : NULL;
 }
 
-static ls_status add_result(ls_context *ctx, ls__sweep_results *results,
-                            const ls__sweep_result *result)
+ls_status ls__sweep_add(ls_context *ctx, ls__sweep_results *results, const ls_sweep_trial *result)
 {
     if (results->n == results->capacity) {
         const int64_t capacity = 2 * results->capacity + 16;
-        ls__sweep_result *larger = realloc(results->items, (size_t)capacity * sizeof(*larger));
-        if (!larger) return ls__fail_memory(ctx, "sweep", (size_t)capacity * sizeof(*larger));
+        ls_sweep_trial *larger = realloc(results->items, (size_t)capacity * sizeof(*larger));
+        if (!larger) {
+            free((char *)result->error);
+            return ls__fail_memory(ctx, "sweep", (size_t)capacity * sizeof(*larger));
+        }
         results->items = larger;
         results->capacity = capacity;
     }
-    int64_t i = results->n++;
-    for (; i > 0 && compare_results(&results->items[i - 1], result) > 0; i--)
-        results->items[i] = results->items[i - 1];
+    const int64_t i = count_before(results, result->trial, result->epochs);
+    memmove(&results->items[i + 1], &results->items[i],
+            (size_t)(results->n++ - i) * sizeof(*result));
     results->items[i] = *result;
     return LS_OK;
-}
-
-ls_status ls__sweep_add(ls_sweep *s, const ls__sweep_result *result)
-{
-    const ls_status status = add_result(s->ctx, &s->results, result);
-    if (status != LS_OK) free(result->error);
-    return status;
 }
 
 /* Of a trial that has begun. */
@@ -200,14 +195,14 @@ static json_t *values_to_json(const ls_sweep *s, int64_t trial)
     return ls__json_finish(&values);
 }
 
-static json_t *result_to_json(const ls_sweep *s, const ls__sweep_result *r)
+static json_t *result_to_json(const ls_sweep *s, const ls_sweep_trial *r)
 {
     ls__json_builder row = { json_object(), false };
     ls__json_put(&row, "trial", json_integer(r->trial));
     ls__json_put(&row, "epochs", json_integer(r->epochs));
     ls__json_put(&row, "options", values_to_json(s, r->trial));
-    ls__json_put(&row, "value", isnan(r->value) ? json_null() : json_real(r->value));
-    ls__json_put(&row, "best_epoch", isnan(r->value) ? json_null() : json_integer(r->best_epoch));
+    ls__json_put(&row, "value", isnan(r->metric) ? json_null() : json_real(r->metric));
+    ls__json_put(&row, "best_epoch", isnan(r->metric) ? json_null() : json_integer(r->best_epoch));
     if (r->error) ls__json_put(&row, "error", ls__json_text(s->ctx, r->error));
     return ls__json_finish(&row);
 }
@@ -234,24 +229,24 @@ ls_status ls__sweep_results_write(ls_sweep *s)
 
 void ls__sweep_results_free(ls__sweep_results *results)
 {
-    for (int64_t i = 0; i < results->n; i++) free(results->items[i].error);
+    for (int64_t i = 0; i < results->n; i++) free((char *)results->items[i].error);
     free(results->items);
     *results = (ls__sweep_results){ 0 };
 }
 
 /* A row has a trial, and more epochs than the row before it of the same trial. Those who continue
  * the sweep check the rest. */
-static bool read_row(const ls__sweep_results *before, const json_t *row, ls__sweep_result *out)
+static bool read_row(const ls__sweep_results *before, const json_t *row, ls_sweep_trial *out)
 {
     const json_t *trial = json_object_get(row, "trial"), *value = json_object_get(row, "value");
-    const ls__sweep_result *last = before->n > 0 ? &before->items[before->n - 1] : NULL;
-    *out = (ls__sweep_result){ .trial = json_integer_value(trial),
-                               .epochs = ls__json_get_integer(row, "epochs"),
-                               .value = json_is_number(value) ? json_number_value(value) : NAN,
-                               .best_epoch = ls__json_get_integer(row, "best_epoch") };
+    const ls_sweep_trial *last = before->n > 0 ? &before->items[before->n - 1] : NULL;
+    *out = (ls_sweep_trial){ .trial = json_integer_value(trial),
+                             .epochs = ls__json_get_integer(row, "epochs"),
+                             .metric = json_is_number(value) ? json_number_value(value) : NAN,
+                             .best_epoch = ls__json_get_integer(row, "best_epoch") };
     return json_is_integer(trial) && out->trial >= 0 && out->trial < LS_SEARCH_MAX_TRIALS &&
            (!value || json_is_number(value) || json_is_null(value)) &&
-           (!last || compare_results(last, out) < 0);
+           (!last || is_before(last, out->trial, out->epochs));
 }
 
 static ls_status fail_row(ls_context *ctx, const char *path, size_t i)
@@ -266,21 +261,21 @@ ls_status ls__sweep_results_read(ls_context *ctx, const char *path, const json_t
     json_t *row;
     json_array_foreach((json_t *)rows, i, row)
     {
-        ls__sweep_result result;
+        ls_sweep_trial result;
         json_t *error = json_object_get(row, "error");
         if (!read_row(out, row, &result)) return fail_row(ctx, path, i);
         if (json_is_string(error) &&
             (!ls__json_restore(ctx, error) || !(result.error = strdup(json_string_value(error)))))
             return ls__fail_memory(ctx, path, 0);
-        LS_TRY(add_result(ctx, out, &result));
+        LS_TRY(ls__sweep_add(ctx, out, &result));
     }
     return LS_OK;
 }
 
 /* Whether the sweep can have written the result. */
-static bool is_own(const ls_sweep *s, const ls__sweep_result *r)
+static bool is_own(const ls_sweep *s, const ls_sweep_trial *r)
 {
-    const bool has_failed = isnan(r->value);
+    const bool has_failed = isnan(r->metric);
     return (can_extend(s) || r->trial < ls_search_trial_count(s->search)) && r->epochs >= 1 &&
            r->epochs <= s->epochs &&
            (has_failed || (r->best_epoch >= 1 && r->best_epoch <= r->epochs));
@@ -331,7 +326,7 @@ ls_status ls__sweep_open_results(ls_sweep *s)
 }
 
 /* The best epoch is chosen as the trainer chooses that of best.safetensors. */
-ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_result *result)
+ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls_sweep_trial *result)
 {
     json_t *rows, *row;
     size_t i;
@@ -345,11 +340,11 @@ ls_status ls__sweep_read_metric(const ls_sweep *s, const char *dir, ls__sweep_re
         const double loss = json_number_value(json_object_get(row, "val_loss"));
         if (!json_is_number(value) || epoch > result->epochs) continue;
         const bool is_first = result->best_epoch == 0;
-        if (!is_first && x == result->value
+        if (!is_first && x == result->metric
                 ? loss >= best_loss
-                : !is_first && !ls__sweep_is_better(s->values.metric, x, result->value))
+                : !is_first && !ls__sweep_is_better(s->values.metric, x, result->metric))
             continue;
-        result->value = x;
+        result->metric = x;
         result->best_epoch = epoch;
         best_loss = loss;
     }

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -23,19 +22,7 @@ static bool is_stopped(const ls_sweep *s)
 
 /* ---- A process ---- */
 
-/* Checks the settings of the trial. *steps: of an epoch. */
-static ls_status count_steps(ls_sweep *s, int64_t trial, int64_t *steps)
-{
-    char **words = ls__sweep_trial_words(s, trial);
-    ls__run_settings r;
-    const ls_status status = ls__sweep_check_words(s, words, &r);
-    if (status == LS_OK) *steps = s->n_images / r.batch;
-    ls__sweep_free_words(words);
-    return status;
-}
-
 typedef struct job_process {
-    pid_t pid; /* 0 = none */
     ls_search_job job;
     int64_t log_begin; /* bytes that the log had before */
 } job_process;
@@ -74,18 +61,13 @@ static json_t *read_json(const char *dir, const char *name)
 
 /* Whether 'lockstep train --resume' has changed --on-bad-image, and so the images of later steps.
  */
-static bool has_other_bad_images(const char *dir, char *const *words)
+static bool has_other_bad_images(const char *dir, const ls__run_settings *r)
 {
-    static const char name[] = "--on-bad-image=";
-    const char *wanted = "fail";
-    for (int i = 0; words[i]; i++)
-        if (strncmp(words[i], name, sizeof(name) - 1) == 0) wanted = words[i] + sizeof(name) - 1;
     json_t *config = read_json(dir, "config.json");
-    const char *had =
-        json_string_value(json_object_get(json_object_get(config, "options"), "on-bad-image"));
-    const bool same = !had || strcmp(had, wanted) == 0;
+    const char *had = ls__json_get_string(json_object_get(config, "options"), "on-bad-image");
+    const bool differs = had && ls__setting_choice("fail|skip", had) != r->on_bad_image;
     json_decref(config);
-    return !same;
+    return differs;
 }
 
 /* Whether the run was begun with other images, which --force allowed to change. */
@@ -103,10 +85,10 @@ static bool has_other_images(const ls_sweep *s, const char *dir)
 }
 
 /* Whether the run of the trial can be resumed. Removes one that must begin again. */
-static bool can_resume(const ls_sweep *s, int64_t trial, const char *dir, char *const *words)
+static bool can_resume(const ls_sweep *s, int64_t trial, const char *dir, const ls__run_settings *r)
 {
     if (!ls__run_folder_holds_run(dir)) return false;
-    if (!has_other_images(s, dir) && !has_other_bad_images(dir, words)) return true;
+    if (!has_other_images(s, dir) && !has_other_bad_images(dir, r)) return true;
     ls__note(s->ctx, LS_LOG_RUN, "trial %lld begins again, because its run has other images",
              (long long)trial);
     ls__run_folder_remove(dir);
@@ -121,20 +103,37 @@ static int64_t thread_share(const ls_sweep *s)
     return s->values.parallel == 1 ? 0 : share > 0 ? share : 1;
 }
 
-/* Starts a process with the words of a trial, or if it resumes those for that. */
-static ls_status start_words(ls_sweep *s, const ls_search_job *job, int64_t steps, char **words,
-                             bool resumes, char *dir, const char *log, pid_t *pid)
+/* Starts or resumes the run of a trial. *n_running does not change if the sweep is stopped
+ * meanwhile. */
+static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *running, int *n_running)
 {
-    static char train[] = "train", new_run[] = "--out", resume[] = "--resume";
-    char threads[LS__NUMBER_OPTION_SIZE], stop[LS__NUMBER_OPTION_SIZE];
-    char *argv[LS_MAX_SETTINGS + 8] = { s->program, train, resumes ? resume : new_run, dir };
-    int n = 4;
-    for (int i = 0; words[i]; i++) argv[n++] = words[i];
+    char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
+    ls__words words = { 0 };
+    ls__run_settings r;
+    struct stat before;
+    make_paths(s, job->trial, dir, log);
+    wait_for_lock(s, dir);
+    LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_TRIAL, job->trial, &r));
+    const bool resumes = can_resume(s, job->trial, dir, &r);
+    ls__words_put(&words, "%s", s->program);
+    ls__words_put(&words, "train");
+    ls__words_put(&words, resumes ? "--resume" : "--out");
+    ls__words_put(&words, "%s", dir);
+    ls__sweep_put_settings(s, resumes ? LS__SWEEP_EXECUTION : LS__SWEEP_TRIAL, job->trial, "--",
+                           &words);
     if (!ls__sweep_fixed_text(&s->file, "threads"))
-        argv[n++] = ls__child_number_option("threads", thread_share(s), threads);
+        ls__words_put(&words, "--threads=%lld", (long long)thread_share(s));
     if (job->epochs < s->epochs)
-        argv[n++] = ls__child_number_option("stop-at", job->epochs * steps, stop);
-    const int error = ls__child_start(&s->children, argv, log, pid);
+        ls__words_put(&words, "--stop-at=%lld", (long long)(job->epochs * (s->n_images / r.batch)));
+    const int64_t log_begin = stat(log, &before) == 0 ? before.st_size : 0;
+    int child;
+    const int error =
+        words.failed ? ENOMEM : ls__child_start(&s->children, words.items, log, &child);
+    ls__words_free(&words);
+    if (error == 0) {
+        running[child] = (job_process){ *job, log_begin };
+        ++*n_running;
+    }
     if (error == 0 || is_stopped(s)) return LS_OK;
     char reason[LS__ERRNO_TEXT_SIZE];
     return ls__fail(s->ctx, LS_ERR_IO, "trial %lld: %s could not be started: %s",
@@ -142,37 +141,15 @@ static ls_status start_words(ls_sweep *s, const ls_search_job *job, int64_t step
                     ls__errno_text(error, reason, sizeof(reason)));
 }
 
-/* Starts or resumes the run of a trial. out->pid stays 0 if the sweep is stopped meanwhile. */
-static ls_status start(ls_sweep *s, const ls_search_job *job, job_process *out)
+static ls_status add(ls_sweep *s, const ls_sweep_trial *result)
 {
-    char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
-    int64_t steps = 0;
-    struct stat before;
-    make_paths(s, job->trial, dir, log);
-    wait_for_lock(s, dir);
-    LS_TRY(count_steps(s, job->trial, &steps));
-    char **words = ls__sweep_trial_words(s, job->trial);
-    const bool resumes = words && can_resume(s, job->trial, dir, words);
-    if (resumes) {
-        ls__sweep_free_words(words);
-        words = ls__sweep_resume_words(s);
-    }
-    if (!words) return ls__fail_memory(s->ctx, dir, 0);
-    *out = (job_process){ .job = *job, .log_begin = stat(log, &before) == 0 ? before.st_size : 0 };
-    const ls_status status = start_words(s, job, steps, words, resumes, dir, log, &out->pid);
-    ls__sweep_free_words(words);
-    return status;
-}
-
-static ls_status add(ls_sweep *s, const ls__sweep_result *result)
-{
-    LS_TRY(ls__sweep_add(s, result));
+    LS_TRY(ls__sweep_add(s->ctx, &s->results, result));
     return ls__sweep_save(s);
 }
 
 /* A trial that failed stops the sweep, or is ranked last. */
 static ls_status fail_trial(ls_sweep *s, const job_process *process, const char *log, int status,
-                            ls__sweep_result *result, ls_sweep_end *end)
+                            ls_sweep_trial *result, ls_sweep_end *end)
 {
     char error[LS__CHILD_ERROR_SIZE];
     ls__child_failure failure;
@@ -207,9 +184,9 @@ static ls_status finish(ls_sweep *s, const job_process *process, int status, boo
 {
     char dir[LS__RUN_PATH_SIZE], log[LOG_PATH_SIZE];
     make_paths(s, process->job.trial, dir, log);
-    ls__sweep_result result = { .trial = process->job.trial,
-                                .epochs = process->job.epochs,
-                                .value = NAN };
+    ls_sweep_trial result = { .trial = process->job.trial,
+                              .epochs = process->job.epochs,
+                              .metric = NAN };
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (exit_status == LS_EXIT_DONE) LS_TRY(ls__sweep_read_metric(s, dir, &result));
     if (exit_status == LS_EXIT_DONE || exit_status == LS_EXIT_NONFINITE) return add(s, &result);
@@ -234,18 +211,13 @@ static void report_progress(const ls_sweep *s, int64_t n, const ls_search_job *j
 }
 
 /* Waits until one of the processes ends. */
-static ls_status wait_for_one(ls_sweep *s, job_process *running, bool is_ending, ls_sweep_end *end)
+static ls_status wait_for_one(ls_sweep *s, const job_process *running, bool is_ending,
+                              ls_sweep_end *end)
 {
-    pid_t pid;
-    int status;
-    const int error = ls__child_wait(&s->children, &pid, &status);
+    int child, status;
+    const int error = ls__child_wait(&s->children, &child, &status);
     if (error) return ls__fail_errno(s->ctx, error, "waiting for a trial");
-    for (int i = 0; i < LS__MAX_CHILDREN; i++) {
-        if (running[i].pid != pid) continue;
-        running[i].pid = 0;
-        return finish(s, &running[i], status, is_ending, end);
-    }
-    return LS_OK;
+    return finish(s, &running[child], status, is_ending, end);
 }
 
 static bool have_equal_values(const ls_sweep *s, int64_t a, int64_t b)
@@ -276,11 +248,11 @@ static ls_status copy_results(ls_sweep *s, int64_t n, const ls_search_job *jobs)
     for (int64_t i = 0; i < n; i++) {
         if (ls__sweep_find(s, jobs[i].trial, jobs[i].epochs)) continue;
         const int64_t trial = find_equal(s, n, jobs, &jobs[i]);
-        ls__sweep_result result = *ls__sweep_find(s, trial, jobs[i].epochs);
+        ls_sweep_trial result = *ls__sweep_find(s, trial, jobs[i].epochs);
         result.trial = jobs[i].trial;
         if (result.error && !(result.error = strdup(result.error)))
             return ls__fail_memory(s->ctx, "sweep", 0);
-        LS_TRY(ls__sweep_add(s, &result));
+        LS_TRY(ls__sweep_add(s->ctx, &s->results, &result));
         ls__note(s->ctx, LS_LOG_RUN, "trial %lld has the values of trial %lld, and its result",
                  (long long)jobs[i].trial, (long long)trial);
         copies = true;
@@ -290,23 +262,21 @@ static ls_status copy_results(ls_sweep *s, int64_t n, const ls_search_job *jobs)
 
 ls_status ls__sweep_train(ls_sweep *s, int64_t n, const ls_search_job *jobs, ls_sweep_end *end)
 {
-    job_process running[LS__MAX_CHILDREN] = { 0 };
+    job_process running[LS__MAX_CHILDREN]; /* by child */
     ls_status status = LS_OK;
-    int64_t steps;
+    ls__run_settings r;
     int n_running = 0;
     for (int64_t i = 0; i < n; i++) /* before the first one trains */
-        LS_TRY(count_steps(s, jobs[i].trial, &steps));
+        LS_TRY(ls__sweep_check_settings(s, LS__SWEEP_TRIAL, jobs[i].trial, &r));
     for (int64_t next = 0;;) {
         while (status == LS_OK && *end == LS_SWEEP_DONE && next < n &&
                n_running < s->values.parallel) {
             const ls_search_job *job = &jobs[next++];
             if (ls__sweep_find(s, job->trial, job->epochs) || find_equal(s, n, jobs, job) >= 0)
                 continue;
-            int i = 0;
-            while (running[i].pid > 0) i++;
-            status = start(s, job, &running[i]);
-            n_running += running[i].pid > 0;
-            if (status == LS_OK && running[i].pid == 0) *end = LS_SWEEP_STOPPED;
+            const int n_before = n_running;
+            status = start(s, job, running, &n_running);
+            if (status == LS_OK && n_running == n_before) *end = LS_SWEEP_STOPPED;
         }
         report_progress(s, n, jobs);
         if (n_running == 0) break;

@@ -2,27 +2,9 @@
 #include "experiment/sweep.h"
 
 #include "base/error.h"
-#include "report/command_line.h"
+#include "run/setting.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Adds "--NAME=VALUE"; false without memory. */
-static bool add_word(char **words, int *n, const char *name, const char *value)
-{
-    if (asprintf(&words[*n], "--%s=%s", name, value) < 0) return words[*n] = NULL, false;
-    ++*n;
-    return true;
-}
-
-void ls__sweep_free_words(char **words)
-{
-    for (int i = 0; words && words[i]; i++) free(words[i]);
-    free(words);
-}
-
-typedef enum which_words { OF_TRIAL, COMBINATION, EXECUTION } which_words;
 
 /* Number of values of a parameter in a combination. */
 static int64_t corner_count(const ls__sweep_parameter *p)
@@ -38,58 +20,46 @@ static double combination_value(const ls__sweep_parameter *p, int64_t *rest)
     return p->values ? (double)i : i == 0 ? p->search.low : p->search.high;
 }
 
-/* number: of the trial or combination. EXECUTION: only settings that cannot change a result, which
- * may also be given when a run is resumed. */
-static char **make_words(const ls_sweep *s, int64_t number, which_words which)
+void ls__sweep_put_settings(const ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                            const char *dashes, ls__words *out)
 {
     const ls__sweep_file *f = &s->file;
-    char **words = calloc((size_t)(f->n_fixed + f->n_searched) + 2, sizeof(*words));
-    int n = 0;
+    const bool all = which != LS__SWEEP_EXECUTION;
     int64_t rest = number;
-    bool ok = words != NULL;
-    for (int i = 0; ok && i < f->n_fixed; i++)
-        if (which != EXECUTION || f->fixed[i].setting->execution)
-            ok = add_word(words, &n, f->fixed[i].setting->name, f->fixed[i].text);
-    for (int i = 0; ok && which != EXECUTION && i < f->n_searched; i++) {
+    for (int i = 0; i < f->n_fixed; i++)
+        if (all || f->fixed[i].setting->execution)
+            ls__words_put(out, "%s%s=%s", dashes, f->fixed[i].setting->name, f->fixed[i].text);
+    for (int i = 0; i < f->n_searched && all; i++) {
         const ls__sweep_parameter *p = &f->searched[i];
-        const double value =
-            which == OF_TRIAL ? ls_search_value(s->search, number, i) : combination_value(p, &rest);
+        const double value = which == LS__SWEEP_TRIAL ? ls_search_value(s->search, number, i)
+                                                      : combination_value(p, &rest);
         char text[LS_SWEEP_VALUE_SIZE];
-        ok = add_word(words, &n, p->setting->name, ls__sweep_value_text(p, value, text));
+        ls__words_put(out, "%s%s=%s", dashes, p->setting->name,
+                      ls__sweep_value_text(p, value, text));
     }
     const int metric = s->values.metric;
-    if (ok && which != EXECUTION && metric != LS__METRIC_TOP1 && !ls__sweep_fixed_text(f, "metric"))
-        ok = add_word(words, &n, "metric", ls__run_metric_name(metric));
-    if (ok) return words;
-    ls__sweep_free_words(words);
-    return NULL;
+    if (all && metric != LS__METRIC_TOP1 && !ls__sweep_fixed_text(f, "metric"))
+        ls__words_put(out, "%smetric=%s", dashes, ls__run_metric_name(metric));
 }
 
-char **ls__sweep_trial_words(const ls_sweep *s, int64_t trial)
+static char *make_command(const ls_sweep *s, ls__sweep_settings_of which, int64_t number)
 {
-    return make_words(s, trial, OF_TRIAL);
-}
-
-char **ls__sweep_resume_words(const ls_sweep *s)
-{
-    return make_words(s, 0, EXECUTION);
+    ls__words words = { 0 };
+    ls__words_put(&words, "%s", s->program_name);
+    ls__words_put(&words, "train");
+    ls__sweep_put_settings(s, which, number, "--", &words);
+    char *text = ls__words_text(&words);
+    ls__words_free(&words);
+    return text;
 }
 
 char *ls_sweep_trial_command(const ls_sweep *sweep, int64_t trial)
 {
     if (!sweep || isnan(ls_search_value(sweep->search, trial, 0))) return NULL;
-    char **words = make_words(sweep, trial, OF_TRIAL);
-    char *text = words ? ls__command_line(sweep->command, "train", (const char **)words) : NULL;
-    ls__sweep_free_words(words);
-    return text;
+    return make_command(sweep, LS__SWEEP_TRIAL, trial);
 }
 
 /* ---- Checks ---- */
-
-char **ls__sweep_combination_words(const ls_sweep *s, int64_t combination)
-{
-    return make_words(s, combination, COMBINATION);
-}
 
 int64_t ls__sweep_combination_count(const ls_sweep *s)
 {
@@ -99,19 +69,20 @@ int64_t ls__sweep_combination_count(const ls_sweep *s)
     return n < LS__SWEEP_MAX_COMBINATIONS ? n : LS__SWEEP_MAX_COMBINATIONS;
 }
 
-ls_status ls__sweep_read_words(ls_sweep *s, char **words, ls__run_settings *r)
+ls_status ls__sweep_read_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                  char ***texts, ls__run_settings *r)
 {
-    ls_given given = { .table = ls__run_settings_table };
+    ls_given given;
+    ls__words words = { 0 };
     *r = (ls__run_settings){ 0 };
-    if (!words) return ls__fail_memory(s->ctx, "sweep", 0);
-    ls_settings_default(given.table, r);
-    for (int n = 0; words[n]; n++) {
-        const char *name = words[n] + 2, *value = strchr(name, '=') + 1;
-        const int i = ls_setting_find(given.table, name, (size_t)(value - 1 - name));
-        LS_TRY(ls__setting_set(s->ctx, &given.table[i], value, r));
-        given.text[i] = value;
-    }
-    return ls__run_settings_resolve(s->ctx, &given, NULL, r);
+    *texts = NULL;
+    ls__sweep_put_settings(s, which, number, "", &words);
+    const ls_status status =
+        words.failed ? ls__fail_memory(s->ctx, "sweep", 0)
+                     : ls__settings_read(s->ctx, ls__run_settings_table,
+                                         (const char *const *)words.items, texts, r, &given);
+    ls__words_free(&words);
+    return status == LS_OK ? ls__run_settings_resolve(s->ctx, &given, NULL, r) : status;
 }
 
 static bool is_trainable(ls_sweep *s, const ls__run_settings *r)
@@ -129,11 +100,16 @@ static bool is_trainable(ls_sweep *s, const ls__run_settings *r)
                (long long)s->n_images, (long long)r->batch);
 }
 
-ls_status ls__sweep_check_words(ls_sweep *s, char **words, ls__run_settings *r)
+ls_status ls__sweep_check_settings(ls_sweep *s, ls__sweep_settings_of which, int64_t number,
+                                   ls__run_settings *r)
 {
-    if (ls__sweep_read_words(s, words, r) == LS_OK && is_trainable(s, r)) return LS_OK;
-    char *text = words ? ls__command_line(s->command, "train", (const char **)words) : NULL;
-    if (text) ls__error_hint(s->ctx, "%s: in the trial: %s", s->path, text);
-    free(text);
+    char **texts;
+    const bool ok =
+        ls__sweep_read_settings(s, which, number, &texts, r) == LS_OK && is_trainable(s, r);
+    ls__settings_free_texts(texts);
+    if (ok) return LS_OK;
+    char *command = make_command(s, which, number);
+    if (command) ls__error_hint(s->ctx, "%s: in the trial: %s", s->path, command);
+    free(command);
     return ls_context_status(s->ctx);
 }

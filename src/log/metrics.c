@@ -5,7 +5,6 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "base/write.h"
 #include "io/bytes.h"
 #include "io/json_text.h"
@@ -36,75 +35,75 @@ static const json_t *last_row(const ls__metrics *m)
 
 /* ---- Rows as text ---- */
 
-static ls_status put(ls__metrics *m, ls__bytes *t, const char *bytes, size_t size)
+static void put(ls__bytes *t, const char *text)
 {
-    ls__bytes_put(t, bytes, size);
-    return t->failed ? ls__fail_memory(m->ctx, m->paths[JSONL], size) : LS_OK;
+    ls__bytes_put(t, text, strlen(text));
 }
 
-static ls_status put_json(ls__metrics *m, ls__bytes *t, const json_t *json)
+static void put_json(ls__bytes *t, const json_t *json)
 {
     char *bytes;
     size_t size;
-    if (!ls__json_dump(m->ctx, json, ls__json_exact(json), &bytes, &size))
-        return ls__fail_memory(m->ctx, m->paths[JSONL], size);
-    const ls_status status = put(m, t, bytes, size);
-    ls__free(m->ctx, bytes);
-    return status;
+    if (!ls__json_dump(t->ctx, json, ls__json_exact(json), &bytes, &size)) {
+        t->failed = true;
+        return;
+    }
+    ls__bytes_put(t, bytes, size);
+    ls__free(t->ctx, bytes);
 }
 
 /* Names of a net's own metrics may hold any characters; see RFC 4180. */
-static ls_status put_csv_name(ls__metrics *m, ls__bytes *t, const char *name)
+static void put_csv_name(ls__bytes *t, const char *name)
 {
-    if (!strpbrk(name, ",\"\r\n")) return put(m, t, name, strlen(name));
-    LS_TRY(put(m, t, "\"", 1));
-    for (; *name; name++) LS_TRY(put(m, t, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1));
-    return put(m, t, "\"", 1);
+    if (!strpbrk(name, ",\"\r\n")) {
+        put(t, name);
+        return;
+    }
+    put(t, "\"");
+    for (; *name; name++) ls__bytes_put(t, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    put(t, "\"");
 }
 
 /* The columns' names, or with a row its cells. The columns are the last row's keys. */
-static ls_status put_csv_line(ls__metrics *m, ls__bytes *t, const json_t *row)
+static void put_csv_line(const ls__metrics *m, ls__bytes *t, const json_t *row)
 {
     const char *key, *separator = "";
     json_t *value;
     json_object_foreach((json_t *)last_row(m), key, value)
     {
         const json_t *cell = json_object_get(row, key);
-        LS_TRY(put(m, t, separator, strlen(separator)));
-        if (!row) LS_TRY(put_csv_name(m, t, key));
-        if (cell && !json_is_null(cell)) LS_TRY(put_json(m, t, cell));
+        put(t, separator);
+        if (!row) put_csv_name(t, key);
+        if (cell && !json_is_null(cell)) put_json(t, cell);
         separator = ",";
     }
-    return put(m, t, "\n", 1);
+    put(t, "\n");
 }
 
-static ls_status put_row(ls__metrics *m, kind k, ls__bytes *t, const json_t *row)
+/* Value by value, because the digits of one must not depend on the others. */
+static void put_json_line(ls__bytes *t, const json_t *row)
 {
     const char *key, *separator = "{";
     json_t *value;
-    if (k == CSV) return put_csv_line(m, t, row);
-    /* Value by value, because the digits of one must not depend on the others. */
     json_object_foreach((json_t *)row, key, value)
     {
-        LS_TRY(put(m, t, separator, strlen(separator)));
+        put(t, separator);
         json_t *name = json_string(key);
-        const ls_status status = put_json(m, t, name);
+        put_json(t, name);
         json_decref(name);
-        LS_TRY(status);
-        LS_TRY(put(m, t, ": ", 2));
-        LS_TRY(put_json(m, t, value));
+        put(t, ": ");
+        put_json(t, value);
         separator = ", ";
     }
-    return put(m, t, "}\n", 2);
+    put(t, "}\n");
 }
 
-static ls_status put_all(ls__metrics *m, kind k, ls__bytes *t)
+static void put_row(const ls__metrics *m, kind k, ls__bytes *t, const json_t *row)
 {
-    size_t i;
-    const json_t *row;
-    if (k == CSV && last_row(m)) LS_TRY(put_csv_line(m, t, NULL));
-    json_array_foreach(m->rows, i, row) LS_TRY(put_row(m, k, t, row));
-    return LS_OK;
+    if (k == CSV)
+        put_csv_line(m, t, row);
+    else
+        put_json_line(t, row);
 }
 
 /* ---- Writing ---- */
@@ -112,9 +111,13 @@ static ls_status put_all(ls__metrics *m, kind k, ls__bytes *t)
 static ls_status write_whole(ls__metrics *m, kind k)
 {
     ls__bytes t = { .ctx = m->ctx };
+    size_t i;
+    const json_t *row;
     m->sizes[k] = UNKNOWN;
-    ls_status status = put_all(m, k, &t);
-    if (status == LS_OK) status = ls__file_replace(m->ctx, m->paths[k], t.data, t.size);
+    if (k == CSV && last_row(m)) put_csv_line(m, &t, NULL);
+    json_array_foreach(m->rows, i, row) put_row(m, k, &t, row);
+    const ls_status status = t.failed ? ls__fail_memory(m->ctx, m->paths[JSONL], t.size)
+                                      : ls__file_replace(m->ctx, m->paths[k], t.data, t.size);
     if (status == LS_OK) m->sizes[k] = (int64_t)t.size;
     ls__bytes_free(&t);
     return status;
@@ -150,8 +153,9 @@ static ls_status write_row(ls__metrics *m, kind k)
     if (size != m->sizes[k]) {
         status = write_whole(m, k);
     } else {
-        status = put_row(m, k, &t, last_row(m));
-        if (status == LS_OK) status = write_end(m, k, fd, &t);
+        put_row(m, k, &t, last_row(m));
+        status =
+            t.failed ? ls__fail_memory(m->ctx, m->paths[JSONL], t.size) : write_end(m, k, fd, &t);
     }
     ls__bytes_free(&t);
     close(fd);
@@ -237,9 +241,8 @@ ls_status ls__metrics_open(ls_context *ctx, const char *dir, int64_t last_epoch,
     *m = (ls__metrics){ .ctx = ctx, .sizes = { UNKNOWN, UNKNOWN }, .rows = json_array() };
     m->paths[JSONL] = ls__format(ctx, "%s/metrics.jsonl", dir);
     m->paths[CSV] = ls__format(ctx, "%s/metrics.csv", dir);
-    const bool good = m->rows && m->paths[JSONL] && m->paths[CSV];
-    const ls_status status =
-        good ? load_rows(m, last_epoch) : ls__fail_memory(ctx, dir, strlen(dir));
+    const bool ok = m->rows && m->paths[JSONL] && m->paths[CSV];
+    const ls_status status = ok ? load_rows(m, last_epoch) : ls__fail_memory(ctx, dir, strlen(dir));
     if (status == LS_OK)
         *out = m;
     else
@@ -258,80 +261,72 @@ void ls__metrics_close(ls__metrics **metrics)
 }
 
 /* Reads at most max_rows rows, up to an incomplete last line, which a run may be writing. */
-static ls_status read_rows(const ls_context *ctx, const char *dir, int64_t max_rows, json_t **out,
-                           char message[512])
+static ls_status read_rows(ls_context *ctx, const char *dir, int64_t max_rows, json_t **out)
 {
+    char message[512];
     unsigned char *bytes = NULL;
     size_t size;
     *out = NULL;
-    snprintf(message, 512, "%s: out of memory", dir);
     char *path = ls__format(ctx, "%s/metrics.jsonl", dir);
+    if (!path) return ls__fail_memory(ctx, dir, 0);
     ls_status status =
-        path ? ls__read_own_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, 512)
-             : LS_ERR_MEMORY;
+        ls__read_own_file(ctx, path, MAX_METRICS_BYTES, &bytes, &size, message, sizeof(message));
     ls__free(ctx, path);
-    if (status != LS_OK && status != LS_ERR_NOT_FOUND) return status;
+    if (status != LS_OK && status != LS_ERR_NOT_FOUND) return ls__fail(ctx, status, "%s", message);
     LS__IN_C_LOCALE;
-    *out = json_array();
+    json_t *rows = json_array();
     const char *line = bytes ? (const char *)bytes : "", *end;
-    status = *out ? LS_OK : LS_ERR_MEMORY;
+    status = rows ? LS_OK : ls__fail_memory(ctx, dir, 0);
     for (int64_t epoch = 1; status == LS_OK && epoch <= max_rows && (end = strchr(line, '\n'));
          epoch++, line = end + 1) {
         json_t *row = json_loadb(line, (size_t)(end - line), 0, NULL);
-        const bool is_next = ls__json_get_integer(row, "epoch") == epoch;
-        if (is_next && json_array_append(*out, row) == 0) {
-            json_decref(row);
-            continue;
-        }
+        if (ls__json_get_integer(row, "epoch") != epoch || json_array_append(rows, row) != 0)
+            status = ls__fail(ctx, LS_ERR_DATA, "%s/metrics.jsonl: line %" PRId64 " is damaged",
+                              dir, epoch);
         json_decref(row);
-        status = LS_ERR_DATA;
-        snprintf(message, 512, "%.*s/metrics.jsonl: line %" PRId64 " is damaged", LS__CUT(dir, 400),
-                 epoch);
     }
     ls__free(ctx, bytes);
-    if (status != LS_OK) {
-        json_decref(*out);
-        *out = NULL;
-    }
+    if (status == LS_OK)
+        *out = rows;
+    else
+        json_decref(rows);
     return status;
 }
 
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows)
 {
-    char message[512];
-    const ls_status status = read_rows(ctx, dir, INT64_MAX, rows, message);
-    return status == LS_OK ? LS_OK : ls__fail(ctx, status, "%s", message);
-}
-
-bool ls__metrics_column(const json_t *rows, const char *key, double *column)
-{
-    bool is_there = false;
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *cell = json_object_get(row, key);
-        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
-        is_there = is_there || json_is_number(cell);
-    }
-    return is_there;
-}
-
-int64_t ls__metrics_thin(int64_t n, int64_t most, double *column)
-{
-    if (n <= most) return n;
-    for (int64_t i = 0; i < most; i++) column[i] = column[i * (n - 1) / (most - 1)];
-    return most;
+    return read_rows(ctx, dir, INT64_MAX, rows);
 }
 
 ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, json_t **row)
 {
-    char message[512];
     json_t *rows;
-    *row = NULL;
-    const ls_status status = read_rows(ctx, dir, epoch, &rows, message);
-    if (status != LS_OK) return ls__fail(ctx, status, "%s", message);
+    const ls_status status = read_rows(ctx, dir, epoch, &rows);
     *row = json_incref(json_array_get(rows, (size_t)(epoch - 1)));
     json_decref(rows);
-    return LS_OK;
+    return status;
+}
+
+/* False if no row has the number. */
+static bool read_column(const json_t *rows, const char *key, int64_t n, double *column)
+{
+    const size_t n_rows = json_array_size(rows);
+    bool is_there = false;
+    for (size_t i = 0; i < n_rows; i++) {
+        const json_t *cell = json_object_get(json_array_get(rows, i), key);
+        is_there = is_there || json_is_number(cell);
+        column[i] = json_is_number(cell) ? json_number_value(cell) : NAN;
+    }
+    for (size_t i = 0; (size_t)n < n_rows && i < (size_t)n; i++)
+        column[i] = column[i * (n_rows - 1) / (size_t)(n - 1)];
+    return is_there;
+}
+
+bool ls__metrics_curve(const json_t *rows, const char *key, int64_t max, double *columns,
+                       int64_t *n)
+{
+    const int64_t n_rows = (int64_t)json_array_size(rows);
+    *n = n_rows < max ? n_rows : max;
+    const bool has_epochs = read_column(rows, "epoch", *n, columns);
+    return read_column(rows, key, *n, columns + n_rows) && has_epochs;
 }

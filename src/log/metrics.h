@@ -9,6 +9,16 @@
 #include <jansson.h>
 #include <lockstep/context.h>
 
+/* The values of an evaluation that may decide which epoch of a run is the best; see
+ * ls_trainer_config.metric. A run has them as "val_NAME" in its metrics. X(name, member of
+ * ls_evaluation_result, whether the lowest value is the best, whether it reads
+ * ls_evaluation_config.auc, title and axis of its chart, the axis's end or 0) */
+#define LS__EVALUATION_METRICS(X)                                                                  \
+    X(macro_recall, macro.recall, false, false, "Macro recall", "macro recall", 1)                 \
+    X(macro_f1, macro.f1, false, false, "Macro F1", "macro F1", 1)                                 \
+    X(auc, auc, false, true, "Mean area under the ROC curves", "AUC", 1)                           \
+    X(cross_entropy, cross_entropy, true, false, "Cross-entropy", "cross-entropy", 0)
+
 typedef struct ls__metrics ls__metrics;
 
 /* Keeps the rows up to epoch last_epoch, all of which must be in the file, and removes later rows
@@ -22,11 +32,11 @@ void ls__metrics_close(ls__metrics **metrics);
 /* All whole rows in the folder of a run, as an array that the caller releases; empty before the end
  * of the first epoch. */
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows);
-/* column[i]: the number of that key in row i, or NaN. False if no row has one. */
-bool ls__metrics_column(const json_t *rows, const char *key, double *column);
-/* Keeps at most `most` of the n numbers of a column, evenly spaced, with the first and last one,
- * for a chart. Returns how many. */
-int64_t ls__metrics_thin(int64_t n, int64_t most, double *column);
+/* The epochs and the numbers of a key for a chart, *n of each, at most `max`, evenly spaced, with
+ * the first and last one; NaN for a row without the number. columns: room for twice as many numbers
+ * as rows; the values begin at columns + rows. False if no row has one. */
+bool ls__metrics_curve(const json_t *rows, const char *key, int64_t max, double *columns,
+                       int64_t *n);
 /* The row of an epoch, from 1, in the folder of a run, which the caller releases; NULL if the file
  * has fewer rows. Later rows are not read. */
 ls_status ls__metrics_read_row(ls_context *ctx, const char *dir, int64_t epoch, json_t **row);

@@ -1,5 +1,5 @@
-/* rank_digest.c: see rank_digest.h. */
-#include "log/rank_digest.h"
+/* rank_digest.c: digests of a step in several ranks; see step_digest.h. */
+#include "log/step_digest.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -77,24 +77,24 @@ static const ls__digest_sum *digest_of(const ls__rank_digest *all, int rank, siz
 static ls_status check_equal(const ls__comm *comm, const ls__rank_digest *all, size_t offset,
                              const char *what)
 {
-    int most = 0, most_equal = 0, n_different = 0;
+    int first = 0, n_group = 0, n_different = 0; /* of the largest group of equal ranks */
     for (int i = 0; i < comm->n_ranks; i++) {
         int n_equal = 0;
         for (int j = 0; j < comm->n_ranks; j++)
             n_equal += are_equal(digest_of(all, i, offset), digest_of(all, j, offset));
-        if (n_equal > most_equal) most = i, most_equal = n_equal;
+        if (n_equal > n_group) first = i, n_group = n_equal;
     }
-    if (most_equal == comm->n_ranks) return LS_OK;
+    if (n_group == comm->n_ranks) return LS_OK;
     char buffer[512];
     ls__text ranks = { buffer, sizeof buffer, 0 };
     for (int i = 0; i < comm->n_ranks; i++)
-        if (!are_equal(digest_of(all, i, offset), digest_of(all, most, offset)))
+        if (!are_equal(digest_of(all, i, offset), digest_of(all, first, offset)))
             ls__text_put(&ranks, n_different++ ? ", %d" : "%d", i);
     return ls__fail(comm->ctx, LS_ERR_MISMATCH,
                     "the %s of rank%s %s differ from those of rank %d%s: a processor, its memory "
                     "or a library computes a different result",
-                    what, n_different == 1 ? "" : "s", buffer, most,
-                    most_equal > 1 ? " and others" : "");
+                    what, n_different == 1 ? "" : "s", buffer, first,
+                    n_group > 1 ? " and others" : "");
 }
 
 static ls_status merge(const ls__comm *comm, const ls__rank_digest *all, ls__rank_digest *out)

@@ -14,26 +14,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool has_file(const char *dir, const char *name)
+/* The size of a file in the folder; -1 if there is none. */
+static int64_t size_of(const char *dir, const char *name)
 {
+    struct stat there;
     char path[4096];
     const int length = snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return length > 0 && (size_t)length < sizeof(path) && access(path, F_OK) == 0;
+    return length < (int)sizeof(path) && stat(path, &there) == 0 ? there.st_size : -1;
 }
 
 bool ls__run_folder_holds_run(const char *dir)
 {
-    return has_file(dir, "config.json");
+    return size_of(dir, "config.json") >= 0;
 }
 
 bool ls__run_folder_is_of_program(const char *dir)
 {
-    struct stat there;
-    char path[4096];
-    if (has_file(dir, "config.json") || has_file(dir, "manifest.json")) return false;
-    const int length = snprintf(path, sizeof(path), "%s/run_log.txt", dir);
-    return length > 0 && (size_t)length < sizeof(path) && stat(path, &there) == 0 &&
-           there.st_size > 0;
+    return !ls__run_folder_holds_run(dir) && size_of(dir, "manifest.json") < 0 &&
+           size_of(dir, "run_log.txt") > 0;
 }
 
 static bool is_of_run(const char *name)

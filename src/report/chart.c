@@ -1,18 +1,17 @@
 /* chart.c: charts as SVG text; see chart.h. */
 #include "report/chart.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/text.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Pixels. */
-enum { DEFAULT_WIDTH = 900, RIGHT = 24, TOP = 52, TOP_WITHOUT_TITLE = 8 };
+enum { RIGHT = 24, TOP = 52, TOP_WITHOUT_TITLE = 8 };
 enum { GAP = 36, BOTTOM = 52, PLOT_HEIGHT = 250 };
 enum { ROW_HEIGHT = 18, LEGEND_LINE = 22, MIN_LEFT = 72 };
-enum { MOST_DOTS = 40, Y_TICKS = 5, X_TICK_DISTANCE = 75 };
+enum { MAX_DOTS = 40, Y_TICKS = 5, X_TICK_DISTANCE = 75 };
 
 /* Colours for colour-blind readers (Okabe and Ito 2008). */
 static const char *const colours[LS__CHART_COLOURS] = {
@@ -27,7 +26,7 @@ typedef struct scale {
 
 typedef struct drawing {
     const ls__chart *chart;
-    ls__text *out;
+    ls__html *out;
     scale x;
     double width, left;
 } drawing;
@@ -150,7 +149,7 @@ static void draw_x_ticks(const drawing *d, double bottom)
 static void draw_path(const drawing *d, const ls__chart_panel *p, const ls__chart_line *line,
                       const scale *y)
 {
-    const double most = 2 * (d->x.end - d->x.begin);
+    const double max_points = 2 * (d->x.end - d->x.begin);
     double low = INFINITY, high = -INFINITY;
     char pen = 'M';
     for (int64_t i = 0; i < line->n; i++) {
@@ -163,11 +162,11 @@ static void draw_path(const drawing *d, const ls__chart_panel *p, const ls__char
         low = fmin(low, at);
         high = fmax(high, at);
         const bool drawn_next = i + 1 < line->n && can_draw(p, line->y[i + 1]);
-        if ((double)line->n > most && drawn_next &&
+        if ((double)line->n > max_points && drawn_next &&
             floor(position(&d->x, x_of(line, i + 1))) == floor(x))
             continue;
-        ls__text_put(d->out, "%c%.1f %.1f", pen, x, low);
-        if (high > low) ls__text_put(d->out, "V%.1f", high);
+        ls__html_put(d->out, "%c%.1f %.1f", pen, x, low);
+        if (high > low) ls__html_put(d->out, "V%.1f", high);
         pen = 'L';
         low = INFINITY;
         high = -INFINITY;
@@ -185,27 +184,25 @@ static void draw_lines(const drawing *d, const ls__chart_panel *p, double top)
         const bool is_best = line->stroke.shade == LS__SHADE_BEST;
         ls__svg_begin_path(d->out, &line->stroke, colour, is_best ? 4 : 2 + 3 * fmin(below, 3));
         draw_path(d, p, line, &y);
-        ls__text_put(d->out, "\"/>\n");
-        const int64_t most_dots = line->stroke.shade ? 1 : MOST_DOTS;
-        for (int64_t k = 0; k < line->n && line->n <= most_dots; k++)
+        ls__html_put(d->out, "\"/>\n");
+        const int64_t max_dots = line->stroke.shade ? 1 : MAX_DOTS;
+        for (int64_t k = 0; k < line->n && line->n <= max_dots; k++)
             if (can_draw(p, line->y[k]))
-                ls__text_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n",
+                ls__html_put(d->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n",
                              position(&d->x, x_of(line, k)), y_position(&y, line->y[k]),
                              3.5 + 1.5 * fmin(below, 3), colour);
     }
 }
 
 /* Characters of the longest tick of an axis of lines. */
-static size_t longest_tick(const ls__chart_panel *p)
+static int longest_tick(const ls__chart_panel *p)
 {
     const scale y = y_scale(p, 0);
     const double first = round(y.low / y.tick), last = round(y.high / y.tick);
-    size_t longest = 0;
+    int longest = 0;
     for (double k = first; k <= last && k - first <= 100; k++) {
-        char text[32];
-        ls__text number = { text, sizeof(text), 0 };
-        ls__text_put(&number, "%.9g", y.is_log ? pow(10, k) : k * y.tick);
-        if (number.length > longest) longest = number.length;
+        const int length = snprintf(NULL, 0, "%.9g", y.is_log ? pow(10, k) : k * y.tick);
+        if (length > longest) longest = length;
     }
     return longest;
 }
@@ -260,8 +257,7 @@ static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
     top += draw_legend(d, p, top);
     const double bottom = top + (p->n_rows > 0 ? p->n_rows * ROW_HEIGHT : PLOT_HEIGHT);
     char turned[64];
-    ls__text turn = { turned, sizeof(turned), 0 };
-    ls__text_put(&turn, " transform=\"rotate(-90 18 %.1f)\"", (top + bottom) / 2);
+    snprintf(turned, sizeof(turned), " transform=\"rotate(-90 18 %.1f)\"", (top + bottom) / 2);
     ls__svg_text(d->out, 18, (top + bottom) / 2, "middle", turned, p->y_label);
     if (p->n_rows > 0)
         draw_rows(d, p, top);
@@ -273,24 +269,18 @@ static double draw_panel(const drawing *d, const ls__chart_panel *p, double top)
     return bottom;
 }
 
-static double width_of(const ls__chart *chart)
-{
-    return chart->width > 0 ? chart->width : DEFAULT_WIDTH;
-}
-
-/* An ls__svg_draw. */
-static double draw(ls__text *out, const void *any)
+double ls__chart_draw(ls__html *out, const void *any, double width)
 {
     const ls__chart *chart = any;
-    size_t longest = 0;
+    double longest = 0;
     for (int k = 0; k < chart->n_panels; k++) {
         const ls__chart_panel *p = &chart->panels[k];
-        if (p->n_rows == 0) longest = (size_t)fmax((double)longest, (double)longest_tick(p));
+        if (p->n_rows == 0) longest = fmax(longest, longest_tick(p));
         for (int i = 0; i < p->n_rows; i++)
-            longest = (size_t)fmax((double)longest, (double)strlen(p->rows[i].name));
+            longest = fmax(longest, (double)strlen(p->rows[i].name));
     }
-    drawing d = { .chart = chart, .out = out, .width = width_of(chart) };
-    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 38 + LS__SVG_LETTER * (double)longest));
+    drawing d = { .chart = chart, .out = out, .width = width };
+    d.left = fmax(MIN_LEFT, fmin(d.width / 3, 38 + LS__SVG_LETTER * longest));
     d.x = x_scale(chart, d.left, d.width);
     if (chart->title)
         ls__svg_text(out, d.width / 2, 28, "middle", " font-size=\"17\"", chart->title);
@@ -301,17 +291,13 @@ static double draw(ls__text *out, const void *any)
     return bottom + BOTTOM;
 }
 
-ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size)
-{
-    return ls__svg_make(ctx, draw, chart, width_of(chart), out, size);
-}
-
 ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart)
 {
-    char *text;
-    size_t size;
-    LS_TRY(ls__chart_format(ctx, chart, &text, &size));
-    const ls_status status = ls__file_replace(ctx, path, text, size);
-    ls__free(ctx, text);
+    enum { WIDTH = 900 };
+    ls__html svg = { .ctx = ctx };
+    ls__svg_put(&svg, ls__chart_draw, chart, WIDTH);
+    const ls_status status = svg.failed ? ls__fail_memory(ctx, path, svg.capacity)
+                                        : ls__file_replace(ctx, path, svg.data, svg.size);
+    ls__bytes_free(&svg);
     return status;
 }

@@ -1,5 +1,4 @@
-/* chart.h: charts as SVG text, panels stacked over a common x axis. The bytes depend on
- * the chart alone, not on locale, fonts or rounding mode. */
+/* chart.h: charts as SVG, panels stacked over a common x axis. */
 #ifndef LS_REPORT_CHART_H
 #define LS_REPORT_CHART_H
 
@@ -52,15 +51,13 @@ typedef struct ls__chart {
     const char *title; /* NULL = none */
     const char *x_label;
     bool log_x; /* logarithmic axis, for lines whose x are above 0 */
-    int width;  /* pixels; 0 = 900 */
     int n_panels;
     const ls__chart_panel *panels;
 } ls__chart;
 
-/* *size bytes of SVG, and a 0 byte, from the context's allocator. Texts may contain any bytes;
- * those invalid in XML become U+FFFD. */
-ls_status ls__chart_format(ls_context *ctx, const ls__chart *chart, char **out, size_t *size);
-/* Writes the same to a file of a run folder (ls__file_replace). */
+/* Of an ls__chart. */
+ls__svg_draw ls__chart_draw;
+/* Writes the chart, 900 pixels wide, to a file of a run folder (ls__file_replace). */
 ls_status ls__chart_save(ls_context *ctx, const char *path, const ls__chart *chart);
 
 #endif

@@ -1,26 +1,10 @@
 /* html.c: see html.h. */
 #include "report/html.h"
 
-#include "base/alloc.h"
-#include "report/xml_text.h"
+#include <lockstep/text.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-void ls__html_bytes(ls__html *html, const char *bytes, size_t n)
-{
-    if (html->failed) return;
-    if (html->capacity - html->size < n) {
-        const size_t capacity = 2 * (html->size + n) + 4096;
-        char *larger = ls__realloc(html->ctx, html->text, html->size, capacity);
-        html->failed = !larger;
-        if (!larger) return;
-        html->text = larger;
-        html->capacity = capacity;
-    }
-    memcpy(html->text + html->size, bytes, n);
-    html->size += n;
-}
 
 void ls__html_put(ls__html *html, const char *format, ...)
 {
@@ -32,35 +16,62 @@ void ls__html_put(ls__html *html, const char *format, ...)
     if (n < 0 || (size_t)n >= sizeof text)
         html->failed = true;
     else
-        ls__html_bytes(html, text, (size_t)n);
+        ls__bytes_put(html, text, (size_t)n);
+}
+
+/* Puts the next character of a text that has not ended. Returns its bytes in the text. */
+static int put_character(ls__html *html, const char *text)
+{
+    int32_t code;
+    const int n = ls_utf8_next(text, &code);
+    const bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
+    const bool is_bad = is_control || code == 0xfffe || code == 0xffff;
+    const char *name = is_bad         ? "&#xFFFD;"
+                       : *text == '&' ? "&amp;"
+                       : *text == '<' ? "&lt;"
+                       : *text == '>' ? "&gt;"
+                       : *text == '"' ? "&quot;"
+                                      : NULL;
+    if (name)
+        ls__bytes_put(html, name, strlen(name));
+    else if (ls_utf8_is_hidden(code))
+        ls__html_put(html, "\\u%04x", (unsigned)code);
+    else
+        ls__bytes_put(html, text, (size_t)n);
+    return is_bad ? 1 : n;
+}
+
+static void put_wrapped(ls__html *html, const char *before, const char *text, const char *after,
+                        size_t max_bytes)
+{
+    size_t at = 0;
+    ls__bytes_put(html, before, strlen(before));
+    while (text && text[at]) {
+        const size_t begin = html->size;
+        at += (size_t)put_character(html, text + at);
+        if (at <= max_bytes) continue;
+        html->size = begin;
+        ls__bytes_put(html, "...", 3);
+        break;
+    }
+    ls__bytes_put(html, after, strlen(after));
 }
 
 enum { MAX_TEXT_BYTES = 4096, MAX_CELL_BYTES = 512 };
 
-static void put_text(ls__html *html, const char *text, size_t max_bytes)
-{
-    const char *begin = text;
-    while (text && *text) {
-        const ls__xml_character c = ls__xml_next(text);
-        if ((size_t)(text - begin) + (size_t)c.bytes > max_bytes) {
-            ls__html_bytes(html, "...", 3);
-            return;
-        }
-        ls__html_bytes(html, c.out, (size_t)c.length);
-        text += c.bytes;
-    }
-}
-
 void ls__html_text(ls__html *html, const char *text)
 {
-    put_text(html, text, MAX_TEXT_BYTES);
+    put_wrapped(html, "", text, "", MAX_TEXT_BYTES);
+}
+
+void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after)
+{
+    put_wrapped(html, before, text, after, MAX_TEXT_BYTES);
 }
 
 void ls__html_cell(ls__html *html, const char *before, const char *text, const char *after)
 {
-    ls__html_bytes(html, before, strlen(before));
-    put_text(html, text, MAX_CELL_BYTES);
-    ls__html_bytes(html, after, strlen(after));
+    put_wrapped(html, before, text, after, MAX_CELL_BYTES);
 }
 
 const char *ls__html_count(int64_t n, char out[LS__COUNT_SIZE])
@@ -77,23 +88,10 @@ const char *ls__html_count(int64_t n, char out[LS__COUNT_SIZE])
     return out;
 }
 
-void ls__html_wrap(ls__html *html, const char *before, const char *text, const char *after)
-{
-    ls__html_bytes(html, before, strlen(before));
-    ls__html_text(html, text);
-    ls__html_bytes(html, after, strlen(after));
-}
-
-void ls__html_left_out(ls__html *html, const char *what, int64_t n, int64_t most)
+void ls__html_left_out(ls__html *html, const char *what, int64_t n, int64_t max)
 {
     char left[LS__COUNT_SIZE], all[LS__COUNT_SIZE];
-    if (n > most)
+    if (n > max)
         ls__html_put(html, "<p class=\"note\">Left out: %s of %s %s.</p>\n",
-                     ls__html_count(n - most, left), ls__html_count(n, all), what);
-}
-
-void ls__html_free(ls__html *html)
-{
-    ls__free(html->ctx, html->text);
-    *html = (ls__html){ .ctx = html->ctx };
+                     ls__html_count(n - max, left), ls__html_count(n, all), what);
 }

@@ -1,6 +1,5 @@
 /* page.c: see page.h. */
 #include "report/page.h"
-#include "report/command_line.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -14,7 +13,7 @@ void ls__page_begin(ls__html *html, const char *title)
                        "<meta name=\"viewport\" content=\"width=device-width, "
                        "initial-scale=1\">\n");
     ls__html_wrap(html, "<title>", title, " &ndash; Lockstep</title>\n<style>\n");
-    ls__html_bytes(html, ls__report_style, strlen(ls__report_style));
+    ls__bytes_put(html, ls__report_style, strlen(ls__report_style));
     ls__html_wrap(html, "</style>\n</head>\n<body>\n<header>\n<h1>", title, "</h1>\n");
 }
 
@@ -23,29 +22,70 @@ void ls__page_main(ls__html *html)
     ls__html_put(html, "</header>\n<main>\n");
 }
 
-void ls__page_put_svg(ls__html *html, const char *class, const char *label, char *svg, size_t size)
+static void put_chart(ls__html *html, const char *size, const char *class, const char *label,
+                      ls__svg_draw *draw, const void *chart, double width)
 {
-    ls__html_put(html, "<div class=\"chart%s%s\" role=\"img\" aria-label=\"", *class ? " " : "",
-                 class);
+    ls__html_put(html, "<div class=\"chart%s%s\" role=\"img\" aria-label=\"", size, class);
     ls__html_wrap(html, "", label, "\">\n");
-    ls__html_bytes(html, svg, size);
+    ls__svg_put(html, draw, chart, width);
     ls__html_put(html, "</div>\n");
-    ls__free(html->ctx, svg);
+}
+
+void ls__page_put_chart(ls__html *html, const char *label, ls__svg_draw *draw, const void *chart,
+                        double width)
+{
+    put_chart(html, "", "", label, draw, chart, width);
+}
+
+void ls__page_put_charts(ls__html *html, const char *class, const char *label, ls__svg_draw *draw,
+                         const void *chart)
+{
+    put_chart(html, " wide", class, label, draw, chart, 1000);
+    put_chart(html, " narrow", class, label, draw, chart, 360);
 }
 
 void ls__page_begin_tiles(ls__html *html, int n)
 {
-    enum { MOST_COLUMNS = 7 };
-    const int rows = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
+    enum { MAX_COLUMNS = 7 };
+    const int rows = (n + MAX_COLUMNS - 1) / MAX_COLUMNS;
     ls__html_put(html, "<ul class=\"tiles\" style=\"--n:%d\">\n", (n + rows - 1) / rows);
 }
 
-void ls__page_begin_table(ls__html *html, const char *caption)
+void ls__page_put_tile(ls__html *html, const char *name, const char *value)
 {
+    ls__html_put(html, "<li><span>%s</span> <b>", name);
+    ls__html_wrap(html, "", value, "</b></li>\n");
+}
+
+void ls__page_begin_table(ls__html *html, const char *caption, ls__table_look look)
+{
+    static const struct {
+        const char *region, *table, *caption;
+    } looks[] = { [LS__TABLE_CARD] = { "card ", "", "" },
+                  [LS__TABLE_PLAIN] = { "", "", "" },
+                  [LS__TABLE_HIDDEN] = { "", "", " class=\"hidden\"" },
+                  [LS__TABLE_FACTS] = { "", " class=\"facts\"", "" },
+                  [LS__TABLE_MATRIX] = { "", " class=\"matrix\"", " class=\"hidden\"" } };
     ls__html_put(html,
-                 "<div class=\"card scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n"
-                 "<table>\n<caption>%s</caption>\n<thead><tr>",
-                 caption, caption);
+                 "<div class=\"%sscroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n"
+                 "<table%s>\n<caption%s>%s</caption>\n<thead><tr>",
+                 looks[look].region, caption, looks[look].table, looks[look].caption, caption);
+}
+
+void ls__page_put_heads(ls__html *html, const char *heads)
+{
+    for (size_t n; *heads; heads += n + (heads[n] != '\0')) {
+        const bool is_number = *heads == '#';
+        heads += is_number;
+        n = strcspn(heads, "|");
+        ls__html_put(html, "<th scope=\"col\"%s>%.*s</th>", is_number ? " class=\"number\"" : "",
+                     (int)n, heads);
+    }
+}
+
+void ls__page_begin_rows(ls__html *html)
+{
+    ls__html_put(html, "</tr></thead>\n<tbody>\n");
 }
 
 void ls__page_end_table(ls__html *html)
@@ -63,14 +103,15 @@ void ls__page_put_command(ls__html *html, char *text)
     ls__html_wrap(html, "", text, "</code></pre>\n");
 }
 
-void ls__page_put_words(ls__html *html, const char *const *words)
+void ls__page_put_words(ls__html *html, ls__words *words)
 {
-    char *text = ls__command_line(words[0], words[1], words + 2);
+    char *text = ls__words_text(words);
     if (text)
         ls__page_put_command(html, text);
     else
         html->failed = true;
     free(text);
+    ls__words_free(words);
 }
 
 ls_status ls__page_save(ls__html *html, const char *dir, const char *path)
@@ -86,7 +127,7 @@ ls_status ls__page_save(ls__html *html, const char *dir, const char *path)
     }
     ls_status status = path ? ls__atomic_file_open(ctx, path, &file)
                             : ls__atomic_file_replace(ctx, own_path, &file);
-    if (status == LS_OK) status = ls__atomic_file_write(file, html->text, html->size);
+    if (status == LS_OK) status = ls__atomic_file_write(file, html->data, html->size);
     if (status == LS_OK)
         status = ls__atomic_file_commit(&file);
     else if (file)

@@ -9,12 +9,14 @@
 /* Pixels. Upright axes stand side by side. Stacked ones lie one above the other, with their name
  * above them and their ticks below. */
 enum { SIDE = 84, TOP = 52, LENGTH = 300, BOTTOM = 24, BEYOND = 52, STACK_SIDE = 22 };
-enum { NAME_HEIGHT = 30, TICK_HEIGHT = 16, STACK_GAP = 34, TICKS = 5, MOST_ROWS = 4 };
-enum { MOST_CHARACTERS = 16, LABEL_SIZE = 4 * MOST_CHARACTERS + 4 };
+enum { NAME_HEIGHT = 30, TICK_HEIGHT = 16, STACK_GAP = 34, TICKS = 5, MAX_ROWS = 4 };
+enum { MAX_CHARACTERS = 16, LABEL_SIZE = 4 * MAX_CHARACTERS + 4 };
 
 typedef struct drawing {
     const ls__parallel *chart;
-    ls__text *out;
+    ls__html *out;
+    double width;
+    bool is_stacked;
     int name_rows; /* of upright axes: names of neighbours are in different rows */
 } drawing;
 
@@ -24,7 +26,7 @@ static const char *shorten(const char *text, char out[LABEL_SIZE])
     size_t at = 0;
     int32_t code;
     for (int i = 0; text[at]; i++) {
-        if (i == MOST_CHARACTERS) {
+        if (i == MAX_CHARACTERS) {
             snprintf(out, LABEL_SIZE, "%.*s\xe2\x80\xa6", (int)at, text);
             return out;
         }
@@ -37,7 +39,7 @@ static const char *shorten(const char *text, char out[LABEL_SIZE])
 
 static double length_of(const drawing *d)
 {
-    return d->chart->is_stacked ? d->chart->width - 2 * STACK_SIDE : LENGTH;
+    return d->is_stacked ? d->width - 2 * STACK_SIDE : LENGTH;
 }
 
 /* Pixels from the low end of an axis. */
@@ -59,7 +61,7 @@ static int tick_rows(const drawing *d, const ls__parallel_axis *a)
     for (int64_t i = 0; i < a->n_names; i++)
         width = fmax(width, LS__SVG_LETTER * (double)(strlen(shorten(a->names[i], label)) + 1));
     const double rows = ceil(width * (double)a->n_names / length_of(d));
-    return (int)fmin(fmax(rows, 1), MOST_ROWS);
+    return (int)fmin(fmax(rows, 1), MAX_ROWS);
 }
 
 /* The place of an axis: x of an upright one, y of a stacked one. */
@@ -67,9 +69,9 @@ static double axis_at(const drawing *d, int axis)
 {
     const ls__parallel *c = d->chart;
     double at = NAME_HEIGHT;
-    if (!c->is_stacked)
-        return c->n_axes == 1 ? c->width / 2.0
-                              : SIDE + (double)axis / (c->n_axes - 1) * (c->width - 2.0 * SIDE);
+    if (!d->is_stacked)
+        return c->n_axes == 1 ? d->width / 2
+                              : SIDE + (double)axis / (c->n_axes - 1) * (d->width - 2 * SIDE);
     for (int i = 0; i < axis; i++)
         at += TICK_HEIGHT * tick_rows(d, &c->axes[i]) + STACK_GAP + NAME_HEIGHT;
     return at;
@@ -82,7 +84,7 @@ static double top_of(const drawing *d)
 
 static void place(const drawing *d, int axis, double pixels, double *x, double *y)
 {
-    const bool is_stacked = d->chart->is_stacked;
+    const bool is_stacked = d->is_stacked;
     *x = is_stacked ? STACK_SIDE + pixels : axis_at(d, axis);
     *y = is_stacked ? axis_at(d, axis) : top_of(d) + LENGTH - pixels;
 }
@@ -97,7 +99,7 @@ static void draw_tick(const drawing *d, int axis, double pixels, int row, const 
     char label[LABEL_SIZE];
     place(d, axis, pixels, &x, &y);
     text = shorten(text, label);
-    if (d->chart->is_stacked) {
+    if (d->is_stacked) {
         const double end = length_of(d) - 24;
         ls__svg_rectangle(d->out, x - 0.5, y - 4, 1, 8, "#222222");
         ls__svg_text(d->out,
@@ -119,7 +121,7 @@ static void draw_tick(const drawing *d, int axis, double pixels, int row, const 
 static void draw_number_tick(const drawing *d, int axis, double value)
 {
     char text[32];
-    ls__text_put(&(ls__text){ text, sizeof(text), 0 }, "%.6g", value);
+    snprintf(text, sizeof(text), "%.6g", value);
     draw_tick(d, axis, along(d, &d->chart->axes[axis], value), 0, text);
 }
 
@@ -159,10 +161,9 @@ static void draw_ticks(const drawing *d, int axis)
 
 static void draw_axis(const drawing *d, int axis)
 {
-    const ls__parallel *c = d->chart;
     double x, y;
     place(d, axis, 0, &x, &y);
-    if (c->is_stacked)
+    if (d->is_stacked)
         ls__svg_rectangle(d->out, x, y - 0.5, length_of(d), 1, "#222222");
     else
         ls__svg_rectangle(d->out, x - 0.5, top_of(d), 1, LENGTH, "#222222");
@@ -172,7 +173,7 @@ static void draw_name(const drawing *d, int axis)
 {
     const double at = axis_at(d, axis);
     const char *name = d->chart->axes[axis].name;
-    if (d->chart->is_stacked)
+    if (d->is_stacked)
         ls__svg_text(d->out, 6, at - 12, "start", " font-weight=\"600\"", name);
     else
         ls__svg_text(d->out, at, 24 + axis % d->name_rows * TICK_HEIGHT, "middle",
@@ -188,19 +189,18 @@ static void draw_line(const drawing *d, const ls__parallel_line *line)
     for (int i = 0; i < c->n_axes; i++) {
         double x, y;
         place(d, i, along(d, &c->axes[i], line->values[i]), &x, &y);
-        ls__text_put(d->out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', x, y);
+        ls__html_put(d->out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', x, y);
     }
-    ls__text_put(d->out, "\"><title>");
-    ls__svg_escaped(d->out, line->title);
-    ls__text_put(d->out, "</title></path>\n");
+    ls__html_wrap(d->out, "\"><title>", line->title, "</title></path>\n");
 }
 
-/* An ls__svg_draw. */
-static double draw(ls__text *out, const void *any)
+double ls__parallel_draw(ls__html *out, const void *any, double width)
 {
+    enum { MIN_UPRIGHT_WIDTH = 600, MAX_UPRIGHT_AXES = 12 };
     const ls__parallel *c = any;
-    drawing d = { .chart = c, .out = out, .name_rows = 1 };
-    const double distance = c->n_axes > 1 ? (c->width - 2.0 * SIDE) / (c->n_axes - 1) : c->width;
+    drawing d = { .chart = c, .out = out, .width = width, .name_rows = 1 };
+    d.is_stacked = width < MIN_UPRIGHT_WIDTH || c->n_axes > MAX_UPRIGHT_AXES;
+    const double distance = c->n_axes > 1 ? (width - 2 * SIDE) / (c->n_axes - 1) : width;
     for (int i = 0; i < c->n_axes; i++)
         if (LS__SVG_LETTER * (double)(strlen(c->axes[i].name) + 1) > distance) d.name_rows = 2;
     for (int i = 0; i < c->n_axes; i++) draw_axis(&d, i);
@@ -209,11 +209,6 @@ static double draw(ls__text *out, const void *any)
         draw_name(&d, i);
         draw_ticks(&d, i);
     }
-    return c->is_stacked ? axis_at(&d, c->n_axes) - NAME_HEIGHT - STACK_GAP + 14
-                         : top_of(&d) + LENGTH + BOTTOM;
-}
-
-ls_status ls__parallel_format(ls_context *ctx, const ls__parallel *chart, char **out, size_t *size)
-{
-    return ls__svg_make(ctx, draw, chart, chart->width, out, size);
+    return d.is_stacked ? axis_at(&d, c->n_axes) - NAME_HEIGHT - STACK_GAP + 14
+                        : top_of(&d) + LENGTH + BOTTOM;
 }

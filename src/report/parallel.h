@@ -1,4 +1,4 @@
-/* parallel.h: parallel coordinates as SVG text: an axis per dimension, and a line across all axes
+/* parallel.h: parallel coordinates as SVG: an axis per dimension, and a line across all axes
  * per point (Inselberg 1985, "The plane with parallel coordinates"). */
 #ifndef LS_REPORT_PARALLEL_H
 #define LS_REPORT_PARALLEL_H
@@ -23,15 +23,14 @@ typedef struct ls__parallel_line {
 } ls__parallel_line;
 
 typedef struct ls__parallel {
-    int width;       /* pixels */
-    bool is_stacked; /* the axes lie one above the other, for narrow screens */
-    int n_axes;      /* at least 1 */
+    int n_axes; /* at least 1 */
     const ls__parallel_axis *axes;
     int64_t n_lines; /* later lines are above earlier ones */
     const ls__parallel_line *lines;
 } ls__parallel;
 
-/* *size bytes of SVG, and a 0 byte, from the context's allocator. Texts may contain any bytes. */
-ls_status ls__parallel_format(ls_context *ctx, const ls__parallel *chart, char **out, size_t *size);
+/* Of an ls__parallel. The axes stand side by side, or if there are many, or in a chart for a narrow
+ * screen, lie one above the other. */
+ls__svg_draw ls__parallel_draw;
 
 #endif

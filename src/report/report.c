@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/floats.h"
 #include "base/text.h"
-#include "log/evaluation_metrics.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -38,12 +37,9 @@ static bool is_better(double value, double best, bool larger)
 
 /* Finds the metric that decides, in a run with another one than the default: its rows have
  * "best_epoch". The name is an option of `lockstep train`; other programs' runs have it in
- * evaluation.json, older ones only as that of a column. */
+ * evaluation.json. */
 static void find_metric(const ls__report_run *run, summary *s)
 {
-#define NAME(name, member, minimize, reads_auc, title, axis, end) #name,
-    static const char *const names[] = { LS__EVALUATION_METRICS(NAME) };
-#undef NAME
     const size_t n = json_array_size(run->metrics);
     const json_t *last = n > 0 ? json_array_get(run->metrics, n - 1) : NULL;
     char key[64];
@@ -51,10 +47,6 @@ static void find_metric(const ls__report_run *run, summary *s)
     s->best_epoch = ls__json_get_integer(last, "best_epoch");
     s->metric = json_string_value(ls__report_option(run, "metric"));
     if (!s->metric) s->metric = ls__json_get_string(run->evaluation, "metric");
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !s->metric; i++) {
-        snprintf(key, sizeof key, "val_%s", names[i]);
-        if (json_object_get(last, key)) s->metric = names[i];
-    }
     if (!s->metric) return;
     const json_t *best =
         s->best_epoch > 0 ? json_array_get(run->metrics, (size_t)(s->best_epoch - 1)) : NULL;
@@ -135,9 +127,9 @@ static void describe(const ls__report_run *run, char out[N_FACTS][FACT_SIZE])
     snprintf(out[6], FACT_SIZE, "%.1f %%", 100 * s.wait);
 }
 
-static void put_model(ls__html *html, const ls__report_run *run)
+static const char *model_of(const ls__report_run *run)
 {
-    ls__html_text(html, json_string_value(ls__report_option(run, "model")));
+    return json_string_value(ls__report_option(run, "model"));
 }
 
 static void put_summary(ls__html *html, int n, const ls__report_run *runs)
@@ -148,14 +140,9 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         int n_tiles = 1;
         for (int k = 0; k < N_FACTS; k++) n_tiles += *facts[k] != '\0';
         ls__page_begin_tiles(html, n_tiles);
-        ls__html_put(html, "<li><span>model</span> <b>");
-        put_model(html, runs);
-        ls__html_put(html, "</b></li>\n");
-        for (int k = 0; k < N_FACTS; k++) {
-            if (!*facts[k]) continue;
-            ls__html_put(html, "<li><span>%s</span> <b>", fact_names[k]);
-            ls__html_wrap(html, "", facts[k], "</b></li>\n");
-        }
+        ls__page_put_tile(html, "model", model_of(runs));
+        for (int k = 0; k < N_FACTS; k++)
+            if (*facts[k]) ls__page_put_tile(html, fact_names[k], facts[k]);
         ls__html_put(html, "</ul>\n");
         return;
     }
@@ -164,16 +151,15 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
         describe(&runs[i], facts);
         if (*facts[N_FACTS - 1]) n_facts = N_FACTS;
     }
-    ls__page_begin_table(html, "Runs");
-    ls__html_put(html, "<th scope=\"col\">run</th><th scope=\"col\">model</th>");
+    ls__page_begin_table(html, "Runs", LS__TABLE_CARD);
+    ls__page_put_heads(html, "run|model");
     for (int k = 0; k < n_facts; k++)
         ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", fact_names[k]);
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    ls__page_begin_rows(html);
     for (int i = 0; i < n; i++) {
         describe(&runs[i], facts);
-        ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th><td>");
-        put_model(html, &runs[i]);
-        ls__html_put(html, "</td>");
+        ls__html_wrap(html, "<tr><th scope=\"row\">", runs[i].dir, "</th>");
+        ls__html_wrap(html, "<td>", model_of(&runs[i]), "</td>");
         for (int k = 0; k < n_facts; k++)
             ls__html_wrap(html, "<td class=\"number\">", *facts[k] ? facts[k] : "\xe2\x80\x93",
                           "</td>");
@@ -184,7 +170,7 @@ static void put_summary(ls__html *html, int n, const ls__report_run *runs)
 
 /* ---- The page ---- */
 
-static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
+static void put_page(ls__html *html, int n, const ls__report_run *runs)
 {
     char title[64];
     snprintf(title, sizeof title, "%d runs", n);
@@ -194,23 +180,13 @@ static ls_status put_page(ls__html *html, int n, const ls__report_run *runs)
     ls__page_main(html);
     put_summary(html, n, runs);
     if (n == 1) ls__report_put_sessions(html, runs);
-    LS_TRY(ls__report_put_curves(html, n, runs));
+    ls__report_put_curves(html, n, runs);
     for (int i = 0; i < n; i++)
         ls__report_put_evaluation(html, &runs[i], summarize(&runs[i]).best_epoch);
     for (int i = 0; i < n; i++) ls__report_put_first_batch(html, &runs[i]);
     if (n == 1) ls__report_put_class_images(html, runs);
     ls__report_put_settings(html, n, runs);
     ls__report_put_environment(html, n, runs);
-    return LS_OK;
-}
-
-static ls_status write_page(ls_context *ctx, int n, const ls__report_run *runs, const char *path)
-{
-    ls__html html = { .ctx = ctx };
-    ls_status status = put_page(&html, n, runs);
-    if (status == LS_OK) status = ls__page_save(&html, runs[0].dir, path);
-    ls__html_free(&html);
-    return status;
 }
 
 ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const char *path)
@@ -225,7 +201,12 @@ ls_status ls_report_write(ls_context *ctx, int n, const char *const *dirs, const
     if (!runs) return ls__fail_memory(ctx, "ls_report_write", bytes);
     ls_status status = LS_OK;
     for (int i = 0; i < n && status == LS_OK; i++) status = ls__report_load(ctx, dirs[i], &runs[i]);
-    if (status == LS_OK) status = write_page(ctx, n, runs, path);
+    ls__html html = { .ctx = ctx };
+    if (status == LS_OK) {
+        put_page(&html, n, runs);
+        status = ls__page_save(&html, runs[0].dir, path);
+    }
+    ls__bytes_free(&html);
     for (int i = 0; i < n; i++) ls__report_free(ctx, &runs[i]);
     ls__free(ctx, runs);
     return status;

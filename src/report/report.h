@@ -45,13 +45,13 @@ void ls__report_put_problems(ls__html *html, int n, const ls__report_run *runs,
                              ls__report_part part);
 
 /* Sections. */
-ls_status ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
+void ls__report_put_curves(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs);
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs);
 /* The section of a run with an evaluation, or a damaged one. best_epoch: by the metric that
  * decides; 0 = none. */
 void ls__report_put_evaluation(ls__html *html, const ls__report_run *run, long long best_epoch);
-/* The commands and warnings of its log. */
+/* The commands and warnings of its log, whose lines are ended in place. */
 void ls__report_put_sessions(ls__html *html, const ls__report_run *run);
 /* How many training images each class has, from config.json. */
 void ls__report_put_class_images(ls__html *html, const ls__report_run *run);

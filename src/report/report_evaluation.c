@@ -2,15 +2,14 @@
  * have been changed by others: what is missing or out of range is left out. */
 #include "report/report.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "io/json.h"
 #include "report/page.h"
+#include <stdio.h>
 #include <string.h>
 
 enum {
     MATRIX_CLASSES = 30,
-    MOST_PAIRS = 20,
+    MAX_PAIRS = 20,
     OPEN_CLASSES = 50,
     /* More than a run writes: 24 mistakes with images of 128 pixels, and 15 bins. */
     MAX_MISTAKES = 100,
@@ -31,15 +30,11 @@ static const char *class_name(const json_t *evaluation, int64_t i)
     return is_there ? ls__json_get_string(json_array_get(classes, (size_t)i), "class") : NULL;
 }
 
-static void begin_scroll(ls__html *html, const char *label)
+static void put_tile(ls__html *html, const char *name, double value)
 {
-    ls__html_put(html, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n",
-                 label);
-}
-
-static void put_tile(ls__html *html, const char *name, double value, int digits)
-{
-    ls__html_put(html, "<li><span>%s</span> <b>%.*f</b></li>\n", name, digits, value);
+    char text[32];
+    snprintf(text, sizeof text, "%.4f", value);
+    ls__page_put_tile(html, name, text);
 }
 
 static void put_tiles(ls__html *html, const json_t *e)
@@ -47,14 +42,13 @@ static void put_tiles(ls__html *html, const json_t *e)
     const json_t *macro = json_object_get(e, "macro");
     char count[LS__COUNT_SIZE];
     ls__page_begin_tiles(html, json_object_get(e, "top5") ? 7 : 6);
-    ls__html_put(html, "<li><span>images</span> <b>%s</b></li>\n",
-                 ls__html_count(ls__json_get_integer(e, "images"), count));
-    put_tile(html, "top-1", real(e, "top1"), 4);
-    if (json_object_get(e, "top5")) put_tile(html, "top-5", real(e, "top5"), 4);
-    put_tile(html, "mean precision", real(macro, "precision"), 4);
-    put_tile(html, "mean recall", real(macro, "recall"), 4);
-    put_tile(html, "mean F1", real(macro, "f1"), 4);
-    put_tile(html, "calibration error", real(e, "calibration_error"), 4);
+    ls__page_put_tile(html, "images", ls__html_count(ls__json_get_integer(e, "images"), count));
+    put_tile(html, "top-1", real(e, "top1"));
+    if (json_object_get(e, "top5")) put_tile(html, "top-5", real(e, "top5"));
+    put_tile(html, "mean precision", real(macro, "precision"));
+    put_tile(html, "mean recall", real(macro, "recall"));
+    put_tile(html, "mean F1", real(macro, "f1"));
+    put_tile(html, "calibration error", real(e, "calibration_error"));
     ls__html_put(html, "</ul>\n");
 }
 
@@ -114,33 +108,31 @@ static void put_matrix(ls__html *html, const json_t *e, int n)
                        "predicted class. Below the number of "
                        "images is their share of the row; the darker a cell, the larger it "
                        "is.</p>\n");
-    begin_scroll(html, "Confusion matrix");
-    ls__html_put(html,
-                 "<table class=\"matrix\">\n<caption class=\"hidden\">Confusion matrix</caption>"
-                 "\n<thead><tr><td></td>");
+    ls__page_begin_table(html, "Confusion matrix", LS__TABLE_MATRIX);
+    ls__html_put(html, "<td></td>");
     for (int k = 0; k < n; k++)
         ls__html_cell(html, "<th scope=\"col\"><span>", class_name(e, k), "</span></th>");
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    ls__page_begin_rows(html);
     for (int l = 0; l < n; l++) {
         ls__html_cell(html, "<tr><th scope=\"row\">", class_name(e, l), "</th>");
         for (int k = 0; k < n; k++) put_cell(html, e, l, k, counts[l][k], totals[l]);
         ls__html_put(html, "</tr>\n");
     }
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+    ls__page_end_table(html);
 }
 
 /* Most images first, then in the order of the file. */
 static void keep_largest(element *kept, int *n, const element *c)
 {
-    int at = *n < MOST_PAIRS ? (*n)++ : MOST_PAIRS - 1;
-    if (at == MOST_PAIRS - 1 && *n == MOST_PAIRS && kept[at].images >= c->images) return;
+    int at = *n < MAX_PAIRS ? (*n)++ : MAX_PAIRS - 1;
+    if (at == MAX_PAIRS - 1 && *n == MAX_PAIRS && kept[at].images >= c->images) return;
     for (; at > 0 && kept[at - 1].images < c->images; at--) kept[at] = kept[at - 1];
     kept[at] = *c;
 }
 
 static void put_pairs(ls__html *html, const json_t *e, int64_t n)
 {
-    element kept[MOST_PAIRS] = { 0 };
+    element kept[MAX_PAIRS] = { 0 };
     char count[LS__COUNT_SIZE];
     int n_kept = 0;
     const json_t *list;
@@ -150,17 +142,16 @@ static void put_pairs(ls__html *html, const json_t *e, int64_t n)
         element c;
         if (read_element(list, n, &c) && c.label != c.predicted) keep_largest(kept, &n_kept, &c);
     }
-    begin_scroll(html, "Most confused classes");
-    ls__html_put(html, "<table>\n<caption>Most confused classes</caption>\n<thead><tr><th "
-                       "scope=\"col\">class</th><th scope=\"col\">predicted as</th><th "
-                       "scope=\"col\" class=\"number\">images</th></tr></thead>\n<tbody>\n");
+    ls__page_begin_table(html, "Most confused classes", LS__TABLE_PLAIN);
+    ls__page_put_heads(html, "class|predicted as|#images");
+    ls__page_begin_rows(html);
     for (int k = 0; k < n_kept; k++) {
         ls__html_cell(html, "<tr><th scope=\"row\">", class_name(e, kept[k].label), "</th>");
         ls__html_cell(html, "<td>", class_name(e, kept[k].predicted), "</td>");
         ls__html_put(html, "<td class=\"number\">%s</td></tr>\n",
                      ls__html_count(kept[k].images, count));
     }
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+    ls__page_end_table(html);
 }
 
 /* ---- The table of the classes ---- */
@@ -176,19 +167,14 @@ static void put_score(ls__html *html, const json_t *class, const char *key)
 
 static void put_classes(ls__html *html, const json_t *e)
 {
-    static const char *const heads[] = { "images", "precision", "recall", "F1" };
     const json_t *classes = json_object_get(e, "classes"), *class;
     char count[LS__COUNT_SIZE];
     size_t i;
     ls__html_put(html, "<details%s>\n<summary>Precision, recall and F1 of each class</summary>\n",
                  json_array_size(classes) <= OPEN_CLASSES ? " open" : "");
-    begin_scroll(html, "Scores of the classes");
-    ls__html_put(
-        html, "<table>\n<caption class=\"hidden\">Scores of the classes</caption>\n<thead><tr><th "
-              "scope=\"col\">class</th>");
-    for (int k = 0; k < 4; k++)
-        ls__html_put(html, "<th scope=\"col\" class=\"number\">%s</th>", heads[k]);
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+    ls__page_begin_table(html, "Scores of the classes", LS__TABLE_HIDDEN);
+    ls__page_put_heads(html, "class|#images|#precision|#recall|#F1");
+    ls__page_begin_rows(html);
     const size_t begin = html->size;
     int64_t n_shown = 0;
     json_array_foreach(classes, i, class)
@@ -203,7 +189,8 @@ static void put_classes(ls__html *html, const json_t *e)
         put_score(html, class, "f1");
         ls__html_put(html, "</tr>\n");
     }
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n</details>\n");
+    ls__page_end_table(html);
+    ls__html_put(html, "</details>\n");
     ls__html_left_out(html, "classes", (int64_t)json_array_size(classes), n_shown);
 }
 
@@ -268,10 +255,9 @@ static void put_bins(ls__html *html, const json_t *bins)
     const json_t *bin;
     size_t i;
     ls__html_put(html, "<details>\n<summary>The bins as a table</summary>\n<table>\n<caption>Bins "
-                       "of the calibration</caption>\n<thead><tr><th scope=\"col\">confidence "
-                       "from</th><th scope=\"col\" class=\"number\">images</th><th scope=\"col\" "
-                       "class=\"number\">mean confidence</th><th scope=\"col\" "
-                       "class=\"number\">accuracy</th></tr></thead>\n<tbody>\n");
+                       "of the calibration</caption>\n<thead><tr>");
+    ls__page_put_heads(html, "confidence from|#images|#mean confidence|#accuracy");
+    ls__page_begin_rows(html);
     json_array_foreach(bins, i, bin)
     {
         ls__html_put(html,
@@ -333,7 +319,7 @@ static void put_mistakes(ls__html *html, const json_t *e)
         if (is_jpeg_uri(image)) {
             ls__html_cell(html, "<img alt=\"", label, ", predicted as ");
             ls__html_cell(html, "", predicted, "\" src=\"");
-            ls__html_bytes(html, image, strlen(image));
+            ls__bytes_put(html, image, strlen(image));
             ls__html_put(html, "\">");
         }
         ls__html_cell(html, "<p><b class=\"wrong-name\">", predicted, "</b>");

@@ -63,26 +63,6 @@ static ls_status restore_texts(ls_context *ctx, const char *dir, json_t *list, c
     return LS_OK;
 }
 
-/* first_batch.json, which the runs of older versions do not have. */
-static ls_status read_first_samples(ls_context *ctx, const char *dir, json_t **out)
-{
-    LS_TRY(read_object(ctx, dir, "first_batch.json", out));
-    return restore_texts(ctx, dir, json_object_get(*out, "labels"), NULL);
-}
-
-static ls_status read_log(ls_context *ctx, const char *dir, char **out)
-{
-    size_t size;
-    return read_bytes(ctx, dir, "log.txt", MAX_LOG_BYTES, (unsigned char **)out, &size);
-}
-
-static ls_status read_config(ls_context *ctx, const char *dir, json_t **out)
-{
-    LS_TRY(read_object(ctx, dir, "config.json", out));
-    json_t *data = json_object_get(*out, "data");
-    return restore_texts(ctx, dir, json_object_get(data, "classes"), NULL);
-}
-
 static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
 {
     unsigned char *bytes;
@@ -98,32 +78,31 @@ static ls_status read_first_batch(ls_context *ctx, const char *dir, char **out)
     return *out ? LS_OK : ls__fail_memory(ctx, "first_batch.jpg", size);
 }
 
-static ls_status read_evaluation(ls_context *ctx, const char *dir, json_t **out)
-{
-    LS_TRY(read_object(ctx, dir, "evaluation.json", out));
-    LS_TRY(restore_texts(ctx, dir, json_object_get(*out, "classes"), "class"));
-    return restore_texts(ctx, dir, json_object_get(*out, "mistakes"), "path");
-}
-
-static ls_status read_metrics(ls_context *ctx, const char *dir, json_t **out)
-{
-    LS_TRY(ls__metrics_read(ctx, dir, out));
-    if (json_array_size(*out) > 0) return LS_OK;
-    return ls__fail(ctx, LS_ERR_DATA,
-                    "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
-}
-
 static ls_status read_part(ls_context *ctx, ls__report_part part, ls__report_run *out)
 {
+    const char *dir = out->dir;
+    size_t size;
     switch (part) {
-    case LS__REPORT_METRICS: return read_metrics(ctx, out->dir, &out->metrics);
-    case LS__REPORT_CONFIG: return read_config(ctx, out->dir, &out->config);
-    case LS__REPORT_MANIFEST: return read_object(ctx, out->dir, "manifest.json", &out->manifest);
-    case LS__REPORT_EVALUATION: return read_evaluation(ctx, out->dir, &out->evaluation);
+    case LS__REPORT_METRICS:
+        LS_TRY(ls__metrics_read(ctx, dir, &out->metrics));
+        if (json_array_size(out->metrics) > 0) return LS_OK;
+        return ls__fail(ctx, LS_ERR_DATA,
+                        "%s/metrics.jsonl: no epoch is complete, or the file is missing", dir);
+    case LS__REPORT_CONFIG:
+        LS_TRY(read_object(ctx, dir, "config.json", &out->config));
+        return restore_texts(
+            ctx, dir, json_object_get(json_object_get(out->config, "data"), "classes"), NULL);
+    case LS__REPORT_MANIFEST: return read_object(ctx, dir, "manifest.json", &out->manifest);
+    case LS__REPORT_EVALUATION:
+        LS_TRY(read_object(ctx, dir, "evaluation.json", &out->evaluation));
+        LS_TRY(restore_texts(ctx, dir, json_object_get(out->evaluation, "classes"), "class"));
+        return restore_texts(ctx, dir, json_object_get(out->evaluation, "mistakes"), "path");
     case LS__REPORT_FIRST_BATCH:
-        LS_TRY(read_first_batch(ctx, out->dir, &out->first_batch));
-        return read_first_samples(ctx, out->dir, &out->first_samples);
-    case LS__REPORT_LOG: return read_log(ctx, out->dir, &out->log);
+        LS_TRY(read_first_batch(ctx, dir, &out->first_batch));
+        LS_TRY(read_object(ctx, dir, "first_batch.json", &out->first_samples));
+        return restore_texts(ctx, dir, json_object_get(out->first_samples, "labels"), NULL);
+    case LS__REPORT_LOG:
+        return read_bytes(ctx, dir, "log.txt", MAX_LOG_BYTES, (unsigned char **)&out->log, &size);
     }
     return LS_OK;
 }

@@ -1,7 +1,7 @@
 /* report_settings.c: the settings and the environment of a report's runs; see report.h. */
 #include "report/report.h"
 
-#include "io/json.h"
+#include "report/page.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,21 +33,42 @@ static void put_value(ls__html *html, const json_t *value)
 static void begin_table(ls__html *html, const char *caption, const char *first, int n,
                         const ls__report_run *runs)
 {
-    ls__html_put(html,
-                 "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"%s\">\n<table "
-                 "class=\"facts\">\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">%s</th>",
-                 caption, caption, first);
+    ls__page_begin_table(html, caption, LS__TABLE_FACTS);
+    ls__page_put_heads(html, first);
     for (int i = 0; i < n; i++)
         if (n > 1)
             ls__html_wrap(html, "<th scope=\"col\">", runs[i].dir, "</th>");
         else
-            ls__html_put(html, "<th scope=\"col\">value</th>");
-    ls__html_put(html, "</tr></thead>\n<tbody>\n");
+            ls__page_put_heads(html, "value");
+    ls__page_begin_rows(html);
 }
 
-static void end_table(ls__html *html)
+/* A value of a part of config.json, "options", or of the manifest: "identity", or of its last
+ * session "execution", "provenance". NULL if it is missing. */
+static const json_t *value_of(const ls__report_run *run, const char *part, const char *key)
 {
-    ls__html_put(html, "</tbody>\n</table>\n</div>\n");
+    const json_t *whole = run->manifest, *sessions = json_object_get(whole, "sessions");
+    if (strcmp(part, "options") == 0)
+        whole = run->config;
+    else if (strcmp(part, "identity") != 0)
+        whole = json_array_get(sessions, json_array_size(sessions) - 1);
+    return json_object_get(json_object_get(whole, part), key);
+}
+
+/* Unless the value is missing in all runs. */
+static void put_row(ls__html *html, const char *part, const char *key, int n,
+                    const ls__report_run *runs)
+{
+    bool is_there = false;
+    for (int i = 0; i < n; i++) is_there = is_there || value_of(&runs[i], part, key);
+    if (!is_there) return;
+    ls__html_wrap(html, "<tr><th scope=\"row\">", key, "</th>");
+    for (int i = 0; i < n; i++) {
+        ls__html_put(html, "<td>");
+        put_value(html, value_of(&runs[i], part, key));
+        ls__html_put(html, "</td>");
+    }
+    ls__html_put(html, "</tr>\n");
 }
 
 static bool differs(int n, const ls__report_run *runs, const char *key)
@@ -72,17 +93,11 @@ static void put_options(ls__html *html, int n, const ls__report_run *runs, bool 
         count++;
         if (html->size - begin > LS__TABLE_BYTES) continue;
         n_shown++;
-        ls__html_wrap(html, "<tr><th scope=\"row\">", key, "</th>");
-        for (int i = 0; i < (different ? n : 1); i++) {
-            ls__html_put(html, "<td>");
-            put_value(html, ls__report_option(&runs[i], key));
-            ls__html_put(html, "</td>");
-        }
-        ls__html_put(html, "</tr>\n");
+        put_row(html, "options", key, different ? n : 1, runs);
     }
     if (different && count == 0)
         ls__html_put(html, "<tr><td colspan=\"%d\">none</td></tr>\n", n + 1);
-    end_table(html);
+    ls__page_end_table(html);
     ls__html_left_out(html, "options", count, n_shown);
 }
 
@@ -108,42 +123,13 @@ void ls__report_put_settings(ls__html *html, int n, const ls__report_run *runs)
 
 /* ---- Environment ---- */
 
-static const json_t *last_session(const ls__report_run *run)
-{
-    const json_t *sessions = json_object_get(run->manifest, "sessions");
-    return json_array_get(sessions, json_array_size(sessions) - 1);
-}
-
-static void put_row(ls__html *html, const char *name, int n, const json_t *const *values)
-{
-    bool is_there = false;
-    for (int i = 0; i < n; i++) is_there = is_there || values[i];
-    if (!is_there) return;
-    ls__html_wrap(html, "<tr><th scope=\"row\">", name, "</th>");
-    for (int i = 0; i < n; i++) {
-        ls__html_put(html, "<td>");
-        put_value(html, values[i]);
-        ls__html_put(html, "</td>");
-    }
-    ls__html_put(html, "</tr>\n");
-}
-
-enum { MOST_RUNS_IN_TABLE = 8 };
-
-/* Rows of a part of the manifest: "identity", or of the last session "execution", "provenance". */
 static void put_part(ls__html *html, const char *part, int n_keys, const char *const *keys, int n,
                      const ls__report_run *runs)
 {
-    for (int k = 0; k < n_keys; k++) {
-        const json_t *values[MOST_RUNS_IN_TABLE];
-        for (int i = 0; i < n; i++) {
-            const json_t *whole =
-                strcmp(part, "identity") == 0 ? runs[i].manifest : last_session(&runs[i]);
-            values[i] = json_object_get(json_object_get(whole, part), keys[k]);
-        }
-        put_row(html, keys[k], n, values);
-    }
+    for (int k = 0; k < n_keys; k++) put_row(html, part, keys[k], n, runs);
 }
+
+enum { MAX_RUNS_IN_TABLE = 8 };
 
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs)
 {
@@ -155,14 +141,14 @@ void ls__report_put_environment(ls__html *html, int n, const ls__report_run *run
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
     ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
     ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);
-    for (int first = 0; first < n; first += MOST_RUNS_IN_TABLE) {
-        const int m = n - first < MOST_RUNS_IN_TABLE ? n - first : MOST_RUNS_IN_TABLE;
+    for (int first = 0; first < n; first += MAX_RUNS_IN_TABLE) {
+        const int m = n - first < MAX_RUNS_IN_TABLE ? n - first : MAX_RUNS_IN_TABLE;
         const ls__report_run *some = runs + first;
         begin_table(html, "Environment of the last session, from manifest.json", "fact", m, some);
         put_part(html, "identity", COUNT(identity), identity, m, some);
         put_part(html, "execution", COUNT(execution), execution, m, some);
         put_part(html, "provenance", COUNT(provenance), provenance, m, some);
-        end_table(html);
+        ls__page_end_table(html);
     }
     ls__html_put(html, "</section>\n");
 }

@@ -1,12 +1,10 @@
 /* svg.c: see svg.h. */
 #include "report/svg.h"
 
-#include "base/alloc.h"
 #include "base/c_locale.h"
-#include "base/error.h"
 #include "base/floats.h"
-#include "report/xml_text.h"
 #include <math.h>
+#include <stdio.h>
 
 /* Grey, then blues that get darker, then orange: the lightness differs, too. */
 static const char *const shades[] = { "",        "#8b8680", "#bcc7d2", "#93b5d1",
@@ -19,43 +17,33 @@ const char *ls__svg_colour(const ls__svg_stroke *stroke, const char *otherwise)
     return stroke->shade ? shades[stroke->shade] : otherwise;
 }
 
-void ls__svg_begin_path(ls__text *out, const ls__svg_stroke *stroke, const char *otherwise,
+void ls__svg_begin_path(ls__html *out, const ls__svg_stroke *stroke, const char *otherwise,
                         double width)
 {
-    ls__text_put(out,
+    ls__html_put(out,
                  "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
                  "stroke-linejoin=\"round\"%s d=\"",
                  ls__svg_colour(stroke, otherwise), width, dashes[stroke->dash]);
 }
 
-void ls__svg_escaped(ls__text *out, const char *text)
-{
-    while (*text) {
-        const ls__xml_character c = ls__xml_next(text);
-        ls__text_put(out, "%.*s", c.length, c.out);
-        text += c.bytes;
-    }
-}
-
-void ls__svg_text(ls__text *out, double x, double y, const char *anchor, const char *more,
+void ls__svg_text(ls__html *out, double x, double y, const char *anchor, const char *more,
                   const char *text)
 {
-    ls__text_put(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>", x, y, anchor, more);
-    ls__svg_escaped(out, text);
-    ls__text_put(out, "</text>\n");
+    ls__html_put(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\"%s>", x, y, anchor, more);
+    ls__html_wrap(out, "", text, "</text>\n");
 }
 
-void ls__svg_number(ls__text *out, double x, double y, const char *anchor, double value)
+void ls__svg_number(ls__html *out, double x, double y, const char *anchor, double value)
 {
     char text[32];
-    ls__text_put(&(ls__text){ text, sizeof(text), 0 }, "%.9g", value);
+    snprintf(text, sizeof(text), "%.9g", value);
     ls__svg_text(out, x, y, anchor, "", text);
 }
 
-void ls__svg_rectangle(ls__text *out, double x, double y, double width, double height,
+void ls__svg_rectangle(ls__html *out, double x, double y, double width, double height,
                        const char *fill)
 {
-    ls__text_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+    ls__html_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
                  x, y, width, height, fill);
 }
 
@@ -65,30 +53,19 @@ double ls__svg_tick_distance(double range, double n)
     return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
 }
 
-static void draw_all(ls__text *out, ls__svg_draw *draw, const void *chart, double width,
-                     double height)
+void ls__svg_put(ls__html *out, ls__svg_draw *draw, const void *chart, double width)
 {
-    ls__text_put(out,
+    LS__IN_C_LOCALE;
+    LS__DEFAULT_FLOATS; /* printf uses the rounding mode */
+    ls__html elements = { .ctx = out->ctx };
+    const double height = draw(&elements, chart, width);
+    ls__html_put(out,
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
                  "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"14\" "
                  "fill=\"#222222\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
                  width, height, width, height);
-    draw(out, chart);
-    ls__text_put(out, "</svg>\n");
-}
-
-ls_status ls__svg_make(ls_context *ctx, ls__svg_draw *draw, const void *chart, double width,
-                       char **out, size_t *size)
-{
-    LS__IN_C_LOCALE;
-    LS__DEFAULT_FLOATS; /* printf uses the rounding mode */
-    const double height = draw(&(ls__text){ 0 }, chart);
-    ls__text text = { 0 };
-    draw_all(&text, draw, chart, width, height);
-    *size = text.length;
-    text = (ls__text){ .buffer = ls__alloc(ctx, *size + 1), .size = *size + 1 };
-    *out = text.buffer;
-    if (!text.buffer) return ls__fail_memory(ctx, "chart", *size + 1);
-    draw_all(&text, draw, chart, width, height);
-    return LS_OK;
+    ls__bytes_put(out, elements.data, elements.size);
+    ls__html_put(out, "</svg>\n");
+    out->failed |= elements.failed;
+    ls__bytes_free(&elements);
 }

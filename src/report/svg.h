@@ -3,8 +3,7 @@
 #ifndef LS_REPORT_SVG_H
 #define LS_REPORT_SVG_H
 
-#include "base/text.h"
-#include <lockstep/context.h>
+#include "report/html.h"
 
 /* A character of the texts is at most LS__SVG_LETTER pixels wide on average. */
 enum { LS__SVG_LETTER = 8, LS__SVG_BASELINE = 5 };
@@ -28,28 +27,23 @@ typedef struct ls__svg_stroke {
 const char *ls__svg_colour(const ls__svg_stroke *stroke, const char *otherwise);
 /* Begins a path element up to the quote of its points: the caller puts the points, and ends the
  * attribute and the element. */
-void ls__svg_begin_path(ls__text *out, const ls__svg_stroke *stroke, const char *otherwise,
+void ls__svg_begin_path(ls__html *out, const ls__svg_stroke *stroke, const char *otherwise,
                         double width);
 
 /* Puts an escaped text. anchor: whether its "start", "middle" or "end" is at x. more: other
  * attributes, each after a space, or "". */
-void ls__svg_text(ls__text *out, double x, double y, const char *anchor, const char *more,
+void ls__svg_text(ls__html *out, double x, double y, const char *anchor, const char *more,
                   const char *text);
-void ls__svg_number(ls__text *out, double x, double y, const char *anchor, double value);
-void ls__svg_rectangle(ls__text *out, double x, double y, double width, double height,
+void ls__svg_number(ls__html *out, double x, double y, const char *anchor, double value);
+void ls__svg_rectangle(ls__html *out, double x, double y, double width, double height,
                        const char *fill);
-/* Puts a text without an element, escaped. */
-void ls__svg_escaped(ls__text *out, const char *text);
-
 /* 1, 2 or 5 times a power of ten, such that the range has about n ticks. */
 double ls__svg_tick_distance(double range, double n);
 
-/* Draws a chart's elements and returns the height of the chart. ls__svg_make calls it three times:
- * for the height, which the first line of the SVG contains, for the size of the text, and for the
- * text. */
-typedef double ls__svg_draw(ls__text *out, const void *chart);
-/* *size bytes of SVG, and a 0 byte, from the context's allocator. */
-ls_status ls__svg_make(ls_context *ctx, ls__svg_draw *draw, const void *chart, double width,
-                       char **out, size_t *size);
+/* Puts a chart's elements into an SVG of that width in pixels. Returns its height. */
+typedef double ls__svg_draw(ls__html *out, const void *chart, double width);
+/* Puts the chart as an SVG element, whose bytes depend on the chart alone, not on locale, fonts or
+ * rounding mode. Texts may contain any bytes. */
+void ls__svg_put(ls__html *out, ls__svg_draw *draw, const void *chart, double width);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "data/loader/loader.h"
 #include "nn/net/net.h"
-#include "log/evaluation_metrics.h"
+#include "log/metrics.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -48,7 +48,7 @@ static ls_sweep *open_sweep(const char *dir, const char *const *settings, seen *
 static void expect_end(ls_sweep *sweep, ls_sweep_end expected)
 {
     ls_sweep_end end;
-    const ls_status status = ls_sweep_run(sweep, &end);
+    const ls_status status = ls_sweep_train(sweep, &end);
     ck_assert_msg(status == LS_OK, "%s", ls_context_message(ls_sweep_context(sweep)));
     ck_assert_int_eq(end, expected);
 }
@@ -58,7 +58,7 @@ static void fails_with(ls_sweep *sweep, ls_status status, const char *text)
 {
     ls_context *ctx = ls_sweep_context(sweep);
     ls_sweep_end end;
-    ck_assert_int_eq(ls_sweep_run(sweep, &end), status);
+    ck_assert_int_eq(ls_sweep_train(sweep, &end), status);
     ck_assert_int_eq(end, LS_SWEEP_ERROR);
     ck_assert_msg(strstr(ls_context_message(ctx), text) != NULL, "%s", ls_context_message(ctx));
     ls_sweep_close(&sweep);
@@ -94,12 +94,12 @@ START_TEST(the_sweep_of_the_command)
     ck_assert_int_eq(ls_sweep_trial_count(sweep), 3);
     const int64_t best = ls_sweep_best_trial(sweep);
     ck_assert_int_ge(best, 0);
-    ls_sweep_trial trial, other;
+    const ls_sweep_trial *trial = ls_sweep_trial_at(sweep, best), *other;
     char text[LS_SWEEP_VALUE_SIZE], dir[64], option[64];
-    ck_assert(ls_sweep_trial_at(sweep, best, &trial) && trial.epochs == 2 && !trial.error);
-    for (int64_t i = 0; ls_sweep_trial_at(sweep, i, &other); i++)
-        ck_assert(other.metric <= trial.metric);
-    ck_assert(trial.best_epoch >= 1 && !ls_sweep_trial_at(sweep, 3, &other));
+    ck_assert(trial && trial->trial == best && trial->epochs == 2 && !trial->error);
+    for (int64_t i = 0; (other = ls_sweep_trial_at(sweep, i)); i++)
+        ck_assert(other->metric <= trial->metric);
+    ck_assert(trial->best_epoch >= 1 && !ls_sweep_trial_at(sweep, 3));
     ck_assert_str_eq(ls_sweep_trial_value(sweep, 3, 0, text), "");
     ls_sweep_trial_dir(sweep, best, dir, sizeof(dir));
     ck_assert(exists(dir));
@@ -122,8 +122,7 @@ START_TEST(a_stopped_sweep_continues)
     seen s = { .stop_after_first = &stop };
     ls_sweep *sweep = open_sweep("s", NULL, &s);
     expect_end(sweep, LS_SWEEP_STOPPED);
-    ls_sweep_trial trial;
-    ck_assert(ls_sweep_trial_at(sweep, 0, &trial) && !ls_sweep_trial_at(sweep, 1, &trial));
+    ck_assert(ls_sweep_trial_at(sweep, 0) && !ls_sweep_trial_at(sweep, 1));
     ls_sweep_close(&sweep);
     sweep = open_sweep("s", NULL, NULL);
     expect_end(sweep, LS_SWEEP_DONE);
@@ -133,7 +132,7 @@ START_TEST(a_stopped_sweep_continues)
 
     static const char *const seed[] = { "seed=1", NULL };
     sweep = open_sweep("s", seed, NULL);
-    ck_assert_int_eq(ls_sweep_run(sweep, NULL), LS_ERR_SETTING);
+    ck_assert_int_eq(ls_sweep_train(sweep, NULL), LS_ERR_SETTING);
     ck_assert_str_eq(ls_context_hint(ls_sweep_context(sweep)),
                      "s/sweep.json: seed is 0 in the sweep, 1 now");
     fails_with(sweep, LS_ERR_SETTING, "the folder contains another sweep");
@@ -150,7 +149,7 @@ START_TEST(failed_trials)
     ls_sweep_config config = { .program = "false", .on_failure = on_failure, .user = &s };
     ls_sweep_end end;
     ls_sweep *sweep = ls_sweep_open("a.sweep", "s", &config);
-    ck_assert_int_eq(ls_sweep_run(sweep, &end), LS_ERR_IO);
+    ck_assert_int_eq(ls_sweep_train(sweep, &end), LS_ERR_IO);
     ck_assert(end == LS_SWEEP_TRIAL_FAILED && s.n_failures == 1 && s.exit_status == 1);
     ck_assert_int_eq(ls_sweep_best_trial(sweep), -1);
     ls_sweep_close(&sweep);
@@ -189,7 +188,7 @@ START_TEST(errors)
     fails_with(ls_sweep_open(NULL, NULL, NULL), LS_ERR_INVALID, "file is NULL");
     write_text("a.sweep", FILE_TEXT);
     fails_with(open_sweep("data", NULL, NULL), LS_ERR_SETTING, "contains no sweep");
-    ck_assert_int_eq(ls_sweep_run(NULL, NULL), LS_ERR_MEMORY);
+    ck_assert_int_eq(ls_sweep_train(NULL, NULL), LS_ERR_MEMORY);
     ck_assert(!ls_sweep_context(NULL) && ls_sweep_trial_count(NULL) == 0);
     ck_assert_int_eq(ls_sweep_best_trial(NULL), -1);
     ck_assert_ptr_null(ls_sweep_trial_command(NULL, 0));

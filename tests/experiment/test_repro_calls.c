@@ -25,7 +25,7 @@ static void fails_with(ls_repro *repro, ls_status status, const char *text)
     ls_context *ctx = ls_repro_context(repro);
     ls_repro_verdict verdict;
     ck_assert_int_eq(ls_repro_train(repro, &verdict), status);
-    ck_assert_int_eq(verdict, LS_REPRO_FAILED);
+    ck_assert_int_eq(verdict, LS_REPRO_ERROR);
     ck_assert_int_eq(ls_context_status(ctx), status);
     ck_assert_msg(strstr(ls_context_message(ctx), text) != NULL, "%s", ls_context_message(ctx));
 }

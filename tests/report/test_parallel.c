@@ -1,6 +1,5 @@
 /* test_parallel.c: parallel coordinates: places of values on linear, logarithmic, turned and named
  * axes, upright and stacked; looks without colours; texts are escaped. */
-#include "base/alloc.h"
 #include "html_check.h"
 #include "../log/own_folder.h"
 #include "report/parallel.h"
@@ -17,15 +16,16 @@ static const ls__parallel_axis axes[] = {
 enum { N_AXES = sizeof(axes) / sizeof(axes[0]) };
 
 /* The caller frees it. */
-static char *format(const ls__parallel *chart)
+static char *format(const ls__parallel *chart, double width)
 {
-    char *svg;
-    size_t size;
-    ck_assert_int_eq(ls__parallel_format(ctx, chart, &svg, &size), LS_OK);
-    ck_assert_uint_eq(strlen(svg), size);
-    char *page = malloc(size + 32);
-    snprintf(page, size + 32, "<html>%s</html>", svg);
-    ls__free(ctx, svg);
+    ls__html html = { .ctx = ctx };
+    ls__html_put(&html, "<html>");
+    ls__svg_put(&html, ls__parallel_draw, chart, width);
+    ls__html_put(&html, "</html>");
+    ck_assert(!html.failed);
+    char *page = strndup((const char *)html.data, html.size);
+    ck_assert_uint_eq(strlen(page), html.size);
+    ls__bytes_free(&html);
     expect_page(page);
     ck_assert_ptr_null(strstr(page, "nan"));
     ck_assert_ptr_null(strstr(page, "inf"));
@@ -43,8 +43,8 @@ static const ls__parallel_line lines[] = {
 START_TEST(upright_axes)
 {
     begin();
-    char *text = format(&(ls__parallel){
-        .width = 768, .n_axes = N_AXES, .axes = axes, .n_lines = 3, .lines = lines });
+    char *text = format(
+        &(ls__parallel){ .n_axes = N_AXES, .axes = axes, .n_lines = 3, .lines = lines }, 768);
     /* x from 84 to 768 - 84; y from 52 down to 352, where failed values are; 52 pixels above are
      * the other values of that axis */
     expect_part(text, "d=\"M84.0 352.0L284.0 352.0L484.0 277.0L684.0 300.0\"><title>low</title>");
@@ -65,12 +65,8 @@ END_TEST
 START_TEST(stacked_axes)
 {
     begin();
-    char *text = format(&(ls__parallel){ .width = 344,
-                                         .is_stacked = true,
-                                         .n_axes = N_AXES,
-                                         .axes = axes,
-                                         .n_lines = 3,
-                                         .lines = lines });
+    char *text = format(
+        &(ls__parallel){ .n_axes = N_AXES, .axes = axes, .n_lines = 3, .lines = lines }, 344);
     /* x from 22 to 322 */
     expect_part(text, "d=\"M22.0 30.0L22.0 ");
     expect_part(text, "d=\"M322.0 30.0L322.0 ");
@@ -92,15 +88,15 @@ START_TEST(ends_that_are_equal_or_far_away)
     };
     const ls__parallel_line line = { .title = "", .values = values };
     for (int n = 1; n <= 4; n++) {
-        char *text = format(&(ls__parallel){
-            .width = 700, .n_axes = n, .axes = few, .n_lines = 1, .lines = &line });
+        char *text =
+            format(&(ls__parallel){ .n_axes = n, .axes = few, .n_lines = 1, .lines = &line }, 700);
         if (n == 1) expect_part(text, "M350.0 202.0");
         if (n == 3) expect_part(text, ">0.02<");
         if (n == 3) expect_part(text, ">0.05<");
         ck_assert_int_lt(count_parts(text, "<text"), 30);
         free(text);
     }
-    char *text = format(&(ls__parallel){ .width = 300, .n_axes = 3, .axes = few });
+    char *text = format(&(ls__parallel){ .n_axes = 3, .axes = few }, 700);
     ck_assert_int_eq(count_parts(text, "<path"), 0);
     free(text);
     end();
