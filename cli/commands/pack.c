@@ -136,7 +136,7 @@ static int run(int argc, char **argv)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v.depth > 0 ? "depth" : "alpha");
-    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_workers();
+    if (!ls_given_has(&parsed.set, "workers")) v.workers = ls_default_worker_count();
     ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
     int exit_status = EXIT_RUNTIME;
     if (ls_context_status(ctx) != LS_OK) {

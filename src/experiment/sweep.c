@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "log/run_folder.h"
 #include "run/advice.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include "run/read_settings.h"
 #include <math.h>
 #include <lockstep/text.h>

@@ -6,7 +6,7 @@
 #include "io/json.h"
 #include "report/command_line.h"
 #include "report/page.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

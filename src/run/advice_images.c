@@ -1,7 +1,7 @@
 /* advice_images.c: warnings about images that the settings of a run do not suit; see advice.h. Some
  * training images are examined, evenly spaced. */
 #include "base/error.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include "run/advice.h"
 #include "run/folders.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "run/data_settings.h"
 
 #include "base/error.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
 #include <stdio.h>
@@ -93,13 +93,11 @@ bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o)
     return true;
 }
 
-/* False with the error if a setting does not fit what is at the path. */
-static bool fits(ls_context *ctx, const char *path, const ls__data_settings *o)
+bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o)
 {
-    const char *const of_lists = o->csv_columns    ? "csv-columns"
-                                 : o->image_root   ? "image-root"
-                                 : o->group_column ? "group-column"
-                                                   : NULL;
+    ls__data_settings lists = *o;
+    lists.label_pattern = lists.group_pattern = NULL;
+    const char *const of_lists = ls__data_settings_first_given(&lists);
     if (ls__is_csv(path))
         return !o->label_pattern ||
                ls__refuse(ctx, "%s: a CSV list; --label-pattern is for folders of image files",
@@ -146,7 +144,7 @@ static void note_unused_group(ls_context *ctx, const char *path, const ls_datase
 ls_dataset *ls__data_open(ls_context *ctx, const char *path, const ls__data_opening *how)
 {
     const ls__data_settings *o = how->settings;
-    if (o && !fits(ctx, path, o)) return NULL;
+    if (o && !ls__data_settings_fit(ctx, path, o)) return NULL;
     ls_dataset *dataset = open_plain(ctx, path, how);
     if (dataset && how->in_groups) note_unused_group(ctx, path, dataset, how);
     if (dataset && o && how->in_groups && o->group_pattern)

@@ -23,6 +23,9 @@ const char *ls__data_settings_first_given(const ls__data_settings *o);
 /* Whether the settings can be used together. */
 bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o);
 
+/* Whether the settings fit what is at the path; else false with LS_ERR_SETTING. */
+bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o);
+
 /* How the images at a path are opened. */
 typedef struct ls__data_opening {
     const ls__data_settings *settings; /* NULL: none */

@@ -4,7 +4,7 @@
 #include "run/dataset_path.h"
 #include "run/folders.h"
 #include "run/folders_hints.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,15 +126,7 @@ static void note_other_reading(ls_context *ctx, const char *dir)
 static ls_dataset_report *check_folder(ls_context *ctx, const char *dir, const ls__data_settings *o,
                                        const ls_dataset_check_config *config)
 {
-    const char *const of_lists =
-        ls__data_settings_first_given(&(ls__data_settings){ .csv_columns = o->csv_columns,
-                                                            .image_root = o->image_root,
-                                                            .group_column = o->group_column });
-    if (of_lists) {
-        ls__fail(ctx, LS_ERR_SETTING, "%s: no CSV list; --%s is for lists, such as list.csv", dir,
-                 of_lists);
-        return NULL;
-    }
+    if (!ls__data_settings_fit(ctx, dir, o)) return NULL;
     char inner[LS__PATH_SIZE];
     if (!has_class_folders(dir)) {
         note_other_reading(ctx, dir);
@@ -145,7 +137,14 @@ static ls_dataset_report *check_folder(ls_context *ctx, const char *dir, const l
     }
     ls_dataset_check_config with_groups = *config;
     with_groups.group_pattern = o->group_pattern;
-    return ls_dataset_check(ctx, dir, &with_groups);
+    ls_dataset_report *report = ls_dataset_check(ctx, dir, &with_groups);
+    if (ls_dataset_report_class_count(report) == 1 && !ls_dataset_report_class_at(report, 0).name)
+        ls__note(
+            ctx, LS_LOG_DATA,
+            "%s: images without classes, which prediction reads; training reads class folders, "
+            "a list, or with --label-pattern classes in the names of the files",
+            dir);
+    return report;
 }
 
 ls_dataset_report *ls_dataset_check_path(ls_context *ctx, const char *path,

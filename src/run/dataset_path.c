@@ -7,7 +7,7 @@
 #include "data/dataset/splits.h"
 #include "run/folders.h"
 #include "run/folders_idx.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>

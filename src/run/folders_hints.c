@@ -2,7 +2,7 @@
 #include "run/folders_hints.h"
 
 #include "base/error.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

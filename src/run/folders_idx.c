@@ -2,7 +2,7 @@
 #include "run/folders_idx.h"
 
 #include "base/error.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * folders_hints.h. */
 #include "run/folders_hints.h"
 
-#include "run/paths.h"
+#include "base/path.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

@@ -1,27 +1,7 @@
-/* paths.c: see paths.h. */
-#include "run/paths.h"
-
+/* paths.c: finds the weights of a run. */
+#include "base/path.h"
 #include <lockstep/run.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-bool ls__path_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-bool ls__is_folder(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
-}
-
-bool ls__is_file(const char *path)
-{
-    struct stat there;
-    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
-}
 
 bool ls_run_find_weights(const char *path, char *out, size_t size)
 {

@@ -9,7 +9,7 @@
 #include "log/run_folder.h"
 #include "run/advice.h"
 #include "run/models.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include "run/ranks.h"
 #include "run/run_state.h"
 #include "run/run_files.h"

@@ -1,6 +1,6 @@
 /* run_data.c: the datasets and loaders of a run; see run_state.h. */
 #include "base/error.h"
-#include "run/paths.h"
+#include "base/path.h"
 #include "run/folders.h"
 #include "run/folders_hints.h"
 #include "run/folders_idx.h"
