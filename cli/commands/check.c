@@ -238,12 +238,22 @@ static void print_range(const char *name, const ls_size_range *range)
                (long long)range->max, (long long)range->median);
 }
 
+/* The name of a class, or of the images of a split without classes; NULL for images beside class
+ * folders or splits, which are a finding. */
+static const char *class_text(const ls_dataset_report *report, int64_t i)
+{
+    const ls_class_summary here = ls_dataset_report_class_at(report, i);
+    const ls_class_summary next = ls_dataset_report_class_at(report, i + 1);
+    const bool is_beside = next.split && (!*here.split || strcmp(next.split, here.split) == 0);
+    return here.name ? here.name : is_beside ? NULL : "unlabelled";
+}
+
 /* Columns of the longest class name. */
 static int name_columns(const ls_dataset_report *report)
 {
     int max = 0;
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
-        const char *name = ls_dataset_report_class_at(report, i).name;
+        const char *name = class_text(report, i);
         if (name) max = max_columns(max, name);
     }
     return max;
@@ -255,10 +265,11 @@ static void print_classes(const ls_dataset_report *report)
     const char *split = "";
     for (int64_t i = 0; i < ls_dataset_report_class_count(report); i++) {
         const ls_class_summary c = ls_dataset_report_class_at(report, i);
+        const char *name = class_text(report, i);
         if (strcmp(split, c.split) != 0) print_text(stdout, "%s\n", c.split);
         split = c.split;
-        if (!c.name) continue;
-        print_text(stdout, "  %s%*s", c.name, columns - text_columns(c.name), "");
+        if (!name) continue;
+        print_text(stdout, "  %s%*s", name, columns - text_columns(name), "");
         print_text(stdout, "  %7lld image%s", (long long)c.n_images, plural(c.n_images));
         if (c.n_readable < c.n_images)
             print_text(stdout, ", %lld unreadable", (long long)(c.n_images - c.n_readable));
@@ -347,7 +358,7 @@ static int run(const cli_parsed *parsed, void *values)
                          parsed->n_arguments, plural(parsed->n_arguments));
     char *dir = parsed->arguments[0];
     for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--) dir[n - 1] = '\0';
-    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_worker_count();
     catch_signals();
     return check(command_context(), v, dir);
 }

@@ -208,7 +208,7 @@ static int run(const cli_parsed *parsed, void *values)
     if (v->csv && ls_run_names_file(v->csv))
         return fail_with(LS_EXIT_USAGE, "--csv %s: a file of the run; expected another file",
                          v->csv);
-    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_worker_count();
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });
     const int exit_status = v->file.model ? evaluate_unnamed(ctx, v) : evaluate_checkpoint(ctx, v);

@@ -126,7 +126,7 @@ static int run(const cli_parsed *parsed, void *values)
                          "--%s has no effect here: it requires --raw or --resize; of a pack of "
                          "files it is an option of 'lockstep train'",
                          v->depth > 0 ? "depth" : "alpha");
-    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_worker_count();
     ls_context *ctx = command_context();
     if (ls_context_status(ctx) != LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
     catch_signals();

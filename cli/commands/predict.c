@@ -308,7 +308,7 @@ static int run(const cli_parsed *parsed, void *values)
     if (v->json && v->csv) return fail_with(LS_EXIT_USAGE, "--json and --csv exclude each other");
     for (int i = 0; i < parsed->n_arguments; i++)
         if (!prediction_reads(parsed->arguments[i])) return LS_EXIT_USAGE;
-    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_workers();
+    if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_worker_count();
     path_source paths = { parsed->n_arguments, parsed->arguments, 0 };
     ls_context *ctx = ls_context_open(
         &(ls_context_config){ .device = v->device, .threads = (int)v->threads, .log = print_log });

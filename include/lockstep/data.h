@@ -27,9 +27,10 @@ typedef enum ls_split_kind {
 
 /* Finds the i-th place of a part in the folder `dir`, from 0: the folders of class folders in the
  * order of the names above, then the CSV files ("train.csv"), then folders without folders whose
- * names are exactly those. Writes its path below dir, "train", and its kind, which may be NULL. A
- * folder that holds one folder alone, which holds class folders, stands for that one:
- * "train/train". Changes nothing and allocates nothing.
+ * names are exactly those, or for validation and tests, beside training images, in another case.
+ * Writes its path below dir, "train", and its kind, which may be NULL. A folder that holds one
+ * folder alone, which holds class folders, stands for that one: "train/train". Changes nothing and
+ * allocates nothing.
  *
  * LS_ERR_NOT_FOUND: there is none. LS_ERR_IO: dir can't be read, for the reason in errno.
  * LS_ERR_INVALID: an argument, or the path is longer than `size`. */

@@ -85,7 +85,8 @@ typedef struct ls_dataset_report ls_dataset_report;
  * saved again with another quality, is a finding of NEAR_LEAK, NEAR_AMBIGUOUS or NEAR_DUPLICATE.
  * A group with images in several splits is a finding of GROUP_LEAK, at its first image in the last
  * of these splits. All images are checked, also those outside of class folders and in folders below
- * them, in whatever way the folders are arranged.
+ * them, in whatever way the folders are arranged. Images without classes alone in `dir`, or in a
+ * folder of tests, which prediction reads, are no finding by themselves.
  *
  * The report belongs to the context. It lists everything in byte order and depends on the files,
  * max_pixels, min_side and group_pattern alone. config NULL = all defaults. Errors: LS_ERR_INVALID

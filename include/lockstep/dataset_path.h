@@ -84,13 +84,6 @@ LS_API ls_dataset_report *ls_dataset_check_path(ls_context *ctx, const char *pat
                                                 const ls_dataset_config *dataset,
                                                 const ls_dataset_check_config *config);
 
-/* Opens the parts of a folder for ls_pack_write: its class folders for training, validation and
- * tests (ls_split_find) as "train", "val" and "test", or without them the class folders in `dir`
- * as "". Lists are left out with a warning. Returns the number of parts, or 0 with the error:
- * LS_ERR_DATA for a pack, a list and idx files, LS_ERR_IO and others for what can't be read. The
- * context owns the datasets. */
-LS_API int ls_pack_open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS]);
-
 LS_END_DECLARATIONS
 
 #endif

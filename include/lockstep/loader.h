@@ -157,9 +157,9 @@ typedef struct ls_loader_config {
     float mean[3], std[3];
 } ls_loader_config;
 
-/* A number of workers for most programs, and the default of the commands: one per processor that
+/* The number of workers for most programs, and the default of the commands: one per processor that
  * this process may use, at most 8. */
-LS_API int ls_default_workers(void);
+LS_API int ls_default_worker_count(void);
 
 /* Opens a loader over a dataset. Allocates all memory for batches and starts all threads. The
  * threads block all signals. The only callbacks that they call are the context's allocator and

@@ -45,6 +45,19 @@ void *ls__realloc(const ls_context *ctx, void *memory, size_t old_bytes, size_t 
     return larger;
 }
 
+void *ls__grow(const ls_context *ctx, void *items, size_t n, size_t more, size_t *capacity,
+               size_t size)
+{
+    size_t needed, bytes;
+    if (items && more <= *capacity - n) return items;
+    if (!ls__add_size(n, more, &needed) || needed > SIZE_MAX / 2 ||
+        !ls__mul_size(2 * needed, size, &bytes))
+        return NULL;
+    void *larger = ls__realloc(ctx, items, n * size, bytes);
+    if (larger) *capacity = 2 * needed;
+    return larger;
+}
+
 void ls__free(const ls_context *ctx, void *memory)
 {
     if (memory) ctx->allocator.release(ctx->allocator.user, memory);

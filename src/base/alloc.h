@@ -14,6 +14,11 @@ void *ls__zalloc(const ls_context *ctx, size_t bytes);
 /* Copies old_bytes to a new block of new_bytes and releases the old one, unless memory is short. */
 void *ls__realloc(const ls_context *ctx, void *memory, size_t old_bytes, size_t new_bytes);
 void ls__free(const ls_context *ctx, void *memory);
+/* Returns `items`, an array of *capacity items of `size` bytes of which n are used, or a larger
+ * copy of it, which has room for `more` items: at least twice the room, so that adding many takes
+ * linear time. NULL if memory is short; `items`, which may be NULL, is then unchanged. */
+void *ls__grow(const ls_context *ctx, void *items, size_t n, size_t more, size_t *capacity,
+               size_t size);
 char *ls__strdup(const ls_context *ctx, const char *text);
 /* printf into new memory; NULL if memory is short. */
 char *ls__format(const ls_context *ctx, const char *format, ...) LS_PRINTF(2, 3);

@@ -2,6 +2,7 @@
 #include "base/available.h"
 
 #include "base/minmax.h"
+#include "base/path.h"
 #include <inttypes.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -17,8 +18,7 @@ enum { PATH_SIZE = 4096, TEXT_SIZE = 16384 };
 static bool read_folder_file(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_SIZE];
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) return false;
-    FILE *file = fopen(path, "re");
+    FILE *file = ls__path_join(path, sizeof(path), folder, name) ? fopen(path, "re") : NULL;
     if (!file) return false;
     const size_t n = fread(text, 1, size - 1, file);
     text[n] = '\0';

@@ -47,15 +47,22 @@ char *ls__bump_strdup(ls__bump *bump, const char *text)
     return copy;
 }
 
-char *ls__bump_format(ls__bump *bump, const char *format, ...)
+char *ls__bump_vformat(ls__bump *bump, const char *format, va_list args)
 {
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
     const int n = vsnprintf(NULL, 0, format, args);
     char *out = n < 0 ? NULL : ls__bump_alloc(bump, (size_t)n + 1);
     if (out) vsnprintf(out, (size_t)n + 1, format, again);
     va_end(again);
+    return out;
+}
+
+char *ls__bump_format(ls__bump *bump, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *out = ls__bump_vformat(bump, format, args);
     va_end(args);
     return out;
 }

@@ -3,6 +3,7 @@
 #define LS_BASE_BUMP_H
 
 #include <lockstep/context.h>
+#include <stdarg.h>
 
 typedef struct ls__bump {
     const ls_context *ctx;
@@ -14,6 +15,7 @@ void ls__bump_open(ls__bump *bump, const ls_context *ctx);
 void *ls__bump_alloc(ls__bump *bump, size_t bytes);
 char *ls__bump_strdup(ls__bump *bump, const char *text);
 /* printf into new memory; NULL if memory is short. */
+char *ls__bump_vformat(ls__bump *bump, const char *format, va_list args);
 char *ls__bump_format(ls__bump *bump, const char *format, ...) LS_PRINTF(2, 3);
 /* Returns an array with capacity for `more` elements of `size` bytes after its first n: the array
  * itself, or a copy with at least twice the capacity; *capacity is in elements. NULL if memory is

@@ -39,6 +39,13 @@ struct ls_context {
 };
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self));
+/* A new object of `bytes` bytes, which begins with an ls__owned, the rest zero. NULL with the error
+ * if memory is short; `what` is for its text. */
+void *ls__open_owned(ls_context *ctx, const char *what, size_t bytes,
+                     void (*close)(ls__owned *self));
+/* `handle` is the address of a pointer to such an object. Closes the object and sets the pointer to
+ * NULL. Both may be NULL already. */
+void ls__close_owned(void *handle);
 /* Unlinks and closes, now or when the last user releases it. */
 void ls__disown_and_close(ls__owned *object);
 /* Unlinks and closes the last object of a closing context, even if something uses it. */

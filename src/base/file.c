@@ -268,19 +268,18 @@ ls_status ls__atomic_file_commit(ls__atomic_file **file)
     return status;
 }
 
+ls_status ls__atomic_file_finish(ls__atomic_file **file, ls_status status)
+{
+    if (status == LS_OK) return ls__atomic_file_commit(file);
+    ls__atomic_file_abandon(file);
+    return status;
+}
+
 ls_status ls__file_replace(ls_context *ctx, const char *path, const void *bytes, size_t size)
 {
     ls__atomic_file *file;
     LS_TRY(ls__atomic_file_replace(ctx, path, &file));
-    const ls_status status = ls__atomic_file_write(file, bytes, size);
-    if (status == LS_OK) return ls__atomic_file_commit(&file);
-    ls__atomic_file_abandon(&file);
-    return status;
-}
-
-void ls__path_trim(char *path)
-{
-    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = '\0';
+    return ls__atomic_file_finish(&file, ls__atomic_file_write(file, bytes, size));
 }
 
 bool ls__atomic_file_is_temporary(const char *name)

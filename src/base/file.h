@@ -25,6 +25,8 @@ ls_status ls__atomic_file_write(ls__atomic_file *file, const void *bytes, size_t
  * folder fails, which is an error too, the new file is in place. Frees *file and sets it to NULL.
  */
 ls_status ls__atomic_file_commit(ls__atomic_file **file);
+/* Commits after a success; otherwise abandons the file and returns `status`. */
+ls_status ls__atomic_file_finish(ls__atomic_file **file, ls_status status);
 /* Removes the temporary file, frees *file and sets it to NULL. */
 void ls__atomic_file_abandon(ls__atomic_file **file);
 /* Opens with ls__atomic_file_replace, writes all bytes and commits. */
@@ -63,8 +65,5 @@ ls_status ls__read_file(const ls_context *ctx, const char *path, size_t max_byte
  * that no page shows a file from elsewhere. */
 ls_status ls__read_own_file(const ls_context *ctx, const char *path, size_t max_bytes,
                             unsigned char **out, size_t *size, char *message, size_t message_size);
-
-/* Removes the slashes at the end of a path, other than that of "/". */
-void ls__path_trim(char *path);
 
 #endif

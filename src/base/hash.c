@@ -22,10 +22,12 @@ void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint6
     if (size % 8) ls__digest_word(sum, load_word(at, size % 8), position);
 }
 
-void ls__digest_finish(ls__digest_sum *sum, uint64_t size)
+ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size)
 {
+    ls_digest out;
     for (int i = 0; i < 2; i++)
-        sum->words[i] = ls__mix64(sum->words[i] + ls__mix64(2 * size + (uint64_t)i));
+        out.words[i] = ls__mix64(sum->words[i] + ls__mix64(2 * size + (uint64_t)i));
+    return out;
 }
 
 uint64_t ls__hash(const void *bytes, size_t size, uint64_t seed)

@@ -19,6 +19,7 @@
 #define LS_BASE_HASH_H
 
 #include "base/shared.h"
+#include <lockstep/tensor.h>
 
 typedef struct ls__digest_sum {
     uint64_t words[2];
@@ -53,8 +54,8 @@ LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t pos
  * last word of less than 8 bytes is padded with zeros, so it must be the end of the message. */
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 
-/* The last step, after all bytes: mixes in the size of the message. */
-void ls__digest_finish(ls__digest_sum *sum, uint64_t size);
+/* The digest, after all bytes: mixes the size of the message into the sum. */
+ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size);
 
 /* XXH3 of bytes, for keys and names. */
 uint64_t ls__hash(const void *bytes, size_t size, uint64_t seed);

@@ -10,6 +10,11 @@ static inline int ls__min_int(int a, int b)
     return a < b ? a : b;
 }
 
+static inline int ls__max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static inline int64_t ls__min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

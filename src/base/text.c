@@ -25,6 +25,18 @@ int ls__snprintf(char *buffer, size_t size, const char *format, ...)
     return n;
 }
 
+bool ls__ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+int ls__parse_digits(const char *text, size_t max_digits)
+{
+    const size_t n = strlen(text);
+    return n > 0 && n <= max_digits && strspn(text, "0123456789") == n ? atoi(text) : -1;
+}
+
 int ls__cut_length(const char *text, int max)
 {
     const size_t length = strnlen(text, (size_t)max + 1);

@@ -7,6 +7,7 @@
 
 #include <lockstep/export.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,13 @@ static inline const char *ls__plural(int64_t n)
 {
     return n == 1 ? "" : "s";
 }
+
+bool ls__ends_with(const char *text, const char *end);
+
+/* The number that is written in the digits alone, at most `max_digits`, 9 at most; -1: another
+ * text.
+ */
+int ls__parse_digits(const char *text, size_t max_digits);
 
 /* Two arguments for "%.*s": at most the first `max` bytes of a text. */
 #define LS__CUT(text, max) ls__cut_length(text, max), text

@@ -260,9 +260,7 @@ ls_status ls_algorithm_cache_save(ls_context *ctx, const char *path)
     ls_status status = ls__selections_open(ctx, &all);
     if (status == LS_OK) status = write_merged(ctx, all, path, file);
     ls__selections_close(&all);
-    if (status == LS_OK) return ls__atomic_file_commit(&file);
-    ls__atomic_file_abandon(&file);
-    return status;
+    return ls__atomic_file_finish(&file, status);
 }
 
 ls_status ls__algorithm_cache_check_path(ls_context *ctx, const char *path)

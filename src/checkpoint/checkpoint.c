@@ -44,10 +44,9 @@ const char *ls__checkpoint_path(ls_context *ctx, ls__bump *bump, const char *cal
         ls__fail(ctx, LS_ERR_INVALID, "%s: path is %s", call, path ? "empty" : "NULL");
         return NULL;
     }
-    const size_t n = strlen(path), n_end = strlen(EXTENSION);
-    if (n > n_end && strcmp(path + n - n_end, EXTENSION) == 0) return path;
+    if (ls__ends_with(path, EXTENSION) && strcmp(path, EXTENSION) != 0) return path;
     const char *out = ls__bump_format(bump, "%s%s", path, EXTENSION);
-    if (!out) ls__fail_memory(ctx, call, n + sizeof(EXTENSION));
+    if (!out) ls__fail_memory(ctx, call, strlen(path) + sizeof(EXTENSION));
     return out;
 }
 

@@ -49,15 +49,15 @@ static ls_status read_flattened(exporting *e)
     if (!text || !ls_tensor_file_metadata(e->file, LS__CHECKPOINT_DIGEST)) return LS_OK;
     json_t *channels;
     e->flattened = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    bool good = json_is_object(e->flattened);
+    bool ok = json_is_object(e->flattened);
     json_object_foreach(e->flattened, name, channels)
     {
         const ls__tensor_header *t = ls__tensor_file_get(e->file, name);
         const int64_t n = json_integer_value(channels);
-        good = good && n > 0 && t && t->spec.dtype == LS_F32 && !t->obstacle &&
-               t->spec.shape.n_dims == 2 && t->spec.shape.dims[1] % n == 0;
+        ok = ok && n > 0 && t && t->spec.dtype == LS_F32 && !t->obstacle &&
+             t->spec.shape.n_dims == 2 && t->spec.shape.dims[1] % n == 0;
     }
-    if (good) return LS_OK;
+    if (ok) return LS_OK;
     return ls__fail(e->ctx, LS_ERR_FORMAT, "'%s': unusable '%s' in its metadata: %.*s", e->path,
                     LS__CHECKPOINT_FLATTENED, LS__CUT(text, 100));
 }
@@ -65,16 +65,16 @@ static ls_status read_flattened(exporting *e)
 /* Lists all tensors but the optimizer's. F64, which is the only obstacle here, becomes F32. */
 static ls_status list(exporting *e)
 {
-    const size_t most = (size_t)ls_tensor_file_tensor_count(e->file);
+    const size_t max = (size_t)ls_tensor_file_tensor_count(e->file);
     const char *prefix = ls__wrapper_prefix(&e->bump, e->file);
     if (!prefix) return ls__fail_memory(e->ctx, call, 0);
     size_t largest = 0;
-    e->names = ls__bump_alloc(&e->bump, most * sizeof(*e->names));
-    e->specs = ls__bump_alloc(&e->bump, most * sizeof(*e->specs));
-    e->tensors = ls__bump_alloc(&e->bump, most * sizeof(*e->tensors));
+    e->names = ls__bump_alloc(&e->bump, max * sizeof(*e->names));
+    e->specs = ls__bump_alloc(&e->bump, max * sizeof(*e->specs));
+    e->tensors = ls__bump_alloc(&e->bump, max * sizeof(*e->tensors));
     if (!e->names || !e->specs || !e->tensors)
-        return ls__fail_memory(e->ctx, call, most * sizeof(*e->specs));
-    for (size_t i = 0; i < most; i++) {
+        return ls__fail_memory(e->ctx, call, max * sizeof(*e->specs));
+    for (size_t i = 0; i < max; i++) {
         const ls__tensor_header *t = &e->file->tensors[i];
         const char *name = t->name + strlen(prefix);
         ls_spec spec = { LS_F32, t->spec.shape };
@@ -88,8 +88,8 @@ static ls_status list(exporting *e)
     }
     e->elements = ls__bump_alloc(&e->bump, largest);
     e->transposed = e->flattened ? ls__bump_alloc(&e->bump, largest) : NULL;
-    const bool good = e->elements && (e->transposed || !e->flattened);
-    return good ? LS_OK : ls__fail_memory(e->ctx, call, largest);
+    const bool ok = e->elements && (e->transposed || !e->flattened);
+    return ok ? LS_OK : ls__fail_memory(e->ctx, call, largest);
 }
 
 /* What a checkpoint says about its model, so that the file can be used without naming it again. */

@@ -48,9 +48,9 @@ static const char *dump(ls__bump *bump, json_t *json)
     LS__IN_C_LOCALE;
     const size_t flags = ls__json_exact(json), size = json ? json_dumpb(json, NULL, 0, flags) : 0;
     char *out = size > 0 ? ls__bump_alloc(bump, size + 1) : NULL;
-    const bool good = out && json_dumpb(json, out, size, flags) == size;
+    const bool ok = out && json_dumpb(json, out, size, flags) == size;
     json_decref(json);
-    return good ? out : NULL;
+    return ok ? out : NULL;
 }
 
 /* Exact in any locale; "inf", "-inf", "nan". */
@@ -86,13 +86,13 @@ static bool parse_count(const char *text, int64_t *out)
 typedef struct pairs {
     ls__bump *bump;
     const char **items;
-    size_t n, room;
+    size_t n, capacity;
     bool failed;
 } pairs;
 
 static void add(pairs *p, const char *key, const char *value)
 {
-    const char **items = ls__bump_room(p->bump, p->items, p->n, 2, &p->room, sizeof *items);
+    const char **items = ls__bump_room(p->bump, p->items, p->n, 2, &p->capacity, sizeof *items);
     if (items) p->items = items;
     p->failed |= !items || !value;
     if (p->failed) return;

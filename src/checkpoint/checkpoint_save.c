@@ -71,7 +71,7 @@ static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
     if (!sealed || !text) return ls__fail_memory(ctx, "ls_checkpoint_save", n * sizeof *sealed);
     memcpy(sealed, *metadata, n * sizeof *sealed);
     sealed[n] = LS__CHECKPOINT_DIGEST;
-    sealed[n + 1] = ls_digest_text(ls__tensors_digest_finish(&sum), text);
+    sealed[n + 1] = ls_digest_text(ls__digest_finish(&sum, 0), text);
     sealed[n + 2] = NULL;
     *metadata = sealed;
     return LS_OK;

@@ -3,6 +3,7 @@
 
 #include "arith/element.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "io/tensor_file.h"
 #include "nn/net/net.h"
 #include "optim/optimizer.h"
@@ -13,12 +14,6 @@
 static const char RUNNING_MEAN[] = ".running_mean", COUNTER[] = ".num_batches_tracked";
 static const char OPTIMIZER[] = "optimizer.", LOSS_SCALE[] = "optimizer.loss_scale";
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), n_end = strlen(end);
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 bool ls__is_optimizer_name(const char *name)
 {
     return strncmp(name, OPTIMIZER, strlen(OPTIMIZER)) == 0;
@@ -26,7 +21,7 @@ bool ls__is_optimizer_name(const char *name)
 
 bool ls__is_torch_counter(const char *name)
 {
-    return ends_with(name, COUNTER);
+    return ls__ends_with(name, COUNTER);
 }
 
 static ls_status add(ls_context *ctx, ls__saved_tensors *all, ls__saved_tensor tensor)
@@ -62,7 +57,7 @@ static ls_status add_net(ls__bump *bump, ls_context *ctx, const ls__net_blocks *
         const ls__parameter *parameter = &blocks->parameters[i];
         const char *name = parameter->name;
         LS_TRY(add(ctx, out, tensor_of(parameter, name, blocks->values, torch)));
-        if (parameter->kind != LS_PARAMETER_BUFFER || !ends_with(name, RUNNING_MEAN)) continue;
+        if (parameter->kind != LS_PARAMETER_BUFFER || !ls__ends_with(name, RUNNING_MEAN)) continue;
         const int length = (int)(strlen(name) - strlen(RUNNING_MEAN));
         name = ls__bump_format(bump, "%.*s%s", length, name, COUNTER);
         LS_TRY(add(ctx, out,

@@ -50,9 +50,7 @@ static void close_report(ls__owned *self)
 
 void ls_weight_report_close(ls_weight_report **report)
 {
-    if (!report || !*report) return;
-    ls__disown_and_close(&(*report)->owned);
-    *report = NULL;
+    ls__close_owned(report);
 }
 
 int64_t ls_weight_report_count(const ls_weight_report *report, ls_weight_state state)
@@ -89,9 +87,8 @@ static ls_status open_report(loading *l)
 {
     ls_context *ctx = l->ctx;
     const size_t n = (size_t)(l->all.n + ls_tensor_file_tensor_count(l->file));
-    ls_weight_report *report = l->report = ls__zalloc(ctx, sizeof(*report));
-    if (!report) return ls__fail_memory(ctx, call, sizeof(*report));
-    ls__own(ctx, &report->owned, close_report);
+    ls_weight_report *report = l->report = ls__open_owned(ctx, call, sizeof(*report), close_report);
+    if (!report) return LS_ERR_MEMORY;
     ls__bump_open(&report->bump, ctx);
     report->items = ls__bump_alloc(&report->bump, n * sizeof(*report->items));
     report->key = ls__bump_strdup(&report->bump, l->file->key ? l->file->key : "");
@@ -256,7 +253,7 @@ static void set_digest(loading *l, const float *values)
                                     (size_t)tensor->count * sizeof(float));
         values += tensor->count;
     }
-    ls__net_set_weights_digest(l->net, ls_digest_text(ls__tensors_digest_finish(&sum), text));
+    ls__net_set_weights_digest(l->net, ls_digest_text(ls__digest_finish(&sum, 0), text));
 }
 
 static ls_status check_config(const loading *l)

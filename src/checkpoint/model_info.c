@@ -129,24 +129,23 @@ static bool read_crop(const ls_tensor_file *file, ls_model_info *out)
     const char *text = ls_tensor_file_metadata(file, "crop");
     json_t *sides = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
     const bool square = json_is_integer(sides);
-    bool good =
-        square || (json_array_size(sides) == 2 && json_is_integer(json_array_get(sides, 0)) &&
-                   json_is_integer(json_array_get(sides, 1)));
+    bool ok = square || (json_array_size(sides) == 2 && json_is_integer(json_array_get(sides, 0)) &&
+                         json_is_integer(json_array_get(sides, 1)));
     out->image_size = json_integer_value(square ? sides : json_array_get(sides, 0));
     out->image_width = square ? 0 : json_integer_value(json_array_get(sides, 1));
-    good = good && ls__is_image_side(out->image_size) &&
-           (square || ls__is_image_side(out->image_width));
+    ok =
+        ok && ls__is_image_side(out->image_size) && (square || ls__is_image_side(out->image_width));
     json_decref(sides);
-    return good;
+    return ok;
 }
 
 static bool read_depth(const ls_tensor_file *file, int *out)
 {
     int64_t depth = 0;
-    const bool good = !ls_tensor_file_metadata(file, "depth") ||
-                      (ls__metadata_count(file, "depth", &depth) && depth > 8 && depth <= 16);
+    const bool ok = !ls_tensor_file_metadata(file, "depth") ||
+                    (ls__metadata_count(file, "depth", &depth) && depth > 8 && depth <= 16);
     *out = (int)depth;
-    return good;
+    return ok;
 }
 
 /* The option of the model as it was; an absent key is the default. False: not in [0,1). */
@@ -165,21 +164,21 @@ static bool read_channels(const char *text, float out[3], int *n)
 {
     json_t *array = text ? json_loads(text, 0, NULL) : NULL;
     *n = (int)json_array_size(array);
-    bool good = *n == 1 || *n == 3;
-    for (size_t i = 0; good && i < (size_t)*n; i++) {
+    bool ok = *n == 1 || *n == 3;
+    for (size_t i = 0; ok && i < (size_t)*n; i++) {
         const json_t *number = json_array_get(array, i);
-        good = json_is_number(number);
+        ok = json_is_number(number);
         out[i] = (float)json_number_value(number);
     }
     json_decref(array);
-    return good;
+    return ok;
 }
 
 static bool read_classes(ls_context *ctx, const char *text, ls_saved_model *out)
 {
     out->classes = text ? json_loads(text, 0, NULL) : NULL;
     const size_t n = json_array_size(out->classes);
-    const char **classes = n ? ls__zalloc(ctx, n * sizeof(*classes)) : NULL;
+    const char **classes = n ? ls__bump_alloc(&out->names, n * sizeof(*classes)) : NULL;
     out->info.classes = classes;
     out->info.options.n_classes = (int64_t)n;
     for (size_t i = 0; classes && i < n; i++) {

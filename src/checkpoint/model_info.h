@@ -44,7 +44,7 @@ struct ls_saved_model {
     char *path;
     ls_model_info info;
     json_t *classes; /* owns the names of info.classes, */
-    ls__bump names;  /* or, of weights without metadata, this does */
+    ls__bump names;  /* or, of weights without metadata, this does; also of all other memory */
     /* Of ls_dataset_split; the fraction is 0 if the validation data are no part of a dataset. */
     double split_fraction;
     uint64_t split_seed;

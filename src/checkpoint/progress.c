@@ -42,14 +42,13 @@ bool ls__progress_read(const char *text, ls__progress *out)
     LS__IN_C_LOCALE;
     ls__progress p = { 0 };
     int length = 0;
-    const bool good = text &&
-                      sscanf(text, "%" SCNd64 " %la %la %la %" SCNd64 " %la %la%n", &p.best_epoch,
-                             &p.sums.loss, &p.sums.top1, &p.sums.top5, &p.sums.n_images, &p.seconds,
-                             &p.wait_seconds, &length) == 7 &&
-                      p.best_epoch >= 0 && p.sums.n_images >= 0 &&
-                      read_more(text + length, &p.sums);
-    if (good) *out = p;
-    return good;
+    const bool ok = text &&
+                    sscanf(text, "%" SCNd64 " %la %la %la %" SCNd64 " %la %la%n", &p.best_epoch,
+                           &p.sums.loss, &p.sums.top1, &p.sums.top5, &p.sums.n_images, &p.seconds,
+                           &p.wait_seconds, &length) == 7 &&
+                    p.best_epoch >= 0 && p.sums.n_images >= 0 && read_more(text + length, &p.sums);
+    if (ok) *out = p;
+    return ok;
 }
 
 /* The averages of own metrics are NaN in an epoch whose first steps are those of a version without
@@ -66,9 +65,9 @@ ls_status ls__progress_load(const char *path, ls_training_state *state, ls__prog
     LS_TRY(ls_checkpoint_load(state, path));
     ls_context *ctx = ls_net_context(state->net);
     ls_tensor_file *file = ls_tensor_file_open(ctx, path);
-    const bool good = ls__progress_read(ls_tensor_file_metadata(file, "progress"), out);
+    const bool ok = ls__progress_read(ls_tensor_file_metadata(file, "progress"), out);
     ls_tensor_file_close(&file);
-    if (good) add_unknown(state->net, &out->sums);
-    if (good) return LS_OK;
+    if (ok) add_unknown(state->net, &out->sums);
+    if (ok) return LS_OK;
     return ls__fail(ctx, LS_ERR_FORMAT, "%s: no usable 'progress' in its metadata", path);
 }

@@ -10,8 +10,6 @@
 static void close_saved(ls__owned *owned)
 {
     ls_saved_model *saved = (ls_saved_model *)owned;
-    ls__free(owned->ctx, (void *)saved->info.classes);
-    ls__free(owned->ctx, saved->path);
     json_decref(saved->classes);
     ls__bump_close(&saved->names);
     ls__free(owned->ctx, saved);
@@ -65,7 +63,7 @@ static ls_status copy_model(ls_context *ctx, const char *call, const ls_model_in
     if (out->info.image_width == info->image_size) out->info.image_width = 0;
     if (out->info.channels == 0) out->info.channels = 3;
     out->info.loss = ls__model_info_loss(info);
-    const char **classes = ls__zalloc(ctx, (size_t)n * sizeof(*classes));
+    const char **classes = ls__bump_alloc(&out->names, (size_t)n * sizeof(*classes));
     out->info.classes = classes;
     if (!classes) return ls__fail_memory(ctx, call, (size_t)n * sizeof(*classes));
     if (info->weights_key) {
@@ -84,19 +82,15 @@ static ls_saved_model *open_saved(ls_context *ctx, const char *call, const char 
                                   const ls_model_info *info)
 {
     if (!path) return ls__fail(ctx, LS_ERR_INVALID, "%s: path is NULL", call), NULL;
-    ls_saved_model *saved = ls__zalloc(ctx, sizeof(*saved));
-    if (!saved) return ls__fail_memory(ctx, path, sizeof(*saved)), NULL;
-    saved->owned.ctx = ctx;
+    ls_saved_model *saved = ls__open_owned(ctx, path, sizeof(*saved), close_saved);
+    if (!saved) return NULL;
     ls__bump_open(&saved->names, ctx);
-    saved->path = ls__strdup(ctx, path);
+    saved->path = ls__bump_strdup(&saved->names, path);
     if (!saved->path) ls__fail_memory(ctx, path, strlen(path));
-    if (saved->path &&
-        (info ? copy_model(ctx, call, info, saved) : read_model(ctx, path, saved)) == LS_OK) {
-        ls__own(ctx, &saved->owned, close_saved);
-        return saved;
-    }
-    close_saved(&saved->owned);
-    return NULL;
+    if (!saved->path ||
+        (info ? copy_model(ctx, call, info, saved) : read_model(ctx, path, saved)) != LS_OK)
+        ls_saved_model_close(&saved);
+    return saved;
 }
 
 ls_saved_model *ls_saved_model_open(ls_context *ctx, const char *path)
@@ -116,9 +110,7 @@ ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
 
 void ls_saved_model_close(ls_saved_model **model)
 {
-    if (!model || !*model) return;
-    ls__disown_and_close(&(*model)->owned);
-    *model = NULL;
+    ls__close_owned(model);
 }
 
 ls_model_info ls_saved_model_info(const ls_saved_model *model)

@@ -24,7 +24,7 @@ typedef struct prefixes {
     const char **net; /* sorted */
     size_t n_net;
     candidate *items;
-    size_t n, room;
+    size_t n, capacity;
 } prefixes;
 
 static int compare_names(const void *a, const void *b)
@@ -42,7 +42,7 @@ static bool count(prefixes *p, const char *name, size_t length)
     size_t i = p->n;
     while (i > 0 && !has_length(&p->items[i - 1], name, length)) i--;
     if (i > 0) return ++p->items[i - 1].n_found;
-    p->items = ls__bump_room(p->bump, p->items, p->n, 1, &p->room, sizeof(*p->items));
+    p->items = ls__bump_room(p->bump, p->items, p->n, 1, &p->capacity, sizeof(*p->items));
     if (p->items) p->items[p->n++] = (candidate){ name, length, 1 };
     return p->items != NULL;
 }

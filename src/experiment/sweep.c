@@ -2,6 +2,7 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/path.h"
 #include "checkpoint/identity.h"
 #include "experiment/sweep.h"
 #include "io/json.h"

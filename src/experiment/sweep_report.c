@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "io/json.h"
 #include "report/page.h"
 #include "run/data_settings.h"

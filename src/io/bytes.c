@@ -6,18 +6,12 @@
 
 unsigned char *ls__bytes_extend(ls__bytes *b, size_t size)
 {
-    if (b->capacity - b->size < size) {
-        const size_t capacity = 2 * (b->size + size);
-        unsigned char *larger = ls__realloc(b->ctx, b->data, b->size, capacity);
-        if (!larger) {
-            b->failed = true;
-            return NULL;
-        }
-        b->data = larger;
-        b->capacity = capacity;
-    }
+    unsigned char *data = ls__grow(b->ctx, b->data, b->size, size, &b->capacity, 1);
+    b->failed |= !data;
+    if (!data) return NULL;
+    b->data = data;
     b->size += size;
-    return b->data + b->size - size;
+    return data + b->size - size;
 }
 
 void ls__bytes_put(ls__bytes *b, const void *data, size_t size)

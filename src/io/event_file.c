@@ -1,15 +1,21 @@
 /* event_file.c: writes event files; see event_file.h. Fields of protobuf messages are written by
- * their numbers in event.proto and summary.proto of TensorFlow. */
+ * their numbers in event.proto and summary.proto of TensorFlow. Numbers in the files are
+ * little-endian, as in this machine's memory. */
 #include "io/event_file.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "base/write.h"
 #include "io/bytes.h"
 #include "io/png_write.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,21 +45,6 @@ static void put_key(ls__bytes *b, int field, wire_type type)
     put_varint(b, (uint64_t)field << 3 | type);
 }
 
-/* The lowest bytes of a number, the lowest one first. */
-static void put_fixed(ls__bytes *b, uint64_t bits, size_t n)
-{
-    unsigned char bytes[sizeof(bits)];
-    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
-    ls__bytes_put(b, bytes, n);
-}
-
-static void put_double_bits(ls__bytes *b, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    put_fixed(b, bits, sizeof(bits));
-}
-
 static void put_integer(ls__bytes *b, int field, int64_t value)
 {
     put_key(b, field, VARINT);
@@ -63,16 +54,14 @@ static void put_integer(ls__bytes *b, int field, int64_t value)
 static void put_double(ls__bytes *b, int field, double value)
 {
     put_key(b, field, FIXED64);
-    put_double_bits(b, value);
+    ls__bytes_put(b, &value, sizeof(value));
 }
 
 static void put_float(ls__bytes *b, int field, double value)
 {
     const float rounded = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &rounded, sizeof(bits));
     put_key(b, field, FIXED32);
-    put_fixed(b, bits, sizeof(bits));
+    ls__bytes_put(b, &rounded, sizeof(rounded));
 }
 
 static void put_bytes(ls__bytes *b, int field, const void *bytes, size_t size)
@@ -82,18 +71,11 @@ static void put_bytes(ls__bytes *b, int field, const void *bytes, size_t size)
     ls__bytes_put(b, bytes, size);
 }
 
-/* A packed list of doubles. */
-static void put_doubles(ls__bytes *b, int field, int n, const double *values)
-{
-    put_key(b, field, LENGTH);
-    put_varint(b, (uint64_t)n * sizeof(*values));
-    for (int i = 0; i < n; i++) put_double_bits(b, values[i]);
-}
-
 /* ---- Records ---- */
 
-/* The Castagnoli polynomial, bit-reversed. */
-uint32_t ls__crc32c(uint32_t crc, const unsigned char *bytes, size_t size)
+/* CRC-32C, by the bit-reversed Castagnoli polynomial, of the bytes after those whose CRC is `crc`,
+ * which is 0 for the first ones. */
+static uint32_t crc32c(uint32_t crc, const unsigned char *bytes, size_t size)
 {
     crc = ~crc;
     for (size_t i = 0; i < size; i++) {
@@ -103,24 +85,27 @@ uint32_t ls__crc32c(uint32_t crc, const unsigned char *bytes, size_t size)
     return ~crc;
 }
 
-uint32_t ls__mask_crc(uint32_t crc)
+/* The masked form of TFRecord, which is for data that contains CRCs. */
+static uint32_t mask_crc(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
 }
 
-static uint32_t masked_crc(const unsigned char *bytes, size_t size)
+static void put_masked_crc(ls__bytes *b, const void *bytes, size_t size)
 {
-    return ls__mask_crc(ls__crc32c(0, bytes, size));
+    const uint32_t crc = mask_crc(crc32c(0, bytes, size));
+    ls__bytes_put(b, &crc, sizeof(crc));
 }
 
 /* Appends a record of the event's bytes. */
 static ls_status write_record(ls__event_file *f)
 {
     ls__bytes record = { .ctx = f->ctx };
-    put_fixed(&record, f->event.size, 8);
-    put_fixed(&record, record.failed ? 0 : masked_crc(record.data, 8), 4);
-    ls__bytes_put(&record, f->event.data, f->event.size);
-    put_fixed(&record, f->event.failed ? 0 : masked_crc(f->event.data, f->event.size), 4);
+    const uint64_t size = f->event.size;
+    ls__bytes_put(&record, &size, sizeof(size));
+    put_masked_crc(&record, &size, sizeof(size));
+    ls__bytes_put(&record, f->event.data, size);
+    put_masked_crc(&record, f->event.data, size);
     ls_status status = LS_OK;
     if (record.failed || f->event.failed) status = ls__fail_memory(f->ctx, f->path, record.size);
     const int error = status == LS_OK ? ls__write(f->fd, record.data, record.size, -1) : 0;
@@ -242,8 +227,8 @@ void ls__event_add_histogram(ls__event_file *f, const char *tag, int64_t n, cons
     put_double(&out, HISTOGRAM_COUNT, h.count);
     put_double(&out, HISTOGRAM_SUM, h.sum);
     put_double(&out, HISTOGRAM_SQUARES, h.squares);
-    put_doubles(&out, HISTOGRAM_LIMITS, N_BUCKETS, h.limits);
-    put_doubles(&out, HISTOGRAM_BUCKETS, N_BUCKETS, h.buckets);
+    put_bytes(&out, HISTOGRAM_LIMITS, h.limits, sizeof(h.limits)); /* packed lists */
+    put_bytes(&out, HISTOGRAM_BUCKETS, h.buckets, sizeof(h.buckets));
     begin_value(f, tag);
     f->part.failed |= out.failed;
     put_bytes(&f->part, VALUE_HISTOGRAM, out.data, out.size);
@@ -300,4 +285,86 @@ void ls__event_file_close(ls__event_file **file)
     ls__bytes_free(&f->part);
     ls__free(f->ctx, f->path);
     ls__free(f->ctx, f);
+}
+
+/* ---- Folders ---- */
+
+enum { LENGTH_BYTES = 8, CRC_BYTES = 4 }; /* of a record */
+
+double ls__event_clock_next(ls__event_clock *clock, double wall, double monotonic)
+{
+    const double elapsed = clock->last_at > 0 ? fmax(monotonic - clock->last_at, 0) : 0;
+    clock->last = wall < clock->last ? clock->last + elapsed : wall;
+    clock->last_at = monotonic;
+    return clock->last;
+}
+
+/* Whether the CRC of the bytes from `at` on follows them. */
+static bool is_whole(int fd, int64_t at, uint64_t length)
+{
+    unsigned char bytes[4096];
+    uint32_t crc = 0;
+    for (uint64_t left = length; left > 0;) {
+        const size_t n = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+        if (pread(fd, bytes, n, at) != (ssize_t)n) return false;
+        crc = crc32c(crc, bytes, n);
+        at += (int64_t)n;
+        left -= n;
+    }
+    uint32_t stored;
+    return pread(fd, &stored, CRC_BYTES, at) == CRC_BYTES && stored == mask_crc(crc);
+}
+
+/* The last wall time of the file's whole records, which are: 8 bytes of length, their CRC, the
+ * event, its CRC. An event begins with its wall time. */
+static double last_time(int fd, int64_t size)
+{
+    enum { HEAD = LENGTH_BYTES + CRC_BYTES, WALL_TIME_KEY = 1 << 3 | 1 }; /* field 1, 8 bytes */
+    double last = 0;
+    for (int64_t at = 0; size - at >= HEAD + CRC_BYTES;) {
+        unsigned char bytes[HEAD + 1 + sizeof(double)];
+        const ssize_t n = pread(fd, bytes, sizeof(bytes), at);
+        if (n < HEAD || !is_whole(fd, at, LENGTH_BYTES)) break;
+        uint64_t length;
+        memcpy(&length, bytes, sizeof(length));
+        if (length > (uint64_t)(size - at - HEAD - CRC_BYTES)) break;
+        const int64_t event = at + HEAD;
+        at = event + (int64_t)length + CRC_BYTES;
+        if (n < (ssize_t)sizeof(bytes) || length <= sizeof(double) || bytes[HEAD] != WALL_TIME_KEY)
+            continue;
+        double time;
+        memcpy(&time, bytes + HEAD + 1, sizeof(time));
+        if (isfinite(time) && time > last && is_whole(fd, event, length)) last = time;
+    }
+    return last;
+}
+
+static double read_last_time(const char *dir, const char *name)
+{
+    char path[PATH_MAX], reason[LS__ERRNO_TEXT_SIZE];
+    int fd;
+    int64_t size;
+    if (!ls__path_join(path, sizeof(path), dir, name) ||
+        ls__open_regular(path, O_RDONLY, &fd, &size, reason) != LS_OK)
+        return 0;
+    const double last = last_time(fd, size);
+    close(fd);
+    return last;
+}
+
+int64_t ls__event_folder_scan(const char *dir, double wall, double *last)
+{
+    static const char prefix[] = "events.out.tfevents.";
+    static const int64_t max_number = 9999999999; /* names have ten digits */
+    int64_t number = wall > 0 ? (int64_t)fmin(wall, (double)max_number) : 0;
+    DIR *folder = opendir(dir);
+    *last = 0;
+    for (const struct dirent *file; folder && (file = readdir(folder));) {
+        if (strncmp(file->d_name, prefix, strlen(prefix)) != 0) continue;
+        *last = fmax(*last, read_last_time(dir, file->d_name));
+        const int64_t other = strtoll(file->d_name + strlen(prefix), NULL, 10);
+        if (other >= number && other < max_number) number = other + 1;
+    }
+    if (folder) closedir(folder);
+    return number;
 }

@@ -34,9 +34,25 @@ void ls__event_add_histogram(ls__event_file *file, const char *tag, int64_t n, c
 /* Appends the event to the file. After a failure the file has its previous length. */
 ls_status ls__event_commit(ls__event_file *file);
 
-/* CRC-32C of the bytes after those whose CRC is `crc`, which is 0 for the first ones. */
-uint32_t ls__crc32c(uint32_t crc, const unsigned char *bytes, size_t size);
-/* The masked form of TFRecord, which is for data that contains CRCs. */
-uint32_t ls__mask_crc(uint32_t crc);
+/* ---- The order of the event files of a folder ---- */
+
+/* TensorBoard reads files in the order of their names, and events in the order of their wall times;
+ * neither may fall where a clock does: one that is corrected, or that of another machine on which
+ * the run resumes. */
+
+/* The times of events. Begins with all zero, or with the last time in a folder. */
+typedef struct ls__event_clock {
+    double last;    /* wall time of the last event: seconds since 1970 */
+    double last_at; /* seconds of a monotonic clock at that event; 0 = in another process */
+} ls__event_clock;
+
+/* Returns the wall time of the next event: `wall`, or as long after the last event as the monotonic
+ * clock says, where `wall` is before it. */
+double ls__event_clock_next(ls__event_clock *clock, double wall, double monotonic);
+
+/* Reads the event files in `dir`. Returns the number of seconds for the name of a new file, which
+ * is sorted behind them: that of `wall`, or a larger one. *last: the last wall time in the files, 0
+ * if there is none. Unreadable files and incomplete records are skipped. */
+int64_t ls__event_folder_scan(const char *dir, double wall, double *last);
 
 #endif

@@ -5,11 +5,12 @@
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/minmax.h"
 #include "base/text.h"
-#include "io/json_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,22 +32,20 @@ static size_t digits_of(double value)
     return digits;
 }
 
-static size_t most_digits(const json_t *json)
+static size_t max_digits(const json_t *json)
 {
-    size_t most = json_is_real(json) ? digits_of(json_real_value(json)) : DECIMAL_DIGITS, i;
+    size_t max = json_is_real(json) ? digits_of(json_real_value(json)) : DECIMAL_DIGITS, i;
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)json, key, value)
     {
-        const size_t digits = most_digits(value);
-        if (digits > most) most = digits;
+        max = ls__max_size(max, max_digits(value));
     }
     json_array_foreach(json, i, value)
     {
-        const size_t digits = most_digits(value);
-        if (digits > most) most = digits;
+        max = ls__max_size(max, max_digits(value));
     }
-    return most;
+    return max;
 }
 
 json_t *ls__json_finish(ls__json_builder *builder)
@@ -58,7 +57,21 @@ json_t *ls__json_finish(ls__json_builder *builder)
 
 size_t ls__json_exact(const json_t *json)
 {
-    return JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(most_digits(json));
+    return JSON_ENCODE_ANY | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(max_digits(json));
+}
+
+/* Not json_dumps, which without memory may return half a text (jansson 2.14). */
+bool ls__json_dump(const ls_context *ctx, const json_t *json, size_t flags, char **out,
+                   size_t *size)
+{
+    LS__IN_C_LOCALE;
+    *size = json ? json_dumpb(json, NULL, 0, flags) : 0;
+    *out = *size > 0 ? ls__alloc(ctx, *size) : NULL;
+    if (!*out) return false;
+    if (json_dumpb(json, *out, *size, flags) == *size) return true;
+    ls__free(ctx, *out);
+    *out = NULL;
+    return false;
 }
 
 ls_status ls__json_write(ls_context *ctx, const char *path, ls__atomic_file *file,
@@ -77,10 +90,7 @@ ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json)
 {
     ls__atomic_file *file;
     LS_TRY(ls__atomic_file_replace(ctx, path, &file));
-    const ls_status status = ls__json_write(ctx, path, file, json);
-    if (status == LS_OK) return ls__atomic_file_commit(&file);
-    ls__atomic_file_abandon(&file);
-    return status;
+    return ls__atomic_file_finish(&file, ls__json_write(ctx, path, file, json));
 }
 
 static ls_status read_open_file(int fd, json_t **out, char reason[LS__JSON_REASON_SIZE])
@@ -102,27 +112,28 @@ static ls_status read_open_file(int fd, json_t **out, char reason[LS__JSON_REASO
     return LS_ERR_FORMAT;
 }
 
-ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+static ls_status read_json(const char *path, int flags, int64_t max_bytes, json_t **out,
+                           char reason[LS__JSON_REASON_SIZE])
 {
     int fd;
     int64_t size;
     *out = NULL;
-    LS_TRY(ls__open_regular(path, O_RDONLY, &fd, &size, reason));
-    return read_open_file(fd, out, reason);
+    LS_TRY(ls__open_regular(path, O_RDONLY | flags, &fd, &size, reason));
+    if (size <= max_bytes) return read_open_file(fd, out, reason);
+    close(fd);
+    snprintf(reason, LS__JSON_REASON_SIZE, "%" PRId64 " bytes, at most %" PRId64 " are allowed",
+             size, max_bytes);
+    return LS_ERR_DATA;
+}
+
+ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
+{
+    return read_json(path, 0, INT64_MAX, out, reason);
 }
 
 ls_status ls__json_read_own(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
 {
-    enum { MAX_BYTES = 32 << 20 };
-    int fd;
-    int64_t size;
-    *out = NULL;
-    LS_TRY(ls__open_regular(path, O_RDONLY | O_NOFOLLOW, &fd, &size, reason));
-    if (size <= MAX_BYTES) return read_open_file(fd, out, reason);
-    close(fd);
-    snprintf(reason, LS__JSON_REASON_SIZE, "%lld bytes, at most %d are allowed", (long long)size,
-             MAX_BYTES);
-    return LS_ERR_DATA;
+    return read_json(path, O_NOFOLLOW, 32 << 20, out, reason);
 }
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)
@@ -168,7 +179,7 @@ bool ls__json_restore(ls_context *ctx, json_t *text)
         from += byte > 0 ? 4 : 1;
     }
     *to = '\0';
-    const bool good = json_string_set_nocheck(text, bytes) == 0;
+    const bool ok = json_string_set_nocheck(text, bytes) == 0;
     ls__free(ctx, bytes);
-    return good;
+    return ok;
 }

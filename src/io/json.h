@@ -41,6 +41,12 @@ static inline const char *ls__json_get_string(const json_t *object, const char *
     return json_string_value(json_object_get(object, key));
 }
 
+/* A value as text laid out by jansson's `flags`, with a point in numbers whatever the locale, and
+ * without an end of line or a 0 byte: *size bytes from the context's allocator, for ls__free. False
+ * without memory, and for json NULL; *out is NULL then. */
+bool ls__json_dump(const ls_context *ctx, const json_t *json, size_t flags, char **out,
+                   size_t *size);
+
 /* A file of a run's folder (ls__atomic_file_replace). Indented, keys in the order in which they
  * were put in. json NULL = LS_ERR_MEMORY. Numbers are read back exactly. */
 ls_status ls__json_save(ls_context *ctx, const char *path, const json_t *json);

@@ -8,24 +8,28 @@
 
 /* ---- Types on the stack ---- */
 
+static ls_status check_kind(ls__pickle *p, const ls__pickle_value *v, bool is_right,
+                            const char *expected)
+{
+    char text[LS__PICKLE_KIND_TEXT];
+    if (is_right) return LS_OK;
+    return ls__pickle_fail(p, "found %s, expected %s", ls__pickle_kind_text(v, text), expected);
+}
+
 static ls_status pop_kind(ls__pickle *p, ls__pickle_kind kind, const char *expected,
                           const ls__pickle_value **out)
 {
-    char text[LS__PICKLE_KIND_TEXT];
     LS_TRY(ls__pickle_pop(p, out));
-    if ((*out)->kind == kind) return LS_OK;
-    return ls__pickle_fail(p, "found %s, expected %s", ls__pickle_kind_text(*out, text), expected);
+    return check_kind(p, *out, (*out)->kind == kind, expected);
 }
 
 /* Returns the container on top of the stack, which stays there: of that kind, or opaque. */
 static ls_status top_container(ls__pickle *p, ls__pickle_kind kind, const char *expected,
                                const ls__pickle_value **out)
 {
-    char text[LS__PICKLE_KIND_TEXT];
     LS_TRY(ls__pickle_pop(p, out));
     p->n_stack++;
-    if ((*out)->kind == kind || (*out)->kind == LS__PICKLE_OPAQUE) return LS_OK;
-    return ls__pickle_fail(p, "found %s, expected %s", ls__pickle_kind_text(*out, text), expected);
+    return check_kind(p, *out, (*out)->kind == kind || (*out)->kind == LS__PICKLE_OPAQUE, expected);
 }
 
 /* ---- Numbers and texts ---- */
@@ -45,28 +49,20 @@ static ls_status op_frame(ls__pickle *p)
     return ls__pickle_take_number(p, 8, &length);
 }
 
-static ls_status op_none(ls__pickle *p)
+/* Pushes None, False or True. */
+static ls_status op_constant(ls__pickle *p, size_t i)
 {
-    static const ls__pickle_value none = { .kind = LS__PICKLE_NONE };
-    return ls__pickle_push(p, &none);
+    static const ls__pickle_value values[] = { { .kind = LS__PICKLE_NONE },
+                                               { .kind = LS__PICKLE_BOOL },
+                                               { .kind = LS__PICKLE_BOOL, .u.integer = 1 } };
+    return ls__pickle_push(p, &values[i]);
 }
 
-static ls_status op_true(ls__pickle *p)
-{
-    static const ls__pickle_value value = { .kind = LS__PICKLE_BOOL, .u.integer = 1 };
-    return ls__pickle_push(p, &value);
-}
-
-static ls_status op_false(ls__pickle *p)
-{
-    static const ls__pickle_value value = { .kind = LS__PICKLE_BOOL };
-    return ls__pickle_push(p, &value);
-}
-
-static ls_status op_float(ls__pickle *p)
+/* A float, or an empty set: no value that is needed, after so many bytes. */
+static ls_status op_opaque(ls__pickle *p, size_t n)
 {
     const unsigned char *bytes;
-    LS_TRY(ls__pickle_take(p, sizeof(double), &bytes));
+    LS_TRY(ls__pickle_take(p, n, &bytes));
     return ls__pickle_push_opaque(p, NULL);
 }
 
@@ -78,38 +74,40 @@ static ls_status op_integer(ls__pickle *p, size_t bytes)
     return ls__pickle_push_integer(p, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);
 }
 
+/* The length of a value, in so many bytes, and then its bytes. */
+static ls_status take_counted(ls__pickle *p, size_t length_bytes, ls__pickle_text *out)
+{
+    uint64_t length;
+    const unsigned char *bytes;
+    LS_TRY(ls__pickle_take_number(p, length_bytes, &length));
+    LS_TRY(ls__pickle_take(p, (size_t)length, &bytes));
+    *out = (ls__pickle_text){ (const char *)bytes, (size_t)length };
+    return LS_OK;
+}
+
 /* A two's complement number. One of more than 8 bytes, such as a seed, is opaque. */
 static ls_status op_long(ls__pickle *p, size_t length_bytes)
 {
-    uint64_t length, n;
-    const unsigned char *bytes;
-    LS_TRY(ls__pickle_take_number(p, length_bytes, &length));
-    if (length > sizeof(n)) {
-        LS_TRY(ls__pickle_take(p, (size_t)length, &bytes));
-        return ls__pickle_push_opaque(p, NULL);
-    }
-    LS_TRY(ls__pickle_take_number(p, (size_t)length, &n));
-    const unsigned unused = 64 - 8 * (unsigned)length;
-    const bool negative = length > 0 && n >> (8 * length - 1) & 1;
-    if (negative && unused > 0) n |= UINT64_MAX << (8 * length);
+    ls__pickle_text bytes;
+    LS_TRY(take_counted(p, length_bytes, &bytes));
+    const bool negative = bytes.n > 0 && bytes.bytes[bytes.n - 1] & 0x80;
+    uint64_t n = negative ? UINT64_MAX : 0;
+    if (bytes.n > sizeof(n)) return ls__pickle_push_opaque(p, NULL);
+    memcpy(&n, bytes.bytes, bytes.n); /* little-endian, as this machine's numbers */
     return ls__pickle_push_integer(p, (int64_t)n);
 }
 
 static ls_status op_text(ls__pickle *p, size_t length_bytes)
 {
-    uint64_t length;
-    const unsigned char *bytes;
-    LS_TRY(ls__pickle_take_number(p, length_bytes, &length));
-    LS_TRY(ls__pickle_take(p, (size_t)length, &bytes));
-    return ls__pickle_push_text(p, (ls__pickle_text){ (const char *)bytes, (size_t)length });
+    ls__pickle_text text;
+    LS_TRY(take_counted(p, length_bytes, &text));
+    return ls__pickle_push_text(p, text);
 }
 
 static ls_status op_bytes(ls__pickle *p, size_t length_bytes)
 {
-    uint64_t length;
-    const unsigned char *bytes;
-    LS_TRY(ls__pickle_take_number(p, length_bytes, &length));
-    LS_TRY(ls__pickle_take(p, (size_t)length, &bytes));
+    ls__pickle_text bytes;
+    LS_TRY(take_counted(p, length_bytes, &bytes));
     return ls__pickle_push_opaque(p, NULL);
 }
 
@@ -122,7 +120,7 @@ static ls_status memoize(ls__pickle *p, uint64_t i)
         return ls__pickle_fail(p, "memo entry %" PRIu64 ", expected %zu at most", i, p->n_memo);
     if (ls__pickle_count_free(p) == 0) return ls__pickle_fail(p, "the stack is empty");
     const ls__pickle_value **memo =
-        ls__bump_room(p->bump, p->memo, p->n_memo, 1, &p->memo_room, sizeof(*memo));
+        ls__bump_room(p->bump, p->memo, p->n_memo, 1, &p->memo_capacity, sizeof(*memo));
     if (!memo) return ls__pickle_fail_memory(p);
     p->memo = memo;
     memo[i] = p->stack[p->n_stack - 1];
@@ -165,19 +163,10 @@ static ls_status op_pop_mark(ls__pickle *p)
     return ls__pickle_pop_marked(p, &items, &n);
 }
 
-static ls_status op_list(ls__pickle *p)
+/* An empty list or dict. */
+static ls_status op_items(ls__pickle *p, size_t kind)
 {
-    return ls__pickle_push_items(p, LS__PICKLE_LIST);
-}
-
-static ls_status op_dict(ls__pickle *p)
-{
-    return ls__pickle_push_items(p, LS__PICKLE_DICT);
-}
-
-static ls_status op_empty_set(ls__pickle *p)
-{
-    return ls__pickle_push_opaque(p, NULL);
+    return ls__pickle_push_items(p, (ls__pickle_kind)kind);
 }
 
 static ls_status op_frozen_set(ls__pickle *p)
@@ -348,24 +337,24 @@ static const struct {
     { '(', "MARK", ls__pickle_push_mark, NULL, 0 },
     { '0', "POP", op_pop, NULL, 0 },
     { '1', "POP_MARK", op_pop_mark, NULL, 0 },
-    { '}', "EMPTY_DICT", op_dict, NULL, 0 },
-    { ']', "EMPTY_LIST", op_list, NULL, 0 },
-    { 0x8f, "EMPTY_SET", op_empty_set, NULL, 0 },
+    { '}', "EMPTY_DICT", NULL, op_items, LS__PICKLE_DICT },
+    { ']', "EMPTY_LIST", NULL, op_items, LS__PICKLE_LIST },
+    { 0x8f, "EMPTY_SET", NULL, op_opaque, 0 },
     { 0x91, "FROZENSET", op_frozen_set, NULL, 0 },
     { ')', "EMPTY_TUPLE", NULL, op_small_tuple, 0 },
     { 't', "TUPLE", op_tuple, NULL, 0 },
     { 0x85, "TUPLE1", NULL, op_small_tuple, 1 },
     { 0x86, "TUPLE2", NULL, op_small_tuple, 2 },
     { 0x87, "TUPLE3", NULL, op_small_tuple, 3 },
-    { 'N', "NONE", op_none, NULL, 0 },
-    { 0x88, "NEWTRUE", op_true, NULL, 0 },
-    { 0x89, "NEWFALSE", op_false, NULL, 0 },
+    { 'N', "NONE", NULL, op_constant, 0 },
+    { 0x88, "NEWTRUE", NULL, op_constant, 2 },
+    { 0x89, "NEWFALSE", NULL, op_constant, 1 },
     { 'J', "BININT", NULL, op_integer, 4 },
     { 'M', "BININT2", NULL, op_integer, 2 },
     { 'K', "BININT1", NULL, op_integer, 1 },
     { 0x8a, "LONG1", NULL, op_long, 1 },
     { 0x8b, "LONG4", NULL, op_long, 4 },
-    { 'G', "BINFLOAT", op_float, NULL, 0 },
+    { 'G', "BINFLOAT", NULL, op_opaque, 8 },
     { 'U', "SHORT_BINSTRING", NULL, op_text, 1 }, /* Python 2's str */
     { 'T', "BINSTRING", NULL, op_text, 4 },
     { 0x8c, "SHORT_BINUNICODE", NULL, op_text, 1 },
@@ -417,7 +406,7 @@ ls_status ls__pickle_run(ls__pickle *p, const ls__pickle_value **out)
 {
     enum { STOP = '.' };
     p->n_stack = p->n_memo = p->n_marks = 0;
-    p->stack = ls__bump_room(p->bump, p->stack, 0, 1, &p->stack_room, sizeof(*p->stack));
+    p->stack = ls__bump_room(p->bump, p->stack, 0, 1, &p->stack_capacity, sizeof(*p->stack));
     if (!p->stack) return ls__pickle_fail_memory(p);
     for (;;) {
         const unsigned char *code;

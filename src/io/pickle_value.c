@@ -88,7 +88,8 @@ static ls__pickle_value *new_value(ls__pickle *p, ls__pickle_kind kind)
 ls_status ls__pickle_push(ls__pickle *p, const ls__pickle_value *v)
 {
     const ls__pickle_value **stack =
-        v ? ls__bump_room(p->bump, p->stack, p->n_stack, 1, &p->stack_room, sizeof(*stack)) : NULL;
+        v ? ls__bump_room(p->bump, p->stack, p->n_stack, 1, &p->stack_capacity, sizeof(*stack))
+          : NULL;
     if (!stack) return ls__pickle_fail_memory(p);
     p->stack = stack;
     stack[p->n_stack++] = v;
@@ -182,7 +183,8 @@ ls_status ls__pickle_pop_marked(ls__pickle *p, const ls__pickle_value *const **i
 
 ls_status ls__pickle_push_mark(ls__pickle *p)
 {
-    size_t *marks = ls__bump_room(p->bump, p->marks, p->n_marks, 1, &p->marks_room, sizeof(*marks));
+    size_t *marks =
+        ls__bump_room(p->bump, p->marks, p->n_marks, 1, &p->marks_capacity, sizeof(*marks));
     if (!marks) return ls__pickle_fail_memory(p);
     p->marks = marks;
     marks[p->n_marks++] = p->n_stack;

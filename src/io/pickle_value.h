@@ -79,7 +79,7 @@ typedef struct ls__pickle {
     const ls__pickle_value **stack, **memo;
     size_t *marks;   /* heights of the stack */
     size_t n_copied; /* bytes that `find` and `call` have allocated */
-    size_t n_stack, n_memo, n_marks, stack_room, memo_room, marks_room;
+    size_t n_stack, n_memo, n_marks, stack_capacity, memo_capacity, marks_capacity;
 } ls__pickle;
 
 struct ls__pickle_global {

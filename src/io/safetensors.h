@@ -28,11 +28,11 @@ ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn 
                             const char *const *names, const ls_spec *specs, ls__put_elements_fn put,
                             void *user, const char *const *metadata);
 
-/* Add a text or a tensor to the digest of a file, in any order; _finish finishes it. */
+/* Add a text or a tensor to the digest of a file, in any order; ls__digest_finish with size 0
+ * finishes it. */
 void ls__tensors_digest_text(ls__digest_sum *sum, const char *key, const char *value);
 void ls__tensors_digest_elements(ls__digest_sum *sum, const char *name, const ls_spec *spec,
                                  const void *elements, size_t bytes);
-ls_digest ls__tensors_digest_finish(ls__digest_sum *sum);
 /* The digest of a whole file except one text of its metadata. */
 ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls_digest *out);
 

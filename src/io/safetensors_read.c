@@ -154,7 +154,7 @@ static ls_status parse_tensors(ls_tensor_file *file)
 {
     const safetensors *s = file->data;
     const size_t n = json_object_size(s->root) - (s->metadata ? 1 : 0);
-    file->tensors = ls__alloc(file->owned.ctx, n * sizeof(ls__tensor_header));
+    file->tensors = ls__bump_alloc(&file->bump, n * sizeof(ls__tensor_header));
     if (!file->tensors)
         return ls__fail_memory(file->owned.ctx, file->path, n * sizeof(ls__tensor_header));
 
@@ -191,9 +191,8 @@ static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header 
 
 static void close_format(ls_tensor_file *file)
 {
-    safetensors *s = file->data;
+    const safetensors *s = file->data;
     if (s) json_decref(s->root);
-    ls__free(file->owned.ctx, s);
 }
 
 static const ls__tensor_format safetensors_format = { .name = "safetensors file",
@@ -203,7 +202,7 @@ static const ls__tensor_format safetensors_format = { .name = "safetensors file"
 ls_status ls__safetensors_parse(ls_tensor_file *file)
 {
     file->format = &safetensors_format;
-    file->data = ls__zalloc(file->owned.ctx, sizeof(safetensors));
+    file->data = ls__bump_alloc(&file->bump, sizeof(safetensors));
     if (!file->data) return ls__fail_memory(file->owned.ctx, file->path, sizeof(safetensors));
     LS_TRY(read_header(file));
     LS_TRY(check_metadata(file));
@@ -253,6 +252,6 @@ ls_status ls__tensor_file_digest(const ls_tensor_file *file, const char *but, ls
         if (status == LS_OK) ls__tensors_digest_elements(&sum, t->name, &t->spec, elements, bytes);
     }
     ls__free(ctx, elements);
-    *out = ls__tensors_digest_finish(&sum);
+    *out = ls__digest_finish(&sum, 0);
     return status;
 }

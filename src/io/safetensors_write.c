@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "io/json_text.h"
+#include "io/json.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
@@ -156,13 +156,35 @@ ls_status ls__tensors_write(ls_context *ctx, const char *path, ls__open_file_fn 
     if (status == LS_OK) status = open(ctx, path, &file);
     if (status == LS_OK) status = write_header(ctx, path, file, root);
     for (int64_t i = 0; i < n && status == LS_OK; i++) status = put(user, tensors[i].index, file);
-    if (status == LS_OK)
-        status = ls__atomic_file_commit(&file);
-    else
-        ls__atomic_file_abandon(&file);
+    status = ls__atomic_file_finish(&file, status);
     json_decref(root);
     ls__free(ctx, tensors);
     return status;
+}
+
+/* ---- Digests ---- */
+
+/* The position of a text or tensor in a digest is the hash of its name, so that the order in the
+ * file does not matter. */
+enum { SEED_OF_TEXTS = 1, SEED_OF_TENSORS };
+
+static uint64_t hash_text(const char *text, uint64_t seed)
+{
+    return ls__hash(text, strlen(text), seed);
+}
+
+void ls__tensors_digest_text(ls__digest_sum *sum, const char *key, const char *value)
+{
+    ls__digest_word(sum, hash_text(value, 0), hash_text(key, SEED_OF_TEXTS));
+}
+
+void ls__tensors_digest_elements(ls__digest_sum *sum, const char *name, const ls_spec *spec,
+                                 const void *elements, size_t bytes)
+{
+    const size_t dims = (size_t)spec->shape.n_dims * sizeof(*spec->shape.dims);
+    const uint64_t type = hash_text(ls_dtype_name(spec->dtype), 0);
+    const uint64_t shape = ls__hash(spec->shape.dims, dims, type);
+    ls__digest_word(sum, ls__hash(elements, bytes, shape), hash_text(name, SEED_OF_TENSORS));
 }
 
 /* ---- Tensors ---- */

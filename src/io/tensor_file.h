@@ -3,6 +3,7 @@
 #ifndef LS_IO_TENSOR_FILE_H
 #define LS_IO_TENSOR_FILE_H
 
+#include "base/bump.h"
 #include "base/context.h"
 #include <lockstep/tensor.h>
 
@@ -22,12 +23,14 @@ typedef struct ls__tensor_format {
     /* Reads `bytes` bytes from byte t->begin + offset of t's storage. */
     ls_status (*read)(const ls_tensor_file *file, const ls__tensor_header *t, void *out,
                       size_t bytes, int64_t offset);
-    /* Releases `data`, also after a parse that failed. */
+    /* Releases what `data` holds beside memory of the file's bump, also after a parse that failed;
+     * data may be NULL. (optional) */
     void (*close)(ls_tensor_file *file);
 } ls__tensor_format;
 
 struct ls_tensor_file {
     ls__owned owned;
+    ls__bump bump; /* of all members */
     char *path;
     int fd;
     int64_t file_bytes;
@@ -41,10 +44,11 @@ struct ls_tensor_file {
 /* Opens the file; with `key`, which may be NULL, the dict there (torch_pickle.h). */
 ls_tensor_file *ls__tensor_file_open(ls_context *ctx, const char *path, const char *key);
 
-/* Set file->format, file->data, the key and the tensors in any order, in memory of ls__alloc. */
+/* Set file->format, file->data, the key and the tensors in any order, in the file's bump.
+ * `pickles` is for memory that is not kept. */
 ls_status ls__safetensors_parse(ls_tensor_file *file);
-ls_status ls__torch_zip_parse(ls_tensor_file *file, const char *key);
-ls_status ls__torch_legacy_parse(ls_tensor_file *file, const char *key);
+ls_status ls__torch_zip_parse(ls_tensor_file *file, ls__bump *pickles, const char *key);
+ls_status ls__torch_legacy_parse(ls_tensor_file *file, ls__bump *pickles, const char *key);
 
 /* Errors about a malformed file begin with "'PATH' is no FORMAT: ". */
 ls_status ls__tensor_file_fail(const ls_tensor_file *file, const char *format, ...) LS_PRINTF(2, 3);

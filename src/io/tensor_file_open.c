@@ -43,7 +43,7 @@ static ls_status refuse_foreign(const ls_tensor_file *file)
     return LS_OK;
 }
 
-static ls_status parse(ls_tensor_file *file, const char *key)
+static ls_status parse(ls_tensor_file *file, ls__bump *pickles, const char *key)
 {
     static const unsigned char zip[] = { 'P', 'K', 3, 4 };
     /* The magic number of torch.save before version 1.6, pickled. */
@@ -53,8 +53,9 @@ static ls_status parse(ls_tensor_file *file, const char *key)
     const size_t n =
         file->file_bytes < (int64_t)sizeof(begin) ? (size_t)file->file_bytes : sizeof(begin);
     LS_TRY(ls__tensor_file_read_at(file, begin, n, 0));
-    if (memcmp(begin, pickle, sizeof(pickle)) == 0) return ls__torch_legacy_parse(file, key);
-    if (memcmp(begin, zip, sizeof(zip)) == 0) return ls__torch_zip_parse(file, key);
+    if (memcmp(begin, pickle, sizeof(pickle)) == 0)
+        return ls__torch_legacy_parse(file, pickles, key);
+    if (memcmp(begin, zip, sizeof(zip)) == 0) return ls__torch_zip_parse(file, pickles, key);
     LS_TRY(refuse_foreign(file));
     return ls__safetensors_parse(file);
 }
@@ -63,11 +64,16 @@ static ls_status read_file(ls_tensor_file *file, const char *path, const char *k
 {
     char reason[LS__ERRNO_TEXT_SIZE];
     file->fd = -1;
-    file->path = ls__strdup(file->owned.ctx, path);
+    ls__bump_open(&file->bump, file->owned.ctx);
+    file->path = ls__bump_strdup(&file->bump, path);
     if (!file->path) return ls__fail_memory(file->owned.ctx, path, strlen(path) + 1);
     const ls_status status = ls__open_regular(path, O_RDONLY, &file->fd, &file->file_bytes, reason);
     if (status != LS_OK) return ls__tensor_file_fail_read(file, status, reason);
-    LS_TRY(parse(file, key));
+    ls__bump pickles;
+    ls__bump_open(&pickles, file->owned.ctx);
+    const ls_status parsed = parse(file, &pickles, key);
+    ls__bump_close(&pickles);
+    LS_TRY(parsed);
     qsort(file->tensors, (size_t)file->n_tensors, sizeof(*file->tensors),
           ls__tensor_header_compare);
     for (int64_t i = 1; i < file->n_tensors; i++)
@@ -80,11 +86,9 @@ static ls_status read_file(ls_tensor_file *file, const char *path, const char *k
 static void close_owned(ls__owned *self)
 {
     ls_tensor_file *file = (ls_tensor_file *)self;
-    if (file->format) file->format->close(file);
+    if (file->format && file->format->close) file->format->close(file);
     if (file->fd >= 0) close(file->fd);
-    ls__free(self->ctx, file->tensors);
-    ls__free(self->ctx, file->key);
-    ls__free(self->ctx, file->path);
+    ls__bump_close(&file->bump);
     ls__free(self->ctx, file);
 }
 
@@ -96,23 +100,13 @@ ls_tensor_file *ls_tensor_file_open(ls_context *ctx, const char *path)
 ls_tensor_file *ls__tensor_file_open(ls_context *ctx, const char *path, const char *key)
 {
     LS__ENTER_NULL(ctx);
-    if (!path) {
-        ls__fail(ctx, LS_ERR_INVALID, "ls_tensor_file_open: path is NULL");
-        return NULL;
-    }
-    ls_tensor_file *file = ls__zalloc(ctx, sizeof(*file));
-    if (!file) {
-        ls__fail_memory(ctx, path, sizeof(*file));
-        return NULL;
-    }
-    ls__own(ctx, &file->owned, close_owned);
-    if (read_file(file, path, key) != LS_OK) ls_tensor_file_close(&file);
+    if (!path) return ls__fail_null(ctx, "ls_tensor_file_open", "path"), NULL;
+    ls_tensor_file *file = ls__open_owned(ctx, path, sizeof(*file), close_owned);
+    if (file && read_file(file, path, key) != LS_OK) ls_tensor_file_close(&file);
     return file;
 }
 
 void ls_tensor_file_close(ls_tensor_file **file)
 {
-    if (!file || !*file) return;
-    ls__disown_and_close(&(*file)->owned);
-    *file = NULL;
+    ls__close_owned(file);
 }

@@ -18,7 +18,6 @@ typedef struct place {
 
 /* file->data. */
 typedef struct legacy_file {
-    ls__bump bump;
     place *places; /* by key */
     size_t n;
 } legacy_file;
@@ -109,7 +108,7 @@ static ls_status set_place(const ls_tensor_file *file, const ls__torch_storage *
 }
 
 /* `at`: the byte after the pickles. */
-static ls_status set_places(const ls_tensor_file *file, legacy_file *legacy, ls__bump *bump,
+static ls_status set_places(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump,
                             const ls__torch_storage *storages, const ls__pickle_value *keys,
                             int64_t at)
 {
@@ -119,7 +118,7 @@ static ls_status set_places(const ls_tensor_file *file, legacy_file *legacy, ls_
         return ls__tensor_file_fail(file, "the keys of the storages are no list");
     LS_TRY(sort_storages(file, bump, storages, &sorted, &n_sorted));
     for (const ls__pickle_item *item = keys->u.items->first; item; item = item->next) n_keys++;
-    legacy->places = ls__bump_alloc(&legacy->bump, (n_keys + 1) * sizeof(*legacy->places));
+    legacy->places = ls__bump_alloc(&file->bump, (n_keys + 1) * sizeof(*legacy->places));
     if (!legacy->places) return ls__fail_memory(file->owned.ctx, file->path, 0);
     for (const ls__pickle_item *item = keys->u.items->first; item; item = item->next) {
         char text[64];
@@ -132,7 +131,7 @@ static ls_status set_places(const ls_tensor_file *file, legacy_file *legacy, ls_
             bsearch(&pointer, sorted, n_sorted, sizeof(*sorted), compare_storages);
         if (!found) return ls__tensor_file_fail(file, "no tensor has the storage '%s'", text);
         place *to = &legacy->places[legacy->n++];
-        to->key = ls__bump_strdup(&legacy->bump, text);
+        to->key = ls__bump_strdup(&file->bump, text);
         if (!to->key) return ls__fail_memory(file->owned.ctx, file->path, 0);
         LS_TRY(set_place(file, *found, at, to));
         at = to->begin + to->bytes;
@@ -166,44 +165,30 @@ static ls_status read_range(const ls_tensor_file *file, const ls__tensor_header 
                                    legacy->places[t->storage].begin + t->begin + offset);
 }
 
-static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *bump, const char *key)
+static ls_status parse(ls_tensor_file *file, legacy_file *legacy, ls__bump *pickles,
+                       const char *key)
 {
     const size_t size =
         file->file_bytes < LS__PICKLE_MAX_BYTES ? (size_t)file->file_bytes : LS__PICKLE_MAX_BYTES;
     ls__torch_pickle pickle;
     ls__torch_state_dict dict;
     const ls__pickle_value *keys;
-    void *bytes = ls__bump_alloc(bump, size);
+    void *bytes = ls__bump_alloc(pickles, size);
     if (!bytes) return ls__fail_memory(file->owned.ctx, file->path, size);
     LS_TRY(ls__tensor_file_read_at(file, bytes, size, 0));
-    ls__torch_pickle_open(&pickle, file->owned.ctx, bump, file->path, bytes, size);
+    ls__torch_pickle_open(&pickle, file->owned.ctx, pickles, file->path, bytes, size);
     LS_TRY(read_header(file, &pickle.p));
     LS_TRY(ls__torch_read_state_dict(&pickle, key, &dict));
     LS_TRY(run_pickle(file, &pickle.p, &keys));
-    LS_TRY(set_places(file, legacy, bump, pickle.storages, keys, (int64_t)pickle.p.at));
-    return ls__torch_set_tensors(file, &dict, find_storage, legacy, &legacy->bump);
+    LS_TRY(set_places(file, legacy, pickles, pickle.storages, keys, (int64_t)pickle.p.at));
+    return ls__torch_set_tensors(file, &dict, find_storage);
 }
 
-static void close_format(ls_tensor_file *file)
+ls_status ls__torch_legacy_parse(ls_tensor_file *file, ls__bump *pickles, const char *key)
 {
-    legacy_file *legacy = file->data;
-    if (!legacy) return;
-    ls__bump_close(&legacy->bump);
-    ls__free(file->owned.ctx, legacy);
-}
-
-ls_status ls__torch_legacy_parse(ls_tensor_file *file, const char *key)
-{
-    static const ls__tensor_format format = { .name = "PyTorch file",
-                                              .read = read_range,
-                                              .close = close_format };
+    static const ls__tensor_format format = { .name = "PyTorch file", .read = read_range };
     file->format = &format;
-    legacy_file *legacy = file->data = ls__zalloc(file->owned.ctx, sizeof(*legacy));
-    if (!legacy) return ls__fail_memory(file->owned.ctx, file->path, sizeof(*legacy));
-    ls__bump_open(&legacy->bump, file->owned.ctx);
-    ls__bump bump; /* the pickles and their values */
-    ls__bump_open(&bump, file->owned.ctx);
-    const ls_status status = parse(file, legacy, &bump, key);
-    ls__bump_close(&bump);
-    return status;
+    legacy_file *legacy = file->data = ls__bump_alloc(&file->bump, sizeof(*legacy));
+    return legacy ? parse(file, legacy, pickles, key)
+                  : ls__fail_memory(file->owned.ctx, file->path, sizeof(*legacy));
 }

@@ -2,6 +2,7 @@
 #include "io/torch_search.h"
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@ typedef struct node {
 typedef struct search {
     ls__pickle *p;
     node *nodes;
-    size_t n, room;
+    size_t n, capacity;
     int64_t max_tensors; /* in one dict */
 } search;
 
@@ -54,7 +55,7 @@ static ls_status add(search *s, const ls__pickle_value *value, size_t parent, ls
     const bool has_items = value->kind == LS__PICKLE_DICT || value->kind == LS__PICKLE_LIST;
     const bool is_tuple = value->kind == LS__PICKLE_TUPLE && depth == 0;
     if (depth > MAX_DEPTH || (has_items ? !value->u.items->first : !is_tuple)) return LS_OK;
-    node *nodes = ls__bump_room(s->p->bump, s->nodes, s->n, 1, &s->room, sizeof(*nodes));
+    node *nodes = ls__bump_room(s->p->bump, s->nodes, s->n, 1, &s->capacity, sizeof(*nodes));
     if (!nodes) return ls__pickle_fail_memory(s->p);
     s->nodes = nodes;
     size_t first = s->n;
@@ -94,11 +95,6 @@ static ls_status walk_items(search *s, size_t i)
     return LS_OK;
 }
 
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static ls_status walk(search *s, const ls__pickle_value *root)
 {
     const ls__pickle_text no_key = { "", 0 };
@@ -109,9 +105,11 @@ static ls_status walk(search *s, const ls__pickle_value *root)
     for (size_t i = s->n; i-- > 1;) {
         const node *first = &s->nodes[s->nodes[i].first];
         node *parent = &s->nodes[s->nodes[i].parent];
-        parent->max_below = max(parent->max_below, max(first->n_tensors, first->max_below));
+        parent->max_below =
+            ls__max_i64(parent->max_below, ls__max_i64(first->n_tensors, first->max_below));
     }
-    for (size_t i = 0; i < s->n; i++) s->max_tensors = max(s->max_tensors, s->nodes[i].n_tensors);
+    for (size_t i = 0; i < s->n; i++)
+        s->max_tensors = ls__max_i64(s->max_tensors, s->nodes[i].n_tensors);
     return LS_OK;
 }
 

@@ -47,13 +47,13 @@ static ls_status set_place(const ls_tensor_file *file, ls__tensor_header *h,
 }
 
 static ls_status make_header(const ls_tensor_file *file, const ls__torch_tensor *t,
-                             ls__torch_find_storage *find, const void *format, ls__tensor_header *h)
+                             ls__torch_find_storage *find, ls__tensor_header *h)
 {
     uint64_t bytes = 0;
     size_t expected;
     *h = (ls__tensor_header){ .name = t->name, .dtype = t->storage->dtype };
     ls__tensor_header_set_type(h);
-    find(format, t->storage, &h->storage, &bytes);
+    find(file->data, t->storage, &h->storage, &bytes);
     if (h->storage < 0)
         return ls__tensor_file_fail(file, "tensor '%.*s': there is no storage '%.*s'",
                                     LS__CUT(h->name, 100), LS__CUT(t->storage->key, 100));
@@ -82,19 +82,18 @@ static ls_status add_to_total(const ls_tensor_file *file, const ls__tensor_heade
 }
 
 ls_status ls__torch_set_tensors(ls_tensor_file *file, const ls__torch_state_dict *dict,
-                                ls__torch_find_storage *find, const void *format, ls__bump *names)
+                                ls__torch_find_storage *find)
 {
     const size_t size = (size_t)dict->n * sizeof(*file->tensors);
-    file->key = ls__strdup(file->owned.ctx, dict->key);
-    if (!file->key) return ls__fail_memory(file->owned.ctx, file->path, 0);
-    file->tensors = ls__alloc(file->owned.ctx, size);
-    if (!file->tensors) return ls__fail_memory(file->owned.ctx, file->path, size);
+    file->key = ls__bump_strdup(&file->bump, dict->key);
+    file->tensors = ls__bump_alloc(&file->bump, size);
+    if (!file->key || !file->tensors) return ls__fail_memory(file->owned.ctx, file->path, size);
     int64_t total = 0;
     for (int64_t i = 0; i < dict->n; i++) {
         ls__tensor_header *h = &file->tensors[file->n_tensors++];
-        LS_TRY(make_header(file, &dict->tensors[i], find, format, h));
+        LS_TRY(make_header(file, &dict->tensors[i], find, h));
         LS_TRY(add_to_total(file, h, &total));
-        h->name = ls__bump_strdup(names, h->name);
+        h->name = ls__bump_strdup(&file->bump, h->name);
         if (!h->name) return ls__fail_memory(file->owned.ctx, file->path, 0);
     }
     return LS_OK;

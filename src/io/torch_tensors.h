@@ -10,9 +10,9 @@
 typedef void ls__torch_find_storage(const void *format, const ls__torch_storage *storage,
                                     int64_t *index, uint64_t *bytes);
 
-/* Sets the file's key and tensors, each of which must lie in its storage. Their names are in
- * `names`. */
+/* Sets the file's key and tensors, each of which must lie in its storage; `find` gets file->data.
+ */
 ls_status ls__torch_set_tensors(ls_tensor_file *file, const ls__torch_state_dict *dict,
-                                ls__torch_find_storage *find, const void *format, ls__bump *names);
+                                ls__torch_find_storage *find);
 
 #endif

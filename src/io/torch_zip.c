@@ -18,7 +18,6 @@ enum { MAX_PATH = 1024 };
 
 /* file->data. */
 typedef struct torch_file {
-    ls__bump bump; /* names */
     zip_t *zip;
     char *prefix;        /* "NAME/" */
     bool big_endian;     /* the numbers in the storages */
@@ -77,14 +76,14 @@ static ls_status open_zip(const ls_tensor_file *file, torch_file *torch)
 }
 
 /* "NAME/" of the entry "NAME/data.pkl". */
-static ls_status find_prefix(const ls_tensor_file *file, torch_file *torch)
+static ls_status find_prefix(ls_tensor_file *file, torch_file *torch)
 {
     static const char pickle[] = "/data.pkl";
     for (zip_int64_t i = 0; i < zip_get_num_entries(torch->zip, 0); i++) {
         const char *name = zip_get_name(torch->zip, (zip_uint64_t)i, ZIP_FL_ENC_RAW);
         const char *slash = name ? strchr(name, '/') : NULL;
         if (!slash || slash - name >= MAX_PATH / 2 || strcmp(slash, pickle) != 0) continue;
-        torch->prefix = ls__bump_format(&torch->bump, "%.*s", (int)(slash - name) + 1, name);
+        torch->prefix = ls__bump_format(&file->bump, "%.*s", (int)(slash - name) + 1, name);
         return torch->prefix ? LS_OK : ls__fail_memory(file->owned.ctx, file->path, 0);
     }
     return ls__tensor_file_fail(file, "the zip archive has no entry 'NAME/data.pkl'");
@@ -208,7 +207,7 @@ static ls_status read_state_dict(const ls_tensor_file *file, const torch_file *t
     return ls__torch_read_state_dict(&reader, key, out);
 }
 
-static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *bump, const char *key)
+static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *pickles, const char *key)
 {
     ls__torch_state_dict dict;
     LS_TRY(open_zip(file, torch));
@@ -216,32 +215,24 @@ static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *bump, 
     LS_TRY(refuse_script(file, torch));
     LS_TRY(check_entries(file));
     LS_TRY(read_byte_order(file, torch));
-    LS_TRY(read_state_dict(file, torch, bump, key, &dict));
-    return ls__torch_set_tensors(file, &dict, find_storage, torch, &torch->bump);
+    LS_TRY(read_state_dict(file, torch, pickles, key, &dict));
+    return ls__torch_set_tensors(file, &dict, find_storage);
 }
 
 static void close_format(ls_tensor_file *file)
 {
-    torch_file *torch = file->data;
-    if (!torch) return;
-    if (torch->entry) zip_fclose(torch->entry);
-    if (torch->zip) zip_discard(torch->zip);
-    ls__bump_close(&torch->bump);
-    ls__free(file->owned.ctx, torch);
+    const torch_file *torch = file->data;
+    if (torch && torch->entry) zip_fclose(torch->entry);
+    if (torch && torch->zip) zip_discard(torch->zip);
 }
 
-ls_status ls__torch_zip_parse(ls_tensor_file *file, const char *key)
+ls_status ls__torch_zip_parse(ls_tensor_file *file, ls__bump *pickles, const char *key)
 {
     static const ls__tensor_format format = { .name = "PyTorch file",
                                               .read = read_range,
                                               .close = close_format };
     file->format = &format;
-    torch_file *torch = file->data = ls__zalloc(file->owned.ctx, sizeof(*torch));
-    if (!torch) return ls__fail_memory(file->owned.ctx, file->path, sizeof(*torch));
-    ls__bump_open(&torch->bump, file->owned.ctx);
-    ls__bump bump; /* the pickle and its values */
-    ls__bump_open(&bump, file->owned.ctx);
-    const ls_status status = parse(file, torch, &bump, key);
-    ls__bump_close(&bump);
-    return status;
+    torch_file *torch = file->data = ls__bump_alloc(&file->bump, sizeof(*torch));
+    return torch ? parse(file, torch, pickles, key)
+                 : ls__fail_memory(file->owned.ctx, file->path, sizeof(*torch));
 }

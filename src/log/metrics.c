@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/write.h"
 #include "io/bytes.h"
-#include "io/json_text.h"
 #include "io/json.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -120,14 +120,6 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, const char *call, ls_ne
     return ls__readback_send(&digest->readback);
 }
 
-static ls_digest finish(ls__digest_sum sum, size_t bytes)
-{
-    ls_digest out;
-    ls__digest_finish(&sum, bytes);
-    memcpy(out.words, sum.words, sizeof(out.words));
-    return out;
-}
-
 static ls_digest finish_batch(const ls__step_digest *digest)
 {
     ls__digest_sum sum = digest->ranks.samples;
@@ -138,7 +130,7 @@ static ls_digest finish_batch(const ls__step_digest *digest)
         const ls_digest one = ls__tensor_digest_finish(tensor, &digest->ranks.tensors[i]);
         for (int j = 0; j < 2; j++) ls__digest_word(&sum, one.words[j], position++);
     }
-    return finish(sum, 8 * (size_t)(position + (uint64_t)digest->n_samples));
+    return ls__digest_finish(&sum, 8 * (size_t)(position + (uint64_t)digest->n_samples));
 }
 
 ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
@@ -150,9 +142,11 @@ ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
     digest->ranks.weights = computed->sums[WEIGHTS];
     ls_context *ctx = digest->readback.ctx;
     if (ctx->comm) LS_TRY(ls__rank_digest_gather(ctx, &digest->ranks));
-    *out = (ls_step_digest){ .batch = finish_batch(digest),
-                             .gradients = finish(computed->sums[GRADIENTS], digest->gradient_bytes),
-                             .weights = finish(computed->sums[WEIGHTS], digest->value_bytes) };
+    *out = (ls_step_digest){
+        .batch = finish_batch(digest),
+        .gradients = ls__digest_finish(&computed->sums[GRADIENTS], digest->gradient_bytes),
+        .weights = ls__digest_finish(&computed->sums[WEIGHTS], digest->value_bytes)
+    };
     for (int i = 0; i < digest->n_losses; i++)
         out->loss += digest->weights[i] * (double)computed->losses[i];
     return LS_OK;

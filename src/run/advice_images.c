@@ -1,8 +1,9 @@
 /* advice_images.c: warnings about images that the settings of a run do not suit; see run_state.h.
  * Some training images are examined, evenly spaced. */
 #include "base/error.h"
-#include "run/run_state.h"
+#include "base/path.h"
 #include "run/folders.h"
+#include "run/run_state.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,14 +2,13 @@
 #include "run/data_settings.h"
 
 #include "base/error.h"
+#include "base/path.h"
 #include "data/dataset/dataset.h"
 #include "run/setting.h"
 #include <lockstep/run.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { COLUMNS_SIZE = 1024 };
 
@@ -61,23 +60,6 @@ static bool list_config(ls_context *ctx, const ls__data_settings *o, char text[C
     if (!out->split_column) out->split_column = o->of_model.split_column;
     if (!out->group_column && !o->group_pattern) out->group_column = o->of_model.group_column;
     return true;
-}
-
-bool ls__path_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-bool ls__is_folder(const char *path)
-{
-    struct stat there;
-    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
-}
-
-bool ls__is_file(const char *path)
-{
-    struct stat there;
-    return path && stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
 bool ls_run_find_weights(const char *path, char *out, size_t size)
@@ -134,10 +116,9 @@ bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o)
 
 bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o)
 {
-    const char *const of_lists = o->csv_columns    ? "csv-columns"
-                                 : o->image_root   ? "image-root"
-                                 : o->group_column ? "group-column"
-                                                   : NULL;
+    ls__data_settings lists = *o;
+    lists.label_pattern = lists.group_pattern = NULL;
+    const char *const of_lists = ls__data_settings_first_given(&lists);
     if (ls__is_csv(path))
         return !o->label_pattern ||
                ls__refuse(ctx, "%s: a CSV list; --label-pattern is for folders of image files",

@@ -23,7 +23,7 @@ const char *ls__data_settings_first_given(const ls__data_settings *o);
 /* Whether the settings can be used together. */
 bool ls__data_settings_check(ls_context *ctx, const ls__data_settings *o);
 
-/* False with the error if a setting does not fit what is at the path. */
+/* Whether the settings fit what is at the path; else false with LS_ERR_SETTING. */
 bool ls__data_settings_fit(ls_context *ctx, const char *path, const ls__data_settings *o);
 
 /* How the images at a path are opened. */
@@ -57,13 +57,6 @@ void ls__data_hint_columns(ls_context *ctx);
  * one. */
 enum { LS__COLUMN_SIZE = 128 };
 bool ls__guessed_column(const char *message, char column[LS__COLUMN_SIZE]);
-
-/* ---- What is at a path; links are followed ---- */
-
-bool ls__path_exists(const char *path);
-bool ls__is_folder(const char *path);
-/* Whether a regular file is there; false for NULL. */
-bool ls__is_file(const char *path);
 
 /* The settings of lists and names of files that a program gives; config NULL: none. */
 ls__data_settings ls__data_settings_of(const ls_dataset_config *config);

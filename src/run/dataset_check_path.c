@@ -1,6 +1,7 @@
 /* dataset_check_path.c: checks and packs the images at a path; see lockstep/dataset_path.h. */
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "run/folders.h"
 #include <errno.h>
 #include <stdio.h>
@@ -121,7 +122,14 @@ static ls_dataset_report *check_folder(ls_context *ctx, const char *dir, const l
     }
     ls_dataset_check_config with_groups = *config;
     with_groups.group_pattern = o->group_pattern;
-    return ls_dataset_check(ctx, dir, &with_groups);
+    ls_dataset_report *report = ls_dataset_check(ctx, dir, &with_groups);
+    if (ls_dataset_report_class_count(report) == 1 && !ls_dataset_report_class_at(report, 0).name)
+        ls__note(
+            ctx, LS_LOG_DATA,
+            "%s: images without classes, which prediction reads; training reads class folders, "
+            "a list, or with --label-pattern classes in the names of the files",
+            dir);
+    return report;
 }
 
 ls_dataset_report *ls_dataset_check_path(ls_context *ctx, const char *path,

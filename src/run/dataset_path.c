@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "data/dataset/splits.h"
 #include "run/folders.h"
 #include <libgen.h>

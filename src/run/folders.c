@@ -2,6 +2,8 @@
 #include "run/folders.h"
 
 #include "base/error.h"
+#include "base/path.h"
+#include "data/dataset/splits.h"
 #include <errno.h>
 #include <lockstep/pack.h>
 #include <stdio.h>
@@ -22,17 +24,13 @@ static bool is_split(const char *path)
 /* The path of the images of a split in a pack. */
 static bool find_in_pack(const char *pack, ls_split split, char path[LS__PATH_SIZE])
 {
-    static const char *const names[LS_N_SPLITS][3] = {
-        [LS_SPLIT_TRAIN] = { "train", "train", "train" },
-        [LS_SPLIT_VALIDATION] = { "val", "validation", "valid" },
-        [LS_SPLIT_TEST] = { "test", "test", "test" },
-    };
-    bool found[3] = { false };
-    ls_pack_holds(pack, 3, names[split], found);
-    for (int i = 0; i < 3; i++)
-        if (found[i])
-            return snprintf(path, LS__PATH_SIZE, "%s/%s", pack, names[split][i]) < LS__PATH_SIZE;
-    return false;
+    const char *names[LS__MAX_SPLIT_WORDS];
+    bool found[LS__MAX_SPLIT_WORDS];
+    const int n = ls__split_words(split, names);
+    if (!ls_pack_holds(pack, n, names, found)) return false;
+    int i = 0;
+    while (!found[i]) i++;
+    return snprintf(path, LS__PATH_SIZE, "%s/%s", pack, names[i]) < LS__PATH_SIZE;
 }
 
 /* The path of the images of a split in DIR: a folder, or a CSV file. */

@@ -2,6 +2,7 @@
 #include "run/folders.h"
 
 #include "base/error.h"
+#include "base/path.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

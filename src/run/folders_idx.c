@@ -2,6 +2,7 @@
 #include "run/folders.h"
 
 #include "base/error.h"
+#include "base/path.h"
 #include <stdio.h>
 #include <string.h>
 

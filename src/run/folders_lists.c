@@ -2,6 +2,7 @@
  * folders.h. */
 #include "run/folders.h"
 
+#include "base/path.h"
 #include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/floats.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "log/run_folder.h"
 #include "run/run_files.h"

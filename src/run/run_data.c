@@ -1,5 +1,6 @@
 /* run_data.c: the datasets and loaders of a run; see run_state.h. */
 #include "base/error.h"
+#include "base/path.h"
 #include "run/folders.h"
 #include "run/run_state.h"
 #include <stdio.h>

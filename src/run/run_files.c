@@ -3,6 +3,7 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint.h"

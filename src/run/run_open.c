@@ -1,6 +1,7 @@
 /* run_open.c: opens the objects of a run from its settings; see run_state.h. */
 #include "base/context.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "checkpoint/algorithm_cache_file.h"
 #include "checkpoint/model_info.h"
 #include "run/compare.h"

@@ -2,6 +2,7 @@
  * run.h.
  */
 #include "base/error.h"
+#include "base/path.h"
 #include "io/json.h"
 #include "log/run_folder.h"
 #include "run/run_files.h"

@@ -64,8 +64,8 @@ ls_status ls__run_open_objects(ls_run *t, bool resumed);
 /* Closes them, and the context. */
 void ls__run_release(ls_run *t);
 
-/* Opens train_data and val_data and sets the classes, as ls__run_open_objects does. settings and ctx
- * must be set; the caller must call ls__run_release in any case. */
+/* Opens train_data and val_data and sets the classes, as ls__run_open_objects does. settings and
+ * ctx must be set; the caller must call ls__run_release in any case. */
 ls_status ls__run_open_datasets(ls_run *t);
 /* Opens train and val, and completes the model's info. */
 ls_status ls__run_open_loaders(ls_run *t);

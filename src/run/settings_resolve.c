@@ -193,7 +193,7 @@ ls_status ls__run_settings_resolve(ls_context *ctx, ls_given *given, const ls_mo
     }
 #define DEFAULT(name, member, value)                                                               \
     if (!ls__given_sets(given, name)) r->member = (value)
-    DEFAULT("workers", workers, ls_default_workers());
+    DEFAULT("workers", workers, ls_default_worker_count());
     DEFAULT("dropout", dropout, fmax(model->dropout, 0));
     const bool whole = r->resize_mode == LS_RESIZE_PAD; /* nothing is cut off a padded image */
     DEFAULT("crop-padding", crop_padding, small && !whole ? 4 : 0);

@@ -115,16 +115,13 @@ ls_status ls__tensor_digest_queue(const ls_tensor *tensor, ls__digest_sum *sum)
 ls_digest ls__tensor_digest_finish(const ls_tensor *tensor, const ls__digest_sum *elements)
 {
     ls__digest_sum sum = *elements;
-    ls_digest out;
     /* Type and shape have positions beyond all elements. */
     uint64_t position = UINT64_MAX;
     ls__digest_word(&sum, (uint64_t)tensor->dtype, position--);
     ls__digest_word(&sum, (uint64_t)tensor->shape.n_dims, position--);
     for (int i = 0; i < tensor->shape.n_dims; i++)
         ls__digest_word(&sum, (uint64_t)tensor->shape.dims[i], position--);
-    ls__digest_finish(&sum, tensor->bytes);
-    memcpy(out.words, sum.words, sizeof(out.words));
-    return out;
+    return ls__digest_finish(&sum, tensor->bytes);
 }
 
 bool ls_digest_equal(ls_digest a, ls_digest b)

@@ -31,8 +31,7 @@ static void close_evaluation(ls__owned *owned)
     ls_evaluation *e = (ls_evaluation *)owned;
     const ls_context *ctx = owned->ctx;
     free_values(e);
-    for (int i = 0; e->classes && i < e->n_classes; i++) ls__free(ctx, e->classes[i]);
-    ls__free(ctx, e->classes);
+    ls__bump_close(&e->names);
     ls__free(ctx, e->outcomes);
     ls__free(ctx, e->labels);
     ls__free(ctx, e->rows);
@@ -60,7 +59,8 @@ ls_evaluation *ls_evaluation_open(ls_context *ctx, const ls_evaluation_config *c
     e->n_classes = c->n_classes;
     e->zero_division = c->zero_division;
     e->has_auc = c->auc;
-    e->classes = ls__dataset_copy_names(ctx, c->n_classes, c->classes);
+    ls__bump_open(&e->names, ctx);
+    e->classes = ls__dataset_copy_names(&e->names, c->n_classes, c->classes);
     if (!e->classes) {
         ls__fail_memory(ctx, "ls_evaluation_open", 0);
         close_evaluation(&e->owned);

@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_EVALUATION_H
 #define LS_TRAIN_EVALUATION_H
 
+#include "base/bump.h"
 #include "base/context.h"
 #include <jansson.h>
 #include <lockstep/evaluation.h>
@@ -21,6 +22,7 @@ struct ls_evaluation {
     ls__owned owned;
     int n_classes;
     char **classes;
+    ls__bump names; /* of the classes */
     double zero_division;
 
     bool has_auc;

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "data/dataset/thumbnail.h"
 #include "io/data_uri.h"
-#include "io/json_text.h"
 #include "io/json.h"
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/event_file.h"
-#include "io/event_folder.h"
 #include "nn/net/net.h"
 #include <inttypes.h>
 #include <stdio.h>

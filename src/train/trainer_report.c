@@ -10,7 +10,6 @@
 #include "data/decode/jpeg_write.h"
 #include "data/loader/loader.h"
 #include "data/transform/resize.h"
-#include "io/json_text.h"
 #include "nn/net/net.h"
 #include "io/json.h"
 #include "train/evaluation.h"

@@ -476,7 +476,7 @@ START_TEST(every_allocation_failing)
         ck_assert_int_eq(failing_allocator_live(&a), 0);
         if (!failed) break;
     }
-    ck_assert_int_ge(n_failed, 8);
+    ck_assert_int_ge(n_failed, 6);
 }
 END_TEST
 

@@ -103,25 +103,44 @@ static void make_png(const char *path, unsigned seed)
     free(pixels);
 }
 
-START_TEST(trees_of_wrong_folders)
+START_TEST(unlabelled_images)
 {
     begin_folder();
     make_folder("photos");
     make_png("photos/1.png", 1);
     make_png("photos/2.png", 2);
+    expect(0, "check photos");
+    expect_out("photos: 2 images, 2 readable\n  unlabelled        2 images\nwidth ");
+    expect_out("no findings\n");
+    expect_err("note: photos: images without classes, which prediction reads; training reads");
+    write_text("photos/3.png", "x");
+    expect(1, "check photos");
+    expect_out("  unlabelled        3 images, 1 unreadable\n");
+    expect_out("unreadable images and folders: 1\n  3.png: ");
+    end_folder();
+}
+END_TEST
+
+START_TEST(trees_of_wrong_folders)
+{
+    begin_folder();
+    make_folder("photos");
+    make_folder("photos/train");
+    make_png("photos/train/1.png", 1);
+    make_png("photos/train/2.png", 2);
     expect(1, "check photos");
     expect_out("\nfolders are not arranged as DIR/train/<class>/<image> or DIR/<class>/<image>: 1\n"
-               "  photos: no class folders; found 2 images\n\n"
-               "found         expected\n"
-               "photos/       photos/\n"
-               "  2 images      train/\n"
-               "                  <class 1>/\n"
-               "                    <image>...\n"
-               "                  <class 2>/\n"
-               "                    <image>...\n"
-               "                val/\n"
-               "                  <class 1>/\n"
-               "                  <class 2>/\n"
+               "  train: no class folders; found 2 images\n\n"
+               "found           expected\n"
+               "photos/         photos/\n"
+               "  train/          train/\n"
+               "    2 images        <class 1>/\n"
+               "                      <image>...\n"
+               "                    <class 2>/\n"
+               "                      <image>...\n"
+               "                  val/\n"
+               "                    <class 1>/\n"
+               "                    <class 2>/\n"
                "\n1 finding\n");
     make_folder("above");
     make_folder("above/photographs-of-the-second-expedition");
@@ -236,6 +255,6 @@ END_TEST
 TEST_PROGRAM(check_command)
 {
     return RUN_SUITE("check command", a_clean_folder, planted_faults_in_text_and_json,
-                     trees_of_wrong_folders, advice_names_options, unreadable_folders_are_findings,
-                     misuse);
+                     unlabelled_images, trees_of_wrong_folders, advice_names_options,
+                     unreadable_folders_are_findings, misuse);
 }

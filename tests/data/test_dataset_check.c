@@ -125,7 +125,7 @@ static void expect_layout(const char *const *paths, const char *folder_of_findin
 START_TEST(wrong_arrangements)
 {
     open_context();
-    EXPECT_LAYOUT("", "no class folders; found 2 images", "1.png", "2.png");
+    EXPECT_LAYOUT("", "no class folders; found 0 images", "a.csv");
     EXPECT_LAYOUT("train", "no class folders; found 1 image", "train", "train/1.png");
     EXPECT_LAYOUT("val", "no class folders; found 0 images", "train", "train/a", "train/a/1.png",
                   "train/b", "train/b/1.png", "val");
@@ -169,6 +169,40 @@ static void write_scene(const char *path, int height, int width, unsigned seed)
     write_png(path, height, width, 3, pixels);
     free(pixels);
 }
+
+/* Images without classes are no wrong arrangement of class folders, alone or for tests. */
+START_TEST(unlabelled_images)
+{
+    char *folder = new_folder();
+    open_context();
+    write_scene(path_in(folder, "1.png"), 20, 20, 1);
+    write_scene(path_in(folder, "2.png"), 20, 20, 2);
+    write_file(path_in(folder, "3.png"), "x", 1);
+    ls_dataset_report *report = check(folder, 0);
+    ck_assert_int_eq(ls_dataset_report_class_count(report), 1);
+    const ls_class_summary all = ls_dataset_report_class_at(report, 0);
+    ck_assert_ptr_null(all.name);
+    ck_assert_int_eq(all.n_images, 3);
+    ck_assert_int_eq(all.n_readable, 2);
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 1);
+    expect_finding(report, 0, LS_FINDING_UNREADABLE, "3.png", "");
+    ls_dataset_report_close(&report);
+    for (int i = 0; i < 3; i++) {
+        static const char *const folders[] = { "train", "train/a", "train/b" };
+        make_folder(path_in(folder, "%s", folders[i]));
+    }
+    ck_assert_int_eq(rename(path_in(folder, "1.png"), path_in(folder, "train/a/1.png")), 0);
+    ck_assert_int_eq(rename(path_in(folder, "2.png"), path_in(folder, "train/b/2.png")), 0);
+    make_folder(path_in(folder, "Test"));
+    ck_assert_int_eq(rename(path_in(folder, "3.png"), path_in(folder, "Test/3.png")), 0);
+    report = check(folder, 0);
+    ck_assert_str_eq(ls_dataset_report_class_at(report, 2).split, "Test");
+    ck_assert_int_eq(ls_dataset_report_finding_count(report), 1);
+    expect_finding(report, 0, LS_FINDING_UNREADABLE, "Test/3.png", "");
+    close_context();
+    remove_folder(folder);
+}
+END_TEST
 
 START_TEST(imbalance_begins_at_a_ratio)
 {
@@ -473,8 +507,9 @@ END_TEST
 TEST_PROGRAM(dataset_check)
 {
     return RUN_SUITE("dataset_check", nothing_is_found_in_a_clean_folder, planted_faults_are_found,
-                     wrong_arrangements, empty_class_folders, imbalance_begins_at_a_ratio,
-                     aspect_ratios_that_a_crop_cuts, shapes_in_the_alpha_channel,
-                     small_ranges_of_16_bits, images_that_do_not_look_the_same,
-                     folders_are_listed_as_a_tree, misuse, short_memory_is_an_error);
+                     wrong_arrangements, unlabelled_images, empty_class_folders,
+                     imbalance_begins_at_a_ratio, aspect_ratios_that_a_crop_cuts,
+                     shapes_in_the_alpha_channel, small_ranges_of_16_bits,
+                     images_that_do_not_look_the_same, folders_are_listed_as_a_tree, misuse,
+                     short_memory_is_an_error);
 }

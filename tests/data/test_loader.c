@@ -497,7 +497,7 @@ END_TEST
 
 START_TEST(the_default_of_workers)
 {
-    const int n = ls_default_workers();
+    const int n = ls_default_worker_count();
     ck_assert(n >= 1 && n <= 8);
 }
 END_TEST

@@ -69,7 +69,7 @@ static void expect_split(const char *dir, ls_split split, int i, const char *wan
     ck_assert_msg(!wanted || strcmp(path, wanted) == 0, "%d: got '%s', expected '%s'", i, path,
                   wanted ? wanted : "none");
     if (wanted && strchr(wanted, '.')) wanted_kind = LS_SPLIT_LIST;
-    if (wanted && i == 2) wanted_kind = LS_SPLIT_FLAT_FOLDER;
+    if (wanted && (i == 2 || strcmp(wanted, "Test") == 0)) wanted_kind = LS_SPLIT_FLAT_FOLDER;
     ck_assert_int_eq(kind, wanted_kind);
 }
 
@@ -90,8 +90,9 @@ START_TEST(folders_and_lists)
     expect_split(dir, LS_SPLIT_VALIDATION, 0, "val");
     expect_split(dir, LS_SPLIT_VALIDATION, 1, "valid");
     expect_split(dir, LS_SPLIT_VALIDATION, 2, NULL);
-    expect_split(dir, LS_SPLIT_TEST, 0, "TEST.CSV"); /* "Test" may be a class */
-    expect_split(dir, LS_SPLIT_TEST, 1, NULL);
+    expect_split(dir, LS_SPLIT_TEST, 0, "TEST.CSV");
+    expect_split(dir, LS_SPLIT_TEST, 1, "Test"); /* beside training images it is no class */
+    expect_split(dir, LS_SPLIT_TEST, 2, NULL);
     make_folder(path_in(dir, "train")); /* exactly, but without class folders */
     expect_split(dir, LS_SPLIT_TRAIN, 1, "train_labels.csv");
     expect_split(dir, LS_SPLIT_TRAIN, 2, "train");

@@ -1,5 +1,4 @@
 /* test_event_folder.c: names and wall times of event files never fall, whatever the clock does. */
-#include "io/event_folder.h"
 
 #include "../suite.h"
 #include "io/event_file.h"

@@ -61,8 +61,8 @@ static ls_status fill(ls_dataset *dataset, const ls_dataset_callbacks *c)
 {
     ls_context *ctx = dataset->owned.ctx;
     const size_t label_bytes = (size_t)c->sample_count * sizeof(*dataset->labels);
-    dataset->callbacks = ls__alloc(ctx, sizeof(*c));
-    dataset->labels = ls__alloc(ctx, label_bytes);
+    dataset->callbacks = ls__bump_alloc(&dataset->bump, sizeof(*c));
+    dataset->labels = ls__bump_alloc(&dataset->bump, label_bytes);
     if (!dataset->callbacks || !dataset->labels ||
         (c->label && !ls__dataset_name_classes(dataset, c->n_classes, c->classes)))
         return ls__fail_memory(ctx, "ls_dataset_from_callbacks", label_bytes);

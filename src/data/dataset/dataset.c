@@ -7,47 +7,26 @@
 #include <string.h>
 #include <strings.h>
 
-static void free_names(const ls_context *ctx, int n, char **names)
-{
-    for (int i = 0; names && i < n; i++) ls__free(ctx, names[i]);
-    ls__free(ctx, names);
-}
-
 static void close_dataset(ls__owned *self)
 {
     ls_dataset *dataset = (ls_dataset *)self;
     const ls_context *ctx = dataset->owned.ctx;
-    free_names(ctx, dataset->n_classes, dataset->class_names);
-    free_names(ctx, dataset->n_targets, dataset->target_names);
-    for (int i = 0; i < LS__N_OPENED_BY; i++) ls__free(ctx, dataset->opened_by[i]);
-    ls__free(ctx, dataset->targets);
-    ls__free(ctx, dataset->paths);
+    ls__bump_close(&dataset->bump);
     ls__free(ctx, dataset->path_text);
-    ls__free(ctx, dataset->root_lengths);
     ls__free(ctx, dataset->groups);
     ls__free(ctx, dataset->group_text);
-    ls__free(ctx, dataset->grouped_by);
-    ls__free(ctx, dataset->labels);
     ls__free(ctx, dataset->ignored_example);
-    ls__free(ctx, dataset->unused_group);
     ls__free(ctx, dataset->images);
-    ls__free(ctx, dataset->callbacks);
     if (dataset->pack) ls__pack_close(dataset->pack);
     ls__free(ctx, dataset->pack);
-    ls__free(ctx, dataset->pack_offsets);
-    ls__free(ctx, dataset->packed_sound);
-    ls__free(ctx, dataset->source_samples);
     ls__release(dataset->whole);
     ls__free(ctx, dataset);
 }
 
 ls_dataset *ls__dataset_open(ls_context *ctx, const char *what)
 {
-    ls_dataset *dataset = ls__zalloc(ctx, sizeof(*dataset));
-    if (dataset)
-        ls__own(ctx, &dataset->owned, close_dataset);
-    else
-        ls__fail_memory(ctx, what, sizeof(*dataset));
+    ls_dataset *dataset = ls__open_owned(ctx, what, sizeof(*dataset), close_dataset);
+    if (dataset) ls__bump_open(&dataset->bump, ctx);
     return dataset;
 }
 
@@ -63,27 +42,25 @@ ls_status ls__dataset_note_opening(ls_dataset *dataset, const char *what,
     ls_context *ctx = dataset->owned.ctx;
     for (int i = 0; i < LS__N_OPENED_BY; i++) {
         if (!values[i]) continue;
-        dataset->opened_by[i] = ls__strdup(ctx, values[i]);
+        dataset->opened_by[i] = ls__bump_strdup(&dataset->bump, values[i]);
         if (!dataset->opened_by[i]) return ls__fail_memory(ctx, what, strlen(values[i]));
     }
     return LS_OK;
 }
 
-char **ls__dataset_copy_names(const ls_context *ctx, int n, const char *const *names)
+char **ls__dataset_copy_names(ls__bump *bump, int n, const char *const *names)
 {
-    char **out = ls__zalloc(ctx, (size_t)n * sizeof(*out));
+    char **out = ls__bump_alloc(bump, (size_t)n * sizeof(*out));
     for (int i = 0; out && i < n; i++) {
-        out[i] = names ? ls__strdup(ctx, names[i]) : ls__format(ctx, "%d", i);
-        if (out[i]) continue;
-        free_names(ctx, n, out);
-        return NULL;
+        out[i] = names ? ls__bump_strdup(bump, names[i]) : ls__bump_format(bump, "%d", i);
+        if (!out[i]) return NULL;
     }
     return out;
 }
 
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names)
 {
-    dataset->class_names = ls__dataset_copy_names(dataset->owned.ctx, n_classes, names);
+    dataset->class_names = ls__dataset_copy_names(&dataset->bump, n_classes, names);
     dataset->n_classes = dataset->class_names ? n_classes : 0;
     dataset->has_names = names != NULL;
     return dataset->class_names != NULL;
@@ -91,11 +68,10 @@ bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *co
 
 bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths)
 {
-    const ls_context *ctx = dataset->owned.ctx;
     dataset->n_samples = paths->n;
     dataset->channels = 3;
-    dataset->paths = ls__alloc(ctx, (size_t)paths->n * sizeof(char *));
-    dataset->labels = ls__alloc(ctx, (size_t)paths->n * sizeof(int32_t));
+    dataset->paths = ls__bump_alloc(&dataset->bump, (size_t)paths->n * sizeof(char *));
+    dataset->labels = ls__bump_alloc(&dataset->bump, (size_t)paths->n * sizeof(int32_t));
     if (!dataset->paths || !dataset->labels) return false;
     ls__text_list_get(paths, dataset->paths);
     dataset->path_text = paths->text;
@@ -105,9 +81,7 @@ bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths)
 
 void ls_dataset_close(ls_dataset **dataset)
 {
-    if (!dataset || !*dataset) return;
-    ls__disown_and_close(&(*dataset)->owned);
-    *dataset = NULL;
+    ls__close_owned(dataset);
 }
 
 /* A sample's data are checked when they are first read. Two threads may do so at once. */
@@ -243,8 +217,7 @@ static void find_uniform(const ls_dataset *dataset, int64_t sample, ls__decoder 
 
 ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_image_info *out)
 {
-    if (!dataset) return LS_ERR_EARLIER;
-    ls_context *ctx = dataset->owned.ctx;
+    ls_context *ctx = dataset ? dataset->owned.ctx : NULL;
     LS__ENTER(ctx);
     if (!out || sample < 0 || sample >= dataset->n_samples)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_image_info: sample %lld of %lld%s",
@@ -269,8 +242,7 @@ ls_status ls_dataset_image_info(const ls_dataset *dataset, int64_t sample, ls_im
 
 ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts)
 {
-    if (!dataset) return LS_ERR_EARLIER;
-    ls_context *ctx = dataset->owned.ctx;
+    ls_context *ctx = dataset ? dataset->owned.ctx : NULL;
     LS__ENTER(ctx);
     if (dataset->n_classes == 0 || !counts)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_class_sizes: %s",
@@ -282,8 +254,7 @@ ls_status ls_dataset_class_sizes(const ls_dataset *dataset, int64_t *counts)
 
 ls_status ls_dataset_balanced_weights(const ls_dataset *dataset, float *weights)
 {
-    if (!dataset) return LS_ERR_EARLIER;
-    ls_context *ctx = dataset->owned.ctx;
+    ls_context *ctx = dataset ? dataset->owned.ctx : NULL;
     LS__ENTER(ctx);
     if (dataset->n_classes == 0 || !weights)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_dataset_balanced_weights: %s",
@@ -309,6 +280,46 @@ int64_t ls_dataset_ignored_count(const ls_dataset *dataset, const char **example
 {
     if (example) *example = dataset && dataset->ignored_example ? dataset->ignored_example : "";
     return dataset ? dataset->n_ignored : 0;
+}
+
+/* ---- Targets: the numbers that a loss compares a model's output with. A split reads those of its
+ * whole dataset. ---- */
+
+ls_status ls__dataset_open_targets(ls_dataset *dataset, const char *what, int n,
+                                   const char *const *names)
+{
+    size_t bytes = 0;
+    if (ls__mul_size((size_t)dataset->n_samples, (size_t)n * sizeof(float), &bytes))
+        dataset->targets = ls__bump_alloc(&dataset->bump, bytes);
+    dataset->target_names = ls__dataset_copy_names(&dataset->bump, n, names);
+    if (dataset->target_names) dataset->n_targets = n;
+    dataset->has_names = names != NULL;
+    if (dataset->targets && dataset->target_names) return LS_OK;
+    return ls__fail_memory(dataset->owned.ctx, what, bytes);
+}
+
+int ls_dataset_target_count(const ls_dataset *dataset)
+{
+    return dataset ? ls__dataset_whole(dataset)->n_targets : 0;
+}
+
+const char *ls_dataset_target_name(const ls_dataset *dataset, int i)
+{
+    if (i < 0 || i >= ls_dataset_target_count(dataset)) return NULL;
+    return ls__dataset_whole(dataset)->target_names[i];
+}
+
+bool ls_dataset_targets_are_labels(const ls_dataset *dataset)
+{
+    return dataset && ls__dataset_whole(dataset)->targets_are_labels;
+}
+
+const float *ls_dataset_targets(const ls_dataset *dataset, int64_t sample)
+{
+    const int64_t n = ls_dataset_target_count(dataset);
+    if (n == 0 || sample < 0 || sample >= dataset->n_samples) return NULL;
+    dataset = ls__dataset_source(dataset, &sample);
+    return dataset->targets + sample * n;
 }
 
 /* ---- In memory. ---- */
@@ -348,7 +359,7 @@ static bool copy_memory(ls_dataset *dataset, const uint8_t *images, const ls_sha
     dataset->width = shape->dims[2];
     dataset->channels = (int)shape->dims[3];
     dataset->images = ls__alloc(ctx, image_bytes);
-    dataset->labels = ls__alloc(ctx, label_bytes);
+    dataset->labels = ls__bump_alloc(&dataset->bump, label_bytes);
     if (!dataset->images || !dataset->labels) return false;
     memcpy(dataset->images, images, image_bytes);
     memcpy(dataset->labels, labels, label_bytes);

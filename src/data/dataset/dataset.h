@@ -2,6 +2,7 @@
 #ifndef LS_DATA_DATASET_DATASET_H
 #define LS_DATA_DATASET_DATASET_H
 
+#include "base/bump.h"
 #include "base/context.h"
 #include "data/decode/decoder.h"
 #include "data/dataset/folder.h"
@@ -24,6 +25,7 @@ extern const char *const ls__opened_by_names[LS__N_OPENED_BY];
 
 struct ls_dataset {
     ls__owned owned;
+    ls__bump bump;                    /* of all members but those that ls__free releases */
     char *opened_by[LS__N_OPENED_BY]; /* of a whole dataset; NULL: not chosen */
 
     int64_t n_samples;
@@ -114,8 +116,8 @@ static inline const ls__pack_sample *ls__dataset_packed(const ls_dataset *datase
 }
 
 /* n copies of names; NULL: of "0", "1", ... NULL if memory is short. */
-char **ls__dataset_copy_names(const ls_context *ctx, int n, const char *const *names);
-/* Copies the class names. */
+char **ls__dataset_copy_names(ls__bump *bump, int n, const char *const *names);
+/* Copies the class names; NULL: they are "0", "1", ... */
 bool ls__dataset_name_classes(ls_dataset *dataset, int n_classes, const char *const *names);
 
 /* n targets for each sample, all 0, with copies of their names. The samples' number is set. */

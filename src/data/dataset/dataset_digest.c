@@ -117,8 +117,8 @@ ls_status ls_dataset_digest(ls_dataset *dataset, bool contents, ls_digest *out)
         return ls__fail_memory(dataset->owned.ctx,
                                dataset->paths ? dataset->paths[i - 1] : "ls_dataset_digest",
                                LS__MAX_FILE_BYTES);
-    ls__digest_finish(&sum, (uint64_t)dataset->n_samples * N_WORDS * sizeof(uint64_t));
-    dataset->digest = (ls_digest){ { sum.words[0], sum.words[1] } };
+    dataset->digest =
+        ls__digest_finish(&sum, (uint64_t)dataset->n_samples * N_WORDS * sizeof(uint64_t));
     dataset->digest_of_contents = contents;
     dataset->has_digest = true;
     *out = dataset->digest;

@@ -4,32 +4,52 @@
 #include "base/error.h"
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 enum { MAX_DEPTH = 64 }; /* each level holds a file handle while the levels below are read */
 
-bool ls__text_list_add(ls__text_list *list, const char *text)
+ls_status ls__text_list_add(ls__text_list *list, const char *what, const char *text)
 {
-    const size_t bytes = strlen(text) + 1;
-    if (list->capacity - list->n_bytes < bytes) {
-        const size_t capacity = 2 * list->capacity + bytes + 256;
-        char *memory = ls__realloc(list->ctx, list->text, list->n_bytes, capacity);
-        if (!memory) return false;
-        list->text = memory;
-        list->capacity = capacity;
+    return ls__text_list_format(list, what, "%s", text);
+}
+
+ls_status ls__text_list_format(ls__text_list *list, const char *what, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const size_t bytes = (size_t)vsnprintf(NULL, 0, format, args) + 1;
+    char *text = ls__grow(list->ctx, list->text, list->n_bytes, bytes, &list->capacity, 1);
+    if (text) {
+        vsnprintf(text + list->n_bytes, bytes, format, again);
+        list->text = text;
+        list->n_bytes += bytes;
+        list->n++;
     }
-    memcpy(list->text + list->n_bytes, text, bytes);
-    list->n_bytes += bytes;
-    list->n++;
-    return true;
+    va_end(again);
+    va_end(args);
+    return text ? LS_OK : ls__fail_memory(list->ctx, what, list->n_bytes);
 }
 
 void ls__text_list_get(const ls__text_list *list, const char **out)
 {
     const char *at = list->text;
     for (int64_t i = 0; i < list->n; i++, at += strlen(at) + 1) out[i] = at;
+}
+
+const char **ls__text_list_sort(const ls__text_list *list, const char *what)
+{
+    const size_t n = (size_t)list->n, bytes = n * sizeof(char *);
+    const char **sorted = ls__alloc(list->ctx, bytes);
+    if (!sorted) return ls__fail_memory(list->ctx, what, bytes), NULL;
+    ls__text_list_get(list, sorted);
+    qsort(sorted, n, sizeof(*sorted), ls__compare_texts);
+    return sorted;
 }
 
 void ls__text_list_free(ls__text_list *list)
@@ -108,11 +128,6 @@ static ls_status enter_level(ls_context *ctx, DIR *folder, const char *path, con
     return LS_OK;
 }
 
-static ls_status add_text(ls_context *ctx, ls__text_list *list, const char *text)
-{
-    return ls__text_list_add(list, text) ? LS_OK : ls__fail_memory(ctx, text, list->n_bytes);
-}
-
 /* Whether a file is a better example of those that are ignored: an image of a format that is not
  * read is lost to the training, other files are not. */
 static bool is_better_example(const char *path, const char *than)
@@ -124,7 +139,7 @@ static bool is_better_example(const char *path, const char *than)
 static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const char *path)
 {
     files->n_ignored++;
-    if (files->ignored) LS_TRY(add_text(ctx, files->ignored, path));
+    if (files->ignored) LS_TRY(ls__text_list_add(files->ignored, path, path));
     if (files->example && !is_better_example(path, files->example)) return LS_OK;
     char *example = ls__strdup(ctx, path);
     if (!example) return ls__fail_memory(ctx, path, strlen(path));
@@ -149,11 +164,9 @@ static ls_status try_level(ls_context *ctx, const char *path, bool below, const 
     if (status == LS_OK || status == LS_ERR_MEMORY || !out->unreadable) return status;
     const size_t n = strlen(path) + strlen("': ");
     const char *message = ls_context_message(ctx), *at = strstr(message, path);
-    ls__text_list *list = out->unreadable;
-    const bool added = ls__text_list_add(list, path) &&
-                       ls__text_list_add(list, at && strlen(at) > n ? at + n : message);
-    ls_context_clear_error(ctx);
-    return added ? LS_OK : ls__fail_memory(ctx, path, list->n_bytes);
+    ls_context_clear_error(ctx); /* its message stays */
+    LS_TRY(ls__text_list_add(out->unreadable, path, path));
+    return ls__text_list_add(out->unreadable, path, at && strlen(at) > n ? at + n : message);
 }
 
 static ls_status read_level(ls_context *ctx, const char *path, bool below, const level *above,
@@ -176,12 +189,12 @@ static ls_status read_level(ls_context *ctx, const char *path, bool below, const
         if (!file)
             status = ls__fail_memory(ctx, path, strlen(path) + sizeof(item->d_name));
         else if (is_hidden)
-            status = add_text(ctx, out->hidden, file);
+            status = ls__text_list_add(out->hidden, file, file);
         else if (type == S_IFDIR)
             status = below ? try_level(ctx, file, below, &here, out)
-                           : add_text(ctx, &out->folders, item->d_name);
+                           : ls__text_list_add(&out->folders, path, item->d_name);
         else if (type == S_IFREG && ls__is_image_name(file))
-            status = add_text(ctx, &out->images, file);
+            status = ls__text_list_add(&out->images, file, file);
         else
             status = ignore_file(ctx, out, file);
         ls__free(ctx, file);

@@ -6,15 +6,21 @@
 
 /* n texts one after the other in one growing block. */
 typedef struct ls__text_list {
-    const ls_context *ctx;
+    ls_context *ctx;
     char *text;
     size_t n_bytes, capacity;
     int64_t n;
 } ls__text_list;
 
-bool ls__text_list_add(ls__text_list *list, const char *text);
+/* Add a copy of a text, or what printf makes of it. LS_ERR_MEMORY is kept in ctx; `what` is for its
+ * text. */
+ls_status ls__text_list_add(ls__text_list *list, const char *what, const char *text);
+ls_status ls__text_list_format(ls__text_list *list, const char *what, const char *format, ...)
+    LS_PRINTF(3, 4);
 /* out[n]: the texts in the order in which they were added. */
 void ls__text_list_get(const ls__text_list *list, const char **out);
+/* The texts in byte order, in an array that the caller frees; NULL with the error kept. */
+const char **ls__text_list_sort(const ls__text_list *list, const char *what);
 void ls__text_list_free(ls__text_list *list);
 /* Compares two const char * in byte order, for qsort and bsearch. */
 int ls__compare_texts(const void *a, const void *b);

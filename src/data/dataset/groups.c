@@ -2,6 +2,7 @@
 #include "data/dataset/groups.h"
 
 #include "base/error.h"
+#include "data/dataset/label_order.h"
 #include "data/dataset/name_pattern.h"
 #include <errno.h>
 #include <limits.h>
@@ -11,19 +12,6 @@
 #include <sys/stat.h>
 
 /* ---- Images ---- */
-
-/* A text of a sample: the file that its path leads to, or its group. */
-typedef struct keyed {
-    const char *text;
-    int64_t sample;
-} keyed;
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const keyed *x = a, *y = b;
-    const int order = strcmp(x->text, y->text);
-    return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
-}
 
 /* The last folder that was resolved, because images of one folder follow each other. */
 typedef struct resolver {
@@ -66,13 +54,13 @@ static int resolve(resolver *r, const char *path, char out[PATH_MAX + 256])
 static ls_status find_first(ls_context *ctx, const char *what, int64_t n, const char *const *texts,
                             int64_t *first)
 {
-    keyed *all = ls__alloc(ctx, (size_t)n * sizeof(*all));
+    ls__label *all = ls__alloc(ctx, (size_t)n * sizeof(*all));
     if (!all) return ls__fail_memory(ctx, what, (size_t)n * sizeof(*all));
-    for (int64_t i = 0; i < n; i++) all[i] = (keyed){ texts[i], i };
-    qsort(all, (size_t)n, sizeof(*all), compare_keyed);
+    for (int64_t i = 0; i < n; i++) all[i] = (ls__label){ texts[i], i };
+    qsort(all, (size_t)n, sizeof(*all), ls__compare_labels);
     for (int64_t i = 0, begin = 0; i < n; i++) {
-        if (!*all[i].text || strcmp(all[i].text, all[begin].text) != 0) begin = i;
-        first[all[i].sample] = all[begin].sample;
+        if (!*all[i].name || strcmp(all[i].name, all[begin].name) != 0) begin = i;
+        first[all[i].number] = all[begin].number;
     }
     ls__free(ctx, all);
     return LS_OK;
@@ -93,8 +81,8 @@ ls_status ls__find_images(ls_dataset *dataset, const char *what, int64_t *image)
         const int error = resolve(&r, dataset->paths[i], file);
         if (error != 0)
             status = ls__fail_errno(ctx, error, "%s: '%s'", what, dataset->paths[i]);
-        else if (!ls__text_list_add(&files, file))
-            status = ls__fail_memory(ctx, what, files.n_bytes);
+        else
+            status = ls__text_list_add(&files, what, file);
     }
     if (status == LS_OK) {
         ls__text_list_get(&files, texts);
@@ -154,31 +142,31 @@ ls_status ls__join_groups(ls_dataset *dataset, const char *what, const int64_t *
 }
 
 /* The samples that have a group, sorted by it; NULL with an error kept. */
-static keyed *sort_by_group(ls_dataset *dataset, const char *what, int64_t *n)
+static ls__label *sort_by_group(ls_dataset *dataset, const char *what, int64_t *n)
 {
     ls_context *ctx = dataset->owned.ctx;
-    const size_t bytes = (size_t)(dataset->n_samples + 1) * sizeof(keyed);
-    keyed *all = ls__alloc(ctx, bytes);
+    const size_t bytes = (size_t)(dataset->n_samples + 1) * sizeof(ls__label);
+    ls__label *all = ls__alloc(ctx, bytes);
     if (!all) return ls__fail_memory(ctx, what, bytes), NULL;
     *n = 0;
     for (int64_t i = 0; i < dataset->n_samples; i++) {
         const char *group = ls__group_of(dataset, i);
-        if (group) all[(*n)++] = (keyed){ group, i };
+        if (group) all[(*n)++] = (ls__label){ group, i };
     }
-    qsort(all, (size_t)*n, sizeof(*all), compare_keyed);
+    qsort(all, (size_t)*n, sizeof(*all), ls__compare_labels);
     return all;
 }
 
-static void count_shared(const keyed *train, int64_t n_train, const keyed *validation,
+static void count_shared(const ls__label *train, int64_t n_train, const ls__label *validation,
                          int64_t n_validation, ls_shared_groups *out)
 {
     const char *last = NULL;
     for (int64_t i = 0, k = 0; i < n_validation; i++) {
-        while (k < n_train && strcmp(train[k].text, validation[i].text) < 0) k++;
-        if (k == n_train || strcmp(train[k].text, validation[i].text) != 0) continue;
+        while (k < n_train && strcmp(train[k].name, validation[i].name) < 0) k++;
+        if (k == n_train || strcmp(train[k].name, validation[i].name) != 0) continue;
         out->n_samples++;
-        out->n_groups += !last || strcmp(last, validation[i].text) != 0;
-        last = validation[i].text;
+        out->n_groups += !last || strcmp(last, validation[i].name) != 0;
+        last = validation[i].name;
         if (!out->example) out->example = last;
     }
 }
@@ -194,8 +182,8 @@ ls_status ls_dataset_shared_groups(ls_dataset *train, ls_dataset *validation, ls
         return ls__fail(train->owned.ctx, LS_ERR_MISMATCH,
                         "%s: both datasets must belong to one context", what);
     *out = (ls_shared_groups){ 0 };
-    keyed *a = sort_by_group(train, what, &n_train);
-    keyed *b = a ? sort_by_group(validation, what, &n_validation) : NULL;
+    ls__label *a = sort_by_group(train, what, &n_train);
+    ls__label *b = a ? sort_by_group(validation, what, &n_validation) : NULL;
     if (b) count_shared(a, n_train, b, n_validation, out);
     const ls_status status = b ? LS_OK : LS_ERR_MEMORY;
     ls__free(train->owned.ctx, a);
@@ -208,7 +196,6 @@ void ls__remove_groups(ls_dataset *dataset)
     const ls_context *ctx = dataset->owned.ctx;
     ls__free(ctx, dataset->groups);
     ls__free(ctx, dataset->group_text);
-    ls__free(ctx, dataset->grouped_by);
     dataset->groups = NULL;
     dataset->group_text = dataset->grouped_by = NULL;
 }
@@ -218,10 +205,9 @@ ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *t
 {
     const ls_context *ctx = dataset->owned.ctx;
     const char **groups = ls__alloc(ctx, (size_t)texts->n * sizeof(*groups));
-    char *copy = ls__strdup(ctx, by);
+    char *copy = ls__bump_strdup(&dataset->bump, by);
     if (!groups || !copy) {
         ls__free(ctx, groups);
-        ls__free(ctx, copy);
         return ls__fail_memory(dataset->owned.ctx, what, texts->n_bytes);
     }
     ls__remove_groups(dataset);
@@ -237,8 +223,7 @@ ls_status ls__set_groups(ls_dataset *dataset, const char *what, ls__text_list *t
 ls_status ls_dataset_group_by_pattern(ls_dataset *dataset, const char *pattern)
 {
     static const char what[] = "ls_dataset_group_by_pattern";
-    if (!dataset) return LS_ERR_EARLIER;
-    ls_context *ctx = dataset->owned.ctx;
+    ls_context *ctx = dataset ? dataset->owned.ctx : NULL;
     LS__ENTER(ctx);
     const int64_t n = dataset->n_samples;
     if (!pattern || !dataset->paths || dataset->whole)

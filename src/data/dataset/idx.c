@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include <string.h>
 #include <zlib.h>
 
@@ -113,9 +114,7 @@ static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
     unsigned char bytes[4 * (1 + MAX_DIMS)];
     const uint32_t expected = TYPE_U8 << 8 | (uint32_t)n_dims;
     const size_t n = 4 * (1 + (size_t)n_dims);
-    const size_t length = strlen(file->path);
-    const bool named_gz =
-        !file->is_gzip && length >= 3 && strcmp(file->path + length - 3, ".gz") == 0;
+    const bool named_gz = !file->is_gzip && ls__ends_with(file->path, ".gz");
     size_t got = read_some(file, bytes, 4);
     const uint32_t magic = got == 4 ? ls__be32(bytes) : 0;
     if (got == 4 && magic != expected)
@@ -144,7 +143,7 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
     bool fits = true;
     for (int i = 0; i < n_dims; i++) fits = fits && ls__mul_size(size, (size_t)dims[i], &size);
     const size_t header = 4 * (1 + (size_t)n_dims);
-    const size_t most = file->is_gzip ? file->n_bytes * MAX_INFLATION : file->n_bytes - header;
+    const size_t max_bytes = file->is_gzip ? file->n_bytes * MAX_INFLATION : file->n_bytes - header;
     if (fits && size == 0 && n_dims == 1)
         return ls__fail(file->ctx, LS_ERR_DATA,
                         "idx file '%s': its header states 0 labels, expected 1 or more",
@@ -154,7 +153,7 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
                         "idx file '%s': its header states %lld images of %lld x %lld pixels, "
                         "expected 1 or more of each",
                         file->path, (long long)dims[0], (long long)dims[1], (long long)dims[2]);
-    if (!fits || size > most || (n_dims == 3 && dims[1] > LS__MAX_PIXELS / dims[2]))
+    if (!fits || size > max_bytes || (n_dims == 3 && dims[1] > LS__MAX_PIXELS / dims[2]))
         return ls__fail(
             file->ctx, LS_ERR_DATA,
             "idx file '%s': its header claims %lld x %lld x %lld bytes, which a file of "
@@ -222,14 +221,13 @@ static ls_status check_labels(ls_context *ctx, const char *path, int64_t n, cons
 static bool take_images(ls_dataset *dataset, uint8_t **images, const int64_t dims[MAX_DIMS],
                         const uint8_t *labels, int n_classes)
 {
-    const ls_context *ctx = dataset->owned.ctx;
     dataset->n_samples = dims[0];
     dataset->height = dims[1];
     dataset->width = dims[2];
     dataset->channels = 1;
     dataset->images = *images;
     *images = NULL;
-    dataset->labels = ls__alloc(ctx, (size_t)dims[0] * sizeof(*dataset->labels));
+    dataset->labels = ls__bump_alloc(&dataset->bump, (size_t)dims[0] * sizeof(*dataset->labels));
     if (!dataset->labels) return false;
     for (int64_t i = 0; i < dims[0]; i++) dataset->labels[i] = labels[i];
     return ls__dataset_name_classes(dataset, n_classes, NULL);

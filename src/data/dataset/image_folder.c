@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 typedef struct reading {
     ls_context *ctx;
+    ls__bump bump;
     char *dir; /* without slashes at the end */
     ls_dataset *dataset;
     ls__folder_files top; /* in dir; of a pack, its classes as folders */
@@ -68,8 +70,7 @@ static ls_status list_pack(reading *r, const char *file, const char *name)
     r->first_class = (int64_t)pack->splits[p].first;
     const ls__pack_group *class = &pack->classes[r->first_class];
     for (uint64_t i = 0; i < pack->splits[p].n; i++)
-        if (!ls__text_list_add(&r->top.folders, ls__pack_text(pack, class[i].name)))
-            return ls__fail_memory(r->ctx, r->dir, r->top.folders.n_bytes);
+        LS_TRY(ls__text_list_add(&r->top.folders, r->dir, ls__pack_text(pack, class[i].name)));
     return LS_OK;
 }
 
@@ -77,13 +78,11 @@ static ls_status list_pack(reading *r, const char *file, const char *name)
 static ls_status list(reading *r)
 {
     const char *split;
-    char *file = ls__alloc(r->ctx, strlen(r->dir) + 1);
+    char *file = ls__bump_alloc(&r->bump, strlen(r->dir) + 1);
     if (!file) return ls__fail_memory(r->ctx, r->dir, strlen(r->dir));
-    const ls_status status = ls__pack_parse_path(r->dir, file, &split)
-                                 ? list_pack(r, file, split)
-                                 : ls__folder_read(r->ctx, r->dir, false, &r->top);
-    ls__free(r->ctx, file);
-    return status;
+    return ls__pack_parse_path(r->dir, file, &split)
+               ? list_pack(r, file, split)
+               : ls__folder_read(r->ctx, r->dir, false, &r->top);
 }
 
 /* The paths that the samples of class number `label` had below the folder. The pack's classes are
@@ -93,12 +92,9 @@ static ls_status list_packed_class(reading *r, int label, int64_t found)
     const ls__pack_group *class = &r->pack->classes[r->first_class + found];
     const ls__pack_sample *samples = &r->pack->samples[class->first];
     r->offsets[label] = (int64_t) class->first - r->files.images.n;
-    for (uint64_t i = 0; i < class->n; i++) {
-        char *path = ls__format(r->ctx, "%s/%s", r->dir, ls__pack_text(r->pack, samples[i].name));
-        const bool good = path && ls__text_list_add(&r->files.images, path);
-        ls__free(r->ctx, path);
-        if (!good) return ls__fail_memory(r->ctx, r->dir, r->files.images.n_bytes);
-    }
+    for (uint64_t i = 0; i < class->n; i++)
+        LS_TRY(ls__text_list_format(&r->files.images, r->dir, "%s/%s", r->dir,
+                                    ls__pack_text(r->pack, samples[i].name)));
     return LS_OK;
 }
 
@@ -107,11 +103,10 @@ static ls_status list_packed_class(reading *r, int label, int64_t found)
 static ls_status list_class(reading *r, const char *name)
 {
     const int64_t n_before = r->files.images.n, n_ignored = r->files.n_ignored;
-    char *path = ls__format(r->ctx, "%s/%s", r->dir, name);
+    const char *path = ls__bump_format(&r->bump, "%s/%s", r->dir, name);
     if (!path) return ls__fail_memory(r->ctx, r->dir, strlen(name));
-    const ls_status status = ls__folder_read(r->ctx, path, true, &r->files);
-    ls__free(r->ctx, path);
-    if (status != LS_OK || r->files.images.n > n_before) return status;
+    LS_TRY(ls__folder_read(r->ctx, path, true, &r->files));
+    if (r->files.images.n > n_before) return LS_OK;
     if (r->files.n_ignored == n_ignored)
         return ls__fail(r->ctx, LS_ERR_DATA,
                         "image folder '%s': class folder '%s' is empty; expected %s/%s/<image>",
@@ -127,8 +122,8 @@ static ls_status list_class(reading *r, const char *name)
 /* Copies the names and reads the folder of each class that has one. */
 static ls_status read_classes(reading *r, int n_classes, const char *const *names)
 {
-    r->class_ends = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
-    r->offsets = ls__alloc(r->ctx, (size_t)n_classes * sizeof(int64_t));
+    r->class_ends = ls__bump_alloc(&r->bump, (size_t)n_classes * sizeof(int64_t));
+    r->offsets = ls__bump_alloc(&r->dataset->bump, (size_t)n_classes * sizeof(int64_t));
     if (!r->class_ends || !r->offsets || !ls__dataset_name_classes(r->dataset, n_classes, names))
         return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(int64_t));
     for (int i = 0; i < n_classes; i++) {
@@ -159,11 +154,11 @@ static ls_status take_samples(reading *r)
     dataset->ignored_example = r->files.example;
     r->files.example = NULL;
     if (!r->pack) return LS_OK;
-    dataset->packed_sound = ls__zalloc(r->ctx, (size_t)n * sizeof(*dataset->packed_sound));
+    dataset->packed_sound =
+        ls__bump_alloc(&dataset->bump, (size_t)n * sizeof(*dataset->packed_sound));
     if (!dataset->packed_sound) return ls__fail_memory(r->ctx, r->dir, (size_t)n);
     dataset->pack_offsets = r->offsets;
     dataset->pack = r->pack;
-    r->offsets = NULL;
     r->pack = NULL;
     return LS_OK;
 }
@@ -172,8 +167,9 @@ static ls_status begin(reading *r, ls_context *ctx, const char *call, const char
 {
     const ls__folder_files none = { .images.ctx = ctx, .folders.ctx = ctx };
     *r = (reading){ .ctx = ctx, .top = none, .files = none };
+    ls__bump_open(&r->bump, ctx);
     if (!dir) return ls__fail(ctx, LS_ERR_INVALID, "%s: no folder given", call);
-    r->dir = ls__strdup(ctx, dir);
+    r->dir = ls__bump_strdup(&r->bump, dir);
     if (!r->dir) return ls__fail_memory(ctx, dir, strlen(dir));
     ls__path_trim(r->dir);
 
@@ -187,10 +183,8 @@ static ls_status begin(reading *r, ls_context *ctx, const char *call, const char
                         r->dir);
     if (n > INT32_MAX)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "image folder '%s': too many classes", r->dir);
-    r->found = ls__alloc(ctx, (size_t)n * sizeof(char *));
-    if (!r->found) return ls__fail_memory(ctx, r->dir, (size_t)n * sizeof(char *));
-    ls__text_list_get(&r->top.folders, r->found);
-    qsort(r->found, (size_t)n, sizeof(char *), ls__compare_texts);
+    r->found = ls__text_list_sort(&r->top.folders, r->dir);
+    if (!r->found) return LS_ERR_MEMORY;
     r->dataset = ls__dataset_open(ctx, r->dir);
     return r->dataset ? LS_OK : LS_ERR_MEMORY;
 }
@@ -198,12 +192,10 @@ static ls_status begin(reading *r, ls_context *ctx, const char *call, const char
 static ls_dataset *finish(reading *r, ls_status status)
 {
     if (status != LS_OK) ls_dataset_close(&r->dataset);
-    ls__free(r->ctx, r->dir);
     ls__free(r->ctx, r->found);
     ls__folder_files_free(&r->top);
     ls__folder_files_free(&r->files);
-    ls__free(r->ctx, r->class_ends);
-    ls__free(r->ctx, r->offsets);
+    ls__bump_close(&r->bump);
     if (r->pack) ls__pack_close(r->pack);
     ls__free(r->ctx, r->pack);
     return r->dataset;
@@ -224,7 +216,7 @@ static ls_status warn(reading *r)
     const char *splits[2], *deep = NULL; /* classes called like a split; one of folders only */
     const int64_t n = r->top.folders.n;
     int n_splits = 0, n_deep = 0;
-    bool *has_images = ls__zalloc(r->ctx, (size_t)n);
+    bool *has_images = ls__bump_alloc(&r->bump, (size_t)n);
     if (!has_images) return ls__fail_memory(r->ctx, r->dir, (size_t)n);
     find_images(r->dataset, has_images);
     for (int i = 0; i < (int)n; i++) {
@@ -234,7 +226,6 @@ static ls_status warn(reading *r)
         if (has_images[i]) continue;
         if (n_deep++ == 0 || split == LS_SPLIT_TRAIN) deep = r->found[i];
     }
-    ls__free(r->ctx, has_images);
     const bool are_splits = n_splits >= 2 && n <= 3;
     if (n_deep == n || (n_deep > 0 && !are_splits))
         ls__warn(r->ctx, LS_LOG_DATA,
@@ -266,27 +257,24 @@ ls_dataset *ls_image_folder_open(ls_context *ctx, const char *dir)
 /* The classes given must differ, and the folders found must be among them. */
 static ls_status check_classes(reading *r, int n_classes, const char *const *classes)
 {
-    ls_status status = LS_OK;
-    const char **known = ls__alloc(r->ctx, (size_t)n_classes * sizeof(char *));
+    const char **known = ls__bump_alloc(&r->bump, (size_t)n_classes * sizeof(char *));
     if (!known) return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(char *));
     memcpy(known, classes, (size_t)n_classes * sizeof(char *));
     qsort(known, (size_t)n_classes, sizeof(char *), ls__compare_texts);
-    for (int i = 1; i < n_classes && status == LS_OK; i++) {
+    for (int i = 1; i < n_classes; i++)
         if (strcmp(known[i - 1], known[i]) == 0)
-            status = ls__fail(r->ctx, LS_ERR_INVALID,
-                              "ls_image_folder_open_classes: class '%s' is given twice", known[i]);
-    }
-    for (int64_t i = 0; i < r->top.folders.n && status == LS_OK; i++) {
+            return ls__fail(r->ctx, LS_ERR_INVALID,
+                            "ls_image_folder_open_classes: class '%s' is given twice", known[i]);
+    for (int64_t i = 0; i < r->top.folders.n; i++) {
         char text[256];
         if (find_name(known, n_classes, r->found[i]) < 0)
-            status =
-                ls__fail(r->ctx, LS_ERR_MISMATCH,
-                         "image folder '%s': found class folder '%s', which is not among the "
-                         "known classes %s",
-                         r->dir, r->found[i], some_names(classes, n_classes, text, sizeof(text)));
+            return ls__fail(r->ctx, LS_ERR_MISMATCH,
+                            "image folder '%s': found class folder '%s', which is not among the "
+                            "known classes %s",
+                            r->dir, r->found[i],
+                            some_names(classes, n_classes, text, sizeof(text)));
     }
-    ls__free(r->ctx, known);
-    return status;
+    return LS_OK;
 }
 
 ls_dataset *ls_image_folder_open_classes(ls_context *ctx, const char *dir, int n_classes,

@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char what[] = "ls_image_list_open";
 
@@ -33,7 +33,7 @@ static bool copy_list(ls_dataset *dataset, int64_t n, const char *const *paths,
 {
     ls__text_list list = { .ctx = dataset->owned.ctx };
     bool done = true;
-    for (int64_t i = 0; i < n && done; i++) done = ls__text_list_add(&list, paths[i]);
+    for (int64_t i = 0; i < n && done; i++) done = !ls__text_list_add(&list, what, paths[i]);
     done = done && ls__dataset_take_paths(dataset, &list);
     ls__text_list_free(&list);
     for (int64_t i = 0; i < n && done; i++) dataset->labels[i] = labels ? labels[i] : -1;
@@ -63,28 +63,23 @@ static ls_status add_images(ls_context *ctx, ls__folder_files *files, const char
     for (int64_t i = 0; i < files->unreadable->n; i += 2) {
         const char *reason = at + strlen(at) + 1;
         ls__warn(ctx, LS_LOG_DATA, "image folder '%s': %s", at, reason);
-        if (!ls__text_list_add(&files->images, at))
-            return ls__fail_memory(ctx, path, files->images.n_bytes);
+        LS_TRY(ls__text_list_add(&files->images, path, at));
         at = reason + strlen(reason) + 1;
     }
     at = files->ignored->text;
     for (int64_t i = 0; i < files->ignored->n; i++, at += strlen(at) + 1)
-        if (ls__is_other_image_name(at) && !ls__text_list_add(&files->images, at))
-            return ls__fail_memory(ctx, path, files->images.n_bytes);
-    const size_t n = (size_t)files->images.n, bytes = n * sizeof(char *);
-    if (n == 0)
+        if (ls__is_other_image_name(at)) LS_TRY(ls__text_list_add(&files->images, path, at));
+    if (files->images.n == 0)
         return ls__fail(
             ctx, LS_ERR_DATA,
             "folder '%s': no images at any depth; expected names that end in " LS__IMAGE_EXTENSIONS,
             path);
-    const char **sorted = ls__alloc(ctx, bytes);
-    if (!sorted) return ls__fail_memory(ctx, path, bytes);
-    ls__text_list_get(&files->images, sorted);
-    qsort(sorted, n, sizeof(*sorted), ls__compare_texts);
-    bool done = true;
-    for (size_t i = 0; i < n && done; i++) done = ls__text_list_add(list, sorted[i]);
+    const char **sorted = ls__text_list_sort(&files->images, path);
+    ls_status status = sorted ? LS_OK : LS_ERR_MEMORY;
+    for (int64_t i = 0; i < files->images.n && status == LS_OK; i++)
+        status = ls__text_list_add(list, path, sorted[i]);
     ls__free(ctx, sorted);
-    return done ? LS_OK : ls__fail_memory(ctx, path, list->n_bytes);
+    return status;
 }
 
 static ls_status add_folder(ls_context *ctx, const char *path, ls__text_list *list)
@@ -108,16 +103,12 @@ ls_dataset *ls_image_files_open(ls_context *ctx, int64_t n, const char *const *p
 {
     LS__ENTER_NULL(ctx);
     ls__text_list list = { .ctx = ctx };
-    struct stat there;
     const char **all = NULL;
     ls_dataset *dataset = NULL;
     ls_status status = check_list(ctx, n, paths, NULL, 0);
-    for (int64_t i = 0; i < n && status == LS_OK; i++) {
-        if (stat(paths[i], &there) == 0 && S_ISDIR(there.st_mode))
-            status = add_folder(ctx, paths[i], &list);
-        else if (!ls__text_list_add(&list, paths[i]))
-            status = ls__fail_memory(ctx, paths[i], list.n_bytes);
-    }
+    for (int64_t i = 0; i < n && status == LS_OK; i++)
+        status = ls__is_folder(paths[i]) ? add_folder(ctx, paths[i], &list)
+                                         : ls__text_list_add(&list, paths[i], paths[i]);
     if (status == LS_OK) all = ls__alloc(ctx, (size_t)list.n * sizeof(*all));
     if (status == LS_OK && !all) ls__fail_memory(ctx, "ls_image_files_open", (size_t)list.n);
     if (all) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "data/dataset/label_order.h"
 #include "data/dataset/name_pattern.h"
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static const char what[] = "ls_image_pattern_open";
 
 typedef struct reading {
     ls_context *ctx;
+    ls__bump bump;
     char *dir; /* without slashes at the end */
     ls__folder_files files;
     ls__text_list sorted, labels; /* of the images */
@@ -28,18 +30,15 @@ static ls_status fail_memory(const reading *r)
 static ls_status list_images(reading *r)
 {
     LS_TRY(ls__folder_read(r->ctx, r->dir, true, &r->files));
-    const size_t n = (size_t)r->files.images.n;
-    if (n == 0)
+    if (r->files.images.n == 0)
         return ls__fail(r->ctx, LS_ERR_DATA,
                         "image folder '%s': no images at any depth; found %lld other files; "
                         "expected names that end in " LS__IMAGE_EXTENSIONS,
                         r->dir, (long long)r->files.n_ignored);
-    r->texts = ls__alloc(r->ctx, n * sizeof(*r->texts));
-    if (!r->texts) return ls__fail_memory(r->ctx, what, n * sizeof(*r->texts));
-    ls__text_list_get(&r->files.images, r->texts);
-    qsort(r->texts, n, sizeof(*r->texts), ls__compare_texts);
-    for (size_t i = 0; i < n; i++)
-        if (!ls__text_list_add(&r->sorted, r->texts[i])) return fail_memory(r);
+    r->texts = ls__text_list_sort(&r->files.images, what);
+    if (!r->texts) return LS_ERR_MEMORY;
+    for (int64_t i = 0; i < r->files.images.n; i++)
+        LS_TRY(ls__text_list_add(&r->sorted, what, r->texts[i]));
     return LS_OK;
 }
 
@@ -47,7 +46,7 @@ static ls_status list_images(reading *r)
 static ls_status set_classes(reading *r, int n_classes, const char *const *classes)
 {
     const int64_t n = classes ? n_classes : r->labels.n;
-    r->classes = ls__alloc(r->ctx, (size_t)n * sizeof(*r->classes));
+    r->classes = ls__bump_alloc(&r->bump, (size_t)n * sizeof(*r->classes));
     if (!r->classes) return fail_memory(r);
     if (classes) {
         memcpy(r->classes, classes, (size_t)n * sizeof(*classes));
@@ -62,24 +61,21 @@ static ls_status set_classes(reading *r, int n_classes, const char *const *class
     return LS_OK;
 }
 
-static ls_status fill_labels(const reading *r, ls_dataset *dataset)
+static ls_status fill_labels(reading *r, ls_dataset *dataset)
 {
-    ls__label *all = ls__alloc(r->ctx, (size_t)r->n_classes * sizeof(*all));
+    ls__label *all = ls__bump_alloc(&r->bump, (size_t)r->n_classes * sizeof(*all));
     if (!all) return fail_memory(r);
     ls__index_labels(r->n_classes, r->classes, all);
-    ls_status status = LS_OK;
-    for (int64_t i = 0; i < dataset->n_samples && status == LS_OK; i++) {
+    for (int64_t i = 0; i < dataset->n_samples; i++) {
         const ls__label *found = ls__find_label(r->n_classes, all, r->texts[i]);
-        if (found)
-            dataset->labels[i] = found->number;
-        else
-            status = ls__fail(r->ctx, LS_ERR_MISMATCH,
-                              "image '%s': the class '%s' is not among the %d known classes, such "
-                              "as '%s'",
-                              dataset->paths[i], r->texts[i], r->n_classes, r->classes[0]);
+        if (!found)
+            return ls__fail(r->ctx, LS_ERR_MISMATCH,
+                            "image '%s': the class '%s' is not among the %d known classes, such "
+                            "as '%s'",
+                            dataset->paths[i], r->texts[i], r->n_classes, r->classes[0]);
+        dataset->labels[i] = (int32_t)found->number;
     }
-    ls__free(r->ctx, all);
-    return status;
+    return LS_OK;
 }
 
 static ls_status fill(reading *r, int n_classes, const char *const *classes, ls_dataset *dataset)
@@ -98,13 +94,11 @@ static ls_status fill(reading *r, int n_classes, const char *const *classes, ls_
 
 static ls_status match(reading *r, const char *pattern)
 {
-    const char **names = ls__alloc(r->ctx, (size_t)r->sorted.n * sizeof(*names));
+    const char **names = ls__bump_alloc(&r->bump, (size_t)r->sorted.n * sizeof(*names));
     if (!names) return fail_memory(r);
     ls__text_list_get(&r->sorted, names);
     for (int64_t i = 0; i < r->sorted.n; i++) names[i] += strlen(r->dir) + 1;
-    const ls_status status = ls__match_names(r->ctx, what, pattern, r->sorted.n, names, &r->labels);
-    ls__free(r->ctx, names);
-    return status;
+    return ls__match_names(r->ctx, what, pattern, r->sorted.n, names, &r->labels);
 }
 
 ls_dataset *ls_image_pattern_open(ls_context *ctx, const char *dir, const char *label_pattern,
@@ -121,10 +115,11 @@ ls_dataset *ls_image_pattern_open(ls_context *ctx, const char *dir, const char *
         return NULL;
     }
     reading r = { .ctx = ctx,
-                  .dir = ls__strdup(ctx, dir),
                   .files = { .images.ctx = ctx, .folders.ctx = ctx },
                   .sorted.ctx = ctx,
                   .labels.ctx = ctx };
+    ls__bump_open(&r.bump, ctx);
+    r.dir = ls__bump_strdup(&r.bump, dir);
     ls_dataset *dataset = NULL;
     ls_status status = r.dir ? LS_OK : ls__fail_memory(ctx, dir, strlen(dir));
     if (r.dir) ls__path_trim(r.dir);
@@ -135,9 +130,8 @@ ls_dataset *ls_image_pattern_open(ls_context *ctx, const char *dir, const char *
     if (dataset && (fill(&r, n_classes, classes, dataset) != LS_OK ||
                     ls__dataset_note_opening(dataset, what, chosen) != LS_OK))
         ls_dataset_close(&dataset);
-    ls__free(ctx, r.dir);
+    ls__bump_close(&r.bump);
     ls__free(ctx, r.texts);
-    ls__free(ctx, r.classes);
     ls__folder_files_free(&r.files);
     ls__text_list_free(&r.sorted);
     ls__text_list_free(&r.labels);

@@ -1,23 +1,21 @@
 /* label_order.c: see label_order.h. The order is part of the identity of runs. */
 #include "data/dataset/label_order.h"
 
+#include "base/text.h"
 #include "data/dataset/folder.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The value of a number without leading zeros; -1: another text, or a number of 10 digits. */
-static int64_t number_of(const char *text)
+static int number_of(const char *text)
 {
-    const size_t n = strlen(text);
-    const bool good =
-        n > 0 && n < 10 && strspn(text, "0123456789") == n && (*text != '0' || n == 1);
-    return good ? atol(text) : -1;
+    return *text != '0' || !text[1] ? ls__parse_digits(text, 9) : -1;
 }
 
 static int compare_numbers(const void *a, const void *b)
 {
-    const int64_t x = number_of(*(const char *const *)a), y = number_of(*(const char *const *)b);
+    const int x = number_of(*(const char *const *)a), y = number_of(*(const char *const *)b);
     return (x > y) - (x < y);
 }
 
@@ -32,10 +30,17 @@ int64_t ls__sort_labels(int64_t n, const char **labels)
     return n_labels;
 }
 
+int ls__compare_labels(const void *a, const void *b)
+{
+    const ls__label *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : (x->number > y->number) - (x->number < y->number);
+}
+
 void ls__index_labels(int n, const char *const *names, ls__label *out)
 {
     for (int i = 0; i < n; i++) out[i] = (ls__label){ names[i], i };
-    qsort(out, (size_t)n, sizeof(*out), ls__compare_texts);
+    qsort(out, (size_t)n, sizeof(*out), ls__compare_labels);
 }
 
 const ls__label *ls__find_label(int n, const ls__label *labels, const char *name)

@@ -8,12 +8,14 @@
  * and keeps one of each. Returns how many. */
 int64_t ls__sort_labels(int64_t n, const char **labels);
 
-/* A label, and its class or target. */
+/* A label and its class or target, or another text and the sample that has it. */
 typedef struct ls__label {
     const char *name; /* first, for ls__compare_texts */
-    int32_t number;
+    int64_t number;
 } ls__label;
 
+/* By the names, then by the numbers; for qsort. */
+int ls__compare_labels(const void *a, const void *b);
 /* The n names with their numbers, sorted for ls__find_label. */
 void ls__index_labels(int n, const char *const *names, ls__label *out);
 /* NULL if it is not among them. */

@@ -22,9 +22,9 @@ static bool is_small(const char *pattern)
         const int64_t low = strtoll(at + 1, NULL, 10);
         const char *comma = strpbrk(at, ",}");
         const int64_t high = comma && *comma == ',' ? strtoll(comma + 1, NULL, 10) : low;
-        const int64_t most = low > high ? low : high;
-        if (most > MAX_REPETITIONS) return false;
-        repetitions *= most > 1 ? most : 1;
+        const int64_t max = low > high ? low : high;
+        if (max > MAX_REPETITIONS) return false;
+        repetitions *= max > 1 ? max : 1;
         if (repetitions > MAX_REPETITIONS) return false;
     }
     return n_open <= MAX_OPEN;
@@ -54,16 +54,6 @@ static ls_status compile(ls_context *ctx, const char *what, const char *pattern,
                     what, pattern, n);
 }
 
-/* Adds the part of the name that the group matches. */
-static ls_status add_part(ls_context *ctx, const char *what, const char *name,
-                          const regmatch_t *part, ls__text_list *parts)
-{
-    char *text = ls__format(ctx, "%.*s", (int)(part->rm_eo - part->rm_so), name + part->rm_so);
-    const bool added = text && ls__text_list_add(parts, text);
-    ls__free(ctx, text);
-    return added ? LS_OK : ls__fail_memory(ctx, what, parts->n_bytes);
-}
-
 ls_status ls__match_names(ls_context *ctx, const char *what, const char *pattern, int64_t n,
                           const char *const *names, ls__text_list *parts)
 {
@@ -75,11 +65,13 @@ ls_status ls__match_names(ls_context *ctx, const char *what, const char *pattern
     const char *unmatched = NULL;
     for (int64_t i = 0; i < n && status == LS_OK; i++) {
         regmatch_t found[2];
+        const regmatch_t *part = &found[1]; /* of the group */
         const int error = regexec(&regex, names[i], 2, found, 0);
         if (error != 0 && error != REG_NOMATCH)
             status = ls__fail_memory(ctx, what, 0);
-        else if (error == 0 && found[1].rm_so >= 0 && found[1].rm_eo > found[1].rm_so)
-            status = add_part(ctx, what, names[i], &found[1], parts);
+        else if (error == 0 && part->rm_so >= 0 && part->rm_eo > part->rm_so)
+            status = ls__text_list_format(parts, what, "%.*s", (int)(part->rm_eo - part->rm_so),
+                                          names[i] + part->rm_so);
         else if (n_unmatched++ == 0)
             unmatched = names[i];
     }

@@ -2,12 +2,12 @@
  */
 #include "data/dataset/splits.h"
 
+#include "base/path.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NAME_SIZE = 256, PATH_SIZE = 4096, MAX_FOUND = 16 };
 /* Penalties that are added to the rank of a name. */
@@ -27,6 +27,14 @@ static const struct {
     { "testing", LS_SPLIT_TEST },
 };
 enum { N_SPLIT_WORDS = sizeof(split_words) / sizeof(split_words[0]) };
+
+int ls__split_words(ls_split split, const char *words[LS__MAX_SPLIT_WORDS])
+{
+    int n = 0;
+    for (int i = 0; i < N_SPLIT_WORDS; i++)
+        if (split_words[i].split == split) words[n++] = split_words[i].word;
+    return n;
+}
 
 /* Words that may stand beside the split in a name. Only names of lists have the second ones. */
 static const char *const other_words[] = {
@@ -127,17 +135,10 @@ typedef struct entry {
     int rank;
 } entry;
 
-static bool join(char path[PATH_SIZE], const char *dir, const char *name)
-{
-    const int length = snprintf(path, PATH_SIZE, "%s/%s", dir, name);
-    return length > 0 && length < PATH_SIZE;
-}
-
 static bool is_folder(const char *dir, const char *name)
 {
     char path[PATH_SIZE];
-    struct stat status;
-    return join(path, dir, name) && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    return ls__path_join(path, PATH_SIZE, dir, name) && ls__is_folder(path);
 }
 
 /* Archives of macOS have a folder __MACOSX. */
@@ -168,7 +169,7 @@ static bool has_folders(const char *dir, const char *name)
 {
     char path[PATH_SIZE], first[NAME_SIZE];
     int n_folders, n_files;
-    return join(path, dir, name) &&
+    return ls__path_join(path, PATH_SIZE, dir, name) &&
            (!count_entries(path, &n_folders, &n_files, first) || n_folders > 0);
 }
 
@@ -186,8 +187,9 @@ static int compare_entries(const void *a, const void *b)
                               : strcmp(x->name, y->name);
 }
 
-/* A list "train.csv", or a folder. A folder without class folders comes last, and is a split by its
- * exact name alone: "Train" may be a class of vehicles. */
+/* A list "train.csv", or a folder. A folder without class folders comes last. It is a split by its
+ * exact name, because "Train" may be a class of vehicles, but beside training images "Test" is one,
+ * too. */
 static bool is_candidate(const char *dir, const char *name, ls_split split, int *rank)
 {
     const size_t length = strlen(name), n_csv = strlen(".csv");
@@ -198,15 +200,17 @@ static bool is_candidate(const char *dir, const char *name, ls_split split, int 
         return false;
     if (is_csv) {
         char path[PATH_SIZE];
-        struct stat status;
         *rank += CSV_FILE;
-        return join(path, dir, name) && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+        return ls__path_join(path, PATH_SIZE, dir, name) && ls__is_file(path);
     }
     if (!is_folder(dir, name)) return false;
     if (has_folders(dir, name)) return true;
-    const bool is_exact = *rank < ANOTHER_CASE;
+    char train[PATH_SIZE];
+    const bool is_split = *rank < ANOTHER_CASE || (*rank < OTHER_WORDS && split != LS_SPLIT_TRAIN &&
+                                                   ls_split_find(dir, LS_SPLIT_TRAIN, 0, train,
+                                                                 sizeof(train), NULL) == LS_OK);
     *rank += NO_CLASSES;
-    return is_exact;
+    return is_split;
 }
 
 /* "train/train": a folder that holds nothing but a folder of class folders. */
@@ -214,7 +218,7 @@ static void descend(const char *dir, char name[PATH_SIZE])
 {
     char path[PATH_SIZE], only[NAME_SIZE];
     int n_folders, n_files;
-    if (!join(path, dir, name)) return;
+    if (!ls__path_join(path, PATH_SIZE, dir, name)) return;
     count_entries(path, &n_folders, &n_files, only);
     const size_t length = strlen(name);
     if (n_folders != 1 || n_files > 0 || !has_folders(path, only)) return;

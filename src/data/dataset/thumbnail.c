@@ -18,15 +18,15 @@ static bool write_small(const ls_context *ctx, const ls__source *source, int64_t
     const int64_t to_height = height * side / longer, to_width = width * side / longer;
     ls__resizer resizer = { .ctx = ctx };
     ls__image to = { 0 };
-    bool good = ls__resize_image(&resizer, source, to_height > 0 ? to_height : 1,
-                                 to_width > 0 ? to_width : 1, &to);
-    if (good) {
+    bool ok = ls__resize_image(&resizer, source, to_height > 0 ? to_height : 1,
+                               to_width > 0 ? to_width : 1, &to);
+    if (ok) {
         const ls__source small = ls__source_of_image(&to);
-        good = ls__jpeg_write(ctx, &small.view, out, size);
+        ok = ls__jpeg_write(ctx, &small.view, out, size);
     }
     ls__buffer_free(ctx, &resizer.memory);
     ls__image_free(ctx, &to);
-    return good;
+    return ok;
 }
 
 /* A JPEG file is decoded at 1/2, 1/4 or 1/8 of its size where that is not below the thumbnail's. */

@@ -27,10 +27,10 @@ typedef struct bitmap {
 
 static void row_of_palette(const bitmap *self, const uint8_t *in, uint8_t *out)
 {
-    const int bits = self->bits, most = (1 << bits) - 1;
+    const int bits = self->bits, max = (1 << bits) - 1;
     for (int64_t x = 0; x < self->width; x++) {
         const int64_t bit = x * bits;
-        const int index = in[bit / 8] >> (8 - bits - (int)(bit % 8)) & most;
+        const int index = in[bit / 8] >> (8 - bits - (int)(bit % 8)) & max;
         for (int c = 0; c < 3; c++) out[3 * x + c] = self->palette[index][c];
     }
 }
@@ -41,11 +41,11 @@ static void row_of_masks(const bitmap *self, const uint8_t *in, uint8_t *out)
     const int step = self->bits / 8;
     for (int c = 0; c < self->channels; c++) {
         const int shift = __builtin_ctz(self->masks[c]);
-        const uint64_t most = self->masks[c] >> shift;
+        const uint64_t max = self->masks[c] >> shift;
         for (int64_t x = 0; x < self->width; x++) {
             const uint32_t word = step == 2 ? ls__le16(in + 2 * x) : ls__le32(in + 4 * x);
             const uint64_t value = (word & self->masks[c]) >> shift;
-            out[self->channels * x + c] = (uint8_t)((value * 255 + most / 2) / most);
+            out[self->channels * x + c] = (uint8_t)((value * 255 + max / 2) / max);
         }
     }
 }
@@ -60,9 +60,9 @@ static ls_status read_palette(ls__decoder *decoder, bitmap *self, size_t at, siz
                               size_t end)
 {
     const uint8_t *file = decoder->file;
-    const size_t most = (size_t)1 << self->bits;
+    const size_t max = (size_t)1 << self->bits;
     size_t n = end > at ? (end - at) / colour_bytes : 0;
-    if (n > most) n = most;
+    if (n > max) n = max;
     if (n == 0) return ls__undecodable(decoder, LS_ERR_DATA, "damaged BMP: no palette");
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < 3; c++) self->palette[i][c] = file[at + i * colour_bytes + 2 - c];

@@ -41,17 +41,17 @@ static int64_t next_sample(reader *in, bool text, int bytes)
 }
 
 static ls_status read_samples(ls__decoder *decoder, reader *in, bool text, int channels,
-                              int64_t most)
+                              int64_t maxval)
 {
-    const int bytes = most > 255 ? 2 : 1;
+    const int bytes = maxval > 255 ? 2 : 1;
     const int64_t n = decoder->image.height * decoder->image.width * channels;
-    const int64_t white = bytes == 2 && decoder->depth > 0 ? (1 << decoder->depth) - 1 : most;
-    int64_t min = most, max = 0;
+    const int64_t white = bytes == 2 && decoder->depth > 0 ? (1 << decoder->depth) - 1 : maxval;
+    int64_t min = maxval, max = 0;
     uint8_t *out = decoder->image.pixels;
     for (int64_t i = 0; i < n; i++, out += 3 / channels) {
         int64_t sample = next_sample(in, text, bytes);
         if (sample < 0) return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
-        if (sample > most) sample = most;
+        if (sample > maxval) sample = maxval;
         if (sample < min) min = sample;
         if (sample > max) max = sample;
         if (sample > white) sample = white;
@@ -59,8 +59,8 @@ static ls_status read_samples(ls__decoder *decoder, reader *in, bool text, int c
         if (channels == 1) out[1] = out[2] = out[0];
     }
     /* With a smaller maxval, which the file states, the samples use their range as they are. */
-    decoder->min_sample = most == UINT16_MAX ? (uint32_t)min : 0;
-    decoder->max_sample = most == UINT16_MAX ? (uint32_t)max : 0;
+    decoder->min_sample = maxval == UINT16_MAX ? (uint32_t)min : 0;
+    decoder->max_sample = maxval == UINT16_MAX ? (uint32_t)max : 0;
     return LS_OK;
 }
 
@@ -70,13 +70,13 @@ ls_status ls__pnm_probe(ls__decoder *decoder)
     const bool text = kind == '2' || kind == '3';
     const int channels = kind == '3' || kind == '6' ? 3 : 1;
     reader in = { decoder->file + 2, decoder->file + decoder->file_bytes };
-    const int64_t width = next_number(&in), height = next_number(&in), most = next_number(&in);
-    if (width < 0 || height < 0 || most < 1 || most > 65535)
+    const int64_t width = next_number(&in), height = next_number(&in), maxval = next_number(&in);
+    if (width < 0 || height < 0 || maxval < 1 || maxval > 65535)
         return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNM: no sound header");
     LS_TRY(ls__decoder_check(decoder, height, width));
     if (in.at < in.end) in.at++; /* the one white space before the samples */
     if (in.end - in.at < height * width * channels)
         return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNM file");
     LS_TRY(ls__decoder_begin(decoder, 3));
-    return read_samples(decoder, &in, text, channels, most);
+    return read_samples(decoder, &in, text, channels, maxval);
 }

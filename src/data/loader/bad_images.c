@@ -13,7 +13,7 @@ ls_status ls__loader_find_missing(ls_loader *loader)
         ls__dataset_whole(dataset)->pack)
         return LS_OK;
     struct stat there;
-    loader->missing = ls__zalloc(loader->owned.ctx, (size_t)dataset->n_samples);
+    loader->missing = ls__bump_alloc(&loader->bump, (size_t)dataset->n_samples);
     if (!loader->missing)
         return ls__fail_memory(loader->owned.ctx, "ls_loader_open", (size_t)dataset->n_samples);
     for (int64_t i = 0; i < dataset->n_samples; i++)

@@ -52,20 +52,14 @@ static void close_loader(ls__owned *self)
     }
     clear_bads(loader);
     ls__free(ctx, loader->bads);
-    ls__free(ctx, loader->slots);
-    ls__free(ctx, loader->workers);
-    ls__free(ctx, loader->known_whole);
-    ls__free(ctx, loader->missing);
-    ls__sampler_free(ctx, &loader->sampler);
+    ls__bump_close(&loader->bump);
     ls__release(loader->dataset);
     ls__free(ctx, loader);
 }
 
 void ls_loader_close(ls_loader **loader)
 {
-    if (!loader || !*loader) return;
-    ls__disown_and_close(&(*loader)->owned);
-    *loader = NULL;
+    ls__close_owned(loader);
 }
 
 static ls_shape image_shape(const ls_loader *loader, int64_t n)
@@ -84,9 +78,11 @@ static ls_status open_members(ls_loader *loader, const ls_loader_config *config)
         (size_t)(loader->transform.height * loader->transform.width * loader->channels);
     loader->n_slots = n_kept + (n_threads == 0 ? 1 : loader->config.prefetch + 1);
     loader->n_workers = n_threads == 0 ? 1 : n_threads;
-    loader->slots = ls__zalloc(ctx, (size_t)loader->n_slots * sizeof(ls__slot));
-    loader->workers = ls__zalloc(ctx, (size_t)loader->n_workers * sizeof(ls__loader_worker));
-    loader->known_whole = ls__zalloc(ctx, (size_t)loader->dataset->n_samples * sizeof(atomic_bool));
+    ls__bump *bump = &loader->bump;
+    loader->slots = ls__bump_alloc(bump, (size_t)loader->n_slots * sizeof(ls__slot));
+    loader->workers = ls__bump_alloc(bump, (size_t)loader->n_workers * sizeof(ls__loader_worker));
+    loader->known_whole =
+        ls__bump_alloc(bump, (size_t)loader->dataset->n_samples * sizeof(atomic_bool));
     if (!loader->slots || !loader->workers || !loader->known_whole)
         return ls__fail_memory(ctx, "ls_loader_open", (size_t)loader->dataset->n_samples);
     for (int i = 0; i < loader->n_workers; i++) {
@@ -108,14 +104,11 @@ ls_loader *ls_loader_open(ls_dataset *dataset, const ls_loader_config *config)
     if (!dataset) return NULL;
     ls_context *ctx = dataset->owned.ctx;
     LS__ENTER_NULL(ctx);
-    ls_loader *loader = ls__zalloc(ctx, sizeof(*loader));
-    if (!loader) {
-        ls__fail_memory(ctx, "ls_loader_open", sizeof(*loader));
-        return NULL;
-    }
+    ls_loader *loader = ls__open_owned(ctx, "ls_loader_open", sizeof(*loader), close_loader);
+    if (!loader) return NULL;
+    ls__bump_open(&loader->bump, ctx);
     loader->dataset = dataset;
     ls__use(dataset);
-    ls__own(ctx, &loader->owned, close_loader);
     if (open_members(loader, config) != LS_OK) ls_loader_close(&loader);
     return loader;
 }
@@ -196,16 +189,10 @@ ls_status ls__loader_add_bad(ls_loader *loader, int64_t sample, const char *why)
     ls_context *ctx = loader->owned.ctx;
     const int64_t at = find_bad(loader, sample);
     if (at < loader->n_bads && loader->bads[at].sample == sample) return LS_OK;
-    if (loader->n_bads == loader->bad_capacity) {
-        const int64_t capacity = 2 * loader->bad_capacity + 16;
-        const size_t bytes = (size_t)capacity * sizeof(ls__known_bad);
-        void *memory =
-            ls__realloc(ctx, loader->bads, (size_t)loader->n_bads * sizeof(ls__known_bad), bytes);
-        if (!memory) return ls__fail_memory(ctx, "list of unreadable images", bytes);
-        loader->bads = memory;
-        loader->bad_capacity = capacity;
-    }
-    char *reason = ls__strdup(ctx, why);
+    ls__known_bad *bads = ls__grow(ctx, loader->bads, (size_t)loader->n_bads, 1,
+                                   &loader->bad_capacity, sizeof(*bads));
+    if (bads) loader->bads = bads;
+    char *reason = bads ? ls__strdup(ctx, why) : NULL;
     if (!reason) return ls__fail_memory(ctx, "list of unreadable images", strlen(why));
     memmove(loader->bads + at + 1, loader->bads + at,
             (size_t)(loader->n_bads - at) * sizeof(ls__known_bad));
@@ -341,7 +328,7 @@ int64_t ls_loader_bad_sample(const ls_loader *loader, int64_t i, const char **re
     return there ? loader->bads[i].sample : -1;
 }
 
-int ls_default_workers(void)
+int ls_default_worker_count(void)
 {
     enum { MAX_DEFAULT = 8 };
     return ls__min_int(ls__available_processors(), MAX_DEFAULT);

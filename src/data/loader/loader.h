@@ -67,6 +67,7 @@ typedef struct ls__known_bad {
 
 struct ls_loader {
     ls__owned owned;
+    ls__bump bump; /* of the arrays, except `bads` */
     ls_dataset *dataset;
     ls_loader_config config; /* defaults filled in */
     ls__transform transform;
@@ -103,7 +104,8 @@ struct ls_loader {
     int64_t n_images;
     double wait_seconds;
     ls__known_bad *bads; /* sorted by sample */
-    int64_t n_bads, bad_capacity;
+    int64_t n_bads;
+    size_t bad_capacity;
 };
 
 /* Checks the configuration against the dataset and fills in defaults: config, transform, n_steps.
@@ -144,7 +146,6 @@ ls_status ls__staging_upload(ls_loader *loader, ls__slot *slot, size_t bytes, vo
 
 /* Errors are kept in the context. */
 ls_status ls__sampler_open(ls_loader *loader);
-void ls__sampler_free(const ls_context *ctx, ls__sampler *sampler);
 /* The sample at a position of the loader's epoch, and how often it stood at positions that count as
  * earlier. */
 int64_t ls__sample_at(const ls_loader *loader, int64_t position, int64_t *occurrence);

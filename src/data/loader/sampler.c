@@ -19,9 +19,9 @@ ls_status ls__sampler_open(ls_loader *loader)
     ls__sampler *s = &loader->sampler;
     if (loader->config.sampler == LS_SAMPLER_ALL) return LS_OK;
     const size_t n = (size_t)dataset->n_samples, n_classes = (size_t)dataset->n_classes;
-    s->ends = ls__zalloc(ctx, n_classes * sizeof(*s->ends));
-    s->classes = ls__alloc(ctx, n_classes * sizeof(*s->classes));
-    s->samples = ls__alloc(ctx, n * sizeof(*s->samples));
+    s->ends = ls__bump_alloc(&loader->bump, n_classes * sizeof(*s->ends));
+    s->classes = ls__bump_alloc(&loader->bump, n_classes * sizeof(*s->classes));
+    s->samples = ls__bump_alloc(&loader->bump, n * sizeof(*s->samples));
     if (!s->ends || !s->classes || !s->samples)
         return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(*s->samples));
     for (size_t i = 0; i < n; i++) s->ends[dataset->labels[i]]++;
@@ -34,13 +34,6 @@ ls_status ls__sampler_open(ls_loader *loader)
     }
     for (size_t i = 0; i < n; i++) s->samples[s->ends[dataset->labels[i]]++] = (int64_t)i;
     return LS_OK;
-}
-
-void ls__sampler_free(const ls_context *ctx, ls__sampler *sampler)
-{
-    ls__free(ctx, sampler->ends);
-    ls__free(ctx, sampler->classes);
-    ls__free(ctx, sampler->samples);
 }
 
 int64_t ls__sample_at(const ls_loader *loader, int64_t position, int64_t *occurrence)

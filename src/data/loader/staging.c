@@ -23,14 +23,14 @@ static ls_status allocate(const ls_loader *loader, ls__pool *pool, ls__stream st
                          loader->n_slots, bytes);
 }
 
-static ls_status open_slot(const ls_loader *loader, ls__slot *slot, size_t bytes)
+static ls_status open_slot(ls_loader *loader, ls__slot *slot, size_t bytes)
 {
     ls_context *ctx = loader->owned.ctx;
     const size_t n = (size_t)loader->config.batch_size;
     LS_TRY(allocate(loader, loader->host_memory ? ctx->pool : ctx->host_pool, LS__STREAM_COMPUTE,
                     bytes, &slot->block));
-    slot->samples = ls__alloc(ctx, n * sizeof(int64_t));
-    slot->results = ls__zalloc(ctx, n * sizeof(ls__item_result));
+    slot->samples = ls__bump_alloc(&loader->bump, n * sizeof(int64_t));
+    slot->results = ls__bump_alloc(&loader->bump, n * sizeof(ls__item_result));
     if (!slot->samples || !slot->results)
         return ls__fail_memory(ctx, "ls_loader_open", n * sizeof(ls__item_result));
     slot->label_values = slot->block;
@@ -67,8 +67,6 @@ void ls__staging_close(ls_loader *loader)
         ls__slot *slot = &loader->slots[i];
         if (slot->uploaded) backend->event_close(ctx->device, slot->uploaded);
         ls__pool_release(loader->host_memory ? ctx->pool : ctx->host_pool, slot->block);
-        ls__free(ctx, slot->results);
-        ls__free(ctx, slot->samples);
     }
     for (int i = 0; i < LS__N_STAGING_BUFFERS; i++) {
         if (loader->staging[i].read) backend->event_close(ctx->device, loader->staging[i].read);

@@ -44,10 +44,10 @@ static ls__pixel_op enhance_op(ls__pixel_op_kind kind, double magnitude)
 bool ls__auto_pixel_op(ls_auto_augment policy, ls__auto_op op, int bin, bool negative,
                        int64_t height, int64_t width, ls__pixel_op *out)
 {
-    const magnitudes *most = policy == LS_AUTO_AUGMENT_RAND ? &rand_augment : &trivial;
+    const magnitudes *max = policy == LS_AUTO_AUGMENT_RAND ? &rand_augment : &trivial;
     const double sign = negative ? -1 : 1;
-    const double shear = sign * (double)linspace(most->shear, bin);
-    const double enhance = sign * (double)linspace(most->enhance, bin);
+    const double shear = sign * (double)linspace(max->shear, bin);
+    const double enhance = sign * (double)linspace(max->enhance, bin);
     const int last = LS__MAGNITUDE_BINS - 1;
     switch (op) {
     case LS__AUTO_SHEAR_X: *out = affine_op(shear, 0, 0, 0); return true;
@@ -61,7 +61,7 @@ bool ls__auto_pixel_op(ls_auto_augment policy, ls__auto_op op, int bin, bool neg
     case LS__AUTO_ROTATE:
         *out = (ls__pixel_op){ .kind = LS__PIXEL_AFFINE,
                                .affine = ls__affine_rotation(
-                                   sign * (double)linspace(most->rotate, bin), height, width) };
+                                   sign * (double)linspace(max->rotate, bin), height, width) };
         return true;
     case LS__AUTO_BRIGHTNESS: *out = enhance_op(LS__PIXEL_BRIGHTNESS, enhance); return true;
     case LS__AUTO_COLOR: *out = enhance_op(LS__PIXEL_SATURATION, enhance); return true;
@@ -69,7 +69,7 @@ bool ls__auto_pixel_op(ls_auto_augment policy, ls__auto_op op, int bin, bool neg
     case LS__AUTO_SHARPNESS: *out = enhance_op(LS__PIXEL_SHARPNESS, enhance); return true;
     case LS__AUTO_POSTERIZE: /* the quotient is never halfway between two integers */
         *out = (ls__pixel_op){ .kind = LS__PIXEL_POSTERIZE,
-                               .amount = 8 - (2 * bin * most->posterize + last) / (2 * last) };
+                               .amount = 8 - (2 * bin * max->posterize + last) / (2 * last) };
         return true;
     case LS__AUTO_SOLARIZE: /* bytes below 255 - 8.5 bin stay */
         *out = (ls__pixel_op){ .kind = LS__PIXEL_SOLARIZE, .amount = 255 - 17 * bin / 2 };

@@ -2,6 +2,7 @@
  * Filter.c). Floating-point numbers are float where Pillow's are. */
 #include "data/transform/pixel_ops.h"
 
+#include "base/minmax.h"
 #include <math.h>
 #include <string.h>
 
@@ -105,47 +106,37 @@ static void apply_table(const ls__pixel_op *op, int64_t n_pixels, int channels, 
 
 static void apply_saturation(float factor, int64_t n_pixels, uint8_t *pixels)
 {
-    enum { MOST = 256 }; /* pixels at a time, so that the second loop is vectorized */
-    uint8_t grey[3 * MOST];
+    enum { MAX_PIXELS = 256 }; /* pixels at a time, so that the second loop is vectorized */
+    uint8_t grey[3 * MAX_PIXELS];
     for (int64_t n; n_pixels > 0; n_pixels -= n, pixels += 3 * n) {
-        n = n_pixels < MOST ? n_pixels : MOST;
+        n = n_pixels < MAX_PIXELS ? n_pixels : MAX_PIXELS;
         for (int64_t i = 0; i < n; i++) memset(grey + 3 * i, ls__luma(pixels + 3 * i), 3);
         for (int64_t i = 0; i < 3 * n; i++) pixels[i] = blend(grey[i], pixels[i], factor);
     }
-}
-
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
 }
 
 /* convert("HSV"): hsv[0] is the hue. */
 static void to_hsv(const uint8_t rgb[3], uint8_t hsv[3])
 {
     const int r = rgb[0], g = rgb[1], b = rgb[2];
-    const int most = larger(r, larger(g, b)), least = smaller(r, smaller(g, b));
+    const int max = ls__max_int(r, ls__max_int(g, b)), min = ls__min_int(r, ls__min_int(g, b));
     hsv[0] = hsv[1] = 0;
-    hsv[2] = (uint8_t)most;
-    if (most == least) return;
-    const float range = (float)(most - least);
-    const float red = (float)(most - r) / range;
-    const float green = (float)(most - g) / range;
-    const float blue = (float)(most - b) / range;
+    hsv[2] = (uint8_t)max;
+    if (max == min) return;
+    const float range = (float)(max - min);
+    const float red = (float)(max - r) / range;
+    const float green = (float)(max - g) / range;
+    const float blue = (float)(max - b) / range;
     float hue; /* in sixths of the circle */
-    if (r == most)
+    if (r == max)
         hue = blue - green;
-    else if (g == most)
+    else if (g == max)
         hue = (float)(2.0 + (double)red - (double)blue);
     else
         hue = (float)(4.0 + (double)green - (double)red);
     hue = (float)fmod((double)hue / 6.0 + 1.0, 1.0);
     hsv[0] = (uint8_t)((double)hue * 255.0);
-    hsv[1] = (uint8_t)((double)(range / (float)most) * 255.0);
+    hsv[1] = (uint8_t)((double)(range / (float)max) * 255.0);
 }
 
 /* convert("RGB") */

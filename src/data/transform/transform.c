@@ -144,7 +144,7 @@ static ls__window inside(ls__window window, int64_t height, int64_t width)
 }
 
 /* The largest reduction that leaves an image no smaller than the size it is resized to. */
-static int most_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
+static int max_reduction(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
 {
     int reduction = 8;
     while (reduction > 1 && (height / reduction < to_height || width / reduction < to_width))
@@ -178,14 +178,13 @@ static ls__region plan_region(const ls__transform *self, const ls__sample_plan *
     ls__region out = { .reduction = 1 };
     if (plan->resize_first || plan->mode == LS__CROP_RESIZED) {
         if (fast)
-            out.reduction =
-                most_reduction(height, width, plan->content.height, plan->content.width);
+            out.reduction = max_reduction(height, width, plan->content.height, plan->content.width);
         out.window = plan->resize_first ? (ls__window){ 0, 0, height, width }
                                         : window_inputs(plan, height, width, out.reduction);
     } else {
         if (fast && plan->mode == LS__CROP_RESIZE)
             out.reduction =
-                most_reduction(plan->crop.height, plan->crop.width, plan->height, plan->width);
+                max_reduction(plan->crop.height, plan->crop.width, plan->height, plan->width);
         out.window = inside(plan->crop, height, width);
     }
     return out;

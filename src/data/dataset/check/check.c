@@ -27,8 +27,7 @@ static ls_status check_config(ls_context *ctx, const ls_dataset_check_config *c)
 
 static int compare_findings(const void *a, const void *b)
 {
-    const ls_finding *x = &((const ls__check_finding *)a)->finding;
-    const ls_finding *y = &((const ls__check_finding *)b)->finding;
+    const ls_finding *x = a, *y = b;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
     const int order = strcmp(x->path, y->path);
     return order ? order : strcmp(x->reason, y->reason);
@@ -41,10 +40,8 @@ static ls_status check_listed(ls_dataset_report *r, const ls_dataset_check_confi
     LS_TRY(ls__check_files(r, config->min_side > 0 ? config->min_side : DEFAULT_MIN_SIDE));
     LS_TRY(ls__check_samples(r));
     LS_TRY(ls__check_near(r));
-    LS_TRY(ls__check_shares(r));
-    if (r->findings.n > 0)
-        qsort(r->findings.items, (size_t)r->findings.n, sizeof(ls__check_finding),
-              compare_findings);
+    if (r->n_findings > 0)
+        qsort(r->findings, (size_t)r->n_findings, sizeof(ls_finding), compare_findings);
     ls__check_free_files(r);
     return LS_OK;
 }
@@ -83,9 +80,9 @@ static ls_status check_parts(ls_context *ctx, int n, const ls_check_part *parts,
                         "%s: group_pattern is for ls_dataset_check; the parts have the groups of "
                         "their datasets",
                         call);
-    if (n < 1 || n > LS__MOST_SPLITS || !parts)
+    if (n < 1 || n > LS__MAX_SPLITS || !parts)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n is %d, expected 1 to %d, with parts", call, n,
-                        LS__MOST_SPLITS);
+                        LS__MAX_SPLITS);
     for (int i = 0; i < n; i++) {
         const ls_dataset *d = parts[i].dataset;
         if (!parts[i].split || !d)

@@ -3,6 +3,7 @@
 #ifndef LS_DATA_DATASET_CHECK_CHECK_H
 #define LS_DATA_DATASET_CHECK_CHECK_H
 
+#include "base/bump.h"
 #include "base/context.h"
 #include "data/dataset/check/fingerprint.h"
 #include "data/dataset/folder.h"
@@ -30,34 +31,26 @@ typedef struct ls__checked_file {
 /* The images of a class folder, or those of a split that lie outside of class folders. */
 typedef struct ls__check_group {
     ls_class_summary count;
-    char *name;         /* count.name, owned */
     int64_t begin, end; /* in the report's files */
 } ls__check_group;
 
-typedef struct ls__check_finding {
-    ls_finding finding;
-    char *path, *reason; /* of the finding, owned */
-} ls__check_finding;
-
-enum { LS__MOST_SPLITS = 16 };
-
-/* Growing memory. */
-typedef struct ls__check_array {
-    int64_t n, capacity;
-    void *items;
-} ls__check_array;
+enum { LS__MAX_SPLITS = 16 };
 
 struct ls_dataset_report {
     ls__owned owned;
+    ls__bump bump;          /* of texts and lists */
     char *dir;              /* without slashes at the end */
     size_t root_length;     /* bytes of each path before the part that is reported */
     ls__folder_files found; /* images of all groups; its other lists are those below */
     ls__text_list ignored, hidden, unreadable; /* unreadable: folders, as in ls__folder_files */
     const char *
         *paths; /* of images, group by group, then of ignored and hidden files; each sorted */
-    char *splits[LS__MOST_SPLITS]; /* paths below dir, owned; "" alone: the folder itself */
+    char *splits[LS__MAX_SPLITS]; /* paths below dir, owned; "" alone: the folder itself */
     int n_splits;
-    ls__check_array groups, findings;
+    ls__check_group *groups;
+    ls_finding *findings;
+    int64_t n_groups, n_findings;
+    size_t group_capacity, finding_capacity;
     ls__checked_file *files; /* images, then ignored files */
     int64_t n_images, n_files;
     ls__text_list folder_names;
@@ -65,11 +58,6 @@ struct ls_dataset_report {
     int64_t n_folders;
     ls_dataset_summary summary;
 };
-
-static inline ls__check_group *ls__check_group_at(const ls_dataset_report *report, int64_t i)
-{
-    return (ls__check_group *)report->groups.items + i;
-}
 
 /* The part of a path that is reported. */
 static inline const char *ls__check_name(const ls_dataset_report *report, const char *path)
@@ -95,12 +83,10 @@ static inline int ls__check_bits(int32_t max)
 ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir);
 void ls__check_free_files(ls_dataset_report *report);
 
-/* Room for one more item of `size` bytes, which is all zero; NULL with an error kept. */
-void *ls__check_grow(ls_dataset_report *report, ls__check_array *array, size_t size);
-
-/* Takes over path and reason; NULL for one of them = memory was short. other: borrowed, or "". */
-ls_status ls__check_add(ls_dataset_report *report, ls_finding_kind kind, char *path,
-                        const char *other, char *reason);
+/* Adds a finding, whose reason is what printf makes of the format. path, other: valid as long as
+ * the report; NULL = memory was short. */
+ls_status ls__check_add(ls_dataset_report *report, ls_finding_kind kind, const char *path,
+                        const char *other, const char *format, ...) LS_PRINTF(5, 6);
 
 /* Adds the images from number `begin` on as a group. split: borrowed; name: copied, may be NULL. */
 ls_status ls__check_add_group(ls_dataset_report *report, const char *split, const char *name,
@@ -115,6 +101,8 @@ ls_status ls__check_list_parts(ls_dataset_report *report, int n, const ls_check_
 ls_status ls__check_list(ls_dataset_report *report);
 /* Fills folders. */
 ls_status ls__check_count_folders(ls_dataset_report *report);
+/* Findings about classes that are not in all parts, before ls__check_take_paths. */
+ls_status ls__check_part_classes(ls_dataset_report *report);
 /* Findings about groups in several splits: those of the datasets, those that a pattern makes of the
  * listed files, or none if it is NULL. */
 ls_status ls__check_part_groups(ls_dataset_report *report, int n, const ls_check_part *parts);
@@ -127,9 +115,8 @@ ls_status ls__check_decode(ls_dataset_report *report, const ls_dataset_check_con
 ls_status ls__check_files(ls_dataset_report *report, int64_t min_side);
 /* Findings about images that look the same, after ls__check_files. */
 ls_status ls__check_near(ls_dataset_report *report);
-/* Findings about samples that training changes, after ls__check_files. */
+/* Findings about samples that training changes or crops, and about the shares of classes, after
+ * ls__check_files. */
 ls_status ls__check_samples(ls_dataset_report *report);
-/* Findings about shares of the images and classes, after ls__check_files. */
-ls_status ls__check_shares(ls_dataset_report *report);
 
 #endif

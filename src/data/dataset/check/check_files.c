@@ -25,8 +25,7 @@ static ls_digest digest(const void *bytes, size_t size, int64_t width)
     ls__digest_sum sum = { 0 };
     ls__digest_word(&sum, (uint64_t)width, 0);
     ls__digest_bytes(&sum, bytes, size, sizeof(uint64_t));
-    ls__digest_finish(&sum, sizeof(uint64_t) + size);
-    return (ls_digest){ { sum.words[0], sum.words[1] } };
+    return ls__digest_finish(&sum, sizeof(uint64_t) + size);
 }
 
 /* Sets what shows whether images are equal or look the same. Returns the sum of the bytes. */
@@ -109,8 +108,7 @@ static ls_status decode_all(const decoding *d, ls__queue *queue,
         if (f->status != LS_OK && !ls__is_bad_image(f->status))
             return ls__fail(r->owned.ctx, f->status, "%s: image '%s': %s", what, f->path,
                             f->reason ? f->reason : "out of memory");
-        if (f->status == LS_OK && f->group >= 0)
-            ls__check_group_at(r, f->group)->count.n_readable++;
+        if (f->status == LS_OK && f->group >= 0) r->groups[f->group].count.n_readable++;
     }
     return LS_OK;
 }
@@ -154,21 +152,19 @@ static int compare_pixels(const void *a, const void *b)
 static ls_status add_duplicate(ls_dataset_report *r, const ls__checked_file *original,
                                const ls__checked_file *f)
 {
-    const ls_class_summary *a = &ls__check_group_at(r, original->group)->count;
-    const ls_class_summary *b = &ls__check_group_at(r, f->group)->count;
+    const ls_class_summary *a = &r->groups[original->group].count;
+    const ls_class_summary *b = &r->groups[f->group].count;
     const char *name_a = a->name ? a->name : "", *name_b = b->name ? b->name : "";
     const bool same_file = compare_digests(&original->file, &f->file) == 0;
-    const char *other = ls__check_name(r, original->path);
-    return ls__check_add(
-        r,
-        strcmp(a->split, b->split) != 0 ? LS_FINDING_LEAK
-        : strcmp(name_a, name_b) != 0   ? LS_FINDING_AMBIGUOUS
-                                        : LS_FINDING_DUPLICATE,
-        ls__strdup(r->owned.ctx, ls__check_name(r, f->path)), other,
-        strcmp(original->path, f->path) == 0
-            ? ls__format(r->owned.ctx, "also in class '%s'%s%s%s", name_a, *a->split ? " of '" : "",
-                         a->split, *a->split ? "'" : "")
-            : ls__format(r->owned.ctx, "the same %s as %s", same_file ? "file" : "pixels", other));
+    const ls_finding_kind kind = strcmp(a->split, b->split) != 0 ? LS_FINDING_LEAK
+                                 : strcmp(name_a, name_b) != 0   ? LS_FINDING_AMBIGUOUS
+                                                                 : LS_FINDING_DUPLICATE;
+    const char *path = ls__check_name(r, f->path), *other = ls__check_name(r, original->path);
+    if (strcmp(original->path, f->path) != 0)
+        return ls__check_add(r, kind, path, other, "the same %s as %s",
+                             same_file ? "file" : "pixels", other);
+    return ls__check_add(r, kind, path, other, "also in class '%s'%s%s%s", name_a,
+                         *a->split ? " of '" : "", a->split, *a->split ? "'" : "");
 }
 
 static ls_status find_duplicates(ls_dataset_report *r)
@@ -194,36 +190,29 @@ static ls_status find_duplicates(ls_dataset_report *r)
 
 /* ---- Single files ---- */
 
-static ls_status add_file(ls_dataset_report *r, ls_finding_kind kind, const char *path,
-                          char *reason)
-{
-    return ls__check_add(r, kind, ls__strdup(r->owned.ctx, ls__check_name(r, path)), "", reason);
-}
-
 static ls_status check_image(ls_dataset_report *r, const ls__checked_file *f, int64_t min_side)
 {
-    const ls_context *ctx = r->owned.ctx;
     if (f->status != LS_OK)
-        return add_file(r, LS_FINDING_UNREADABLE, f->path, ls__strdup(ctx, f->reason));
+        return ls__check_add(r, LS_FINDING_UNREADABLE, ls__check_name(r, f->path), "", "%s",
+                             f->reason);
     if (f->orientation > 1)
-        LS_TRY(add_file(r, LS_FINDING_ROTATED, f->path,
-                        ls__format(ctx, "orientation %d", f->orientation)));
+        LS_TRY(ls__check_add(r, LS_FINDING_ROTATED, ls__check_name(r, f->path), "",
+                             "orientation %d", f->orientation));
     if (f->is_cmyk)
-        LS_TRY(add_file(r, LS_FINDING_CMYK, f->path, ls__strdup(ctx, "a JPEG file in CMYK")));
+        LS_TRY(ls__check_add(r, LS_FINDING_CMYK, ls__check_name(r, f->path), "",
+                             "a JPEG file in CMYK"));
     if (f->height >= min_side && f->width >= min_side) return LS_OK;
-    return add_file(
-        r, LS_FINDING_SMALL, f->path,
-        ls__format(ctx, "%lld x %lld pixels", (long long)f->width, (long long)f->height));
+    return ls__check_add(r, LS_FINDING_SMALL, ls__check_name(r, f->path), "", "%lld x %lld pixels",
+                         (long long)f->width, (long long)f->height);
 }
 
 /* A file without an image's extension. */
 static ls_status check_ignored(ls_dataset_report *r, const ls__checked_file *f)
 {
-    return add_file(r, LS_FINDING_IGNORED, f->path,
-                    ls__strdup(r->owned.ctx, f->status == LS_OK
-                                                 ? "a readable image, whose name does not end "
-                                                   "in " LS__IMAGE_EXTENSIONS
-                                                 : f->reason));
+    return ls__check_add(r, LS_FINDING_IGNORED, ls__check_name(r, f->path), "", "%s",
+                         f->status == LS_OK ? "a readable image, whose name does not end "
+                                              "in " LS__IMAGE_EXTENSIONS
+                                            : f->reason);
 }
 
 /* ---- Summary ---- */
@@ -263,8 +252,8 @@ ls_status ls__check_files(ls_dataset_report *r, int64_t min_side)
     for (int64_t i = 0; i < r->n_images; i++) LS_TRY(check_image(r, &r->files[i], min_side));
     for (int64_t i = r->n_images; i < r->n_files; i++) LS_TRY(check_ignored(r, &r->files[i]));
     for (int64_t i = 0; i < r->hidden.n; i++)
-        LS_TRY(add_file(r, LS_FINDING_HIDDEN, r->paths[r->n_files + i],
-                        ls__strdup(r->owned.ctx, "its name begins with a dot")));
+        LS_TRY(ls__check_add(r, LS_FINDING_HIDDEN, ls__check_name(r, r->paths[r->n_files + i]), "",
+                             "its name begins with a dot"));
     LS_TRY(find_duplicates(r));
     return summarize(r);
 }

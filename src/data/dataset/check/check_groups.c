@@ -30,11 +30,11 @@ static ls_status add_group(ls_dataset_report *r, const member *all, int64_t begi
     while (all[last - 1].split == all[end - 1].split) last--;
     while (all[begin + n_first].split == all[begin].split) n_first++;
     const char *first_split = r->splits[all[begin].split], *split = r->splits[all[last].split];
-    return ls__check_add(
-        r, LS_FINDING_GROUP_LEAK, ls__strdup(r->owned.ctx, ls__check_name(r, all[last].path)),
-        ls__check_name(r, all[begin].path),
-        ls__format(r->owned.ctx, "group '%s': %lld in '%s', %lld in '%s'", all[begin].group,
-                   (long long)(end - last), split, (long long)n_first, first_split));
+    const char *path = ls__bump_strdup(&r->bump, ls__check_name(r, all[last].path));
+    const char *other = ls__bump_strdup(&r->bump, ls__check_name(r, all[begin].path));
+    return ls__check_add(r, LS_FINDING_GROUP_LEAK, path, other,
+                         "group '%s': %lld in '%s', %lld in '%s'", all[begin].group,
+                         (long long)(end - last), split, (long long)n_first, first_split);
 }
 
 static ls_status check_groups(ls_dataset_report *r, int64_t n, member *members)
@@ -69,7 +69,7 @@ ls_status ls__check_part_groups(ls_dataset_report *r, int n, const ls_check_part
 /* The split of a file, and its name there. */
 static member place_file(const ls_dataset_report *r, int64_t file)
 {
-    const char *split = ls__check_group_at(r, r->files[file].group)->count.split;
+    const char *split = r->groups[r->files[file].group].count.split;
     const char *path = r->files[file].path;
     member out = { .path = path };
     while (r->splits[out.split] != split) out.split++;

@@ -10,13 +10,13 @@
 ls_status ls__check_add_group(ls_dataset_report *r, const char *split, const char *name,
                               int64_t begin)
 {
-    ls__check_group *group = ls__check_grow(r, &r->groups, sizeof(*group));
-    if (!group) return LS_ERR_MEMORY;
-    group->begin = begin;
-    group->end = r->found.images.n;
-    if (name && !(group->name = ls__strdup(r->owned.ctx, name)))
-        return ls__fail_memory(r->owned.ctx, name, strlen(name));
-    group->count = (ls_class_summary){ split, group->name, group->end - begin, 0 };
+    const int64_t end = r->found.images.n;
+    const char *copy = name ? ls__bump_strdup(&r->bump, name) : NULL;
+    ls__check_group *groups = ls__bump_room(&r->bump, r->groups, (size_t)r->n_groups, 1,
+                                            &r->group_capacity, sizeof(*groups));
+    if (!groups || (name && !copy)) return ls__fail_memory(r->owned.ctx, r->dir, 0);
+    r->groups = groups;
+    groups[r->n_groups++] = (ls__check_group){ { split, copy, end - begin, 0 }, begin, end };
     return LS_OK;
 }
 
@@ -27,8 +27,7 @@ static ls_status add_loose(ls_dataset_report *r, const char *split, const ls__te
     const char *at = images->text;
     if (images->n == 0) return LS_OK;
     for (int64_t i = 0; i < images->n; i++, at += strlen(at) + 1)
-        if (!ls__text_list_add(&r->found.images, at))
-            return ls__fail_memory(r->owned.ctx, at, r->found.images.n_bytes);
+        LS_TRY(ls__text_list_add(&r->found.images, at, at));
     return ls__check_add_group(r, split, NULL, begin);
 }
 
@@ -36,41 +35,29 @@ static ls_status add_class(ls_dataset_report *r, const char *split, const char *
                            const char *name)
 {
     const int64_t begin = r->found.images.n, n_unreadable = r->unreadable.n;
-    char *path = ls__format(r->owned.ctx, "%s/%s", dir, name);
+    const char *path = ls__bump_format(&r->bump, "%s/%s", dir, name);
     if (!path) return ls__fail_memory(r->owned.ctx, name, strlen(dir));
-    const ls_status status = ls__folder_read(r->owned.ctx, path, true, &r->found);
-    ls__free(r->owned.ctx, path);
+    LS_TRY(ls__folder_read(r->owned.ctx, path, true, &r->found));
     const bool is_unreadable = r->unreadable.n > n_unreadable && r->found.images.n == begin;
-    if (is_unreadable) return status; /* it is a finding, and may have images */
-    return status == LS_OK ? ls__check_add_group(r, split, name, begin) : status;
-}
-
-/* The names of the folders in `top`, sorted; borrowed. The caller frees the array. */
-static const char **sorted_folders(ls_dataset_report *r, const ls__folder_files *top)
-{
-    const size_t n = (size_t)top->folders.n;
-    const char **names = ls__alloc(r->owned.ctx, n * sizeof(*names));
-    if (!names) return ls__fail_memory(r->owned.ctx, r->dir, n * sizeof(*names)), NULL;
-    ls__text_list_get(&top->folders, names);
-    qsort(names, n, sizeof(*names), ls__compare_texts);
-    return names;
+    /* an unreadable folder is a finding, and may have images */
+    return is_unreadable ? LS_OK : ls__check_add_group(r, split, name, begin);
 }
 
 static ls_status read_top(ls_dataset_report *r, const char *path, ls__folder_files *top)
 {
-    const ls_context *ctx = r->owned.ctx;
+    ls_context *ctx = r->owned.ctx;
     *top = (ls__folder_files){ .images.ctx = ctx,
                                .folders.ctx = ctx,
                                .hidden = &r->hidden,
                                .unreadable = path == r->dir ? NULL : &r->unreadable };
-    return ls__folder_read(r->owned.ctx, path, false, top);
+    return ls__folder_read(ctx, path, false, top);
 }
 
 /* What lies in the folder `dir` of a split, which was read into `top`. */
 static ls_status list_split(ls_dataset_report *r, const char *split, const char *dir,
                             const ls__folder_files *top)
 {
-    const char **names = sorted_folders(r, top);
+    const char **names = ls__text_list_sort(&top->folders, r->dir);
     ls_status status = names ? add_loose(r, split, &top->images) : LS_ERR_MEMORY;
     for (int64_t i = 0; i < top->folders.n && status == LS_OK; i++)
         status = add_class(r, split, dir, names[i]);
@@ -81,18 +68,17 @@ static ls_status list_split(ls_dataset_report *r, const char *split, const char 
 static ls_status list_folder(ls_dataset_report *r, const char *split)
 {
     ls__folder_files top;
-    char *dir = ls__format(r->owned.ctx, "%s/%s", r->dir, split);
+    const char *dir = ls__bump_format(&r->bump, "%s/%s", r->dir, split);
     if (!dir) return ls__fail_memory(r->owned.ctx, split, strlen(r->dir));
     ls_status status = read_top(r, dir, &top);
     if (status == LS_OK) status = list_split(r, split, dir, &top);
     ls__folder_files_free(&top);
-    ls__free(r->owned.ctx, dir);
     return status;
 }
 
 ls_status ls__check_add_split(ls_dataset_report *r, const char *path)
 {
-    r->splits[r->n_splits] = ls__strdup(r->owned.ctx, path);
+    r->splits[r->n_splits] = ls__bump_strdup(&r->bump, path);
     if (!r->splits[r->n_splits]) return ls__fail_memory(r->owned.ctx, path, strlen(path));
     r->n_splits++;
     return LS_OK;
@@ -104,7 +90,7 @@ static ls_status find_splits(ls_dataset_report *r)
     char path[4096];
     ls_split_kind kind;
     for (int split = 0; split < LS_N_SPLITS; split++)
-        for (int i = 0; r->n_splits < LS__MOST_SPLITS; i++) {
+        for (int i = 0; r->n_splits < LS__MAX_SPLITS; i++) {
             const ls_status status =
                 ls_split_find(r->dir, (ls_split)split, i, path, sizeof(path), &kind);
             if (status == LS_ERR_IO)
@@ -133,7 +119,7 @@ ls_status ls__check_take_paths(ls_dataset_report *r)
     ls_context *ctx = r->owned.ctx;
     const int64_t n_images = r->found.images.n, n_files = n_images + r->ignored.n;
     const int64_t n = n_files + r->hidden.n;
-    r->paths = ls__alloc(ctx, (size_t)n * sizeof(*r->paths));
+    r->paths = ls__bump_alloc(&r->bump, (size_t)n * sizeof(*r->paths));
     r->files = ls__zalloc(ctx, (size_t)n_files * sizeof(*r->files));
     if (!r->paths || !r->files)
         return ls__fail_memory(ctx, r->dir, (size_t)n_files * sizeof(*r->files));
@@ -143,8 +129,8 @@ ls_status ls__check_take_paths(ls_dataset_report *r)
     ls__text_list_get(&r->ignored, r->paths + n_images);
     ls__text_list_get(&r->hidden, r->paths + n_files);
     qsort(r->paths + n_images, (size_t)r->ignored.n, sizeof(*r->paths), ls__compare_texts);
-    for (int64_t i = 0; i < r->groups.n; i++) {
-        const ls__check_group *g = ls__check_group_at(r, i);
+    for (int64_t i = 0; i < r->n_groups; i++) {
+        const ls__check_group *g = &r->groups[i];
         qsort(r->paths + g->begin, (size_t)(g->end - g->begin), sizeof(*r->paths),
               ls__compare_texts);
         for (int64_t k = g->begin; k < g->end; k++) r->files[k].group = (int32_t)i;
@@ -161,9 +147,7 @@ static ls_status report_unreadable(ls_dataset_report *r)
     const char *at = r->unreadable.text;
     for (int64_t i = 0; i < r->unreadable.n; i += 2) {
         const char *reason = at + strlen(at) + 1;
-        LS_TRY(ls__check_add(r, LS_FINDING_UNREADABLE,
-                             ls__strdup(r->owned.ctx, ls__check_name(r, at)), "",
-                             ls__strdup(r->owned.ctx, reason)));
+        LS_TRY(ls__check_add(r, LS_FINDING_UNREADABLE, ls__check_name(r, at), "", "%s", reason));
         at = reason + strlen(reason) + 1;
     }
     return LS_OK;
@@ -189,24 +173,13 @@ static int compare_folders(const void *a, const void *b)
     return order ? order : (n > m) - (n < m);
 }
 
-static ls_status add_folder(ls_dataset_report *r, const char *name, int64_t n_images)
-{
-    if (!ls__text_list_add(&r->folder_names, name))
-        return ls__fail_memory(r->owned.ctx, r->dir, r->folder_names.n_bytes);
-    r->folders[r->n_folders++].n_images = n_images;
-    return LS_OK;
-}
-
-/* The folder of the first of n paths. */
+/* The folder of n_images images, of which this is one. */
 static ls_status add_folder_of(ls_dataset_report *r, const char *path, int64_t n_images)
 {
     const char *slash = strrchr(path, '/'), *name = ls__check_name(r, path);
-    char *folder = slash < name ? ls__strdup(r->owned.ctx, "")
-                                : ls__format(r->owned.ctx, "%.*s", (int)(slash - name), name);
-    if (!folder) return ls__fail_memory(r->owned.ctx, path, strlen(path));
-    const ls_status status = add_folder(r, folder, n_images);
-    ls__free(r->owned.ctx, folder);
-    return status;
+    r->folders[r->n_folders++].n_images = n_images;
+    return ls__text_list_format(&r->folder_names, r->dir, "%.*s",
+                                slash < name ? 0 : (int)(slash - name), name);
 }
 
 static ls_status count_images(ls_dataset_report *r, const char **paths)
@@ -233,25 +206,20 @@ static int compare_counts(const void *a, const void *b)
 
 ls_status ls__check_count_folders(ls_dataset_report *r)
 {
-    ls_context *ctx = r->owned.ctx;
-    const int64_t most = r->n_images + r->groups.n;
-    const char **paths = ls__alloc(ctx, (size_t)most * sizeof(*paths));
-    r->folders = ls__zalloc(ctx, (size_t)most * sizeof(*r->folders));
-    ls_status status = paths && r->folders
-                           ? count_images(r, paths)
-                           : ls__fail_memory(ctx, r->dir, (size_t)most * sizeof(*r->folders));
-    for (int64_t i = 0; i < r->groups.n && status == LS_OK; i++) {
-        const ls_class_summary *c = &ls__check_group_at(r, i)->count;
+    const size_t max = (size_t)(r->n_images + r->n_groups);
+    const char **paths = ls__bump_alloc(&r->bump, max * sizeof(*paths));
+    r->folders = ls__bump_alloc(&r->bump, max * sizeof(*r->folders));
+    if (!paths || !r->folders) return ls__fail_memory(r->owned.ctx, r->dir, max * sizeof(*paths));
+    LS_TRY(count_images(r, paths));
+    for (int64_t i = 0; i < r->n_groups; i++) {
+        const ls_class_summary *c = &r->groups[i].count;
         if (c->n_images > 0) continue;
-        char *name = ls__format(ctx, "%s%s%s", c->split, *c->split ? "/" : "", c->name);
-        status = name ? add_folder(r, name, 0) : ls__fail_memory(ctx, c->name, strlen(c->name));
-        ls__free(ctx, name);
+        r->n_folders++;
+        LS_TRY(ls__text_list_format(&r->folder_names, r->dir, "%s%s%s", c->split,
+                                    *c->split ? "/" : "", c->name));
     }
-    if (status == LS_OK) {
-        ls__text_list_get(&r->folder_names, paths);
-        for (int64_t i = 0; i < r->n_folders; i++) r->folders[i].path = paths[i];
-        qsort(r->folders, (size_t)r->n_folders, sizeof(*r->folders), compare_counts);
-    }
-    ls__free(ctx, paths);
-    return status;
+    ls__text_list_get(&r->folder_names, paths);
+    for (int64_t i = 0; i < r->n_folders; i++) r->folders[i].path = paths[i];
+    qsort(r->folders, (size_t)r->n_folders, sizeof(*r->folders), compare_counts);
+    return LS_OK;
 }

@@ -66,8 +66,8 @@ typedef struct match {
 static ls_finding_kind kind_of(const near_index *x, const ls__checked_file *a,
                                const ls__checked_file *b)
 {
-    const ls_class_summary *of_a = &ls__check_group_at(x->report, a->group)->count;
-    const ls_class_summary *of_b = &ls__check_group_at(x->report, b->group)->count;
+    const ls_class_summary *of_a = &x->report->groups[a->group].count;
+    const ls_class_summary *of_b = &x->report->groups[b->group].count;
     if (strcmp(of_a->split, of_b->split) != 0) return LS_FINDING_NEAR_LEAK;
     return a->group != b->group ? LS_FINDING_NEAR_AMBIGUOUS : LS_FINDING_NEAR_DUPLICATE;
 }
@@ -109,16 +109,14 @@ static match search(const near_index *x, int32_t i)
 static ls_status search_all(const near_index *x)
 {
     ls_dataset_report *r = x->report;
-    const ls_context *ctx = r->owned.ctx;
     for (int32_t i = 0; i < x->n; i++) {
         const match m = search(x, i);
         if (m.other < 0) continue;
         const ls__checked_file *a = x->files[m.other], *b = x->files[i];
         const char *other = ls__check_name(r, a->path);
         const int distance = ls__fingerprint_distance(a->look.hash, b->look.hash);
-        LS_TRY(ls__check_add(
-            r, m.kind, ls__strdup(ctx, ls__check_name(r, b->path)), other,
-            ls__format(ctx, "looks the same as %s; hash distance %d", other, distance)));
+        LS_TRY(ls__check_add(r, m.kind, ls__check_name(r, b->path), other,
+                             "looks the same as %s; hash distance %d", other, distance));
     }
     return LS_OK;
 }

@@ -25,8 +25,7 @@ static ls_status add_class(ls_dataset_report *r, const char *split, const labell
     const int64_t first = r->found.images.n;
     for (int64_t i = begin; i < end; i++) {
         if (i > begin && strcmp(all[i].path, all[i - 1].path) == 0) continue;
-        if (!ls__text_list_add(&r->found.images, all[i].path))
-            return ls__fail_memory(r->owned.ctx, split, r->found.images.n_bytes);
+        LS_TRY(ls__text_list_add(&r->found.images, split, all[i].path));
     }
     return ls__check_add_group(r, split, *all[begin].class ? all[begin].class : NULL, first);
 }
@@ -53,51 +52,10 @@ static ls_status add_part(ls_dataset_report *r, const ls_check_part *part)
     return status;
 }
 
-/* The groups of a split, whose names are sorted. */
-typedef struct range {
-    int64_t begin, end;
-} range;
-
-static range groups_of(const ls_dataset_report *r, int split)
-{
-    range out = { 0, 0 };
-    for (int64_t i = 0; i < r->groups.n; i++) {
-        const ls_class_summary *c = &ls__check_group_at(r, i)->count;
-        if (c->split != r->splits[split] || !c->name) continue;
-        if (out.end == 0) out.begin = i;
-        out.end = i + 1;
-    }
-    return out;
-}
-
-static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, int split,
-                             const ls_class_summary *there)
-{
-    const ls_context *ctx = r->owned.ctx;
-    return ls__check_add(r, kind, ls__strdup(ctx, r->splits[split]), "",
-                         ls__format(ctx, "no image of class '%s'; '%s' has %lld", there->name,
-                                    there->split, (long long)there->n_images));
-}
-
-static ls_status compare_classes(ls_dataset_report *r, int split)
-{
-    const range train = groups_of(r, 0), other = groups_of(r, split);
-    for (int64_t i = train.begin, k = other.begin; i < train.end || k < other.end;) {
-        const ls_class_summary *a = &ls__check_group_at(r, i)->count;
-        const ls_class_summary *b = &ls__check_group_at(r, k)->count;
-        const int order = i == train.end ? 1 : k == other.end ? -1 : strcmp(a->name, b->name);
-        if (order < 0) LS_TRY(add_missing(r, LS_FINDING_NO_VALIDATION, split, a));
-        if (order > 0) LS_TRY(add_missing(r, LS_FINDING_NO_TRAINING, 0, b));
-        i += order <= 0;
-        k += order >= 0;
-    }
-    return LS_OK;
-}
-
 ls_status ls__check_list_parts(ls_dataset_report *r, int n, const ls_check_part *parts)
 {
     for (int i = 0; i < n; i++) LS_TRY(add_part(r, &parts[i]));
-    for (int i = 1; i < n; i++) LS_TRY(compare_classes(r, i));
+    LS_TRY(ls__check_part_classes(r));
     LS_TRY(ls__check_part_groups(r, n, parts));
     return ls__check_take_paths(r);
 }

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
+#include <stdarg.h>
 #include <string.h>
 
 static const char what[] = "ls_dataset_check";
@@ -32,36 +34,19 @@ const char *ls_finding_text(ls_finding_kind kind)
     return is_kind(kind) ? kinds[kind].text : "";
 }
 
-void *ls__check_grow(ls_dataset_report *r, ls__check_array *array, size_t size)
+ls_status ls__check_add(ls_dataset_report *r, ls_finding_kind kind, const char *path,
+                        const char *other, const char *format, ...)
 {
-    if (array->n == array->capacity) {
-        const int64_t capacity = 2 * array->capacity + 16;
-        void *items = ls__realloc(r->owned.ctx, array->items, (size_t)array->n * size,
-                                  (size_t)capacity * size);
-        if (!items) {
-            ls__fail_memory(r->owned.ctx, what, (size_t)capacity * size);
-            return NULL;
-        }
-        array->items = items;
-        array->capacity = capacity;
-    }
-    void *item = (char *)array->items + (size_t)array->n++ * size;
-    return memset(item, 0, size);
-}
-
-ls_status ls__check_add(ls_dataset_report *r, ls_finding_kind kind, char *path, const char *other,
-                        char *reason)
-{
-    ls_context *ctx = r->owned.ctx;
-    ls__check_finding *f = path && reason ? ls__check_grow(r, &r->findings, sizeof(*f))
-                                          : (ls__fail_memory(ctx, what, 0), NULL);
-    if (f) {
-        *f = (ls__check_finding){ { kind, path, other, reason }, path, reason };
-        return LS_OK;
-    }
-    ls__free(ctx, path);
-    ls__free(ctx, reason);
-    return LS_ERR_MEMORY;
+    va_list args;
+    va_start(args, format);
+    const char *reason = ls__bump_vformat(&r->bump, format, args);
+    va_end(args);
+    ls_finding *all = ls__bump_room(&r->bump, r->findings, (size_t)r->n_findings, 1,
+                                    &r->finding_capacity, sizeof(*all));
+    if (!path || !other || !reason || !all) return ls__fail_memory(r->owned.ctx, what, 0);
+    r->findings = all;
+    all[r->n_findings++] = (ls_finding){ kind, path, other, reason };
+    return LS_OK;
 }
 
 /* ---- The report ---- */
@@ -78,18 +63,7 @@ static void close_report(ls__owned *self)
     ls_dataset_report *r = (ls_dataset_report *)self;
     const ls_context *ctx = self->ctx;
     ls__check_free_files(r);
-    for (int64_t i = 0; i < r->groups.n; i++) ls__free(ctx, ls__check_group_at(r, i)->name);
-    ls__check_finding *findings = r->findings.items;
-    for (int64_t i = 0; i < r->findings.n; i++) {
-        ls__free(ctx, findings[i].path);
-        ls__free(ctx, findings[i].reason);
-    }
-    ls__free(ctx, r->groups.items);
-    ls__free(ctx, findings);
-    ls__free(ctx, r->dir);
-    for (int i = 0; i < r->n_splits; i++) ls__free(ctx, r->splits[i]);
-    ls__free(ctx, r->paths);
-    ls__free(ctx, r->folders);
+    ls__bump_close(&r->bump);
     ls__text_list_free(&r->folder_names);
     ls__text_list_free(&r->ignored);
     ls__text_list_free(&r->hidden);
@@ -100,16 +74,16 @@ static void close_report(ls__owned *self)
 
 ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir)
 {
-    ls_dataset_report *r = ls__zalloc(ctx, sizeof(*r));
-    if (!r) return ls__fail_memory(ctx, what, sizeof(*r)), NULL;
-    ls__own(ctx, &r->owned, close_report);
+    ls_dataset_report *r = ls__open_owned(ctx, what, sizeof(*r), close_report);
+    if (!r) return NULL;
     r->ignored.ctx = r->hidden.ctx = r->unreadable.ctx = r->folder_names.ctx = ctx;
     r->found = (ls__folder_files){ .images.ctx = ctx,
                                    .folders.ctx = ctx,
                                    .ignored = &r->ignored,
                                    .hidden = &r->hidden,
                                    .unreadable = &r->unreadable };
-    r->dir = ls__strdup(ctx, dir);
+    ls__bump_open(&r->bump, ctx);
+    r->dir = ls__bump_strdup(&r->bump, dir);
     if (!r->dir) {
         ls__fail_memory(ctx, dir, strlen(dir));
         ls_dataset_report_close(&r);
@@ -122,9 +96,7 @@ ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir)
 
 void ls_dataset_report_close(ls_dataset_report **report)
 {
-    if (!report || !*report) return;
-    ls__disown_and_close(&(*report)->owned);
-    *report = NULL;
+    ls__close_owned(report);
 }
 
 const char *ls_dataset_report_dir(const ls_dataset_report *report)
@@ -134,24 +106,24 @@ const char *ls_dataset_report_dir(const ls_dataset_report *report)
 
 int64_t ls_dataset_report_finding_count(const ls_dataset_report *r)
 {
-    return r ? r->findings.n : 0;
+    return r ? r->n_findings : 0;
 }
 
 ls_finding ls_dataset_report_finding_at(const ls_dataset_report *r, int64_t i)
 {
-    if (!r || i < 0 || i >= r->findings.n) return (ls_finding){ 0 };
-    return ((const ls__check_finding *)r->findings.items)[i].finding;
+    if (!r || i < 0 || i >= r->n_findings) return (ls_finding){ 0 };
+    return r->findings[i];
 }
 
 int64_t ls_dataset_report_class_count(const ls_dataset_report *r)
 {
-    return r ? r->groups.n : 0;
+    return r ? r->n_groups : 0;
 }
 
 ls_class_summary ls_dataset_report_class_at(const ls_dataset_report *r, int64_t i)
 {
-    if (!r || i < 0 || i >= r->groups.n) return (ls_class_summary){ 0 };
-    return ls__check_group_at(r, i)->count;
+    if (!r || i < 0 || i >= r->n_groups) return (ls_class_summary){ 0 };
+    return r->groups[i].count;
 }
 
 int64_t ls_dataset_report_folder_count(const ls_dataset_report *r)

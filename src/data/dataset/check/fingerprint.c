@@ -123,12 +123,12 @@ static uint64_t squared_difference(const uint8_t *a, const uint8_t *b, int n)
 
 bool ls__fingerprint_matches(const ls__fingerprint *a, const ls__fingerprint *b)
 {
-    const uint64_t most = (uint64_t)N_CELLS * MAX_LUMA * MAX_LUMA;
+    const uint64_t max = (uint64_t)N_CELLS * MAX_LUMA * MAX_LUMA;
     const uint64_t d = a->sum > b->sum ? a->sum - b->sum : b->sum - a->sum;
     const uint64_t spread = a->spread < b->spread ? a->spread : b->spread;
-    if (d * d > most * N_CELLS) return false; /* the sum of squares is at least d^2 / n */
+    if (d * d > max * N_CELLS) return false; /* the sum of squares is at least d^2 / n */
     const uint64_t luma = squared_difference(a->luma, b->luma, N_CELLS);
-    return luma <= most && MIN_VARIANCES * N_CELLS * luma <= spread &&
+    return luma <= max && MIN_VARIANCES * N_CELLS * luma <= spread &&
            squared_difference(a->chroma, b->chroma, N_CHROMA) <=
                (uint64_t)N_CHROMA * MAX_CHROMA * MAX_CHROMA;
 }

@@ -17,13 +17,12 @@ static const int64_t MAX_TARGETS = 1 << 30;
 static ls_status find_labels(ls__csv *c, const char *const *texts)
 {
     const int64_t n = c->labels.n;
-    if (n == 0) return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s': no row has a label", c->path);
+    if (n == 0) return ls__csv_fail_file(c, LS_ERR_DATA, "no row has a label");
     const char **sorted = ls__bump_alloc(&c->bump, (size_t)n * sizeof(*sorted));
     if (!sorted) return ls__fail_memory(c->ctx, c->path, (size_t)n * sizeof(*sorted));
     memcpy(sorted, texts, (size_t)n * sizeof(*sorted));
     const int64_t n_found = ls__sort_labels(n, sorted);
-    if (n_found > INT32_MAX)
-        return ls__fail(c->ctx, LS_ERR_UNSUPPORTED, "csv file '%s': too many classes", c->path);
+    if (n_found > INT32_MAX) return ls__csv_fail_file(c, LS_ERR_UNSUPPORTED, "too many classes");
     c->given = sorted;
     c->n_given = (int)n_found;
     return ls__csv_set_labels(c, c->n_given, sorted);
@@ -36,7 +35,7 @@ static ls_status set_names(const ls__csv *c, ls_dataset *dataset)
     const size_t bytes = (size_t)dataset->n_samples * sizeof(*dataset->root_lengths);
     dataset->root_length = c->root_length;
     if (!c->is_absolute) return LS_OK;
-    dataset->root_lengths = ls__alloc(c->ctx, bytes);
+    dataset->root_lengths = ls__bump_alloc(&dataset->bump, bytes);
     if (!dataset->root_lengths) return ls__fail_memory(c->ctx, c->path, bytes);
     return ls__csv_find_roots(c, dataset->n_samples, dataset->paths, dataset->root_lengths);
 }
@@ -67,15 +66,15 @@ static ls_status fill_labels(ls__csv *c, const char *const *texts, ls_dataset *d
         if (!ls__dataset_name_classes(dataset, c->n_given, c->given))
             return ls__fail_memory(c->ctx, c->path, (size_t)c->n_given * sizeof(char *));
         for (int64_t i = 0; i < n; i++)
-            dataset->labels[i] = ls__csv_find_label(c, texts[i])->number;
+            dataset->labels[i] = (int32_t)ls__csv_find_label(c, texts[i])->number;
         return LS_OK;
     }
     const bool numbers = c->kind == LS__CSV_NUMBERS;
     if (!numbers && n > MAX_TARGETS / c->n_given)
-        return ls__fail(c->ctx, LS_ERR_UNSUPPORTED,
-                        "csv file '%s': %lld rows with %d labels: expected at most %lld targets "
-                        "(rows x labels)",
-                        c->path, (long long)n, c->n_given, (long long)MAX_TARGETS);
+        return ls__csv_fail_file(
+            c, LS_ERR_UNSUPPORTED,
+            "%lld rows with %d labels: expected at most %lld targets (rows x labels)", (long long)n,
+            c->n_given, (long long)MAX_TARGETS);
     const char *names[LS__CSV_MAX_FIELDS];
     for (int i = 0; numbers && !c->given && i < c->n_labels; i++)
         names[c->known[i].number] = c->known[i].name;
@@ -90,36 +89,24 @@ static ls_status fill_labels(ls__csv *c, const char *const *texts, ls_dataset *d
 
 /* ---- Likely mistakes ---- */
 
-typedef struct named_row {
-    const char *name; /* of the image; first, for ls__compare_texts */
-    int64_t row;
-} named_row;
-
-static int compare_rows(const void *a, const void *b)
-{
-    const int order = ls__compare_texts(a, b);
-    const int64_t x = ((const named_row *)a)->row, y = ((const named_row *)b)->row;
-    return order ? order : (x > y) - (x < y);
-}
-
 /* An image in rows of several classes. */
 static ls_status warn_classes(const ls__csv *c, const ls_dataset *d)
 {
     const size_t n = (size_t)d->n_samples;
-    named_row *all = ls__alloc(c->ctx, n * sizeof(*all));
+    ls__label *all = ls__alloc(c->ctx, n * sizeof(*all));
     if (!all) return ls__fail_memory(c->ctx, c->path, n * sizeof(*all));
-    for (size_t i = 0; i < n; i++) all[i] = (named_row){ d->paths[i], (int64_t)i };
-    qsort(all, n, sizeof(*all), compare_rows);
+    for (size_t i = 0; i < n; i++) all[i] = (ls__label){ d->paths[i], (int64_t)i };
+    qsort(all, n, sizeof(*all), ls__compare_labels);
     int64_t n_images = 0, row = 0, other = 0;
     bool counted = false; /* the image of row i - 1 */
     for (size_t i = 1; i < n; i++) {
         const bool same = strcmp(all[i - 1].name, all[i].name) == 0;
         if (!same) counted = false;
-        if (!same || counted || d->labels[all[i - 1].row] == d->labels[all[i].row]) continue;
+        if (!same || counted || d->labels[all[i - 1].number] == d->labels[all[i].number]) continue;
         counted = true;
         if (n_images++ > 0) continue;
-        row = all[i - 1].row;
-        other = all[i].row;
+        row = all[i - 1].number;
+        other = all[i].number;
     }
     ls__free(c->ctx, all);
     if (n_images == 0) return LS_OK;
@@ -189,7 +176,8 @@ static ls_status fill(ls__csv *c, ls_dataset *dataset)
     if (c->kind == LS__CSV_CLASS) LS_TRY(warn_classes(c, dataset));
     if (c->kind == LS__CSV_LABELS) warn_separators(c, dataset->n_samples, texts);
     describe_splits(c);
-    if (c->unused_group && !(dataset->unused_group = ls__strdup(c->ctx, c->unused_group)))
+    if (c->unused_group &&
+        !(dataset->unused_group = ls__bump_strdup(&dataset->bump, c->unused_group)))
         return ls__fail_memory(c->ctx, c->path, strlen(c->unused_group));
     const ls_csv_config *config = c->config;
     const char *const columns[LS__N_OPENED_BY] = { [LS__BY_PATH_COLUMN] = config->path_column,

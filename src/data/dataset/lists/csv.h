@@ -61,14 +61,13 @@ typedef struct ls__csv {
     ls__bump bump;        /* of the arrays below */
     ls__csv_row *rows;
     float *numbers; /* of LS__CSV_NUMBERS: n_targets in each row */
-    size_t row_room, number_room;
+    size_t row_capacity, number_capacity;
 } ls__csv;
 
-/* The first fields of the row that was read last: "'path', 'label'". */
-enum { LS__CSV_FIELDS_TEXT_SIZE = 512 };
-const char *ls__csv_fields_text(const ls__csv *c, char buffer[LS__CSV_FIELDS_TEXT_SIZE]);
-/* An error of the row that was read last. */
-ls_status ls__csv_fail(const ls__csv *c, const char *reason);
+/* An error of the row that was read last: "csv file 'PATH', line 3: ...", or of the file. */
+ls_status ls__csv_fail(const ls__csv *c, ls_status status, const char *format, ...) LS_PRINTF(3, 4);
+ls_status ls__csv_fail_file(const ls__csv *c, ls_status status, const char *format, ...)
+    LS_PRINTF(3, 4);
 
 /* Opens the file, reads all rows into the lists above. */
 ls_status ls__csv_read(ls__csv *c);
@@ -80,9 +79,6 @@ ls_status ls__csv_read_row(ls__csv *c, bool *found);
 ls_status ls__csv_read_header(ls__csv *c);
 /* The same where the config has columns. */
 ls_status ls__csv_read_given_header(ls__csv *c);
-/* The columns of the config, -1 where it has none; those of splits and groups are set in c.
- * *is_named: one of them is a name. */
-ls_status ls__csv_find_columns(ls__csv *c, int *path, int *label, bool *is_named);
 /* Finds the column of splits by its name, unless the config has one. */
 void ls__csv_find_split_column(ls__csv *c);
 /* A field of the header whose name is one of groups, such as "patient_id"; NULL: there is none. */

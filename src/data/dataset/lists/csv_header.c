@@ -1,4 +1,5 @@
-/* csv_header.c: which columns of a CSV list hold images and labels: see csv.h. */
+/* csv_header.c: which columns of a CSV list hold images, labels, splits and groups, by their names
+ * or as a caller names them: see csv.h. */
 #include "data/dataset/lists/csv.h"
 
 #include "base/error.h"
@@ -7,6 +8,71 @@
 #include <strings.h>
 
 /* ---- Columns ---- */
+
+/* The first fields of the row that was read last: "'path', 'label'". */
+enum { FIELDS_TEXT_SIZE = 512 };
+static const char *fields_text(const ls__csv *c, char buffer[FIELDS_TEXT_SIZE])
+{
+    enum { MAX_NAMES = 8 };
+    ls__text text = { buffer, FIELDS_TEXT_SIZE, 0 };
+    for (int i = 0; i < c->n_fields && i < MAX_NAMES; i++)
+        ls__text_put(&text, "%s'%.*s'", i > 0 ? ", " : "", LS__CUT(c->fields[i], 40));
+    if (c->n_fields > MAX_NAMES) ls__text_put(&text, ", ... (%d in all)", c->n_fields);
+    return buffer;
+}
+
+static ls_status fail_column(const ls__csv *c, const char *member, const char *given)
+{
+    char text[FIELDS_TEXT_SIZE];
+    return ls__csv_fail(c, LS_ERR_DATA, "no column '%s' (%s); found %s", given, member,
+                        fields_text(c, text));
+}
+
+/* given: a number, or a name. A number is never a name, because the first row may be data. */
+static ls_status find_given(const ls__csv *c, const char *member, const char *given, int *out,
+                            bool *is_named)
+{
+    *out = -1;
+    if (!given) return LS_OK;
+    const int number = ls__parse_digits(given, 4);
+    if (number == 0)
+        return ls__csv_fail_file(c, LS_ERR_INVALID, "column 0 (%s); expected 1 or more", member);
+    if (number > 0 && number <= c->n_fields) *out = number - 1;
+    for (int i = 0; number < 0 && i < c->n_fields; i++) {
+        if (strcasecmp(c->fields[i], given) != 0) continue;
+        if (*out >= 0)
+            return ls__csv_fail(c, LS_ERR_DATA, "two columns '%s'; expected a number (%s)", given,
+                                member);
+        *out = i;
+        *is_named = true;
+    }
+    return *out >= 0 ? LS_OK : fail_column(c, member, given);
+}
+
+/* The columns of the config, -1 where it has none; those of splits and groups are set in c.
+ * *is_named: one of them is a name. */
+static ls_status find_columns(ls__csv *c, int *path, int *label, bool *is_named)
+{
+    const ls_csv_config *g = c->config;
+    const struct {
+        const char *member, *given;
+        int *column;
+    } all[] = { { "path_column", g->path_column, path },
+                { "label_column", g->label_column, label },
+                { "split_column", g->split_column, &c->split_column },
+                { "group_column", g->group_column, &c->group_column } };
+    enum { N = sizeof(all) / sizeof(all[0]) };
+    for (int i = 0; i < N; i++)
+        LS_TRY(find_given(c, all[i].member, all[i].given, all[i].column, is_named));
+    /* Groups may be those of the labels. */
+    for (int i = 1; i < N - 1; i++)
+        for (int k = 0; k < i; k++)
+            if (*all[i].column >= 0 && *all[i].column == *all[k].column)
+                return ls__csv_fail_file(c, LS_ERR_INVALID, "%s and %s are both column %d",
+                                         all[k].member, all[i].member, *all[i].column + 1);
+    c->is_split_given = c->split_column >= 0;
+    return LS_OK;
+}
 
 /* The first column of the row with one of the n names, in any case; -1: none. */
 static int find_column(const ls__csv *c, int n, const char *const *names)
@@ -30,8 +96,7 @@ static ls_status check_unique(const ls__csv *c, int column)
         c->kind == LS__CSV_NUMBERS && column != c->path_column ? strcmp : strcasecmp;
     for (int i = 0; i < c->n_fields; i++)
         if (i != column && compare(c->fields[i], c->fields[column]) == 0)
-            return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: two columns '%s'",
-                            c->path, (long long)c->line, c->fields[column]);
+            return ls__csv_fail(c, LS_ERR_DATA, "two columns '%s'", c->fields[column]);
     return LS_OK;
 }
 
@@ -187,27 +252,45 @@ static int guess_label(const ls__csv *c, int path)
  * that were found, or -1. */
 static ls_status fail_header(const ls__csv *c, int path, int label)
 {
-    char text[LS__CSV_FIELDS_TEXT_SIZE];
+    char text[FIELDS_TEXT_SIZE];
     const int guess = guess_label(c, path);
     static const char of_labels[] =
         "that of the classes 'label' (several in each row: 'labels'; numbers: 'target')";
-    ls__csv_fields_text(c, text);
+    fields_text(c, text);
     if (path >= 0)
-        return ls__fail(c->ctx, LS_ERR_DATA,
-                        "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
-                        "images; name %s, or choose it%s%s%s (label_column)",
-                        c->path, (long long)c->line, text, c->fields[path], of_labels,
-                        guess >= 0 ? ", such as '" : "", guess >= 0 ? c->fields[guess] : "",
-                        guess >= 0 ? "'" : "");
+        return ls__csv_fail(c, LS_ERR_DATA,
+                            "a header with the columns %s; '%s' has the images; name %s, or choose "
+                            "it%s%s%s (label_column)",
+                            text, c->fields[path], of_labels, guess >= 0 ? ", such as '" : "",
+                            guess >= 0 ? c->fields[guess] : "", guess >= 0 ? "'" : "");
     if (label >= 0)
-        return ls__fail(c->ctx, LS_ERR_DATA,
-                        "csv file '%s', line %lld: a header with the columns %s; '%s' has the "
-                        "labels; name the column of the images 'path', or choose it (path_column)",
-                        c->path, (long long)c->line, text, c->fields[label]);
-    return ls__fail(c->ctx, LS_ERR_DATA,
-                    "csv file '%s', line %lld: a header with the columns %s; name the column of "
-                    "the images 'path', and %s, or choose them (path_column, label_column)",
-                    c->path, (long long)c->line, text, of_labels);
+        return ls__csv_fail(c, LS_ERR_DATA,
+                            "a header with the columns %s; '%s' has the labels; name the column of "
+                            "the images 'path', or choose it (path_column)",
+                            text, c->fields[label]);
+    return ls__csv_fail(c, LS_ERR_DATA,
+                        "a header with the columns %s; name the column of the images 'path', and "
+                        "%s, or choose them (path_column, label_column)",
+                        text, of_labels);
+}
+
+/* The label column is `label`, or where that is below 0 that of the usual names. */
+static void set_label(ls__csv *c, first_rows *f, int label)
+{
+    f->class = f->labels = -1;
+    if (label < 0) {
+        f->class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names);
+        f->labels = find_column(c, 1, labels_names);
+        for (int i = 0; i < c->n_fields && f->class < 0 && f->labels < 0; i++)
+            if (is_target(c->fields[i])) c->target_columns[f->n_targets++] = i;
+    } else if (is_target(c->fields[label])) {
+        c->target_columns[f->n_targets++] = label;
+    } else if (find_column(c, 1, labels_names) == label) {
+        f->labels = label;
+    } else {
+        f->class = label;
+    }
+    c->n_targets = f->n_targets;
 }
 
 /* The column of labels that was found, or -1. */
@@ -225,6 +308,14 @@ static bool is_near_miss(const char *name)
     return strncasecmp(name, "label", 5) == 0 || strncasecmp(name, "target", 6) == 0;
 }
 
+static void set_columns(ls__csv *c, const first_rows *f, int class)
+{
+    c->kind = class >= 0 ? LS__CSV_CLASS : f->labels >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
+    c->path_column = f->path;
+    c->label_column = class >= 0 ? class : f->labels;
+    c->n_columns = c->n_fields;
+}
+
 static ls_status use_header(ls__csv *c, const first_rows *f)
 {
     const int other = c->n_fields == 2 ? 1 - f->path : -1; /* the only other column */
@@ -234,10 +325,7 @@ static ls_status use_header(ls__csv *c, const first_rows *f)
         class = other;
     }
     c->has_header = true;
-    c->kind = class >= 0 ? LS__CSV_CLASS : f->labels >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
-    c->path_column = f->path;
-    c->label_column = class >= 0 ? class : f->labels;
-    c->n_columns = c->n_fields;
+    set_columns(c, f, class);
     return check_columns(c);
 }
 
@@ -251,12 +339,8 @@ static bool is_data(const ls__csv *c, const first_rows *f, int path)
  * or if the rows after it have images in a column where it has none. */
 ls_status ls__csv_read_header(ls__csv *c)
 {
-    first_rows f = { .class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names),
-                     .labels = find_column(c, 1, labels_names),
-                     .path = find_column(c, N_SURE_PATHS, path_names) };
-    for (int i = 0; i < c->n_fields && f.class < 0 && f.labels < 0; i++)
-        if (is_target(c->fields[i])) c->target_columns[f.n_targets++] = i;
-    c->n_targets = f.n_targets;
+    first_rows f = { .path = find_column(c, N_SURE_PATHS, path_names) };
+    set_label(c, &f, -1);
     LS_TRY(ls__csv_list_folders(c));
     const bool has_labels = f.class >= 0 || f.labels >= 0 || f.n_targets > 0;
     if (has_labels && f.path >= 0) return use_header(c, &f);
@@ -301,30 +385,12 @@ static int find_other(const ls__csv *c, const first_rows *f)
     return n == 1 ? found : -1;
 }
 
-/* The label column is `label`, or that of the usual names. */
-static void set_label(ls__csv *c, first_rows *f, int label)
-{
-    if (label < 0) {
-        f->class = find_named(c, N_SURE_CLASSES, N_CLASS_NAMES, class_names);
-        f->labels = find_column(c, 1, labels_names);
-        for (int i = 0; i < c->n_fields && f->class < 0 && f->labels < 0; i++)
-            if (is_target(c->fields[i])) c->target_columns[f->n_targets++] = i;
-    } else if (is_target(c->fields[label])) {
-        c->target_columns[f->n_targets++] = label;
-    } else if (find_column(c, 1, labels_names) == label) {
-        f->labels = label;
-    } else {
-        f->class = label;
-    }
-    c->n_targets = f->n_targets;
-}
-
 ls_status ls__csv_read_given_header(ls__csv *c)
 {
     int path = -1, label = -1;
     bool is_named = false;
-    LS_TRY(ls__csv_find_columns(c, &path, &label, &is_named));
-    first_rows f = { .class = -1, .labels = -1, .path = path };
+    LS_TRY(find_columns(c, &path, &label, &is_named));
+    first_rows f = { .path = path };
     set_label(c, &f, label);
     LS_TRY(ls__csv_list_folders(c));
     LS_TRY(examine(c, &f));
@@ -332,19 +398,16 @@ ls_status ls__csv_read_given_header(ls__csv *c)
     const int group = c->group_column;
     if (f.path < 0 && group >= 0 && f.n_rows > 0 &&
         (f.n_there[group] == f.n_rows || f.n_named[group] == f.n_rows))
-        return ls__fail(c->ctx, LS_ERR_DATA,
-                        "csv file '%s', line %lld: column %d (group_column) has the images; "
-                        "expected a column with the same field in the rows of a group",
-                        c->path, (long long)c->line, group + 1);
+        return ls__csv_fail(c, LS_ERR_DATA,
+                            "column %d (group_column) has the images; expected a column with the "
+                            "same field in the rows of a group",
+                            group + 1);
     if (f.path >= 0 && f.class < 0 && f.labels < 0 && f.n_targets == 0) f.class = find_other(c, &f);
     if (f.path < 0 || label_of(c, &f) < 0) return fail_header(c, f.path, label_of(c, &f));
     const bool rows_have_images = f.n_rows > 0 && f.n_there[f.path] == f.n_rows;
     c->has_header = is_named || (!ls__csv_is_image(c, c->fields[f.path]) &&
                                  (rows_have_images || find_usual(c, &f, true) == f.path));
-    c->kind = f.class >= 0 ? LS__CSV_CLASS : f.labels >= 0 ? LS__CSV_LABELS : LS__CSV_NUMBERS;
-    c->path_column = f.path;
-    c->label_column = f.class >= 0 ? f.class : f.labels;
-    c->n_columns = c->n_fields;
+    set_columns(c, &f, f.class);
     return c->has_header ? check_columns(c) : LS_OK;
 }
 
@@ -358,12 +421,46 @@ ls_status ls__csv_choose_targets(ls__csv *c)
         int k = 0;
         while (k < c->n_targets && strcmp(names[k], c->given[i]) != 0) k++;
         if (k == c->n_targets || i == LS__CSV_MAX_FIELDS)
-            return ls__fail(c->ctx, LS_ERR_MISMATCH,
-                            "csv file '%s', line %lld: no column of numbers '%s'", c->path,
-                            (long long)c->line, c->given[i]);
+            return ls__csv_fail(c, LS_ERR_MISMATCH, "no column of numbers '%s'", c->given[i]);
         columns[i] = c->target_columns[k];
     }
     memcpy(c->target_columns, columns, (size_t)c->n_given * sizeof(*columns));
     c->n_targets = c->n_given;
+    return LS_OK;
+}
+
+/* ---- The column of splits ---- */
+
+void ls__csv_find_split_column(ls__csv *c)
+{
+    static const char *const names[] = { "split", "subset", "partition", "set" };
+    enum { N = sizeof(names) / sizeof(names[0]) };
+    for (int k = 0; k < N && c->has_header && c->split_column < 0; k++)
+        for (int i = 0; i < c->n_fields && c->split_column < 0; i++)
+            if (i != c->path_column && i != c->label_column &&
+                strcasecmp(c->fields[i], names[k]) == 0)
+                c->split_column = i;
+}
+
+ls_status ls__csv_selects_row(ls__csv *c, bool *selected)
+{
+    const ls_csv_rows rows = c->config->rows;
+    *selected = rows == LS_CSV_ROWS_ALL && !c->counts;
+    if (c->split_column < 0 && rows != LS_CSV_ROWS_ALL)
+        return ls__csv_fail_file(c, LS_ERR_DATA,
+                                 "no column of splits, such as 'split' (split_column)");
+    if (c->split_column < 0) return LS_OK;
+    ls_split split;
+    const char *field = c->fields[c->split_column];
+    if (!ls_split_of_name(field, &split)) {
+        c->has_unknown_split = true;
+        if (rows == LS_CSV_ROWS_ALL && !c->is_split_given) return LS_OK;
+        return ls__csv_fail(c, LS_ERR_DATA,
+                            "'%s' is no split; expected one such as 'train', 'val' or 'test'",
+                            field);
+    }
+    c->splits_seen |= 1U << split;
+    if (c->counts) c->counts[split]++;
+    if (rows != LS_CSV_ROWS_ALL) *selected = (int)split == (int)rows - LS_CSV_ROWS_TRAIN;
     return LS_OK;
 }

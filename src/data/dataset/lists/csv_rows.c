@@ -2,14 +2,29 @@
 #include "data/dataset/lists/csv.h"
 
 #include "base/error.h"
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-ls_status ls__csv_fail(const ls__csv *c, const char *reason)
+ls_status ls__csv_fail(const ls__csv *c, ls_status status, const char *format, ...)
 {
-    return ls__fail(c->ctx, LS_ERR_DATA, "csv file '%s', line %lld: %s", c->path,
-                    (long long)c->line, reason);
+    va_list args;
+    va_start(args, format);
+    ls__fail_v(c->ctx, status, format, args);
+    va_end(args);
+    ls__error_in(c->ctx, "csv file '%s', line %lld", c->path, (long long)c->line);
+    return status;
+}
+
+ls_status ls__csv_fail_file(const ls__csv *c, ls_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ls__fail_v(c->ctx, status, format, args);
+    va_end(args);
+    ls__error_in(c->ctx, "csv file '%s'", c->path);
+    return status;
 }
 
 /* A list that is separated by blanks has two fields: the last blank of a line that has a text
@@ -38,7 +53,8 @@ static ls_status read_field(ls__csv *c, char **out, bool *last)
     *out = to;
     if (c->at < c->end && *c->at == '"') {
         for (c->at++;; c->at++) {
-            if (c->at >= c->end) return ls__csv_fail(c, "a quoted field without its closing quote");
+            if (c->at >= c->end)
+                return ls__csv_fail(c, LS_ERR_DATA, "a quoted field without its closing quote");
             if (*c->at == '"' && (c->at + 1 >= c->end || c->at[1] != '"')) break;
             if (*c->at == '"') c->at++;
             if (*c->at == '\n') c->next_line++;
@@ -48,7 +64,8 @@ static ls_status read_field(ls__csv *c, char **out, bool *last)
         while (c->at < c->end && *c->at == ' ' && c->separator != ' ');
     } else {
         for (; c->at < c->end && !is_end_of_field(c); c->at++) {
-            if (*c->at == '"') return ls__csv_fail(c, "a quote inside a field that is not quoted");
+            if (*c->at == '"')
+                return ls__csv_fail(c, LS_ERR_DATA, "a quote inside a field that is not quoted");
             *to++ = *c->at;
         }
         while (to > *out && to[-1] == ' ') to--;
@@ -56,9 +73,9 @@ static ls_status read_field(ls__csv *c, char **out, bool *last)
     if (c->end - c->at >= 2 && c->at[0] == '\r' && c->at[1] == '\n') c->at++;
     *last = c->at >= c->end || *c->at == '\n';
     if (!*last && *c->at != c->separator)
-        return ls__csv_fail(c, *c->at == '\r'
-                                   ? "a carriage return inside a field that is not quoted"
-                                   : "text after the closing quote of a field");
+        return ls__csv_fail(c, LS_ERR_DATA,
+                            *c->at == '\r' ? "a carriage return inside a field that is not quoted"
+                                           : "text after the closing quote of a field");
     c->next_line += *last;
     if (c->at < c->end) c->at++;
     *to = '\0'; /* in place of a quote, a comma or the end of the line, or after the file */
@@ -89,7 +106,8 @@ ls_status ls__csv_read_row(ls__csv *c, bool *found)
         c->line = c->next_line;
         c->last_blank = c->separator == ' ' ? find_last_blank(c) : NULL;
         for (c->n_fields = 0; !last; c->n_fields++) {
-            if (c->n_fields == LS__CSV_MAX_FIELDS) return ls__csv_fail(c, "more than 64 fields");
+            if (c->n_fields == LS__CSV_MAX_FIELDS)
+                return ls__csv_fail(c, LS_ERR_DATA, "more than 64 fields");
             LS_TRY(read_field(c, &c->fields[c->n_fields], &last));
         }
         *found = c->n_fields > 1 || *c->fields[0];

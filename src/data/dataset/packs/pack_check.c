@@ -3,10 +3,10 @@
 
 #include "base/context.h"
 #include "base/error.h"
+#include "base/path.h"
 #include <lockstep/pack.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool all_zero(const uint8_t *at, size_t n)
 {
@@ -112,10 +112,9 @@ bool ls_pack_holds(const char *path, int n, const char *const *splits, bool *fou
     const ls_context plain = { .allocator = ls__default_allocator };
     ls__pack pack;
     char reason[LS__REASON_SIZE];
-    struct stat there;
     if (!path || !splits || !found) return false;
     const bool sound = ls__pack_open(&plain, path, &pack, reason) == LS_OK;
-    const bool is_file = sound || (stat(path, &there) == 0 && S_ISREG(there.st_mode));
+    const bool is_file = sound || ls__is_file(path);
     bool any = false;
     for (int i = 0; i < n; i++) {
         found[i] = splits[i] && (sound ? ls__pack_find_split(&pack, splits[i]) >= 0 : is_file);

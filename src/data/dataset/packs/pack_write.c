@@ -1,13 +1,13 @@
 /* pack_write.c: image folders into a pack. Workers read and decode, the caller's thread writes, in
- * the order of the samples. */
-#include "data/dataset/packs/pack_file.h"
-
+ * the order of the samples, and the index at the end. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/queue.h"
 #include "data/dataset/dataset.h"
 #include "data/transform/transform.h"
 #include <lockstep/pack.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +16,153 @@ static const char what[] = "ls_pack_write";
 
 enum { MAX_WORKERS = 1024, MAX_SIDE = 1 << 16, SLOTS_PER_WORKER = 4 };
 
-/* A sample between reading and writing. */
+/* ---- The file, which is written sample by sample ---- */
+
+/* The file is gone unless it is finished. */
+typedef struct pack_file {
+    ls_context *ctx;
+    ls__bump bump;
+    ls__atomic_file *file;
+    uint64_t bytes;  /* of the file so far, with those in the buffer */
+    uint8_t *buffer; /* bytes that are not written yet, so that writes are large */
+    size_t n_buffered;
+    uint64_t header_hash;
+    ls__pack_group *splits, *classes;
+    ls__pack_sample *samples;
+    int64_t n_splits, n_classes, n_samples; /* so far; there is memory for all */
+    ls__text_list names;
+    uint64_t decoders; /* in names */
+} pack_file;
+
+enum { BUFFER_BYTES = 1 << 20 };
+
+static ls_status flush(pack_file *file)
+{
+    const size_t n = file->n_buffered;
+    file->n_buffered = 0;
+    return ls__atomic_file_write(file->file, file->buffer, n);
+}
+
+static ls_status append(pack_file *file, const void *bytes, size_t size)
+{
+    file->bytes += size;
+    if (size > BUFFER_BYTES - file->n_buffered) LS_TRY(flush(file));
+    if (size > BUFFER_BYTES) return ls__atomic_file_write(file->file, bytes, size);
+    memcpy(file->buffer + file->n_buffered, bytes, size);
+    file->n_buffered += size;
+    return LS_OK;
+}
+
+static ls_status add_name(pack_file *file, const char *name, uint64_t *out)
+{
+    *out = file->names.n_bytes;
+    return ls__text_list_add(&file->names, what, name);
+}
+
+/* Writes the header with the form, resize, alpha and depth of `settings`; has memory for so many of
+ * each. */
+static ls_status pack_file_open(ls_context *ctx, const char *path, const ls__pack_header *settings,
+                                const char *decoders, int64_t n_splits, int64_t n_classes,
+                                int64_t n_samples, pack_file *out)
+{
+    *out = (pack_file){ .ctx = ctx, .names.ctx = ctx };
+    ls__bump_open(&out->bump, ctx);
+    out->splits = ls__bump_alloc(&out->bump, (size_t)n_splits * sizeof(*out->splits));
+    out->classes = ls__bump_alloc(&out->bump, (size_t)n_classes * sizeof(*out->classes));
+    out->samples = ls__bump_alloc(&out->bump, (size_t)n_samples * sizeof(*out->samples));
+    out->buffer = ls__bump_alloc(&out->bump, BUFFER_BYTES);
+    if (!out->splits || !out->classes || !out->samples || !out->buffer)
+        return ls__fail_memory(ctx, what, (size_t)n_samples * sizeof(*out->samples));
+    LS_TRY(add_name(out, decoders, &out->decoders));
+    LS_TRY(ls__atomic_file_open(ctx, path, &out->file));
+    ls__atomic_file_sweep(out->file);
+    ls__pack_header header = *settings;
+    header.version = LS__PACK_VERSION;
+    memcpy(header.magic, LS__PACK_MAGIC, sizeof(header.magic));
+    header.hash = ls__hash(&header, offsetof(ls__pack_header, hash), 0);
+    out->header_hash = ls__hash(&header, sizeof(header), 0);
+    return append(out, &header, sizeof(header));
+}
+
+/* A new split or class, to which the next classes or samples belong. */
+static ls_status pack_file_split(pack_file *file, const char *name)
+{
+    ls__pack_group *split = &file->splits[file->n_splits++];
+    split->first = (uint64_t)file->n_classes;
+    return add_name(file, name, &split->name);
+}
+
+static ls_status pack_file_class(pack_file *file, const char *name)
+{
+    ls__pack_group *class = &file->classes[file->n_classes++];
+    class->first = (uint64_t)file->n_samples;
+    file->splits[file->n_splits - 1].n++;
+    return add_name(file, name, &class->name);
+}
+
+/* All of `sample` is read but its offset and name. */
+static ls_status pack_file_sample(pack_file *file, const char *name, const ls__pack_sample *sample,
+                                  const void *data)
+{
+    static const uint8_t zeros[LS__PACK_BLOCK];
+    ls__pack_sample *s = &file->samples[file->n_samples++];
+    *s = *sample;
+    s->offset = file->bytes;
+    file->classes[file->n_classes - 1].n++;
+    LS_TRY(add_name(file, name, &s->name));
+    LS_TRY(append(file, data, (size_t)s->bytes));
+    return append(file, zeros, (size_t)(-s->bytes % LS__PACK_BLOCK));
+}
+
+/* Writes index and trailer; the file appears at its path. */
+static ls_status pack_file_finish(pack_file *file)
+{
+    const ls__pack_index head = { .n_splits = (uint64_t)file->n_splits,
+                                  .n_classes = (uint64_t)file->n_classes,
+                                  .n_samples = (uint64_t)file->n_samples,
+                                  .text_bytes = file->names.n_bytes,
+                                  .decoders = file->decoders };
+    const struct {
+        const void *memory;
+        size_t bytes;
+    } tables[] = {
+        { &head, sizeof(head) },
+        { file->splits, (size_t)file->n_splits * sizeof(*file->splits) },
+        { file->classes, (size_t)file->n_classes * sizeof(*file->classes) },
+        { file->samples, (size_t)file->n_samples * sizeof(*file->samples) },
+        { file->names.text, file->names.n_bytes },
+    };
+    enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
+    size_t bytes = 0;
+    for (int i = 0; i < N_TABLES; i++) bytes += tables[i].bytes;
+    uint8_t *index = ls__alloc(file->ctx, bytes), *at = index;
+    if (!index) return ls__fail_memory(file->ctx, what, bytes);
+    for (int i = 0; i < N_TABLES; at += tables[i++].bytes)
+        memcpy(at, tables[i].memory, tables[i].bytes);
+
+    ls__pack_trailer trailer = { .bytes = file->bytes + bytes + sizeof(trailer),
+                                 .index_offset = file->bytes,
+                                 .index_bytes = bytes,
+                                 .index_hash = ls__hash(index, bytes, 0),
+                                 .header_hash = file->header_hash };
+    memcpy(trailer.magic, LS__PACK_END_MAGIC, sizeof(trailer.magic));
+    trailer.hash = ls__hash(&trailer, offsetof(ls__pack_trailer, hash), 0);
+    ls_status status = append(file, index, bytes);
+    ls__free(file->ctx, index);
+    if (status == LS_OK) status = append(file, &trailer, sizeof(trailer));
+    if (status == LS_OK) status = flush(file);
+    return status == LS_OK ? ls__atomic_file_commit(&file->file) : status;
+}
+
+static void pack_file_close(pack_file *file)
+{
+    ls__atomic_file_abandon(&file->file);
+    ls__bump_close(&file->bump);
+    ls__text_list_free(&file->names);
+}
+
+/* ---- Samples between reading and writing ---- */
+
 typedef struct slot {
     ls__buffer file; /* the image file */
     ls__image image; /* its pixels, in a pack of pixels */
@@ -43,7 +189,7 @@ typedef struct packing {
     slot *slots;
     worker *workers;
     ls__queue *queue;
-    ls__pack_file file;
+    pack_file file;
     int64_t n_bad;
 } packing;
 
@@ -151,8 +297,8 @@ static ls_status write_sample(packing *p, slot *s, const ls_dataset *dataset, in
                  p->path, dataset->paths[i], s->reason);
     }
     if (i == 0 || dataset->labels[i] != dataset->labels[i - 1])
-        LS_TRY(ls__pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
-    LS_TRY(ls__pack_file_sample(&p->file, ls__dataset_name(dataset, i), &s->sample, s->data));
+        LS_TRY(pack_file_class(&p->file, dataset->class_names[dataset->labels[i]]));
+    LS_TRY(pack_file_sample(&p->file, ls__dataset_name(dataset, i), &s->sample, s->data));
     /* One huge image should not hold its memory until the end. */
     if (s->image.capacity > LS__KEEP_BYTES) ls__image_free(p->ctx, &s->image);
     if (s->file.capacity > LS__KEEP_BYTES) ls__buffer_free(p->ctx, &s->file);
@@ -203,22 +349,22 @@ static ls_status write_all(packing *p)
                                        .alpha = has_alpha ? alphas[p->config.alpha] : 0,
                                        .depth =
                                            p->config.depth == 16 ? 0 : (uint32_t)p->config.depth };
-    LS_TRY(ls__pack_file_open(p->ctx, p->path, &settings, find_decoders(p, buffer), p->n_splits,
-                              p->n_classes, p->n_samples, &p->file));
+    LS_TRY(pack_file_open(p->ctx, p->path, &settings, find_decoders(p, buffer), p->n_splits,
+                          p->n_classes, p->n_samples, &p->file));
     ls__queue_start(p->queue, p->n_samples, 1, 0, p->n_samples);
     for (int64_t done = 0; done < p->n_samples; done++) {
         if (p->config.progress && !p->config.progress(p->config.user, done, p->n_samples))
             return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': stopped", what, p->path);
         int64_t i = done;
         const ls_pack_split *split = find_split(p, &i);
-        if (i == 0) LS_TRY(ls__pack_file_split(&p->file, split->name));
+        if (i == 0) LS_TRY(pack_file_split(&p->file, split->name));
         LS_TRY(write_sample(p, &p->slots[ls__queue_take(p->queue)], split->dataset, i));
     }
     if (p->n_bad == p->n_samples)
         return ls__fail(p->ctx, LS_ERR_DATA, "%s: '%s': none of the %lld images can be used", what,
                         p->path, (long long)p->n_samples);
     LS_TRY(check_path(p)); /* another process may have written one meanwhile */
-    return ls__pack_file_finish(&p->file);
+    return pack_file_finish(&p->file);
 }
 
 static ls_status open_workers(packing *p)
@@ -251,7 +397,7 @@ static void close_all(packing *p)
     }
     ls__free(p->ctx, p->slots);
     ls__free(p->ctx, p->workers);
-    ls__pack_file_close(&p->file);
+    pack_file_close(&p->file);
 }
 
 /* ---- Checks ---- */
