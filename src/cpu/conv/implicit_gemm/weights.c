@@ -11,7 +11,8 @@ enum {
     WEIGHT_TASKS = 32, /* at least, if there are enough pixels */
     MIN_SUM_ROWS = 8 * WEIGHT_ROWS,
     PARTIAL_BYTES = 8 << 20, /* of partial sums in all */
-    SUM_FLOATS = 16384       /* of partial sums that one task adds */
+    SUM_FLOATS = 16384,      /* of partial sums that one task adds */
+    BIAS_COLUMNS = 256       /* whose sums a task adds */
 };
 
 static float *sums_of(const ls__conv_call *call, int64_t sum)
@@ -70,20 +71,37 @@ static void tree_task(const ls__conv_call *call, int64_t task, float *scratch)
                  ls__min_i64(SUM_FLOATS, floats - first));
 }
 
-/* Writes dw from sums that are padded to whole vectors. Such weights are few, so one task does it.
- */
+/* Writes rows of dw from sums that are padded to whole vectors. */
 static void unpad_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
-    (void)task;
     (void)scratch;
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t depth = k->products[0].depth;
-    for (int64_t o = 0; o < k->result.channels; o++)
+    const int64_t depth = k->products[0].depth, first = task * WEIGHT_SLAB;
+    const int64_t end = ls__min_i64(first + WEIGHT_SLAB, k->result.channels);
+    for (int64_t o = first; o < end; o++)
         memcpy((float *)call->y + o * depth, call->workspace + o * k->pitch,
                (size_t)depth * sizeof(float));
 }
 
-void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
+/* The sums of some of dy's columns: chains of WEIGHT_ROWS rows, then their sums. */
+static void bias_task(const ls__conv_call *call, int64_t task, float *row)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t rows = k->products[0].phase.n_rows, columns = k->result.channels;
+    const int64_t c0 = task * BIAS_COLUMNS, n = ls__min_i64(BIAS_COLUMNS, columns - c0);
+    float total[BIAS_COLUMNS] = { 0 };
+    for (int64_t first = 0; first < rows; first += WEIGHT_ROWS) {
+        float sum[BIAS_COLUMNS] = { 0 };
+        for (int64_t r = first; r < ls__min_i64(first + WEIGHT_ROWS, rows); r++) {
+            ls__implicit_gemm_read(k->bf16, call->w, r * columns + c0, n, row);
+            for (int64_t c = 0; c < n; c++) sum[c] += row[c];
+        }
+        for (int64_t c = 0; c < n; c++) total[c] += sum[c];
+    }
+    memcpy((float *)call->bias + c0, total, (size_t)n * sizeof *total);
+}
+
+void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k, bool bias)
 {
     const ls__implicit_gemm_product *p = &k->products[0];
     const int64_t rows = p->phase.n_rows, columns = k->result.channels, width = k->micro->width;
@@ -110,5 +128,8 @@ void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
     k->base.passes[1] =
         (ls__conv_pass){ tree_task,
                          k->n_sums > 1 ? ls__divide_up(columns * k->pitch, SUM_FLOATS) : 0 };
-    k->base.passes[2] = (ls__conv_pass){ unpad_task, !k->first_in_place };
+    k->base.passes[2] =
+        (ls__conv_pass){ unpad_task, k->first_in_place ? 0 : ls__divide_up(columns, WEIGHT_SLAB) };
+    k->base.passes[3] =
+        (ls__conv_pass){ bias_task, bias ? ls__divide_up(columns, BIAS_COLUMNS) : 0 };
 }
