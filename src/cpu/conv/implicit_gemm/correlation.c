@@ -11,12 +11,13 @@ enum {
     FEW_BLOCKS = 32,      /* of rows */
     GROUP_BLOCKS = 4,     /* of a task, at most */
     PLAIN_CHANNELS = 512, /* up to so many are read in place, although such rows share cache sets */
-    CONVERTED = 64        /* places of bf16 weights converted at a time */
+    BLOCK_FLOATS = 2048   /* of weights converted at a time */
 };
 
 /* Up to so many rows, the weights are the largest operand. Each task packs those of its own columns
  * into its core's cache, where a pass of its own would write them to memory. */
-enum { FEW_ROWS = 128, FEW_ROWS_SLAB = 64, FEW_ROWS_DEPTH = 256 };
+enum { FEW_ROWS = 256, FEW_ROWS_SLAB = 128, FEW_ROWS_DEPTH = 128 };
+static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 
 /* Whether rows of a product are read in place: a tile reads 6 at a time, or 12 with AVX-512. */
 static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_gemm_phase *phase)
@@ -30,51 +31,53 @@ static int64_t gathered_floats(const ls__implicit_gemm_kernel *k, int64_t rows)
     return rows * ls__row_stride(k->depth) + (k->packs ? k->depth * k->slab : 0);
 }
 
-/* A row of a panel: n columns, and zeros. */
-static void copy_columns(const float *from, int64_t n, int64_t width, float *to)
+/* Packs places k0..k0+depth-1 of (tap, channel) of columns c0..c1-1 of w's rows, transposed, as
+ * panels [depth][panel]. */
+static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
+                      int64_t c1, int64_t k0, int64_t depth, float *u)
 {
-    if (n == width) {
-        for (int64_t j = 0; j < width; j += 8) memcpy(to + j, from + j, 8 * sizeof *to);
-        return;
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t width = k->micro->panel, at_once = BLOCK_FLOATS / LS__MAX_PANEL;
+    float block[BLOCK_FLOATS]; /* of bf16 weights in f32 */
+    for (int64_t c = c0; c < c1; c += width, u += depth * width) {
+        const int64_t columns = ls__min_i64(width, c1 - c), first = c * p->depth + k0;
+        if (!k->bf16) k->micro->pack((const float *)call->w + first, p->depth, columns, depth, u);
+        for (int64_t i = 0; k->bf16 && i < depth; i += at_once) {
+            const int64_t n = ls__min_i64(at_once, depth - i);
+            for (int64_t j = 0; j < columns; j++)
+                ls__implicit_gemm_read(true, call->w, first + j * p->depth + i, n, block + j * n);
+            k->micro->pack(block, n, columns, n, u + i * width);
+        }
     }
-    memset(to, 0, (size_t)width * sizeof *to);
-    memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* Packs places k0..k0+depth-1 of (tap, channel) of columns c0..c1-1, at most FEW_ROWS_SLAB or a
- * panel, as panels [depth][panel]: of w's rows transposed, or of its columns. */
+/* The same of w's columns, at most FEW_ROWS_SLAB or a panel. */
+static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
+                         int64_t c1, int64_t k0, int64_t depth, float *u)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t width = k->micro->panel, channels = k->source.channels, count = c1 - c0;
+    const int64_t stride = k->all_taps * k->result.channels;
+    float block[BLOCK_FLOATS];
+    for (int64_t i = 0, n; i < depth; i += n) {
+        const int64_t tap = (k0 + i) / channels, o = (k0 + i) % channels; /* n rows of one tap */
+        const int64_t first = o * stride + p->phase.weight[tap] * k->result.channels + c0;
+        n = ls__min_i64(depth - i, channels - o);
+        if (k->bf16) n = ls__min_i64(n, BLOCK_FLOATS / count);
+        for (int64_t r = 0; k->bf16 && r < n; r++)
+            ls__implicit_gemm_read(true, call->w, first + r * stride, count, block + r * count);
+        const float *from = k->bf16 ? block : (const float *)call->w + first;
+        for (int64_t c = 0; c < count; c += width)
+            k->micro->copy(from + c, k->bf16 ? count : stride, ls__min_i64(width, count - c), n,
+                           u + c * depth + i * width);
+    }
+}
+
 static void pack(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
                  int64_t c1, int64_t k0, int64_t depth, float *u)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t width = k->micro->panel, channels = k->source.channels;
-    float block[LS__MAX_PANEL * CONVERTED];
-    if (k->data) {
-        int64_t tap = k0 / channels, o = k0 % channels;
-        for (int64_t i = 0; i < depth; i++, o++) {
-            if (o == channels) o = 0, tap++;
-            const int64_t row = o * k->all_taps + p->phase.weight[tap];
-            const int64_t at = row * k->result.channels + c0;
-            const float *from = k->bf16 ? block : (const float *)call->w + at;
-            if (k->bf16) ls__implicit_gemm_read(true, call->w, at, c1 - c0, block);
-            for (int64_t c = 0; c < c1 - c0; c += width)
-                copy_columns(from + c, ls__min_i64(width, c1 - c0 - c), width,
-                             u + c * depth + i * width);
-        }
-        return;
-    }
-    for (int64_t c = c0; c < c1; c += width, u += depth * width) {
-        const int64_t columns = ls__min_i64(width, c1 - c);
-        if (!k->bf16)
-            k->micro->pack((const float *)call->w + c * p->depth + k0, p->depth, columns, depth, u);
-        for (int64_t i = 0; k->bf16 && i < depth; i += CONVERTED) {
-            const int64_t n = ls__min_i64(CONVERTED, depth - i);
-            for (int64_t j = 0; j < columns; j++)
-                ls__implicit_gemm_read(true, call->w, (c + j) * p->depth + k0 + i, n,
-                                       block + j * CONVERTED);
-            k->micro->pack(block, CONVERTED, columns, n, u + i * width);
-        }
-    }
+    (k->data ? pack_columns : pack_rows)(call, p, c0, c1, k0, depth, u);
 }
 
 /* One panel of one phase. */
@@ -183,8 +186,13 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
         rows = ls__max_i64(rows, p->rows);
         n_blocks = ls__max_i64(n_blocks, ls__divide_up(p->phase.n_rows, p->rows));
     }
-    const int64_t slab = k->packs ? FEW_ROWS_SLAB : SLAB;
-    k->n_slabs = n_blocks * k->n_products < FEW_BLOCKS ? ls__divide_up(columns, slab) : 1;
+    k->n_slabs = n_blocks * k->n_products < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
+    if (k->packs) {
+        const double flops = 2.0 * (double)(rows * k->products[0].depth) * (double)columns;
+        k->n_slabs =
+            ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, LS__MAX_PANEL));
+        k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, FEW_ROWS_SLAB));
+    }
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_products > 1 ? 1 : ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);

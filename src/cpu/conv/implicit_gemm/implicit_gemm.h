@@ -72,6 +72,7 @@ typedef struct ls__implicit_gemm_kernel {
     bool packs;       /* tasks pack the weights of their own columns */
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
+    int64_t gathered;                  /* pixels gathered at a time */
     int64_t k_slab, n_k_slabs;         /* of (tap, channel) */
     int64_t d_stride, v_stride, pitch; /* of gathered rows; of partial sums' rows */
     bool first_in_place;               /* the first partial sum is dw itself */
