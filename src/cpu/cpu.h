@@ -2,12 +2,12 @@
  *
  * An op's kernel comes from one of seven providers: winograd (our own 3x3 convolutions), direct
  * (conv/small_channels: our own convolutions of few input channels), implicit gemm (our own
- * convolutions as matrix products: 1x1 and strided ones), depthwise (our own depthwise
- * convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other ops, of
- * fixed order), reference (plain C for every op and layout: the oracle of every test; selected only
- * where no other provider has a kernel). An eighth, emulated, runs ops with 16-bit operands through
- * their f32 kernels. Winograd, implicit gemm, depthwise and own also have bf16 kernels, as has
- * oneDNN if the processor multiplies bf16.
+ * convolutions as matrix products: 1x1 and strided ones, and linear layers), depthwise (our own
+ * depthwise convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other
+ * ops, of fixed order), reference (plain C for every op and layout: the oracle of every test;
+ * selected only where no other provider has a kernel). An eighth, emulated, runs ops with 16-bit
+ * operands through their f32 kernels. Winograd, implicit gemm, depthwise and own also have bf16
+ * kernels, as has oneDNN if the processor multiplies bf16.
  *
  * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
  * number of threads. */

@@ -69,17 +69,19 @@ static void add_casts(case_list *list, ls_dtype dtype)
              ls_dtype_name(dtype));
 }
 
-/* Our own convolutions take bf16 themselves, so all that they might want stand in the list. */
-static bool may_be_our_convolution(const op_case *c)
+/* Our own convolutions and linear layers take bf16 themselves, so all that they might want stand in
+ * the list. */
+static bool may_be_our_product(const op_case *c)
 {
     const ls__operand *o = c->op.operands;
-    return is_conv(c->op.kind) && o[0].block == o[0].shape.dims[3];
+    return is_conv_or_linear(c->op.kind) &&
+           (o[0].shape.n_dims == 2 || o[0].block == o[0].shape.dims[3]);
 }
 
 static bool wants_half(const op_case *c, int i, ls_dtype dtype)
 {
     if (!ls__op_traits_of(c->op.kind)->half) return false;
-    if (dtype == LS_BF16 && may_be_our_convolution(c))
+    if (dtype == LS_BF16 && may_be_our_product(c))
         return count_elements(c) <= MAX_CONVOLUTION_ELEMENTS;
     if (count_elements(c) > MAX_ELEMENTS) return false;
     return ls__op_is_optional(c->op.kind) || c->op.kind == LS__OP_NORMALIZE ||

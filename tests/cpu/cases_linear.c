@@ -16,6 +16,13 @@ static const struct {
     { .n = 32, .in = 784, .out = 128 },
     { .n = 1, .in = 300, .out = 200, .bias = true },
     { .n = 131, .in = 257, .out = 515, .bias = true },
+    { .n = 2, .in = 3, .out = 1, .bias = true },
+    { .n = 17, .in = 17, .out = 2 },
+    { .n = 12, .in = 10, .out = 257, .bias = true },
+    { .n = 256, .in = 784, .out = 10, .bias = true },
+    { .n = 16, .in = 2048, .out = 100, .bias = true },
+    { .n = 5, .in = 784, .out = 1000 },
+    { .n = 1100, .in = 10, .out = 17, .bias = true }, /* more than one partial sum of weights */
 };
 
 void add_linear_cases(case_list *list)

@@ -386,17 +386,16 @@ bool is_offered(ls_context *ctx, const op_case *c, const char *kernel)
     return false;
 }
 
-void check_offered_to_convs(const char *kernel)
+void check_offered(const char *kernel, ls__op_kind last_kind)
 {
     ls_context *ctx = open_cpu(1, -1);
     int n_cases[LS__N_OPS][2] = { { 0 } };
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];
         const bool bf16 = c->op.operands[0].dtype == LS_BF16;
-        if (ls__op_is_convolution(c->op.kind))
-            n_cases[c->op.kind][bf16] += is_offered(ctx, c, kernel);
+        if (is_conv_or_linear(c->op.kind)) n_cases[c->op.kind][bf16] += is_offered(ctx, c, kernel);
     }
-    for (int kind = LS__OP_CONV2D; kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS; kind++)
+    for (int kind = LS__OP_CONV2D; kind <= (int)last_kind; kind++)
         for (int bf16 = 0; bf16 < 2; bf16++)
             ck_assert_msg(n_cases[kind][bf16] > 0, "%s is offered for no %s in %s", kernel,
                           ls__op_name((ls__op_kind)kind), bf16 ? "bf16" : "f32");

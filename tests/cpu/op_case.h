@@ -109,9 +109,9 @@ int find_operand(ls__op_kind kind, const char *name, size_t length);
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
 /* Whether a kernel of that name is offered for the case. */
 bool is_offered(ls_context *ctx, const op_case *c, const char *kernel);
-/* Fails the running test unless it is for some convolution of each kind, in f32 and in bf16: else a
- * test of that kernel compares nothing. */
-void check_offered_to_convs(const char *kernel);
+/* Fails the running test unless it is for some case of each kind from CONV2D to the last, in f32
+ * and in bf16: else a test of that kernel compares nothing. */
+void check_offered(const char *kernel, ls__op_kind last_kind);
 /* Returns the reference kernel's name: "reference", or "emulated reference" for 16-bit operands. */
 const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the

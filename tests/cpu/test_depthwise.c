@@ -9,6 +9,7 @@ TEST_PROGRAM(depthwise)
 {
     static const width_tables tables = {
         "depthwise",
+        LS__OP_CONV2D_BACKWARD_WEIGHTS,
         &ls__depthwise_algorithm,
         { [WIDTH_8] = { &ls__depthwise_avx2, &ls__depthwise_avx2 },
           [WIDTH_16_PAIRS] = { &ls__depthwise_pairs, &ls__depthwise_pairs },

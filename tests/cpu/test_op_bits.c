@@ -159,7 +159,7 @@ START_TEST(emulation)
                                          LS__OP_DROPOUT };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         ck_assert_msg(n[kinds[i]] > 0, "%s: no kernel takes bf16 itself", ls__op_name(kinds[i]));
-    for (int kind = LS__OP_CONV2D; kind <= LS__OP_CONV2D_BACKWARD_WEIGHTS; kind++)
+    for (int kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++)
         ck_assert_msg(n[kind] > 0 || ls__isa_detect() < LS__ISA_AVX2,
                       "%s: no kernel takes bf16 itself", ls__op_name((ls__op_kind)kind));
     ls_context_close(&ctx);

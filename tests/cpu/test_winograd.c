@@ -10,6 +10,7 @@ TEST_PROGRAM(winograd)
 {
     static const width_tables tables = {
         "winograd 4x4",
+        LS__OP_CONV2D_BACKWARD_WEIGHTS,
         &ls__winograd_algorithm,
         { [WIDTH_8] = { &ls__winograd_avx2, &ls__winograd_bf16_avx2 },
           [WIDTH_16_PAIRS] = { &ls__winograd_pairs, &ls__winograd_bf16_pairs },

@@ -24,13 +24,14 @@ static void compare_widths(ls_context *ctx, const op_case *c)
 {
     static const char *const names[] = { "8", "16 (pairs)", "16 (AVX-512)" };
     const vector_width last = ls__isa_detect() >= LS__ISA_AVX512 ? WIDTH_16_AVX512 : WIDTH_16_PAIRS;
-    const int out = ls__op_inputs(c->op.kind);
     op_buffers of_8, of_16;
     run_width(ctx, c, WIDTH_8, &of_8);
     for (vector_width width = WIDTH_16_PAIRS; width <= last; width++) {
         run_width(ctx, c, width, &of_16);
-        ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
-                      "%s: bits of vectors of 8 and of %s differ", c->name, names[width]);
+        for (int out = ls__op_inputs(c->op.kind); out < of_8.n; out++)
+            ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
+                          "%s: bits of vectors of 8 and of %s differ in operand %d", c->name,
+                          names[width], out);
         compare_buffers(c, tested->kernel, &of_16, &of_8);
         free_buffers(&of_16);
     }
@@ -42,7 +43,7 @@ START_TEST(widths)
     ls_context *ctx = open_cpu(2, -1);
     for (int i = first_case(_i); i < all_cases()->n; i += case_stride()) {
         const op_case *c = &all_cases()->cases[i];
-        if (ls__op_is_convolution(c->op.kind) && is_offered(ctx, c, tested->kernel))
+        if (is_conv_or_linear(c->op.kind) && is_offered(ctx, c, tested->kernel))
             compare_widths(ctx, c);
     }
     ls_context_close(&ctx);
@@ -51,7 +52,7 @@ END_TEST
 
 START_TEST(offered)
 {
-    check_offered_to_convs(tested->kernel);
+    check_offered(tested->kernel, tested->last_kind);
 }
 END_TEST
 

@@ -10,6 +10,7 @@ typedef enum vector_width { WIDTH_8, WIDTH_16_PAIRS, WIDTH_16_AVX512, N_WIDTHS }
 
 typedef struct width_tables {
     const char *kernel;
+    ls__op_kind last_kind; /* of the ops that have the kernel; CONV2D is the first */
     const ls__conv_algorithm *algorithm;
     const void *microkernels[N_WIDTHS][2]; /* for f32 and for bf16 activations */
 } width_tables;

@@ -90,19 +90,25 @@ static void multiply(bool accumulate, const float *v, int64_t v_stride, const fl
         }
 }
 
-static void outer(const float *d, int64_t d_stride, const float *v, int64_t v_stride, int64_t rows,
-                  int64_t columns, int64_t channels, float *s, int64_t s_stride,
-                  ls__prefetch *prefetch)
+static void outer(bool accumulate, const float *d, int64_t d_stride, const float *v,
+                  int64_t v_stride, int64_t rows, int64_t columns, int64_t channels, float *s,
+                  int64_t s_stride, ls__prefetch *prefetch)
 {
     for (int64_t k = 0; k < columns; k += ROWS)
         for (int64_t c = 0; c < channels; c += PANEL) {
             const int64_t count = ls__min_i64(columns - k, ROWS);
             float *to = s + k * s_stride + c;
             fetch(prefetch);
-            if (channels - c > LS__WIDTH)
-                some_rows(count, 2, true, d + k, 1, d_stride, v + c, v_stride, rows, to, s_stride);
-            else
-                some_rows(count, 1, true, d + k, 1, d_stride, v + c, v_stride, rows, to, s_stride);
+            for (int64_t r = 0; r < rows; r += LS__ROW_CHAIN) {
+                const int64_t n = ls__min_i64(rows - r, LS__ROW_CHAIN);
+                const float *a = d + r * d_stride + k, *b = v + r * v_stride + c;
+                if (channels - c > LS__WIDTH)
+                    some_rows(count, 2, accumulate || r > 0, a, 1, d_stride, b, v_stride, n, to,
+                              s_stride);
+                else
+                    some_rows(count, 1, accumulate || r > 0, a, 1, d_stride, b, v_stride, n, to,
+                              s_stride);
+            }
         }
 }
 
@@ -119,9 +125,20 @@ static void pack(const float *w, int64_t w_stride, int64_t columns, int64_t n, f
     }
 }
 
+static void copy(const float *w, int64_t w_stride, int64_t columns, int64_t n, float *u)
+{
+    for (int64_t k = 0; k < n; k++, w += w_stride, u += PANEL)
+        for (int64_t j = 0; j < PANEL; j += LS__WIDTH)
+            if (j + LS__WIDTH <= columns)
+                ls__store_f32(u + j, ls__load_f32(w + j));
+            else
+                for (int64_t i = j; i < j + LS__WIDTH; i++) u[i] = i < columns ? w[i] : 0;
+}
+
 const ls__microkernels LS__ISA_NAME(ls__microkernels) = { .width = LS__WIDTH,
                                                           .panel = PANEL,
                                                           .rows = ROWS,
                                                           .pack = pack,
+                                                          .copy = copy,
                                                           .multiply = multiply,
                                                           .outer = outer };

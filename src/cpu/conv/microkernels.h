@@ -8,6 +8,8 @@
 
 /* Places of (tap, channel) in one chain of additions: errors grow with its length. */
 enum { LS__CHAIN = 128 };
+/* The same for rows, in products that sum over them. */
+enum { LS__ROW_CHAIN = 64 };
 
 enum {
     LS__PANEL_VECTORS = 2, /* vectors of a panel */
@@ -41,16 +43,19 @@ typedef struct ls__microkernels {
     /* u[k][j] = w[j * w_stride + k] for k < n and j < columns, else 0: rows of w become
      * columns of a panel. */
     void (*pack)(const float *w, int64_t w_stride, int64_t columns, int64_t n, float *u);
+    /* u[k][j] = w[k * w_stride + j] for k < n and j < columns, else 0. */
+    void (*copy)(const float *w, int64_t w_stride, int64_t columns, int64_t n, float *u);
     /* m[row][k] = (accumulate ? m[row][k] : 0) + sum over c of v[row][c] u[c][k], for k < columns
      * of a panel. Whole vectors are written. */
     void (*multiply)(bool accumulate, const float *v, int64_t v_stride, const float *u,
                      int64_t channels, int64_t rows, int64_t columns, float *m, int64_t m_stride,
                      ls__prefetch *prefetch);
-    /* s[k][c] += sum over rows of d[row][k] v[row][c], k < columns, c < channels. Whole vectors of
-     * v are read, and of s written. */
-    void (*outer)(const float *d, int64_t d_stride, const float *v, int64_t v_stride, int64_t rows,
-                  int64_t columns, int64_t channels, float *s, int64_t s_stride,
-                  ls__prefetch *prefetch);
+    /* s[k][c] = (accumulate ? s[k][c] : 0) + sums over LS__ROW_CHAIN rows at a time of
+     * d[row][k] v[row][c], k < columns, c < channels. Whole vectors of v are read, and of s
+     * written. */
+    void (*outer)(bool accumulate, const float *d, int64_t d_stride, const float *v,
+                  int64_t v_stride, int64_t rows, int64_t columns, int64_t channels, float *s,
+                  int64_t s_stride, ls__prefetch *prefetch);
 } ls__microkernels;
 
 extern const ls__microkernels ls__microkernels_avx2, ls__microkernels_avx512;

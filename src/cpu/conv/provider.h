@@ -15,7 +15,7 @@ typedef struct ls__conv_pass {
     int64_t n_tasks;
 } ls__conv_pass;
 
-enum { LS__CONV_MAX_PASSES = 3 };
+enum { LS__CONV_MAX_PASSES = 4 };
 
 typedef struct ls__conv_kernel {
     ls__kernel kernel; /* first */

@@ -1,4 +1,5 @@
-/* roles.h: the operands of convolution ops, and the ops that our own kernels support. */
+/* roles.h: the operands of convolution ops, the ops that our own kernels support, and linear layers
+ * as convolutions. */
 #ifndef LS_CPU_CONV_ROLES_H
 #define LS_CPU_CONV_ROLES_H
 
@@ -15,6 +16,25 @@ static const bool ls__conv_kinds[LS__N_OPS] = {
     [LS__OP_CONV2D_BACKWARD_DATA] = true,
     [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
 };
+
+/* And the three of linear layers. */
+static const bool ls__conv_and_linear_kinds[LS__N_OPS] = {
+    [LS__OP_CONV2D] = true,
+    [LS__OP_CONV2D_BACKWARD_DATA] = true,
+    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
+    [LS__OP_LINEAR] = true,
+    [LS__OP_LINEAR_BACKWARD_DATA] = true,
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
+};
+
+static inline bool ls__is_linear(ls__op_kind kind)
+{
+    return ls__conv_and_linear_kinds[kind] && !ls__conv_kinds[kind];
+}
+
+/* A linear op as a 1x1 convolution of the same operands: rows of x are pixels. A fused ReLU is left
+ * to the caller. */
+ls__op ls__linear_as_conv(const ls__op *op);
 
 /* False if the op is none of the three. */
 static inline bool ls__conv_roles_of(ls__op_kind kind, ls__conv_roles *out)

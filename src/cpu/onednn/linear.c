@@ -120,45 +120,11 @@ static int64_t cut_dimension(int64_t size, double max_tiles, int64_t *n_tiles)
     return length;
 }
 
-/* Tasks are cut by images, so rows are grouped into images: of IMAGE_ROWS at most if n can be
- * halved.
- */
-enum { IMAGE_ROWS = 32 };
-
-static ls__operand as_image(const ls__operand *o)
-{
-    const int64_t n = o->shape.dims[0], channels = o->shape.dims[1];
-    int64_t rows = n;
-    while (rows > IMAGE_ROWS && rows % 2 == 0) rows /= 2;
-    return (ls__operand){ o->dtype, LS_SHAPE(n / rows, rows, 1, channels), channels };
-}
-
-static ls__op as_convolution(const ls__op *op)
-{
-    static const ls__op_kind kinds[LS__N_OPS] = {
-        [LS__OP_LINEAR] = LS__OP_CONV2D,
-        [LS__OP_LINEAR_BACKWARD_DATA] = LS__OP_CONV2D_BACKWARD_DATA,
-        [LS__OP_LINEAR_BACKWARD_WEIGHTS] = LS__OP_CONV2D_BACKWARD_WEIGHTS,
-    };
-    ls__op conv = { .kind = kinds[op->kind],
-                    .n_operands = op->n_operands,
-                    .u.conv = { { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 } };
-    ls__conv_roles roles;
-    ls__conv_roles_of(conv.kind, &roles);
-    memcpy(conv.operands, op->operands, sizeof conv.operands);
-    conv.operands[roles.x] = as_image(&op->operands[roles.x]);
-    conv.operands[roles.y] = as_image(&op->operands[roles.y]);
-    const ls__operand *w = &op->operands[roles.w];
-    const int64_t in = w->shape.dims[1];
-    conv.operands[roles.w] = (ls__operand){ w->dtype, LS_SHAPE(w->shape.dims[0], 1, 1, in), in };
-    return conv;
-}
-
 int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     if (max < 1) return 0;
     if (ls__onednn_is_bf16(op)) {
-        const ls__op conv = as_convolution(op);
+        const ls__op conv = ls__linear_as_conv(op);
         return ls__onednn_conv_candidates(cpu, &conv, out, max);
     }
     *out =
@@ -173,7 +139,7 @@ ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *nam
     const bool relu = forward && op->u.linear.relu;
     *out = NULL;
     if (ls__onednn_is_bf16(op)) {
-        const ls__op conv = as_convolution(op);
+        const ls__op conv = ls__linear_as_conv(op);
         return ls__onednn_conv_open(cpu, &conv, relu, name, out);
     }
     if (strcmp(name, NAME) != 0)

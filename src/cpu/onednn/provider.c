@@ -3,15 +3,6 @@
 #include "cpu/conv/roles.h"
 #include "cpu/onednn/onednn.h"
 
-static const bool kinds[LS__N_OPS] = {
-    [LS__OP_CONV2D] = true,
-    [LS__OP_CONV2D_BACKWARD_DATA] = true,
-    [LS__OP_CONV2D_BACKWARD_WEIGHTS] = true,
-    [LS__OP_LINEAR] = true,
-    [LS__OP_LINEAR_BACKWARD_DATA] = true,
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = true,
-};
-
 static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
 {
     return ls__onednn_is_bf16(op) && !cpu->onednn->has_bf16;
@@ -19,7 +10,7 @@ static bool lacks_type(const ls__cpu *cpu, const ls__op *op)
 
 static int dnn_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    if (!kinds[op->kind] || lacks_type(cpu, op)) return 0;
+    if (!ls__conv_and_linear_kinds[op->kind] || lacks_type(cpu, op)) return 0;
     if (ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)) != LS_OK) return 0;
     const int before = ls__dnn_one_thread();
     const int n = ls__conv_kinds[op->kind] ? ls__onednn_conv_candidates(cpu, op, out, max)
@@ -32,7 +23,7 @@ static int dnn_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, in
 static ls_status dnn_kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     *out = NULL;
-    if (!kinds[op->kind])
+    if (!ls__conv_and_linear_kinds[op->kind])
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED, "%s: oneDNN has no kernel",
                         ls__op_name(op->kind));
     if (lacks_type(cpu, op))
@@ -49,4 +40,5 @@ static ls_status dnn_kernel_open(ls__cpu *cpu, const ls__op *op, const char *nam
     return status;
 }
 
-const ls__cpu_provider ls__onednn_provider = { "onednn", dnn_candidates, dnn_kernel_open, kinds };
+const ls__cpu_provider ls__onednn_provider = { "onednn", dnn_candidates, dnn_kernel_open,
+                                               ls__conv_and_linear_kinds };

@@ -5,13 +5,19 @@
 #include <string.h>
 
 enum {
-    BLOCK_ROWS = 96,     /* of a task */
-    DEPTH = 512,         /* places of (tap, channel) gathered at a time; a multiple of a chain */
-    SLAB = 256,          /* columns of a task if there are few rows */
-    FEW_BLOCKS = 32,     /* of rows */
-    GROUP_BLOCKS = 4,    /* of a task, at most */
-    PLAIN_CHANNELS = 512 /* up to so many are read in place, although such rows share cache sets */
+    BLOCK_ROWS = 96,      /* of a task */
+    DEPTH = 512,          /* places of (tap, channel) gathered at a time; a multiple of a chain */
+    SLAB = 256,           /* columns of a task if there are few rows */
+    FEW_BLOCKS = 32,      /* of rows */
+    GROUP_BLOCKS = 4,     /* of a task, at most */
+    PLAIN_CHANNELS = 512, /* up to so many are read in place, although such rows share cache sets */
+    BLOCK_FLOATS = 2048   /* of weights converted at a time */
 };
+
+/* Up to so many rows, the weights are the largest operand. Each task packs those of its own columns
+ * into its core's cache, where a pass of its own would write them to memory. */
+enum { FEW_ROWS = 256, FEW_ROWS_SLAB = 128, FEW_ROWS_DEPTH = 128 };
+static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 
 /* Whether rows of a product are read in place: a tile reads 6 at a time, or 12 with AVX-512. */
 static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_gemm_phase *phase)
@@ -19,37 +25,87 @@ static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_ge
     return !k->bf16 && phase->plain && k->source.channels <= PLAIN_CHANNELS;
 }
 
-static void convert_task(const ls__conv_call *call, int64_t filter, float *scratch)
+/* Floats of a task's gathered rows and the weights that it packs. */
+static int64_t gathered_floats(const ls__implicit_gemm_kernel *k, int64_t rows)
 {
-    (void)scratch;
-    const ls__implicit_gemm_kernel *k = call->kernel;
-    float *w = call->workspace + k->w_f32;
-    ls__implicit_gemm_read(true, call->w, filter * k->filter_floats, k->filter_floats,
-                           w + filter * k->filter_floats);
-    if (call->bias && filter == 0)
-        ls__implicit_gemm_read(true, call->bias, 0, k->filters, w + k->filters * k->filter_floats);
+    return rows * ls__row_stride(k->depth) + (k->packs ? k->depth * k->slab : 0);
 }
 
-/* One panel of one phase: of w's rows transposed, or of its columns. */
+/* Packs places k0..k0+depth-1 of (tap, channel) of columns c0..c1-1 of w's rows, transposed, as
+ * panels [depth][panel]. */
+static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
+                      int64_t c1, int64_t k0, int64_t depth, float *u)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t width = k->micro->panel, at_once = BLOCK_FLOATS / LS__MAX_PANEL;
+    float block[BLOCK_FLOATS]; /* of bf16 weights in f32 */
+    for (int64_t c = c0; c < c1; c += width, u += depth * width) {
+        const int64_t columns = ls__min_i64(width, c1 - c), first = c * p->depth + k0;
+        if (!k->bf16) k->micro->pack((const float *)call->w + first, p->depth, columns, depth, u);
+        for (int64_t i = 0; k->bf16 && i < depth; i += at_once) {
+            const int64_t n = ls__min_i64(at_once, depth - i);
+            for (int64_t j = 0; j < columns; j++)
+                ls__implicit_gemm_read(true, call->w, first + j * p->depth + i, n, block + j * n);
+            k->micro->pack(block, n, columns, n, u + i * width);
+        }
+    }
+}
+
+/* The same of w's columns, at most FEW_ROWS_SLAB or a panel. */
+static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
+                         int64_t c1, int64_t k0, int64_t depth, float *u)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t width = k->micro->panel, channels = k->source.channels, count = c1 - c0;
+    const int64_t stride = k->all_taps * k->result.channels;
+    float block[BLOCK_FLOATS];
+    for (int64_t i = 0, n; i < depth; i += n) {
+        const int64_t tap = (k0 + i) / channels, o = (k0 + i) % channels; /* n rows of one tap */
+        const int64_t first = o * stride + p->phase.weight[tap] * k->result.channels + c0;
+        n = ls__min_i64(depth - i, channels - o);
+        if (k->bf16) n = ls__min_i64(n, BLOCK_FLOATS / count);
+        for (int64_t r = 0; k->bf16 && r < n; r++)
+            ls__implicit_gemm_read(true, call->w, first + r * stride, count, block + r * count);
+        const float *from = k->bf16 ? block : (const float *)call->w + first;
+        for (int64_t c = 0; c < count; c += width)
+            k->micro->copy(from + c, k->bf16 ? count : stride, ls__min_i64(width, count - c), n,
+                           u + c * depth + i * width);
+    }
+}
+
+static void pack(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
+                 int64_t c1, int64_t k0, int64_t depth, float *u)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    (k->data ? pack_columns : pack_rows)(call, p, c0, c1, k0, depth, u);
+}
+
+/* One panel of one phase. */
 static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     (void)scratch;
     const ls__implicit_gemm_kernel *k = call->kernel;
     const ls__implicit_gemm_product *p = &k->products[task / k->n_panels];
-    const int64_t width = k->micro->panel, first = task % k->n_panels * width;
-    const int64_t columns = ls__min_i64(width, k->result.channels - first);
-    const float *w = k->bf16 ? call->workspace + k->w_f32 : call->w;
-    float *u = call->workspace + p->packed + first * p->depth;
-    if (!k->data) {
-        k->micro->pack(w + first * p->depth, p->depth, columns, p->depth, u);
-        return;
-    }
-    for (int64_t t = 0; t < p->phase.n_taps; t++)
-        for (int64_t o = 0; o < k->source.channels; o++, u += width) {
-            const int64_t row = o * k->all_taps + p->phase.weight[t];
-            memset(u, 0, (size_t)width * sizeof *u);
-            memcpy(u, w + row * k->result.channels + first, (size_t)columns * sizeof *u);
-        }
+    const int64_t first = task % k->n_panels * k->micro->panel;
+    const int64_t end = ls__min_i64(first + k->micro->panel, k->result.channels);
+    pack(call, p, first, end, 0, p->depth, call->workspace + p->packed + first * p->depth);
+}
+
+/* The weights of columns c0..c1-1 at places k0..k1-1, for the case that tasks pack them. */
+static ls__prefetch prefetch_weights(const ls__conv_call *call, const ls__implicit_gemm_product *p,
+                                     int64_t c0, int64_t c1, int64_t k0, int64_t k1, int64_t tiles)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t columns = k->result.channels, rows = k->data ? k1 - k0 : c1 - c0;
+    const int64_t floats = k->data ? c1 - c0 : k1 - k0;
+    if (k->bf16 || k0 == k1) return (ls__prefetch){ .n_rows = 0 };
+    return (ls__prefetch){ .row = (const float *)call->w +
+                                  (k->data ? k0 * columns + c0 : c0 * p->depth + k0),
+                           .n_rows = rows,
+                           .floats = floats,
+                           .stride = k->data ? columns : p->depth,
+                           .lines_per_tile = ls__divide_up(
+                               rows * ls__divide_up(floats, 64 / (int64_t)sizeof(float)), tiles) };
 }
 
 /* Rows first..first+n-1 by columns c0..c1-1, to `to`. The next n_next rows are prefetched. */
@@ -59,28 +115,32 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t channels = k->source.channels, panel = k->micro->panel;
-    for (int64_t k0 = 0; k0 < p->depth; k0 += DEPTH) {
-        const int64_t depth = ls__min_i64(DEPTH, p->depth - k0);
+    float *const packed = gathered + p->rows * ls__row_stride(k->depth);
+    for (int64_t k0 = 0; k0 < p->depth; k0 += k->depth) {
+        const int64_t k1 = ls__min_i64(k0 + k->depth, p->depth), depth = k1 - k0;
+        const int64_t k2 = ls__min_i64(k1 + k->depth, p->depth);
         const float *from = gathered;
         int64_t stride = ls__row_stride(depth);
         if (reads_plain(k, &p->phase)) {
             from = (const float *)call->x + first * channels + k0;
             stride = channels;
         } else {
-            ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k0 + depth, gathered, stride);
+            ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k1, gathered, stride);
         }
+        if (k->packs) pack(call, p, c0, c1, k0, depth, packed);
         const int64_t tiles = ls__divide_up(c1 - c0, panel) * ls__divide_up(n, k->micro->rows) *
                               ls__divide_up(depth, LS__CHAIN);
         ls__prefetch prefetch =
-            k0 + depth < p->depth
-                ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k0 + depth,
-                                             ls__min_i64(k0 + depth + DEPTH, p->depth), tiles)
-                : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
-                                             ls__min_i64(DEPTH, p->depth), tiles);
+            k->packs        ? prefetch_weights(call, p, c0, c1, k1, k2, tiles)
+            : k1 < p->depth ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k1, k2, tiles)
+                            : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
+                                                         ls__min_i64(k->depth, p->depth), tiles);
         for (int64_t c = c0; c < c1; c += panel)
             k->micro->multiply(k0 > 0, from, stride,
-                               call->workspace + p->packed + c * p->depth + k0 * panel, depth, n,
-                               ls__min_i64(panel, c1 - c), to + (c - c0), to_stride, &prefetch);
+                               k->packs ? packed + (c - c0) * depth
+                                        : call->workspace + p->packed + c * p->depth + k0 * panel,
+                               depth, n, ls__min_i64(panel, c1 - c), to + (c - c0), to_stride,
+                               &prefetch);
     }
 }
 
@@ -92,7 +152,7 @@ static void block_task(const ls__conv_call *call, int64_t task, float *gathered)
     const int64_t c0 = task % k->n_slabs * k->slab;
     const int64_t c1 = ls__min_i64(c0 + k->slab, k->result.channels);
     const int64_t stride = ls__row_stride(ls__round_up_to(k->slab, k->micro->width));
-    float *const results = gathered + BLOCK_ROWS * ls__row_stride(DEPTH);
+    float *const results = gathered + gathered_floats(k, p->rows);
     int64_t first = task / k->n_slabs / k->n_products * k->group * p->rows;
     const int64_t end = ls__min_i64(first + k->group * p->rows, p->phase.n_rows);
     for (; first < end; first += p->rows) {
@@ -113,31 +173,36 @@ static void block_task(const ls__conv_call *call, int64_t task, float *gathered)
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
 {
     const int64_t columns = k->result.channels, panel = k->micro->panel;
-    int64_t n_blocks = 0, packed = 0;
+    int64_t n_blocks = 0, packed = 0, rows = 0;
+    k->packs = k->n_products == 1 && k->all_taps == 1 && k->products[0].phase.n_rows <= FEW_ROWS;
+    k->depth = k->packs ? FEW_ROWS_DEPTH : DEPTH;
     k->n_panels = ls__divide_up(columns, panel);
     for (int i = 0; i < k->n_products; i++) {
         ls__implicit_gemm_product *p = &k->products[i];
         p->packed = packed;
         packed += k->n_panels * panel * p->depth;
-        const int64_t blocks = ls__divide_up(p->phase.n_rows, BLOCK_ROWS);
+        const int64_t blocks = k->packs ? 1 : ls__divide_up(p->phase.n_rows, BLOCK_ROWS);
         p->rows = ls__round_up_to(ls__divide_up(p->phase.n_rows, blocks), LS__ROW_STEP);
+        rows = ls__max_i64(rows, p->rows);
         n_blocks = ls__max_i64(n_blocks, ls__divide_up(p->phase.n_rows, p->rows));
     }
     k->n_slabs = n_blocks * k->n_products < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
+    if (k->packs) {
+        const double flops = 2.0 * (double)(rows * k->products[0].depth) * (double)columns;
+        k->n_slabs =
+            ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, LS__MAX_PANEL));
+        k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, FEW_ROWS_SLAB));
+    }
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_products > 1 ? 1 : ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
-    k->in_place = !k->bf16 && k->n_products == 1 && k->products[0].depth > 0 && !bias &&
+    k->in_place = !k->bf16 && k->n_products == 1 && k->products[0].depth > 0 && !bias && !k->relu &&
                   columns % k->micro->width == 0;
-    k->w_f32 = packed;
-    if (k->bf16) packed += k->filters * (k->filter_floats + bias);
-    k->base.kernel.workspace_bytes = (size_t)packed * sizeof(float);
+    k->base.kernel.workspace_bytes = k->packs ? 0 : (size_t)packed * sizeof(float);
     const int64_t results =
         k->in_place ? 0 : ls__row_stride(ls__round_up_to(k->slab, k->micro->width));
-    k->base.scratch_bytes =
-        (size_t)(BLOCK_ROWS * (ls__row_stride(DEPTH) + results)) * sizeof(float);
-    k->base.passes[0] = (ls__conv_pass){ convert_task, k->bf16 ? k->filters : 0 };
-    k->base.passes[1] = (ls__conv_pass){ pack_task, k->n_products * k->n_panels };
+    k->base.scratch_bytes = (size_t)(gathered_floats(k, rows) + rows * results) * sizeof(float);
+    k->base.passes[0] = (ls__conv_pass){ pack_task, k->packs ? 0 : k->n_products * k->n_panels };
     const int64_t n_groups = ls__divide_up(n_blocks, k->group);
-    k->base.passes[2] = (ls__conv_pass){ block_task, n_groups * k->n_products * k->n_slabs };
+    k->base.passes[1] = (ls__conv_pass){ block_task, n_groups * k->n_products * k->n_slabs };
 }

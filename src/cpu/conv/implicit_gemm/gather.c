@@ -1,4 +1,5 @@
 /* gather.c: pixels to the rows of a product, and rows back to pixels. */
+#include "arith/element.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
 #include "cpu/simd/half.h"
 
@@ -47,28 +48,21 @@ void ls__implicit_gemm_read(bool bf16, const void *from, int64_t offset, int64_t
         memcpy(to, (const float *)from + offset, (size_t)n * sizeof *to);
 }
 
-/* from + bias?, or zeros where from is NULL */
-static void write_f32(const float *restrict from, const float *restrict bias, int64_t n,
-                      float *restrict to)
+/* Adds the bias, if there is one, to columns c0..c1-1 of n rows; then their ReLU. */
+static void finish_rows(const ls__conv_call *call, float *rows, int64_t stride, int64_t n,
+                        int64_t c0, int64_t c1)
 {
-    if (!from)
-        memset(to, 0, (size_t)n * sizeof *to);
-    else if (!bias)
-        memcpy(to, from, (size_t)n * sizeof *to);
-    else
-        for (int64_t c = 0; c < n; c++) to[c] = from[c] + bias[c];
-}
-
-static void write_bf16(const float *from, const float *bias, int64_t n, uint16_t *to)
-{
-    float sums[64];
-    const int64_t max_count = sizeof sums / sizeof sums[0];
-    if (!from) memset(to, 0, (size_t)n * sizeof *to);
-    if (from && !bias) ls__bf16_write(from, n, to);
-    for (int64_t c = 0; from && bias && c < n; c += max_count) {
-        const int64_t count = ls__min_i64(max_count, n - c);
-        write_f32(from + c, bias + c, count, sums);
-        ls__bf16_write(sums, count, to + c);
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    enum { COLUMNS = 64 };
+    float bias[COLUMNS];
+    for (int64_t c = c0; c < c1 && (call->bias || k->relu); c += COLUMNS) {
+        const int64_t count = ls__min_i64(COLUMNS, c1 - c);
+        if (call->bias) ls__implicit_gemm_read(k->bf16, call->bias, c, count, bias);
+        for (int64_t r = 0; r < n; r++) {
+            float *row = rows + r * stride + (c - c0);
+            for (int64_t i = 0; call->bias && i < count; i++) row[i] += bias[i];
+            for (int64_t i = 0; k->relu && i < count; i++) row[i] = ls__relu(row[i]);
+        }
     }
 }
 
@@ -98,22 +92,24 @@ void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm
 }
 
 void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
-                               const float *rows, int64_t stride, int64_t first, int64_t n,
-                               int64_t c0, int64_t c1)
+                               float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
+                               int64_t c1)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const float *bias = call->bias;
-    if (bias && k->bf16) bias = call->workspace + k->w_f32 + k->filters * k->filter_floats;
     const int64_t *size = k->result.size, count = c1 - c0;
+    const size_t value_bytes = k->bf16 ? sizeof(uint16_t) : sizeof(float);
+    if (rows) finish_rows(call, rows, stride, n, c0, c1);
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, pixel_advance(phase, &at)) {
         const int64_t h = phase->first[0] + at.p * phase->step[0];
         const int64_t w = phase->first[1] + at.q * phase->step[1];
-        const int64_t to = ((at.image * size[0] + h) * size[1] + w) * k->result.channels + c0;
-        const float *from = rows ? rows + r * stride : NULL, *offset = bias ? bias + c0 : NULL;
-        if (k->bf16)
-            write_bf16(from, offset, count, (uint16_t *)call->y + to);
+        const int64_t place = (at.image * size[0] + h) * size[1] + w;
+        void *to = (char *)call->y + (size_t)(place * k->result.channels + c0) * value_bytes;
+        if (!rows)
+            memset(to, 0, (size_t)count * value_bytes);
+        else if (k->bf16)
+            ls__bf16_write(rows + r * stride, count, to);
         else
-            write_f32(from, offset, count, (float *)call->y + to);
+            memcpy(to, rows + r * stride, (size_t)count * value_bytes);
     }
 }

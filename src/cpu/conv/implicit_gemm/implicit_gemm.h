@@ -1,6 +1,7 @@
 /* implicit_gemm.h: our own convolutions as matrix products over pixels, for dense N,H,W,C
  * activations in f32 or bf16 with FMA: 1x1 and strided kernels, and all others without a faster
- * algorithm. Pixels are the rows of a product; it sums over (tap, channel):
+ * algorithm; also linear layers, as 1x1 kernels over rows of x. Pixels are the rows of a product;
+ * it sums over (tap, channel):
  *
  *   forward            y[pixel][o]  = sum of x[pixel + tap][i] w[o][tap][i]
  *   backward by data   dx[pixel][i] = sum of dy[pixel - tap][o] w[o][tap][i]: pixels fall into
@@ -56,20 +57,22 @@ typedef struct ls__implicit_gemm_kernel {
     ls__conv_kernel base; /* first */
     const ls__microkernels *micro;
     bool data;                              /* backward by data */
-    bool bf16;                              /* operands but dw */
+    bool bf16;                              /* operands but dw and db */
+    bool relu;                              /* of a linear layer's results */
     ls__implicit_gemm_image source, result; /* of backward weights: x and dy */
     int n_products;
     ls__implicit_gemm_product products[LS__IMPLICIT_GEMM_MAX_PHASES];
     int64_t n_slabs, slab; /* of the result's channels */
     /* Forward, and backward by data */
     int64_t n_panels;
-    int64_t group;                  /* blocks of a task */
-    int64_t all_taps;               /* of w */
-    bool in_place;                  /* rows of results lie in the image one after the other */
-    int64_t filters, filter_floats; /* of w, and of one of them */
-    int64_t w_f32; /* if bf16: offset in the workspace of w in f32, which the bias follows */
+    int64_t depth;    /* places of (tap, channel) that a task multiplies at a time */
+    int64_t group;    /* blocks of a task */
+    int64_t all_taps; /* of w */
+    bool in_place;    /* rows of results lie in the image one after the other */
+    bool packs;       /* tasks pack the weights of their own columns */
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
+    int64_t gathered;                  /* pixels gathered at a time */
     int64_t k_slab, n_k_slabs;         /* of (tap, channel) */
     int64_t d_stride, v_stride, pitch; /* of gathered rows; of partial sums' rows */
     bool first_in_place;               /* the first partial sum is dw itself */
@@ -95,15 +98,15 @@ void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm
                               int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows,
                               int64_t stride);
 
-/* Writes results of these rows at channels c0..c1-1 into y and adds the bias, if there is one. rows
- * NULL: zeros. */
+/* Writes results of these rows at channels c0..c1-1 into y, after it has added the bias, if there
+ * is one, and applied a linear layer's ReLU in `rows`. rows NULL: zeros. */
 void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
-                               const float *rows, int64_t stride, int64_t first, int64_t n,
-                               int64_t c0, int64_t c1);
+                               float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
+                               int64_t c1);
 
 /* These set the rest of the kernel from its phases and images. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
-void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
+void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k, bool bias);
 
 extern const ls__conv_algorithm ls__implicit_gemm_algorithm;
 extern const ls__cpu_provider ls__implicit_gemm_provider;

@@ -148,7 +148,7 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
         ls__prefetch next[] = { prefetch_of(k, true, call->x, 0, channels, first + n, n, n_fetches),
                                 prefetch_of(k, false, call->w, k0, k1, first + n, n, n_fetches) };
         for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++)
-            k->micro->outer(d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
+            k->micro->outer(true, d + xi * d_xi, k->d_stride, v + xi * v_xi, v_stride, n, k1 - k0,
                             channels, sums + xi * k->u_xi, v_stride,
                             prefetches ? &next[xi / HALF] : NULL);
     }

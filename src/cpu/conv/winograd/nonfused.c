@@ -99,7 +99,7 @@ static void outer_task(const ls__conv_call *call, int64_t xi, float *scratch)
     float *sums = call->workspace + k->u_offset + xi * k->u_xi;
     memset(sums, 0, (size_t)(rows * k->v_stride) * sizeof *sums);
     for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
-        k->micro->outer(m + first * CHANNELS, CHANNELS,
+        k->micro->outer(true, m + first * CHANNELS, CHANNELS,
                         call->workspace + xi * k->v_xi + first * k->v_stride, k->v_stride,
                         ls__min_i64(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels,
                         sums, k->v_stride, NULL);
