@@ -77,8 +77,8 @@ static ls_status seal(ls_context *ctx, ls__bump *bump, const writing *w,
     return LS_OK;
 }
 
-static ls_status write(ls_context *ctx, ls__bump *bump, const char *path, writing *w,
-                       const char *const *metadata)
+static ls_status write_tensors(ls_context *ctx, ls__bump *bump, const char *path, writing *w,
+                               const char *const *metadata)
 {
     const int64_t n = w->tensors.n;
     const size_t bytes = (size_t)w->tensors.largest * sizeof(float);
@@ -109,7 +109,7 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     const char *const *metadata;
     LS_TRY(ls__saved_tensors_list(bump, ctx, state->net, state->optimizer, false, &w.tensors));
     LS_TRY(ls__metadata_make(bump, ctx, state, &metadata));
-    return write(ctx, bump, path, &w, metadata);
+    return write_tensors(ctx, bump, path, &w, metadata);
 }
 
 static ls_status write_checkpoint(ls_context *ctx, const ls_training_state *state, const char *path)

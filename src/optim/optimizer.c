@@ -117,6 +117,7 @@ static ls_status open_update(ls_optimizer *opt, const ls__op *settings, ls__bloc
                              ls__block gradients, ls__block loss_scale, ls__block norm)
 {
     opt->settings = *settings;
+    /* It is the first member of the settings of each kind of update, whose others stay. */
     opt->settings.u.block = (ls__block_settings){ .segments = opt->own_segments,
                                                   .n_segments = &opt->n_own_segments,
                                                   .clip_norm = opt->options.clip_norm,

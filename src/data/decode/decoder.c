@@ -1,4 +1,4 @@
-/* decoder.c: what the decoders of all formats share. */
+/* decoder.c: reads a file, and what the decoders of all formats share. */
 #include "data/decode/decoder.h"
 
 #include "base/error.h"

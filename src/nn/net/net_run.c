@@ -80,7 +80,8 @@ ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step)
 
 /* ---- Running ---- */
 
-/* Finds the programs for the fed inputs. */
+/* Finds the programs for the fed inputs: of each part, which is the whole batch or a shard
+ * (plan/shard.h). */
 static ls_status net_find_parts(ls_net *net, ls_mode mode)
 {
     const ls__named_list *inputs = &net->graph.inputs;
