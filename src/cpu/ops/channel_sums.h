@@ -1,6 +1,6 @@
 /* channel_sums.h: sums per channel over all rows, and the iteration over a task's rows; included by
- * norm.c only. A row is the `width` channels of a place. A task has some rows of one group of
- * channels. */
+ * norm_strips.h only. A row is the `width` channels of a place. A task has some rows of one group
+ * of channels. */
 #ifndef LS_CPU_OPS_CHANNEL_SUMS_H
 #define LS_CPU_OPS_CHANNEL_SUMS_H
 
@@ -117,14 +117,14 @@ static void end_sums(const ls__ops_kernel *k, const span_cursor *w, const row_su
     *partial(k, 1, w->group, w->chunk) = ls__fold(s->s2);
 }
 
-/* Rows are added up in blocks, and in these in strips of ROW_WIDTH columns, whose sums stay in
- * registers. Meanwhile the next block is prefetched, or of rows that are wide, so that it would not
- * fit into the cache, the strips that are AHEAD columns further. */
-enum { AHEAD = 128, WIDE = 256, STRIP_VECTORS = ROW_WIDTH / LS__WIDTH };
+/* Rows are added up in blocks, and the rows of a block in strips of ROW_WIDTH columns, whose sums
+ * stay in registers. Meanwhile the next block is prefetched. If rows are so wide that it would not
+ * fit into the cache, the strips that are AHEAD columns further are prefetched instead. */
+enum { AHEAD = 128, WIDE = 512, STRIP_VECTORS = ROW_WIDTH / LS__WIDTH };
 
 /* Some columns of the rows of a block: the first element, its column, how many elements the rows
- * are apart, and how many elements behind these are prefetched. The columns are n_vectors vectors,
- * a constant, or fewer than one. */
+ * are apart, and how many elements behind these are prefetched. n_vectors is a constant; 0 if there
+ * are fewer columns than a vector has elements. */
 typedef struct strip {
     int64_t first, column, rows, width, pitch, ahead;
     int n_vectors;
@@ -157,7 +157,11 @@ LS__ALWAYS_INLINE void store_strip(strip t, double *s1, double *s2, const ls__wi
 LS__ALWAYS_INLINE void prefetch_rows(const ls__element *rows, strip t)
 {
     LS__UNROLL
-    for (int i = 0; i < 4; i++) __builtin_prefetch(rows + t.ahead + i * t.pitch);
+    for (int i = 0; i < 4; i++) {
+        /* not a pointer, because it can be behind the end of the array */
+        const uint64_t behind = (uint64_t)(t.ahead + i * t.pitch) * sizeof *rows;
+        __builtin_prefetch((const void *)((uintptr_t)rows + behind));
+    }
 }
 
 LS__ALWAYS_INLINE void add_block(strip_adder *add, const void *span, int64_t first, int64_t rows,
@@ -179,19 +183,19 @@ LS__ALWAYS_INLINE void add_block(strip_adder *add, const void *span, int64_t fir
     }
 }
 
-/* Adds the rows of a span, in blocks of at least `rows` rows and about 128 times as many elements.
- * Rows of one channel become rows of ROW_WIDTH places and a shorter last one. */
-LS__ALWAYS_INLINE void add_span(strip_adder *add, const void *span, int64_t width, int64_t n_rows,
-                                int64_t rows, const row_sums *sums)
+/* Adds the rows of a span, in blocks of at least min_rows rows and about 128 times as many
+ * elements. Rows of one channel become rows of ROW_WIDTH places and a shorter last one. */
+LS__ALWAYS_INLINE void add_span(strip_adder *add, const void *span, int64_t width, int64_t rows,
+                                int64_t min_rows, const row_sums *sums)
 {
     const int64_t columns = width > 1 ? width : ROW_WIDTH;
-    const int64_t last = width > 1 ? 0 : n_rows % ROW_WIDTH;
-    if (width == 1) n_rows /= ROW_WIDTH;
-    const int64_t block = ls__max_i64(128 * rows / columns / 4 * 4, rows);
+    const int64_t whole = width > 1 ? rows : rows / ROW_WIDTH;
+    const int64_t last = width > 1 ? 0 : rows % ROW_WIDTH;
+    const int64_t block = ls__max_i64(128 * min_rows / columns / 4 * 4, min_rows);
     const int64_t ahead = columns > WIDE ? AHEAD : block * columns;
-    for (int64_t r = 0; r < n_rows; r += block)
-        add_block(add, span, r * columns, ls__min_i64(block, n_rows - r), columns, ahead, sums);
-    if (last > 0) add_block(add, span, n_rows * ROW_WIDTH, 1, last, 0, sums);
+    for (int64_t r = 0; r < whole; r += block)
+        add_block(add, span, r * columns, ls__min_i64(block, whole - r), columns, ahead, sums);
+    if (last > 0) add_block(add, span, whole * ROW_WIDTH, 1, last, 0, sums);
 }
 
 /* Adds up the chunks' sums of channels [begin, end) in a binary tree. The results are chunk 0's. */

@@ -2,16 +2,11 @@
  *
  * Statistics are sums in double, which a fixed binary tree adds up. The last phase reads memory in
  * descending order, because the data that the first phase read last may still be in the cache. */
-#include "arith/activation.h"
 #include "arith/norm_sums.h"
-#include "cpu/ops/channel_sums.h"
-#include "cpu/ops/ops.h"
-#include "cpu/simd/wide.h"
+#include "cpu/ops/norm_strips.h"
 #include <math.h>
 
-/* The options of an op, as bits: its loops have a variant for each combination. The lowest bits are
- * an ls__activation. */
-enum { ACTIVATION = 3, ADD = 4, DY2 = 4, DADD = 8 };
+/* A loop has a variant for each combination of options. */
 #define FORWARD_VARIANTS(X)  X(0) X(1) X(2) X(4) X(5) X(6)
 #define BACKWARD_VARIANTS(X) FORWARD_VARIANTS(X) X(8) X(9) X(10) X(12) X(13) X(14)
 #define VARIANT(function, with)                                                                    \
@@ -21,62 +16,6 @@ enum { ACTIVATION = 3, ADD = 4, DY2 = 4, DADD = 8 };
     }
 
 /* ---- Forward. ---- */
-
-typedef struct moments_span {
-    const ls__element *x, *origin;
-} moments_span;
-
-/* add_moments for 4 rows at a time; returns the number of rows. */
-LS__ALWAYS_INLINE int64_t add_4_moments(const ls__element *x, const ls__element *origin, strip t,
-                                        double *s1, double *s2)
-{
-    ls__wide o[STRIP_VECTORS], sum1[STRIP_VECTORS], sum2[STRIP_VECTORS];
-    load_strip(t, s1, s2, sum1, sum2);
-    LS__UNROLL
-    for (int v = 0; v < t.n_vectors; v++) o[v] = ls__widen_from(origin + v * LS__WIDTH);
-    int64_t r = 0;
-    for (; r + 4 <= t.rows; r += 4, x += 4 * t.pitch) {
-        prefetch_rows(x, t);
-        LS__UNROLL
-        for (int v = 0; v < t.n_vectors; v++) {
-            ls__wide d[4], square[4];
-            LS__UNROLL
-            for (int j = 0; j < 4; j++) {
-                d[j] = ls__widen_from(x + j * t.pitch + v * LS__WIDTH);
-                d[j] = ls__wide_sub(d[j], o[v]);
-                square[j] = ls__wide_mul(d[j], d[j]);
-            }
-            sum1[v] = ls__wide_add_4(sum1[v], d);
-            sum2[v] = ls__wide_add_4(sum2[v], square);
-        }
-    }
-    store_strip(t, s1, s2, sum1, sum2);
-    return r;
-}
-
-/* s1 += d, s2 += d^2 with d = x - origin: accurate in double however far the mean is from 0. */
-LS__ALWAYS_INLINE void add_moments(const void *span, strip t, double *s1, double *s2)
-{
-    const moments_span *operands = span;
-    const ls__element *x = operands->x + t.first, *origin = operands->origin + t.column;
-    int64_t r = t.n_vectors > 0 ? add_4_moments(x, origin, t, s1, s2) : 0;
-    x += r * t.pitch;
-    for (; r + 4 <= t.rows; r += 4, x += 4 * t.pitch)
-        for (int64_t c = 0; c < t.width; c++) {
-            const double o = ls__get(origin[c]);
-            const double d0 = ls__get(x[c]) - o, d1 = ls__get(x[c + t.pitch]) - o;
-            const double d2 = ls__get(x[c + 2 * t.pitch]) - o;
-            const double d3 = ls__get(x[c + 3 * t.pitch]) - o;
-            s1[c] += (d0 + d1) + (d2 + d3);
-            s2[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
-        }
-    for (; r < t.rows; r++, x += t.pitch)
-        for (int64_t c = 0; c < t.width; c++) {
-            const double d = (double)ls__get(x[c]) - (double)ls__get(origin[c]);
-            s1[c] += d;
-            s2[c] += d * d;
-        }
-}
 
 /* The values of the first place. */
 static const ls__element *origin_of(const ls__ops_kernel *k, int64_t group)
@@ -245,104 +184,6 @@ FORWARD_VARIANTS(APPLY)
 static const ls__ops_task apply_variants[] = { FORWARD_VARIANTS(APPLY_ROW) };
 
 /* ---- Backward. ---- */
-
-/* The operands of a span. */
-typedef struct gradient_span {
-    const ls__element *x, *y, *dy1, *dy2;
-    ls__element *dadd, *dx;
-    const float *mean;
-    unsigned with;
-} gradient_span;
-
-LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, unsigned with)
-{
-    float dy = ls__get(s->dy1[i]);
-    if (with & DY2) dy += ls__get(s->dy2[i]);
-    if (with & ACTIVATION)
-        dy = ls__activation_gradient((ls__activation)(with & ACTIVATION), ls__get(s->y[i]), dy);
-    return dy;
-}
-
-/* gradient_at for LS__WIDTH elements, which become dadd's if that is written. */
-LS__ALWAYS_INLINE ls__vf gradients_at(const gradient_span *s, int64_t i)
-{
-    typedef int32_t mask __attribute__((vector_size(sizeof(ls__vf))));
-    ls__vf dy = ls__load(s->dy1 + i);
-    if (s->with & DY2) dy = ls__add(dy, ls__load(s->dy2 + i));
-    if (s->with & ACTIVATION) {
-        const ls__vf y = ls__load(s->y + i);
-        mask passes = y > 0;
-        if ((s->with & ACTIVATION) == LS__ACTIVATION_RELU6) passes &= y < 6;
-        dy = (ls__vf)((mask)dy & passes);
-    }
-    if (s->with & DADD) ls__store(s->dadd + i, dy);
-    return dy;
-}
-
-/* add_products for 4 rows at a time; returns the number of rows. */
-LS__ALWAYS_INLINE int64_t add_4_products(const gradient_span *s, strip t, double *s1, double *s2)
-{
-    ls__wide mean[STRIP_VECTORS], sum1[STRIP_VECTORS], sum2[STRIP_VECTORS];
-    load_strip(t, s1, s2, sum1, sum2);
-    LS__UNROLL
-    for (int v = 0; v < t.n_vectors; v++)
-        mean[v] = ls__widen(ls__load_f32(s->mean + t.column + v * LS__WIDTH));
-    int64_t r = 0, i = t.first;
-    for (; r + 4 <= t.rows; r += 4, i += 4 * t.pitch) {
-        prefetch_rows(s->x + i, t);
-        prefetch_rows(s->dy1 + i, t);
-        if (s->with & ACTIVATION) prefetch_rows(s->y + i, t);
-        if (s->with & DY2) prefetch_rows(s->dy2 + i, t);
-        LS__UNROLL
-        for (int v = 0; v < t.n_vectors; v++) {
-            ls__wide dy[4], product[4];
-            LS__UNROLL
-            for (int j = 0; j < 4; j++) {
-                const int64_t at = i + j * t.pitch + v * LS__WIDTH;
-                const ls__wide x = ls__widen_from(s->x + at);
-                dy[j] = s->with == 0 ? ls__widen_from(s->dy1 + at) : ls__widen(gradients_at(s, at));
-                product[j] = ls__wide_mul(dy[j], ls__wide_sub(x, mean[v]));
-            }
-            sum1[v] = ls__wide_add_4(sum1[v], dy);
-            sum2[v] = ls__wide_add_4(sum2[v], product);
-        }
-    }
-    store_strip(t, s1, s2, sum1, sum2);
-    return r;
-}
-
-/* s1 += dy, s2 += dy (x - mean); dadd = dy */
-LS__ALWAYS_INLINE void add_products(const void *span, strip t, double *s1, double *s2)
-{
-    const gradient_span s = *(const gradient_span *)span;
-    const float *mean = s.mean + t.column;
-    int64_t r = t.n_vectors > 0 ? add_4_products(&s, t, s1, s2) : 0;
-    int64_t i = t.first + r * t.pitch;
-    for (; r + 4 <= t.rows; r += 4, i += 4 * t.pitch) {
-        LS__INDEPENDENT
-        for (int64_t c = 0; c < t.width; c++) {
-            double sum[4], product[4];
-            for (int j = 0; j < 4; j++) {
-                const int64_t at = i + j * t.pitch + c;
-                const float dy = gradient_at(&s, at, s.with);
-                if (s.with & DADD) s.dadd[at] = ls__put(dy);
-                sum[j] = dy;
-                product[j] = (double)dy * ((double)ls__get(s.x[at]) - (double)mean[c]);
-            }
-            s1[c] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
-            s2[c] += (product[0] + product[1]) + (product[2] + product[3]);
-        }
-    }
-    for (; r < t.rows; r++, i += t.pitch) {
-        LS__INDEPENDENT
-        for (int64_t c = 0; c < t.width; c++) {
-            const float dy = gradient_at(&s, i + c, s.with);
-            if (s.with & DADD) s.dadd[i + c] = ls__put(dy);
-            s1[c] += (double)dy;
-            s2[c] += (double)dy * ((double)ls__get(s.x[i + c]) - (double)mean[c]);
-        }
-    }
-}
 
 /* dx = factor (dy - mean_dy - (x - mean) slope) */
 LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,

@@ -5,7 +5,9 @@
 
 #include "cpu/simd/vector.h"
 
-#if defined(__AVX512F__)
+#if LS__VECTOR_WIDTH == 16
+#error "ls__widen has no code for vectors of 16 floats"
+#elif defined(__AVX512F__)
 #define LS__WIDE_BYTES 64
 #elif defined(__AVX2__)
 #define LS__WIDE_BYTES 32
@@ -14,7 +16,7 @@
 #endif
 typedef double ls__doubles __attribute__((vector_size(LS__WIDE_BYTES)));
 
-/* In registers. */
+/* The doubles of a vector of floats, which stay in registers. */
 enum { LS__WIDE_PARTS = LS__WIDTH * 8 / LS__WIDE_BYTES };
 typedef struct ls__wide {
     ls__doubles part[LS__WIDE_PARTS];
@@ -32,7 +34,7 @@ LS__ALWAYS_INLINE ls__wide ls__widen(ls__vf v)
 #endif
 }
 
-/* ls__widen(ls__load(from)); of floats without a shuffle. */
+/* This is ls__widen(ls__load(from)), but needs no shuffle if the elements are floats. */
 LS__ALWAYS_INLINE ls__wide ls__widen_from(const ls__element *from)
 {
 #if LS__WIDE_BYTES == 32 && !defined(LS__ELEMENT_BF16)
@@ -43,7 +45,8 @@ LS__ALWAYS_INLINE ls__wide ls__widen_from(const ls__element *from)
 #endif
 }
 
-/* By parts: a copy of the whole goes through memory, by pieces that a load of a part waits for. */
+/* Each part is copied by itself: GCC copies the whole through memory in smaller pieces, for which
+ * the load of a part then waits. */
 LS__ALWAYS_INLINE ls__wide ls__wide_load(const double *from)
 {
     ls__wide w;
