@@ -265,7 +265,7 @@ ls_context *command_context(void)
 {
     if (!context) {
         context = ls_context_open(&(ls_context_config){ .threads = 1, .log = print_log });
-        atexit(close_context);
+        if (context) atexit(close_context);
     }
     return context;
 }

@@ -89,11 +89,11 @@ int main(int argc, char **argv)
     take_standard_files();
     set_commands(commands);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond the file size limit fails with EFBIG instead */
-    const int answer = run(argc, argv);
+    const int exit_status = run(argc, argv);
     /* Lost output, for example on a full disk, must be reported. */
     const int error = print_finish();
-    if (!error) return answer;
+    if (!error) return exit_status;
     const char *reason = strerror(error);
     print_text(stderr, "lockstep: writing standard output: %s%s\n", reason, limit_hint(reason));
-    return answer != LS_EXIT_DONE ? answer : LS_EXIT_RUNTIME;
+    return exit_status != LS_EXIT_DONE ? exit_status : LS_EXIT_RUNTIME;
 }

@@ -115,9 +115,9 @@ static int draw(const ls_run *run, const augment_values *v)
     const int64_t n_samples = ls_dataset_sample_count(data);
     if (config.batch_size > n_samples) config.batch_size = n_samples;
     /* Before an image is loaded, so that a grid that is too large fails at once. */
-    int answer =
+    int exit_status =
         open_grid(&g, (ls_size){ config.crop, config.crop_width }, config.batch_size, v->variants);
-    if (answer != LS_EXIT_DONE) return answer;
+    if (exit_status != LS_EXIT_DONE) return exit_status;
     ls_loader *loader = ls_loader_open(data, &config);
     if (ls_loader_start(loader, 0) != LS_OK || !ls_loader_next(loader, &batch)) {
         free(g.pixels);
@@ -125,15 +125,15 @@ static int draw(const ls_run *run, const augment_values *v)
     }
     for (int64_t i = 0; i < batch.n; i++) put_image(&g, i * v->variants, &batch, i);
     if (v->variants > 1 && put_variants(data, config, &g, batch.n, batch.samples) != LS_OK)
-        answer = print_loader_error(ctx, NULL);
-    if (answer == LS_EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels))
-        answer = fail_errno(v->grid);
-    if (answer == LS_EXIT_DONE)
+        exit_status = print_loader_error(ctx, NULL);
+    if (exit_status == LS_EXIT_DONE && !write_grid(v->grid, (int)g.width, (int)g.height, g.pixels))
+        exit_status = fail_errno(v->grid);
+    if (exit_status == LS_EXIT_DONE)
         print_text(stdout, "%s: %lld image%s of %lld x %lld pixels\n", v->grid,
                    (long long)(batch.n * v->variants), plural(batch.n * v->variants),
                    (long long)g.image.width, (long long)g.image.height);
     free(g.pixels);
-    return answer;
+    return exit_status;
 }
 
 /* Whether the grid can be drawn, by the values of the settings; else prints why not. */

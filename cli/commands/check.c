@@ -68,10 +68,12 @@ static json_t *findings_json(const ls_dataset_report *report)
     json_t *list = json_array();
     for (int64_t i = 0; i < ls_dataset_report_finding_count(report); i++) {
         const ls_finding f = ls_dataset_report_finding_at(report, i);
-        append_json(&list, json_pack("{s:s, s:o, s:o*, s:o}", "kind", ls_finding_name(f.kind),
-                                     "path", json_of_text(f.path), "other",
-                                     *f.other ? json_of_text(f.other) : NULL, "reason",
-                                     json_of_text(f.reason)));
+        const char *kind = ls_finding_name(f.kind);
+        json_t *path = json_of_text(f.path), *reason = json_of_text(f.reason);
+        append_json(&list, *f.other ? json_pack("{s:s, s:o, s:o, s:o}", "kind", kind, "path", path,
+                                                "other", json_of_text(f.other), "reason", reason)
+                                    : json_pack("{s:s, s:o, s:o}", "kind", kind, "path", path,
+                                                "reason", reason));
     }
     return list;
 }

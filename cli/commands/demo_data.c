@@ -37,20 +37,20 @@ static int write_split(const char *dir, const char *name, int split, int64_t n_p
     enum { PATH_SIZE = 4096 };
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
-    int answer = make_folder(path);
-    for (int label = 0; answer == LS_EXIT_DONE && label < DEMO_CLASSES; label++) {
+    int exit_status = make_folder(path);
+    for (int label = 0; exit_status == LS_EXIT_DONE && label < DEMO_CLASSES; label++) {
         snprintf(path, sizeof(path), "%s/%s/%s", dir, name, demo_class_names[label]);
-        answer = make_folder(path);
-        for (int64_t i = 0; answer == LS_EXIT_DONE && i < n_per_class; i++) {
+        exit_status = make_folder(path);
+        for (int64_t i = 0; exit_status == LS_EXIT_DONE && i < n_per_class; i++) {
             demo_image image;
             demo_image_make(seed, split, label, i, &image);
             snprintf(path, sizeof(path), "%s/%s/%s/%06lld.%s", dir, name, demo_class_names[label],
                      (long long)i, image.quality ? "jpg" : "png");
             if (!write_image(path, image.width, image.height, image.pixels, image.quality))
-                answer = fail_errno(path);
+                exit_status = fail_errno(path);
         }
     }
-    return answer;
+    return exit_status;
 }
 
 /* The folder must be new or empty, so that no file is overwritten. */
@@ -77,16 +77,16 @@ static int run(const cli_parsed *parsed, void *values)
                          parsed->n_arguments, plural(parsed->n_arguments));
     const char *dir = parsed->arguments[0];
     const uint64_t seed = (uint64_t)v->seed;
-    int answer = claim_folder(dir);
-    if (answer == LS_EXIT_DONE) answer = write_split(dir, "train", 0, v->n_train, seed);
-    if (answer == LS_EXIT_DONE) answer = write_split(dir, "val", 1, v->n_val, seed);
-    if (answer == LS_EXIT_DONE) {
+    int exit_status = claim_folder(dir);
+    if (exit_status == LS_EXIT_DONE) exit_status = write_split(dir, "train", 0, v->n_train, seed);
+    if (exit_status == LS_EXIT_DONE) exit_status = write_split(dir, "val", 1, v->n_val, seed);
+    if (exit_status == LS_EXIT_DONE) {
         print_text(stdout, "%s: %d classes, %lld images to train on, %lld to validate\n", dir,
                    DEMO_CLASSES, (long long)(DEMO_CLASSES * v->n_train),
                    (long long)(DEMO_CLASSES * v->n_val));
         print_command(stdout, "next", "train", "--data-dir", dir, "--model", "resnet20", NULL);
     }
-    return answer;
+    return exit_status;
 }
 
 const cli_command command_demo_data = {

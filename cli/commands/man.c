@@ -176,10 +176,10 @@ static int run(const cli_parsed *parsed, void *values)
 {
     man_values *v = values;
     if (parsed->n_arguments != 1) return fail_with(LS_EXIT_USAGE, "expected one folder");
-    bool good = write_page(parsed->arguments[0], NULL, v->date);
-    for (int i = 0; command_at(i) && good; i++)
-        if (!command_at(i)->hidden) good = write_page(parsed->arguments[0], command_at(i), v->date);
-    return good ? LS_EXIT_DONE : LS_EXIT_RUNTIME;
+    bool ok = write_page(parsed->arguments[0], NULL, v->date);
+    for (int i = 0; command_at(i) && ok; i++)
+        if (!command_at(i)->hidden) ok = write_page(parsed->arguments[0], command_at(i), v->date);
+    return ok ? LS_EXIT_DONE : LS_EXIT_RUNTIME;
 }
 
 const cli_command command_man = {

@@ -67,7 +67,7 @@ static int train(train_session *session, bool resumed, double begun, bool *ends_
         ls_trainer_get_state(ls_run_trainer(run)).n_steps == session->n_steps)
         print_text(stdout, "%s was complete already: nothing was trained\n", ls_run_dir(run));
     ranks_end(ctx, *ends_together);
-    const int exit_status = train_print_end(run, resumed, end, session->run.report.data_answer,
+    const int exit_status = train_print_end(run, resumed, end, session->run.report.data_exit_status,
                                             clock_seconds() - begun);
     if (*ends_together) ranks_wait(ctx);
     return exit_status;
@@ -105,9 +105,7 @@ static int run(const cli_parsed *parsed, void *values)
         return fail_with(
             LS_EXIT_USAGE,
             "--out and --resume exclude each other: a resumed run stays in its folder");
-    const int exit_status = open_and_train(parsed, out, resume);
-    session_log_close();
-    return exit_status;
+    return open_and_train(parsed, out, resume);
 }
 
 const cli_command command_train = {
@@ -133,5 +131,6 @@ const cli_command command_train = {
     .settings = ls_run_settings,
     .reads_runs = true,
     .begin = begin_session,
+    .end = session_log_close,
     .run = run,
 };

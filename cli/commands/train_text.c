@@ -286,12 +286,14 @@ static void print_done(ls_run *run, const ls_trainer_state *at, bool is_early_st
                       "N", NULL);
 }
 
-int train_print_end(ls_run *run, bool resumed, ls_trainer_end end, int data_answer, double seconds)
+int train_print_end(ls_run *run, bool resumed, ls_trainer_end end, int data_exit_status,
+                    double seconds)
 {
     const ls_trainer_state at = ls_trainer_get_state(ls_run_trainer(run));
     const long long epoch = at.epoch + 1, step = at.step;
     const char *dir = ls_run_dir(run);
-    const bool bad_image = data_answer == LS_EXIT_DATA && has_word(run, "on-bad-image", "fail");
+    const bool bad_image =
+        data_exit_status == LS_EXIT_DATA && has_word(run, "on-bad-image", "fail");
     switch (end) {
     case LS_TRAINER_DONE:
     case LS_TRAINER_EARLY_STOP:
@@ -310,7 +312,7 @@ int train_print_end(ls_run *run, bool resumed, ls_trainer_end end, int data_answ
         print_message("saved at epoch %lld, step %lld", epoch, step);
         print_command(stderr, bad_image ? "to continue without unreadable images" : "to continue",
                       "train", "--resume", dir, bad_image ? "--on-bad-image" : NULL, "skip", NULL);
-        return data_answer;
+        return data_exit_status;
     case LS_TRAINER_NONFINITE: return LS_EXIT_NONFINITE;
     case LS_TRAINER_ERROR: break;
     }

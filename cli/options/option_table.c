@@ -94,7 +94,8 @@ const char *command_details(const cli_command *command, char out[DETAILS_SIZE])
     size_t n = 0;
     const char *mark = strstr(command->details, "%s");
     if (!mark) return command->details;
-    for (const ls_setting *s = ls_run_settings(); s->kind != LS_SETTING_END; s++)
+    for (const ls_setting *s = ls_run_settings(); s->kind != LS_SETTING_END && n < sizeof(list);
+         s++)
         if ((s->execution || s->lasting) && strcmp(s->name, "out") != 0 &&
             strcmp(s->name, "resume") != 0)
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s--%s", n ? ", " : "", s->name);

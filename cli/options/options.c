@@ -126,6 +126,7 @@ int cli_run_command(const cli_command *command, int argc, char **argv)
     if (command->begin) command->begin(argc, argv);
     int exit_status = options_parse(command, argc, argv, values, &parsed);
     if (exit_status < 0) exit_status = command->run(&parsed, values);
+    if (command->end) command->end();
     free(values);
     return exit_status;
 }

@@ -48,6 +48,7 @@ typedef struct cli_command {
                         that the command does not have */
     bool hidden;     /* not in the list of commands */
     void (*begin)(int argc, char *const *argv); /* called before the options are read, or NULL */
+    void (*end)(void); /* called last, also if the options have an error; NULL = none */
     int (*run)(const cli_parsed *parsed, void *values); /* returns the exit status */
 } cli_command;
 

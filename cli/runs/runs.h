@@ -51,6 +51,7 @@ void ranks_wait(ls_context *ctx);
 void session_log_begin(int argc, char *const *argv);
 /* Writes them, and later ones as they are printed, to DIR/log.txt. A failure is a warning. */
 void session_log_open(const char *dir);
+/* Without a log it does nothing. */
 void session_log_close(void);
 
 #endif

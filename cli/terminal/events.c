@@ -91,7 +91,7 @@ static void note_event(run_report *r, const ls_event *e)
 {
     if (e->kind != LS_EVENT_DATA_ERROR) return;
     set_print_mute(MUTE_ALL);
-    r->data_answer = print_loader_error(r->ctx, NULL);
+    r->data_exit_status = print_loader_error(r->ctx, NULL);
     set_print_mute(MUTE_ALL_BUT_ERRORS);
 }
 
@@ -114,7 +114,7 @@ ls_status report_event(void *user, const ls_event *e)
     case LS_EVENT_DATA_ERROR:
         snprintf(pass, sizeof(pass), "epoch %lld, %s", (long long)e->epoch + 1,
                  e->validation ? "validation batch" : "step");
-        r->data_answer = print_loader_error(r->ctx, pass);
+        r->data_exit_status = print_loader_error(r->ctx, pass);
         break;
     case LS_EVENT_SAVED: break;
     }
@@ -127,11 +127,11 @@ bool report_count(void *user, int64_t n_done, int64_t n)
     return caught_signal == 0;
 }
 
-void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t most)
+void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t max)
 {
     const int64_t n = ls_loader_statistics(loader).n_bad;
-    if (n > most) print_warning("%lld unreadable images replaced, among them:", (long long)n);
-    for (int64_t i = 0; i < n && i < most; i++) {
+    if (n > max) print_warning("%lld unreadable images replaced, among them:", (long long)n);
+    for (int64_t i = 0; i < n && i < max; i++) {
         const char *reason;
         const int64_t sample = ls_loader_bad_sample(loader, i, &reason);
         print_warning("unreadable image replaced: %s: %s", ls_dataset_sample_path(dataset, sample),

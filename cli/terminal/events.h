@@ -15,7 +15,7 @@ typedef struct run_report {
     int64_t epochs;  /* of the run; 0 = `lockstep eval` */
     progress progress;
     char title[TITLE_SIZE];
-    int data_answer; /* after LS_EVENT_DATA_ERROR: the command's answer */
+    int data_exit_status; /* after LS_EVENT_DATA_ERROR: the command's exit status */
 } run_report;
 
 /* The ls_event_fn of a report. */
@@ -25,7 +25,7 @@ ls_status report_event(void *user, const ls_event *event);
  * signal. */
 bool report_count(void *user, int64_t n_done, int64_t n);
 
-/* On stderr, the images that were replaced by others, at most `most` of them. */
-void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t most);
+/* On stderr, the images that were replaced by others, at most `max` of them. */
+void report_bad_images(const ls_loader *loader, const ls_dataset *dataset, int64_t max);
 
 #endif

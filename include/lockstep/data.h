@@ -14,8 +14,8 @@ typedef struct ls_dataset ls_dataset;
 typedef enum ls_split { LS_SPLIT_TRAIN, LS_SPLIT_VALIDATION, LS_SPLIT_TEST, LS_N_SPLITS } ls_split;
 
 /* True if a folder of this name is a part of a dataset: "train", "training"; "val", "validation",
- * "valid"; "test", "testing", in any case, alone or with words such as "images", "set" or "data":
- * "Training_Images", "testset". split may be NULL. */
+ * "valid", "validate", "validating"; "test", "testing", in any case, alone or with words such as
+ * "images", "set" or "data": "Training_Images", "testset". split may be NULL. */
 LS_API bool ls_split_of_name(const char *name, ls_split *split);
 
 /* The kinds of places that hold the images of a part. */

@@ -92,7 +92,8 @@ LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
 /* The model of that name, which is not NULL. Returns NULL with LS_ERR_SETTING if it is unknown: the
- * error names the most similar model, or its hint names all of them. */
+ * error names the most similar model, or its hint names all of them. Returns NULL for ctx NULL and
+ * after an earlier error, too. */
 LS_API const ls_model *ls_model_require(ls_context *ctx, const char *name);
 /* Writes the names of all bundled models, with commas between. */
 LS_API void ls_model_list(char *out, size_t size);

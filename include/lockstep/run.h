@@ -153,11 +153,11 @@ LS_API ls_trainer *ls_run_trainer(const ls_run *run);
 /* Exit statuses of the command, which sweeps and experiments read from the runs that they start.
  * That of a signal is LS_EXIT_SIGNAL + its number. */
 enum {
-    LS_EXIT_DONE,
-    LS_EXIT_RUNTIME,   /* anything but the following */
-    LS_EXIT_USAGE,     /* the command line */
-    LS_EXIT_DATA,      /* the images */
-    LS_EXIT_NONFINITE, /* the loss became infinite or not a number */
+    LS_EXIT_DONE = 0,
+    LS_EXIT_RUNTIME = 1,   /* anything but the following */
+    LS_EXIT_USAGE = 2,     /* the command line */
+    LS_EXIT_DATA = 3,      /* the images */
+    LS_EXIT_NONFINITE = 4, /* the loss became infinite or not a number */
     LS_EXIT_SIGNAL = 128
 };
 

@@ -153,8 +153,8 @@ typedef struct ls__backend {
     /* Bytes of per-thread scratch memory that all open kernels share, outside of planned memory. */
     size_t (*scratch_bytes)(const ls__device *device);
 
-    /* The executor calls begin before each range of calls and end after it. Nothing may be allocated
-     * between them. */
+    /* The executor calls begin before each range of calls and end after it. Nothing may be
+     * allocated between them. */
     void (*begin)(ls__device *device);
     void (*end)(ls__device *device);
 

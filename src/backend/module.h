@@ -10,7 +10,8 @@
 struct ls__backend;
 struct ls__comm;
 
-/* Changes with the two tables below and their types: backend.h, ops.h, comm.h, context.h. */
+/* Changes with the two tables below and their types, which are in backend/backend.h,
+ * backend/ops.h, comm/comm.h and base/context.h. */
 enum { LS__MODULE_VERSION = 11 };
 
 /* The core's functions for a module, with the names that they have in base/ and comm/. */

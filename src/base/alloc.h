@@ -15,8 +15,8 @@ void *ls__zalloc(const ls_context *ctx, size_t bytes);
 void *ls__realloc(const ls_context *ctx, void *memory, size_t old_bytes, size_t new_bytes);
 void ls__free(const ls_context *ctx, void *memory);
 /* Returns `items`, an array of *capacity items of `size` bytes of which n are used, or a larger
- * copy of it, which has room for `more` items: at least twice the room, so that adding many takes
- * linear time. NULL if memory is short; `items`, which may be NULL, is then unchanged. */
+ * copy of it, which has capacity for `more` items: at least twice the capacity, so that adding many
+ * takes linear time. NULL if memory is short; `items`, which may be NULL, is then unchanged. */
 void *ls__grow(const ls_context *ctx, void *items, size_t n, size_t more, size_t *capacity,
                size_t size);
 char *ls__strdup(const ls_context *ctx, const char *text);

@@ -43,9 +43,13 @@ void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self))
  * if memory is short; `what` is for its text. */
 void *ls__open_owned(ls_context *ctx, const char *what, size_t bytes,
                      void (*close)(ls__owned *self));
-/* `handle` is the address of a pointer to such an object. Closes the object and sets the pointer to
- * NULL. Both may be NULL already. */
-void ls__close_owned(void *handle);
+/* Closes an object, whose member `owned` is its ls__owned, and sets the pointer to NULL. The
+ * handle, the address of that pointer, and the pointer may be NULL already. */
+#define LS__CLOSE_OWNED(handle)                                                                    \
+    do {                                                                                           \
+        if ((handle) && *(handle)) ls__disown_and_close(&(*(handle))->owned);                      \
+        if (handle) *(handle) = NULL;                                                              \
+    } while (0)
 /* Unlinks and closes, now or when the last user releases it. */
 void ls__disown_and_close(ls__owned *object);
 /* Unlinks and closes the last object of a closing context, even if something uses it. */

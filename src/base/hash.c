@@ -1,6 +1,7 @@
 /* hash.c: digests of bytes, and XXH3. */
 #include "base/hash.h"
 
+#include <lockstep/tensor.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL

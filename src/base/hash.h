@@ -19,7 +19,10 @@
 #define LS_BASE_HASH_H
 
 #include "base/shared.h"
-#include <lockstep/tensor.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ls_digest; /* of lockstep/tensor.h */
 
 typedef struct ls__digest_sum {
     uint64_t words[2];
@@ -55,7 +58,7 @@ LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t pos
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
 
 /* The digest, after all bytes: mixes the size of the message into the sum. */
-ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size);
+struct ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size);
 
 /* XXH3 of bytes, for keys and names. */
 uint64_t ls__hash(const void *bytes, size_t size, uint64_t seed);

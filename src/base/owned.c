@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/context.h"
 #include "base/error.h"
-#include <string.h>
 
 void ls__own(ls_context *ctx, ls__owned *object, void (*close)(ls__owned *self))
 {
@@ -45,15 +44,6 @@ void ls__disown_and_close(ls__owned *object)
         object->is_closed = true;
     else
         unlink_and_close(object);
-}
-
-void ls__close_owned(void *handle)
-{
-    ls__owned *object = NULL;
-    if (handle) memcpy(&object, handle, sizeof(object)); /* pointers to objects have one form */
-    if (!object) return;
-    ls__disown_and_close(object);
-    memset(handle, 0, sizeof(object));
 }
 
 void ls__close_last_owned(ls_context *ctx)

@@ -22,9 +22,8 @@ static inline const char *ls__plural(int64_t n)
 
 bool ls__ends_with(const char *text, const char *end);
 
-/* The number that is written in the digits alone, at most `max_digits`, 9 at most; -1: another
- * text.
- */
+/* The number that a text of digits alone stands for; -1: another text, or more than max_digits,
+ * which is at most 9. */
 int ls__parse_digits(const char *text, size_t max_digits);
 
 /* Two arguments for "%.*s": at most the first `max` bytes of a text. */

@@ -50,7 +50,7 @@ static void close_report(ls__owned *self)
 
 void ls_weight_report_close(ls_weight_report **report)
 {
-    ls__close_owned(report);
+    LS__CLOSE_OWNED(report);
 }
 
 int64_t ls_weight_report_count(const ls_weight_report *report, ls_weight_state state)

@@ -110,7 +110,7 @@ ls_saved_model *ls_saved_model_from_weights(ls_context *ctx, const char *path,
 
 void ls_saved_model_close(ls_saved_model **model)
 {
-    ls__close_owned(model);
+    LS__CLOSE_OWNED(model);
 }
 
 ls_model_info ls_saved_model_info(const ls_saved_model *model)

@@ -67,9 +67,10 @@ const ls_setting *ls_repro_settings(void)
 
 void ls__repro_put_settings(const ls_repro *r, bool of_runs, ls__words *words)
 {
-    for (int i = of_runs ? N_OWN : 0; table[i].kind != LS_SETTING_END; i++) {
+    const ls_setting *settings = r->given.table;
+    for (int i = of_runs ? N_OWN : 0; settings[i].kind != LS_SETTING_END; i++) {
         const char *value = r->given.text[i];
-        if (value) ls__words_put(words, "--%s%s%s", table[i].name, *value ? "=" : "", value);
+        if (value) ls__words_put(words, "--%s%s%s", settings[i].name, *value ? "=" : "", value);
     }
 }
 

@@ -325,15 +325,6 @@ int64_t ls_sweep_trial_count(const ls_sweep *sweep)
     return sweep ? ls_search_trial_count(sweep->search) : 0;
 }
 
-const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int parameter,
-                                 char out[LS_SWEEP_VALUE_SIZE])
-{
-    if (parameter < 0 || parameter >= ls_sweep_parameter_count(sweep)) return "";
-    LS__IN_C_LOCALE;
-    return ls__sweep_value_text(&sweep->file.searched[parameter],
-                                ls_search_value(sweep->search, trial, parameter), out);
-}
-
 int64_t ls_sweep_best_trial(const ls_sweep *sweep)
 {
     const ls_sweep_trial *best = NULL;

@@ -158,7 +158,7 @@ const ls_sweep_trial *ls__sweep_find(const ls_sweep *s, int64_t trial, int64_t e
 
 const ls_sweep_trial *ls_sweep_trial_at(const ls_sweep *sweep, int64_t trial)
 {
-    const int64_t n = sweep ? count_before(&sweep->results, trial + 1, 0) : 0;
+    const int64_t n = sweep ? count_before(&sweep->results, trial, INT64_MAX) : 0;
     const ls_sweep_trial *last = n > 0 ? &sweep->results.items[n - 1] : NULL;
     return last && last->trial == trial ? last : NULL;
 }

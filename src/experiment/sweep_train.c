@@ -63,9 +63,12 @@ static json_t *read_json(const char *dir, const char *name)
  */
 static bool has_other_bad_images(const char *dir, const ls__run_settings *r)
 {
+    static const char name[] = "on-bad-image";
     json_t *config = read_json(dir, "config.json");
-    const char *had = ls__json_get_string(json_object_get(config, "options"), "on-bad-image");
-    const bool differs = had && ls__setting_choice("fail|skip", had) != r->on_bad_image;
+    const char *had = ls__json_get_string(json_object_get(config, "options"), name);
+    const char *choices =
+        ls__run_settings_table[ls_setting_find(ls__run_settings_table, name, strlen(name))].value;
+    const bool differs = had && ls__setting_choice(choices, had) != r->on_bad_image;
     json_decref(config);
     return differs;
 }

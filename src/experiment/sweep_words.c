@@ -1,6 +1,7 @@
 /* sweep_words.c: the settings of trials as words of a command line; see sweep.h. */
 #include "experiment/sweep.h"
 
+#include "base/c_locale.h"
 #include "base/error.h"
 #include "run/setting.h"
 #include <math.h>
@@ -40,6 +41,15 @@ void ls__sweep_put_settings(const ls_sweep *s, ls__sweep_settings_of which, int6
     const int metric = s->values.metric;
     if (all && metric != LS__METRIC_TOP1 && !ls__sweep_fixed_text(f, "metric"))
         ls__words_put(out, "%smetric=%s", dashes, ls__run_metric_name(metric));
+}
+
+const char *ls_sweep_trial_value(const ls_sweep *sweep, int64_t trial, int parameter,
+                                 char out[LS_SWEEP_VALUE_SIZE])
+{
+    if (!sweep || parameter < 0 || parameter >= sweep->file.n_searched) return "";
+    LS__IN_C_LOCALE;
+    return ls__sweep_value_text(&sweep->file.searched[parameter],
+                                ls_search_value(sweep->search, trial, parameter), out);
 }
 
 static char *make_command(const ls_sweep *s, ls__sweep_settings_of which, int64_t number)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,11 @@ ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REA
 ls_status ls__json_read_own(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE])
 {
     return read_json(path, O_NOFOLLOW, 32 << 20, out, reason);
+}
+
+json_t *ls__json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 json_t *ls__json_floats(const float *values, int64_t n, float fallback)

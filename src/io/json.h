@@ -62,6 +62,8 @@ ls_status ls__json_read(const char *path, json_t **out, char reason[LS__JSON_REA
  * `path` is LS_ERR_IO, more than 32 MiB are LS_ERR_DATA. */
 ls_status ls__json_read_own(const char *path, json_t **out, char reason[LS__JSON_REASON_SIZE]);
 
+/* null for infinity and NaN, which JSON does not have. NULL if memory is short. */
+json_t *ls__json_number(double value);
 /* Lists; NULL if memory is short. Each float is its shortest exact decimal, 0 is written as
  * `fallback`. */
 json_t *ls__json_floats(const float *values, int64_t n, float fallback);

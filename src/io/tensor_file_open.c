@@ -108,5 +108,5 @@ ls_tensor_file *ls__tensor_file_open(ls_context *ctx, const char *path, const ch
 
 void ls_tensor_file_close(ls_tensor_file **file)
 {
-    ls__close_owned(file);
+    LS__CLOSE_OWNED(file);
 }

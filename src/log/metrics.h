@@ -33,8 +33,8 @@ void ls__metrics_close(ls__metrics **metrics);
  * of the first epoch. */
 ls_status ls__metrics_read(ls_context *ctx, const char *dir, json_t **rows);
 /* The epochs and the numbers of a key for a chart, *n of each, at most `max`, evenly spaced, with
- * the first and last one; NaN for a row without the number. columns: room for twice as many numbers
- * as rows; the values begin at columns + rows. False if no row has one. */
+ * the first and last one; NaN for a row without the number. columns: space for twice as many
+ * numbers as rows; the values begin at columns + rows. False if no row has one. */
 bool ls__metrics_curve(const json_t *rows, const char *key, int64_t max, double *columns,
                        int64_t *n);
 /* The row of an epoch, from 1, in the folder of a run, which the caller releases; NULL if the file

@@ -43,9 +43,10 @@ static ls_status check_sgd_config(ls_context *ctx, const ls_sgd_config *c)
 ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config)
 {
     LS__DEFAULT_FLOATS;
-    LS__ENTER_NULL(ls_net_context(net));
+    ls_context *ctx = ls_net_context(net);
+    LS__ENTER_NULL(ctx);
     const ls_sgd_config c = config ? *config : (ls_sgd_config){ 0 };
-    if (check_sgd_config(ls_net_context(net), &c) != LS_OK) return NULL;
+    if (check_sgd_config(ctx, &c) != LS_OK) return NULL;
     ls__op op = { .kind = LS__OP_SGD };
     op.u.sgd.momentum = c.momentum;
     op.u.sgd.dampening = c.dampening;
@@ -115,11 +116,15 @@ static void rmsprop_put_settings(const ls__op *op, ls__setting_fn put, void *use
 
 ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config)
 {
-    static const ls__optimizer_kind kind = { "rmsprop",
-                                             "ls_rmsprop",
-                                             N_STATES,
-                                             { "square_avg", "grad_avg", "momentum" },
-                                             rmsprop_put_settings };
+    static const ls__optimizer_kind kind = {
+        .name = "rmsprop",
+        .call = "ls_rmsprop",
+        .n_states = N_STATES,
+        .state_names = { [SQUARE_AVG] = "square_avg",
+                         [GRAD_AVG] = "grad_avg",
+                         [MOMENTUM] = "momentum" },
+        .settings = rmsprop_put_settings,
+    };
     LS__DEFAULT_FLOATS;
     ls_context *ctx = ls_net_context(net);
     LS__ENTER_NULL(ctx);

@@ -23,8 +23,8 @@ typedef struct log_lines {
 static void find_lines(char *log, const char *kind, int max, log_lines *out)
 {
     *out = (log_lines){ .kind = kind };
-    for (char *line = log, *next; (next = strchr(line, '\n'));
-         line = next) { /* not incomplete ones */
+    /* A last line without its newline is left out. */
+    for (char *line = log, *next; (next = strchr(line, '\n')); line = next) {
         next++;
         const size_t length = (size_t)(next - line) - 1, n_kind = strlen(kind);
         bool is_new = length > STAMP + n_kind && line[STAMP - 1] == 'Z' && line[STAMP] == ' ' &&

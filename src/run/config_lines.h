@@ -43,9 +43,9 @@ char *ls__config_next_value(const ls__config_lines *c, char **rest);
 /* Sets a setting to `text`. False with the error, which says what is expected. */
 bool ls__config_set_value(const ls__config_lines *c, const ls_setting *setting, const char *text,
                           void *values);
-/* Sets the setting of this key to `text`, which is borrowed. One that is given, or that
- * a typed one excludes, keeps its value, but the text is checked. A key that another line has is an
- * error, too. */
+/* Sets the setting of this key to `text`, which is borrowed. One that is given, or that a typed one
+ * excludes, keeps its value, but the text is checked. A key that another line has is an error, too.
+ */
 bool ls__config_set_option(ls__config_lines *c, const char *text, void *values, ls_given *given);
 
 #endif

@@ -1,6 +1,5 @@
 /* dataset_path.c: opens the images at a path for training, validation or evaluation; see
  * lockstep/dataset_path.h. */
-
 #include "base/c_locale.h"
 #include "base/error.h"
 #include "base/path.h"

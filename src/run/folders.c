@@ -26,9 +26,9 @@ static bool find_in_pack(const char *pack, ls_split split, char path[LS__PATH_SI
 {
     const char *names[LS__MAX_SPLIT_WORDS];
     bool found[LS__MAX_SPLIT_WORDS];
-    const int n = ls__split_words(split, names);
+    int n, i = 0;
+    ls__list_split_words(split, &n, names);
     if (!ls_pack_holds(pack, n, names, found)) return false;
-    int i = 0;
     while (!found[i]) i++;
     return snprintf(path, LS__PATH_SIZE, "%s/%s", pack, names[i]) < LS__PATH_SIZE;
 }

@@ -8,16 +8,20 @@
 const ls_model *ls_model_require(ls_context *ctx, const char *name)
 {
     enum { MAX_MODELS = 64, MODELS_SIZE = 512 };
+    LS__ENTER_NULL(ctx);
     const ls_model *model = ls_model_find(name);
     const char *names[MAX_MODELS];
-    char hint[LS_HINT_SIZE], models[MODELS_SIZE];
+    char hint[LS_HINT_SIZE];
     int n = 0;
     if (model) return model;
     for (; n < MAX_MODELS && (model = ls_model_at(n)); n++) names[n] = model->name;
     ls_closest_hint(name, n, names, "", "", hint);
     ls__fail(ctx, LS_ERR_SETTING, "unknown model '%s'%s", name, hint);
-    ls_model_list(models, sizeof(models));
-    if (!*hint) ls__error_hint(ctx, "the models are %s", models);
+    if (!*hint) {
+        char models[MODELS_SIZE];
+        ls_model_list(models, sizeof(models));
+        ls__error_hint(ctx, "the models are %s", models);
+    }
     return NULL;
 }
 

@@ -100,7 +100,10 @@ static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *confi
     LS_TRY(check_model(t));
     if (config->one_process || ls__ranks_is_first()) LS_TRY(check_folder(t, dir));
     const ls_status resolved = ls__run_settings_resolve(t->ctx, &t->given, t->model, &t->values);
-    if (t->given.run_file && t->extent == LS_RUN_WHOLE) /* the two may exclude each other */
+    /* An option of the command line and one of a run's config.json may exclude each other. */
+    const bool is_conflict =
+        resolved == LS_ERR_SETTING && strncmp(ls_context_message(t->ctx), "--", 2) == 0;
+    if (is_conflict && t->given.run_file && t->extent == LS_RUN_WHOLE)
         ls__error_hint(t->ctx, "options that the command line does not have are those of %s",
                        t->given.run_file);
     LS_TRY(resolved);

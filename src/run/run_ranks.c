@@ -1,8 +1,7 @@
 /* run_ranks.c: how the ranks of a run are started, and which settings the ranks of a run must have
  * in common; see run_state.h. */
+#include "backend/module.h"
 #include "base/error.h"
-#include "backend/module.h"
-#include "backend/module.h"
 #include "comm/agree.h"
 #include "run/run_state.h"
 #include <assert.h>

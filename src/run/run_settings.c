@@ -38,6 +38,7 @@ static ls_status read_given(ls_run *t, const ls_given *from)
         if (strcmp(setting->name, "resume") == 0 || is_own || !text) continue;
         LS_TRY(ls__setting_set(t->ctx, setting, text, &t->values));
         t->given.text[i] = from->text[k];
+        t->given.in_file[i] = from->in_file[k];
     }
     return ls__given_import_run(t->ctx, ls__run_settings_table, from, &t->values, &t->given);
 }

@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <lockstep/evaluation.h>
 #include <lockstep/loader.h>
-#include <math.h>
 
 /* One image. */
 typedef struct ls__outcome {
@@ -42,12 +41,6 @@ struct ls_evaluation {
 
     char *json; /* the last text of ls_evaluation_json */
 };
-
-/* JSON has no infinity and no NaN. */
-static inline json_t *ls__json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 /* Removes all predictions. */
 void ls__evaluation_clear(ls_evaluation *evaluation);

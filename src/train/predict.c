@@ -57,6 +57,7 @@ static ls_status read_logits(ls__prediction *p, const char *call, bool mirrored)
     p->n = shape->dims[0];
     p->n_classes = shape->dims[1];
     const size_t rows = (size_t)(p->n * p->n_classes), n = (p->test_time_flip ? 3 : 2) * rows;
+    p->logits = p->probabilities = NULL;
     if (!ls__buffer_reserve(ls_net_context(p->net), &p->logit_memory, n * sizeof(float)))
         return ls__fail_memory(ls_net_context(p->net), call, n * sizeof(float));
     p->logits = (void *)p->logit_memory.bytes;
@@ -184,6 +185,7 @@ ls_status ls__prediction_read_labels(ls__prediction *p, const ls_batch *batch)
 {
     ls_context *ctx = ls_net_context(p->net);
     const size_t n_bytes = (size_t)p->n * sizeof(int32_t);
+    p->labels = NULL;
     if (!ls__buffer_reserve(ctx, &p->label_memory, n_bytes))
         return ls__fail_memory(ctx, "labels of a batch", n_bytes);
     p->labels = (void *)p->label_memory.bytes;

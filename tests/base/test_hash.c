@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "../suite.h"
+#include <lockstep/tensor.h>
 #include <stdlib.h>
 #include <string.h>
 

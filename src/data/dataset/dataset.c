@@ -81,7 +81,7 @@ bool ls__dataset_take_paths(ls_dataset *dataset, ls__text_list *paths)
 
 void ls_dataset_close(ls_dataset **dataset)
 {
-    ls__close_owned(dataset);
+    LS__CLOSE_OWNED(dataset);
 }
 
 /* A sample's data are checked when they are first read. Two threads may do so at once. */

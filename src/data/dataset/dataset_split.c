@@ -117,8 +117,8 @@ static int64_t count_images(const choice *c, int64_t begin, int64_t *next)
 static int64_t validation_count(int64_t n, double fraction)
 {
     const int64_t rounded = (int64_t)floor((double)n * fraction + 0.5);
-    const int64_t least = n > 1;
-    return rounded < least ? least : rounded > n - 1 ? n - 1 : rounded;
+    const int64_t min = n > 1;
+    return rounded < min ? min : rounded > n - 1 ? n - 1 : rounded;
 }
 
 static void count_classes(choice *c, double fraction)

@@ -21,7 +21,7 @@ typedef struct reading {
     int64_t *class_ends; /* n_classes: samples of class i end here */
     ls__pack *pack;      /* NULL: a folder */
     int64_t first_class; /* of the part of the pack */
-    int64_t *offsets;    /* n_classes: see ls_dataset.pack_offsets */
+    int64_t *offsets;    /* of a pack: see ls_dataset.pack_offsets */
 } reading;
 
 /* The index in `names`, which must be sorted; -1: not found. */
@@ -123,8 +123,10 @@ static ls_status list_class(reading *r, const char *name)
 static ls_status read_classes(reading *r, int n_classes, const char *const *names)
 {
     r->class_ends = ls__bump_alloc(&r->bump, (size_t)n_classes * sizeof(int64_t));
-    r->offsets = ls__bump_alloc(&r->dataset->bump, (size_t)n_classes * sizeof(int64_t));
-    if (!r->class_ends || !r->offsets || !ls__dataset_name_classes(r->dataset, n_classes, names))
+    if (r->pack)
+        r->offsets = ls__bump_alloc(&r->dataset->bump, (size_t)n_classes * sizeof(int64_t));
+    if (!r->class_ends || (r->pack && !r->offsets) ||
+        !ls__dataset_name_classes(r->dataset, n_classes, names))
         return ls__fail_memory(r->ctx, r->dir, (size_t)n_classes * sizeof(int64_t));
     for (int i = 0; i < n_classes; i++) {
         const int64_t found = find_name(r->found, r->top.folders.n, names[i]);

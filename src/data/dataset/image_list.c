@@ -33,7 +33,8 @@ static bool copy_list(ls_dataset *dataset, int64_t n, const char *const *paths,
 {
     ls__text_list list = { .ctx = dataset->owned.ctx };
     bool done = true;
-    for (int64_t i = 0; i < n && done; i++) done = !ls__text_list_add(&list, what, paths[i]);
+    for (int64_t i = 0; i < n && done; i++)
+        done = ls__text_list_add(&list, what, paths[i]) == LS_OK;
     done = done && ls__dataset_take_paths(dataset, &list);
     ls__text_list_free(&list);
     for (int64_t i = 0; i < n && done; i++) dataset->labels[i] = labels ? labels[i] : -1;

@@ -28,12 +28,13 @@ static const struct {
 };
 enum { N_SPLIT_WORDS = sizeof(split_words) / sizeof(split_words[0]) };
 
-int ls__split_words(ls_split split, const char *words[LS__MAX_SPLIT_WORDS])
+_Static_assert((int)LS__MAX_SPLIT_WORDS >= (int)N_SPLIT_WORDS, "all could be of one split");
+
+void ls__list_split_words(ls_split split, int *n, const char *words[LS__MAX_SPLIT_WORDS])
 {
-    int n = 0;
+    *n = 0;
     for (int i = 0; i < N_SPLIT_WORDS; i++)
-        if (split_words[i].split == split) words[n++] = split_words[i].word;
-    return n;
+        if (split_words[i].split == split) words[(*n)++] = split_words[i].word;
 }
 
 /* Words that may stand beside the split in a name. Only names of lists have the second ones. */

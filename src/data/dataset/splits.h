@@ -8,8 +8,8 @@
  * have words such as "labels", too. */
 bool ls__split_of_list(const char *name, ls_split *split);
 
-/* The names of a split in the order of preference, "val", "validation", ... Returns how many. */
-enum { LS__MAX_SPLIT_WORDS = 5 };
-int ls__split_words(ls_split split, const char *words[LS__MAX_SPLIT_WORDS]);
+/* The names of a split in the order of preference, "val", "validation", ... *n: how many. */
+enum { LS__MAX_SPLIT_WORDS = 9 };
+void ls__list_split_words(ls_split split, int *n, const char *words[LS__MAX_SPLIT_WORDS]);
 
 #endif

@@ -59,7 +59,7 @@ static void close_loader(ls__owned *self)
 
 void ls_loader_close(ls_loader **loader)
 {
-    ls__close_owned(loader);
+    LS__CLOSE_OWNED(loader);
 }
 
 static ls_shape image_shape(const ls_loader *loader, int64_t n)

@@ -1,7 +1,8 @@
 /* compile.h: from a graph to a program, in passes of a file each:
  *
- *   compile.c           shapes of all nodes for these inputs; then the passes in this order; of
- *                       these, itself: the kernel of each instruction (select/), after layouts
+ *   compile.c           infers the shapes of all nodes for these inputs, then runs the passes in
+ *                       this order; after layouts, it selects the kernel of each instruction
+ *                       (select/)
  *   fuse_layers.c       nodes -> fused ops: batch norm + add + ReLU and the like
  *   lower.c             fused ops -> instructions over values: the forward pass, and the results
  *                       of a shard other than its gradients

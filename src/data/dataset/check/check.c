@@ -104,6 +104,7 @@ ls_dataset_report *ls_dataset_check_parts(ls_context *ctx, int n, const ls_check
         return NULL;
     ls_dataset_report *report = ls__check_open_report(ctx, "");
     if (!report) return NULL;
+    report->is_of_parts = true;
     report->root_length = 0;
     if (ls__check_list_parts(report, n, parts) != LS_OK || check_listed(report, config) != LS_OK)
         ls_dataset_report_close(&report);

@@ -40,6 +40,7 @@ struct ls_dataset_report {
     ls__owned owned;
     ls__bump bump;          /* of texts and lists */
     char *dir;              /* without slashes at the end */
+    bool is_of_parts;       /* of open datasets, whose paths are reported whole */
     size_t root_length;     /* bytes of each path before the part that is reported */
     ls__folder_files found; /* images of all groups; its other lists are those below */
     ls__text_list ignored, hidden, unreadable; /* unreadable: folders, as in ls__folder_files */

@@ -11,7 +11,6 @@ typedef struct split {
     const char *name;
     int64_t begin, end;        /* of the classes */
     int64_t n_loose, n_images; /* n_images: of the classes */
-    bool is_deep; /* of folders: there are images, and all lie below the class folders */
 } split;
 
 /* "train/cat/sub"; empty parts are left out. */
@@ -32,12 +31,15 @@ static const char *sub_folder(const ls_dataset_report *r, const ls__check_group 
     return slash ? name : NULL;
 }
 
+/* Parts may have equal names, so their groups are found by the pointer. */
 static split find_split(const ls_dataset_report *r, const char *name)
 {
     split s = { .name = name };
     for (int64_t i = 0; i < r->n_groups; i++) {
         const ls__check_group *g = &r->groups[i];
-        if (strcmp(g->count.split, name) != 0) continue;
+        const bool is_same =
+            r->is_of_parts ? g->count.split == name : strcmp(g->count.split, name) == 0;
+        if (!is_same) continue;
         if (!g->count.name) {
             s.n_loose = g->count.n_images;
             continue;
@@ -49,6 +51,7 @@ static split find_split(const ls_dataset_report *r, const char *name)
     return s;
 }
 
+/* Whether there are images, and all lie below the class folders. */
 static bool is_deep(const ls_dataset_report *r, const split *s)
 {
     size_t length;
@@ -66,8 +69,7 @@ static bool is_deep(const ls_dataset_report *r, const split *s)
 static ls_status add_loose(ls_dataset_report *r, const split *s)
 {
     return ls__check_add(r, LS_FINDING_LAYOUT, s->name, "",
-                         "%lld image%s outside of class folders, which training does not "
-                         "read",
+                         "%lld image%s outside of class folders, which training does not read",
                          (long long)s->n_loose, ls__plural(s->n_loose));
 }
 
@@ -99,8 +101,8 @@ static bool is_split(const char *path, ls_split wanted)
     return ls_split_of_name(name, &found) && found == wanted;
 }
 
-/* Images without classes are an arrangement of its own, which prediction reads: alone in a folder,
- * or for tests. */
+/* Images without classes are an arrangement of their own, which prediction reads: alone in a
+ * folder, or for tests. */
 static bool may_be_unlabelled(const split *s)
 {
     return s->n_loose > 0 && (!*s->name || is_split(s->name, LS_SPLIT_TEST));
@@ -115,7 +117,7 @@ static ls_status check_split(ls_dataset_report *r, const split *s)
                              "no class folders; found %lld image%s", (long long)s->n_loose,
                              ls__plural(s->n_loose));
     if (s->n_loose > 0) LS_TRY(add_loose(r, s));
-    if (s->is_deep) return add_deep(r, s);
+    if (is_deep(r, s)) return add_deep(r, s);
     if (n_classes > 1) return LS_OK;
     return ls__check_add(r, LS_FINDING_LAYOUT, s->name, "",
                          "one class only, '%s'; expected at least two",
@@ -158,7 +160,7 @@ static ls_status add_missing(ls_dataset_report *r, ls_finding_kind kind, const s
                              const ls_class_summary *there)
 {
     if (there->n_images == 0) return LS_OK;
-    if (r->root_length == 0) /* parts */
+    if (r->is_of_parts)
         return ls__check_add(r, kind, here->name, "", "no image of class '%s'; '%s' has %lld",
                              there->name, there->split, (long long)there->n_images);
     return ls__check_add(r, kind, join(r, here->name, there->name), "",
@@ -183,8 +185,7 @@ static ls_status compare_classes(ls_dataset_report *r, const split *train, const
 
 ls_status ls__check_layout(ls_dataset_report *r)
 {
-    split train = find_split(r, r->splits[0]), top = find_split(r, "");
-    train.is_deep = is_deep(r, &train);
+    const split train = find_split(r, r->splits[0]), top = find_split(r, "");
     const bool has_splits = *r->splits[0] != '\0';
     const bool has_train = is_split(r->splits[0], LS_SPLIT_TRAIN);
     if (has_splits && top.n_loose > 0) LS_TRY(add_loose(r, &top));
@@ -192,14 +193,14 @@ ls_status ls__check_layout(ls_dataset_report *r)
         LS_TRY(ls__check_add(r, LS_FINDING_LAYOUT, "", "", "no folder 'train' beside '%s'",
                              r->splits[0]));
     for (int s = 0; s < r->n_splits; s++) {
-        split here = find_split(r, r->splits[s]);
-        here.is_deep = is_deep(r, &here);
+        const split here = find_split(r, r->splits[s]);
+        const bool deep = is_deep(r, &here);
         LS_TRY(check_split(r, &here));
         for (int64_t i = here.begin; i < here.end; i++) {
             LS_TRY(check_empty(r, &r->groups[i]));
-            if (!here.is_deep) LS_TRY(check_nested(r, &r->groups[i]));
+            if (!deep) LS_TRY(check_nested(r, &r->groups[i]));
         }
-        if (s > 0 && has_train && train.end > 0 && here.end > 0 && !train.is_deep && !here.is_deep)
+        if (s > 0 && has_train && train.end > 0 && here.end > 0 && !is_deep(r, &train) && !deep)
             LS_TRY(compare_classes(r, &train, &here));
     }
     return LS_OK;

@@ -96,7 +96,7 @@ ls_dataset_report *ls__check_open_report(ls_context *ctx, const char *dir)
 
 void ls_dataset_report_close(ls_dataset_report **report)
 {
-    ls__close_owned(report);
+    LS__CLOSE_OWNED(report);
 }
 
 const char *ls_dataset_report_dir(const ls_dataset_report *report)

@@ -1,5 +1,4 @@
-/* test_event_folder.c: names and wall times of event files never fall, whatever the clock does. */
-
+/* test_event_times.c: names and wall times of event files never fall, whatever the clock does. */
 #include "../suite.h"
 #include "io/event_file.h"
 #include <stdio.h>
@@ -140,7 +139,7 @@ START_TEST(damaged_files)
 }
 END_TEST
 
-TEST_PROGRAM(event_folder)
+TEST_PROGRAM(event_times)
 {
-    return RUN_SUITE("event_folder", times_of_events, the_next_file, damaged_files);
+    return RUN_SUITE("event_times", times_of_events, the_next_file, damaged_files);
 }
