@@ -1,4 +1,5 @@
-/* checkpoint_tensors.c: the tensors of a checkpoint, by torchvision's names and in its order. */
+/* checkpoint_tensors.c: the list of the tensors of a checkpoint, by torchvision's names and in its
+ * order; the file has an order of its own. */
 #include "checkpoint/checkpoint.h"
 
 #include "arith/element.h"

@@ -1,5 +1,5 @@
-/* decode.c: finds a file's format by its first bytes, calls that format's decoder, and turns the
- * image upright. */
+/* decode.c: finds a file's format by its first bytes, calls that format's probe, which decodes all
+ * formats but JPEG, and turns the image upright. */
 #include "data/decode/decoder.h"
 
 #include <string.h>

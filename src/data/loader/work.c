@@ -1,6 +1,6 @@
 /* work.c: fills one image of a batch with its label or targets, in a worker's thread, or without
- * workers in the caller's. No pixel depends on the worker or on
- * its earlier images. The context's error is not touched. */
+ * workers in the caller's. No pixel depends on the worker, unless random numbers are seeded by
+ * worker, or on its earlier images. The context's error is not touched. */
 #include "base/error.h"
 #include "data/loader/loader.h"
 #include "data/transform/pixel_ops.h"

@@ -62,8 +62,8 @@ static bool takes_overlap(const ls__program *p, const ls__compile_request *reque
     return on && ls__can_overlap(p);
 }
 
-/* ls__lower also runs the passes of fuse_layers.c and fuse_batch_norm.c; the last one, of
- * recompute.c, runs that of plan_memory.c, which marks the overlap. */
+/* ls__lower also runs the passes of fuse_layers.c, lower_backward.c and fuse_batch_norm.c; the last
+ * one, of recompute.c, runs that of plan_memory.c, which marks the overlap. */
 static ls_status run_passes(ls__program *p, const ls__compile_request *request)
 {
     LS_TRY(infer_shapes(p, request->input_specs));

@@ -10,8 +10,8 @@
  *   fuse_batch_norm.c   moves batch norms into adjacent convolutions if the backend has kernels for
  *                       that and they are faster (select/select_fusion.c)
  *   choose_layout.c     the layout block of each activation; inserts reorders
- *   overlap.c           the weight gradients that run in a second stream
  *   recompute.c         the values that the backward pass recomputes
+ *   overlap.c           the weight gradients that run in a second stream
  *   plan_memory.c       shared memory of values; offsets in the arena
  *
  * A pass sees the program, the graph and the environment. Errors stay in the context. */

@@ -40,7 +40,8 @@ typedef struct ls__plan_cache {
     uint64_t arena_generation;
 } ls__plan_cache;
 
-/* The results of a batch during their readback, which is one batch behind the last step. */
+/* The results of a batch during their readback, which is one batch behind the last
+ * step on a GPU. */
 typedef struct ls__results {
     ls__readback readback;
     bool unlabelled, has_weight, has_norm;
