@@ -29,7 +29,8 @@ static void compare_widths(ls_context *ctx, const op_case *c)
     for (vector_width width = WIDTH_16_PAIRS; width <= last; width++) {
         run_width(ctx, c, width, &of_16);
         for (int out = ls__op_inputs(c->op.kind); out < of_8.n; out++)
-            ck_assert_msg(memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
+            ck_assert_msg(!of_8.memory[out] /* an absent output */ ||
+                              memcmp(of_8.memory[out], of_16.memory[out], of_8.bytes[out]) == 0,
                           "%s: bits of vectors of 8 and of %s differ in operand %d", c->name,
                           names[width], out);
         compare_buffers(c, tested->kernel, &of_16, &of_8);
