@@ -28,9 +28,9 @@ void print_pixels_hint(const char *message);
  * `exit_status`; LS_EXIT_USAGE for LS_ERR_SETTING, and LS_EXIT_RUNTIME in place of LS_EXIT_DATA
  * when memory, threads, file handles or the device failed, not the images. */
 int print_error(ls_context *ctx, int exit_status);
-/* As print_error for LS_EXIT_DATA. A loader's error gives its place counted from 0; this prints
- * `pass` and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of several
- * ranks "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
+/* This is print_error for LS_EXIT_DATA. A loader's error gives its place counted from 0; this
+ * prints `pass` and the step counted from 1 instead: "epoch 3, step" gives "epoch 3, step 8", of
+ * several ranks "rank 1: epoch 3, step 8". pass NULL: the message as it is. */
 int print_loader_error(ls_context *ctx, const char *pass);
 
 /* Reads the value of LOCKSTEP_LOG: levels of messages, "error", "warn" or "info", for all

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As LS_EXIT_RUNTIME, which this command does not use itself. */
+/* The value is that of LS_EXIT_RUNTIME, which this command does not use itself. */
 enum { EXIT_FINDINGS = 1 };
 
 typedef struct check_values {

@@ -59,8 +59,8 @@ const char *command_details(const cli_command *command, char out[DETAILS_SIZE]);
 
 /* Writes the command's whole table. */
 void command_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
-/* The same with the options of all commands, common_options, at its end. Returns the number of rows
- * before them. */
+/* Writes the command's table, and common_options, the options of all commands, behind it. Returns
+ * the number of rows before them. */
 int all_options(const cli_command *command, ls_setting out[LS_MAX_SETTINGS + 1]);
 extern const ls_setting common_options[];
 

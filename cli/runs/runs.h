@@ -26,8 +26,8 @@ int open_run(cli_run *out, const char *dir, const char *resume, ls_run_extent ex
 /* Reads the rank from the launcher's environment variables, and mutes ranks other than 0. Call it
  * before anything is printed. */
 void ranks_begin(void);
-/* For commands that do not train in ranks: prints an error and returns false if a launcher started
- * several processes. */
+/* Prints an error and returns false if a launcher started several processes, for commands that do
+ * not train in ranks. */
 bool ranks_check_single(void);
 /* Ends this process, after a message, unless ranks_connected is called within so many seconds:
  * nothing else limits the time that MPI waits for a rank that is stopped while it starts. Call both

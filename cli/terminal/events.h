@@ -21,8 +21,7 @@ typedef struct run_report {
 /* The ls_event_fn of a report. */
 ls_status report_event(void *user, const ls_event *event);
 
-/* For calls that count images: shows how many of n are done, user = a progress. False after a
- * signal. */
+/* Shows how many of n images are done; user is a progress. Returns false after a signal. */
 bool report_count(void *user, int64_t n_done, int64_t n);
 
 /* On stderr, the images that were replaced by others, at most `max` of them. */

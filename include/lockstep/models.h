@@ -98,9 +98,9 @@ LS_API const ls_model *ls_model_require(ls_context *ctx, const char *name);
 /* Writes the names of all bundled models, with commas between. */
 LS_API void ls_model_list(char *out, size_t size);
 
-/* For model functions: sets *out to the options, NULL = all defaults, with the defaults of `model`,
- * of which name, n_classes, resnet and dropout are read. Returns false, with LS_ERR_INVALID in the
- * graph's context, if an option is set that the model does not have. */
+/* Model functions call this: it sets *out to the options, NULL = all defaults, with the defaults of
+ * `model`, of which name, n_classes, resnet and dropout are read. Returns false, with
+ * LS_ERR_INVALID in the graph's context, if an option is set that the model does not have. */
 LS_API bool ls_model_resolve_options(ls_graph *graph, const ls_model *model, const void *options,
                                      ls_model_options *out);
 

@@ -256,6 +256,13 @@ static void set_digest(loading *l, const float *values)
     ls__net_set_weights_digest(l->net, ls_digest_text(ls__digest_finish(&sum, 0), text));
 }
 
+static bool has_head(const loading *l)
+{
+    for (int64_t i = 0; i < l->all.n; i++)
+        if (ls__net_is_head(l->net, l->all.items[i].name)) return true;
+    return false;
+}
+
 static ls_status check_config(const loading *l)
 {
     const ls_load_weights_config *c = &l->config;
@@ -266,10 +273,7 @@ static ls_status check_config(const loading *l)
                         "%s: expected n_classes names of classes, or 0 and NULL; and a key that is "
                         "not empty, or NULL",
                         call);
-    bool has_head = false;
-    for (int64_t i = 0; i < l->all.n && !has_head; i++)
-        has_head = ls__net_is_head(l->net, l->all.items[i].name);
-    if (has_head || !l->config.new_head) return LS_OK;
+    if (has_head(l) || !l->config.new_head) return LS_OK;
     return ls__fail(l->ctx, LS_ERR_INVALID,
                     "%s: new_head has no effect: the net has no linear layer", call);
 }
@@ -302,6 +306,11 @@ static ls_status load(loading *l)
     if (!l->config.new_head)
         LS_TRY(ls__weight_class_order(&l->bump, l->file, l->config.n_classes, l->config.classes,
                                       &l->class_order));
+    if (l->class_order && !has_head(l))
+        return ls__fail(l->ctx, LS_ERR_MISMATCH,
+                        "'%s' has the classes in another order, and the net has no linear layer, "
+                        "whose outputs could follow it: expected the classes in the file's order",
+                        l->path);
     LS_TRY(ls__saved_tensors_read(&l->bump, l->ctx, l->file, &l->loaded, &values));
     LS_TRY(check_values(l, values));
     if (l->class_order) LS_TRY(order_classes(l, values));

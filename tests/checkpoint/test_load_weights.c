@@ -305,6 +305,18 @@ START_TEST(partial_files_and_nets_without_a_head)
     ck_assert_int_eq(count(report, LS_WEIGHT_LOADED), 1);
     ck_assert_int_eq(count(report, LS_WEIGHT_UNEXPECTED), N_NAMES - 1);
     expect_numbers(net, "conv1.weight");
+    ls_weight_report_close(&report);
+
+    /* no outputs could follow another order of the classes */
+    static const char *const orders[][4] = { { "0", "1", "2", "3" }, { "3", "1", "0", "2" } };
+    train(&r, 1);
+    ck_assert_int_eq(ls_checkpoint_save(&r.state, path_of("headless")), LS_OK);
+    const char *path = path_of("headless.safetensors");
+    ls_load_weights_config config = { .partial = true, .classes = orders[0], .n_classes = 4 };
+    ck_assert_int_eq(ls_net_load_weights(net, path, &config, NULL), LS_OK);
+    config.classes = orders[1];
+    expect_failure(ls_net_load_weights(net, path, &config, NULL), r.ctx, LS_ERR_MISMATCH,
+                   "has the classes in another order", "no linear layer");
     ls_context_close(&r.ctx);
 }
 END_TEST

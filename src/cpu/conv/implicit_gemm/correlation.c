@@ -51,7 +51,7 @@ static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product
     }
 }
 
-/* The same of w's columns, at most FEW_ROWS_SLAB or a panel. */
+/* Packs columns of w, at most FEW_ROWS_SLAB of them or a panel. */
 static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
                          int64_t c1, int64_t k0, int64_t depth, float *u)
 {
