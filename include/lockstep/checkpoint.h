@@ -83,9 +83,9 @@ typedef struct ls_load_weights_config {
                         Borrowed during the call, as classes */
     /* The names of the data's n_classes classes, in the order of the head's outputs, or NULL and 0.
      * If the file is a checkpoint of this library, the head's rows are loaded by the names of the
-     * classes, and a class that the checkpoint does not have is LS_ERR_MISMATCH, unless new_head is
-     * set. LS_ERR_INVALID for a name that is NULL. LS_ERR_MISMATCH if the
-     * file has another order and the net no linear layer. */
+     * classes. Unless new_head is set, LS_ERR_MISMATCH is a class that the checkpoint does not
+     * have, or another order if the net has no linear layer. LS_ERR_INVALID for a name that is
+     * NULL. */
     const char *const *classes;
     int64_t n_classes;
 } ls_load_weights_config;
