@@ -161,6 +161,7 @@ static ls_status open_side(side *s, const options *o, const side_config *config)
     s->seconds = calloc((size_t)o->repeats, sizeof *s->seconds);
     if (!s->seconds) return LS_ERR_MEMORY;
     s->work.ctx = ls_context_open(&(ls_context_config){ .threads = (int)o->threads,
+                                                        .arithmetic = LS_ARITHMETIC_NATIVE,
                                                         .deterministic = config->deterministic,
                                                         .benchmark = config->benchmark });
     if (config->forcing != FORCE_NONE) { /* a net that shows the ops, and what the heuristic says */
@@ -291,7 +292,8 @@ static ls_status run(const options *o)
         LS_TRY(compare(&comparisons[i], o));
         separator = ",\n  ";
     }
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)o->threads });
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .threads = (int)o->threads, .arithmetic = LS_ARITHMETIC_NATIVE });
     const char *policy = getenv("OMP_WAIT_POLICY");
     printf("],\n \"threads\": %d, \"omp_wait_policy\": \"%s\", \"device\": \"%s\"}\n",
            ls_context_thread_count(ctx), policy ? policy : "", ls_context_device(ctx));

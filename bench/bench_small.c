@@ -35,7 +35,7 @@ typedef struct small_net {
 typedef struct options {
     const char *model;
     int64_t batch, threads, steps, warmup;
-    bool ops, tune;
+    bool ops, tune, native;
 } options;
 
 typedef struct bench {
@@ -92,6 +92,7 @@ static ls_status open_bench(const options *o, const small_net *net, bench *b)
     bench_work *work = &b->work;
     work->ctx = ls_context_open(&(ls_context_config){
         .threads = (int)o->threads,
+        .arithmetic = o->native ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     LS_TRY(ls_context_status(work->ctx));
@@ -184,6 +185,7 @@ int main(int argc, char **argv)
         { "--threads", BENCH_COUNT, &o.threads, "without it, or 0, all" },
         { "--steps", BENCH_NUMBER, &o.steps, "to time; without it each net's own" },
         { "--warmup", BENCH_COUNT, &o.warmup, "steps before" },
+        { "--native", BENCH_FLAG, &o.native, "native arithmetic: with oneDNN's kernels" },
         { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
         { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
         { 0 },

@@ -46,7 +46,7 @@ enum { MANY_STEPS = 1000000 }; /* so that --benchmark times all */
 typedef struct options {
     const ls_model *model;
     int64_t image_size, batch, shards, classes, threads, steps, warmup, workers;
-    bool ops, tune, sync_batch_norm;
+    bool ops, tune, native, sync_batch_norm;
     const char *device, *precision, *deterministic, *recompute, *algorithm_cache, *data_dir;
 } options;
 
@@ -116,6 +116,7 @@ static ls_status open_bench(const options *o, bench *b, ls_deterministic policy)
         .sync_batch_norm = o->sync_batch_norm,
         .threads = (int)o->threads,
         .deterministic = policy,
+        .arithmetic = o->native ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
         .benchmark = o->tune ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
     });
     b->work.steps = MANY_STEPS;
@@ -289,6 +290,7 @@ int main(int argc, char **argv)
         { "--steps", BENCH_NUMBER, &o.steps, "timed steps" },
         { "--warmup", BENCH_COUNT, &o.warmup,
           "untimed steps before; the first is reported separately" },
+        { "--native", BENCH_FLAG, &o.native, "native arithmetic: with oneDNN's kernels" },
         { "--benchmark", BENCH_FLAG, &o.tune, "select kernels by timing them" },
         { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache,
           "algorithm cache: read if it exists, then written" },

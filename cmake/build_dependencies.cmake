@@ -1,5 +1,4 @@
 # Headers that only the library's own sources see.
-find_path(LOCKSTEP_DNNL_INCLUDE oneapi/dnnl/dnnl.h HINTS ${dnnl_ROOT} PATH_SUFFIXES include REQUIRED)
 find_path(LOCKSTEP_STB_INCLUDE stb/stb_image.h REQUIRED)
 find_path(LOCKSTEP_XXHASH_INCLUDE xxhash.h REQUIRED)
 find_path(LOCKSTEP_JANSSON_INCLUDE jansson.h REQUIRED)

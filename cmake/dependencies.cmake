@@ -1,20 +1,20 @@
-# What the library links. Debian's dnnl package has a CMake config that fails without OpenCL headers, so the header and
-# the library are looked for themselves, first where -Ddnnl_ROOT points to. Installed beside the package config, which
-# uses it as well.
+# What the library links. Installed beside the package config, which uses it as well.
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(ZLIB REQUIRED)
-find_library(LOCKSTEP_DNNL_LIBRARY dnnl HINTS ${dnnl_ROOT} PATH_SUFFIXES lib REQUIRED)
 find_library(LOCKSTEP_JANSSON_LIBRARY jansson REQUIRED)
 find_library(LOCKSTEP_ZIP_LIBRARY zip REQUIRED)
 find_library(LOCKSTEP_WEBP_LIBRARY webp REQUIRED)
+set(LOCKSTEP_DEPENDENCIES
+  Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_WEBP_LIBRARY} m)
 
 # oneDNN runs one-threaded inside our tasks; only libgomp's own functions are called to tell it so. It must be the very
 # library that oneDNN uses, with any compiler.
-execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libgomp.so.1
-  OUTPUT_VARIABLE LOCKSTEP_GOMP_PATH OUTPUT_STRIP_TRAILING_WHITESPACE)
-cmake_path(GET LOCKSTEP_GOMP_PATH PARENT_PATH LOCKSTEP_GOMP_FOLDER)
-find_library(LOCKSTEP_GOMP_LIBRARY NAMES libgomp.so.1 HINTS ${LOCKSTEP_GOMP_FOLDER} REQUIRED)
-
-set(LOCKSTEP_DEPENDENCIES
-  Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_DNNL_LIBRARY} ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_WEBP_LIBRARY} ${LOCKSTEP_GOMP_LIBRARY} m)
+if(LOCKSTEP_HAS_ONEDNN)
+  find_library(LOCKSTEP_DNNL_LIBRARY dnnl HINTS ${dnnl_ROOT} PATH_SUFFIXES lib REQUIRED)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libgomp.so.1
+    OUTPUT_VARIABLE LOCKSTEP_GOMP_PATH OUTPUT_STRIP_TRAILING_WHITESPACE)
+  cmake_path(GET LOCKSTEP_GOMP_PATH PARENT_PATH LOCKSTEP_GOMP_FOLDER)
+  find_library(LOCKSTEP_GOMP_LIBRARY NAMES libgomp.so.1 HINTS ${LOCKSTEP_GOMP_FOLDER} REQUIRED)
+  list(PREPEND LOCKSTEP_DEPENDENCIES ${LOCKSTEP_DNNL_LIBRARY} ${LOCKSTEP_GOMP_LIBRARY})
+endif()

@@ -43,5 +43,8 @@ install(FILES
 
 # Relative to itself, so that it is right wherever --prefix puts it.
 file(RELATIVE_PATH LOCKSTEP_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(LOCKSTEP_HAS_ONEDNN)
+  set(LOCKSTEP_PC_ONEDNN "-ldnnl -l:libgomp.so.1 ")
+endif()
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/package/lockstep.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -10,7 +10,7 @@ typedef struct describe_values {
     const char *model, *device;
     ls_size image_size;
     int64_t batch, n_classes, threads;
-    int stem, deterministic, precision;
+    int stem, deterministic, arithmetic, precision;
     bool grey, parameter_free_shortcuts, inference, benchmark;
 } describe_values;
 
@@ -33,6 +33,7 @@ static const ls_setting options[] = {
     LIKE_RUN("precision", AT(precision), NULL),
     LIKE_RUN("threads", AT(threads), NULL),
     LIKE_RUN("deterministic", AT(deterministic), NULL),
+    LIKE_RUN("arithmetic", AT(arithmetic), NULL),
     LIKE_RUN("benchmark", AT(benchmark), NULL),
     { .kind = LS_SETTING_END },
 };
@@ -48,6 +49,7 @@ static int run(const cli_parsed *parsed, void *values)
         &(ls_context_config){ .device = v->device,
                               .threads = (int)v->threads,
                               .deterministic = (ls_deterministic)v->deterministic,
+                              .arithmetic = (ls_arithmetic)v->arithmetic,
                               .benchmark = v->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                               .log = print_log });
     const ls_model_options model_options = {

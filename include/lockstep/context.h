@@ -50,6 +50,15 @@ typedef enum ls_deterministic {
     LS_DETERMINISTIC_OFF     /* any kernel */
 } ls_deterministic;
 
+/* The arithmetic of kernels on the CPU. A GPU's kernels are those of its libraries with either. */
+typedef enum ls_arithmetic {
+    LS_ARITHMETIC_PORTABLE, /* Lockstep's own kernels: the same bits on every processor, whatever
+                               its instruction set, its caches and the versions of libraries */
+    LS_ARITHMETIC_NATIVE    /* also oneDNN's kernels, which are faster where the processor
+                               multiplies bf16; results hold for that kind of processor and version
+                               of oneDNN. LS_ERR_UNSUPPORTED in a build without oneDNN */
+} ls_arithmetic;
+
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
     LS_BENCHMARK_ON   /* kernels, and fusions of batch norms with convolutions, are selected by
@@ -82,6 +91,7 @@ typedef struct ls_context_config {
                            module is installed */
     uint64_t seed;
     ls_deterministic deterministic;
+    ls_arithmetic arithmetic; /* of a CPU */
     ls_benchmark benchmark;
     int shards; /* parts of each training batch, up to 65536; 0 = 1. Results depend on it, unlike on
                    threads; see ls_net_step */

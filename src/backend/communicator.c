@@ -123,6 +123,7 @@ static ls_status check_ranks(ls_context *ctx)
                                                           c->partition_optimizer),
                                           ls__rank_number("audit_every", c->audit_every),
                                           ls__rank_number("deterministic", c->deterministic),
+                                          ls__rank_number("arithmetic", c->arithmetic),
                                           ls__rank_number("benchmark", c->benchmark) };
     return ls__ranks_check_settings(ctx, settings, sizeof(settings) / sizeof(settings[0]));
 }

@@ -21,6 +21,8 @@ static ls_status check_context_config(ls_context *ctx, const ls_context_config *
         const char *expected;
     } numbers[] = { { "deterministic", (int)config->deterministic, LS_DETERMINISTIC_OFF,
                       "LS_DETERMINISTIC_STRICT, _WARN or _OFF" },
+                    { "arithmetic", (int)config->arithmetic, LS_ARITHMETIC_NATIVE,
+                      "LS_ARITHMETIC_PORTABLE or _NATIVE" },
                     { "benchmark", (int)config->benchmark, LS_BENCHMARK_ON,
                       "LS_BENCHMARK_OFF or _ON" },
                     { "threads", config->threads, 1024, "1 to 1024, or 0 for all processors" },

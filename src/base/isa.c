@@ -96,12 +96,3 @@ ls_status ls__isa_check(ls_context *ctx)
                     "ls_context_open: the environment variable %s is '%s', expected %s, %s or %s",
                     VARIABLE, detected.unknown, isas[0].value, isas[1].value, isas[2].value);
 }
-
-bool ls__libc_has_fma(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
-}

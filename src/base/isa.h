@@ -22,7 +22,4 @@ bool ls__isa_limit(ls__isa *out);
 /* LS_ERR_INVALID if it is set to anything else. */
 ls_status ls__isa_check(ls_context *ctx);
 
-/* Whether the C library computes exp, log and pow with FMA. It decides by the processor alone. */
-bool ls__libc_has_fma(void);
-
 #endif

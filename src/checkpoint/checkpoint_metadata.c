@@ -290,8 +290,8 @@ static json_t *parse(const checking *c, const char *key)
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
     static const char *const with_optimizer[] = {
-        "shards",    "sync_batch_norm", "device", "libraries", "libc",
-        "processor", "precision",       "model",  "kernels",   "metric"
+        "shards",    "sync_batch_norm", "device",  "libraries", "processor",
+        "precision", "model",           "kernels", "metric"
     };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)

@@ -16,11 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __GLIBC__
-#include <gnu/libc-version.h>
-#else
-#define gnu_get_libc_version() "unknown"
-#endif
 
 /* ---- Making: each returns NULL if memory is short ---- */
 
@@ -156,18 +151,6 @@ static json_t *kernels_json(const ls_net *net)
 
 /* ---- Environment variables that change the kernels of libraries ---- */
 
-/* Of GLIBC_TUNABLES only the item by which libc selects the kernels of exp, log and pow; others
- * tune its allocator. */
-static void put_hwcaps(ls__json_builder *out, ls_context *ctx, char *tunables)
-{
-    static const char name[] = "glibc.cpu.hwcaps";
-    const size_t length = sizeof(name) - 1;
-    char *rest = NULL;
-    for (char *item = strtok_r(tunables, ":", &rest); item; item = strtok_r(NULL, ":", &rest))
-        if (strncmp(item, name, length) == 0 && item[length] == '=')
-            ls__json_put(out, name, ls__json_text(ctx, item + length + 1));
-}
-
 /* ONEDNN_MAX_CPU_ISA is not here, because the processor's text has what it allows. */
 static json_t *environment_json(ls_context *ctx)
 {
@@ -179,11 +162,6 @@ static json_t *environment_json(ls_context *ctx)
         const char *value = getenv(names[i]);
         if (value) ls__json_put(&out, names[i], ls__json_text(ctx, value));
     }
-    const char *set = getenv("GLIBC_TUNABLES");
-    char *tunables = set ? strdup(set) : NULL;
-    if (tunables) put_hwcaps(&out, ctx, tunables);
-    if (set && !tunables) ls__json_put(&out, "GLIBC_TUNABLES", NULL); /* no memory */
-    free(tunables);
     return ls__json_finish(&out);
 }
 
@@ -198,10 +176,11 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     ls__json_put(&s, "sync_batch_norm", json_boolean(ctx->config.sync_batch_norm));
     ls__json_put_text(&s, "device", backend->name);
     ls__json_put_text(&s, "libraries", backend->libraries(ctx->device));
-    /* libc's pow, cos, exp and log are used; their last bits differ by version */
-    ls__json_put_text(&s, "libc", gnu_get_libc_version());
-    ls__json_put_text(&s, "processor", backend->processor(ctx->device));
-    ls__json_put(&s, "environment", environment_json(ctx));
+    const char *processor = backend->processor(ctx->device);
+    if (*processor) { /* else no result depends on it */
+        ls__json_put_text(&s, "processor", processor);
+        ls__json_put(&s, "environment", environment_json(ctx));
+    }
     ls__json_put_text(&s, "precision", state->net ? ls__net_precision(state->net) : "f32");
     if (state->loader) {
         ls__json_put(&s, "data", ls__identity_data(ctx, state->loader->dataset));

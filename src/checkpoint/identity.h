@@ -8,8 +8,9 @@
 
 /* An object with a section for each member of the state and for the context:
  *
- *   "seed", "shards", "sync_batch_norm", "device", "libraries", "libc", "processor",
- *   "environment", "precision" (libraries ends with base/own_kernels.h's number)
+ *   "seed", "shards", "sync_batch_norm", "device", "libraries", "precision" (libraries ends with
+ *   base/own_kernels.h's number)
+ *   "processor", "environment"   unless results do not depend on the processor
  *   "data"        samples, classes, digest of them, by paths and sizes or by contents
  *   "decoders"    of images, with their versions
  *   "loader"      settings that are not 0

@@ -26,9 +26,10 @@ typedef struct ls__cpu {
     ls__device device; /* first */
     ls__threads *threads;
     int n_threads;
-    ls__isa isa;          /* of our own kernels */
-    int64_t vector_block; /* the block of oneDNN's blocked layouts: 16 or 8 channels */
-    ls__onednn *onednn;
+    ls__isa isa;             /* of our own kernels */
+    int64_t vector_block;    /* the block of oneDNN's blocked layouts: 16 or 8 channels */
+    ls__onednn *onednn;      /* NULL with portable arithmetic */
+    bool portable;           /* arithmetic: the shape alone selects a kernel */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */

@@ -29,8 +29,9 @@ enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
 /* The emulated provider serves all ops that no other provider does; those serve f32 operands, and
  * the ops of bf16_kinds. */
-static bool serves(const ls__cpu_provider *provider, const ls__op *op)
+static bool serves(const ls__cpu *cpu, const ls__cpu_provider *provider, const ls__op *op)
 {
+    if (provider == &ls__onednn_provider && !cpu->onednn) return false;
     if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
     if (provider == &ls__emulated_provider) return true;
     for (int i = 0; i < op->n_operands; i++)
@@ -41,8 +42,12 @@ static bool serves(const ls__cpu_provider *provider, const ls__op *op)
 /* Tasks run in the caller's thread and in the pool's threads, which must all round alike. */
 static bool start_thread(void)
 {
-    fesetenv(FE_DFL_ENV);
-    return ls__onednn_thread_start();
+    return fesetenv(FE_DFL_ENV) == 0;
+}
+
+static bool start_native_thread(void)
+{
+    return start_thread() && ls__onednn_thread_start();
 }
 
 static void cpu_close(ls__device *device)
@@ -58,18 +63,12 @@ static void cpu_close(ls__device *device)
     ls__free(ctx, cpu);
 }
 
+/* The identity of a run holds `libraries` and `processor`. Results of portable arithmetic do not
+ * depend on the processor. */
 static void cpu_fill_texts(ls__cpu *cpu)
 {
-    char version[16], isa[32], caches[64];
-    ls__dnn_version(version, sizeof version);
-    ls__dnn_isa(isa, sizeof isa);
-    ls__cache_text(caches, sizeof caches);
-    /* A processor without AVX2 has no such C library; one that LOCKSTEP_MAX_ISA limits may. */
-    const bool has_fma = cpu->isa == LS__ISA_PLAIN && ls__libc_has_fma();
-    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d", version,
-             LS__OWN_KERNELS);
-    snprintf(cpu->processor, sizeof cpu->processor, "%s%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
-             has_fma ? ", libc with FMA" : "", isa, caches);
+    snprintf(cpu->libraries, sizeof cpu->libraries, "own kernels %d", LS__OWN_KERNELS);
+    if (cpu->onednn) ls__onednn_put_texts(cpu);
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", cpu->n_threads,
              cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), cpu->libraries);
 }
@@ -85,7 +84,8 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
-    ls_status status = ls__dnn_limit_isa(ctx);
+    cpu->portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
+    ls_status status = cpu->portable ? LS_OK : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
     if (status != LS_OK) goto fail;
     cpu_fill_texts(cpu);
 
@@ -95,9 +95,8 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
         status = ls__fail_memory(ctx, "cpu", list_bytes);
         goto fail;
     }
-    status = ls__threads_open(ctx, cpu->n_threads, start_thread, &cpu->threads);
-    if (status != LS_OK) goto fail;
-    status = ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
+    status = ls__threads_open(ctx, cpu->n_threads,
+                              cpu->portable ? start_thread : start_native_thread, &cpu->threads);
     if (status != LS_OK) goto fail;
     *out = &cpu->device;
     return LS_OK;
@@ -128,7 +127,8 @@ static const char *cpu_processor(const ls__device *device)
 
 static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
 {
-    return dtype == LS_F16 || !((const ls__cpu *)device)->onednn->has_bf16;
+    const ls__onednn *onednn = ((const ls__cpu *)device)->onednn;
+    return dtype == LS_F16 || !onednn || !onednn->has_bf16;
 }
 
 static size_t cpu_scratch_bytes(const ls__device *device)
@@ -139,22 +139,27 @@ static size_t cpu_scratch_bytes(const ls__device *device)
 
 static int cpu_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
 {
-    const int64_t channels = shape->dims[3];
-    const int64_t vector_block = ((const ls__cpu *)device)->vector_block;
+    const ls__cpu *cpu = (const ls__cpu *)device;
+    const int64_t channels = shape->dims[3], vector_block = cpu->vector_block;
     int n = 0;
     if (n < max) out[n++] = channels;
-    if (n < max && channels != vector_block && channels % vector_block == 0)
+    if (!cpu->portable && n < max && channels != vector_block && channels % vector_block == 0)
         out[n++] = vector_block;
     return n;
 }
 
+/* Portable arithmetic has one kernel for an op, so that nothing but the shape selects it. */
 static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
 {
-    int n = 0;
+    ls__cpu *cpu = (ls__cpu *)device;
+    int n = 0, best = 0;
     for (int i = 0; i < N_PROVIDERS && n < max; i++)
-        if (serves(providers[i], op))
-            n += providers[i]->candidates((ls__cpu *)device, op, out + n, max - n);
-    return n;
+        if (serves(cpu, providers[i], op)) n += providers[i]->candidates(cpu, op, out + n, max - n);
+    if (!cpu->portable || n == 0) return n;
+    for (int i = 1; i < n; i++)
+        if (out[i].cost_ms < out[best].cost_ms) best = i;
+    out[0] = out[best];
+    return 1;
 }
 
 /* A kernel's name begins with its provider's: "onednn jit:avx2". */
@@ -165,7 +170,8 @@ static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const cha
     for (int i = 0; i < N_PROVIDERS; i++) {
         const size_t length = strlen(providers[i]->name);
         if (strncmp(name, providers[i]->name, length) == 0 &&
-            (name[length] == '\0' || name[length] == ' ') && serves(providers[i], op))
+            (name[length] == '\0' || name[length] == ' ') &&
+            serves((ls__cpu *)device, providers[i], op))
             return providers[i]->kernel_open((ls__cpu *)device, op, name, out);
     }
     return ls__fail(device->ctx, LS_ERR_NOT_FOUND, "%s: the cpu has no kernel '%s'",
@@ -175,15 +181,17 @@ static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const cha
 /* The caller may have set another rounding mode, or flush-to-zero, for its own arithmetic. */
 static void cpu_begin(ls__device *device)
 {
-    fegetenv(&((ls__cpu *)device)->caller_environment);
+    ls__cpu *cpu = (ls__cpu *)device;
+    fegetenv(&cpu->caller_environment);
     fesetenv(FE_DFL_ENV);
-    ls__onednn_begin(((ls__cpu *)device)->onednn);
+    if (cpu->onednn) ls__onednn_begin(cpu->onednn);
 }
 
 static void cpu_end(ls__device *device)
 {
-    ls__onednn_end(((ls__cpu *)device)->onednn);
-    fesetenv(&((ls__cpu *)device)->caller_environment);
+    ls__cpu *cpu = (ls__cpu *)device;
+    if (cpu->onednn) ls__onednn_end(cpu->onednn);
+    fesetenv(&cpu->caller_environment);
 }
 
 /* All work has finished when its call returns, so an event has no state. */

@@ -133,11 +133,12 @@ enum { MAX_RUNS_IN_TABLE = 8 };
 
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs)
 {
-    static const char *const identity[] = { "device", "processor", "precision", "libraries",
-                                            "libc",   "decoders",  "seed",      "shards" };
+    static const char *const identity[] = { "device",   "processor", "precision", "libraries",
+                                            "decoders", "seed",      "shards" };
     static const char *const execution[] = { "workers", "threads", "ranks" };
-    static const char *const provenance[] = { "lockstep", "commit", "compiler", "flags", "webp",
-                                              "host",     "system", "driver",   "begun" };
+    static const char *const provenance[] = { "lockstep", "commit", "compiler", "flags",
+                                              "webp",     "host",   "system",   "instructions",
+                                              "driver",   "begun" };
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
     ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
     ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);

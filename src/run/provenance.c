@@ -2,6 +2,7 @@
 #include "run/run_files.h"
 
 #include "base/context.h"
+#include "base/isa.h"
 #include "backend/backend.h"
 #include "data/decode/decoder.h"
 #include "io/json.h"
@@ -26,8 +27,9 @@ json_t *ls__provenance_make(const ls_context *ctx)
     const char *driver = backend->driver ? backend->driver(ctx->device) : NULL;
     char webp[LS__WEBP_VERSION_SIZE];
     ls__webp_version(webp);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s*}", "lockstep", ls_version(),
-                     "commit", LOCKSTEP_COMMIT, "compiler", COMPILER, "flags", LOCKSTEP_FLAGS,
-                     "webp", webp, "host", ls__json_text(ctx, system.nodename), "system",
-                     system.sysname, " ", system.release, "begun", begun, "driver", driver);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s, s:s*}", "lockstep",
+                     ls_version(), "commit", LOCKSTEP_COMMIT, "compiler", COMPILER, "flags",
+                     LOCKSTEP_FLAGS, "webp", webp, "host", ls__json_text(ctx, system.nodename),
+                     "system", system.sysname, " ", system.release, "instructions",
+                     ls__isa_name(ls__isa_detect()), "begun", begun, "driver", driver);
 }

@@ -273,6 +273,7 @@ ls_context_config ls__run_context_config(const ls__run_settings *r)
                                 .partition_optimizer = r->partition_optimizer,
                                 .audit_every = r->audit_every,
                                 .deterministic = (ls_deterministic)r->deterministic,
+                                .arithmetic = (ls_arithmetic)r->arithmetic,
                                 .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
                                 .nvtx = r->nvtx };
 }

@@ -109,6 +109,7 @@ typedef struct ls__run_settings {
     const char *device, *out, *resume;
     int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */
+    int arithmetic;    /* ls_arithmetic */
     bool benchmark, nvtx;
     const char *algorithm_cache;
     const char *fault; /* STEP:OP:ELEMENT, or NULL */

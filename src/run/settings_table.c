@@ -293,6 +293,10 @@ const ls_setting ls__run_settings_table[] = {
       "kernels: strict = deterministic only; warn = a warning where an op has none; off = any "
       "kernel",
       "strict|warn|off", .fallback = "strict" },
+    { LS_SETTING_CHOICE, 0, "arithmetic", AT(arithmetic),
+      "kernels on the CPU: portable = the same results on every processor; native = also those of "
+      "oneDNN, which are faster where the processor multiplies bf16",
+      "portable|native", .fallback = "portable" },
     { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark),
       "select kernels by timing them before the first step" },
     { LS_SETTING_TEXT, 0, "algorithm-cache", AT(algorithm_cache),

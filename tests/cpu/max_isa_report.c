@@ -1,17 +1,26 @@
-/* max_isa_report [used]: opens a context and prints what its kernels are made for, one fact a line.
- * "used": the program has called oneDNN before. */
+/* max_isa_report [native|used]: opens a context and prints what its kernels are made for, one fact
+ * a line. "native": with native arithmetic. "used": so, and the program has called oneDNN before.
+ */
 #include "backend/backend.h"
 #include "base/context.h"
 #include "data/transform/resize_kernels.h"
 #include <lockstep/lockstep.h>
+#ifdef HAS_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
+#endif
 #include <stdio.h>
+#include <string.h>
 
 int main(int argc, char **argv)
 {
+#ifdef HAS_ONEDNN
+    if (argc > 1 && strcmp(argv[1], "used") == 0)
+        printf("used %d\n", (int)dnnl_get_effective_cpu_isa());
+#else
     (void)argv;
-    if (argc > 1) printf("used %d\n", (int)dnnl_get_effective_cpu_isa());
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+#endif
+    ls_context *ctx = ls_context_open(&(ls_context_config){
+        .threads = 1, .arithmetic = argc > 1 ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE });
     printf("status %d\n", (int)ls_context_status(ctx));
     printf("message %s\n", ls_context_message(ctx));
     printf("device %s\n", ls_context_device(ctx));

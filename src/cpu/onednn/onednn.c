@@ -2,7 +2,9 @@
 #include "cpu/onednn/onednn.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/own_kernels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -34,8 +36,22 @@ ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, 
     return LS_OK;
 }
 
+void ls__onednn_put_texts(ls__cpu *cpu)
+{
+    char version[16], isa[32], caches[64];
+    ls__dnn_version(version, sizeof version);
+    ls__dnn_isa(isa, sizeof isa);
+    ls__cache_text(caches, sizeof caches);
+    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d", version,
+             LS__OWN_KERNELS);
+    snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
+             isa, caches);
+}
+
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
 {
+    *out = NULL;
+    LS_TRY(ls__dnn_limit_isa(ctx));
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
     (*out)->headroom.bytes = HEADROOM_BYTES;

@@ -16,7 +16,7 @@
 #ifndef LS_CPU_ONEDNN_ONEDNN_H
 #define LS_CPU_ONEDNN_ONEDNN_H
 
-#include "base/headroom.h"
+#include "cpu/onednn/headroom.h"
 #include "cpu/cpu.h"
 #include "cpu/onednn/primitive.h"
 
@@ -30,6 +30,8 @@ struct ls__onednn {
 
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
+/* Sets the texts of libraries and of the processor, on which results depend. */
+void ls__onednn_put_texts(ls__cpu *cpu);
 /* Each thread of the pool calls it once. Returns false if memory is short. */
 bool ls__onednn_thread_start(void);
 /* The caller's thread calls these before and after each program. */

@@ -5,8 +5,8 @@
  *
  * Other threads may allocate released memory before the library does. The block is therefore
  * several times larger than a call needs. Not thread-safe: for the owner's thread only. */
-#ifndef LS_BASE_HEADROOM_H
-#define LS_BASE_HEADROOM_H
+#ifndef LS_CPU_ONEDNN_HEADROOM_H
+#define LS_CPU_ONEDNN_HEADROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

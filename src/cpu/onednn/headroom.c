@@ -1,6 +1,6 @@
 /* headroom.c: the block is a private writable mapping, because RLIMIT_DATA and strict overcommit
  * count only such mappings. */
-#include "base/headroom.h"
+#include "cpu/onednn/headroom.h"
 
 #include <sys/mman.h>
 

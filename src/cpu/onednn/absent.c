@@ -1,0 +1,51 @@
+/* absent.c: in place of the other sources of this folder in a build without oneDNN, which has no
+ * native arithmetic. */
+#include "base/error.h"
+#include "cpu/onednn/onednn.h"
+
+ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
+{
+    (void)n_threads;
+    *out = NULL;
+    return ls__fail(
+        ctx, LS_ERR_UNSUPPORTED,
+        "arithmetic native: this build is without oneDNN; expected portable, or a build "
+        "with -DLOCKSTEP_ONEDNN=ON");
+}
+
+void ls__onednn_close(ls_context *ctx, ls__onednn **onednn)
+{
+    (void)ctx;
+    (void)onednn;
+}
+
+void ls__onednn_put_texts(ls__cpu *cpu)
+{
+    (void)cpu;
+}
+
+bool ls__onednn_thread_start(void)
+{
+    return true;
+}
+
+void ls__onednn_begin(ls__onednn *onednn)
+{
+    (void)onednn;
+}
+
+void ls__onednn_end(ls__onednn *onednn)
+{
+    (void)onednn;
+}
+
+static int no_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
+{
+    (void)cpu;
+    (void)op;
+    (void)out;
+    (void)max;
+    return 0;
+}
+
+const ls__cpu_provider ls__onednn_provider = { "onednn", no_candidates, NULL, NULL };
