@@ -18,12 +18,9 @@
 
 /* Best first. */
 static const ls__cpu_provider *const providers[] = {
-#if defined(__x86_64__)
-    &ls__winograd_provider,      &ls__small_channels_provider,
-    &ls__implicit_gemm_provider, &ls__depthwise_provider,
-#endif
-    &ls__onednn_provider,        &ls__ops_provider,
-    &ls__reference_provider,     &ls__emulated_provider,
+    &ls__winograd_provider,  &ls__small_channels_provider, &ls__implicit_gemm_provider,
+    &ls__depthwise_provider, &ls__onednn_provider,         &ls__ops_provider,
+    &ls__reference_provider, &ls__emulated_provider,
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 

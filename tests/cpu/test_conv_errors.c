@@ -1,7 +1,5 @@
 /* The error of our own convolutions against the plain-C reference at the bundled nets' shapes. */
 #include "../suite.h"
-#include "cpu/cpu.h"
-#include "missing_isa.h"
 #include "op_case.h"
 #include <stdlib.h>
 
@@ -72,6 +70,5 @@ END_TEST
 
 TEST_PROGRAM(conv_errors)
 {
-    if (ls__isa_detect() < LS__ISA_AVX2) return skip_program(NO_AVX2);
     return run_loop("convolutions' errors", errors, N_LAYERS * N_DIRECTIONS);
 }

@@ -261,7 +261,6 @@ START_TEST(convolutions_without_memory)
                    { "winograd 4x4", 4, 512, 512 },
                    { "implicit gemm", 8, 64, 64 },
                    { "direct", 8, 3, 16 } };
-    if (ls__isa_detect() < LS__ISA_AVX2) SKIP(NO_AVX2);
     const int layer = _i / 3;
     const char *name = layers[layer].name;
     const ls__op op = conv_op((ls__op_kind)(LS__OP_CONV2D + _i % 3), layers[layer].size,
@@ -302,8 +301,7 @@ TEST_PROGRAM(cpu_device)
     tcase_add_test(tcase, digest_is_the_same_on_every_instruction_set);
     tcase_add_test(tcase, casts_have_the_bits_of_half_h);
     tcase_add_test(tcase, allocation_failures);
-    tcase_add_loop_test(tcase, convolutions_without_memory, 0,
-                        ls__isa_detect() >= LS__ISA_AVX2 ? 4 * 3 : 1);
+    tcase_add_loop_test(tcase, convolutions_without_memory, 0, 4 * 3);
     note_missing_isa("digest_is_the_same_on_every_instruction_set");
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

@@ -1,6 +1,10 @@
-/* Our own exp, activation functions and log against the C library's in double. */
+/* Our own exp, activation functions and log against the C library's in double, and ls__fma against
+ * its fmaf. */
 #include "../suite.h"
 #include "arith/activation.h"
+#include "base/hash.h"
+#include "cpu/cpu.h"
+#include "cpu/simd/vector.h"
 #include "cpu/simd/math.h"
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +111,68 @@ START_TEST(log_is_exact_to_1e15)
 }
 END_TEST
 
+/* Kinds of operands of ls__fma. */
+enum {
+    ANY_BITS,  /* NaN, infinite and subnormal numbers among them */
+    HALFWAY,   /* few bits in x and y, z a power of two: exact results lie between two floats */
+    NEAR,      /* z is of the product's magnitude */
+    CANCELS,   /* z is minus the rounded product, or a unit in the last place beside it */
+    SUBNORMAL, /* the product is */
+    N_FMA_KINDS
+};
+
+static float with_exponent(uint32_t bits, int exponent)
+{
+    return ls__bits_float((bits & 0x807fffff) | (uint32_t)(exponent + 127) << 23);
+}
+
+static void draw_operands(uint64_t seed, int kind, float *x, float *y, float *z)
+{
+    const uint64_t a = ls__mix64(seed), b = ls__mix64(~seed);
+    const uint32_t x_bits = (uint32_t)a, y_bits = (uint32_t)(a >> 32), z_bits = (uint32_t)b;
+    const int e = (int)(b >> 32 & 15); /* of exponents */
+    *x = with_exponent(x_bits, e - 8);
+    *y = with_exponent(y_bits, 8 - e);
+    *z = with_exponent(z_bits, (int)(b >> 36 & 63) - 32);
+    switch (kind) {
+    case ANY_BITS:
+        *x = ls__bits_float(x_bits);
+        *y = ls__bits_float(y_bits);
+        *z = ls__bits_float(z_bits);
+        break;
+    case HALFWAY:
+        *x = with_exponent(x_bits & 0xfffff000, e - 8);
+        *y = with_exponent(y_bits & 0xfffff000, 8 - e);
+        *z = with_exponent(z_bits & 0x80000000, (int)(b >> 36 & 63) - 32);
+        break;
+    case CANCELS: *z = ls__bits_float(ls__float_bits(-(*x * *y)) + (uint32_t)(e % 3) - 1); break;
+    case SUBNORMAL:
+        *x = with_exponent(x_bits, e - 70);
+        *y = with_exponent(y_bits, -70);
+        *z = z_bits & 1 ? ls__bits_float(z_bits & 0x807fffff) : 0;
+        break;
+    default: break;
+    }
+}
+
+START_TEST(fma_rounds_once)
+{
+    enum { VECTORS = 400000 };
+    for (uint64_t i = 0; i < VECTORS; i++) {
+        float x[LS__WIDTH], y[LS__WIDTH], z[LS__WIDTH], got[LS__WIDTH];
+        for (int j = 0; j < LS__WIDTH; j++)
+            draw_operands(i * LS__WIDTH + (uint64_t)j, (int)(i % N_FMA_KINDS), &x[j], &y[j], &z[j]);
+        ls__store_f32(got, ls__fma(ls__load_f32(x), ls__load_f32(y), ls__load_f32(z)));
+        for (int j = 0; j < LS__WIDTH; j++) {
+            const float wanted = fmaf(x[j], y[j], z[j]);
+            if (isnan(wanted) ? !isnan(got[j]) : ls__float_bits(wanted) != ls__float_bits(got[j]))
+                ck_abort_msg("%a * %a + %a: got %a, wanted %a", (double)x[j], (double)y[j],
+                             (double)z[j], (double)got[j], (double)wanted);
+        }
+    }
+}
+END_TEST
+
 TEST_PROGRAM(simd_math)
 {
     Suite *suite = suite_create("simd math");
@@ -117,6 +183,7 @@ TEST_PROGRAM(simd_math)
     tcase_add_test(tcase, tanh_within_three_ulp);
     tcase_add_test(tcase, normal_distribution_within_one_in_a_million);
     tcase_add_test(tcase, log_is_exact_to_1e15);
+    tcase_add_test(tcase, fma_rounds_once);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);
 }

@@ -1,4 +1,4 @@
-/* vector_widths.h: tests that a convolution provider's kernels of both vector widths have equal
+/* vector_widths.h: tests that a convolution provider's kernels of all vector widths have equal
  * bits. The 16-wide kernels are also built for AVX2, as pairs of registers: same source, same bits,
  * on a machine without AVX-512. */
 #ifndef LS_TESTS_CPU_VECTOR_WIDTHS_H
@@ -6,7 +6,13 @@
 
 #include "cpu/conv/provider.h"
 
-typedef enum vector_width { WIDTH_8, WIDTH_16_PAIRS, WIDTH_16_AVX512, N_WIDTHS } vector_width;
+typedef enum vector_width {
+    WIDTH_4,
+    WIDTH_8,
+    WIDTH_16_PAIRS,
+    WIDTH_16_AVX512,
+    N_WIDTHS
+} vector_width;
 
 typedef struct width_tables {
     const char *kernel;

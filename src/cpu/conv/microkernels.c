@@ -4,8 +4,14 @@
 #include "cpu/simd/transpose.h"
 #include "cpu/simd/vector.h"
 
-/* 16 registers hold 6x2 sums, 2 vectors of b and one of a; 32 hold 12x2. */
-enum { ROWS = LS__VECTOR_WIDTH == 8 ? 6 : 12, PANEL = LS__PANEL_VECTORS * LS__WIDTH };
+/* 16 registers hold 6x2 sums, 2 vectors of b and one of a; 32 registers, those of AVX-512 and of
+ * ARM, hold 12x2. */
+#if LS__VECTOR_WIDTH == 16 || defined(__aarch64__)
+#define ROWS 12
+#else
+#define ROWS 6
+#endif
+enum { PANEL = LS__PANEL_VECTORS * LS__WIDTH };
 
 /* s[rows][vectors] = (accumulate ? s : 0) + sum over i of a[i][row] b[i][vectors]. The rows of a
  * may be side by side (row_stride 1) or apart. */
@@ -47,7 +53,7 @@ LS__ALWAYS_INLINE void some_rows(int64_t rows, int vectors, bool accumulate, con
         CASE(4)
         CASE(5)
         CASE(6)
-#if LS__VECTOR_WIDTH == 16
+#if ROWS == 12
         CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 #endif
     }
@@ -141,4 +147,6 @@ const ls__microkernels LS__ISA_NAME(ls__microkernels) = { .width = LS__WIDTH,
                                                           .pack = pack,
                                                           .copy = copy,
                                                           .multiply = multiply,
-                                                          .outer = outer };
+                                                          .outer = outer,
+                                                          .read_bf16 = ls__bf16_read,
+                                                          .write_bf16 = ls__bf16_write };

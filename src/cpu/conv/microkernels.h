@@ -1,6 +1,6 @@
 /* microkernels.h: matrix products on registers for implicit GEMM and Winograd, compiled for vectors
- * of 8 floats (AVX2) and of 16 (AVX-512). A sum runs over its index in order, so its bits are the
- * same for both widths. */
+ * of 4 floats (every processor), of 8 (AVX2) and of 16 (AVX-512). A sum runs over its index in
+ * order, with an FMA for each element, so its bits are the same for every width. */
 #ifndef LS_CPU_CONV_MICROKERNELS_H
 #define LS_CPU_CONV_MICROKERNELS_H
 
@@ -13,8 +13,8 @@ enum { LS__ROW_CHAIN = 64 };
 
 enum {
     LS__PANEL_VECTORS = 2, /* vectors of a panel */
-    LS__MAX_PANEL = 32,    /* floats of a panel, of either vector width */
-    LS__ROW_STEP = 12,     /* a multiple of a tile's rows, of either vector width */
+    LS__MAX_PANEL = 32,    /* floats of a panel, at most */
+    LS__ROW_STEP = 12,     /* a multiple of a tile's rows, for every vector width */
     LS__ROW_GAP = 16,      /* floats between rows, so that they do not share cache sets */
     LS__FAR_FLOATS = 256   /* rows this far apart do; measured on a Zen 3 */
 };
@@ -56,8 +56,12 @@ typedef struct ls__microkernels {
     void (*outer)(bool accumulate, const float *d, int64_t d_stride, const float *v,
                   int64_t v_stride, int64_t rows, int64_t columns, int64_t channels, float *s,
                   int64_t s_stride, ls__prefetch *prefetch);
+    /* Rows of n bf16 values to f32, and back, rounded to nearest even. */
+    void (*read_bf16)(const uint16_t *from, int64_t n, float *to);
+    void (*write_bf16)(const float *from, int64_t n, uint16_t *to);
 } ls__microkernels;
 
-extern const ls__microkernels ls__microkernels_avx2, ls__microkernels_avx512;
+extern const ls__microkernels ls__microkernels_plain, ls__microkernels_avx2,
+    ls__microkernels_avx512;
 
 #endif

@@ -1,5 +1,6 @@
 /* provider.h: the common code of the providers of our own convolutions. Each has kernels of one
- * name, for dense N,H,W,C activations on processors with AVX2, and adds a cost and a plan. */
+ * name, for dense N,H,W,C activations, and adds a cost and a plan. Its microkernels are compiled
+ * for each instruction set and give the same bits with all of them. */
 #ifndef LS_CPU_CONV_PROVIDER_H
 #define LS_CPU_CONV_PROVIDER_H
 
@@ -47,6 +48,13 @@ typedef struct ls__conv_algorithm {
      * supported op. microkernels: the table for one vector width, of the provider's type. */
     void (*plan)(ls__conv_kernel *k, const ls__op *op, const void *microkernels);
 } ls__conv_algorithm;
+
+/* The initializers of an array of microkernels' tables, with ls__isa as the index. */
+#if defined(__x86_64__)
+#define LS__BY_ISA(plain, avx2, avx512) plain, avx2, avx512
+#else
+#define LS__BY_ISA(plain, avx2, avx512) plain
+#endif
 
 /* The slots of ls__cpu_provider. */
 int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu, const ls__op *op,

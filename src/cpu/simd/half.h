@@ -2,13 +2,10 @@
 #ifndef LS_CPU_SIMD_HALF_H
 #define LS_CPU_SIMD_HALF_H
 
+#include "arith/half.h"
 #include "base/strict_math.h"
 #include "cpu/simd/compiler.h"
 #include <stdint.h>
-
-/* Rows of n values. The processor must have AVX2. */
-void ls__bf16_read(const uint16_t *from, int64_t n, float *to);
-void ls__bf16_write(const float *from, int64_t n, uint16_t *to);
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -67,5 +64,24 @@ LS__ALWAYS_INLINE void ls__store_16_bf16(uint16_t *to, __m512 v)
 }
 #endif
 #endif
+
+/* Rows of n values. */
+static inline void ls__bf16_read(const uint16_t *from, int64_t n, float *to)
+{
+    int64_t i = 0;
+#if defined(__AVX2__)
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, ls__load_8_bf16(from + i));
+#endif
+    for (; i < n; i++) to[i] = ls__bf16_to_f32(from[i]);
+}
+
+static inline void ls__bf16_write(const float *from, int64_t n, uint16_t *to)
+{
+    int64_t i = 0;
+#if defined(__AVX2__)
+    for (; i + 8 <= n; i += 8) ls__store_8_bf16(to + i, _mm256_loadu_ps(from + i));
+#endif
+    for (; i < n; i++) to[i] = ls__f32_to_bf16(from[i]);
+}
 
 #endif

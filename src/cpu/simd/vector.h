@@ -2,13 +2,14 @@
  * Each float is rounded like a scalar, so every width gives the same bits. In memory, vectors are
  * elements (element.h) or f32.
  *
- * The width is that of the instruction set, or LS__VECTOR_WIDTH where the build defines it. A width
- * of 16 without AVX-512 is a pair of AVX2 registers, so that kernels of 16 are tested on every
- * machine. */
+ * The width is that of the instruction set, or LS__VECTOR_WIDTH where the build defines it. A
+ * vector that is twice as wide as the registers is a pair of them: 16 floats with AVX2, so that
+ * kernels of 16 are tested on every machine, and 8 floats without AVX2. */
 #ifndef LS_CPU_SIMD_VECTOR_H
 #define LS_CPU_SIMD_VECTOR_H
 
 #include "cpu/simd/element.h"
+#include "cpu/simd/fma.h"
 #include "cpu/simd/half.h"
 #include <string.h>
 
@@ -20,9 +21,67 @@
 #endif
 enum { LS__WIDTH = LS__VECTOR_WIDTH };
 
-#if LS__VECTOR_WIDTH == 16 && !defined(__AVX512F__)
+#if LS__VECTOR_WIDTH == 16 && defined(__AVX512F__)
+#define LS__REGISTER_WIDTH 16
+#elif LS__VECTOR_WIDTH >= 8 && defined(__AVX2__)
+#define LS__REGISTER_WIDTH 8
+#else
+#define LS__REGISTER_WIDTH 4
+#endif
+typedef float ls__register __attribute__((vector_size(LS__REGISTER_WIDTH * 4)));
+
+#if LS__REGISTER_WIDTH == 4
+#define ls__register_fma ls__fma_4
+
+LS__ALWAYS_INLINE ls__register ls__register_broadcast(float a)
+{
+    return (ls__register){ a, a, a, a };
+}
+
+LS__ALWAYS_INLINE ls__register ls__register_load_bf16(const uint16_t *from)
+{
+    ls__register v;
+    for (int i = 0; i < LS__REGISTER_WIDTH; i++) v[i] = ls__bf16_to_f32(from[i]);
+    return v;
+}
+
+LS__ALWAYS_INLINE void ls__register_store_bf16(uint16_t *to, ls__register v)
+{
+    for (int i = 0; i < LS__REGISTER_WIDTH; i++) to[i] = ls__f32_to_bf16(v[i]);
+}
+#else
+#if LS__REGISTER_WIDTH == 16
+#define LS__INTRINSIC(operation, ...) _mm512_##operation##_ps(__VA_ARGS__)
+#define ls__register_load_bf16        ls__load_16_bf16
+#define ls__register_store_bf16       ls__store_16_bf16
+#else
+#define LS__INTRINSIC(operation, ...) _mm256_##operation##_ps(__VA_ARGS__)
+#define ls__register_load_bf16        ls__load_8_bf16
+#define ls__register_store_bf16       ls__store_8_bf16
+#endif
+
+LS__ALWAYS_INLINE ls__register ls__register_broadcast(float a)
+{
+    return LS__INTRINSIC(set1, a);
+}
+
+LS__ALWAYS_INLINE ls__register ls__register_fma(ls__register x, ls__register y, ls__register z)
+{
+    return LS__INTRINSIC(fmadd, x, y, z);
+}
+#undef LS__INTRINSIC
+#endif
+
+#if LS__VECTOR_WIDTH == LS__REGISTER_WIDTH
+typedef ls__register ls__vf;
+#define LS__MAP(operation, x, y) ((x)operation(y))
+#define ls__broadcast            ls__register_broadcast
+#define ls__fma                  ls__register_fma
+#define ls__load_bf16            ls__register_load_bf16
+#define ls__store_bf16           ls__register_store_bf16
+#else
 typedef struct ls__vf {
-    __m256 low, high;
+    ls__register low, high;
 } ls__vf;
 #define LS__MAP(operation, x, y)                                                                   \
     (ls__vf)                                                                                       \
@@ -32,66 +91,27 @@ typedef struct ls__vf {
 
 LS__ALWAYS_INLINE ls__vf ls__broadcast(float a)
 {
-    return (ls__vf){ _mm256_set1_ps(a), _mm256_set1_ps(a) };
+    return (ls__vf){ ls__register_broadcast(a), ls__register_broadcast(a) };
 }
 
 /* x y + z, rounded once */
 LS__ALWAYS_INLINE ls__vf ls__fma(ls__vf x, ls__vf y, ls__vf z)
 {
-    return (ls__vf){ _mm256_fmadd_ps(x.low, y.low, z.low),
-                     _mm256_fmadd_ps(x.high, y.high, z.high) };
+    return (ls__vf){ ls__register_fma(x.low, y.low, z.low),
+                     ls__register_fma(x.high, y.high, z.high) };
 }
 
 LS__ALWAYS_INLINE ls__vf ls__load_bf16(const uint16_t *from)
 {
-    return (ls__vf){ ls__load_8_bf16(from), ls__load_8_bf16(from + 8) };
+    return (ls__vf){ ls__register_load_bf16(from),
+                     ls__register_load_bf16(from + LS__REGISTER_WIDTH) };
 }
 
 LS__ALWAYS_INLINE void ls__store_bf16(uint16_t *to, ls__vf v)
 {
-    ls__store_8_bf16(to, v.low);
-    ls__store_8_bf16(to + 8, v.high);
+    ls__register_store_bf16(to, v.low);
+    ls__register_store_bf16(to + LS__REGISTER_WIDTH, v.high);
 }
-#else
-typedef float ls__vf __attribute__((vector_size(LS__VECTOR_WIDTH * 4)));
-#define LS__MAP(operation, x, y) ((x)operation(y))
-
-#if LS__VECTOR_WIDTH == 16
-#define LS__INTRINSIC(operation, ...) _mm512_##operation##_ps(__VA_ARGS__)
-#define ls__load_bf16                 ls__load_16_bf16
-#define ls__store_bf16                ls__store_16_bf16
-#elif LS__VECTOR_WIDTH == 8
-#define LS__INTRINSIC(operation, ...) _mm256_##operation##_ps(__VA_ARGS__)
-#define ls__load_bf16                 ls__load_8_bf16
-#define ls__store_bf16                ls__store_8_bf16
-#endif
-
-#if defined(LS__INTRINSIC)
-LS__ALWAYS_INLINE ls__vf ls__broadcast(float a)
-{
-    return LS__INTRINSIC(set1, a);
-}
-
-#if defined(__FMA__)
-/* x y + z, rounded once */
-LS__ALWAYS_INLINE ls__vf ls__fma(ls__vf x, ls__vf y, ls__vf z)
-{
-    return LS__INTRINSIC(fmadd, x, y, z);
-}
-#endif
-#else
-LS__ALWAYS_INLINE ls__vf ls__load_bf16(const uint16_t *from)
-{
-    ls__vf v;
-    for (int i = 0; i < LS__WIDTH; i++) v[i] = ls__bf16_to_f32(from[i]);
-    return v;
-}
-
-LS__ALWAYS_INLINE void ls__store_bf16(uint16_t *to, ls__vf v)
-{
-    for (int i = 0; i < LS__WIDTH; i++) to[i] = ls__f32_to_bf16(v[i]);
-}
-#endif
 #endif
 
 LS__ALWAYS_INLINE ls__vf ls__add(ls__vf x, ls__vf y)
@@ -104,11 +124,10 @@ LS__ALWAYS_INLINE ls__vf ls__sub(ls__vf x, ls__vf y)
     return LS__MAP(-, x, y);
 }
 
-#if defined(__FMA__)
-/* The value at `from`. With 8 floats it is a load that GCC does not version a loop for. */
+/* The value at `from`. With AVX2 it is a load that GCC does not version a loop for. */
 LS__ALWAYS_INLINE ls__vf ls__broadcast_from(const float *from)
 {
-#if LS__VECTOR_WIDTH == 8
+#if LS__VECTOR_WIDTH == 8 && LS__REGISTER_WIDTH == 8
     return _mm256_broadcast_ss(from);
 #else
     return ls__broadcast(*from);
@@ -126,7 +145,6 @@ LS__ALWAYS_INLINE ls__vf ls__scale_add(float a, ls__vf x, ls__vf y)
 {
     return ls__fma(ls__broadcast(a), x, y);
 }
-#endif
 
 LS__ALWAYS_INLINE ls__vf ls__load_f32(const float *from)
 {
@@ -152,7 +170,7 @@ LS__ALWAYS_INLINE void ls__store_f32(float *to, ls__vf v)
 LS__ALWAYS_INLINE ls__vf ls__load_first(const ls__element *from, int n)
 {
     if (n == LS__WIDTH) return ls__load(from);
-#if LS__VECTOR_WIDTH == 8 && !defined(LS__ELEMENT_BF16)
+#if LS__VECTOR_WIDTH == 8 && LS__REGISTER_WIDTH == 8 && !defined(LS__ELEMENT_BF16)
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), index));
 #else

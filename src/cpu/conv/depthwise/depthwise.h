@@ -1,5 +1,5 @@
 /* depthwise.h: our own depthwise convolutions (groups = channels, one filter per channel), for
- * dense N,H,W,C activations in f32 or bf16 with FMA:
+ * dense N,H,W,C activations in f32 or bf16:
  *
  *   forward            y[p][c]   = b[c] + sum over taps of x[p + tap][c] w[c][tap]
  *   backward by data   dx[p][c]  = sum over taps of dy[p - tap][c] w[c][tap]
@@ -53,6 +53,9 @@ typedef struct ls__depthwise_microkernels {
     void (*correlate)(const ls__depthwise_row *row);
     /* w[r][s][c] += sum over q of x[r][q + s][c] dy[q][c] */
     void (*add_gradients)(const ls__depthwise_row *row);
+    /* Rows of n bf16 values to f32, and back, rounded to nearest even. */
+    void (*read_bf16)(const uint16_t *from, int64_t n, float *to);
+    void (*write_bf16)(const float *from, int64_t n, uint16_t *to);
 } ls__depthwise_microkernels;
 
 /* Every step-th column of the result from `first` on, n of them, that the same taps reach: `tap`
@@ -87,7 +90,8 @@ bool ls__depthwise_plan_ring(ls__depthwise_kernel *k);
 /* Sets the passes, workspace_bytes and scratch_bytes from all else. */
 void ls__depthwise_plan_tasks(ls__depthwise_kernel *k, bool bias);
 
-extern const ls__depthwise_microkernels ls__depthwise_avx2, ls__depthwise_avx512;
+extern const ls__depthwise_microkernels ls__depthwise_plain, ls__depthwise_avx2,
+    ls__depthwise_avx512;
 extern const ls__conv_algorithm ls__depthwise_algorithm;
 extern const ls__cpu_provider ls__depthwise_provider;
 

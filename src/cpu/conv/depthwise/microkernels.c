@@ -126,4 +126,5 @@ static void add_gradients(const ls__depthwise_row *row)
         }
 }
 
-const ls__depthwise_microkernels LS__ISA_NAME(ls__depthwise) = { correlate, add_gradients };
+const ls__depthwise_microkernels LS__ISA_NAME(ls__depthwise) = { correlate, add_gradients,
+                                                                 ls__bf16_read, ls__bf16_write };

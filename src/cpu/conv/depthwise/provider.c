@@ -61,9 +61,9 @@ static int depthwise_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *o
 
 static ls_status depthwise_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    return ls__conv_open(&ls__depthwise_algorithm, cpu, op,
-                         cpu->isa >= LS__ISA_AVX512 ? &ls__depthwise_avx512 : &ls__depthwise_avx2,
-                         name, out);
+    static const ls__depthwise_microkernels *const tables[] = { LS__BY_ISA(
+        &ls__depthwise_plain, &ls__depthwise_avx2, &ls__depthwise_avx512) };
+    return ls__conv_open(&ls__depthwise_algorithm, cpu, op, tables[cpu->isa], name, out);
 }
 
 const ls__cpu_provider ls__depthwise_provider = { "depthwise", depthwise_candidates, depthwise_open,

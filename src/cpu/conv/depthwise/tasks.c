@@ -1,7 +1,6 @@
 /* tasks.c: see depthwise.h. */
 #include "arith/half.h"
 #include "cpu/conv/depthwise/depthwise.h"
-#include "cpu/simd/half.h"
 #include "cpu/tree.h"
 #include <string.h>
 
@@ -99,7 +98,7 @@ static void read_values(const ls__depthwise_kernel *k, const void *from, int64_t
                         float *to)
 {
     if (k->bf16)
-        ls__bf16_read((const uint16_t *)from + offset, n, to);
+        k->micro->read_bf16((const uint16_t *)from + offset, n, to);
     else
         memcpy(to, (const float *)from + offset, (size_t)n * sizeof *to);
 }
@@ -224,8 +223,8 @@ static void correlate_task(const ls__conv_call *call, int64_t task, float *scrat
             k->micro->correlate(&row);
         }
         for (int64_t q = 0; k->bf16 && q < k->result[1]; q++)
-            ls__bf16_write(s.row + q * s.pitch, s.n,
-                           (uint16_t *)call->y + offset + q * k->channels);
+            k->micro->write_bf16(s.row + q * s.pitch, s.n,
+                                 (uint16_t *)call->y + offset + q * k->channels);
     }
 }
 

@@ -19,7 +19,7 @@ enum {
 enum { FEW_ROWS = 256, FEW_ROWS_SLAB = 128, FEW_ROWS_DEPTH = 128 };
 static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 
-/* Whether rows of a product are read in place: a tile reads 6 at a time, or 12 with AVX-512. */
+/* Whether rows of a product are read in place: a tile reads 6 or 12 at a time. */
 static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_gemm_phase *phase)
 {
     return !k->bf16 && phase->plain && k->source.channels <= PLAIN_CHANNELS;
@@ -45,7 +45,7 @@ static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product
         for (int64_t i = 0; k->bf16 && i < depth; i += at_once) {
             const int64_t n = ls__min_i64(at_once, depth - i);
             for (int64_t j = 0; j < columns; j++)
-                ls__implicit_gemm_read(true, call->w, first + j * p->depth + i, n, block + j * n);
+                ls__implicit_gemm_read(k, call->w, first + j * p->depth + i, n, block + j * n);
             k->micro->pack(block, n, columns, n, u + i * width);
         }
     }
@@ -65,7 +65,7 @@ static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_prod
         n = ls__min_i64(depth - i, channels - o);
         if (k->bf16) n = ls__min_i64(n, BLOCK_FLOATS / count);
         for (int64_t r = 0; k->bf16 && r < n; r++)
-            ls__implicit_gemm_read(true, call->w, first + r * stride, count, block + r * count);
+            ls__implicit_gemm_read(k, call->w, first + r * stride, count, block + r * count);
         const float *from = k->bf16 ? block : (const float *)call->w + first;
         for (int64_t c = 0; c < count; c += width)
             k->micro->copy(from + c, k->bf16 ? count : stride, ls__min_i64(width, count - c), n,

@@ -1,7 +1,6 @@
 /* gather.c: pixels to the rows of a product, and rows back to pixels. */
 #include "arith/element.h"
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
-#include "cpu/simd/half.h"
 
 #include <string.h>
 
@@ -40,10 +39,11 @@ ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
                            .lines_per_tile = ls__divide_up(lines, tiles) };
 }
 
-void ls__implicit_gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to)
+void ls__implicit_gemm_read(const ls__implicit_gemm_kernel *k, const void *from, int64_t offset,
+                            int64_t n, float *to)
 {
-    if (bf16)
-        ls__bf16_read((const uint16_t *)from + offset, n, to);
+    if (k->bf16)
+        k->micro->read_bf16((const uint16_t *)from + offset, n, to);
     else
         memcpy(to, (const float *)from + offset, (size_t)n * sizeof *to);
 }
@@ -57,7 +57,7 @@ static void finish_rows(const ls__conv_call *call, float *rows, int64_t stride, 
     float bias[COLUMNS];
     for (int64_t c = c0; c < c1 && (call->bias || k->relu); c += COLUMNS) {
         const int64_t count = ls__min_i64(COLUMNS, c1 - c);
-        if (call->bias) ls__implicit_gemm_read(k->bf16, call->bias, c, count, bias);
+        if (call->bias) ls__implicit_gemm_read(k, call->bias, c, count, bias);
         for (int64_t r = 0; r < n; r++) {
             float *row = rows + r * stride + (c - c0);
             for (int64_t i = 0; call->bias && i < count; i++) row[i] += bias[i];
@@ -81,7 +81,7 @@ void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm
             const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
             const int64_t count = ls__min_i64(k1 - t * channels, channels) - c0;
             if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                ls__implicit_gemm_read(k->bf16, call->x,
+                ls__implicit_gemm_read(k, call->x,
                                        ((at.image * size[0] + h) * size[1] + w) * channels + c0,
                                        count, to);
             else
@@ -108,7 +108,7 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
         if (!rows)
             memset(to, 0, (size_t)count * value_bytes);
         else if (k->bf16)
-            ls__bf16_write(rows + r * stride, count, to);
+            k->micro->write_bf16(rows + r * stride, count, to);
         else
             memcpy(to, rows + r * stride, (size_t)count * value_bytes);
     }

@@ -1,5 +1,5 @@
 /* implicit_gemm.h: our own convolutions as matrix products over pixels, for dense N,H,W,C
- * activations in f32 or bf16 with FMA: 1x1 and strided kernels, and all others without a faster
+ * activations in f32 or bf16: 1x1 and strided kernels, and all others without a faster
  * algorithm; also linear layers, as 1x1 kernels over rows of x. Pixels are the rows of a product;
  * it sums over (tap, channel):
  *
@@ -84,7 +84,8 @@ int ls__implicit_gemm_phases(const ls__op *op,
                              ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES]);
 
 /* Reads n values of an operand, in bf16 or f32, from an offset on. */
-void ls__implicit_gemm_read(bool bf16, const void *from, int64_t offset, int64_t n, float *to);
+void ls__implicit_gemm_read(const ls__implicit_gemm_kernel *k, const void *from, int64_t offset,
+                            int64_t n, float *to);
 
 /* The rows below are those of a phase of the call's kernel. Prefetches n rows of x from `first` on,
  * at places k0..k1-1 of (tap, channel), during so many tiles; none if rows are gathered or

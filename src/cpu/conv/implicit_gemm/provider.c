@@ -106,9 +106,9 @@ static int implicit_gemm_candidates(ls__cpu *cpu, const ls__op *op, ls__candidat
 static ls_status implicit_gemm_open(ls__cpu *cpu, const ls__op *op, const char *name,
                                     ls__kernel **out)
 {
-    const ls__microkernels *micro =
-        cpu->isa >= LS__ISA_AVX512 ? &ls__microkernels_avx512 : &ls__microkernels_avx2;
-    return ls__conv_open(&ls__implicit_gemm_algorithm, cpu, op, micro, name, out);
+    static const ls__microkernels *const tables[] = { LS__BY_ISA(
+        &ls__microkernels_plain, &ls__microkernels_avx2, &ls__microkernels_avx512) };
+    return ls__conv_open(&ls__implicit_gemm_algorithm, cpu, op, tables[cpu->isa], name, out);
 }
 
 const ls__cpu_provider ls__implicit_gemm_provider = { "implicit gemm", implicit_gemm_candidates,

@@ -49,8 +49,7 @@ static void sum_task(const ls__conv_call *call, int64_t task, float *v)
         const int64_t x_at = first * channels + k0, dy_at = first * columns + o0;
         if (!plain_x) ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k1, v, k->v_stride);
         for (int64_t r = 0; !plain_dy && r < n; r++)
-            ls__implicit_gemm_read(k->bf16, call->w, dy_at + r * columns, o1 - o0,
-                                   d + r * k->d_stride);
+            ls__implicit_gemm_read(k, call->w, dy_at + r * columns, o1 - o0, d + r * k->d_stride);
         const int64_t n_next = ls__min_i64(k->gathered, end - first - n);
         ls__prefetch prefetch =
             ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, k0, k1, tiles);
@@ -94,7 +93,7 @@ static void bias_task(const ls__conv_call *call, int64_t task, float *scratch)
     for (int64_t first = 0; first < rows; first += WEIGHT_ROWS) {
         float sum[BIAS_COLUMNS] = { 0 };
         for (int64_t r = first; r < ls__min_i64(first + WEIGHT_ROWS, rows); r++) {
-            ls__implicit_gemm_read(k->bf16, call->w, r * columns + c0, n, row);
+            ls__implicit_gemm_read(k, call->w, r * columns + c0, n, row);
             for (int64_t c = 0; c < n; c++) sum[c] += row[c];
         }
         for (int64_t c = 0; c < n; c++) total[c] += sum[c];

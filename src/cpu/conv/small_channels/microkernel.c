@@ -33,6 +33,16 @@ LS__ALWAYS_INLINE void store(const ls__small_channels_product *p, float *out, ls
     ls__store_first(out, sum, columns);
 }
 
+/* Without this statement GCC loads a column again for each row. */
+LS__ALWAYS_INLINE void keep_in_register(ls__vf *v)
+{
+#if defined(__AVX2__)
+    __asm__("" : "+x"(*v));
+#else
+    (void)v;
+#endif
+}
+
 LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_product *p,
                                 const block *at)
 {
@@ -69,8 +79,7 @@ LS__ALWAYS_INLINE void multiply(int rows, int vectors, const ls__small_channels_
                 LS__UNROLL
                 for (int j = 0; j < vectors; j++) {
                     column[0] = ls__load(b + j * VECTOR);
-                    /* Without this statement GCC loads the column again for each row. */
-                    __asm__("" : "+x"(column[0]));
+                    keep_in_register(&column[0]);
                     LS__UNROLL
                     for (int i = 0; i < rows; i++)
                         sum[i][j] = ls__fma(value[i], column[0], sum[i][j]);
@@ -143,8 +152,7 @@ static void multiply_columns(const ls__small_channels_product *p, int64_t first,
     }
 }
 
-void ls__small_channels_pad_columns(const float *from, int64_t rows, int64_t columns,
-                                    int64_t padded, float *to)
+static void pad_columns(const float *from, int64_t rows, int64_t columns, int64_t padded, float *to)
 {
     for (int64_t i = 0; i < rows; i++, from += columns, to += padded)
         for (int64_t j = 0; j < padded; j += VECTOR) {
@@ -154,8 +162,7 @@ void ls__small_channels_pad_columns(const float *from, int64_t rows, int64_t col
         }
 }
 
-void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch,
-                                 float *sum)
+static void add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch, float *sum)
 {
     enum { CHAINS = 4 };
     for (int64_t j = 0; j < columns; j += VECTOR) {
@@ -173,7 +180,7 @@ void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t column
     }
 }
 
-void ls__small_channels_multiply(const ls__small_channels_product *p)
+static void multiply_all(const ls__small_channels_product *p)
 {
     /* Up to four vectors at once, else two at a time, which need the fewest loads. */
     const int64_t all = MAX_VECTORS * VECTOR;
@@ -183,3 +190,13 @@ void ls__small_channels_multiply(const ls__small_channels_product *p)
         multiply_columns(p, first, left < max_columns ? left : max_columns);
     }
 }
+
+void LS__ISA_NAME(ls__small_channels_slide)(const ls__small_channels_windows *s, const float *x,
+                                            float *y); /* sliding.c */
+
+const ls__small_channels_microkernels LS__ISA_NAME(ls__small_channels) = {
+    .multiply = multiply_all,
+    .slide = LS__ISA_NAME(ls__small_channels_slide),
+    .pad_columns = pad_columns,
+    .add_rows = add_rows,
+};

@@ -11,6 +11,18 @@ enum {
 };
 static const double TASK_FLOPS = 4e6; /* about 60 microseconds */
 
+/* The number of places that must be side by side for a kernel of so many taps to slide. */
+static int64_t min_places(int64_t taps)
+{
+#define CASE(n, places)                                                                            \
+    case n: return places;
+    switch (taps) {
+        LS__SMALL_CHANNELS_SLIDES(CASE)
+    default: return INT64_MAX; /* it does not slide */
+    }
+#undef CASE
+}
+
 /* Sets the fields that follow from the shape. False if the op is not supported. */
 static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel *k)
 {
@@ -42,7 +54,7 @@ static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel 
     k->padded_out = ls__round_up_to(k->out, VECTOR);
     k->padded_row_taps = ls__round_up_to(k->row_taps, VECTOR);
     k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
-                k->yw >= ls__small_channels_min_places(k->row_taps);
+                k->yw >= min_places(k->row_taps);
     const int64_t rows = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
     k->rows_per_tile = ls__min_i64(ls__max_i64(rows, 1), k->yh);
     k->tiles_per_image = ls__divide_up(k->yh, k->rows_per_tile);
@@ -68,8 +80,8 @@ static double small_channels_cost_ms(const ls__op *op)
 
 static void small_channels_plan(ls__conv_kernel *kernel, const ls__op *op, const void *microkernels)
 {
-    (void)microkernels; /* of one width only */
     ls__small_channels_kernel *k = (ls__small_channels_kernel *)kernel;
+    k->micro = microkernels;
     small_channels_describe(op, k);
     k->n_tasks = ls__min_i64(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min_i64(k->n_tasks, MAX_SUMS);
@@ -88,7 +100,10 @@ static int small_channels_candidates(ls__cpu *cpu, const ls__op *op, ls__candida
 static ls_status small_channels_open(ls__cpu *cpu, const ls__op *op, const char *name,
                                      ls__kernel **out)
 {
-    return ls__conv_open(&algorithm, cpu, op, NULL, name, out);
+    /* Vectors of 16 floats would be empty for the most part. */
+    static const ls__small_channels_microkernels *const tables[] = { LS__BY_ISA(
+        &ls__small_channels_plain, &ls__small_channels_avx2, &ls__small_channels_avx2) };
+    return ls__conv_open(&algorithm, cpu, op, tables[cpu->isa], name, out);
 }
 
 const ls__cpu_provider ls__small_channels_provider = { "direct", small_channels_candidates,

@@ -37,22 +37,12 @@ LS__ALWAYS_INLINE void slide(int taps, int places, const ls__small_channels_wind
     }
 }
 
-/* Kernel widths, and places at a time: sums, a row of weights and a value in 16 registers. */
-#define FOR_TAPS(X) X(3, 12) X(5, 10) X(7, 8)
-
-int64_t ls__small_channels_min_places(int64_t taps)
-{
-#define CASE(n, places)                                                                            \
-    case n: return places;
-    switch (taps) {
-        FOR_TAPS(CASE)
-    default: return INT64_MAX;
-    }
-#undef CASE
-}
+void LS__ISA_NAME(ls__small_channels_slide)(const ls__small_channels_windows *s, const float *x,
+                                            float *y); /* which microkernel.c names */
 
 /* The last places of a row are computed with some before them, which are computed twice. */
-void ls__small_channels_slide(const ls__small_channels_windows *s, const float *x, float *y)
+void LS__ISA_NAME(ls__small_channels_slide)(const ls__small_channels_windows *s, const float *x,
+                                            float *y)
 {
 #define CASE(n, places)                                                                            \
     case n:                                                                                        \
@@ -61,7 +51,7 @@ void ls__small_channels_slide(const ls__small_channels_windows *s, const float *
         slide(n, places, s, x + s->n_places - places, y + (s->n_places - places) * s->out, true);  \
         break;
     switch (s->taps) {
-        FOR_TAPS(CASE)
+        LS__SMALL_CHANNELS_SLIDES(CASE)
     default: break;
     }
 #undef CASE

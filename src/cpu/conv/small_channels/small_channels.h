@@ -1,5 +1,5 @@
 /* small_channels.h: our own direct convolution for few input channels (a first layer, LeNet), for
- * dense N,H,W,C activations in f32 with AVX2 and FMA. Libraries hold 8 or 16 input channels in a
+ * dense N,H,W,C activations in f32. Libraries hold 8 or 16 input channels in a
  * vector, and leave most of it empty if there are 1 or 3.
  *
  * In N,H,W,C the values of one input row in a window, the row taps, are contiguous: kernel width
@@ -21,6 +21,10 @@
 
 enum { LS__SMALL_CHANNELS_VECTOR = 8, LS__SMALL_CHANNELS_MAX_VECTORS = 4 };
 
+/* X(taps, places) of each width of a kernel that slides, and the places that it computes at a time:
+ * sums, a row of weights and a value in 16 registers. */
+#define LS__SMALL_CHANNELS_SLIDES(X) X(3, 12) X(5, 10) X(7, 8)
+
 /* out[i][j] = start[j] + sum over o, t of a[i][o][t] b[o][t][j], o outside of t, both in order; or,
  * with `add`, out[i][j] += that sum; i < n_rows, j < n_columns. Rows of a are a_row apart, and
  * lines of `line` rows a_line. b and start are read in whole vectors. With `add` and a single line,
@@ -33,29 +37,32 @@ typedef struct ls__small_channels_product {
     int64_t a_row, a_line, line, a_outer, a_inner, b_outer, b_inner, out_row;
     bool add;
 } ls__small_channels_product;
-void ls__small_channels_multiply(const ls__small_channels_product *product);
-/* Copies from[rows][columns] to to[rows][padded], with zeros from column `columns` on; padded is a
- * multiple of a vector. */
-void ls__small_channels_pad_columns(const float *from, int64_t rows, int64_t columns,
-                                    int64_t padded, float *to);
-/* sum[columns] += the sum of from's rows, `pitch` apart: that sum is computed first, then added.
- * Whole vectors. */
-void ls__small_channels_add_rows(const float *from, int64_t rows, int64_t columns, int64_t pitch,
-                                 float *sum);
 
 /* Windows of one channel that begin side by side: y[q][k] = start[k] + sum over r, t of
  * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps, k < out; out is at most VECTOR and at least
  * half of it, so that a vector ends before the place after next. w and start hold whole vectors.
- * There must be at least ls__small_channels_min_places(taps) places; INT64_MAX: no such kernel. */
+ * There are at least as many places as LS__SMALL_CHANNELS_SLIDES computes at a time. */
 typedef struct ls__small_channels_windows {
     const float *w, *start; /* start: NULL for zeros */
     int64_t n_rows, taps, n_places, pitch, out;
 } ls__small_channels_windows;
-int64_t ls__small_channels_min_places(int64_t taps);
-void ls__small_channels_slide(const ls__small_channels_windows *windows, const float *x, float *y);
+
+/* Kernels of one instruction set. */
+typedef struct ls__small_channels_microkernels {
+    void (*multiply)(const ls__small_channels_product *product);
+    void (*slide)(const ls__small_channels_windows *windows, const float *x, float *y);
+    /* Copies from[rows][columns] to to[rows][padded], with zeros from column `columns` on; padded
+     * is a multiple of a vector. */
+    void (*pad_columns)(const float *from, int64_t rows, int64_t columns, int64_t padded,
+                        float *to);
+    /* sum[columns] += the sum of from's rows, `pitch` apart: that sum is computed first, then
+     * added. Whole vectors. */
+    void (*add_rows)(const float *from, int64_t rows, int64_t columns, int64_t pitch, float *sum);
+} ls__small_channels_microkernels;
 
 typedef struct ls__small_channels_kernel {
-    ls__conv_kernel base;                    /* first */
+    ls__conv_kernel base; /* first */
+    const ls__small_channels_microkernels *micro;
     int64_t images, xh, xw, in, yh, yw, out; /* x [images,xh,xw,in], y [images,yh,yw,out] */
     int64_t kernel_h, row_taps;              /* row_taps: kernel width times in */
     int64_t stride_h, stride_w, padding[2];
@@ -71,6 +78,7 @@ typedef struct ls__small_channels_kernel {
 /* Sets the passes, workspace_bytes and scratch_bytes from all else. */
 void ls__small_channels_plan_tasks(ls__small_channels_kernel *k);
 
+extern const ls__small_channels_microkernels ls__small_channels_plain, ls__small_channels_avx2;
 extern const ls__cpu_provider ls__small_channels_provider;
 
 #endif

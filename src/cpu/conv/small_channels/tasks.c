@@ -99,27 +99,25 @@ static void forward_task(const ls__conv_call *call, int64_t task, float *scratch
         float *y = (float *)call->y + (p.image * k->yh + p.first) * k->yw * k->out;
         if (k->slides) {
             for (int64_t r = 0; r < p.rows; r++)
-                ls__small_channels_slide(&windows, x + r * k->stride_h * k->pitch,
-                                         y + r * k->yw * k->out);
+                k->micro->slide(&windows, x + r * k->stride_h * k->pitch, y + r * k->yw * k->out);
             continue;
         }
-        ls__small_channels_multiply(
-            &(ls__small_channels_product){ .a = x,
-                                           .b = packed,
-                                           .start = start,
-                                           .out = y,
-                                           .n_rows = p.rows * k->yw,
-                                           .n_columns = k->out,
-                                           .n_outer = k->kernel_h,
-                                           .n_inner = k->row_taps,
-                                           .a_row = k->stride_w * k->in,
-                                           .a_line = k->stride_h * k->pitch,
-                                           .line = k->yw,
-                                           .a_outer = k->pitch,
-                                           .a_inner = 1,
-                                           .b_outer = k->row_taps * k->padded_out,
-                                           .b_inner = k->padded_out,
-                                           .out_row = k->out });
+        k->micro->multiply(&(ls__small_channels_product){ .a = x,
+                                                          .b = packed,
+                                                          .start = start,
+                                                          .out = y,
+                                                          .n_rows = p.rows * k->yw,
+                                                          .n_columns = k->out,
+                                                          .n_outer = k->kernel_h,
+                                                          .n_inner = k->row_taps,
+                                                          .a_row = k->stride_w * k->in,
+                                                          .a_line = k->stride_h * k->pitch,
+                                                          .line = k->yw,
+                                                          .a_outer = k->pitch,
+                                                          .a_inner = 1,
+                                                          .b_outer = k->row_taps * k->padded_out,
+                                                          .b_inner = k->padded_out,
+                                                          .out_row = k->out });
     }
 }
 
@@ -145,7 +143,7 @@ static void data_row(const ls__conv_call *call, const float *dy, int64_t row, fl
     const int64_t first = ls__divide_up(ls__max_i64(row - k->kernel_h + 1, 0), k->stride_h);
     const int64_t row_weights = k->out * k->padded_row_taps, row_floats = k->yw * k->out;
     memset(padded, 0, (size_t)(k->pitch + LS__SMALL_CHANNELS_VECTOR) * sizeof *padded);
-    ls__small_channels_multiply(&(ls__small_channels_product){
+    k->micro->multiply(&(ls__small_channels_product){
         .a = dy + last * row_floats,
         .b = call->workspace + (row - last * k->stride_h) * row_weights,
         .out = padded,
@@ -198,30 +196,29 @@ static void weights_task(const ls__conv_call *call, int64_t task, float *scratch
         int64_t apart = k->out;
         if (k->padded_out - k->out > rows_behind * k->yw * k->out) {
             float *padded = scratch + (k->padded ? max_tile_floats(k) : 0);
-            ls__small_channels_pad_columns(dy, p.rows * k->yw, k->out, k->padded_out, padded);
+            k->micro->pad_columns(dy, p.rows * k->yw, k->out, k->padded_out, padded);
             dy = padded;
             apart = k->padded_out;
         }
-        ls__small_channels_multiply(
-            &(ls__small_channels_product){ .a = x,
-                                           .b = dy,
-                                           .out = sums,
-                                           .n_rows = k->kernel_h * k->row_taps,
-                                           .n_columns = k->padded_out,
-                                           .n_outer = p.rows,
-                                           .n_inner = k->yw,
-                                           .a_row = 1,
-                                           .a_line = k->pitch,
-                                           .line = k->row_taps,
-                                           .a_outer = k->stride_h * k->pitch,
-                                           .a_inner = k->stride_w * k->in,
-                                           .b_outer = k->yw * apart,
-                                           .b_inner = apart,
-                                           .out_row = k->padded_out,
-                                           .add = true });
+        k->micro->multiply(&(ls__small_channels_product){ .a = x,
+                                                          .b = dy,
+                                                          .out = sums,
+                                                          .n_rows = k->kernel_h * k->row_taps,
+                                                          .n_columns = k->padded_out,
+                                                          .n_outer = p.rows,
+                                                          .n_inner = k->yw,
+                                                          .a_row = 1,
+                                                          .a_line = k->pitch,
+                                                          .line = k->row_taps,
+                                                          .a_outer = k->stride_h * k->pitch,
+                                                          .a_inner = k->stride_w * k->in,
+                                                          .b_outer = k->yw * apart,
+                                                          .b_inner = apart,
+                                                          .out_row = k->padded_out,
+                                                          .add = true });
         if (call->bias)
-            ls__small_channels_add_rows(dy, p.rows * k->yw, k->padded_out, apart,
-                                        sums + k->kernel_h * k->row_taps * k->padded_out);
+            k->micro->add_rows(dy, p.rows * k->yw, k->padded_out, apart,
+                               sums + k->kernel_h * k->row_taps * k->padded_out);
     }
 }
 

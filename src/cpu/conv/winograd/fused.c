@@ -9,7 +9,7 @@
 /* Measured on a Zen 3 (L2 512 KiB, L3 32 MiB). */
 enum {
     CORE_CACHE_BYTES = 288 << 10, /* of V and M of a block of tiles */
-    TILE_STEP = 12, /* whole tiles of products, of both vector widths; with fewer, weights are read
+    TILE_STEP = 12, /* whole tiles of products, of all vector widths; with fewer, weights are read
                        from the outer cache too often */
     MAX_TILES = 36,
     GROUP_CHANNELS = 64, /* multiplied before their results are transformed: whole cache lines */

@@ -77,12 +77,13 @@ static int winograd_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *ou
 
 static ls_status winograd_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
-    static const ls__winograd_transforms *const transforms[][2] = {
-        { &ls__winograd_avx2, &ls__winograd_bf16_avx2 },
-        { &ls__winograd_avx512, &ls__winograd_bf16_avx512 },
-    };
-    const bool avx512 = cpu->isa >= LS__ISA_AVX512, bf16 = op->operands[0].dtype == LS_BF16;
-    return ls__conv_open(&ls__winograd_algorithm, cpu, op, transforms[avx512][bf16], name, out);
+    static const ls__winograd_transforms *const f32[] = { LS__BY_ISA(
+        &ls__winograd_plain, &ls__winograd_avx2, &ls__winograd_avx512) };
+    static const ls__winograd_transforms *const bf16[] = { LS__BY_ISA(
+        &ls__winograd_bf16_plain, &ls__winograd_bf16_avx2, &ls__winograd_bf16_avx512) };
+    const bool is_bf16 = op->operands[0].dtype == LS_BF16;
+    const ls__winograd_transforms *const transforms = (is_bf16 ? bf16 : f32)[cpu->isa];
+    return ls__conv_open(&ls__winograd_algorithm, cpu, op, transforms, name, out);
 }
 
 const ls__cpu_provider ls__winograd_provider = { "winograd", winograd_candidates, winograd_open,

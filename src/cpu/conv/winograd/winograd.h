@@ -1,6 +1,6 @@
 /* winograd.h: our own minimal-filtering convolution, F(4x4, 3x3) (Winograd 1980; Lavin & Gray,
  * "Fast algorithms for convolutional neural networks", CVPR 2016), for dense N,H,W,C activations,
- * 3x3 kernels of stride 1, in f32 with FMA. A tile of 4x4 results needs 6x6 = 36 products a channel
+ * 3x3 kernels of stride 1, in f32. A tile of 4x4 results needs 6x6 = 36 products a channel
  * pair instead of 144.
  *
  * With d a 6x6 tile of the input, g the 3x3 weights, and 36 positions xi in the transformed domain,
@@ -71,6 +71,7 @@ typedef struct ls__winograd_transforms {
                             int64_t k, void *dw);
 } ls__winograd_transforms;
 
+extern const ls__winograd_transforms ls__winograd_plain, ls__winograd_bf16_plain;
 extern const ls__winograd_transforms ls__winograd_avx2, ls__winograd_bf16_avx2;
 extern const ls__winograd_transforms ls__winograd_avx512, ls__winograd_bf16_avx512;
 
