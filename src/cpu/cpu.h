@@ -2,7 +2,7 @@
  *
  * An op's kernel comes from one of seven providers: winograd (our own 3x3 convolutions), direct
  * (conv/small_channels: our own convolutions of few input channels), implicit gemm (our own
- * convolutions as matrix products: 1x1 and strided ones, and linear layers), depthwise (our own
+ * convolutions as matrix products, of every kind in N,H,W,C, and linear layers), depthwise (our own
  * depthwise convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other
  * ops, of fixed order), reference (plain C for every op and layout: the oracle of every test;
  * selected only where no other provider has a kernel). An eighth, emulated, runs ops with 16-bit

@@ -137,7 +137,7 @@ static const convolution convolutions[] = {
       .padding = { 3, 4 }, .dilation = { 3, 2 }, .groups = 16 },
     { .x = { 1, 17, 16, 18 }, .out = 18, .kernel = { 2, 3 }, .stride = { 2, 2 },
       .padding = { 3, 4 }, .dilation = { 3, 4 }, .groups = 18, .bias = true },
-    /* more taps and more kinds of columns than our own kernels count; two filters per channel */
+    /* more taps and more kinds of columns than depthwise kernels count; two filters per channel */
     { .x = { 1, 20, 3, 16 }, .out = 16, .kernel = { 17, 1 }, .groups = 16 },
     { .x = { 1, 2, 60, 16 }, .out = 16, .kernel = { 1, 1 }, .stride = { 1, 50 }, .groups = 16 },
     { .x = { 2, 6, 7, 16 }, .out = 32, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 16,
@@ -175,6 +175,31 @@ static const convolution convolutions[] = {
       .padding = { 1, 1 } },
     { .x = { 2, 1, 1, 16 }, .out = 16, .kernel = { 1, 1 }, .stride = { 2, 2 },
       .padding = { 1, 1 } },
+    /* products over pixels of any other kind: groups of whole and of few vectors, in groups read in
+       place, filters of one and of several per channel; few channels with dilation, with many
+       outputs, in one tap; kernels of many taps; strides of many phases, that some reach and that
+       none do; gradients of a bias, in several partial sums */
+    { .x = { 2, 7, 6, 26 }, .out = 22, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 2 },
+    { .x = { 2, 9, 8, 12 }, .out = 15, .kernel = { 3, 2 }, .stride = { 2, 1 }, .padding = { 1, 0 },
+      .groups = 3, .bias = true },
+    { .x = { 2, 5, 7, 96 }, .out = 64, .kernel = { 1, 1 }, .groups = 2, .bias = true },
+    { .x = { 1, 5, 7, 64 }, .out = 64, .kernel = { 1, 1 }, .groups = 4 },
+    { .x = { 20, 9, 8, 36 }, .out = 34, .kernel = { 1, 1 }, .groups = 2, .bias = true },
+    { .x = { 2, 8, 7, 5 }, .out = 10, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 5,
+      .bias = true },
+    { .x = { 2, 9, 10, 3 }, .out = 5, .kernel = { 3, 3 }, .padding = { 2, 2 },
+      .dilation = { 2, 2 }, .bias = true },
+    { .x = { 1, 6, 7, 2 }, .out = 70, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 2, 6, 7, 70 }, .out = 3, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 5, 7, 40 }, .out = 1, .kernel = { 1, 1 }, .bias = true },
+    { .x = { 2, 13, 12, 1 }, .out = 2, .kernel = { 9, 9 }, .padding = { 4, 4 } },
+    { .x = { 1, 12, 13, 9 }, .out = 10, .kernel = { 11, 7 }, .padding = { 3, 6 }, .bias = true },
+    { .x = { 2, 17, 16, 8 }, .out = 9, .kernel = { 3, 3 }, .stride = { 5, 5 },
+      .padding = { 1, 1 } },
+    { .x = { 1, 17, 23, 10 }, .out = 12, .kernel = { 7, 6 }, .stride = { 6, 9 },
+      .padding = { 2, 3 }, .dilation = { 2, 3 }, .bias = true },
+    { .x = { 1, 3, 40, 4 }, .out = 8, .kernel = { 2, 2 }, .stride = { 2, 37 }, .groups = 2 },
+    { .x = { 3, 40, 50, 9 }, .out = 8, .kernel = { 1, 1 }, .bias = true },
     /* what AVX-512's kernels want; 34 images make two sub-batches for Winograd */
     { .x = { 34, 10, 7, 32 }, .out = 48, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true,
       .in_block = 16, .out_block = 16 },

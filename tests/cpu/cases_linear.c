@@ -22,6 +22,12 @@ static const struct {
     { .n = 256, .in = 784, .out = 10, .bias = true },
     { .n = 16, .in = 2048, .out = 100, .bias = true },
     { .n = 5, .in = 784, .out = 1000 },
+    /* few rows: panels and chains that are not whole, several tasks */
+    { .n = 1, .in = 512, .out = 1000 },
+    { .n = 2, .in = 141, .out = 90, .bias = true },
+    { .n = 6, .in = 320, .out = 77, .bias = true },
+    { .n = 8, .in = 133, .out = 150 },
+    { .n = 9, .in = 133, .out = 150, .bias = true },
     { .n = 1100, .in = 10, .out = 17, .bias = true }, /* more than one partial sum of weights */
 };
 

@@ -51,6 +51,7 @@ static ls_status own_conv_run(ls__kernel *kernel, void *const *buffers, void *wo
     ls__conv_call call = ls__conv_call_of(kernel, buffers, workspace);
     for (int i = 0; i < LS__CONV_MAX_PASSES; i++)
         ls__conv_run_pass(&call, k->passes[i].run, k->passes[i].n_tasks);
+    ls__conv_run_bias(&call);
     return LS_OK;
 }
 

@@ -18,12 +18,22 @@ typedef struct ls__conv_pass {
 
 enum { LS__CONV_MAX_PASSES = 4 };
 
+/* Sums of dy's columns, the gradient of a bias, for kernels that do not add them up themselves.
+ * Chains of LS__ROW_CHAIN rows are added one after the other, 64 of them to a partial sum; partial
+ * sums are added in a binary tree. */
+typedef struct ls__conv_bias {
+    int64_t rows, columns, n_sums; /* n_sums 0: no gradient */
+    size_t offset;                 /* of the partial sums in the workspace, in floats */
+    bool bf16;
+} ls__conv_bias;
+
 typedef struct ls__conv_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op_kind kind;
     size_t scratch_bytes;                      /* of each thread */
     ls__conv_pass passes[LS__CONV_MAX_PASSES]; /* of a run, one after the other */
+    ls__conv_bias bias;                        /* its passes follow */
 } ls__conv_kernel;
 
 /* One run. Operands are named as in a forward convolution; backward by data reads dy as x and
@@ -62,8 +72,12 @@ int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu,
 ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const ls__op *op,
                         const void *microkernels, const char *name, ls__kernel **out);
 
-/* A kernel that does not run by its passes alone uses these two. */
+/* A kernel that does not run by its passes alone uses these three. */
 ls__conv_call ls__conv_call_of(const ls__kernel *kernel, void *const *buffers, void *workspace);
 void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks);
+void ls__conv_run_bias(ls__conv_call *call);
+
+/* The end of a plan: adds the workspace of a bias's gradient, if the op has one. */
+void ls__conv_plan_bias(ls__conv_kernel *k, const ls__op *op);
 
 #endif

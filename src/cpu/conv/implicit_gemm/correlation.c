@@ -22,7 +22,22 @@ static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 /* Whether rows of a product are read in place: a tile reads 6 or 12 at a time. */
 static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_gemm_phase *phase)
 {
-    return !k->bf16 && phase->plain && k->source.channels <= PLAIN_CHANNELS;
+    return !k->bf16 && phase->plain && k->shape.source.pixel <= PLAIN_CHANNELS;
+}
+
+static ls__implicit_gemm_product product_at(const ls__implicit_gemm_kernel *k, int64_t index)
+{
+    const ls__implicit_gemm_phase phase = ls__implicit_gemm_phase_at(&k->shape, index);
+    const ls__implicit_gemm_axis *v = &phase.axes[0], *h = &phase.axes[1];
+    const int64_t channels = k->shape.source.channels;
+    const int64_t before = v->taps_before * k->shape.kernel[1] + v->n_taps * h->taps_before;
+    const int64_t blocks = k->packs ? 1 : ls__divide_up(phase.n_rows, BLOCK_ROWS);
+    return (ls__implicit_gemm_product){
+        .phase = phase,
+        .depth = v->n_taps * h->n_taps * channels,
+        .rows = ls__round_up_to(ls__divide_up(phase.n_rows, blocks), LS__ROW_STEP),
+        .packed = k->n_panels * k->micro->panel * before * channels,
+    };
 }
 
 /* Floats of a task's gathered rows and the weights that it packs. */
@@ -56,12 +71,15 @@ static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_prod
                          int64_t c1, int64_t k0, int64_t depth, float *u)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t width = k->micro->panel, channels = k->source.channels, count = c1 - c0;
-    const int64_t stride = k->all_taps * k->result.channels;
+    const int64_t width = k->micro->panel, channels = k->shape.source.channels, count = c1 - c0;
+    const ls__implicit_gemm_axis *v = &p->phase.axes[0], *h = &p->phase.axes[1];
+    const int64_t stride = k->shape.kernel[0] * k->shape.kernel[1] * k->shape.result.channels;
     float block[BLOCK_FLOATS];
     for (int64_t i = 0, n; i < depth; i += n) {
         const int64_t tap = (k0 + i) / channels, o = (k0 + i) % channels; /* n rows of one tap */
-        const int64_t first = o * stride + p->phase.weight[tap] * k->result.channels + c0;
+        const int64_t weight = (v->weight + tap / h->n_taps * v->weight_step) * k->shape.kernel[1] +
+                               h->weight + tap % h->n_taps * h->weight_step;
+        const int64_t first = o * stride + weight * k->shape.result.channels + c0;
         n = ls__min_i64(depth - i, channels - o);
         if (k->bf16) n = ls__min_i64(n, BLOCK_FLOATS / count);
         for (int64_t r = 0; k->bf16 && r < n; r++)
@@ -77,18 +95,20 @@ static void pack(const ls__conv_call *call, const ls__implicit_gemm_product *p, 
                  int64_t c1, int64_t k0, int64_t depth, float *u)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    (k->data ? pack_columns : pack_rows)(call, p, c0, c1, k0, depth, u);
+    (k->shape.data ? pack_columns : pack_rows)(call, p, c0, c1, k0, depth, u);
 }
 
-/* One panel of one phase. */
+/* One panel of one phase of a group. */
 static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
     (void)scratch;
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const ls__implicit_gemm_product *p = &k->products[task / k->n_panels];
+    const int64_t group = task / k->n_panels / k->n_products;
+    const ls__conv_call of_group = ls__implicit_gemm_group(call, group, k->packed);
+    const ls__implicit_gemm_product p = product_at(k, task / k->n_panels % k->n_products);
     const int64_t first = task % k->n_panels * k->micro->panel;
-    const int64_t end = ls__min_i64(first + k->micro->panel, k->result.channels);
-    pack(call, p, first, end, 0, p->depth, call->workspace + p->packed + first * p->depth);
+    const int64_t end = ls__min_i64(first + k->micro->panel, k->shape.result.channels);
+    pack(&of_group, &p, first, end, 0, p.depth, of_group.workspace + p.packed + first * p.depth);
 }
 
 /* The weights of columns c0..c1-1 at places k0..k1-1, for the case that tasks pack them. */
@@ -96,14 +116,14 @@ static ls__prefetch prefetch_weights(const ls__conv_call *call, const ls__implic
                                      int64_t c0, int64_t c1, int64_t k0, int64_t k1, int64_t tiles)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t columns = k->result.channels, rows = k->data ? k1 - k0 : c1 - c0;
-    const int64_t floats = k->data ? c1 - c0 : k1 - k0;
+    const int64_t columns = k->shape.result.channels, rows = k->shape.data ? k1 - k0 : c1 - c0;
+    const int64_t floats = k->shape.data ? c1 - c0 : k1 - k0;
     if (k->bf16 || k0 == k1) return (ls__prefetch){ .n_rows = 0 };
     return (ls__prefetch){ .row = (const float *)call->w +
-                                  (k->data ? k0 * columns + c0 : c0 * p->depth + k0),
+                                  (k->shape.data ? k0 * columns + c0 : c0 * p->depth + k0),
                            .n_rows = rows,
                            .floats = floats,
-                           .stride = k->data ? columns : p->depth,
+                           .stride = k->shape.data ? columns : p->depth,
                            .lines_per_tile = ls__divide_up(
                                rows * ls__divide_up(floats, 64 / (int64_t)sizeof(float)), tiles) };
 }
@@ -114,7 +134,7 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
                           float *gathered, float *to, int64_t to_stride)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t channels = k->source.channels, panel = k->micro->panel;
+    const int64_t pixel = k->shape.source.pixel, panel = k->micro->panel;
     float *const packed = gathered + p->rows * ls__row_stride(k->depth);
     for (int64_t k0 = 0; k0 < p->depth; k0 += k->depth) {
         const int64_t k1 = ls__min_i64(k0 + k->depth, p->depth), depth = k1 - k0;
@@ -122,8 +142,8 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
         const float *from = gathered;
         int64_t stride = ls__row_stride(depth);
         if (reads_plain(k, &p->phase)) {
-            from = (const float *)call->x + first * channels + k0;
-            stride = channels;
+            from = (const float *)call->x + first * pixel + k0;
+            stride = pixel;
         } else {
             ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k1, gathered, stride);
         }
@@ -144,51 +164,53 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
     }
 }
 
-static void block_task(const ls__conv_call *call, int64_t task, float *gathered)
+static void block_task(const ls__conv_call *all, int64_t task, float *gathered)
 {
-    const ls__implicit_gemm_kernel *k = call->kernel;
+    const ls__implicit_gemm_kernel *k = all->kernel;
+    const int64_t groups = k->shape.groups, pixel = k->shape.result.pixel;
+    const ls__conv_call of_group =
+        ls__implicit_gemm_group(all, task / k->n_slabs % groups, k->packed);
+    const ls__conv_call *call = &of_group;
     /* The phases of a block are consecutive tasks, because they read the same pixels. */
-    const ls__implicit_gemm_product *p = &k->products[task / k->n_slabs % k->n_products];
+    const ls__implicit_gemm_product p = product_at(k, task / k->n_slabs / groups % k->n_products);
     const int64_t c0 = task % k->n_slabs * k->slab;
-    const int64_t c1 = ls__min_i64(c0 + k->slab, k->result.channels);
+    const int64_t c1 = ls__min_i64(c0 + k->slab, k->shape.result.channels);
     const int64_t stride = ls__row_stride(ls__round_up_to(k->slab, k->micro->width));
-    float *const results = gathered + gathered_floats(k, p->rows);
-    int64_t first = task / k->n_slabs / k->n_products * k->group * p->rows;
-    const int64_t end = ls__min_i64(first + k->group * p->rows, p->phase.n_rows);
-    for (; first < end; first += p->rows) {
-        const int64_t n = ls__min_i64(p->rows, end - first);
-        const int64_t n_next = ls__min_i64(p->rows, end - first - n);
+    float *const results = gathered + gathered_floats(k, p.rows);
+    int64_t first = task / k->n_slabs / groups / k->n_products * k->group * p.rows;
+    const int64_t end = ls__min_i64(first + k->group * p.rows, p.phase.n_rows);
+    for (; first < end; first += p.rows) {
+        const int64_t n = ls__min_i64(p.rows, end - first);
+        const int64_t n_next = ls__min_i64(p.rows, end - first - n);
         if (k->in_place) {
-            float *const y = (float *)call->y + first * k->result.channels + c0;
-            multiply_rows(call, p, first, n, n_next, c0, c1, gathered, y, k->result.channels);
+            float *const y = (float *)call->y + first * pixel + c0;
+            multiply_rows(call, &p, first, n, n_next, c0, c1, gathered, y, pixel);
             continue;
         }
-        if (p->depth > 0)
-            multiply_rows(call, p, first, n, n_next, c0, c1, gathered, results, stride);
-        ls__implicit_gemm_scatter(call, &p->phase, p->depth > 0 ? results : NULL, stride, first, n,
+        if (p.depth > 0)
+            multiply_rows(call, &p, first, n, n_next, c0, c1, gathered, results, stride);
+        ls__implicit_gemm_scatter(call, &p.phase, p.depth > 0 ? results : NULL, stride, first, n,
                                   c0, c1);
     }
 }
 
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
 {
-    const int64_t columns = k->result.channels, panel = k->micro->panel;
-    int64_t n_blocks = 0, packed = 0, rows = 0;
-    k->packs = k->n_products == 1 && k->all_taps == 1 && k->products[0].phase.n_rows <= FEW_ROWS;
-    k->depth = k->packs ? FEW_ROWS_DEPTH : DEPTH;
+    const ls__implicit_gemm_shape *s = &k->shape;
+    const int64_t columns = s->result.channels, panel = k->micro->panel;
+    const int64_t taps = s->kernel[0] * s->kernel[1], tap = s->source.channels;
     k->n_panels = ls__divide_up(columns, panel);
-    for (int i = 0; i < k->n_products; i++) {
-        ls__implicit_gemm_product *p = &k->products[i];
-        p->packed = packed;
-        packed += k->n_panels * panel * p->depth;
-        const int64_t blocks = k->packs ? 1 : ls__divide_up(p->phase.n_rows, BLOCK_ROWS);
-        p->rows = ls__round_up_to(ls__divide_up(p->phase.n_rows, blocks), LS__ROW_STEP);
-        rows = ls__max_i64(rows, p->rows);
-        n_blocks = ls__max_i64(n_blocks, ls__divide_up(p->phase.n_rows, p->rows));
-    }
-    k->n_slabs = n_blocks * k->n_products < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
+    k->packs =
+        k->n_products == 1 && taps == 1 && ls__implicit_gemm_phase_at(s, 0).n_rows <= FEW_ROWS;
+    k->depth = k->packs ? FEW_ROWS_DEPTH : DEPTH;
+    k->packed = k->packs ? 0 : k->n_panels * panel * taps * tap;
+    const ls__implicit_gemm_product p = product_at(k, 0); /* No phase has more rows. */
+    const int64_t n_blocks = ls__divide_up(p.phase.n_rows, p.rows);
+    const int64_t rows = k->packs ? p.rows : BLOCK_ROWS;
+    k->n_slabs =
+        n_blocks * k->n_products * s->groups < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
     if (k->packs) {
-        const double flops = 2.0 * (double)(rows * k->products[0].depth) * (double)columns;
+        const double flops = 2.0 * (double)(rows * p.depth) * (double)columns;
         k->n_slabs =
             ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, LS__MAX_PANEL));
         k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, FEW_ROWS_SLAB));
@@ -196,13 +218,14 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_products > 1 ? 1 : ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
-    k->in_place = !k->bf16 && k->n_products == 1 && k->products[0].depth > 0 && !bias && !k->relu &&
+    k->in_place = !k->bf16 && k->n_products == 1 && p.depth > 0 && !bias && !k->relu &&
                   columns % k->micro->width == 0;
-    k->base.kernel.workspace_bytes = k->packs ? 0 : (size_t)packed * sizeof(float);
+    k->base.kernel.workspace_bytes = (size_t)(s->groups * k->packed) * sizeof(float);
     const int64_t results =
         k->in_place ? 0 : ls__row_stride(ls__round_up_to(k->slab, k->micro->width));
     k->base.scratch_bytes = (size_t)(gathered_floats(k, rows) + rows * results) * sizeof(float);
-    k->base.passes[0] = (ls__conv_pass){ pack_task, k->packs ? 0 : k->n_products * k->n_panels };
-    const int64_t n_groups = ls__divide_up(n_blocks, k->group);
-    k->base.passes[1] = (ls__conv_pass){ block_task, n_groups * k->n_products * k->n_slabs };
+    k->base.passes[0] =
+        (ls__conv_pass){ pack_task, k->packs ? 0 : s->groups * k->n_products * k->n_panels };
+    k->base.passes[1] = (ls__conv_pass){ block_task, ls__divide_up(n_blocks, k->group) *
+                                                         k->n_products * s->groups * k->n_slabs };
 }

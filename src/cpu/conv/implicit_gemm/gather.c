@@ -10,16 +10,16 @@ typedef struct pixel {
 
 static pixel pixel_at(const ls__implicit_gemm_phase *phase, int64_t row)
 {
-    const int64_t in_image = row % (phase->grid[0] * phase->grid[1]);
-    return (pixel){ row / (phase->grid[0] * phase->grid[1]), in_image / phase->grid[1],
-                    in_image % phase->grid[1] };
+    const int64_t height = phase->axes[0].grid, width = phase->axes[1].grid;
+    const int64_t in_image = row % (height * width);
+    return (pixel){ row / (height * width), in_image / width, in_image % width };
 }
 
 static void pixel_advance(const ls__implicit_gemm_phase *phase, pixel *at)
 {
-    if (++at->q < phase->grid[1]) return;
+    if (++at->q < phase->axes[1].grid) return;
     at->q = 0;
-    if (++at->p < phase->grid[0]) return;
+    if (++at->p < phase->axes[0].grid) return;
     at->p = 0;
     at->image++;
 }
@@ -30,12 +30,12 @@ ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
     enum { LINE = 64 / sizeof(float) };
-    const int64_t channels = k->source.channels, lines = n * ls__divide_up(k1 - k0, LINE);
+    const int64_t apart = k->shape.source.pixel, lines = n * ls__divide_up(k1 - k0, LINE);
     if (k->bf16 || !phase->plain || n <= 0) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)call->x + first * channels + k0,
+    return (ls__prefetch){ .row = (const float *)call->x + first * apart + k0,
                            .n_rows = n,
                            .floats = k1 - k0,
-                           .stride = channels,
+                           .stride = apart,
                            .lines_per_tile = ls__divide_up(lines, tiles) };
 }
 
@@ -66,29 +66,70 @@ static void finish_rows(const ls__conv_call *call, float *rows, int64_t stride, 
     }
 }
 
+/* Copies places begin..end-1 of (tap, channel) of a line of n taps that are neighbours in an image;
+ * the first is pixel w of the image's line, which begins at `line`. inside: whether the line is in
+ * the image. */
+static void gather_line(const ls__conv_call *call, bool inside, int64_t line, int64_t w, int64_t n,
+                        int64_t begin, int64_t end, float *to)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const int64_t channels = k->shape.source.channels, width = k->shape.source.size[1];
+    const int64_t left = inside ? ls__max_i64(-w, 0) : n, right = ls__min_i64(width - w, n);
+    const int64_t first = ls__min_i64(ls__max_i64(left * channels, begin), end);
+    const int64_t last = ls__min_i64(ls__max_i64(right * channels, first), end);
+    if (first > begin) memset(to, 0, (size_t)(first - begin) * sizeof *to);
+    if (last > first)
+        ls__implicit_gemm_read(k, call->x, (line + w) * k->shape.source.pixel + first, last - first,
+                               to + (first - begin));
+    if (end > last) memset(to + (last - begin), 0, (size_t)(end - last) * sizeof *to);
+}
+
 void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
                               int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows,
                               int64_t stride)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t channels = k->source.channels, *size = k->source.size;
+    const ls__implicit_gemm_axis *v = &phase->axes[0], *h = &phase->axes[1];
+    const ls__implicit_gemm_image *source = &k->shape.source;
+    const bool neighbours = h->tap_step == 1 && source->pixel == source->channels;
+    const int64_t n_taps = neighbours ? h->n_taps : 1, n_lines = neighbours ? 1 : h->n_taps;
+    const int64_t floats = n_taps * source->channels; /* of a line of taps */
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, rows += stride, pixel_advance(phase, &at)) {
         float *to = rows;
-        for (int64_t t = k0 / channels; t * channels < k1; t++) {
-            const int64_t h = at.p * phase->source_step[0] + phase->taps[t][0];
-            const int64_t w = at.q * phase->source_step[1] + phase->taps[t][1];
-            const int64_t c0 = k0 > t * channels ? k0 - t * channels : 0;
-            const int64_t count = ls__min_i64(k1 - t * channels, channels) - c0;
-            if (h >= 0 && h < size[0] && w >= 0 && w < size[1])
-                ls__implicit_gemm_read(k, call->x,
-                                       ((at.image * size[0] + h) * size[1] + w) * channels + c0,
-                                       count, to);
-            else
-                memset(to, 0, (size_t)count * sizeof *to);
-            to += count;
+        int64_t i = k0 / floats / n_lines, j = k0 / floats % n_lines;
+        for (int64_t place = k0 / floats * floats; place < k1; place += floats) {
+            const int64_t y = at.p * v->source_step + v->tap + i * v->tap_step;
+            const int64_t x = at.q * h->source_step + h->tap + j * h->tap_step;
+            const int64_t begin = ls__max_i64(k0 - place, 0), end = ls__min_i64(k1 - place, floats);
+            gather_line(call, y >= 0 && y < source->size[0],
+                        (at.image * source->size[0] + y) * source->size[1], x, n_taps, begin, end,
+                        to);
+            to += end - begin;
+            if (++j < n_lines) continue;
+            j = 0;
+            i++;
         }
     }
+}
+
+ls__conv_call ls__implicit_gemm_group(const ls__conv_call *call, int64_t group,
+                                      int64_t workspace_floats)
+{
+    const ls__implicit_gemm_kernel *k = call->kernel;
+    const ls__implicit_gemm_shape *s = &k->shape;
+    const int64_t value = k->bf16 ? sizeof(uint16_t) : sizeof(float);
+    const int64_t weights =
+        group * s->source.channels * s->result.channels * s->kernel[0] * s->kernel[1];
+    const int64_t result = group * s->result.channels;
+    const bool is_weights = k->base.kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
+    ls__conv_call of_group = *call;
+    of_group.x = (const char *)call->x + group * s->source.channels * value;
+    of_group.w = (const char *)call->w + (is_weights ? result : weights) * value;
+    of_group.y = (char *)call->y + (is_weights ? weights * (int64_t)sizeof(float) : result * value);
+    if (call->bias && !is_weights) of_group.bias = (char *)call->bias + result * value;
+    of_group.workspace = call->workspace + group * workspace_floats;
+    return of_group;
 }
 
 void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
@@ -96,15 +137,15 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
                                int64_t c1)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t *size = k->result.size, count = c1 - c0;
+    const ls__implicit_gemm_axis *v = &phase->axes[0], *h = &phase->axes[1];
+    const int64_t *size = k->shape.result.size, count = c1 - c0;
     const size_t value_bytes = k->bf16 ? sizeof(uint16_t) : sizeof(float);
     if (rows) finish_rows(call, rows, stride, n, c0, c1);
     pixel at = pixel_at(phase, first);
     for (int64_t r = 0; r < n; r++, pixel_advance(phase, &at)) {
-        const int64_t h = phase->first[0] + at.p * phase->step[0];
-        const int64_t w = phase->first[1] + at.q * phase->step[1];
-        const int64_t place = (at.image * size[0] + h) * size[1] + w;
-        void *to = (char *)call->y + (size_t)(place * k->result.channels + c0) * value_bytes;
+        const int64_t y = v->first + at.p * v->step, x = h->first + at.q * h->step;
+        const int64_t place = (at.image * size[0] + y) * size[1] + x;
+        void *to = (char *)call->y + (size_t)(place * k->shape.result.pixel + c0) * value_bytes;
         if (!rows)
             memset(to, 0, (size_t)count * value_bytes);
         else if (k->bf16)

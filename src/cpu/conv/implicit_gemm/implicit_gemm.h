@@ -8,6 +8,8 @@
  *                      stride x stride phases, each with the taps that reach it
  *   backward weights   dw[o][tap][i] = sum over pixels of dy[pixel][o] x[pixel + tap][i]
  *
+ * A convolution in groups is one product for each group.
+ *
  * No unfolded image is in memory: a task gathers the rows of some pixels at a time, which stay in
  * its second-level cache. bf16 becomes f32 when rows are gathered, and results are rounded when
  * they are scattered.
@@ -27,23 +29,37 @@
 #include "cpu/conv/microkernels.h"
 #include "cpu/conv/provider.h"
 
-enum { LS__IMPLICIT_GEMM_MAX_TAPS = 49, LS__IMPLICIT_GEMM_MAX_PHASES = 16 };
+/* One axis of a phase: pixel p of the phase is the result's pixel first + step p. Tap i is the
+ * source's pixel source_step p + tap + i tap_step, and has index weight + i weight_step in w. */
+typedef struct ls__implicit_gemm_axis {
+    int64_t grid, first, step; /* grid: pixels */
+    int64_t source_step, tap, tap_step, n_taps;
+    int64_t weight, weight_step;
+    int64_t taps_before; /* those of other phases, which are packed before */
+} ls__implicit_gemm_axis;
 
-/* The pixels of a phase: a grid in each image. Its pixel (p, q) is the result's pixel (first + step
- * (p, q)). Its row has, tap by tap, the channels of the source's pixel (source_step (p, q) + tap),
- * zeros outside the image. */
+/* The pixels of a phase: a grid in each image. A pixel's row has, tap by tap, the channels of the
+ * source's pixels, zeros outside the image. */
 typedef struct ls__implicit_gemm_phase {
-    int64_t grid[2], n_rows; /* of all images */
-    int64_t first[2], step[2];
-    int64_t source_step[2];
-    int64_t n_taps, taps[LS__IMPLICIT_GEMM_MAX_TAPS][2];
-    int64_t weight[LS__IMPLICIT_GEMM_MAX_TAPS]; /* the tap's index in w */
-    bool plain; /* rows are the source's pixels, one after the other */
+    ls__implicit_gemm_axis axes[2];
+    int64_t n_rows; /* of all images */
+    bool plain;     /* rows are the source's pixels, one after the other */
 } ls__implicit_gemm_phase;
 
 typedef struct ls__implicit_gemm_image {
-    int64_t size[2], channels;
+    int64_t size[2];
+    int64_t channels; /* of a group */
+    int64_t pixel;    /* channels of all groups */
 } ls__implicit_gemm_image;
+
+/* What a convolution op computes. */
+typedef struct ls__implicit_gemm_shape {
+    bool data; /* backward by data */
+    int64_t images, groups;
+    ls__implicit_gemm_image source, result; /* of backward weights: x and dy */
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    int64_t n_phases[2]; /* on each axis: of backward by data, else 1 */
+} ls__implicit_gemm_shape;
 
 /* The matrix product of a phase. */
 typedef struct ls__implicit_gemm_product {
@@ -56,20 +72,18 @@ typedef struct ls__implicit_gemm_product {
 typedef struct ls__implicit_gemm_kernel {
     ls__conv_kernel base; /* first */
     const ls__microkernels *micro;
-    bool data;                              /* backward by data */
-    bool bf16;                              /* operands but dw and db */
-    bool relu;                              /* of a linear layer's results */
-    ls__implicit_gemm_image source, result; /* of backward weights: x and dy */
-    int n_products;
-    ls__implicit_gemm_product products[LS__IMPLICIT_GEMM_MAX_PHASES];
+    bool bf16; /* operands but dw and db */
+    bool relu; /* of a linear layer's results */
+    ls__implicit_gemm_shape shape;
+    int64_t n_products;    /* phases */
     int64_t n_slabs, slab; /* of the result's channels */
     /* Forward, and backward by data */
     int64_t n_panels;
-    int64_t depth;    /* places of (tap, channel) that a task multiplies at a time */
-    int64_t group;    /* blocks of a task */
-    int64_t all_taps; /* of w */
-    bool in_place;    /* rows of results lie in the image one after the other */
-    bool packs;       /* tasks pack the weights of their own columns */
+    int64_t depth;  /* places of (tap, channel) that a task multiplies at a time */
+    int64_t group;  /* blocks of a task */
+    int64_t packed; /* floats of a group's packed weights */
+    bool in_place;  /* rows of results lie in the image one after the other */
+    bool packs;     /* tasks pack the weights of their own columns */
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
     int64_t gathered;                  /* pixels gathered at a time */
@@ -78,10 +92,19 @@ typedef struct ls__implicit_gemm_kernel {
     bool first_in_place;               /* the first partial sum is dw itself */
 } ls__implicit_gemm_kernel;
 
-/* The phases of backward by data, or the one of forward and backward weights. Returns their number,
- * 0 if they or the taps are too many. */
-int ls__implicit_gemm_phases(const ls__op *op,
-                             ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES]);
+/* The op is one of the three, with dense N,H,W,C operands. */
+ls__implicit_gemm_shape ls__implicit_gemm_shape_of(const ls__op *op);
+
+/* Phase h * n_phases[1] + w of the result's pixels. */
+ls__implicit_gemm_phase ls__implicit_gemm_phase_at(const ls__implicit_gemm_shape *s, int64_t index);
+
+/* Whether no tap reaches the results of some phase. */
+bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s);
+
+/* The call for one group of channels: its operands begin there. The group has so many floats of the
+ * workspace. */
+ls__conv_call ls__implicit_gemm_group(const ls__conv_call *call, int64_t group,
+                                      int64_t workspace_floats);
 
 /* Reads n values of an operand, in bf16 or f32, from an offset on. */
 void ls__implicit_gemm_read(const ls__implicit_gemm_kernel *k, const void *from, int64_t offset,
@@ -105,9 +128,9 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
                                float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
                                int64_t c1);
 
-/* These set the rest of the kernel from its phases and images. */
+/* These set the rest of the kernel from its shape. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
-void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k, bool bias);
+void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 
 extern const ls__conv_algorithm ls__implicit_gemm_algorithm;
 extern const ls__cpu_provider ls__implicit_gemm_provider;

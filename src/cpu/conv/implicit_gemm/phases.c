@@ -3,74 +3,97 @@
 
 #include <string.h>
 
-/* False if there is no room for another tap. */
-static bool add_tap(ls__implicit_gemm_phase *phase, int64_t h, int64_t w, int64_t weight)
+static ls__implicit_gemm_image image_of(const ls__operand *o, int64_t groups)
 {
-    if (phase->n_taps == LS__IMPLICIT_GEMM_MAX_TAPS) return false;
-    phase->taps[phase->n_taps][0] = h;
-    phase->taps[phase->n_taps][1] = w;
-    phase->weight[phase->n_taps++] = weight;
-    return true;
+    const int64_t *d = o->shape.dims;
+    return (ls__implicit_gemm_image){ { d[1], d[2] }, d[3] / groups, d[3] };
 }
 
-static void finish_phase(ls__implicit_gemm_phase *phase, int64_t images, const int64_t source[2])
+ls__implicit_gemm_shape ls__implicit_gemm_shape_of(const ls__op *op)
 {
-    phase->n_rows = images * phase->grid[0] * phase->grid[1];
-    phase->plain = phase->n_taps == 1;
+    static const int results[LS__N_OPS] = {
+        [LS__OP_CONV2D] = 3, [LS__OP_CONV2D_BACKWARD_DATA] = 2, [LS__OP_CONV2D_BACKWARD_WEIGHTS] = 1
+    };
+    const int64_t groups = op->u.conv.groups;
+    ls__implicit_gemm_shape s = { .data = op->kind == LS__OP_CONV2D_BACKWARD_DATA,
+                                  .images = op->operands[0].shape.dims[0],
+                                  .groups = groups,
+                                  .source = image_of(&op->operands[0], groups),
+                                  .result = image_of(&op->operands[results[op->kind]], groups) };
+    memcpy(s.kernel, op->u.conv.kernel, sizeof s.kernel);
+    memcpy(s.stride, op->u.conv.stride, sizeof s.stride);
+    memcpy(s.padding, op->u.conv.padding, sizeof s.padding);
+    memcpy(s.dilation, op->u.conv.dilation, sizeof s.dilation);
     for (int d = 0; d < 2; d++)
-        phase->plain = phase->plain && phase->grid[d] == source[d] && phase->source_step[d] == 1 &&
-                       phase->taps[0][d] == 0;
+        s.n_phases[d] = s.data ? ls__min_i64(s.stride[d], s.result.size[d]) : 1;
+    return s;
 }
 
-static bool correlation(const ls__op *op, const int64_t *x, const int64_t *y,
-                        ls__implicit_gemm_phase *phase)
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
 {
-    *phase = (ls__implicit_gemm_phase){ .grid = { y[1], y[2] }, .step = { 1, 1 } };
-    const int64_t *padding = op->u.conv.padding, *dilation = op->u.conv.dilation;
-    memcpy(phase->source_step, op->u.conv.stride, sizeof phase->source_step);
-    for (int64_t i = 0; i < op->u.conv.kernel[0]; i++)
-        for (int64_t j = 0; j < op->u.conv.kernel[1]; j++)
-            if (!add_tap(phase, i * dilation[0] - padding[0], j * dilation[1] - padding[1],
-                         i * op->u.conv.kernel[1] + j))
-                return false;
-    finish_phase(phase, x[0], &x[1]);
-    return true;
+    while (b > 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
-/* Pixels (a, b) + stride (p, q) of dx. A tap reaches them if it leads to an integer pixel of dy. */
-static bool one_phase(const ls__op *op, const int64_t *x, const int64_t *y, int64_t a, int64_t b,
-                      ls__implicit_gemm_phase *phase)
+/* Backward by data, pixels a + stride p of dx: a tap reaches them if it leads to an integer pixel
+ * of dy. Every weight_step'th tap does, or none. */
+static ls__implicit_gemm_axis data_axis(const ls__implicit_gemm_shape *s, int d, int64_t a)
 {
-    const int64_t *stride = op->u.conv.stride, *kernel = op->u.conv.kernel;
-    *phase = (ls__implicit_gemm_phase){ .grid = { ls__divide_up(x[1] - a, stride[0]),
-                                                  ls__divide_up(x[2] - b, stride[1]) },
-                                        .first = { a, b },
-                                        .step = { stride[0], stride[1] },
-                                        .source_step = { 1, 1 } };
-    for (int64_t i = 0; i < kernel[0]; i++)
-        for (int64_t j = 0; j < kernel[1]; j++) {
-            const int64_t h = a + op->u.conv.padding[0] - i * op->u.conv.dilation[0];
-            const int64_t w = b + op->u.conv.padding[1] - j * op->u.conv.dilation[1];
-            if (h % stride[0] == 0 && w % stride[1] == 0 &&
-                !add_tap(phase, h / stride[0], w / stride[1], i * kernel[1] + j))
-                return false;
-        }
-    finish_phase(phase, x[0], &y[1]);
-    return true;
+    const int64_t kernel = s->kernel[d], stride = s->stride[d], dilation = s->dilation[d];
+    const int64_t divisor = greatest_common_divisor(stride, dilation), step = stride / divisor;
+    ls__implicit_gemm_axis axis = { .grid = ls__divide_up(s->result.size[d] - a, stride),
+                                    .first = a,
+                                    .step = stride,
+                                    .source_step = 1,
+                                    .tap_step = -dilation / divisor,
+                                    .weight_step = step };
+    for (int64_t i = 0; i < ls__min_i64(kernel, step); i++) {
+        const int64_t reach = a + s->padding[d] - i * dilation;
+        if (reach % stride != 0) continue;
+        axis.tap = reach / stride;
+        axis.weight = i;
+        axis.n_taps = ls__divide_up(kernel - i, step);
+        axis.taps_before = i * (kernel / step) + ls__min_i64(i, kernel % step);
+        break;
+    }
+    return axis;
 }
 
-int ls__implicit_gemm_phases(const ls__op *op,
-                             ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES])
+static ls__implicit_gemm_axis axis_at(const ls__implicit_gemm_shape *s, int d, int64_t a)
 {
-    const bool data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
-    const ls__operand *o = op->operands;
-    const int64_t *x = o[data ? 2 : 0].shape.dims;
-    const int64_t *y = o[data ? 0 : op->kind == LS__OP_CONV2D ? 3 : 1].shape.dims;
-    if (!data) return correlation(op, x, y, phases);
-    const int64_t n_h = ls__min_i64(op->u.conv.stride[0], x[1]);
-    const int64_t n_w = ls__min_i64(op->u.conv.stride[1], x[2]);
-    if (n_h > LS__IMPLICIT_GEMM_MAX_PHASES || n_w > LS__IMPLICIT_GEMM_MAX_PHASES / n_h) return 0;
-    for (int64_t i = 0; i < n_h * n_w; i++)
-        if (!one_phase(op, x, y, i / n_w, i % n_w, &phases[i])) return 0;
-    return (int)(n_h * n_w);
+    if (s->data) return data_axis(s, d, a);
+    return (ls__implicit_gemm_axis){ .grid = s->result.size[d],
+                                     .step = 1,
+                                     .source_step = s->stride[d],
+                                     .tap = -s->padding[d],
+                                     .tap_step = s->dilation[d],
+                                     .n_taps = s->kernel[d],
+                                     .weight_step = 1 };
+}
+
+ls__implicit_gemm_phase ls__implicit_gemm_phase_at(const ls__implicit_gemm_shape *s, int64_t index)
+{
+    ls__implicit_gemm_phase phase = { .axes = { axis_at(s, 0, index / s->n_phases[1]),
+                                                axis_at(s, 1, index % s->n_phases[1]) },
+                                      .n_rows = s->images,
+                                      .plain = true };
+    for (int d = 0; d < 2; d++) {
+        const ls__implicit_gemm_axis *axis = &phase.axes[d];
+        phase.n_rows *= axis->grid;
+        phase.plain = phase.plain && axis->n_taps == 1 && axis->grid == s->source.size[d] &&
+                      axis->source_step == 1 && axis->tap == 0;
+    }
+    return phase;
+}
+
+bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s)
+{
+    for (int d = 0; d < 2; d++)
+        for (int64_t a = 0; a < s->n_phases[d]; a++)
+            if (axis_at(s, d, a).n_taps == 0) return true;
+    return false;
 }

@@ -2,9 +2,6 @@
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
 #include "cpu/conv/roles.h"
 
-/* Fewer channels are less than a vector. */
-enum { MIN_CHANNELS = 8 };
-
 static const double GIGABYTES = 50;
 
 /* The linear layers that our own kernels run faster than oneDNN's sgemm, whose cost is that of 60
@@ -32,18 +29,35 @@ static double linear_cost_ms(const ls__op *op)
                : ms + ls__op_bytes(op) / (GIGABYTES * 1e6);
 }
 
+/* The part of a product's vectors that hold results or, in backward weights, places of (tap,
+ * channel). */
+static double filled(const ls__implicit_gemm_shape *s, ls__op_kind kind)
+{
+    enum { VECTOR = 16 };
+    const int64_t columns = kind == LS__OP_CONV2D_BACKWARD_WEIGHTS
+                                ? s->kernel[0] * s->kernel[1] * s->source.channels
+                                : s->result.channels;
+    return (double)columns / (double)ls__round_up_to(columns, VECTOR);
+}
+
+/* The time to gather lines of few channels, tap by tap. */
+static double gather_ms(const ls__op *op, const ls__implicit_gemm_shape *s)
+{
+    static const double TAP_MS = 5e-6;
+    const int64_t *y = op->operands[op->kind == LS__OP_CONV2D                 ? 3
+                                    : op->kind == LS__OP_CONV2D_BACKWARD_DATA ? 0
+                                                                              : 1]
+                           .shape.dims;
+    return TAP_MS * (double)(y[0] * y[1] * y[2] * s->kernel[0] * s->kernel[1] * s->groups);
+}
+
 /* Measured by bench_ops on the layers of the ResNets on a Zen 3, whose core reaches 103 Gflop/s.
  * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights), as
  * oneDNN's blocked ones do, but a step of resnet50 with oneDNN's was 2 % faster. So their cost is
  * set higher, and they are selected only if oneDNN has no kernel. */
-static double implicit_gemm_cost_ms(const ls__op *op)
+static double conv_cost_ms(const ls__op *op)
 {
-    if (ls__is_linear(op->kind)) return linear_cost_ms(op);
-    ls__conv_roles roles;
-    ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES];
-    const int n =
-        ls__conv_is_plain(op, MIN_CHANNELS, &roles) ? ls__implicit_gemm_phases(op, phases) : 0;
-    if (n == 0) return -1;
+    const ls__implicit_gemm_shape s = ls__implicit_gemm_shape_of(op);
     static const double GFLOPS[LS__N_OPS][2] = {
         /* of many taps, of one */
         [LS__OP_CONV2D] = { 92, 70 },
@@ -51,47 +65,48 @@ static double implicit_gemm_cost_ms(const ls__op *op)
         [LS__OP_CONV2D_BACKWARD_WEIGHTS] = { 82, 58 },
     };
     static const double FEW = 0.6; /* with up to FEW_CHANNELS on both sides */
-    enum { FEW_CHANNELS = 32 };
+    enum { FEW_CHANNELS = 32, VERY_FEW_CHANNELS = 8 };
     static const double MOSTLY_EMPTY = 0.7; /* results that no tap reaches, between those of one */
-    const int64_t *w = op->operands[roles.w].shape.dims;
-    double gflops = GFLOPS[op->kind][w[1] * w[2] == 1];
-    if (w[0] <= FEW_CHANNELS && w[3] <= FEW_CHANNELS) gflops *= FEW;
-    bool empty = false;
-    for (int i = 0; i < n; i++) empty = empty || phases[i].n_taps == 0;
-    if (empty) gflops *= MOSTLY_EMPTY;
-    return ls__op_flops(op) / (gflops * 1e6) + ls__op_bytes(op) / (GIGABYTES * 1e6);
+    const int64_t in = s.source.channels, out = s.result.channels;
+    double gflops = GFLOPS[op->kind][s.kernel[0] * s.kernel[1] == 1], gathered_ms = 0;
+    if (in <= FEW_CHANNELS && out <= FEW_CHANNELS) gflops *= FEW;
+    if (in < VERY_FEW_CHANNELS || out < VERY_FEW_CHANNELS || s.groups > 1) {
+        gflops *= filled(&s, op->kind);
+        gathered_ms = gather_ms(op, &s);
+    }
+    if (ls__implicit_gemm_has_empty_phase(&s)) gflops *= MOSTLY_EMPTY;
+    return ls__op_flops(op) / (gflops * 1e6) + ls__op_bytes(op) / (GIGABYTES * 1e6) + gathered_ms;
 }
 
-static ls__implicit_gemm_image image_of(const ls__operand *o)
+static double implicit_gemm_cost_ms(const ls__op *op)
 {
-    const int64_t *d = o->shape.dims;
-    return (ls__implicit_gemm_image){ { d[1], d[2] }, d[3] };
+    static const double MAX_MS = 5e5; /* half of the reference's cost */
+    ls__conv_roles roles;
+    double cost_ms = -1;
+    if (ls__is_linear(op->kind))
+        cost_ms = linear_cost_ms(op);
+    else if (ls__conv_is_dense(op, &roles))
+        cost_ms = conv_cost_ms(op);
+    return cost_ms < MAX_MS ? cost_ms : MAX_MS;
 }
 
 static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,
                                const void *microkernels)
 {
     ls__implicit_gemm_kernel *k = (ls__implicit_gemm_kernel *)kernel;
-    ls__implicit_gemm_phase phases[LS__IMPLICIT_GEMM_MAX_PHASES];
     const ls__op conv = ls__is_linear(planned->kind) ? ls__linear_as_conv(planned) : *planned;
     const ls__op *const op = &conv;
-    const bool weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
     k->base.kind = op->kind;
     k->relu = planned->kind == LS__OP_LINEAR && planned->u.linear.relu;
     k->micro = microkernels;
-    k->data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
-    k->source = image_of(&op->operands[0]);
-    k->result = image_of(&op->operands[weights ? 1 : k->data ? 2 : 3]);
     k->bf16 = op->operands[0].dtype == LS_BF16;
-    k->all_taps = op->u.conv.kernel[0] * op->u.conv.kernel[1];
-    k->n_products = ls__implicit_gemm_phases(op, phases);
-    for (int i = 0; i < k->n_products; i++)
-        k->products[i] = (ls__implicit_gemm_product){ phases[i], .depth = phases[i].n_taps *
-                                                                          k->source.channels };
-    if (weights)
-        ls__implicit_gemm_plan_weights(k, !ls__is_absent(&op->operands[3]));
+    k->shape = ls__implicit_gemm_shape_of(op);
+    k->n_products = k->shape.n_phases[0] * k->shape.n_phases[1];
+    if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
+        ls__implicit_gemm_plan_weights(k);
     else
-        ls__implicit_gemm_plan_correlation(k, !k->data && !ls__is_absent(&op->operands[2]));
+        ls__implicit_gemm_plan_correlation(k, !k->shape.data && !ls__is_absent(&op->operands[2]));
+    ls__conv_plan_bias(kernel, op);
 }
 
 const ls__conv_algorithm ls__implicit_gemm_algorithm = {

@@ -145,6 +145,7 @@ static ls_status nonfused_run(ls__kernel *kernel, void *const *buffers, void *wo
         ls__conv_run_pass(&call, close_task,
                           result_tasks(k, call.block) + operand_tasks(k, call.block + 1));
     }
+    ls__conv_run_bias(&call);
     return LS_OK;
 }
 

@@ -65,6 +65,7 @@ static void winograd_plan(ls__conv_kernel *kernel, const ls__op *op, const void 
         ls__winograd_plan_nonfused(k);
     else
         ls__winograd_plan_fused(k);
+    ls__conv_plan_bias(&k->base, op);
 }
 
 const ls__conv_algorithm ls__winograd_algorithm = { "winograd 4x4", sizeof(ls__winograd_kernel),
