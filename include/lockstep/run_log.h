@@ -7,8 +7,8 @@
  *   step, batch, loss, gradients, weights
  *
  * separated by spaces: the step in 12 digits, digests in 32 hex digits, the loss as the 16 hex
- * digits of its double. Steps and lines are counted from 0 over the whole run:
- * line i is step i. */
+ * digits of its double, 7ff8000000000000 for every NaN. Steps and lines are counted from 0 over the
+ * whole run: line i is step i. */
 #ifndef LOCKSTEP_RUN_LOG_H
 #define LOCKSTEP_RUN_LOG_H
 

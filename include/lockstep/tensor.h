@@ -108,7 +108,8 @@ LS_API ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_di
 
 /* A 128-bit hash of the elements in the order of their indices, whatever the memory layout. Tensors
  * with equal bits, type and shape have equal digests. A digest depends on the positions of the
- * elements, and not on the number of threads. */
+ * elements, and not on the number of threads. All NaN count as one, because their signs and
+ * payloads differ between processors. */
 typedef struct ls_digest {
     uint64_t words[2];
 } ls_digest;

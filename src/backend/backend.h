@@ -130,10 +130,10 @@ typedef struct ls__backend {
     /* Converts `count` elements as ls_tensor_cast does; queued. */
     ls_status (*cast)(ls__device *device, ls_dtype to, void *dst, ls_dtype from, const void *src,
                       int64_t count);
-    /* Adds the digest of bytes that are at `offset` (a multiple of 8) of the whole to *sum, in
-     * device memory, as ls__digest_bytes does; queued. */
-    ls_status (*digest)(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
-                        ls__digest_sum *sum);
+    /* Adds the digest of elements of this dtype that are at byte `offset` (a multiple of 8) of the
+     * whole to *sum, in device memory, as ls__digest_elements does; queued. */
+    ls_status (*digest)(ls__device *device, ls_dtype dtype, const void *memory, size_t bytes,
+                        uint64_t offset, ls__digest_sum *sum);
     /* out[i] = *scalars[i], n of them, all f32 in device memory; queued. */
     ls_status (*gather)(ls__device *device, float *out, const float *const *scalars, int n);
 

@@ -23,6 +23,20 @@ void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint6
     if (size % 8) ls__digest_word(sum, load_word(at, size % 8), position);
 }
 
+void ls__digest_elements(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
+                         ls__nan_words of)
+{
+    if (of.element_bytes == 0) {
+        ls__digest_bytes(sum, elements, size, offset);
+        return;
+    }
+    const unsigned char *at = elements;
+    uint64_t position = offset / 8;
+    for (size_t i = 0; i < size / 8; i++, at += 8)
+        ls__digest_word(sum, ls__replace_nans(load_word(at, 8), of), position++);
+    if (size % 8) ls__digest_word(sum, ls__replace_nans(load_word(at, size % 8), of), position);
+}
+
 ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size)
 {
     ls_digest out;

@@ -18,6 +18,7 @@
 #ifndef LS_BASE_HASH_H
 #define LS_BASE_HASH_H
 
+#include "base/nan_words.h"
 #include "base/shared.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,9 @@ LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t pos
 /* Adds the bytes at byte offset `offset` (a multiple of 8) of a message as little-endian words. A
  * last word of less than 8 bytes is padded with zeros, so it must be the end of the message. */
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+/* The same for elements, of which the NaN are replaced. */
+void ls__digest_elements(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
+                         ls__nan_words of);
 
 /* The digest, after all bytes: mixes the size of the message into the sum. */
 struct ls_digest ls__digest_finish(const ls__digest_sum *sum, uint64_t size);

@@ -61,6 +61,7 @@ typedef struct chunk_job {
     size_t bytes;
     ls__isa isa;
     uint64_t offset; /* of src in the digested data */
+    ls__nan_words nans;
     _Atomic uint64_t words[2];
 } chunk_job;
 
@@ -93,7 +94,8 @@ static void digest_chunk(void *arg, int64_t task, int thread)
     chunk_job *job = arg;
     const size_t begin = (size_t)task * CHUNK_BYTES;
     ls__digest_sum sum = { { 0, 0 } };
-    ls__ops_digest(job->isa, &sum, job->src + begin, chunk_size(job, task), job->offset + begin);
+    ls__ops_digest(job->isa, &sum, job->src + begin, chunk_size(job, task), job->offset + begin,
+                   job->nans);
     atomic_fetch_add_explicit(&job->words[0], sum.words[0], memory_order_relaxed);
     atomic_fetch_add_explicit(&job->words[1], sum.words[1], memory_order_relaxed);
 }
@@ -110,11 +112,15 @@ ls_status ls__cpu_clear(ls__device *device, void *memory, size_t bytes)
     return ls__cpu_copy(device, memory, NULL, bytes);
 }
 
-ls_status ls__cpu_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
-                         ls__digest_sum *sum)
+ls_status ls__cpu_digest(ls__device *device, ls_dtype dtype, const void *memory, size_t bytes,
+                         uint64_t offset, ls__digest_sum *sum)
 {
     ls__cpu *cpu = (ls__cpu *)device;
-    chunk_job job = { .src = memory, .bytes = bytes, .isa = cpu->isa, .offset = offset };
+    chunk_job job = { .src = memory,
+                      .bytes = bytes,
+                      .isa = cpu->isa,
+                      .offset = offset,
+                      .nans = ls__nan_words_of(dtype) };
     ls__threads_run(cpu->threads, count_chunks(bytes), digest_chunk, &job);
     for (int i = 0; i < 2; i++) sum->words[i] += job.words[i];
     return LS_OK;

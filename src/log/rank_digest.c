@@ -17,6 +17,7 @@ static ls_status read_partial(const ls_tensor *tensor, size_t begin, size_t end,
                                    (const unsigned char *)tensor->data + begin, end - begin));
     out->position = begin / 8;
     for (int i = 0; i < 8; i++) out->word |= (uint64_t)bytes[i] << 8 * i;
+    out->word = ls__replace_nans(out->word, ls__nan_words_of(tensor->dtype));
     return LS_OK;
 }
 

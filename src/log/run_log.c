@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,7 +122,9 @@ static ls_status write_line(log_file *file, const ls_step_digest *digest)
         return ls__fail(file->ctx, LS_ERR_INVALID, "run log '%s': it is full", file->path);
     if (file->fd < 0) return file->n_lines++, LS_OK;
     char line[LS__LINE_SIZE + 1];
-    ls__run_log_format(file->n_lines, digest, line);
+    ls_step_digest written = *digest;
+    if (isnan(written.loss)) written.loss = NAN; /* the same bits on every processor */
+    ls__run_log_format(file->n_lines, &written, line);
     const int error = ls__write(file->fd, line, LS__LINE_SIZE, file->n_lines * LS__LINE_SIZE);
     if (error) {
         const ls_status status = fail_errno(file, error);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "nn/net/net.h"
+#include <math.h>
 #include <string.h>
 
 /* Digests that the device computes. */
@@ -111,9 +112,9 @@ ls_status ls__step_digest_begin(ls__step_digest *digest, const char *call, ls_ne
     add_samples(ls_net_context(net), digest, batch);
     LS_TRY(ls__readback_clear(&digest->readback));
     LS_TRY(queue_tensors(digest, ls_net_context(net)));
-    LS_TRY(device->backend->digest(device, blocks.gradients, digest->gradient_bytes, 0,
+    LS_TRY(device->backend->digest(device, LS_F32, blocks.gradients, digest->gradient_bytes, 0,
                                    &computed->sums[GRADIENTS]));
-    LS_TRY(device->backend->digest(device, blocks.values, digest->value_bytes, 0,
+    LS_TRY(device->backend->digest(device, LS_F32, blocks.values, digest->value_bytes, 0,
                                    &computed->sums[WEIGHTS]));
     ls__net_losses(net, digest->losses, digest->weights, digest->n_losses);
     LS_TRY(device->backend->gather(device, computed->losses, digest->losses, digest->n_losses));
@@ -149,6 +150,7 @@ ls_status ls__step_digest_end(ls__step_digest *digest, ls_step_digest *out)
     };
     for (int i = 0; i < digest->n_losses; i++)
         out->loss += digest->weights[i] * (double)computed->losses[i];
+    if (isnan(out->loss)) out->loss = NAN; /* the same bits on every processor */
     return LS_OK;
 }
 

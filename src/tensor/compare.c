@@ -102,7 +102,7 @@ ls_status ls_tensor_digest(const ls_tensor *tensor, ls_digest *out)
 ls_status ls__tensor_digest_queue_bytes(const ls_tensor *tensor, size_t begin, size_t end,
                                         ls__digest_sum *sum)
 {
-    return ls__table(tensor)->digest(tensor->owned.ctx->device,
+    return ls__table(tensor)->digest(tensor->owned.ctx->device, tensor->dtype,
                                      (const unsigned char *)tensor->data + begin, end - begin,
                                      begin, sum);
 }

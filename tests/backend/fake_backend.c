@@ -146,15 +146,16 @@ static ls_status fake_upload(ls__device *device, void *memory, const void *host,
     return fake_write(device, memory, host, bytes);
 }
 
-static ls_status fake_digest(ls__device *device, const void *memory, size_t bytes, uint64_t offset,
-                             ls__digest_sum *sum)
+static ls_status fake_digest(ls__device *device, ls_dtype dtype, const void *memory, size_t bytes,
+                             uint64_t offset, ls__digest_sum *sum)
 {
     fake_device *fake = (fake_device *)device;
     void *plain = ls__alloc(device->ctx, bytes);
     if (!plain) return ls__fail_memory(device->ctx, "fake device", bytes);
     invert(plain, memory, bytes);
     invert(sum, sum, sizeof(*sum));
-    const ls_status status = fake->cpu->backend->digest(fake->cpu, plain, bytes, offset, sum);
+    const ls_status status =
+        fake->cpu->backend->digest(fake->cpu, dtype, plain, bytes, offset, sum);
     invert(sum, sum, sizeof(*sum));
     ls__free(device->ctx, plain);
     return status == LS_OK ? count_call(device) : status;

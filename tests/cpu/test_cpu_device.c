@@ -145,8 +145,9 @@ START_TEST(digest_is_the_same_for_any_threads)
         ls_context *ctx = open_device(threads, NULL);
         ls__digest_sum sum = { { 0, 0 } }; /* to which both parts are added */
         const ls__backend *backend = ctx->device->backend;
-        ck_assert_int_eq(backend->digest(ctx->device, bytes, 48, 40, &sum), LS_OK);
-        ck_assert_int_eq(backend->digest(ctx->device, bytes + 48, BYTES - 48, 88, &sum), LS_OK);
+        ck_assert_int_eq(backend->digest(ctx->device, LS_U8, bytes, 48, 40, &sum), LS_OK);
+        ck_assert_int_eq(backend->digest(ctx->device, LS_U8, bytes + 48, BYTES - 48, 88, &sum),
+                         LS_OK);
         ck_assert_mem_eq(&sum, &plain, sizeof sum);
         ls_context_close(&ctx);
     }
@@ -167,9 +168,66 @@ START_TEST(digest_is_the_same_on_every_instruction_set)
                 for (size_t size = 0; size <= BYTES - begin; size++) {
                     ls__digest_sum plain = { { 1, 2 } }, sum = plain;
                     ls__digest_bytes(&plain, bytes + begin, size, offsets[o]);
-                    ls__ops_digest(isa, &sum, bytes + begin, size, offsets[o]);
+                    ls__ops_digest(isa, &sum, bytes + begin, size, offsets[o],
+                                   ls__nan_words_of(LS_U8));
                     ck_assert_mem_eq(&sum, &plain, sizeof sum);
                 }
+}
+END_TEST
+
+static const struct {
+    ls_dtype dtype;
+    uint64_t infinity, nan; /* of an element; the NaN that stands for all */
+} float_types[] = { { LS_F32, 0x7f800000, 0x7fc00000 },
+                    { LS_BF16, 0x7f80, 0x7fc0 },
+                    { LS_F16, 0x7c00, 0x7e00 } };
+enum { N_FLOAT_TYPES = sizeof float_types / sizeof float_types[0] };
+
+static void put_element(unsigned char *bytes, int element_bytes, int64_t i, uint64_t bits)
+{
+    for (int b = 0; b < element_bytes; b++)
+        bytes[i * element_bytes + b] = (unsigned char)(bits >> 8 * b);
+}
+
+/* At each place of a vector, in the first block, at its end and in the last bytes. */
+START_TEST(every_nan_has_one_digest_on_every_instruction_set)
+{
+    enum { BYTES = 8192 + 8 * 64 + 4 };
+    static unsigned char finite[BYTES], bytes[BYTES], wanted[BYTES];
+    for (int t = 0; t < N_FLOAT_TYPES; t++) {
+        const ls_dtype dtype = float_types[t].dtype;
+        const int size = (int)ls_dtype_bytes(dtype);
+        const uint64_t infinity = float_types[t].infinity, sign = UINT64_C(1) << (8 * size - 1);
+        const uint64_t nans[] = { float_types[t].nan,    float_types[t].nan | sign, infinity + 1,
+                                  (infinity + 1) | sign, float_types[t].nan | 0x5,  sign - 1,
+                                  2 * sign - 1 };
+        const ls__nan_words words = ls__nan_words_of(dtype);
+        const int64_t n = BYTES / size;
+        /* infinities are not replaced */
+        for (int64_t i = 0; i < n; i++)
+            put_element(finite, size, i, i % 3 ? (uint64_t)i * 7919 % infinity : infinity | sign);
+        for (ls__isa isa = LS__ISA_PLAIN; isa <= ls__isa_detect(); isa++) {
+            ls__digest_sum plain = { { 1, 2 } }, sum = plain;
+            ls__digest_bytes(&plain, finite, BYTES, 8);
+            ls__ops_digest(isa, &sum, finite, BYTES, 8, words);
+            ck_assert_mem_eq(&sum, &plain, sizeof sum);
+            for (int64_t i = 0; i < n; i += i < 64 || i > n - 200 ? 1 : 97) {
+                memcpy(wanted, finite, BYTES);
+                memcpy(bytes, finite, BYTES);
+                put_element(wanted, size, i, float_types[t].nan);
+                plain = (ls__digest_sum){ { 1, 2 } };
+                ls__digest_bytes(&plain, wanted, BYTES, 8);
+                for (size_t k = 0; k < sizeof nans / sizeof nans[0]; k++) {
+                    put_element(bytes, size, i, nans[k]);
+                    sum = (ls__digest_sum){ { 1, 2 } };
+                    ls__ops_digest(isa, &sum, bytes, BYTES, 8, words);
+                    ck_assert_msg(memcmp(&sum, &plain, sizeof sum) == 0,
+                                  "%s, isa %d, element %lld: NaN %llx", ls_dtype_name(dtype),
+                                  (int)isa, (long long)i, (unsigned long long)nans[k]);
+                }
+            }
+        }
+    }
 }
 END_TEST
 
@@ -299,6 +357,7 @@ TEST_PROGRAM(cpu_device)
     tcase_add_test(tcase, scratch_grows_for_every_thread);
     tcase_add_test(tcase, digest_is_the_same_for_any_threads);
     tcase_add_test(tcase, digest_is_the_same_on_every_instruction_set);
+    tcase_add_test(tcase, every_nan_has_one_digest_on_every_instruction_set);
     tcase_add_test(tcase, casts_have_the_bits_of_half_h);
     tcase_add_test(tcase, allocation_failures);
     tcase_add_loop_test(tcase, convolutions_without_memory, 0, 4 * 3);

@@ -106,8 +106,11 @@ START_TEST(tensors)
     uint16_t got[2][N];
     ls_context *contexts[2] = { open_cuda(), open_on("cpu", NULL) };
     for (int i = 0; i < N; i++) values[i] = (float)(i - 500) * 1.37e-3f;
-    ls_digest digests[2];
+    const uint32_t nans[2][2] = { { 0xffc00000, 0x3f800000 }, { 0x7fc12345, 0x3f800000 } };
+    ls_digest digests[2], of_nans[2];
     for (int i = 0; i < 2; i++) {
+        ls_tensor *nan = ls_tensor_from_data(contexts[i], LS_F32, LS_SHAPE(2), nans[i]);
+        ck_assert_int_eq(ls_tensor_digest(nan, &of_nans[i]), LS_OK);
         ls_tensor *x = ls_tensor_from_data(contexts[i], LS_F32, LS_SHAPE(17, 59), values);
         ls_tensor *half = ls_tensor_open(contexts[i], LS_F16, LS_SHAPE(17, 59));
         ck_assert(i == 1 || ls_tensor_data(x) == NULL);
@@ -121,6 +124,7 @@ START_TEST(tensors)
     }
     ck_assert_mem_eq(got[0], got[1], sizeof(got[0]));
     ck_assert_mem_eq(&digests[0], &digests[1], sizeof(digests[0]));
+    ck_assert_mem_eq(&of_nans[0], &of_nans[1], sizeof(of_nans[0]));
     for (int i = 0; i < 2; i++) ls_context_close(&contexts[i]);
 }
 END_TEST

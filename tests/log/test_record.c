@@ -73,6 +73,27 @@ START_TEST(lines_come_back)
 }
 END_TEST
 
+/* The default NaN of x86 is negative, that of ARM positive. */
+START_TEST(every_nan_has_one_line)
+{
+    begin();
+    static const uint64_t nans[] = { 0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000001 };
+    ls_run_log *record = ls_run_log_open(ctx, path("a"), 0);
+    for (int i = 0; i < 3; i++) {
+        ls_step_digest digest = digest_of(1);
+        memcpy(&digest.loss, &nans[i], sizeof digest.loss);
+        ck_assert_int_eq(ls_run_log_append(record, &digest), LS_OK);
+    }
+    ls_run_log_close(&record);
+    for (int i = 0; i < 3; i++) {
+        ls_step_digest got;
+        ck_assert_int_eq(ls_run_log_read(ctx, path("a"), i, &got), LS_OK);
+        ck_assert_mem_eq(&got.loss, &nans[0], sizeof got.loss);
+    }
+    end();
+}
+END_TEST
+
 START_TEST(going_on_cuts_what_came_after)
 {
     begin();
@@ -331,8 +352,9 @@ END_TEST
 
 TEST_PROGRAM(record)
 {
-    return RUN_SUITE("record", lines_come_back, going_on_cuts_what_came_after,
-                     the_first_difference_is_found, wrong_records_are_refused,
-                     digests_see_each_part, digests_refuse_what_they_cannot_see,
-                     every_allocation_may_fail, allocations_of_a_step_may_fail);
+    return RUN_SUITE("record", lines_come_back, every_nan_has_one_line,
+                     going_on_cuts_what_came_after, the_first_difference_is_found,
+                     wrong_records_are_refused, digests_see_each_part,
+                     digests_refuse_what_they_cannot_see, every_allocation_may_fail,
+                     allocations_of_a_step_may_fail);
 }

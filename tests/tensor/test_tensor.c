@@ -374,6 +374,15 @@ static void body_digest(void)
     ck_assert(!ls_digest_equal(digest, digest_of(LS_I32, LS_SHAPE(2, 4), numbers)));
     ck_assert(!ls_digest_equal(digest_of(LS_F32, LS_SHAPE(0), numbers),
                                digest_of(LS_F32, LS_SHAPE(0, 0), numbers)));
+    uint32_t nans[3][2] = { { 0x7fc00000, 0x3f800000 },
+                            { 0xffc00000, 0x3f800000 },
+                            { 0x7fc12345, 0x3f800000 } };
+    for (int i = 1; i < 3; i++) {
+        ck_assert(ls_digest_equal(digest_of(LS_F32, LS_SHAPE(2), nans[0]),
+                                  digest_of(LS_F32, LS_SHAPE(2), nans[i])));
+        ck_assert(!ls_digest_equal(digest_of(LS_I32, LS_SHAPE(2), nans[0]),
+                                   digest_of(LS_I32, LS_SHAPE(2), nans[i])));
+    }
     char text[LS_DIGEST_TEXT_SIZE];
     ck_assert_str_eq(ls_digest_text((ls_digest){ { 0xabc, 1 } }, text),
                      "0000000000000abc0000000000000001");

@@ -5,13 +5,16 @@
 #include "base/hash.h"
 #include "cpu/cpu.h"
 
-/* Adds the digest of bytes to *sum as ls__digest_bytes does; isa must be the machine's. */
-void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
-                    uint64_t offset);
+/* Adds the digest of elements to *sum as ls__digest_elements does; isa must be the machine's. */
+void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *elements, size_t size,
+                    uint64_t offset, ls__nan_words of);
 
 /* One per instruction set. */
-void ls__ops_digest_plain(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
-void ls__ops_digest_avx2(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
-void ls__ops_digest_avx512(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
+void ls__ops_digest_plain(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
+                          ls__nan_words of);
+void ls__ops_digest_avx2(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
+                         ls__nan_words of);
+void ls__ops_digest_avx512(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
+                           ls__nan_words of);
 
 #endif

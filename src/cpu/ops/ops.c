@@ -13,17 +13,18 @@
 static const ls__ops_prepare *const families[][LS__ISA_AVX512 + 1] = { LS__OPS_FAMILIES(FAMILY) };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
-void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *bytes, size_t size,
-                    uint64_t offset)
+void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *elements, size_t size,
+                    uint64_t offset, ls__nan_words of)
 {
-    static void (*const digests[])(ls__digest_sum *, const void *, size_t, uint64_t) = {
+    static void (*const digests[])(ls__digest_sum *, const void *, size_t, uint64_t,
+                                   ls__nan_words) = {
         ls__ops_digest_plain,
 #if defined(__x86_64__)
         ls__ops_digest_avx2,
         ls__ops_digest_avx512,
 #endif
     };
-    digests[isa](sum, bytes, size, offset);
+    digests[isa](sum, elements, size, offset, of);
 }
 
 /* The estimate of a kernel's time: its data stream from memory, as LS__TASK_ELEMENTS assumes. It

@@ -93,13 +93,13 @@ ls_status ls__cuda_queue_cast(ls__device *device, ls_dtype to, void *dst, ls_dty
     return ls__cuda_check(cuda, ls__cuda_cast(to, dst, from, src, count, cuda->stream), "cast");
 }
 
-ls_status ls__cuda_queue_digest(ls__device *device, const void *memory, size_t bytes,
-                                uint64_t offset, ls__digest_sum *sum)
+ls_status ls__cuda_queue_digest(ls__device *device, ls_dtype dtype, const void *memory,
+                                size_t bytes, uint64_t offset, ls__digest_sum *sum)
 {
     ls__cuda *cuda = (ls__cuda *)device;
     if (bytes == 0) return LS_OK;
     (void)ls__cuda_enter(device);
-    return ls__cuda_check(cuda, ls__cuda_digest(memory, bytes, offset, sum, cuda->stream),
+    return ls__cuda_check(cuda, ls__cuda_digest(dtype, memory, bytes, offset, sum, cuda->stream),
                           "digest");
 }
 

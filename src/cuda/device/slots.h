@@ -39,8 +39,8 @@ ls_status ls__cuda_copy(ls__device *device, void *dst, const void *src, size_t b
 ls_status ls__cuda_clear(ls__device *device, void *memory, size_t bytes);
 ls_status ls__cuda_queue_cast(ls__device *device, ls_dtype to, void *dst, ls_dtype from,
                               const void *src, int64_t count);
-ls_status ls__cuda_queue_digest(ls__device *device, const void *memory, size_t bytes,
-                                uint64_t offset, ls__digest_sum *sum);
+ls_status ls__cuda_queue_digest(ls__device *device, ls_dtype dtype, const void *memory,
+                                size_t bytes, uint64_t offset, ls__digest_sum *sum);
 ls_status ls__cuda_queue_gather(ls__device *device, float *out, const float *const *scalars, int n);
 
 /* capture.c. set_step copies the step to the device, unless it is there; queued. */

@@ -75,9 +75,9 @@ size_t ls__cuda_column_sums_workspace(const ls__operand *operand, int64_t rows, 
 int ls__cuda_store_step(ls__step *on_device, const ls__step *step, void *stream);
 int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_t count,
                   void *stream);
-/* *sum += the digest's sum of bytes at `offset` of the whole. */
-int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
-                    void *stream);
+/* *sum += the digest's sum of elements at byte `offset` of the whole. */
+int ls__cuda_digest(ls_dtype dtype, const void *memory, size_t bytes, uint64_t offset,
+                    ls__digest_sum *sum, void *stream);
 /* out[i] = *scalars[i] */
 int ls__cuda_gather(float *out, const float *const *scalars, int n, void *stream);
 /* Does the module have code for this compute capability, not only PTX? */

@@ -168,7 +168,7 @@ int ls__cuda_cast(ls_dtype to, void *dst, ls_dtype from, const void *src, int64_
 typedef unsigned long long digest_word; /* the type that atomicAdd requires */
 
 static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, uint64_t offset,
-                                     ls__digest_sum *sum)
+                                     ls__nan_words nans, ls__digest_sum *sum)
 {
     __shared__ digest_word shared[LS__BLOCK];
     ls__digest_sum own = { { 0, 0 } };
@@ -180,7 +180,7 @@ static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, u
             word = ((const uint64_t *)bytes)[i];
         else
             for (int64_t j = 0; j < size % 8; j++) word |= (uint64_t)bytes[8 * i + j] << (8 * j);
-        ls__digest_word(&own, word, offset / 8 + (uint64_t)i);
+        ls__digest_word(&own, ls__replace_nans(word, nans), offset / 8 + (uint64_t)i);
     }
     for (int i = 0; i < 2; i++) {
         const digest_word all = ls__block_sum<digest_word>(own.words[i], shared);
@@ -188,11 +188,12 @@ static __global__ void digest_kernel(const unsigned char *bytes, int64_t size, u
     }
 }
 
-int ls__cuda_digest(const void *memory, size_t bytes, uint64_t offset, ls__digest_sum *sum,
-                    void *stream)
+int ls__cuda_digest(ls_dtype dtype, const void *memory, size_t bytes, uint64_t offset,
+                    ls__digest_sum *sum, void *stream)
 {
     return LS__LAUNCH(digest_kernel, ls__blocks_for((int64_t)bytes / 8 / 4), LS__BLOCK, stream,
-                      (const unsigned char *)memory, (int64_t)bytes, offset, sum);
+                      (const unsigned char *)memory, (int64_t)bytes, offset,
+                      ls__nan_words_of(dtype), sum);
 }
 
 /* ---- Scalars ---- */

@@ -113,7 +113,7 @@ static ls_status add_digest(audit *a, int which)
     ls__digest_sum *sums = a->digests.memory;
     const size_t bytes =
         (size_t)ls__shard_elements(net->blocks.block_elements, &net->graph) * sizeof(float);
-    return device->backend->digest(device, net->blocks.gradients, bytes, 0, &sums[which]);
+    return device->backend->digest(device, LS_F32, net->blocks.gradients, bytes, 0, &sums[which]);
 }
 
 static ls_status compute_other(audit *a, double lr)
