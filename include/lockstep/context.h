@@ -61,13 +61,14 @@ typedef enum ls_arithmetic {
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON   /* kernels, and fusions of batch norms with convolutions, are selected by
-                         timing while a net is built, among those that `deterministic` allows. The
-                         selections stay in the context: they do not change while a net exists,
-                         and nets that are built later use them. Another process measures again
-                         and may select other kernels, with bitwise different results, unless it
-                         loads an algorithm cache (algorithm_cache.h). Shapes that first
-                         appear after the build use the heuristic */
+    LS_BENCHMARK_ON /* has no effect on a CPU with portable arithmetic. Else kernels, and fusions of
+                       batch norms with convolutions, are selected by timing while a net is built,
+                       among those that `deterministic` allows. The selections stay in the context:
+                       they do not change while a net exists, and nets that are built later use
+                       them. Another process measures again and may select other kernels, with
+                       bitwise different results, unless it loads an algorithm cache
+                       (algorithm_cache.h). Shapes that first appear after the build use the
+                       heuristic */
 } ls_benchmark;
 
 /* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection.
@@ -187,7 +188,7 @@ LS_API ls_memory_stats ls_context_memory(const ls_context *ctx);
  * the device. */
 LS_API ls_status ls_context_trim(ls_context *ctx);
 
-/* "cpu, 2 threads, AVX2, oneDNN 2.6.3": the open device; "" for NULL. Valid until ctx is
+/* "cpu, 2 threads, AVX2, own kernels 5": the open device; "" for NULL. Valid until ctx is
  * closed. */
 LS_API const char *ls_context_device(const ls_context *ctx);
 LS_API int ls_context_thread_count(const ls_context *ctx);

@@ -78,11 +78,12 @@ typedef struct ls__backend {
     ls_status (*open)(ls_context *ctx, int index, ls__device **out);
     void (*close)(ls__device *device);
 
-    /* These texts are valid until the device is closed: "cpu, 2 threads, AVX2, oneDNN 2.6.3". */
+    /* These texts are valid until the device is closed: "cpu, 2 threads, AVX2, own kernels 5". */
     const char *(*describe)(const ls__device *device);
     int (*threads)(const ls__device *device);
     /* Results may depend on these two and the kernels' names: the numeric libraries with their
-     * versions, "oneDNN 2.6.3"; the processor, "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB". */
+     * versions, "own kernels 5"; the processor, "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB", "" if
+     * they do not depend on it. */
     const char *(*libraries)(const ls__device *device);
     const char *(*processor)(const ls__device *device);
     /* "NVIDIA driver 580.65.06", on which no result depends; NULL if there is none. */

@@ -81,6 +81,18 @@ const char *ls__isa_name(ls__isa isa)
     return isas[isa].name;
 }
 
+bool ls__isa_multiplies_bf16(void)
+{
+#if defined(__x86_64__)
+    enum { FEATURES = 7, MORE = 1, AVX512_BF16 = 1 << 5 }; /* the leaf, its part, the bit */
+    unsigned a, b, c, d;
+    return ls__isa_detect() == LS__ISA_AVX512 && !detected.has_limit &&
+           __get_cpuid_count(FEATURES, MORE, &a, &b, &c, &d) && (a & AVX512_BF16);
+#else
+    return false;
+#endif
+}
+
 bool ls__isa_limit(ls__isa *out)
 {
     detect_once();

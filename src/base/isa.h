@@ -17,6 +17,9 @@ typedef enum ls__isa {
 ls__isa ls__isa_detect(void);
 const char *ls__isa_name(ls__isa isa); /* "AVX2" */
 
+/* Whether the processor multiplies bf16, by AVX512_BF16 or AMX, and LOCKSTEP_MAX_ISA is not set. */
+bool ls__isa_multiplies_bf16(void);
+
 /* Whether LOCKSTEP_MAX_ISA is set; *out is its value. */
 bool ls__isa_limit(ls__isa *out);
 /* LS_ERR_INVALID if it is set to anything else. */

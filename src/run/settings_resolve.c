@@ -147,6 +147,8 @@ static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_m
               r->metric == LS__METRIC_TOP5,
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
+        { "benchmark", r->arithmetic == LS_ARITHMETIC_NATIVE || strcmp(r->device, "cpu") != 0,
+          "--arithmetic native or a GPU: portable arithmetic has one kernel for each op" },
     };
     return check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table) &&
            check_loss_settings(ctx, given, r);

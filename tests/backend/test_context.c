@@ -41,6 +41,7 @@ START_TEST(every_field_acts_or_is_rejected)
         { { .deterministic = LS_DETERMINISTIC_OFF }, LS_OK, "" },
         { { .deterministic = (ls_deterministic)3 }, LS_ERR_INVALID, "deterministic is 3" },
         { { .deterministic = (ls_deterministic)-1 }, LS_ERR_INVALID, "deterministic is -1" },
+        { { .arithmetic = (ls_arithmetic)2 }, LS_ERR_INVALID, "arithmetic is 2" },
         { { .benchmark = LS_BENCHMARK_ON }, LS_OK, "" },
         { { .benchmark = (ls_benchmark)2 }, LS_ERR_INVALID, "benchmark is 2" },
         { { .threads = 3 }, LS_OK, "" },

@@ -52,6 +52,7 @@ run open_run(const options *o)
                                                   .threads = o->threads,
                                                   .shards = o->shards,
                                                   .benchmark = o->benchmark,
+                                                  .arithmetic = o->arithmetic,
                                                   .log = note_op,
                                                   .allocator = o->allocator });
     if (o->algorithm_cache) ls_algorithm_cache_load(r.ctx, o->algorithm_cache);

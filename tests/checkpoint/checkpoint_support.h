@@ -18,6 +18,7 @@ typedef struct options {
     ls_precision precision;
     float loss_scale;
     ls_benchmark benchmark;
+    ls_arithmetic arithmetic;
     const char *algorithm_cache;
     uint64_t seed;
     float momentum;

@@ -166,41 +166,50 @@ START_TEST(ops_of_a_fault_are_listed)
 }
 END_TEST
 
-static void expect_processor(const char *dir, const char *name)
-{
-    char path[64], start[32];
-    snprintf(path, sizeof(path), "%s/manifest.json", dir);
-    snprintf(start, sizeof(start), "%s,", name);
-    json_t *manifest = json_load_file(path, 0, NULL);
-    const char *processor =
-        json_string_value(json_object_get(json_object_get(manifest, "identity"), "processor"));
-    ck_assert_msg(processor && strncmp(processor, start, strlen(start)) == 0, "%s", processor);
-    json_decref(manifest);
-}
-
-/* A run belongs to the instruction set of its kernels. */
+/* Portable arithmetic has the same results with every instruction set. */
 START_TEST(runs_of_other_instruction_sets)
 {
     const char *before = getenv("LOCKSTEP_MAX_ISA");
     char *usual = before ? strdup(before) : NULL;
     begin_folder();
     draw_data();
+    setenv("LOCKSTEP_MAX_ISA", "plain", 1);
+    expect(0, TRAIN "--out a --stop-at 2");
+    setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
+    expect(0, TRAIN "--out b --stop-at 4");
+    expect(0, "compare a b");
+    expect(0, "train --resume a --stop-at 4");
+    expect(0, "compare a b");
+    ck_assert(same_files("a/run_log.txt", "b/run_log.txt"));
+    setenv("LOCKSTEP_MAX_ISA", "AVX2", 1);
+    expect(1, "train --resume a");
+    expect_err("LOCKSTEP_MAX_ISA is 'AVX2', expected plain, avx2 or avx512\n");
+    unsetenv("LOCKSTEP_MAX_ISA");
+    if (usual) setenv("LOCKSTEP_MAX_ISA", usual, 1);
+    free(usual);
+    end_folder();
+}
+END_TEST
+
+/* Native arithmetic belongs to the processor's kind. */
+START_TEST(native_runs_of_other_instruction_sets)
+{
+    const char *before = getenv("LOCKSTEP_MAX_ISA");
+    char *usual = before ? strdup(before) : NULL;
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
+    begin_folder();
+    draw_data();
     setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
     expect(0, "describe --model mlp");
     const bool has_avx2 = strstr(said_out, ", AVX2,") != NULL;
     if (has_avx2) {
-        expect(0, TRAIN "--out a --stop-at 3");
-        expect_processor("a", "AVX2");
+        expect(0, TRAIN "--arithmetic native --out a --stop-at 3");
         setenv("LOCKSTEP_MAX_ISA", "plain", 1);
-        expect(0, TRAIN "--out b --stop-at 3");
-        expect_processor("b", "plain");
+        expect(0, TRAIN "--arithmetic native --out b --stop-at 3");
         expect(2, "compare a b");
         expect_out("processor is \"AVX2, ");
         expect(1, "train --resume a");
         expect_err("processor is 'AVX2, ");
-        setenv("LOCKSTEP_MAX_ISA", "AVX2", 1);
-        expect(1, "train --resume a");
-        expect_err("LOCKSTEP_MAX_ISA is 'AVX2', expected plain, avx2 or avx512\n");
         setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
         expect(0, "train --resume a --stop-at 5");
     }
@@ -448,10 +457,10 @@ END_TEST
 TEST_PROGRAM(compare_command)
 {
     return RUN_SUITE("compare_command", identical_runs, full_standard_output,
-                     runs_of_other_identities, runs_of_other_instruction_sets, options_are_named,
-                     ops_of_a_fault_are_listed, digests_of_contents_in_one_run,
-                     an_injected_fault_is_located, a_fault_in_accumulated_gradients_is_located,
-                     a_fault_in_a_shard_is_located, names_that_are_not_utf8,
-                     control_characters_in_json, a_replaced_image_is_located, mistakes,
-                     special_files_in_a_run_folder);
+                     runs_of_other_identities, native_runs_of_other_instruction_sets,
+                     runs_of_other_instruction_sets, options_are_named, ops_of_a_fault_are_listed,
+                     digests_of_contents_in_one_run, an_injected_fault_is_located,
+                     a_fault_in_accumulated_gradients_is_located, a_fault_in_a_shard_is_located,
+                     names_that_are_not_utf8, control_characters_in_json,
+                     a_replaced_image_is_located, mistakes, special_files_in_a_run_folder);
 }

@@ -111,9 +111,11 @@ END_TEST
 /* The arguments of the runs; all runs use the kernels that the first one timed. */
 START_TEST(training_options_apply)
 {
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     begin_folder();
     draw_data();
-    expect(0, REPRO "--steps 3 --workers 0 --threads 1,2 --benchmark --seed 9007199254740993 "
+    expect(0, REPRO "--steps 3 --workers 0 --threads 1,2 --arithmetic native --benchmark "
+                    "--seed 9007199254740993 "
                     "--opt=adamw --lr 0.0123 --stem small");
     ck_assert(exists("repro/kernels.json"));
     json_t *config = json_load_file("repro/w0-t2/config.json", 0, NULL);

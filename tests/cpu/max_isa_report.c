@@ -5,7 +5,7 @@
 #include "base/context.h"
 #include "data/transform/resize_kernels.h"
 #include <lockstep/lockstep.h>
-#ifdef HAS_ONEDNN
+#if HAS_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 #endif
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 int main(int argc, char **argv)
 {
-#ifdef HAS_ONEDNN
+#if HAS_ONEDNN
     if (argc > 1 && strcmp(argv[1], "used") == 0)
         printf("used %d\n", (int)dnnl_get_effective_cpu_isa());
 #else

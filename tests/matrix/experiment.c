@@ -83,6 +83,7 @@ static ls_status open_run(run *r, const char *images)
     r->ctx = ls_context_open(&(ls_context_config){
         .seed = 11,
         .threads = l->threads,
+        .arithmetic = threaded ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
         .deterministic = threaded ? LS_DETERMINISTIC_OFF : LS_DETERMINISTIC_STRICT });
     r->options = (net_options){ .width = r->which == RECIPE_SGD ? 16 : 72,
                                 .parts = r->wrong == SUM_BY_THREADS ? l->threads : GOOD_PARTS };

@@ -112,8 +112,8 @@ bool write_threaded_cache(const char *path, const net_options *options, const ls
 {
     kernel_list list = { .length = 0 };
     char cache[4096];
-    ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .threads = 1, .log = note_kernel, .log_user = &list });
+    ls_context *ctx = ls_context_open(&(ls_context_config){
+        .threads = 1, .arithmetic = LS_ARITHMETIC_NATIVE, .log = note_kernel, .log_user = &list });
     ls_net_build(ctx, matrix_model, options, config);
     ls_algorithm_cache_save(ctx, path); /* the versions, and no choices */
     const bool good = ls_context_status(ctx) == LS_OK && list.length < sizeof(list.text);

@@ -423,7 +423,9 @@ START_TEST(timed_choices_stay)
 {
     enum { SIZE = 1 << 14 };
     static char before[SIZE], after[SIZE];
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON });
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
+    ls_context *ctx = ls_context_open(
+        &(ls_context_config){ .benchmark = LS_BENCHMARK_ON, .arithmetic = LS_ARITHMETIC_NATIVE });
     ls_net_config config = small_config(4);
     ls_net *net = ls_net_build(ctx, small, NULL, &config);
     ck_assert(ls_net_describe(net, before, SIZE) > 0);
@@ -448,8 +450,8 @@ static ls_node *one_large(ls_graph *g, ls_node *x, const void *options)
 
 static ls_context *describe_large(int64_t steps, const char *plan, char *text, size_t size)
 {
-    ls_context *ctx =
-        ls_context_open(&(ls_context_config){ .benchmark = LS_BENCHMARK_ON, .threads = 1 });
+    ls_context *ctx = ls_context_open(&(ls_context_config){
+        .benchmark = LS_BENCHMARK_ON, .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 1 });
     if (plan) ck_assert_int_eq(ls_algorithm_cache_load(ctx, plan), LS_OK);
     const ls_shape shape = LS_SHAPE(8, 64, 64, 64);
     ls_net *net = ls_net_build(ctx, one_large, NULL,
@@ -466,6 +468,7 @@ START_TEST(timing_has_to_pay)
 {
     enum { SIZE = 1 << 12 };
     static char text[SIZE];
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     const char plan[] = "test_net_plan.json";
     ls_context *ctx = describe_large(1, NULL, text, SIZE);
     ck_assert_ptr_nonnull(strstr(text, "no time to compare"));

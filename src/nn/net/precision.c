@@ -1,6 +1,7 @@
 /* precision.c: a net's precision and its loss scale. */
 #include "arith/element.h"
 #include "base/error.h"
+#include "base/isa.h"
 #include "nn/net/net_state.h"
 #include <math.h>
 
@@ -54,6 +55,13 @@ ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
     return LS_OK;
 }
 
+static bool native_is_faster(const ls_net *net)
+{
+    const ls_context *ctx = net->owned.ctx;
+    return net->config.precision == LS_PRECISION_BF16 && ctx->device->backend->host_memory &&
+           ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE && ls__isa_multiplies_bf16();
+}
+
 void ls__precision_fill(ls_net *net)
 {
     const precision_rules *rules = &precisions[net->config.precision];
@@ -65,8 +73,9 @@ void ls__precision_fill(ls_net *net)
     if (ls__emulates_precision(net))
         ls__warn(
             net->owned.ctx, LS_LOG_NET,
-            "%s on device %s: products are computed in f32, which saves memory but little time",
-            rules->name, net->owned.ctx->device->backend->name);
+            "%s on device %s: products are computed in f32, which saves memory but little time%s",
+            rules->name, net->owned.ctx->device->backend->name,
+            native_is_faster(net) ? "; arithmetic native is faster on this processor" : "");
 }
 
 bool ls__emulates_precision(const ls_net *net)
