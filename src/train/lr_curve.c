@@ -1,6 +1,7 @@
 /* lr_curve.c: the curve of a learning rate range test: smoothing, suggestions, files. */
 #include "train/lr_find.h"
 
+#include "arith/functions.h"
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
@@ -20,7 +21,7 @@ bool ls__lr_curve_add(ls_lr_curve *c, double lr, double loss, double smoothing)
         return true;
     }
     c->average = smoothing * c->average + (1 - smoothing) * loss;
-    const double smoothed = c->average / (1 - pow(smoothing, (double)(c->n + 1)));
+    const double smoothed = c->average / (1 - (smoothing > 0 ? ls__power_of(smoothing, (double)(c->n + 1)) : 0));
     c->points[c->n++] = (ls_lr_point){ lr, loss, smoothed };
     if (c->n == 1 || smoothed < c->lowest) c->lowest = smoothed;
     if (smoothed > LS__LR_FIND_DIVERGED * c->lowest) c->end = LS_LR_FIND_DIVERGED;
@@ -68,7 +69,7 @@ ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n)
     double steepest = 0;
     for (int64_t i = width; i <= lowest && i + 1 < n; i++) {
         const double slope = (points[i + 1].smoothed_loss - points[i - 1].smoothed_loss) /
-                             (log(points[i + 1].lr) - log(points[i - 1].lr));
+                             ((ls__log2(points[i + 1].lr) - ls__log2(points[i - 1].lr)) * M_LN2);
         if (!(slope < 0)) continue;
         const double fall = fall_at(points, i, width, sigma);
         out.fall = fmax(out.fall, fall);

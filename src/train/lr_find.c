@@ -1,6 +1,7 @@
 /* lr_find.c: runs a learning rate range test. */
 #include "train/lr_find.h"
 
+#include "arith/functions.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
@@ -113,7 +114,7 @@ static ls_status run_steps(search *s)
     const ls_lr_find_config *c = &s->config;
     const double last = (double)(c->steps - 1);
     for (int64_t i = 0; i < c->steps; i++) {
-        const double lr = c->min_lr * pow(c->max_lr / c->min_lr, (double)i / last);
+        const double lr = c->min_lr * ls__power_of(c->max_lr / c->min_lr, (double)i / last);
         double loss = 0;
         bool stopped = false;
         LS_TRY(update(s, i, lr, &loss, &stopped));

@@ -144,6 +144,22 @@ bool is_conv_or_linear(ls__op_kind kind)
     return ls__op_traits_of(kind)->multiplies && !ls__op_is_optional(kind);
 }
 
+bool is_dense_case(const op_case *c)
+{
+    for (int i = 0; i < c->op.n_operands; i++) {
+        const ls__operand *o = &c->op.operands[i];
+        if (!ls__is_absent(o) && o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
+    }
+    return true;
+}
+
+bool is_own_kernel(const char *kernel)
+{
+    static const char PREFIX[] = "emulated ";
+    if (strncmp(kernel, PREFIX, sizeof PREFIX - 1) == 0) kernel += sizeof PREFIX - 1;
+    return strncmp(kernel, "onednn", 6) != 0 && strcmp(kernel, "reference") != 0;
+}
+
 /* ---- Operand names, from the strings of LS__OP_LIST: "x w b? -> y". ---- */
 
 const char *operand_name(ls__op_kind kind, int i, size_t *length)

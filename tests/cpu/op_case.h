@@ -59,6 +59,10 @@ op_case half_case(const op_case *from, ls_dtype dtype);
 bool is_conv(ls__op_kind kind);
 bool is_conv_or_linear(ls__op_kind kind);
 
+/* Whether all activations are N,H,W,C; whether a kernel is neither oneDNN's nor the reference. */
+bool is_dense_case(const op_case *c);
+bool is_own_kernel(const char *kernel);
+
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
 const case_list *all_cases(void);
 

@@ -1,25 +1,8 @@
 /* Every op in N,H,W,C has a kernel of our own that costs less than the reference, so that the
  * reference is never selected, whether oneDNN's kernels are used or not. */
 #include "../suite.h"
-#include "missing_isa.h"
 #include "op_case.h"
 #include <string.h>
-
-static bool is_dense(const op_case *c)
-{
-    for (int i = 0; i < c->op.n_operands; i++) {
-        const ls__operand *o = &c->op.operands[i];
-        if (!ls__is_absent(o) && o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
-    }
-    return true;
-}
-
-static bool is_own(const char *kernel)
-{
-    static const char PREFIX[] = "emulated ";
-    if (strncmp(kernel, PREFIX, sizeof PREFIX - 1) == 0) kernel += sizeof PREFIX - 1;
-    return strncmp(kernel, "onednn", 6) != 0 && strcmp(kernel, "reference") != 0;
-}
 
 static void check_own(ls_context *ctx, const op_case *c)
 {
@@ -27,7 +10,7 @@ static void check_own(ls_context *ctx, const op_case *c)
     ck_assert_int_eq(list_kernels(ctx, c, true, reference), 1);
     const int n = list_kernels(ctx, c, false, kernels);
     for (int k = 0; k < n; k++)
-        if (is_own(kernels[k].name) && kernels[k].deterministic &&
+        if (is_own_kernel(kernels[k].name) && kernels[k].deterministic &&
             kernels[k].cost_ms < reference[0].cost_ms)
             return;
     ck_abort_msg("%s: no kernel of our own is cheaper than the reference", c->name);
@@ -40,7 +23,7 @@ START_TEST(own_kernels)
         int n = 0;
         for (int i = 0; i < all_cases()->n; i++) {
             const op_case *c = &all_cases()->cases[i];
-            if (!is_dense(c) || ls__op_is_optional(c->op.kind)) continue;
+            if (!is_dense_case(c) || ls__op_is_optional(c->op.kind)) continue;
             check_own(ctx, c);
             n++;
         }

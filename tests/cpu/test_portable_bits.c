@@ -1,0 +1,101 @@
+/* test_portable_bits.c: the bits of our own kernels, which are the same on every processor and with
+ * every compiler: a hash for each op and kernel, over all cases in N,H,W,C, beside the one in
+ * portable_bits.inc. A kernel that changes its results increases LS__OWN_KERNELS, and a new case
+ * changes the hash, too: the message of the failing test has the new lines. */
+#include "../suite.h"
+#include "op_case.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct portable_hash {
+    char op[48], kernel[LS__KERNEL_NAME_SIZE];
+    uint64_t hash;
+} portable_hash;
+
+static const portable_hash expected[] = {
+#include "portable_bits.inc"
+};
+enum { N_EXPECTED = sizeof expected / sizeof expected[0], MAX_HASHES = 512 };
+
+static portable_hash found[MAX_HASHES];
+static int n_found;
+
+static portable_hash *hash_of(const char *op, const char *kernel)
+{
+    for (int i = 0; i < n_found; i++)
+        if (strcmp(found[i].op, op) == 0 && strcmp(found[i].kernel, kernel) == 0) return &found[i];
+    ck_assert_int_lt(n_found, MAX_HASHES);
+    portable_hash *h = &found[n_found++];
+    snprintf(h->op, sizeof h->op, "%s", op);
+    snprintf(h->kernel, sizeof h->kernel, "%s", kernel);
+    h->hash = UINT64_C(0xcbf29ce484222325);
+    return h;
+}
+
+static void add_byte(portable_hash *h, unsigned char byte)
+{
+    h->hash = (h->hash ^ byte) * UINT64_C(0x100000001b3); /* FNV-1a */
+}
+
+/* Processors differ in the sign of a NaN. */
+static void add_output(portable_hash *h, const unsigned char *memory, size_t bytes, ls_dtype dtype)
+{
+    if (dtype != LS_F32) {
+        for (size_t i = 0; i < bytes; i++) add_byte(h, memory[i]);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float value;
+        memcpy(&value, memory + i, sizeof value);
+        for (size_t j = 0; j < sizeof value; j++) add_byte(h, isnan(value) ? 0xff : memory[i + j]);
+    }
+}
+
+static void hash_case(ls_context *ctx, const op_case *c)
+{
+    ls__candidate kernels[LS__MAX_CANDIDATES];
+    const int n = list_kernels(ctx, c, false, kernels);
+    for (int k = 0; k < n; k++) {
+        if (!is_own_kernel(kernels[k].name)) continue;
+        op_buffers b;
+        portable_hash *h = hash_of(ls__op_name(c->op.kind), kernels[k].name);
+        fill_buffers(c, &b, false);
+        run_kernel(ctx, c, kernels[k].name, &b);
+        for (int i = ls__op_inputs(c->op.kind); i < b.n; i++)
+            if (b.memory[i]) add_output(h, b.memory[i], b.bytes[i], c->op.operands[i].dtype);
+        free_buffers(&b);
+    }
+}
+
+START_TEST(portable_bits)
+{
+    ls_context *ctx = open_cpu(2, -1);
+    for (int i = 0; i < all_cases()->n; i++)
+        if (is_dense_case(&all_cases()->cases[i])) hash_case(ctx, &all_cases()->cases[i]);
+    ls_context_close(&ctx);
+    char *lines = calloc(MAX_HASHES, 160);
+    size_t length = 0;
+    for (int i = 0; i < n_found; i++) {
+        bool same = false;
+        for (int j = 0; j < N_EXPECTED; j++)
+            same = same ||
+                   (found[i].hash == expected[j].hash && strcmp(found[i].op, expected[j].op) == 0 &&
+                    strcmp(found[i].kernel, expected[j].kernel) == 0);
+        if (!same)
+            length += (size_t)sprintf(lines + length, "    { \"%s\", \"%s\", 0x%016" PRIx64 " },\n",
+                                      found[i].op, found[i].kernel, found[i].hash);
+    }
+    if (length > 0) fputs(lines, stderr);
+    ck_assert_msg(length == 0, "other bits than portable_bits.inc has; the lines are on stderr");
+    ck_assert_int_eq(n_found, N_EXPECTED);
+    free(lines);
+}
+END_TEST
+
+TEST_PROGRAM(portable_bits)
+{
+    return run_suite("portable bits", 1, &portable_bits);
+}
