@@ -97,10 +97,9 @@ json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset)
                       dataset->digest_of_contents ? "contents" : "paths and sizes");
     const ls__pack *pack = ls__dataset_whole(dataset)->pack;
     if (pack && pack->resize > 0) ls__json_put(&s, "resized_in_pack", json_integer(pack->resize));
-    /* of WebP files, or of a pack whose pixels another version decoded */
-    char buffer[LS__DECODERS_SIZE];
-    const char *decoders = ls__dataset_decoders(dataset, buffer);
-    if (strcmp(decoders, ls__decoders()) != 0) ls__json_put_text(&s, "decoders", decoders);
+    char decoders[LS__DECODERS_SIZE];
+    if (ls__dataset_whole(dataset)->paths) /* else the program or an idx file gave pixels */
+        ls__json_put_text(&s, "decoders", ls__dataset_decoders(dataset, decoders));
     if (dataset->whole) ls__json_put(&s, "split", split_json(ctx, dataset));
     return ls__json_finish(&s);
 }
@@ -184,7 +183,6 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     ls__json_put_text(&s, "precision", state->net ? ls__net_precision(state->net) : "f32");
     if (state->loader) {
         ls__json_put(&s, "data", ls__identity_data(ctx, state->loader->dataset));
-        ls__json_put_text(&s, "decoders", ls__decoders());
         ls__json_put(&s, "loader", loader_json(state->loader));
     }
     if (state->validation) ls__json_put(&s, "validation", validation_json(ctx, state->validation));
@@ -280,6 +278,12 @@ static void put_value(ls__text *text, const json_t *value)
     ls__text_put(text, "%s%s", buffer, whole && json.length < VALUE_SIZE ? "" : "...");
 }
 
+bool ls__identity_is_of_decoders(const json_t *difference)
+{
+    const char *field = ls__json_get_string(difference, "field");
+    return strcmp(field, "data.decoders") == 0 || strcmp(field, "validation.data.decoders") == 0;
+}
+
 const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
                               char *buffer, size_t size)
 {
@@ -289,6 +293,9 @@ const char *ls__identity_text(const json_t *difference, const char *there, const
     ls__text_put(&text, " %s, ", there);
     put_value(&text, json_object_get(difference, "here"));
     ls__text_put(&text, " %s", here);
+    if (ls__identity_is_of_decoders(difference))
+        ls__text_put(&text, " (versions of libjpeg or libwebp that decode the same files to "
+                            "different pixels)");
     return buffer;
 }
 

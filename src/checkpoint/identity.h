@@ -11,8 +11,8 @@
  *   "seed", "shards", "sync_batch_norm", "device", "libraries", "precision" (libraries ends with
  *   base/own_kernels.h's number)
  *   "processor", "environment"   unless results do not depend on the processor
- *   "data"        samples, classes, digest of them, by paths and sizes or by contents
- *   "decoders"    of images, with their versions
+ *   "data"        samples, classes, digest of them, by paths and sizes or by contents, "decoders":
+ *                 those that make or made its pixels (data/decode/decoder.h)
  *   "loader"      settings that are not 0
  *   "validation"  the same two of state->validation
  *   "model"       digest, parameters, names of frozen parameters, if any, digest of the weights
@@ -42,8 +42,11 @@ json_t *ls__identity_differences(const json_t *there, const json_t *here, bool w
  * `what` is 'run/last.safetensors'. The differences must not be empty. */
 ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *differences);
 
+/* Whether the decoders of images differ. */
+bool ls__identity_is_of_decoders(const json_t *difference);
+
 /* One difference as "seed is 5 there, 6 here", with these names of the sides, cut to the buffer;
- * returns buffer. */
+ * returns buffer. Of decoders it adds the meaning. */
 const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
                               char *buffer, size_t size);
 

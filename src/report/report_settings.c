@@ -43,13 +43,16 @@ static void begin_table(ls__html *html, const char *caption, const char *first, 
     ls__page_begin_rows(html);
 }
 
-/* A value of a part of config.json, "options", or of the manifest: "identity", or of its last
- * session "execution", "provenance". NULL if it is missing. */
+/* A value of a part of config.json, "options", or of the manifest: "identity", of the
+ * training data in it, "data", or of the last session "execution", "provenance". NULL if it is
+ * missing. */
 static const json_t *value_of(const ls__report_run *run, const char *part, const char *key)
 {
     const json_t *whole = run->manifest, *sessions = json_object_get(whole, "sessions");
     if (strcmp(part, "options") == 0)
         whole = run->config;
+    else if (strcmp(part, "data") == 0)
+        whole = json_object_get(whole, "identity");
     else if (strcmp(part, "identity") != 0)
         whole = json_array_get(sessions, json_array_size(sessions) - 1);
     return json_object_get(json_object_get(whole, part), key);
@@ -133,12 +136,13 @@ enum { MAX_RUNS_IN_TABLE = 8 };
 
 void ls__report_put_environment(ls__html *html, int n, const ls__report_run *runs)
 {
-    static const char *const identity[] = { "device",   "processor", "precision", "libraries",
-                                            "decoders", "seed",      "shards" };
+    static const char *const identity[] = { "device",    "processor", "precision",
+                                            "libraries", "seed",      "shards" };
+    static const char *const data[] = { "decoders" };
     static const char *const execution[] = { "workers", "threads", "ranks" };
-    static const char *const provenance[] = { "lockstep", "commit", "compiler", "flags",
-                                              "webp",     "host",   "system",   "instructions",
-                                              "driver",   "begun" };
+    static const char *const provenance[] = { "lockstep",     "commit", "compiler", "flags",
+                                              "jpeg",         "webp",   "host",     "system",
+                                              "instructions", "driver", "begun" };
 #define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
     ls__html_put(html, "<section>\n<h2>Environment</h2>\n");
     ls__report_put_problems(html, n, runs, LS__REPORT_MANIFEST);
@@ -147,6 +151,7 @@ void ls__report_put_environment(ls__html *html, int n, const ls__report_run *run
         const ls__report_run *some = runs + first;
         begin_table(html, "Environment of the last session, from manifest.json", "fact", m, some);
         put_part(html, "identity", COUNT(identity), identity, m, some);
+        put_part(html, "data", COUNT(data), data, m, some);
         put_part(html, "execution", COUNT(execution), execution, m, some);
         put_part(html, "provenance", COUNT(provenance), provenance, m, some);
         ls__page_end_table(html);

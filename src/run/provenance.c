@@ -27,9 +27,10 @@ json_t *ls__provenance_make(const ls_context *ctx)
     const char *driver = backend->driver ? backend->driver(ctx->device) : NULL;
     char webp[LS__WEBP_VERSION_SIZE];
     ls__webp_version(webp);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s, s:s*}", "lockstep",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:s++, s:s, s:s, s:s*}", "lockstep",
                      ls_version(), "commit", LOCKSTEP_COMMIT, "compiler", COMPILER, "flags",
-                     LOCKSTEP_FLAGS, "webp", webp, "host", ls__json_text(ctx, system.nodename),
-                     "system", system.sysname, " ", system.release, "instructions",
-                     ls__isa_name(ls__isa_detect()), "begun", begun, "driver", driver);
+                     LOCKSTEP_FLAGS, "jpeg", ls__jpeg_version(), "webp", webp, "host",
+                     ls__json_text(ctx, system.nodename), "system", system.sysname, " ",
+                     system.release, "instructions", ls__isa_name(ls__isa_detect()), "begun", begun,
+                     "driver", driver);
 }

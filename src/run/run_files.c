@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/identity.h"
+#include "data/decode/decoder.h"
 #include "io/json.h"
 #include <errno.h>
 #include <lockstep/run_log.h>
@@ -236,12 +237,33 @@ static void warn_provenance(const ls_run *t, const json_t *now)
     }
 }
 
+/* Appends the versions of the decoders, if their pixels differ and the versions are known to. */
+static void put_versions(const ls_run *t, char text[LS__MESSAGE_SIZE])
+{
+    size_t i = 0;
+    const size_t n = json_array_size(t->forced), length = strlen(text);
+    while (i < n && !ls__identity_is_of_decoders(json_array_get(t->forced, i))) i++;
+    if (i == n) return;
+    ls__text more = { .buffer = text + length, .size = LS__MESSAGE_SIZE - length };
+    const json_t *sessions = json_object_get(t->manifest, "sessions");
+    const json_t *last = json_array_get(sessions, json_array_size(sessions) - 1);
+    char webp[LS__WEBP_VERSION_SIZE];
+    ls__webp_version(webp);
+    const char *const now[][2] = { { "jpeg", ls__jpeg_version() }, { "webp", webp } };
+    for (int k = 0; k < 2; k++) {
+        const char *there = ls__json_get_string(json_object_get(last, "provenance"), now[k][0]);
+        if (there && strcmp(there, now[k][1]) != 0)
+            ls__text_put(&more, "; %s in the run, %s now", there, now[k][1]);
+    }
+}
+
 /* After t->forced has the differences. */
 static ls_status check_differences(ls_run *t, const char *path)
 {
     char text[LS__MESSAGE_SIZE];
     if (json_array_size(t->forced) == 0) return LS_OK;
     list_differences(t->forced, text);
+    put_versions(t, text);
     if (t->settings->force) {
         ls__warn(t->ctx, LS_LOG_RUN, "%s: resumed although the identity differs: %s", t->dir, text);
         return LS_OK;

@@ -63,10 +63,10 @@ json_t *ls__run_manifest_read(ls_context *ctx, const char *dir, char path[LS__RU
 
 /* ---- The build, machine and time of a run ---- */
 
-/* {"lockstep", "commit", "compiler", "flags", "webp", "host", "system", "begun", "driver"}, texts;
- * webp is the decoder's version, because WebP files may have another format's extension, by which
- * the identity does not list it; begun is the time in UTC, driver the device's, left out if it has
- * none. NULL if memory is short. */
+/* {"lockstep", "commit", "compiler", "flags", "jpeg", "webp", "host", "system", "begun", "driver"},
+ * texts; jpeg and webp are the decoders' versions, of which the identity has only the pixels; WebP
+ * files may have another format's extension, and then the identity lists no decoder of WebP; begun
+ * is the time in UTC, driver the device's, left out if it has none. NULL if memory is short. */
 json_t *ls__provenance_make(const ls_context *ctx);
 
 #endif

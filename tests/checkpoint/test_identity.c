@@ -438,6 +438,8 @@ START_TEST(hosts_may_have_any_name)
         ck_assert_str_eq(json_string_value(json_object_get(provenance, "host")), hosts[i][1]);
         const char *webp = json_string_value(json_object_get(provenance, "webp"));
         ck_assert(webp && strncmp(webp, "libwebp ", 8) == 0);
+        const char *jpeg = json_string_value(json_object_get(provenance, "jpeg"));
+        ck_assert(jpeg && strncmp(jpeg, "libjpeg", 7) == 0);
         json_decref(provenance);
     }
     ls_context_close(&ctx);

@@ -291,6 +291,37 @@ START_TEST(a_failed_resume_changes_no_file)
 }
 END_TEST
 
+/* The run's manifest, with another digest of decoded pixels and an older libjpeg. */
+static void change_decoders(void)
+{
+    json_t *manifest = json_load_file("run/manifest.json", 0, NULL);
+    json_t *data = json_object_get(json_object_get(manifest, "identity"), "data");
+    json_t *session = json_array_get(json_object_get(manifest, "sessions"), 0);
+    const json_t *decoders = json_object_get(data, "decoders");
+    ck_assert_int_eq(strncmp(json_string_value(decoders), "JPEG pixels ", 12), 0);
+    json_object_set_new(data, "decoders", json_string("JPEG pixels 0123456789abcdef"));
+    json_t *provenance = json_object_get(session, "provenance");
+    ck_assert_ptr_nonnull(json_string_value(json_object_get(provenance, "jpeg")));
+    json_object_set_new(provenance, "jpeg", json_string("libjpeg-turbo 1.0.0"));
+    ck_assert_int_eq(json_dump_file(manifest, "run/manifest.json", 0), 0);
+    json_decref(manifest);
+}
+
+START_TEST(decoder_of_other_pixels)
+{
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--out run --stop-at 1");
+    change_decoders();
+    expect(1, "train --resume run --stop-at 2");
+    expect_err("data.decoders is \"JPEG pixels 0123456789abcdef\" in the run, \"JPEG pixels ");
+    expect_err(" now (versions of libjpeg or libwebp that decode the same files to different "
+               "pixels)");
+    expect_err("; libjpeg-turbo 1.0.0 in the run, libjpeg");
+    end_folder();
+}
+END_TEST
+
 START_TEST(changed_data)
 {
     begin_folder();
@@ -390,10 +421,11 @@ END_TEST
 
 TEST_PROGRAM(train_stop)
 {
-    return RUN_SUITE(
-        "train_stop", stopped_and_resumed_is_the_same, accumulated_gradients_are_resumed,
-        shards_are_resumed, signals_save_and_stop, ignored_signals_stay_ignored,
-        checkpoints_in_mid_epoch, killed_before_its_first_epoch_ends, killed_at_any_moment,
-        a_failed_resume_changes_no_file, changed_data, seeding_by_worker_keeps_the_worker_count,
-        bad_images_are_remembered, an_active_run_is_not_resumed);
+    return RUN_SUITE("train_stop", stopped_and_resumed_is_the_same,
+                     accumulated_gradients_are_resumed, shards_are_resumed, signals_save_and_stop,
+                     ignored_signals_stay_ignored, checkpoints_in_mid_epoch,
+                     killed_before_its_first_epoch_ends, killed_at_any_moment,
+                     a_failed_resume_changes_no_file, decoder_of_other_pixels, changed_data,
+                     seeding_by_worker_keeps_the_worker_count, bad_images_are_remembered,
+                     an_active_run_is_not_resumed);
 }

@@ -232,7 +232,7 @@ START_TEST(parts_are_folders)
 }
 END_TEST
 
-/* libwebp belongs to the splits with WebP files alone, as in their folders. */
+/* The decoder of WebP belongs to the splits with WebP files alone, as in their folders. */
 START_TEST(decoders_are_those_of_the_split)
 {
     static const char *const names[] = { "train", "val" };
@@ -256,7 +256,7 @@ START_TEST(decoders_are_those_of_the_split)
             expect_ok(ctx);
             const char *got = ls__dataset_decoders(packed, buffers[0]);
             ck_assert_str_eq(got, ls__dataset_decoders(splits[i].dataset, buffers[1]));
-            ck_assert_int_eq(strstr(got, "libwebp") != NULL, i);
+            ck_assert_int_eq(strstr(got, LS__WEBP_DECODER) != NULL, i);
         }
         free(file);
     }

@@ -143,21 +143,17 @@ const char *ls__dataset_decoders(const ls_dataset *dataset, char buffer[LS__DECO
 {
     const ls_dataset *whole = ls__dataset_whole(dataset);
     const ls__pack *pack = whole->pack;
-    char webp[LS__WEBP_VERSION_SIZE];
     int64_t i = 0;
     while (whole->paths && i < whole->n_samples && !ls__is_webp_name(whole->paths[i])) i++;
     const bool has_webp = whole->paths && i < whole->n_samples;
     if (pack && pack->form == LS__PACK_PIXELS) {
         /* A pack lists the decoders of all its splits. */
-        const char *end = has_webp ? NULL : strstr(pack->decoders, ", libwebp");
+        const char *end = has_webp ? NULL : strstr(pack->decoders, LS__WEBP_DECODER);
         if (!end) return pack->decoders;
         snprintf(buffer, LS__DECODERS_SIZE, "%.*s", (int)(end - pack->decoders), pack->decoders);
         return buffer;
     }
-    if (!has_webp) return ls__decoders();
-    ls__webp_version(webp);
-    snprintf(buffer, LS__DECODERS_SIZE, "%s, %s", ls__decoders(), webp);
-    return buffer;
+    return ls__decoders(has_webp, buffer);
 }
 
 int64_t ls_dataset_sample_count(const ls_dataset *dataset)

@@ -60,9 +60,17 @@ ls_status ls__decode_pixels(ls__decoder *decoder, const ls__image_view *stored);
 /* Reads a file into decoder->file. */
 ls_status ls__decoder_read(ls__decoder *decoder, const char *path);
 
-/* "libjpeg-turbo 2.1.5": the decoder that the pixels of JPEG files depend on. */
-const char *ls__decoders(void);
-/* "libwebp 1.2.4": that of WebP files. */
+/* "JPEG pixels 3f2a..., WebP pixels 9c41...", the latter only if `webp`: digests of what the
+ * libraries decode test images to. Equal texts stand for decoders with equal pixels. Computed by
+ * the first call of a process; returns buffer. NULL if memory is short. */
+enum { LS__DECODERS_SIZE = 96 };
+#define LS__WEBP_DECODER ", WebP pixels "
+const char *ls__decoders(bool webp, char buffer[LS__DECODERS_SIZE]);
+
+/* "libjpeg-turbo 2.1.5": the version at compile time, because the library does not report its own.
+ */
+const char *ls__jpeg_version(void);
+/* "libwebp 1.2.4": the version of the library that is loaded. */
 enum { LS__WEBP_VERSION_SIZE = 32 };
 void ls__webp_version(char out[LS__WEBP_VERSION_SIZE]);
 

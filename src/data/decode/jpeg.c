@@ -267,9 +267,7 @@ void ls__jpeg_close(ls__decoder *decoder)
 #define TEXT(x)       #x
 #define MACRO_TEXT(x) TEXT(x)
 
-/* The version at compile time, because the library does not report its own. The other formats have
- * only one right result, so their decoders are not listed. */
-const char *ls__decoders(void)
+const char *ls__jpeg_version(void)
 {
 #ifdef LIBJPEG_TURBO_VERSION
     return "libjpeg-turbo " MACRO_TEXT(LIBJPEG_TURBO_VERSION);

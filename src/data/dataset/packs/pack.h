@@ -55,7 +55,7 @@ typedef struct ls__pack_header {
 
 typedef struct ls__pack_index {
     uint64_t n_splits, n_classes, n_samples, text_bytes;
-    uint64_t decoders; /* a name: of those that made the pixels */
+    uint64_t decoders; /* a name: the text of ls__decoders when it was written */
     uint64_t zeros[3];
 } ls__pack_index;
 

@@ -330,11 +330,13 @@ static ls_status check_path(const packing *p)
     return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already", what, p->path);
 }
 
-/* Of the first split that depends on more than libjpeg, else of all. */
+/* Of the first split that depends on more than the loaded decoder of JPEG, else of all. NULL if
+ * memory is short. */
 static const char *find_decoders(const packing *p, char buffer[LS__DECODERS_SIZE])
 {
-    const char *out = ls__decoders();
-    for (int i = 0; i < p->n_splits && strcmp(out, ls__decoders()) == 0; i++)
+    char jpeg[LS__DECODERS_SIZE];
+    const char *out = ls__decoders(false, jpeg);
+    for (int i = 0; i < p->n_splits && out && strcmp(out, jpeg) == 0; i++)
         out = ls__dataset_decoders(p->splits[i].dataset, buffer);
     return out;
 }
@@ -342,6 +344,8 @@ static const char *find_decoders(const packing *p, char buffer[LS__DECODERS_SIZE
 static ls_status write_all(packing *p)
 {
     char buffer[LS__DECODERS_SIZE];
+    const char *decoders = find_decoders(p, buffer);
+    if (!decoders) return ls__fail_memory(p->ctx, what, 0);
     static const uint32_t alphas[] = { [LS_ALPHA_WHITE] = 1, [LS_ALPHA_BLACK] = 2 };
     const bool has_alpha = p->form == LS__PACK_PIXELS && p->config.alpha != LS_ALPHA_IGNORE;
     const ls__pack_header settings = { .form = p->form,
@@ -349,8 +353,8 @@ static ls_status write_all(packing *p)
                                        .alpha = has_alpha ? alphas[p->config.alpha] : 0,
                                        .depth =
                                            p->config.depth == 16 ? 0 : (uint32_t)p->config.depth };
-    LS_TRY(pack_file_open(p->ctx, p->path, &settings, find_decoders(p, buffer), p->n_splits,
-                          p->n_classes, p->n_samples, &p->file));
+    LS_TRY(pack_file_open(p->ctx, p->path, &settings, decoders, p->n_splits, p->n_classes,
+                          p->n_samples, &p->file));
     ls__queue_start(p->queue, p->n_samples, 1, 0, p->n_samples);
     for (int64_t done = 0; done < p->n_samples; done++) {
         if (p->config.progress && !p->config.progress(p->config.user, done, p->n_samples))
