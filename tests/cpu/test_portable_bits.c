@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct portable_hash {
-    char op[48], kernel[LS__KERNEL_NAME_SIZE];
+    const char *op;
+    char kernel[LS__KERNEL_NAME_SIZE];
     uint64_t hash;
 } portable_hash;
 
@@ -29,8 +29,8 @@ static portable_hash *hash_of(const char *op, const char *kernel)
         if (strcmp(found[i].op, op) == 0 && strcmp(found[i].kernel, kernel) == 0) return &found[i];
     ck_assert_int_lt(n_found, MAX_HASHES);
     portable_hash *h = &found[n_found++];
-    snprintf(h->op, sizeof h->op, "%s", op);
-    snprintf(h->kernel, sizeof h->kernel, "%s", kernel);
+    h->op = op;
+    memcpy(h->kernel, kernel, sizeof h->kernel);
     h->hash = UINT64_C(0xcbf29ce484222325);
     return h;
 }
@@ -64,10 +64,19 @@ static void hash_case(ls_context *ctx, const op_case *c)
         portable_hash *h = hash_of(ls__op_name(c->op.kind), kernels[k].name);
         fill_buffers(c, &b, false);
         run_kernel(ctx, c, kernels[k].name, &b);
-        for (int i = ls__op_inputs(c->op.kind); i < b.n; i++)
+        for (int i = 0; i < b.n; i++) /* some ops write into their inputs */
             if (b.memory[i]) add_output(h, b.memory[i], b.bytes[i], c->op.operands[i].dtype);
         free_buffers(&b);
     }
+}
+
+static bool is_expected(const portable_hash *h)
+{
+    for (int i = 0; i < N_EXPECTED; i++)
+        if (h->hash == expected[i].hash && strcmp(h->op, expected[i].op) == 0 &&
+            strcmp(h->kernel, expected[i].kernel) == 0)
+            return true;
+    return false;
 }
 
 START_TEST(portable_bits)
@@ -76,22 +85,16 @@ START_TEST(portable_bits)
     for (int i = 0; i < all_cases()->n; i++)
         if (is_dense_case(&all_cases()->cases[i])) hash_case(ctx, &all_cases()->cases[i]);
     ls_context_close(&ctx);
-    char *lines = calloc(MAX_HASHES, 160);
-    size_t length = 0;
+    int n_others = 0;
     for (int i = 0; i < n_found; i++) {
-        bool same = false;
-        for (int j = 0; j < N_EXPECTED; j++)
-            same = same ||
-                   (found[i].hash == expected[j].hash && strcmp(found[i].op, expected[j].op) == 0 &&
-                    strcmp(found[i].kernel, expected[j].kernel) == 0);
-        if (!same)
-            length += (size_t)sprintf(lines + length, "    { \"%s\", \"%s\", 0x%016" PRIx64 " },\n",
-                                      found[i].op, found[i].kernel, found[i].hash);
+        const portable_hash *h = &found[i];
+        if (is_expected(h)) continue;
+        fprintf(stderr, "    { \"%s\", \"%s\", UINT64_C(0x%016" PRIx64 ") },\n", h->op, h->kernel,
+                h->hash);
+        n_others++;
     }
-    if (length > 0) fputs(lines, stderr);
-    ck_assert_msg(length == 0, "other bits than portable_bits.inc has; the lines are on stderr");
+    ck_assert_msg(n_others == 0, "bits differ from portable_bits.inc; the new lines are on stderr");
     ck_assert_int_eq(n_found, N_EXPECTED);
-    free(lines);
 }
 END_TEST
 
