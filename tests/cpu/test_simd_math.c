@@ -6,6 +6,7 @@
 #include "cpu/cpu.h"
 #include "cpu/simd/vector.h"
 #include "cpu/simd/math.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -114,7 +115,7 @@ END_TEST
 /* Kinds of operands of ls__fma. */
 enum {
     ANY_BITS,  /* NaN, infinite and subnormal numbers among them */
-    HALFWAY,   /* few bits in x and y, z a power of two: exact results lie between two floats */
+    HALFWAY,   /* the product lies halfway between two floats, and z is small */
     NEAR,      /* z is of the product's magnitude */
     CANCELS,   /* z is minus the rounded product, or a unit in the last place beside it */
     SUBNORMAL, /* the product is */
@@ -124,6 +125,14 @@ enum {
 static float with_exponent(uint32_t bits, int exponent)
 {
     return ls__bits_float((bits & 0x807fffff) | (uint32_t)(exponent + 127) << 23);
+}
+
+static float any_float(uint64_t bits)
+{
+    static const float special[] = { 0, 1, INFINITY, NAN, FLT_MAX, FLT_MIN, FLT_TRUE_MIN };
+    const float value = ls__bits_float((uint32_t)bits);
+    if (bits >> 63) return value;
+    return copysignf(special[(bits >> 32) % (sizeof special / sizeof special[0])], value);
 }
 
 static void draw_operands(uint64_t seed, int kind, float *x, float *y, float *z)
@@ -136,14 +145,15 @@ static void draw_operands(uint64_t seed, int kind, float *x, float *y, float *z)
     *z = with_exponent(z_bits, (int)(b >> 36 & 63) - 32);
     switch (kind) {
     case ANY_BITS:
-        *x = ls__bits_float(x_bits);
-        *y = ls__bits_float(y_bits);
-        *z = ls__bits_float(z_bits);
+        *x = any_float(a);
+        *y = any_float(b);
+        *z = any_float(ls__mix64(a ^ b));
         break;
     case HALFWAY:
-        *x = with_exponent(x_bits & 0xfffff000, e - 8);
-        *y = with_exponent(y_bits & 0xfffff000, 8 - e);
-        *z = with_exponent(z_bits & 0x80000000, (int)(b >> 36 & 63) - 32);
+        /* odd numbers of 12 and 13 bits: half of the products have 25 bits */
+        *x = (float)(x_bits & 0x7ff) + (x_bits & 1 ? 0x800 : 0x801);
+        *y = (float)(y_bits & 0xfff) + (y_bits & 1 ? 0x1000 : 0x1001);
+        *z = with_exponent(z_bits, -16 - 3 * e);
         break;
     case CANCELS: *z = ls__bits_float(ls__float_bits(-(*x * *y)) + (uint32_t)(e % 3) - 1); break;
     case SUBNORMAL:
