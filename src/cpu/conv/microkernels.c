@@ -90,6 +90,23 @@ static void multiply(bool accumulate, const float *v, int64_t v_stride, const fl
         }
 }
 
+static void multiply_apart(bool accumulate, const float *v, int64_t v_stride, const float *u,
+                           int64_t u_stride, int64_t channels, int64_t rows, int64_t columns,
+                           float *m, int64_t m_stride, ls__prefetch *prefetch)
+{
+    for (int64_t r = 0; r < rows; r += ROWS)
+        for (int64_t c = 0; c < columns; c += PANEL) {
+            const int64_t count = ls__min_i64(rows - r, ROWS);
+            fetch(prefetch);
+            if (columns - c > LS__WIDTH)
+                some_rows(count, 2, accumulate, v + r * v_stride, v_stride, 1, u + c, u_stride,
+                          channels, m + r * m_stride + c, m_stride);
+            else
+                some_rows(count, 1, accumulate, v + r * v_stride, v_stride, 1, u + c, u_stride,
+                          channels, m + r * m_stride + c, m_stride);
+        }
+}
+
 static void outer(bool accumulate, const float *d, int64_t d_stride, const float *v,
                   int64_t v_stride, int64_t rows, int64_t columns, int64_t channels, float *s,
                   int64_t s_stride, ls__prefetch *prefetch)
@@ -141,4 +158,5 @@ const ls__microkernels LS__ISA_NAME(ls__microkernels) = { .width = LS__WIDTH,
                                                           .pack = pack,
                                                           .copy = copy,
                                                           .multiply = multiply,
+                                                          .multiply_apart = multiply_apart,
                                                           .outer = outer };
