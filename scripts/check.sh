@@ -37,6 +37,8 @@ lower=plain
 ! grep -qw avx512bw /proc/cpuinfo || lower=avx2
 LOCKSTEP_MAX_ISA=$lower run_tests build --tests-regex \
   '^(op_(values|bits)_sample|op_gradients|cpu_device|onednn|simd_math|loss_accuracy|winograd|implicit_gemm|depthwise|parity_.*|gradients|net|fuse|fuse_norm|layout|precision|trace|compare_command)$'
+title "the same results with every instruction set"
+scripts/portable_check.sh build/lockstep
 title "uninitialized bytes, by valgrind"
 scripts/memcheck.sh build
 title "bundle for a machine with a GPU, where our packages are not installed"
@@ -53,10 +55,10 @@ ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no run_tests build/fuzz --label
 title "fuzzing, for a short time"
 scripts/fuzz.sh --seconds 20
 
-# libgomp, inside oneDNN, does not support the thread sanitizer, so only tests without oneDNN kernels run here.
+# libgomp, inside oneDNN, does not support the thread sanitizer; this is also the build without oneDNN.
 title "thread sanitizer, thread pool and loader"
 build_in build/tsan -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_SANITIZE=thread \
-  -DLOCKSTEP_CUDA=OFF -- test_base test_data
+  -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_ONEDNN=OFF -- test_base test_data
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -R '^(threads|loader.*)$'
 
 title "all checks passed"

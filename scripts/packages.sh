@@ -7,10 +7,10 @@ export PATH
 export HOME=~
 
 # To build what is installed, and run it.
-demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libdnnl-dev libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
+demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
   libjansson-dev libzip-dev libwebp-dev)
 # To build all, and run the tests.
-build_packages=("${demo_packages[@]}" g++ check xz-utils libopenmpi-dev openmpi-bin)
+build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libopenmpi-dev openmpi-bin)
 
 # The clang of this release of Debian; elsewhere the newest that is installed.
 # shellcheck disable=SC1091

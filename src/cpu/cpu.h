@@ -29,7 +29,7 @@ typedef struct ls__cpu {
     ls__isa isa;             /* of our own kernels */
     int64_t vector_block;    /* the block of oneDNN's blocked layouts: 16 or 8 channels */
     ls__onednn *onednn;      /* NULL with portable arithmetic */
-    bool portable;           /* arithmetic: the shape alone selects a kernel */
+    bool portable;           /* arithmetic */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */

@@ -82,6 +82,8 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
     cpu->portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
+    /* Estimates from the shape alone select the kernels of portable arithmetic. */
+    if (cpu->portable) ctx->config.benchmark = LS_BENCHMARK_OFF;
     ls_status status = cpu->portable ? LS_OK : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
     if (status != LS_OK) goto fail;
     cpu_fill_texts(cpu);
@@ -145,18 +147,13 @@ static int cpu_blocks(const ls__device *device, const ls_shape *shape, int64_t *
     return n;
 }
 
-/* Portable arithmetic has one kernel for an op, so that nothing but the shape selects it. */
 static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
 {
     ls__cpu *cpu = (ls__cpu *)device;
-    int n = 0, best = 0;
+    int n = 0;
     for (int i = 0; i < N_PROVIDERS && n < max; i++)
         if (serves(cpu, providers[i], op)) n += providers[i]->candidates(cpu, op, out + n, max - n);
-    if (!cpu->portable || n == 0) return n;
-    for (int i = 1; i < n; i++)
-        if (out[i].cost_ms < out[best].cost_ms) best = i;
-    out[0] = out[best];
-    return 1;
+    return n;
 }
 
 /* A kernel's name begins with its provider's: "onednn jit:avx2". */

@@ -17,6 +17,12 @@ endfunction()
 function(lockstep_convolution_variants target name width options)
   set(macros "LS__VECTOR_WIDTH ${width}" "LS__ISA_SUFFIX _${name}")
   lockstep_variant(${target} microkernels_${name} cpu/conv/microkernels.c "${options}" ${macros})
+  set(few_rows_width ${width})
+  if(width GREATER 8)
+    set(few_rows_width 8) # of blocks of eight places
+  endif()
+  lockstep_variant(${target} few_rows_${name} cpu/conv/implicit_gemm/few_rows_microkernel.c "${options}"
+    "LS__VECTOR_WIDTH ${few_rows_width}" "LS__ISA_SUFFIX _${name}")
   lockstep_variant(${target} depthwise_${name} cpu/conv/depthwise/microkernels.c "${options}" ${macros})
   lockstep_variant(${target} winograd_${name} cpu/conv/winograd/transforms.c "${options}" ${macros})
   lockstep_variant(${target} winograd_bf16_${name} cpu/conv/winograd/transforms.c "${options}" ${macros} LS__ELEMENT_BF16)

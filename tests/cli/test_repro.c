@@ -100,7 +100,7 @@ START_TEST(different_results)
                 "gradients, weights. Runs with the same number of workers have the same "
                 "result.\n");
     expect_part(seen, " compare repro/w1-t1 repro/w2-t1\n");
-    expect_part(seen, "\n| processor | ");
+    expect_part(seen, "\n| libraries | ");
     expect_grid_results(seen, 4, 4);
     free(seen);
     free(html);

@@ -44,7 +44,8 @@ START_TEST(offered_by_processor)
                   { dnnl_cpu_isa_avx512_core_bf16, true },
                   { dnnl_cpu_isa_avx512_core_amx, true } };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+        ls_context *ctx = ls_context_open(
+            &(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 1 });
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         ls__cpu *cpu = (ls__cpu *)ctx->device;
         const ls__device *device = ctx->device;

@@ -127,7 +127,8 @@ START_TEST(other_libraries)
     version.major += cases[_i].majors;
     version.cpu_runtime = cases[_i].runtime;
     pretended = &version;
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 2 });
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 2 });
     expect_error(ctx, cases[_i].status, "");
     if (cases[_i].status != LS_OK)
         ck_assert_ptr_nonnull(strstr(ls_context_message(ctx), cases[_i].text));
@@ -161,8 +162,8 @@ static bool open_with_failure(const op_case *c, long fail_at)
 {
     failing f = { .fail_at = -1 };
     const ls_allocator allocator = { failing_allocate, failing_release, &f };
-    ls_context *ctx =
-        ls_context_open(&(ls_context_config){ .threads = 2, .allocator = &allocator });
+    ls_context *ctx = ls_context_open(&(ls_context_config){
+        .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 2, .allocator = &allocator });
     ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     ls__candidate found[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, false, found);
@@ -203,8 +204,8 @@ START_TEST(allocation_failures_of_device)
     for (long fail_at = 0;; fail_at++) {
         failing f = { .fail_at = fail_at };
         const ls_allocator allocator = { failing_allocate, failing_release, &f };
-        ls_context *ctx =
-            ls_context_open(&(ls_context_config){ .threads = 2, .allocator = &allocator });
+        ls_context *ctx = ls_context_open(&(ls_context_config){
+            .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 2, .allocator = &allocator });
         const ls_status status = ls_context_status(ctx);
         const bool failed = f.n_calls > fail_at;
         ck_assert_int_eq(status, failed ? LS_ERR_MEMORY : LS_OK);
@@ -244,8 +245,10 @@ END_TEST
 
 static ls_context *open_any_kernel(int threads)
 {
-    ls_context *ctx = ls_context_open(
-        &(ls_context_config){ .threads = threads, .deterministic = LS_DETERMINISTIC_OFF });
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE,
+                                              .threads = threads,
+                                              .deterministic = LS_DETERMINISTIC_OFF });
     ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     return ctx;
 }
@@ -500,7 +503,8 @@ END_TEST
 START_TEST(device_without_address_space)
 {
     const struct rlimit before = forbid_mappings();
-    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 1 });
     setrlimit(RLIMIT_AS, &before);
     expect_error(ctx, LS_ERR_MEMORY, "of free address space");
     ls_context_close(&ctx);

@@ -38,7 +38,7 @@ typedef struct side_options {
     double lr;    /* 0 = 0.05 */
     int channels; /* of conv3, 0 = 12 */
     ls_recompute recompute;
-    bool bent; /* bend_layouts */
+    bool bent; /* bend_layouts, among those of native arithmetic */
     ls__op_kind blocked_kind;
     bool other_pixel;         /* the last pixel of sample 3 is another */
     const float *target;      /* set: the samples have targets, one of sample 3 is this number */
@@ -96,7 +96,10 @@ static inline ls_dataset *open_targets(ls_context *ctx, const float *target)
 static inline opened_side open_side(const side_options *o)
 {
     opened_side s = { .ctx = ls_context_open(&(ls_context_config){
-                          .seed = 5, .threads = o->threads, .allocator = o->allocator }) };
+                          .seed = 5,
+                          .threads = o->threads,
+                          .arithmetic = o->bent ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
+                          .allocator = o->allocator }) };
     if (o->bent) bend_layouts(s.ctx, o->blocked_kind);
     ls_dataset *data =
         o->target ? open_targets(s.ctx, o->target) : open_images(s.ctx, o->other_pixel);

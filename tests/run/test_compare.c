@@ -366,6 +366,7 @@ END_TEST
 /* Nets with other layouts have other reorders, and other numbers of ops. */
 START_TEST(other_layouts_are_aligned)
 {
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     int64_t n_elements[MOST_OPS];
     const side_options usual = { .threads = 1 };
     const side_options dense = { .bent = true, .blocked_kind = LS__OP_REORDER };
@@ -389,6 +390,7 @@ END_TEST
 /* In a reorder that only one side has. */
 START_TEST(a_fault_in_a_reorder_is_named)
 {
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     int64_t n_elements[MOST_OPS];
     const side_options dense = { .bent = true, .blocked_kind = LS__OP_REORDER };
     side_options blocked = { .bent = true, .blocked_kind = LS__OP_CONV2D };

@@ -12,22 +12,6 @@ enum {
     SUM_ROWS = 64 * LS__ROW_CHAIN, /* of a partial sum */
 };
 
-void ls__conv_plan_bias(ls__conv_kernel *k, const ls__op *op)
-{
-    ls__conv_roles roles;
-    ls__conv_roles_of(op->kind, &roles);
-    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS || !ls__conv_has_bias(op, &roles)) return;
-    const ls__operand *dy = &op->operands[roles.y];
-    ls__conv_bias *b = &k->bias;
-    b->columns = dy->shape.dims[3];
-    b->rows = ls_shape_element_count(&dy->shape) / b->columns;
-    b->bf16 = dy->dtype == LS_BF16;
-    b->n_sums = ls__divide_up(b->rows, SUM_ROWS);
-    b->offset = k->kernel.workspace_bytes / sizeof(float);
-    if (b->n_sums > 1)
-        k->kernel.workspace_bytes += (size_t)(b->n_sums * b->columns) * sizeof(float);
-}
-
 /* Adds a row of n values of dy, in bf16 or f32, from an offset on. */
 static void add_row(const ls__conv_bias *b, const void *dy, int64_t offset, int64_t n,
                     float *restrict sum)
@@ -69,10 +53,21 @@ static void bias_tree_task(const ls__conv_call *call, int64_t task, float *scrat
     memcpy((float *)call->bias + c0, sums, (size_t)n * sizeof *sums);
 }
 
-void ls__conv_run_bias(ls__conv_call *call)
+void ls__conv_plan_bias(ls__conv_kernel *k, const ls__op *op)
 {
-    const ls__conv_bias *b = &((const ls__conv_kernel *)call->kernel)->bias;
+    ls__conv_roles roles;
+    ls__conv_roles_of(op->kind, &roles);
+    if (op->kind != LS__OP_CONV2D_BACKWARD_WEIGHTS || !ls__conv_has_bias(op, &roles)) return;
+    const ls__operand *dy = &op->operands[roles.y];
+    ls__conv_bias *b = &k->bias;
+    b->columns = dy->shape.dims[3];
+    b->rows = ls_shape_element_count(&dy->shape) / b->columns;
+    b->bf16 = dy->dtype == LS_BF16;
+    b->n_sums = ls__divide_up(b->rows, SUM_ROWS);
+    b->offset = k->kernel.workspace_bytes / sizeof(float);
+    if (b->n_sums > 1)
+        k->kernel.workspace_bytes += (size_t)(b->n_sums * b->columns) * sizeof(float);
     const int64_t n_slabs = ls__divide_up(b->columns, COLUMNS);
-    ls__conv_run_pass(call, bias_sum_task, n_slabs * b->n_sums);
-    ls__conv_run_pass(call, bias_tree_task, b->n_sums > 1 ? n_slabs : 0);
+    b->passes[0] = (ls__conv_pass){ bias_sum_task, n_slabs * b->n_sums };
+    b->passes[1] = (ls__conv_pass){ bias_tree_task, b->n_sums > 1 ? n_slabs : 0 };
 }

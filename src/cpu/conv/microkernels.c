@@ -96,6 +96,23 @@ static void multiply(bool accumulate, const float *v, int64_t v_stride, const fl
         }
 }
 
+static void multiply_apart(bool accumulate, const float *v, int64_t v_stride, const float *u,
+                           int64_t u_stride, int64_t channels, int64_t rows, int64_t columns,
+                           float *m, int64_t m_stride, ls__prefetch *prefetch)
+{
+    for (int64_t r = 0; r < rows; r += ROWS)
+        for (int64_t c = 0; c < columns; c += PANEL) {
+            const int64_t count = ls__min_i64(rows - r, ROWS);
+            fetch(prefetch);
+            if (columns - c > LS__WIDTH)
+                some_rows(count, 2, accumulate, v + r * v_stride, v_stride, 1, u + c, u_stride,
+                          channels, m + r * m_stride + c, m_stride);
+            else
+                some_rows(count, 1, accumulate, v + r * v_stride, v_stride, 1, u + c, u_stride,
+                          channels, m + r * m_stride + c, m_stride);
+        }
+}
+
 static void outer(bool accumulate, const float *d, int64_t d_stride, const float *v,
                   int64_t v_stride, int64_t rows, int64_t columns, int64_t channels, float *s,
                   int64_t s_stride, ls__prefetch *prefetch)
@@ -141,12 +158,21 @@ static void copy(const float *w, int64_t w_stride, int64_t columns, int64_t n, f
                 for (int64_t i = j; i < j + LS__WIDTH; i++) u[i] = i < columns ? w[i] : 0;
 }
 
-const ls__microkernels LS__ISA_NAME(ls__microkernels) = { .width = LS__WIDTH,
-                                                          .panel = PANEL,
-                                                          .rows = ROWS,
-                                                          .pack = pack,
-                                                          .copy = copy,
-                                                          .multiply = multiply,
-                                                          .outer = outer,
-                                                          .read_bf16 = ls__bf16_read,
-                                                          .write_bf16 = ls__bf16_write };
+/* few_rows_microkernel.c */
+extern void LS__ISA_NAME(ls__multiply_few)(const float *w, int64_t w_stride, int64_t columns,
+                                           const float *x, int64_t x_stride, int64_t rows,
+                                           int64_t depth, float *m, int64_t m_stride);
+
+const ls__microkernels LS__ISA_NAME(ls__microkernels) = {
+    .width = LS__WIDTH,
+    .panel = PANEL,
+    .rows = ROWS,
+    .pack = pack,
+    .copy = copy,
+    .multiply = multiply,
+    .multiply_apart = multiply_apart,
+    .multiply_few = LS__ISA_NAME(ls__multiply_few),
+    .outer = outer,
+    .read_bf16 = ls__bf16_read,
+    .write_bf16 = ls__bf16_write
+};

@@ -19,6 +19,9 @@ enum {
     LS__FAR_FLOATS = 256   /* rows this far apart do; measured on a Zen 3 */
 };
 
+/* Rows for which few_rows_microkernel.c is faster. */
+enum { LS__FEW_ROWS = 8 };
+
 /* Floats from one gathered row to the next. */
 static inline int64_t ls__row_stride(int64_t floats)
 {
@@ -50,6 +53,15 @@ typedef struct ls__microkernels {
     void (*multiply)(bool accumulate, const float *v, int64_t v_stride, const float *u,
                      int64_t channels, int64_t rows, int64_t columns, float *m, int64_t m_stride,
                      ls__prefetch *prefetch);
+    /* The same for all columns of a u whose rows are u_stride apart, of which whole vectors are
+     * read; channels are one chain. */
+    void (*multiply_apart)(bool accumulate, const float *v, int64_t v_stride, const float *u,
+                           int64_t u_stride, int64_t channels, int64_t rows, int64_t columns,
+                           float *m, int64_t m_stride, ls__prefetch *prefetch);
+    /* m[row][j] = sum over k < depth of x[row][k] w[j][k], for j < columns and at most LS__FEW_ROWS
+     * rows. Whole vectors of eight columns are written. */
+    void (*multiply_few)(const float *w, int64_t w_stride, int64_t columns, const float *x,
+                         int64_t x_stride, int64_t rows, int64_t depth, float *m, int64_t m_stride);
     /* s[k][c] = (accumulate ? s[k][c] : 0) + sums over LS__ROW_CHAIN rows at a time of
      * d[row][k] v[row][c], k < columns, c < channels. Whole vectors of v are read, and of s
      * written. */

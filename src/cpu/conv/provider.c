@@ -43,6 +43,13 @@ void ls__conv_run_pass(ls__conv_call *call, ls__conv_task task, int64_t n_tasks)
     ls__threads_run(k->cpu->threads, n_tasks, own_conv_run_task, call);
 }
 
+void ls__conv_run_bias(ls__conv_call *call)
+{
+    const ls__conv_bias *bias = &((const ls__conv_kernel *)call->kernel)->bias;
+    for (int i = 0; i < 2; i++)
+        ls__conv_run_pass(call, bias->passes[i].run, bias->passes[i].n_tasks);
+}
+
 static ls_status own_conv_run(ls__kernel *kernel, void *const *buffers, void *workspace,
                               const ls__step *step)
 {

@@ -25,6 +25,7 @@ typedef struct ls__conv_bias {
     int64_t rows, columns, n_sums; /* n_sums 0: no gradient */
     size_t offset;                 /* of the partial sums in the workspace, in floats */
     bool bf16;
+    ls__conv_pass passes[2];
 } ls__conv_bias;
 
 typedef struct ls__conv_kernel {
@@ -33,7 +34,7 @@ typedef struct ls__conv_kernel {
     ls__op_kind kind;
     size_t scratch_bytes;                      /* of each thread */
     ls__conv_pass passes[LS__CONV_MAX_PASSES]; /* of a run, one after the other */
-    ls__conv_bias bias;                        /* its passes follow */
+    ls__conv_bias bias;                        /* whose passes follow */
 } ls__conv_kernel;
 
 /* One run. Operands are named as in a forward convolution; backward by data reads dy as x and

@@ -14,11 +14,13 @@
  * its second-level cache. bf16 becomes f32 when rows are gathered, and results are rounded when
  * they are scattered.
  *
- * phases.c       which pixels are the rows of a product
- * gather.c       copies of the pixels that a product reads, and results back
- * correlation.c  tasks of forward and backward by data, cut by shape alone
- * weights.c      those of backward weights
- * provider.c     the cost and the kernel
+ * phases.c                which pixels are the rows of a product
+ * gather.c                copies of the pixels that a product reads, and results back
+ * few_rows.c              forward and backward by data for a few pixels and one tap
+ * few_rows_microkernel.c  its product, for each vector width
+ * correlation.c           other tasks of these two, cut by shape alone
+ * weights.c               those of backward weights
+ * provider.c              the cost and the kernel
  *
  * A sum runs over (tap, channel) in chains of 128, or over pixels in chains of 64, added one after
  * the other; partial sums over pixels are added in a binary tree. Bits are the same for all vector
@@ -84,6 +86,8 @@ typedef struct ls__implicit_gemm_kernel {
     int64_t packed; /* floats of a group's packed weights */
     bool in_place;  /* rows of results lie in the image one after the other */
     bool packs;     /* tasks pack the weights of their own columns */
+    /* The same of a few rows */
+    int64_t few_rows;
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */
     int64_t gathered;                  /* pixels gathered at a time */
@@ -100,6 +104,9 @@ ls__implicit_gemm_phase ls__implicit_gemm_phase_at(const ls__implicit_gemm_shape
 
 /* Whether no tap reaches the results of some phase. */
 bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s);
+
+/* Whether forward or backward by data has so few rows, and one tap, that few_rows.c computes it. */
+bool ls__implicit_gemm_is_few_rows(const ls__implicit_gemm_shape *s);
 
 /* The call for one group of channels: its operands begin there. The group has so many floats of the
  * workspace. */
@@ -130,6 +137,7 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
 
 /* These set the rest of the kernel from its shape. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
+void ls__implicit_gemm_plan_few_rows(ls__implicit_gemm_kernel *k);
 void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 
 extern const ls__conv_algorithm ls__implicit_gemm_algorithm;

@@ -40,15 +40,17 @@ static double filled(const ls__implicit_gemm_shape *s, ls__op_kind kind)
     return (double)columns / (double)ls__round_up_to(columns, VECTOR);
 }
 
-/* The time to gather lines of few channels, tap by tap. */
+/* The time to gather few channels: lines of taps or, in groups and backward by data, single taps.
+ * 10 ns for each was measured on a Sapphire Rapids by bench_ops, for the first layers of LeNet and
+ * the ResNets and for MobileNetV2's depthwise layers as products. */
 static double gather_ms(const ls__op *op, const ls__implicit_gemm_shape *s)
 {
-    static const double TAP_MS = 5e-6;
-    const int64_t *y = op->operands[op->kind == LS__OP_CONV2D                 ? 3
-                                    : op->kind == LS__OP_CONV2D_BACKWARD_DATA ? 0
-                                                                              : 1]
-                           .shape.dims;
-    return TAP_MS * (double)(y[0] * y[1] * y[2] * s->kernel[0] * s->kernel[1] * s->groups);
+    static const double GATHER_MS = 1e-5;
+    ls__conv_roles roles;
+    ls__conv_roles_of(op->kind, &roles);
+    const int64_t *y = op->operands[roles.y].shape.dims;
+    const int64_t lines = s->groups == 1 && !s->data ? 1 : s->kernel[1];
+    return GATHER_MS * (double)(y[0] * y[1] * y[2] * s->kernel[0] * lines * s->groups);
 }
 
 /* Measured by bench_ops on the layers of the ResNets on a Zen 3, whose core reaches 103 Gflop/s.
@@ -104,6 +106,8 @@ static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,
     k->n_products = k->shape.n_phases[0] * k->shape.n_phases[1];
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS)
         ls__implicit_gemm_plan_weights(k);
+    else if (ls__implicit_gemm_is_few_rows(&k->shape))
+        ls__implicit_gemm_plan_few_rows(k);
     else
         ls__implicit_gemm_plan_correlation(k, !k->shape.data && !ls__is_absent(&op->operands[2]));
     ls__conv_plan_bias(kernel, op);
