@@ -289,10 +289,9 @@ static json_t *parse(const checking *c, const char *key)
  * memory is short. */
 static json_t *make_comparable(const checking *c, const ls_training_state *state)
 {
-    static const char *const with_optimizer[] = {
-        "shards",    "sync_batch_norm", "device",  "libraries", "processor",
-        "precision", "model",           "kernels", "metric"
-    };
+    static const char *const with_optimizer[] = { "shards",    "sync_batch_norm", "device",
+                                                  "libraries", "processor",       "precision",
+                                                  "model",     "kernels",         "metric" };
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
         if (!state->optimizer) json_object_del(out, with_optimizer[i]);

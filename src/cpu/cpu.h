@@ -10,7 +10,8 @@
  * kernels, as has oneDNN if the processor multiplies bf16.
  *
  * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
- * number of threads. */
+ * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN and blocked layouts out:
+ * the shape alone selects a kernel, and kernels for all vector widths have the same bits. */
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
 
