@@ -129,6 +129,7 @@ static ls_status open_side(side *s, const experiment *e, const options *o, bool 
     s->work.ctx = ls_context_open(&(ls_context_config){
         .device = o->device,
         .threads = (int)o->threads,
+        .arithmetic = LS_ARITHMETIC_NATIVE, /* of a CPU: it has kernels to time */
         .benchmark = on ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
         .allocator = &s->allocator,
     });
@@ -245,8 +246,8 @@ static ls_status experiment_run(const experiment *e, const options *o, const cha
 
 static ls_status run_all(const options *o, const char *plan)
 {
-    ls_context *ctx =
-        ls_context_open(&(ls_context_config){ .device = o->device, .threads = (int)o->threads });
+    ls_context *ctx = ls_context_open(&(ls_context_config){
+        .device = o->device, .arithmetic = LS_ARITHMETIC_NATIVE, .threads = (int)o->threads });
     const ls_status status = ls_context_status(ctx);
     if (status == LS_OK)
         printf("{\"bench\": \"sizes\", \"repeats\": %lld, \"device\": \"%s\",\n \"experiments\": "

@@ -57,16 +57,19 @@ results() {
   awk -v run="$2 $3" 'NR == 3 || NR == 30 { print run, NR, $NF }' "$1/run_log.txt"
 }
 
+declare -A threads=([plain]=3 [avx2]=1 [avx512]=2) workers=([plain]=1 [avx2]=0 [avx512]=3)
 failed=0
 # expect WHAT < results
 expect() {
-  local line
+  local line n_lines=0
   while read -r line; do
+    n_lines=$((n_lines + 1))
     grep -qxF "$line" "$digests" || {
       echo "$1: $line, expected $(grep -F "${line% *} " "$digests" || echo nothing)" >&2
       failed=1
     }
   done
+  [ "$n_lines" -gt 0 ] || { echo "$1: no results" >&2 && failed=1; }
 }
 
 for command in "${commands[@]}"; do
@@ -83,8 +86,8 @@ for command in "${commands[@]}"; do
       for isa in "${isas[@]}"; do
         steps=30
         [[ $isa != plain || $model == lenet5 || $model == mlp ]] || steps=3
-        begin "$isa" $((1 + ${#isa} % 3)) $((${#isa} % 4)) $model $precision $steps "$work/run"
-        results "$work/run" $model $precision | expect "$command, $isa"
+        begin "$isa" "${threads[$isa]}" "${workers[$isa]}" $model $precision $steps "$work/run"
+        expect "$command, $isa, $model $precision" < <(results "$work/run" $model $precision)
         rm -rf "$work/run"
       done
     done
@@ -95,7 +98,7 @@ for command in "${commands[@]}"; do
   fi
   begin plain 1 0 lenet5 f32 11 "$work/run"
   train "${isas[-1]}" 3 2 --resume "$work/run"
-  results "$work/run" lenet5 f32 | expect "$command, resumed"
+  expect "$command, resumed" < <(results "$work/run" lenet5 f32)
   rm -rf "$work/run"
   echo "$command: ${isas[*]}"
 done

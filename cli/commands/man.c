@@ -113,7 +113,7 @@ static const struct {
       "levels of the messages that are printed, error, warn or info, for all categories or for "
       "context, data, net, run or command, such as warn,net=info [warn]" },
     { "LOCKSTEP_MAX_ISA", "limit of the vector instructions of kernels on the CPU: plain, avx2 "
-                          "or avx512; the identity of a run contains the instructions in use "
+                          "or avx512; with --arithmetic native the identity of a run contains it "
                           "[all that the processor has]" },
     { "LOCKSTEP_MODULES", "folder of the modules for CUDA and MPI" },
     { "NO_COLOR", "no colours, if it is not empty" },

@@ -5,7 +5,7 @@
  * with the lowest estimated cost. Other processes that load the table from a file time nothing, and
  * their results are bit-identical:
  *
- *   ls_context_open with .benchmark = LS_BENCHMARK_ON
+ *   ls_context_open with .benchmark = LS_BENCHMARK_ON (on a CPU with native arithmetic)
  *   ls_algorithm_cache_load   if the file exists: before nets are built
  *   ls_net_build              ops that are not in the table are timed
  *   ls_algorithm_cache_save   if ls_algorithm_cache_timed_count is not 0

@@ -30,10 +30,10 @@ typedef struct ls_training_state {
  * scaling "optimizer.loss_scale" (three numbers: the loss scale, the updates since it last changed,
  * the skipped updates). All are F32 in every precision. The rest is metadata:
  *
- * - "identity": all that the result depends on: seed, device, processor, versions of libraries
- *   (also of the C library), data with its digest (ls_dataset_digest), settings of loaders,
- *   optimizer, loss scale and schedule, precision, a digest of the model, the list of frozen
- *   parameters, the kernels used;
+ * - "identity": all that the result depends on: seed, device, versions of kernels, with native
+ *   arithmetic and on a GPU the processor and versions of libraries, data with its digest
+ * (ls_dataset_digest), settings of loaders, optimizer, loss scale and schedule, precision, a digest
+ * of the model, the list of frozen parameters, the kernels used;
  * - "classes": a JSON array of names, from the loader;
  * - "mean", "std": JSON arrays of numbers, from the loader, or from the net if there is no loader;
  * - "crop": the side of the images, likewise;

@@ -61,14 +61,14 @@ typedef enum ls_arithmetic {
 
 typedef enum ls_benchmark {
     LS_BENCHMARK_OFF, /* kernels by the library's heuristic */
-    LS_BENCHMARK_ON /* has no effect on a CPU with portable arithmetic. Else kernels, and fusions of
-                       batch norms with convolutions, are selected by timing while a net is built,
-                       among those that `deterministic` allows. The selections stay in the context:
-                       they do not change while a net exists, and nets that are built later use
-                       them. Another process measures again and may select other kernels, with
-                       bitwise different results, unless it loads an algorithm cache
-                       (algorithm_cache.h). Shapes that first appear after the build use the
-                       heuristic */
+    LS_BENCHMARK_ON /* kernels, and fusions of batch norms with convolutions, are selected by timing
+                       while a net is built, among those that `deterministic` allows. A CPU must
+                       have native arithmetic (else LS_ERR_INVALID, or off where device is "auto").
+                       The selections stay in the context: they do not change while a net exists,
+                       and nets that are built later use them. Another process measures again and
+                       may select other kernels, with bitwise different results, unless it loads an
+                       algorithm cache (algorithm_cache.h). Shapes that first appear after the build
+                       use the heuristic */
 } ls_benchmark;
 
 /* LS_LOG_INFO: the kernel of each op when a net first uses it, and the reason for its selection.

@@ -41,8 +41,9 @@ typedef enum ls_precision {
     LS_PRECISION_F32,  /* f32 throughout */
     LS_PRECISION_TF32, /* f32, but convolutions and linear layers may round their operands to tf32's
                           10 bits of mantissa; sums stay f32. On CUDA devices only */
-    LS_PRECISION_BF16, /* 7 bits of mantissa, f32's range. A CPU without AVX512_BF16 or AMX stores
-                          it and multiplies in f32: that saves memory, but little time */
+    LS_PRECISION_BF16, /* 7 bits of mantissa, f32's range. A CPU stores it and multiplies in f32,
+                          unless arithmetic is native and it has AVX512_BF16 or AMX: that saves
+                          memory, but little time */
     LS_PRECISION_F16 /* 10 bits of mantissa, from 6e-8 to 65504; trained with a loss scale. The CPU
                         emulates it by casts around f32 kernels */
 } ls_precision;

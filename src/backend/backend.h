@@ -112,6 +112,9 @@ typedef struct ls__backend {
     /* Optional: true if f32 arithmetic emulates products of bf16 or f16, so that they are not
      * faster. */
     bool (*emulates)(const ls__device *device, ls_dtype dtype);
+    /* Optional, for the warning about that: how bf16 is faster on this machine, as "; TEXT", or
+     * "". */
+    const char *(*faster_bf16)(const ls__device *device);
     /* Optional: 16-bit convolutions are faster if x's channels are a multiple of this, so that each
      * pixel is aligned; NORMALIZE then adds channels of 0 to images. 0: any number is as fast. */
     int64_t (*channel_multiple)(const ls__device *device);

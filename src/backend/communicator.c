@@ -117,14 +117,15 @@ static ls_status divide_processors(ls_context *ctx)
 static ls_status check_ranks(ls_context *ctx)
 {
     const ls_context_config *c = &ctx->config;
-    const ls__rank_setting settings[] = { ls__rank_number("shards", c->shards),
-                                          ls__rank_number("sync_batch_norm", c->sync_batch_norm),
-                                          ls__rank_number("partition_optimizer",
-                                                          c->partition_optimizer),
-                                          ls__rank_number("audit_every", c->audit_every),
-                                          ls__rank_number("deterministic", c->deterministic),
-                                          ls__rank_number("arithmetic", c->arithmetic),
-                                          ls__rank_number("benchmark", c->benchmark) };
+    const ls__rank_setting settings[] = {
+        ls__rank_number("shards", c->shards),
+        ls__rank_number("sync_batch_norm", c->sync_batch_norm),
+        ls__rank_number("partition_optimizer", c->partition_optimizer),
+        ls__rank_number("audit_every", c->audit_every),
+        ls__rank_number("deterministic", c->deterministic),
+        ls__rank_number("native_arithmetic", c->arithmetic == LS_ARITHMETIC_NATIVE),
+        ls__rank_number("benchmark", c->benchmark)
+    };
     return ls__ranks_check_settings(ctx, settings, sizeof(settings) / sizeof(settings[0]));
 }
 

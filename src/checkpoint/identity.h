@@ -46,7 +46,7 @@ ls_status ls__identity_fail(ls_context *ctx, const char *what, const json_t *dif
 bool ls__identity_is_of_decoders(const json_t *difference);
 
 /* One difference as "seed is 5 there, 6 here", with these names of the sides, cut to the buffer;
- * returns buffer. Of decoders it adds the meaning. */
+ * returns buffer. For decoders it appends an explanation. */
 const char *ls__identity_text(const json_t *difference, const char *there, const char *here,
                               char *buffer, size_t size);
 

@@ -10,8 +10,8 @@
  * kernels, as has oneDNN if the processor multiplies bf16.
  *
  * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
- * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN and blocked layouts out:
- * the shape alone selects a kernel, and kernels for all vector widths have the same bits. */
+ * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN and blocked layouts
+ * out: the shape alone selects a kernel, and kernels for all vector widths have the same bits. */
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
 
@@ -30,16 +30,12 @@ typedef struct ls__cpu {
     ls__isa isa;             /* of our own kernels */
     int64_t vector_block;    /* the block of oneDNN's blocked layouts: 16 or 8 channels */
     ls__onednn *onednn;      /* NULL with portable arithmetic */
-    bool portable;           /* arithmetic */
+    bool portable;           /* arithmetic; tests clear it to have the reference's kernels */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */
     char libraries[48], processor[128], description[160];
 } ls__cpu;
-
-/* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". The order of
- * libraries' sums may depend on them. */
-void ls__cache_text(char *text, size_t size);
 
 /* Makes every thread's scratch at least this large. No kernel may run meanwhile. */
 ls_status ls__cpu_reserve_scratch(ls__cpu *cpu, size_t bytes);

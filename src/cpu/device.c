@@ -29,6 +29,7 @@ enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 static bool serves(const ls__cpu *cpu, const ls__cpu_provider *provider, const ls__op *op)
 {
     if (provider == &ls__onednn_provider && !cpu->onednn) return false;
+    if (provider == &ls__reference_provider && cpu->portable) return false;
     if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
     if (provider == &ls__emulated_provider) return true;
     for (int i = 0; i < op->n_operands; i++)
@@ -70,6 +71,17 @@ static void cpu_fill_texts(ls__cpu *cpu)
              cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), cpu->libraries);
 }
 
+/* Timing would make results depend on the machine. Device "auto" may have been meant for a GPU. */
+static ls_status check_benchmark(ls_context *ctx)
+{
+    if (ctx->config.benchmark == LS_BENCHMARK_OFF) return LS_OK;
+    ctx->config.benchmark = LS_BENCHMARK_OFF;
+    if (ctx->config.device && strcmp(ctx->config.device, "auto") == 0) return LS_OK;
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "ls_context_open: benchmark is on, but portable arithmetic selects the kernels "
+                    "of a CPU by their shapes; expected arithmetic native");
+}
+
 static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
 {
     *out = NULL;
@@ -82,9 +94,9 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->isa = ls__isa_detect();
     cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
     cpu->portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
-    /* Estimates from the shape alone select the kernels of portable arithmetic. */
-    if (cpu->portable) ctx->config.benchmark = LS_BENCHMARK_OFF;
-    ls_status status = cpu->portable ? LS_OK : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
+    ls_status status = cpu->portable ? check_benchmark(ctx) : LS_OK;
+    if (status != LS_OK) goto fail;
+    status = cpu->portable ? LS_OK : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
     if (status != LS_OK) goto fail;
     cpu_fill_texts(cpu);
 
@@ -128,6 +140,14 @@ static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
 {
     const ls__onednn *onednn = ((const ls__cpu *)device)->onednn;
     return dtype == LS_F16 || !onednn || !onednn->has_bf16;
+}
+
+static const char *cpu_faster_bf16(const ls__device *device)
+{
+    const bool has_native = ls__onednn_provider.kernel_open != NULL;
+    return ((const ls__cpu *)device)->portable && has_native && ls__isa_multiplies_bf16()
+               ? "; arithmetic native is faster on this processor"
+               : "";
 }
 
 static size_t cpu_scratch_bytes(const ls__device *device)
@@ -259,6 +279,7 @@ const ls__backend ls__cpu_backend = {
     .host_memory = true,
     .precisions = LS__HAS_BF16 | LS__HAS_F16,
     .emulates = cpu_emulates,
+    .faster_bf16 = cpu_faster_bf16,
     .read = ls__cpu_copy,
     .write = ls__cpu_copy,
     .download = ls__cpu_copy,

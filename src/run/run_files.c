@@ -237,7 +237,7 @@ static void warn_provenance(const ls_run *t, const json_t *now)
     }
 }
 
-/* Appends the versions of the decoders, if their pixels differ and the versions are known to. */
+/* Appends the versions of the decoders whose pixels and versions differ. */
 static void put_versions(const ls_run *t, char text[LS__MESSAGE_SIZE])
 {
     size_t i = 0;

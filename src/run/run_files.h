@@ -63,10 +63,11 @@ json_t *ls__run_manifest_read(ls_context *ctx, const char *dir, char path[LS__RU
 
 /* ---- The build, machine and time of a run ---- */
 
-/* {"lockstep", "commit", "compiler", "flags", "jpeg", "webp", "host", "system", "begun", "driver"},
- * texts; jpeg and webp are the decoders' versions, of which the identity has only the pixels; WebP
- * files may have another format's extension, and then the identity lists no decoder of WebP; begun
- * is the time in UTC, driver the device's, left out if it has none. NULL if memory is short. */
+/* {"lockstep", "commit", "compiler", "flags", "jpeg", "webp", "host", "system", "instructions",
+ * "begun", "driver"}, texts. jpeg and webp are the versions of the decoders; the identity holds
+ * digests of their pixels, of WebP's only if a file has its extension. instructions is the CPU's
+ * instruction set in use, begun the time in UTC, driver the device's, left out if it has none. NULL
+ * if memory is short. */
 json_t *ls__provenance_make(const ls_context *ctx);
 
 #endif

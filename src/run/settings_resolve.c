@@ -148,7 +148,7 @@ static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_m
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
         { "benchmark", r->arithmetic == LS_ARITHMETIC_NATIVE || strcmp(r->device, "cpu") != 0,
-          "--arithmetic native or a GPU: portable arithmetic has one kernel for each op" },
+          "--arithmetic native or a GPU, because portable arithmetic selects kernels by shape" },
     };
     return check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table) &&
            check_loss_settings(ctx, given, r);

@@ -298,7 +298,8 @@ const ls_setting ls__run_settings_table[] = {
       "oneDNN, which are faster where the processor multiplies bf16",
       "portable|native", .fallback = "portable" },
     { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark),
-      "select kernels by timing them before the first step" },
+      "select kernels by timing them before the first step (on a GPU, or with --arithmetic "
+      "native)" },
     { LS_SETTING_TEXT, 0, "algorithm-cache", AT(algorithm_cache),
       "algorithm cache file of a new run: read if it exists; with --benchmark, written after "
       "timing",

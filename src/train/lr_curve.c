@@ -21,7 +21,8 @@ bool ls__lr_curve_add(ls_lr_curve *c, double lr, double loss, double smoothing)
         return true;
     }
     c->average = smoothing * c->average + (1 - smoothing) * loss;
-    const double smoothed = c->average / (1 - (smoothing > 0 ? ls__power_of(smoothing, (double)(c->n + 1)) : 0));
+    const double unseen = smoothing > 0 ? ls__power_of(smoothing, (double)(c->n + 1)) : 0;
+    const double smoothed = c->average / (1 - unseen);
     c->points[c->n++] = (ls_lr_point){ lr, loss, smoothed };
     if (c->n == 1 || smoothed < c->lowest) c->lowest = smoothed;
     if (smoothed > LS__LR_FIND_DIVERGED * c->lowest) c->end = LS_LR_FIND_DIVERGED;

@@ -45,16 +45,21 @@ static int write_references(const char *path, const char *manifest, const char *
  * that the run loaded at its start, even if the file is gone or has changed since. */
 START_TEST(a_run_resumes_without_its_algorithm_cache)
 {
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     begin_folder();
     draw_data();
-    expect(0, TRAIN "-b 16 --epochs 1 --out plain");
+    expect(0, TRAIN "--arithmetic native -b 16 --epochs 1 --out plain");
     ck_assert_int_gt(write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", false),
                      4);
-    expect(0, TRAIN "-b 16 --algorithm-cache kernels.json --out whole");
+    expect(0, TRAIN "--arithmetic native -b 16 --algorithm-cache kernels.json --out whole");
     json_t *whole = read_identity("whole/manifest.json");
     for (int i = 0; i < 2; i++) {
         write_references("kernels.json", "plain/manifest.json", "conv2d x=8x", false);
-        expect(0, TRAIN "-b 16 --algorithm-cache kernels.json --out stopped%d --stop-at 3", i);
+        expect(
+            0,
+            TRAIN
+            "--arithmetic native -b 16 --algorithm-cache kernels.json --out stopped%d --stop-at 3",
+            i);
         if (i == 0)
             ck_assert_int_eq(remove("kernels.json"), 0);
         else

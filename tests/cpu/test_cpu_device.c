@@ -12,7 +12,11 @@
 
 static ls_context *open_device(int threads, const ls_allocator *allocator)
 {
-    return ls_context_open(&(ls_context_config){ .threads = threads, .allocator = allocator });
+    ls_context *ctx =
+        ls_context_open(&(ls_context_config){ .threads = threads, .allocator = allocator });
+    if (ls_context_status(ctx) == LS_OK)
+        ((ls__cpu *)ctx->device)->portable = false; /* with the reference */
+    return ctx;
 }
 
 static ls__op relu_op(void)

@@ -50,7 +50,7 @@ expect 1 "lockstep train: rank 2: $differs schedule.lr is 0.01875 in rank 0, 0.5
   3 shm 2:--lr=0.5 -- "${options[@]}" --out new
 expect 1 "lockstep train: rank 1: $differs data.samples is 240 in rank 0, 241 in rank 1" \
   2 shm 1:--data-dir=more -- "${options[@]}" --out new
-expect 1 "lockstep train: $differs arithmetic is 0 in rank 0; 1 in rank 1" \
+expect 1 "lockstep train: $differs native_arithmetic is 0 in rank 0; 1 in rank 1" \
   2 shm 1:--arithmetic=native -- "${options[@]}" --out new
 # Options by which ranks would wait for each other at other steps, or write other files.
 for option in steps=5 stop-at=5 patience=3 checkpoint-every=3; do

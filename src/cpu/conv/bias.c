@@ -16,12 +16,13 @@ enum {
 static void add_row(const ls__conv_bias *b, const void *dy, int64_t offset, int64_t n,
                     float *restrict sum)
 {
-    const uint16_t *halves = (const uint16_t *)dy + offset;
-    const float *floats = (const float *)dy + offset;
-    if (b->bf16)
-        for (int64_t c = 0; c < n; c++) sum[c] += ls__bf16_to_f32(halves[c]);
-    else
-        for (int64_t c = 0; c < n; c++) sum[c] += floats[c];
+    if (b->bf16) {
+        const uint16_t *row = (const uint16_t *)dy + offset;
+        for (int64_t c = 0; c < n; c++) sum[c] += ls__bf16_to_f32(row[c]);
+    } else {
+        const float *row = (const float *)dy + offset;
+        for (int64_t c = 0; c < n; c++) sum[c] += row[c];
+    }
 }
 
 /* Some columns of one partial sum. */

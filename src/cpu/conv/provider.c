@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu, const ls__op *op,
-                        ls__candidate *out, int max)
+int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__op *op, ls__candidate *out,
+                        int max)
 {
-    (void)cpu;
     const double cost_ms = max > 0 ? algorithm->cost_ms(op) : -1;
     if (cost_ms < 0) return 0;
     *out = (ls__candidate){ .deterministic = true, .cost_ms = cost_ms };

@@ -68,8 +68,8 @@ typedef struct ls__conv_algorithm {
 #endif
 
 /* The slots of ls__cpu_provider. */
-int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__cpu *cpu, const ls__op *op,
-                        ls__candidate *out, int max);
+int ls__conv_candidates(const ls__conv_algorithm *algorithm, const ls__op *op, ls__candidate *out,
+                        int max);
 ls_status ls__conv_open(const ls__conv_algorithm *algorithm, ls__cpu *cpu, const ls__op *op,
                         const void *microkernels, const char *name, ls__kernel **out);
 

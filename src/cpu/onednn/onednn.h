@@ -32,6 +32,10 @@ ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
 /* Sets the texts of libraries and of the processor, on which results depend. */
 void ls__onednn_put_texts(ls__cpu *cpu);
+/* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". The order of
+ * libraries' sums may depend on them. */
+void ls__cache_text(char *text, size_t size);
+
 /* Each thread of the pool calls it once. Returns false if memory is short. */
 bool ls__onednn_thread_start(void);
 /* The caller's thread calls these before and after each program. */

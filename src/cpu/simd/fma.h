@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
-#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
+#elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -50,7 +50,7 @@ LS__ALWAYS_INLINE ls__v4 ls__fma_4(ls__v4 x, ls__v4 y, ls__v4 z)
         ls__fma_to_odd(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)),
                        _mm_cvtps_pd(_mm_movehl_ps(z, z)));
     return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
-#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
+#elif defined(__aarch64__)
     return (ls__v4)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
 #else
     for (int i = 0; i < 4; i++) z[i] = __builtin_fmaf(x[i], y[i], z[i]);

@@ -146,9 +146,9 @@ ls_status ls__callbacks_digest(const ls_dataset *dataset, int64_t sample, ls__de
 /* Whether samples may be transparent: files of other formats than JPEG and PNM, by their names. */
 bool ls__dataset_may_have_alpha(const ls_dataset *dataset);
 
-/* The decoders that its pixels depend on, as ls__decoders has them: those that a pack of pixels
- * stores, else the loaded libraries: that of JPEG, and that of WebP if a file has its extension.
- * NULL if memory is short. */
+/* Digests of the decoders of its pixels (ls__decoders): those stored in a pack of pixels, else
+ * those of the loaded libraries. WebP is included if a file has its extension. NULL if memory is
+ * short. */
 const char *ls__dataset_decoders(const ls_dataset *dataset, char buffer[LS__DECODERS_SIZE]);
 
 #endif

@@ -1,7 +1,6 @@
 /* precision.c: a net's precision and its loss scale. */
 #include "arith/element.h"
 #include "base/error.h"
-#include "base/isa.h"
 #include "nn/net/net_state.h"
 #include <math.h>
 
@@ -55,13 +54,6 @@ ls_status ls__precision_check(ls_context *ctx, const ls_net_config *config)
     return LS_OK;
 }
 
-static bool native_is_faster(const ls_net *net)
-{
-    const ls_context *ctx = net->owned.ctx;
-    return net->config.precision == LS_PRECISION_BF16 && ctx->device->backend->host_memory &&
-           ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE && ls__isa_multiplies_bf16();
-}
-
 void ls__precision_fill(ls_net *net)
 {
     const precision_rules *rules = &precisions[net->config.precision];
@@ -70,12 +62,13 @@ void ls__precision_fill(ls_net *net)
         if (scale->initial == 0) scale->initial = FIRST_SCALE;
         if (scale->growth_interval == 0) scale->growth_interval = GROWTH_INTERVAL;
     }
+    const ls__device *device = net->owned.ctx->device;
+    const char *faster = device->backend->faster_bf16 ? device->backend->faster_bf16(device) : "";
     if (ls__emulates_precision(net))
         ls__warn(
             net->owned.ctx, LS_LOG_NET,
             "%s on device %s: products are computed in f32, which saves memory but little time%s",
-            rules->name, net->owned.ctx->device->backend->name,
-            native_is_faster(net) ? "; arithmetic native is faster on this processor" : "");
+            rules->name, device->backend->name, rules->activations == LS_BF16 ? faster : "");
 }
 
 bool ls__emulates_precision(const ls_net *net)

@@ -56,7 +56,8 @@ const ls__conv_algorithm ls__depthwise_algorithm = { "depthwise", sizeof(ls__dep
 
 static int depthwise_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    return ls__conv_candidates(&ls__depthwise_algorithm, cpu, op, out, max);
+    (void)cpu;
+    return ls__conv_candidates(&ls__depthwise_algorithm, op, out, max);
 }
 
 static ls_status depthwise_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)

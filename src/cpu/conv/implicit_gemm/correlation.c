@@ -16,7 +16,7 @@ enum {
 
 /* Up to so many rows, the weights are the largest operand. Each task packs those of its own columns
  * into its core's cache, where a pass of its own would write them to memory. */
-enum { FEW_ROWS = 256, FEW_ROWS_SLAB = 128, FEW_ROWS_DEPTH = 128 };
+enum { PACKED_ROWS = 256, PACKED_SLAB = 128, PACKED_DEPTH = 128 };
 static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 
 /* Whether rows of a product are read in place: a tile reads 6 or 12 at a time. */
@@ -66,7 +66,7 @@ static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product
     }
 }
 
-/* Packs columns of w, at most FEW_ROWS_SLAB of them or a panel. */
+/* Packs columns of w, at most PACKED_SLAB of them or a panel. */
 static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
                          int64_t c1, int64_t k0, int64_t depth, float *u)
 {
@@ -201,8 +201,8 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
     const int64_t taps = s->kernel[0] * s->kernel[1], tap = s->source.channels;
     k->n_panels = ls__divide_up(columns, panel);
     k->packs =
-        k->n_products == 1 && taps == 1 && ls__implicit_gemm_phase_at(s, 0).n_rows <= FEW_ROWS;
-    k->depth = k->packs ? FEW_ROWS_DEPTH : DEPTH;
+        k->n_products == 1 && taps == 1 && ls__implicit_gemm_phase_at(s, 0).n_rows <= PACKED_ROWS;
+    k->depth = k->packs ? PACKED_DEPTH : DEPTH;
     k->packed = k->packs ? 0 : k->n_panels * panel * taps * tap;
     const ls__implicit_gemm_product p = product_at(k, 0); /* No phase has more rows. */
     const int64_t n_blocks = ls__divide_up(p.phase.n_rows, p.rows);
@@ -213,7 +213,7 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
         const double flops = 2.0 * (double)(rows * p.depth) * (double)columns;
         k->n_slabs =
             ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, LS__MAX_PANEL));
-        k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, FEW_ROWS_SLAB));
+        k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, PACKED_SLAB));
     }
     k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
     k->n_slabs = ls__divide_up(columns, k->slab);

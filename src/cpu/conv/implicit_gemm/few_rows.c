@@ -45,11 +45,8 @@ static void forward_task(const ls__conv_call *call, int64_t task, float *results
     const int64_t block = k->bf16 ? BLOCK : k->slab;
     for (int64_t c = c0; c < c1; c += block) {
         const int64_t n = ls__min_i64(block, c1 - c);
-        const float *w = (const float *)call->w + c * depth;
-        if (k->bf16) {
-            ls__implicit_gemm_read(k, call->w, c * depth, n * depth, weights);
-            w = weights;
-        }
+        const float *w = k->bf16 ? weights : (const float *)call->w + c * depth;
+        if (k->bf16) ls__implicit_gemm_read(k, call->w, c * depth, n * depth, weights);
         k->micro->multiply_few(w, depth, n, x, depth, k->few_rows, depth, results + (c - c0),
                                k->slab);
     }
@@ -74,8 +71,8 @@ static ls__prefetch prefetch_weights(const ls__conv_call *call, int64_t first, i
                            .lines_per_tile = ls__divide_up(lines, tiles) };
 }
 
-/* scratch: results, [row][slab]; weights in f32. Whole vectors of w are read, so that a rest is
- * copied. */
+/* scratch: results, [row][slab]; weights in f32. Whole vectors of w are read, so the remaining
+ * columns are copied first. */
 static void data_task(const ls__conv_call *call, int64_t task, float *results)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;

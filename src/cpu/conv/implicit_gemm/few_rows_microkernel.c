@@ -10,7 +10,7 @@ enum { COLUMNS = 8, VECTORS = COLUMNS / LS__WIDTH, MAX_TILES = 2 };
 /* to[k] = place k of eight rows. */
 static inline void transpose_block(const float *w, int64_t stride, ls__vf to[COLUMNS][VECTORS])
 {
-#if LS__VECTOR_WIDTH == 8
+#if LS__REGISTER_WIDTH == 8
     for (int k = 0; k < COLUMNS; k += 4) {
         __m256 r[4];
         for (int i = 0; i < 4; i++)
@@ -71,6 +71,7 @@ LS__ALWAYS_INLINE void chain(int rows, int tiles, bool accumulate, const float *
 /* Up to so many rows run two tiles at a time, because the additions of one would wait for each
  * other. */
 enum { TWO_TILES_ROWS = 3 };
+_Static_assert(LS__FEW_ROWS == 8, "one_tile has a case for each number of rows");
 
 #define CASE(count, tiles)                                                                         \
     case count: chain(count, tiles, accumulate, w, w_stride, x, x_stride, n, m, m_stride); break;
@@ -99,6 +100,8 @@ static void two_tiles(int64_t rows, bool accumulate, const float *w, int64_t w_s
         CASE(3, 2)
     }
 }
+
+#undef CASE
 
 extern void LS__ISA_NAME(ls__multiply_few)(const float *w, int64_t w_stride, int64_t columns,
                                            const float *x, int64_t x_stride, int64_t rows,

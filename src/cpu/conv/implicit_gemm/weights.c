@@ -7,7 +7,7 @@
 
 enum {
     WEIGHT_ROWS = LS__ROW_CHAIN, /* pixels gathered at a time */
-    FEW_ROWS = 128,              /* up to so many are gathered at once */
+    GATHERED_ROWS = 128,         /* up to so many are gathered at once */
     WEIGHT_SLAB = 256,           /* channels, and places, of weights that a task sums */
     WEIGHT_TASKS = 32,           /* at least, if there are enough pixels */
     MIN_SUM_ROWS = 8 * WEIGHT_ROWS,
@@ -119,7 +119,7 @@ void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k)
     sums = ls__min_i64(sums, ls__divide_up(rows, MIN_SUM_ROWS));
     k->sum_rows = ls__round_up_to(ls__divide_up(rows, sums), WEIGHT_ROWS);
     k->n_sums = ls__divide_up(rows, k->sum_rows);
-    k->gathered = rows <= FEW_ROWS ? rows : WEIGHT_ROWS;
+    k->gathered = rows <= GATHERED_ROWS ? rows : WEIGHT_ROWS;
     k->pitch = ls__round_up_to(depth, width);
     k->first_in_place = k->pitch == depth;
     k->v_stride = ls__row_stride(ls__round_up_to(k->k_slab, width));

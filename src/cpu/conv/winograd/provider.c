@@ -73,7 +73,8 @@ const ls__conv_algorithm ls__winograd_algorithm = { "winograd 4x4", sizeof(ls__w
 
 static int winograd_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    return ls__conv_candidates(&ls__winograd_algorithm, cpu, op, out, max);
+    (void)cpu;
+    return ls__conv_candidates(&ls__winograd_algorithm, op, out, max);
 }
 
 static ls_status winograd_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)

@@ -1,6 +1,6 @@
 /* caches.c: the processor's caches. */
 #include "base/text.h"
-#include "cpu/cpu.h"
+#include "cpu/onednn/onednn.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
