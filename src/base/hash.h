@@ -57,7 +57,7 @@ LS__SHARED void ls__digest_word(ls__digest_sum *sum, uint64_t word, uint64_t pos
 /* Adds the bytes at byte offset `offset` (a multiple of 8) of a message as little-endian words. A
  * last word of less than 8 bytes is padded with zeros, so it must be the end of the message. */
 void ls__digest_bytes(ls__digest_sum *sum, const void *bytes, size_t size, uint64_t offset);
-/* The same for elements, of which the NaN are replaced. */
+/* Adds elements as ls__digest_bytes adds bytes, with each NaN replaced by one. */
 void ls__digest_elements(ls__digest_sum *sum, const void *elements, size_t size, uint64_t offset,
                          ls__nan_words of);
 

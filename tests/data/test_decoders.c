@@ -36,7 +36,7 @@ START_TEST(text_has_the_digests)
 }
 END_TEST
 
-/* Else the digest of a status would stand for the pixels. */
+/* If one could not be decoded, the digest would be that of a status. */
 START_TEST(test_images_can_be_decoded)
 {
     ls_context *ctx = open_context();
@@ -90,7 +90,7 @@ START_TEST(processors_have_equal_pixels)
 }
 END_TEST
 
-/* Of libjpeg-turbo 2.1.0 to 3.2.0 and libwebp 1.2.4 to 1.6.0. */
+/* These are the digests of libjpeg-turbo 2.1.0 to 3.2.0 and of libwebp 1.2.4 to 1.6.0. */
 START_TEST(tested_versions_have_equal_pixels)
 {
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2001000 &&            \

@@ -53,8 +53,8 @@ typedef struct ls__microkernels {
     void (*multiply)(bool accumulate, const float *v, int64_t v_stride, const float *u,
                      int64_t channels, int64_t rows, int64_t columns, float *m, int64_t m_stride,
                      ls__prefetch *prefetch);
-    /* The same for all columns of a u whose rows are u_stride apart, of which whole vectors are
-     * read; channels are one chain. */
+    /* This is multiply for all columns of a u whose rows are u_stride apart. Whole vectors of u are
+     * read, and channels are one chain. */
     void (*multiply_apart)(bool accumulate, const float *v, int64_t v_stride, const float *u,
                            int64_t u_stride, int64_t channels, int64_t rows, int64_t columns,
                            float *m, int64_t m_stride, ls__prefetch *prefetch);

@@ -62,7 +62,8 @@ static inline bool ls__conv_is_dense(const ls__op *op, ls__conv_roles *roles)
     return x->block == x->shape.dims[3] && y->block == y->shape.dims[3];
 }
 
-/* The same, in one group and with at least min_channels channels on both sides. */
+/* Whether the convolution is dense, in one group and with at least min_channels channels on both
+ * sides. */
 static inline bool ls__conv_is_plain(const ls__op *op, int64_t min_channels, ls__conv_roles *roles)
 {
     return ls__conv_is_dense(op, roles) && op->u.conv.groups == 1 &&

@@ -1,4 +1,4 @@
-/* test_images.h: files by whose pixels the versions of a decoder are told apart; see decoders.c. */
+/* test_images.h: files whose pixels differ between versions of a decoder; see decoders.c. */
 #ifndef LS_DATA_DECODE_TEST_IMAGES_H
 #define LS_DATA_DECODE_TEST_IMAGES_H
 

@@ -54,7 +54,7 @@ typedef struct ls__implicit_gemm_image {
     int64_t pixel;    /* channels of all groups */
 } ls__implicit_gemm_image;
 
-/* What a convolution op computes. */
+/* A convolution op: its images, and the phases that it computes. */
 typedef struct ls__implicit_gemm_shape {
     bool data; /* backward by data */
     int64_t images, groups;
@@ -86,7 +86,7 @@ typedef struct ls__implicit_gemm_kernel {
     int64_t packed; /* floats of a group's packed weights */
     bool in_place;  /* rows of results lie in the image one after the other */
     bool packs;     /* tasks pack the weights of their own columns */
-    /* The same of a few rows */
+    /* Forward, and backward by data, of a few rows */
     int64_t few_rows;
     /* Backward weights */
     int64_t n_sums, sum_rows;          /* partial sums, and the pixels of each */

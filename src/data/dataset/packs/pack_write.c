@@ -330,8 +330,8 @@ static ls_status check_path(const packing *p)
     return ls__fail(p->ctx, LS_ERR_IO, "%s: '%s': there is a file already", what, p->path);
 }
 
-/* Of the first split that depends on more than the loaded decoder of JPEG, else of all. NULL if
- * memory is short. */
+/* Returns the decoders of the first split that depends on more than the loaded decoder of JPEG,
+ * else those of all. NULL if memory is short. */
 static const char *find_decoders(const packing *p, char buffer[LS__DECODERS_SIZE])
 {
     char jpeg[LS__DECODERS_SIZE];
