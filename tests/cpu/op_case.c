@@ -435,7 +435,7 @@ void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers 
 void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b)
 {
     const ls__backend *backend = ctx->device->backend;
-    const ls__cpu *cpu = (const ls__cpu *)ctx->device;
+    ls__cpu *cpu = (ls__cpu *)ctx->device;
     const char *name = kernel->name;
     for (int t = 0; t < cpu->n_threads && cpu->scratch_bytes > 0; t++)
         memset(cpu->scratch[t], 0xff, cpu->scratch_bytes);
@@ -460,6 +460,7 @@ void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buf
     check_guards(c, b);
     free(workspace);
     kernel->close(kernel);
+    cpu->scratch_bytes = 0; /* the next kernel gets no more than it reserves */
 }
 
 /* ---- Comparing. ---- */
