@@ -100,7 +100,7 @@ LS_API void ls_model_list(char *out, size_t size);
 
 /* Model functions call this: it sets *out to the options, NULL = all defaults, with the defaults of
  * `model`, of which name, n_classes, resnet and dropout are read. Returns false, with
- * LS_ERR_INVALID in the graph's context, if an option is set that the model does not have. */
+ * LS_ERR_INVALID in the graph's context, for `model` NULL and an option that the model lacks. */
 LS_API bool ls_model_resolve_options(ls_graph *graph, const ls_model *model, const void *options,
                                      ls_model_options *out);
 

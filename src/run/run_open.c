@@ -267,15 +267,12 @@ ls_context_config ls__run_context_config(const ls__run_settings *r)
     return (ls_context_config){ .device = r->device,
                                 .seed = (uint64_t)r->seed,
                                 .shards = (int)r->shards,
-                                .sync_batch_norm = r->sync_batch_norm,
                                 .threads = (int)r->threads,
                                 .communication_timeout_seconds = r->rank_timeout,
-                                .partition_optimizer = r->partition_optimizer,
-                                .audit_every = r->audit_every,
                                 .deterministic = (ls_deterministic)r->deterministic,
                                 .arithmetic = (ls_arithmetic)r->arithmetic,
                                 .benchmark = r->benchmark ? LS_BENCHMARK_ON : LS_BENCHMARK_OFF,
-                                .nvtx = r->nvtx };
+                                LS__CONTEXT_SETTINGS(LS__SETTING_COPY) };
 }
 
 /* The images and their loaders. */

@@ -177,23 +177,18 @@ static ls_trainer *open_trainer(const ls_run *t)
 {
     const ls__run_settings *r = t->settings;
     const bool ends_earlier = r->stop_at > 0 && (r->steps == 0 || r->stop_at < r->steps);
-    const ls_trainer_config config = { .epochs = r->epochs,
-                                       .max_steps = ends_earlier ? r->stop_at : r->steps,
+    const ls_trainer_config config = { .max_steps = ends_earlier ? r->stop_at : r->steps,
                                        .metric = ls__run_chosen_metric(r),
-                                       .patience = r->patience,
                                        .validation = t->val,
                                        .dir = t->dir,
                                        .resume = t->stored != NULL,
                                        .force = t->stored && r->force,
-                                       .checkpoint_every = r->checkpoint_every,
-                                       .keep_checkpoints = r->keep_checkpoints,
-                                       .no_report = r->no_report,
                                        .model = &t->info,
                                        .tensorboard = (ls_tensorboard)r->tensorboard,
-                                       .log_every = r->log_every,
                                        .stop = t->stop,
                                        .on_event = t->on_event,
-                                       .user = t->user };
+                                       .user = t->user,
+                                       LS__TRAINER_SETTINGS(LS__SETTING_COPY) };
     return ls_trainer_open(t->net, t->optimizer, t->schedule, t->train, &config);
 }
 

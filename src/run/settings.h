@@ -49,6 +49,23 @@ typedef enum ls__run_metric_kind { LS__METRICS(LS__METRIC_ENUM) } ls__run_metric
     X(brightness) X(contrast) X(saturation) X(hue) X(random_erase) X(mixup_alpha) X(cutmix_alpha)
 #define LS__LOADER_NUMBER(name) double name;
 
+/* Settings with the type and the name of their member of ls_context_config or ls_trainer_config.
+ * LS__SETTING_COPY initializes this member with the setting of r. */
+#define LS__CONTEXT_SETTINGS(X)                                                                    \
+    X(bool, sync_batch_norm)                                                                       \
+    X(bool, partition_optimizer)                                                                   \
+    X(int64_t, audit_every)                                                                        \
+    X(bool, nvtx)
+#define LS__TRAINER_SETTINGS(X)                                                                    \
+    X(int64_t, epochs)                                                                             \
+    X(int64_t, patience)                                                                           \
+    X(int64_t, checkpoint_every)                                                                   \
+    X(bool, keep_checkpoints)                                                                      \
+    X(bool, no_report)                                                                             \
+    X(int64_t, log_every)
+#define LS__SETTING_MEMBER(type, name) type name;
+#define LS__SETTING_COPY(type, name)   .name = r->name,
+
 typedef struct ls__run_settings {
     int preset; /* --recipe; 0 = none */
     /* data */
@@ -80,8 +97,7 @@ typedef struct ls__run_settings {
     bool new_head;
     const char *freeze; /* patterns with commas between, or NULL */
     /* training */
-    int64_t epochs, batch, shards, accumulate;
-    bool sync_batch_norm;
+    int64_t batch, shards, accumulate;
     int loss;      /* ls__run_loss_kind */
     int optimizer; /* ls__run_optimizer */
     double lr, lr_per_256, momentum, weight_decay, clip_norm, clip_value, ema_decay,
@@ -94,23 +110,19 @@ typedef struct ls__run_settings {
     int64_t warmup_epochs, step_size, restart_epochs, restart_mult;
     const char *milestones; /* "30,60", or NULL */
     double min_lr, gamma, power;
-    int metric;       /* ls__run_metric_kind */
-    int64_t patience; /* 0 = endless */
+    int metric; /* ls__run_metric_kind */
     /* run */
+    LS__CONTEXT_SETTINGS(LS__SETTING_MEMBER)
+    LS__TRAINER_SETTINGS(LS__SETTING_MEMBER)
     int64_t seed, threads;
-    double rank_timeout; /* seconds */
-    bool partition_optimizer;
-    int64_t audit_every;      /* steps; 0 = never */
-    int64_t steps, stop_at;   /* 0 = no limit */
-    int64_t checkpoint_every; /* 0 = not in mid-epoch */
-    bool keep_checkpoints, no_report, force;
-    int tensorboard;   /* ls_tensorboard */
-    int64_t log_every; /* steps */
+    double rank_timeout;    /* seconds */
+    int64_t steps, stop_at; /* 0 = no limit */
+    int tensorboard;        /* ls_tensorboard */
     const char *device, *out, *resume;
     int precision;     /* ls_precision */
     int deterministic; /* ls_deterministic */
     int arithmetic;    /* ls_arithmetic */
-    bool benchmark, nvtx;
+    bool benchmark, force;
     const char *algorithm_cache;
     const char *fault; /* STEP:OP:ELEMENT, or NULL */
 } ls__run_settings;

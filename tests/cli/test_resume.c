@@ -1,10 +1,11 @@
-/* test_resume.c: options that a resume may change (--on-bad-image, --epochs), and folders in which
- * a run may begin again. */
+/* test_resume.c: options that a resume may change (--on-bad-image, --epochs), their list in
+ * docs/training.md, and folders in which a run may begin again. */
 #include "command.h"
 #include "run_files.h"
 
 #include "../suite.h"
 #include <jansson.h>
+#include <lockstep/run.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,11 +298,34 @@ START_TEST(a_moved_list)
 }
 END_TEST
 
+/* The paragraph of docs/training.md names these settings, and its first sentence no others. */
+START_TEST(documented_changes)
+{
+    size_t n;
+    char *page = read_file(LOCKSTEP_SOURCE_DIR "/docs/training.md", &n), word[64];
+    char *begin = strstr(page, "**What may change on resume.**");
+    ck_assert_ptr_nonnull(begin);
+    *strstr(begin, "\n\n") = '\0';
+    const char *end = strstr(begin, "may change on each resume");
+    ck_assert_ptr_nonnull(end);
+    for (const ls_setting *s = ls_run_settings(); s->kind != LS_SETTING_END; s++) {
+        if (!s->name || strcmp(s->name, "out") == 0 || strcmp(s->name, "resume") == 0) continue;
+        snprintf(word, sizeof(word), "`--%s`", s->name);
+        const char *found = strstr(begin, word);
+        if (s->execution || s->lasting)
+            ck_assert_msg(found != NULL, "training.md does not say that %s may change", word);
+        else
+            ck_assert_msg(!found || found > end, "training.md says that %s may change", word);
+    }
+    free(page);
+}
+END_TEST
+
 TEST_PROGRAM(resume)
 {
     return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
                      folders_with_other_files_are_refused, a_folder_that_cannot_be_read,
                      a_folder_without_permission, a_finished_run_is_lengthened,
                      a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume,
-                     a_moved_list);
+                     a_moved_list, documented_changes);
 }

@@ -126,6 +126,14 @@ START_TEST(model_digests)
 }
 END_TEST
 
+/* A model function without a row in the table. */
+static ls_node *unlisted(ls_graph *g, ls_node *x, const void *user_options)
+{
+    ls_model_options options;
+    return ls_model_resolve_options(g, ls_model_find("unlisted"), user_options, &options) ? x
+                                                                                          : NULL;
+}
+
 /* An option that a model does not have is an error; that of no dropout is not. */
 START_TEST(options_that_a_model_lacks)
 {
@@ -158,6 +166,8 @@ START_TEST(options_that_a_model_lacks)
                                   .inference = true };
     ck_assert_ptr_null(ls_net_build(ctx, ls_lenet5, NULL, &small));
     expect_error(ctx, LS_ERR_SHAPE, "lenet5: images of 11 x 12 pixels, expected sides of at least");
+    ck_assert_ptr_null(ls_net_build(ctx, unlisted, NULL, &small));
+    expect_error(ctx, LS_ERR_INVALID, "ls_model_resolve_options: model is NULL");
     ls_context_close(&ctx);
 }
 END_TEST

@@ -1,6 +1,6 @@
 """ops.safetensors: every op forward and backward, computed by PyTorch in float64.
 
-A case is KIND/NAME. KIND/NAME.config holds the integers from which tests/parity/test_ops.c builds the same small net;
+A case is KIND/NAME. KIND/NAME.config holds the integers from which tests/parity/test_parity_ops.c builds the same small net;
 inputs and parameters are hashed from their names. The loss is the output's sum weighted by hashed numbers, but for
 the ops that are losses themselves.
 """
@@ -194,7 +194,7 @@ for kind, function in (("relu6", F.relu6), ("tanh", torch.tanh), ("silu", F.silu
     plain(kind, (2, 5, 5, 9), lambda x, function=function: function(x * 8))
 plain("softmax", (2, 3, 4, 10), lambda x: F.softmax(x * 8, -1))
 plain("flatten", (3, 4, 5, 6), lambda x: x.flatten(1))
-plain("pad_channels", (2, 4, 3, 6), lambda x: F.pad(x, (0, 5)))  # 5 more, as test_ops.c
+plain("pad_channels", (2, 4, 3, 6), lambda x: F.pad(x, (0, 5)))  # 5 more, as test_parity_ops.c
 add(2, 5, 4, 16)
 mul("plain", 2, 5, 4, 16)
 mul("square", 3, 4, 5, 7, square=True)  # one node twice

@@ -3,6 +3,7 @@
 #include "data/transform/augment.h"
 #include "data/transform/draws.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* RandomErasing's scale, and its ratio (height / width) of 0.3 to 3.3 as width / height. */
@@ -16,6 +17,12 @@ static int choose(uint32_t word, int n)
     return (int)((uint64_t)word * (uint32_t)n >> 32);
 }
 
+static void append(ls__augment_plan *plan, const ls__pixel_op *op)
+{
+    assert(plan->n_ops < LS__MAX_AUGMENT_OPS);
+    plan->ops[plan->n_ops++] = *op;
+}
+
 static void choose_auto(const ls_loader_config *config, uint64_t seed, const ls_draw *draw,
                         int64_t height, int64_t width, ls__augment_plan *out)
 {
@@ -23,12 +30,13 @@ static void choose_auto(const ls_loader_config *config, uint64_t seed, const ls_
     const int n = trivial ? 1 : LS__RAND_AUGMENT_OPS;
     for (int i = 0; i < n; i++) {
         uint32_t words[4];
+        ls__pixel_op chosen;
         ls__draw_block(seed, draw, LS__BLOCK_AUTO_AUGMENT + (uint32_t)i, words);
         const ls__auto_op op = (ls__auto_op)choose(words[0], LS__N_AUTO_OPS);
         const int bin = trivial ? choose(words[1], LS__MAGNITUDE_BINS) : LS__RAND_AUGMENT_BIN;
         if (ls__auto_pixel_op(config->auto_augment, op, bin, choose(words[2], 2), height, width,
-                              &out->ops[out->n_ops]))
-            out->n_ops++;
+                              &chosen))
+            append(out, &chosen);
     }
 }
 
@@ -54,12 +62,12 @@ static void choose_jitter(const ls_loader_config *config, uint64_t seed, const l
         const int k = code % n, i = left[k];
         left[k] = left[n - 1];
         if (amounts[i] == 0) continue;
-        ls__pixel_op *op = &out->ops[out->n_ops++];
-        *op = (ls__pixel_op){ .kind = kinds[i] };
+        ls__pixel_op op = { .kind = kinds[i] };
         if (kinds[i] == LS__PIXEL_HUE) /* in [-hue, hue] circles, towards 0, as torchvision */
-            op->amount = (int)((words[i] * 0x1p-32 * 2 - 1) * amounts[i] * 255);
+            op.amount = (int)((words[i] * 0x1p-32 * 2 - 1) * amounts[i] * 255);
         else
-            op->factor = jitter_factor(amounts[i], words[i]);
+            op.factor = jitter_factor(amounts[i], words[i]);
+        append(out, &op);
     }
 }
 
