@@ -14,8 +14,9 @@ enum {
     BLOCK_FLOATS = 2048   /* of weights converted at a time */
 };
 
-/* Up to so many rows, the weights are the largest operand. Each task packs those of its own columns
- * into its core's cache, where a pass of its own would write them to memory. */
+/* Up to so many rows, the weights are the largest operand of backward by data. Each task packs
+ * those of its own columns into its core's cache, where a pass of its own would write them to
+ * memory. */
 enum { PACKED_ROWS = 256, PACKED_SLAB = 128, PACKED_DEPTH = 128 };
 static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
 
@@ -46,23 +47,19 @@ static int64_t gathered_floats(const ls__implicit_gemm_kernel *k, int64_t rows)
     return rows * ls__row_stride(k->depth) + (k->packs ? k->depth * k->slab : 0);
 }
 
-/* Packs places k0..k0+depth-1 of (tap, channel) of columns c0..c1-1 of w's rows, transposed, as
- * panels [depth][panel]. */
+/* Packs rows c0..c1-1 of w, at most a panel, transposed. */
 static void pack_rows(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
-                      int64_t c1, int64_t k0, int64_t depth, float *u)
+                      int64_t c1, float *u)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t width = k->micro->panel, at_once = BLOCK_FLOATS / LS__MAX_PANEL;
+    const int64_t columns = c1 - c0, first = c0 * p->depth, at_once = BLOCK_FLOATS / LS__MAX_PANEL;
     float block[BLOCK_FLOATS]; /* of bf16 weights in f32 */
-    for (int64_t c = c0; c < c1; c += width, u += depth * width) {
-        const int64_t columns = ls__min_i64(width, c1 - c), first = c * p->depth + k0;
-        if (!k->bf16) k->micro->pack((const float *)call->w + first, p->depth, columns, depth, u);
-        for (int64_t i = 0; k->bf16 && i < depth; i += at_once) {
-            const int64_t n = ls__min_i64(at_once, depth - i);
-            for (int64_t j = 0; j < columns; j++)
-                ls__implicit_gemm_read(k, call->w, first + j * p->depth + i, n, block + j * n);
-            k->micro->pack(block, n, columns, n, u + i * width);
-        }
+    if (!k->bf16) k->micro->pack((const float *)call->w + first, p->depth, columns, p->depth, u);
+    for (int64_t i = 0; k->bf16 && i < p->depth; i += at_once) {
+        const int64_t n = ls__min_i64(at_once, p->depth - i);
+        for (int64_t j = 0; j < columns; j++)
+            ls__implicit_gemm_read(k, call->w, first + j * p->depth + i, n, block + j * n);
+        k->micro->pack(block, n, columns, n, u + i * k->micro->panel);
     }
 }
 
@@ -91,13 +88,6 @@ static void pack_columns(const ls__conv_call *call, const ls__implicit_gemm_prod
     }
 }
 
-static void pack(const ls__conv_call *call, const ls__implicit_gemm_product *p, int64_t c0,
-                 int64_t c1, int64_t k0, int64_t depth, float *u)
-{
-    const ls__implicit_gemm_kernel *k = call->kernel;
-    (k->shape.data ? pack_columns : pack_rows)(call, p, c0, c1, k0, depth, u);
-}
-
 /* One panel of one phase of a group. */
 static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
 {
@@ -108,24 +98,26 @@ static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
     const ls__implicit_gemm_product p = product_at(k, task / k->n_panels % k->n_products);
     const int64_t first = task % k->n_panels * k->micro->panel;
     const int64_t end = ls__min_i64(first + k->micro->panel, k->shape.result.channels);
-    pack(&of_group, &p, first, end, 0, p.depth, of_group.workspace + p.packed + first * p.depth);
+    float *const u = of_group.workspace + p.packed + first * p.depth;
+    if (k->shape.data)
+        pack_columns(&of_group, &p, first, end, 0, p.depth, u);
+    else
+        pack_rows(&of_group, &p, first, end, u);
 }
 
 /* The weights of columns c0..c1-1 at places k0..k1-1, for the case that tasks pack them. */
-static ls__prefetch prefetch_weights(const ls__conv_call *call, const ls__implicit_gemm_product *p,
-                                     int64_t c0, int64_t c1, int64_t k0, int64_t k1, int64_t tiles)
+static ls__prefetch prefetch_weights(const ls__conv_call *call, int64_t c0, int64_t c1, int64_t k0,
+                                     int64_t k1, int64_t tiles)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t columns = k->shape.result.channels, rows = k->shape.data ? k1 - k0 : c1 - c0;
-    const int64_t floats = k->shape.data ? c1 - c0 : k1 - k0;
+    const int64_t columns = k->shape.result.channels;
+    const int64_t lines = (k1 - k0) * ls__divide_up(c1 - c0, 64 / (int64_t)sizeof(float));
     if (k->bf16 || k0 == k1) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)call->w +
-                                  (k->shape.data ? k0 * columns + c0 : c0 * p->depth + k0),
-                           .n_rows = rows,
-                           .floats = floats,
-                           .stride = k->shape.data ? columns : p->depth,
-                           .lines_per_tile = ls__divide_up(
-                               rows * ls__divide_up(floats, 64 / (int64_t)sizeof(float)), tiles) };
+    return (ls__prefetch){ .row = (const float *)call->w + k0 * columns + c0,
+                           .n_rows = k1 - k0,
+                           .floats = c1 - c0,
+                           .stride = columns,
+                           .lines_per_tile = ls__divide_up(lines, tiles) };
 }
 
 /* Rows first..first+n-1 by columns c0..c1-1, to `to`. The next n_next rows are prefetched. */
@@ -147,11 +139,11 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
         } else {
             ls__implicit_gemm_gather(call, &p->phase, first, n, k0, k1, gathered, stride);
         }
-        if (k->packs) pack(call, p, c0, c1, k0, depth, packed);
+        if (k->packs) pack_columns(call, p, c0, c1, k0, depth, packed);
         const int64_t tiles = ls__divide_up(c1 - c0, panel) * ls__divide_up(n, k->micro->rows) *
                               ls__divide_up(depth, LS__CHAIN);
         ls__prefetch prefetch =
-            k->packs        ? prefetch_weights(call, p, c0, c1, k1, k2, tiles)
+            k->packs        ? prefetch_weights(call, c0, c1, k1, k2, tiles)
             : k1 < p->depth ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k1, k2, tiles)
                             : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
                                                          ls__min_i64(k->depth, p->depth), tiles);
@@ -200,8 +192,8 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
     const int64_t columns = s->result.channels, panel = k->micro->panel;
     const int64_t taps = s->kernel[0] * s->kernel[1], tap = s->source.channels;
     k->n_panels = ls__divide_up(columns, panel);
-    k->packs =
-        k->n_products == 1 && taps == 1 && ls__implicit_gemm_phase_at(s, 0).n_rows <= PACKED_ROWS;
+    k->packs = s->data && k->n_products == 1 && taps == 1 &&
+               ls__implicit_gemm_phase_at(s, 0).n_rows <= PACKED_ROWS;
     k->depth = k->packs ? PACKED_DEPTH : DEPTH;
     k->packed = k->packs ? 0 : k->n_panels * panel * taps * tap;
     const ls__implicit_gemm_product p = product_at(k, 0); /* No phase has more rows. */

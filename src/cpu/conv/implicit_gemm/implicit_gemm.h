@@ -18,6 +18,7 @@
  * gather.c                copies of the pixels that a product reads, and results back
  * few_rows.c              forward and backward by data for a few pixels and one tap
  * few_rows_microkernel.c  its product, for each vector width
+ * swapped.c               forward for fewer pixels than channels, and one tap
  * correlation.c           other tasks of these two, cut by shape alone
  * weights.c               those of backward weights
  * provider.c              the cost and the kernel
@@ -80,12 +81,12 @@ typedef struct ls__implicit_gemm_kernel {
     int64_t n_products;    /* phases */
     int64_t n_slabs, slab; /* of the result's channels */
     /* Forward, and backward by data */
-    int64_t n_panels;
-    int64_t depth;  /* places of (tap, channel) that a task multiplies at a time */
-    int64_t group;  /* blocks of a task */
-    int64_t packed; /* floats of a group's packed weights */
-    bool in_place;  /* rows of results lie in the image one after the other */
-    bool packs;     /* tasks pack the weights of their own columns */
+    int64_t n_panels; /* of weights; of rows of x, if these are packed */
+    int64_t depth;    /* places of (tap, channel) that a task multiplies at a time */
+    int64_t group;    /* blocks of a task */
+    int64_t packed;   /* floats of a group's panels */
+    bool in_place;    /* rows of results lie in the image one after the other */
+    bool packs;       /* backward by data: tasks pack the weights of their own columns */
     /* Forward, and backward by data, of a few rows */
     int64_t few_rows;
     /* Backward weights */
@@ -107,6 +108,10 @@ bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s);
 
 /* Whether forward or backward by data has so few rows, and one tap, that few_rows.c computes it. */
 bool ls__implicit_gemm_is_few_rows(const ls__implicit_gemm_shape *s);
+
+/* Whether it is forward with one tap and so few rows, beside the result's channels, that swapped.c
+ * computes it. */
+bool ls__implicit_gemm_is_swapped(const ls__implicit_gemm_shape *s);
 
 /* The call for one group of channels: its operands begin there. The group has so many floats of the
  * workspace. */
@@ -138,6 +143,7 @@ void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gem
 /* These set the rest of the kernel from its shape. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);
 void ls__implicit_gemm_plan_few_rows(ls__implicit_gemm_kernel *k);
+void ls__implicit_gemm_plan_swapped(ls__implicit_gemm_kernel *k);
 void ls__implicit_gemm_plan_weights(ls__implicit_gemm_kernel *k);
 
 extern const ls__conv_algorithm ls__implicit_gemm_algorithm;

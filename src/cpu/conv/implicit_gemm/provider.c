@@ -108,6 +108,8 @@ static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,
         ls__implicit_gemm_plan_weights(k);
     else if (ls__implicit_gemm_is_few_rows(&k->shape))
         ls__implicit_gemm_plan_few_rows(k);
+    else if (ls__implicit_gemm_is_swapped(&k->shape))
+        ls__implicit_gemm_plan_swapped(k);
     else
         ls__implicit_gemm_plan_correlation(k, !k->shape.data && !ls__is_absent(&op->operands[2]));
     ls__conv_plan_bias(kernel, op);
