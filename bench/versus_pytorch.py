@@ -16,12 +16,13 @@ for one by one. "left_out" names the sides that were not measured, and the reaso
 step took much longer than another's.
 
 --table runs every row that the project has a goal for on CPUs, prints it as Markdown, and with --out puts its line into that file
-(in the place of the same row's with the same PyTorch). A row has a time limit; what it does not reach is left out.
+(in the place of the same row's with the same PyTorch and processor). A row has a time limit; what it does not reach is left out.
 """
 import argparse
 import importlib.util
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -38,21 +39,21 @@ SMALL = ("lenet", "mlp")  # bench_small's nets
 SLOW = 1.3  # a side that takes so many times as long as another is not measured further
 # A row's options; "goals": the required speedup over PyTorch, by PyTorch's precision.
 ROWS = {
-    "resnet18_32_f32": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {"f32": 2.2, "bf16": 1.1},
+    "resnet18_32_f32": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {"f32": 3.3, "bf16": 1.1},
                         "sides": LAYOUTS + ",channels_last+bf16+batch4,compile", "steps": 2},
     "resnet18_32_bf16": {"model": "resnet18", "image_size": 32, "batch": 128, "precision": "bf16", "goals": {"bf16": 1.15},
                          "sides": "channels_last+batch4,contiguous+batch4,compile+batch4", "steps": 2},
     "resnet18_224_f32": {"model": "resnet18", "image_size": 224, "batch": 32, "goals": {"f32": 1.7},
                          "sides": LAYOUTS + ",compile", "steps": 2},
-    "resnet50_224_f32": {"model": "resnet50", "image_size": 224, "batch": 16, "goals": {"f32": 1.3},
+    "resnet50_224_f32": {"model": "resnet50", "image_size": 224, "batch": 16, "goals": {"f32": 2.3},
                          "sides": LAYOUTS + ",compile", "steps": 2},
-    "mobilenet_v2_224_f32": {"model": "mobilenet_v2", "image_size": 224, "batch": 16, "goals": {"f32": 1.5},
+    "mobilenet_v2_224_f32": {"model": "mobilenet_v2", "image_size": 224, "batch": 16, "goals": {"f32": 2.0},
                              "sides": LAYOUTS + ",compile", "steps": 2},
-    "resnet20_32_f32": {"model": "resnet20", "image_size": 32, "batch": 128, "goals": {"f32": 1.8},
+    "resnet20_32_f32": {"model": "resnet20", "image_size": 32, "batch": 128, "goals": {"f32": 3.3},
                         "sides": LAYOUTS + "," + COMPILED},
-    "lenet": {"model": "lenet", "image_size": 28, "batch": 64, "threads": 1, "goals": {"f32": 2.0}, "steps": 100,
+    "lenet": {"model": "lenet", "image_size": 28, "batch": 64, "threads": 1, "goals": {"f32": 3.7}, "steps": 100,
               "sides": SMALL_SIDES},
-    "mlp": {"model": "mlp", "image_size": 28, "batch": 32, "threads": 1, "goals": {"f32": 2.3}, "steps": 500,
+    "mlp": {"model": "mlp", "image_size": 28, "batch": 32, "threads": 1, "goals": {"f32": 3.1}, "steps": 500,
             "sides": SMALL_SIDES},
     "first_step": {"model": "resnet18", "image_size": 32, "batch": 128, "goals": {}, "first_step": True,
                    "sides": "channels_last"},
@@ -127,7 +128,7 @@ def drop_slow(sides, precisions, trials, left_out):
 
 
 def compare(options):
-    end = time.monotonic() + options.seconds
+    end = time.monotonic() + (options.seconds or 1e9)
     try:
         import torch
         import torch_side
@@ -236,15 +237,26 @@ def goal_of(name, line):
     return cells
 
 
+def processor_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        fields = dict([word.strip() for word in line.split(":", 1)] for line in file.read().split("\n\n")[0].splitlines())
+    if "model name" not in fields:
+        return platform.machine()
+    return "%s, family %s, model %s" % (fields["model name"], fields.get("cpu family"), fields.get("model"))
+
+
 def keep(path, name, line):
     lines = []
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(text) for text in file if text.strip()]
-    lines = [old for old in lines if (old["row"], old["pytorch"]) != (name, line["pytorch"])]
-    lines.append({"row": name, **line})
+    def key(old):
+        return [old.get(word, "") for word in ("row", "pytorch", "processor")]
+
+    line = {"row": name, "processor": processor_name(), **line}
+    lines = [old for old in lines if key(old) != key(line)] + [line]
     order = list(ROWS)
-    lines.sort(key=lambda l: (order.index(l["row"]) if l["row"] in ROWS else len(order), l["pytorch"]))
+    lines.sort(key=lambda l: (order.index(l["row"]) if l["row"] in ROWS else len(order), key(l)))
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(l) + "\n" for l in lines)
 
@@ -260,7 +272,7 @@ def table(options):
     print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
     for name in names:
         row = ROWS[name]
-        seconds = min(options.seconds, 135)
+        seconds = options.seconds or 135
         command = [sys.executable, os.path.abspath(__file__), "--bench", options.bench, "--threads",
                    row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 1.7,
                    "--steps", row.get("steps", options.steps),
@@ -303,7 +315,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
-    parser.add_argument("--seconds", type=float, default=1e9, help="no side and no round is begun later")
+    parser.add_argument("--seconds", type=float, help="no side and no round is begun later; of the table: a row's limit [135]")
     parser.add_argument("--algorithm-cache", help="Lockstep's algorithm cache file")
     parser.add_argument("--benchmark", action="store_true", help="Lockstep measures its kernels first")
     parser.add_argument("--bench", default=BENCH)
