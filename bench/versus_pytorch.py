@@ -59,6 +59,7 @@ ROWS = {
                    "sides": "channels_last"},
 }
 FIRST_STEP_GOAL = 0.3  # seconds beside a step
+ROW_SECONDS = 135  # the nine rows take at most about 20 minutes (9 x 135 s)
 
 
 def first_line(error):
@@ -128,7 +129,7 @@ def drop_slow(sides, precisions, trials, left_out):
 
 
 def compare(options):
-    end = time.monotonic() + (options.seconds or 1e9)
+    end = float("inf") if options.seconds is None else time.monotonic() + options.seconds
     try:
         import torch
         import torch_side
@@ -238,25 +239,33 @@ def goal_of(name, line):
 
 
 def processor_name():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        fields = dict([word.strip() for word in line.split(":", 1)] for line in file.read().split("\n\n")[0].splitlines())
-    if "model name" not in fields:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            text = file.read().split("\n\n")[0]
+    except OSError:
         return platform.machine()
-    return "%s, family %s, model %s" % (fields["model name"], fields.get("cpu family"), fields.get("model"))
+    fields = dict([word.strip() for word in line.partition(":")[::2]] for line in text.splitlines())
+    if "model name" in fields:
+        return "%s, family %s, model %s" % (fields["model name"], fields.get("cpu family"), fields.get("model"))
+    if "CPU part" in fields:
+        return "%s, implementer %s, part %s, revision %s" % (platform.machine(), fields.get("CPU implementer"),
+                                                             fields["CPU part"], fields.get("CPU revision"))
+    return platform.machine()
 
 
-def keep(path, name, line):
+def key_of(line):
+    return [line.get(word, "") for word in ("row", "pytorch", "processor")]
+
+
+def keep(path, name, processor, line):
     lines = []
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(text) for text in file if text.strip()]
-    def key(old):
-        return [old.get(word, "") for word in ("row", "pytorch", "processor")]
-
-    line = {"row": name, "processor": processor_name(), **line}
-    lines = [old for old in lines if key(old) != key(line)] + [line]
+    line = {"row": name, "processor": processor, **line}
+    lines = [old for old in lines if key_of(old) != key_of(line)] + [line]
     order = list(ROWS)
-    lines.sort(key=lambda l: (order.index(l["row"]) if l["row"] in ROWS else len(order), key(l)))
+    lines.sort(key=lambda l: (order.index(l["row"]) if l["row"] in ROWS else len(order), key_of(l)))
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(l) + "\n" for l in lines)
 
@@ -268,11 +277,11 @@ def table(options):
             sys.exit("no row '%s'; there are %s" % (name, ", ".join(ROWS)))
     if not importlib.util.find_spec("torch"):
         sys.exit("%s has no PyTorch: run this with a Python that imports torch" % sys.executable)
-    empty = []
+    empty, processor = [], processor_name()
+    seconds = ROW_SECONDS if options.seconds is None else options.seconds
     print("| work | goal | Lockstep by PyTorch | PyTorch | |\n|---|---|---|---|---|", flush=True)
     for name in names:
         row = ROWS[name]
-        seconds = options.seconds or 135
         command = [sys.executable, os.path.abspath(__file__), "--bench", options.bench, "--threads",
                    row.get("threads", options.threads), "--rounds", options.rounds, "--seconds", seconds / 1.7,
                    "--steps", row.get("steps", options.steps),
@@ -295,7 +304,7 @@ def table(options):
             if side + "_images_per_second" not in line and not row.get("first_step"):
                 line["left_out"].setdefault(side, "no time")
         if options.out:
-            keep(options.out, name, line)
+            keep(options.out, name, processor, line)
         for cells in goal_of(name, line):
             met = {True: "met", False: "missed", None: ""}[cells[-1]]
             print("| " + " | ".join(cells[:-1]) + " | %s |" % met, flush=True)
@@ -315,7 +324,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
-    parser.add_argument("--seconds", type=float, help="no side and no round is begun later; of the table: a row's limit [135]")
+    parser.add_argument("--seconds", type=float, help="seconds after which no side and no round begins [no limit]; "
+                        "with --table, the limit of each row [%d]" % ROW_SECONDS)
     parser.add_argument("--algorithm-cache", help="Lockstep's algorithm cache file")
     parser.add_argument("--benchmark", action="store_true", help="Lockstep measures its kernels first")
     parser.add_argument("--bench", default=BENCH)
