@@ -68,6 +68,9 @@ static ls_node *resnet_block(ls_graph *g, ls_node *x, int64_t width, int stride,
     return ls_relu(g, ls_add(g, y, x));
 }
 
+/* LS_STEM_AUTO selects the small stem for images of lower height. */
+enum { LARGE_STEM_MIN_HEIGHT = 64 };
+
 static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *user_options,
                        const resnet_arch *arch)
 {
@@ -76,7 +79,8 @@ static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *us
     if (!ls_model_resolve_options(g, model, user_options, &options)) return NULL;
     const bool small =
         options.stem == LS_STEM_SMALL ||
-        (options.stem == LS_STEM_AUTO && (model->image_size < 64 || ls_node_shape(x).dims[1] < 64));
+        (options.stem == LS_STEM_AUTO && (model->image_size < LARGE_STEM_MIN_HEIGHT ||
+                                          ls_node_shape(x).dims[1] < LARGE_STEM_MIN_HEIGHT));
 
     x = small ? resnet_conv(g, "conv1", x, arch->width, 3, 1)
               : resnet_conv(g, "conv1", x, arch->width, 7, 2);

@@ -50,19 +50,19 @@ typedef enum ls__run_metric_kind { LS__METRICS(LS__METRIC_ENUM) } ls__run_metric
 #define LS__LOADER_NUMBER(name) double name;
 
 /* Settings with the type and the name of their member of ls_context_config or ls_trainer_config.
- * LS__SETTING_COPY initializes this member with the setting of r. */
+ * LS__SETTING_COPY initializes this member with the setting of the caller's variable `r`. */
 #define LS__CONTEXT_SETTINGS(X)                                                                    \
     X(bool, sync_batch_norm)                                                                       \
     X(bool, partition_optimizer)                                                                   \
-    X(int64_t, audit_every)                                                                        \
+    X(int64_t, audit_every) /* steps; 0 = never */                                                 \
     X(bool, nvtx)
 #define LS__TRAINER_SETTINGS(X)                                                                    \
     X(int64_t, epochs)                                                                             \
-    X(int64_t, patience)                                                                           \
-    X(int64_t, checkpoint_every)                                                                   \
+    X(int64_t, patience)         /* 0 = endless */                                                 \
+    X(int64_t, checkpoint_every) /* 0 = not in mid-epoch */                                        \
     X(bool, keep_checkpoints)                                                                      \
     X(bool, no_report)                                                                             \
-    X(int64_t, log_every)
+    X(int64_t, log_every) /* steps */
 #define LS__SETTING_MEMBER(type, name) type name;
 #define LS__SETTING_COPY(type, name)   .name = r->name,
 
@@ -111,9 +111,10 @@ typedef struct ls__run_settings {
     const char *milestones; /* "30,60", or NULL */
     double min_lr, gamma, power;
     int metric; /* ls__run_metric_kind */
-    /* run */
+    /* members of the configs of context and trainer, by the same name */
     LS__CONTEXT_SETTINGS(LS__SETTING_MEMBER)
     LS__TRAINER_SETTINGS(LS__SETTING_MEMBER)
+    /* run */
     int64_t seed, threads;
     double rank_timeout;    /* seconds */
     int64_t steps, stop_at; /* 0 = no limit */

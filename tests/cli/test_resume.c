@@ -298,14 +298,17 @@ START_TEST(a_moved_list)
 }
 END_TEST
 
-/* The paragraph of docs/training.md names these settings, and its first sentence no others. */
+/* The paragraph of docs/training.md names every setting that may change on resume, and its first
+ * sentence names no other. */
 START_TEST(documented_changes)
 {
     size_t n;
     char *page = read_file(LOCKSTEP_SOURCE_DIR "/docs/training.md", &n), word[64];
     char *begin = strstr(page, "**What may change on resume.**");
     ck_assert_ptr_nonnull(begin);
-    *strstr(begin, "\n\n") = '\0';
+    char *paragraph_end = strstr(begin, "\n\n");
+    ck_assert_ptr_nonnull(paragraph_end);
+    *paragraph_end = '\0';
     const char *end = strstr(begin, "may change on each resume");
     ck_assert_ptr_nonnull(end);
     for (const ls_setting *s = ls_run_settings(); s->kind != LS_SETTING_END; s++) {

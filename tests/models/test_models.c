@@ -166,7 +166,17 @@ START_TEST(options_that_a_model_lacks)
                                   .inference = true };
     ck_assert_ptr_null(ls_net_build(ctx, ls_lenet5, NULL, &small));
     expect_error(ctx, LS_ERR_SHAPE, "lenet5: images of 11 x 12 pixels, expected sides of at least");
-    ck_assert_ptr_null(ls_net_build(ctx, unlisted, NULL, &small));
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* A model function whose model is not in the table. */
+START_TEST(options_without_a_model)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_net_config config = { .input.image = { LS_U8, LS_SHAPE(1, 12, 11, 1) },
+                                   .inference = true };
+    ck_assert_ptr_null(ls_net_build(ctx, unlisted, NULL, &config));
     expect_error(ctx, LS_ERR_INVALID, "ls_model_resolve_options: model is NULL");
     ls_context_close(&ctx);
 }
@@ -336,7 +346,7 @@ END_TEST
 TEST_PROGRAM(models)
 {
     return RUN_SUITE("models", parameter_counts, model_digests, options_that_a_model_lacks,
-                     torchvision_names, multiply_adds, descriptions_fit,
+                     options_without_a_model, torchvision_names, multiply_adds, descriptions_fit,
                      stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale,
                      initial_values_of_mobilenet_v2, vgg_needs_multiples_of_224);
 }
