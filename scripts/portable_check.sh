@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # portable_check.sh [--update] [COMMAND...]: whether portable arithmetic gives the results of tests/portable_digests.txt. Each COMMAND, a
 # "lockstep" or one under an emulator ("qemu-aarch64 build/lockstep"), trains five models in f32 and bf16 on generated PNG and JPEG
-# images, with each instruction set of LOCKSTEP_MAX_ISA that the processor has, and other numbers of threads and workers; one run is
-# stopped and resumed with another instruction set. Without a COMMAND: builds by gcc and clang, at -O1 to -O3, in build/portable-*.
+# images, with each instruction set of LOCKSTEP_MAX_ISA that the processor has (under an emulator: the lowest), and other numbers of
+# threads and workers; one run is stopped and resumed with another instruction set. Without a COMMAND: builds by gcc and clang, at -O1
+# to -O3, in build/portable-*.
 #
 # --update: writes the file, from the first COMMAND's runs without a limit. Weights after 3 and after 30 steps are compared; without fused
 # multiply-add, where a step takes some 50 times as long, those of convolutional networks after 3 alone.
@@ -32,9 +33,9 @@ if [ $# -eq 0 ]; then
   done
 fi
 
-isas=(plain)
-! grep -qw fma /proc/cpuinfo || isas+=(avx2)
-! grep -qw avx512bw /proc/cpuinfo || isas+=(avx512)
+own_isas=(plain)
+! grep -qw fma /proc/cpuinfo || own_isas+=(avx2)
+! grep -qw avx512bw /proc/cpuinfo || own_isas+=(avx512)
 
 # train ISA THREADS WORKERS OPTION...: one session of a run.
 train() {
@@ -73,6 +74,8 @@ expect() {
 }
 
 for command in "${commands[@]}"; do
+  isas=("${own_isas[@]}")
+  [[ $command != *\ * ]] || isas=(plain) # those of the emulated processor
   rm -rf "$work/images"
   $command demo-data "$work/images" --train 24 --val 1 --quiet >/dev/null
   for model in mlp lenet5 resnet20 mobilenet_v2 resnet18; do

@@ -184,6 +184,8 @@ static const convolution convolutions[] = {
       .groups = 3, .bias = true },
     { .x = { 2, 5, 7, 96 }, .out = 64, .kernel = { 1, 1 }, .groups = 2, .bias = true },
     { .x = { 1, 5, 7, 64 }, .out = 64, .kernel = { 1, 1 }, .groups = 4 },
+    { .x = { 1, 5, 7, 96 }, .out = 160, .kernel = { 1, 1 }, .groups = 2, .bias = true },
+    { .x = { 1, 9, 9, 1280 }, .out = 400, .kernel = { 1, 1 }, .stride = { 2, 2 }, .bias = true },
     { .x = { 20, 9, 8, 36 }, .out = 34, .kernel = { 1, 1 }, .groups = 2, .bias = true },
     { .x = { 2, 8, 7, 5 }, .out = 10, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 5,
       .bias = true },

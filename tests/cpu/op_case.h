@@ -121,7 +121,7 @@ const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the
  * threads' scratch start as NaN. */
 void run_kernel(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);
-/* Runs and closes an open kernel, with the same checks. */
+/* Runs and closes an open kernel, with the same checks. No other kernel of the context is open. */
 void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buffers *b);
 /* Runs a case's kernel over its buffers: run_kernel, or its counterpart for another device. */
 typedef void run_fn(ls_context *ctx, const op_case *c, const char *kernel, op_buffers *b);

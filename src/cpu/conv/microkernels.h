@@ -40,7 +40,7 @@ typedef struct ls__prefetch {
 /* Kernels of one vector width. `prefetch` may be NULL. */
 typedef struct ls__microkernels {
     int64_t width; /* floats of a vector */
-    int64_t panel; /* columns of a panel of weights, and of a tile of a product */
+    int64_t panel; /* columns of a packed panel, and of a tile of a product */
     int64_t rows;  /* of a tile */
 
     /* u[k][j] = w[j * w_stride + k] for k < n and j < columns, else 0: rows of w become

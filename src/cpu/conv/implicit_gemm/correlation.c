@@ -17,8 +17,7 @@ enum {
 /* Up to so many rows, the weights are the largest operand of backward by data. Each task packs
  * those of its own columns into its core's cache, where a pass of its own would write them to
  * memory. */
-enum { PACKED_ROWS = 256, PACKED_SLAB = 128, PACKED_DEPTH = 128 };
-static const double TASK_FLOPS = 8e6; /* of few rows: about 0.1 ms */
+enum { PACKED_SLAB = 128, PACKED_DEPTH = 128 };
 
 /* Whether rows of a product are read in place: a tile reads 6 or 12 at a time. */
 static bool reads_plain(const ls__implicit_gemm_kernel *k, const ls__implicit_gemm_phase *phase)
@@ -105,21 +104,6 @@ static void pack_task(const ls__conv_call *call, int64_t task, float *scratch)
         pack_rows(&of_group, &p, first, end, u);
 }
 
-/* The weights of columns c0..c1-1 at places k0..k1-1, for the case that tasks pack them. */
-static ls__prefetch prefetch_weights(const ls__conv_call *call, int64_t c0, int64_t c1, int64_t k0,
-                                     int64_t k1, int64_t tiles)
-{
-    const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t columns = k->shape.result.channels;
-    const int64_t lines = (k1 - k0) * ls__divide_up(c1 - c0, 64 / (int64_t)sizeof(float));
-    if (k->bf16 || k0 == k1) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)call->w + k0 * columns + c0,
-                           .n_rows = k1 - k0,
-                           .floats = c1 - c0,
-                           .stride = columns,
-                           .lines_per_tile = ls__divide_up(lines, tiles) };
-}
-
 /* Rows first..first+n-1 by columns c0..c1-1, to `to`. The next n_next rows are prefetched. */
 static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_product *p,
                           int64_t first, int64_t n, int64_t n_next, int64_t c0, int64_t c1,
@@ -127,6 +111,7 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t pixel = k->shape.source.pixel, panel = k->micro->panel;
+    const int64_t columns = k->shape.result.channels;
     float *const packed = gathered + p->rows * ls__row_stride(k->depth);
     for (int64_t k0 = 0; k0 < p->depth; k0 += k->depth) {
         const int64_t k1 = ls__min_i64(k0 + k->depth, p->depth), depth = k1 - k0;
@@ -143,7 +128,9 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
         const int64_t tiles = ls__divide_up(c1 - c0, panel) * ls__divide_up(n, k->micro->rows) *
                               ls__divide_up(depth, LS__CHAIN);
         ls__prefetch prefetch =
-            k->packs        ? prefetch_weights(call, c0, c1, k1, k2, tiles)
+            k->packs
+                ? ls__implicit_gemm_prefetch_rows(k, (const float *)call->w + k1 * columns + c0,
+                                                  columns, k2 - k1, c1 - c0, tiles)
             : k1 < p->depth ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k1, k2, tiles)
                             : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
                                                          ls__min_i64(k->depth, p->depth), tiles);
@@ -193,22 +180,21 @@ void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias)
     const int64_t taps = s->kernel[0] * s->kernel[1], tap = s->source.channels;
     k->n_panels = ls__divide_up(columns, panel);
     k->packs = s->data && k->n_products == 1 && taps == 1 &&
-               ls__implicit_gemm_phase_at(s, 0).n_rows <= PACKED_ROWS;
+               ls__implicit_gemm_phase_at(s, 0).n_rows <= LS__IMPLICIT_GEMM_SMALL;
     k->depth = k->packs ? PACKED_DEPTH : DEPTH;
     k->packed = k->packs ? 0 : k->n_panels * panel * taps * tap;
     const ls__implicit_gemm_product p = product_at(k, 0); /* No phase has more rows. */
     const int64_t n_blocks = ls__divide_up(p.phase.n_rows, p.rows);
     const int64_t rows = k->packs ? p.rows : BLOCK_ROWS;
-    k->n_slabs =
-        n_blocks * k->n_products * s->groups < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
     if (k->packs) {
-        const double flops = 2.0 * (double)(rows * p.depth) * (double)columns;
+        ls__implicit_gemm_plan_slabs(k, 2 * (double)(rows * p.depth) * (double)columns,
+                                     LS__MAX_PANEL, PACKED_SLAB, LS__MAX_PANEL);
+    } else {
         k->n_slabs =
-            ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, LS__MAX_PANEL));
-        k->n_slabs = ls__max_i64(k->n_slabs, ls__divide_up(columns, PACKED_SLAB));
+            n_blocks * k->n_products * s->groups < FEW_BLOCKS ? ls__divide_up(columns, SLAB) : 1;
+        k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
+        k->n_slabs = ls__divide_up(columns, k->slab);
     }
-    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), LS__MAX_PANEL);
-    k->n_slabs = ls__divide_up(columns, k->slab);
     k->group = k->n_products > 1 ? 1 : ls__min_i64(GROUP_BLOCKS, 1 + n_blocks / FEW_BLOCKS);
     k->in_place = !k->bf16 && k->n_products == 1 && p.depth > 0 && !bias && !k->relu &&
                   columns % k->micro->width == 0;

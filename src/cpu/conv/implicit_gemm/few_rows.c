@@ -54,23 +54,6 @@ static void forward_task(const ls__conv_call *call, int64_t task, float *results
     ls__implicit_gemm_scatter(call, &phase, results, k->slab, 0, k->few_rows, c0, c1);
 }
 
-/* The next n rows of w at columns c..c+count-1, for the tiles of one product. */
-static ls__prefetch prefetch_weights(const ls__conv_call *call, int64_t first, int64_t n, int64_t c,
-                                     int64_t count)
-{
-    const ls__implicit_gemm_kernel *k = call->kernel;
-    const int64_t columns = k->shape.result.channels;
-    const int64_t lines = n * ls__divide_up(count, 64 / (int64_t)sizeof(float));
-    const int64_t tiles =
-        ls__divide_up(k->few_rows, k->micro->rows) * ls__divide_up(count, k->micro->panel);
-    if (k->bf16 || n <= 0) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)call->w + first * columns + c,
-                           .n_rows = n,
-                           .floats = count,
-                           .stride = columns,
-                           .lines_per_tile = ls__divide_up(lines, tiles) };
-}
-
 /* scratch: results, [row][slab]; weights in f32. Whole vectors of w are read, so the remaining
  * columns are copied first. */
 static void data_task(const ls__conv_call *call, int64_t task, float *results)
@@ -92,7 +75,9 @@ static void data_task(const ls__conv_call *call, int64_t task, float *results)
             for (int64_t r = 0; copies && r < n; r++)
                 ls__implicit_gemm_read(k, call->w, offset + r * columns, count, copy + r * stride);
             const int64_t next = ls__min_i64(LS__CHAIN, depth - first - n);
-            ls__prefetch prefetch = prefetch_weights(call, first + n, next, c, count);
+            ls__prefetch prefetch = ls__implicit_gemm_prefetch_rows(
+                k, (const float *)call->w + offset + n * columns, columns, next, count,
+                ls__divide_up(rows, k->micro->rows) * ls__divide_up(count, k->micro->panel));
             k->micro->multiply_apart(first > 0, dy + first, depth,
                                      copies ? copy : (const float *)call->w + offset, stride, n,
                                      rows, count, results + (c - c0), k->slab, &prefetch);

@@ -24,19 +24,28 @@ static void pixel_advance(const ls__implicit_gemm_phase *phase, pixel *at)
     at->image++;
 }
 
+ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const float *row,
+                                             int64_t stride, int64_t n, int64_t floats,
+                                             int64_t tiles)
+{
+    enum { LINE = 64 / sizeof(float) };
+    if (k->bf16 || n <= 0 || floats <= 0) return (ls__prefetch){ .n_rows = 0 };
+    return (ls__prefetch){ .row = row,
+                           .n_rows = n,
+                           .floats = floats,
+                           .stride = stride,
+                           .lines_per_tile =
+                               ls__divide_up(n * ls__divide_up(floats, LINE), tiles) };
+}
+
 ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
                                         const ls__implicit_gemm_phase *phase, int64_t first,
                                         int64_t n, int64_t k0, int64_t k1, int64_t tiles)
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
-    enum { LINE = 64 / sizeof(float) };
-    const int64_t apart = k->shape.source.pixel, lines = n * ls__divide_up(k1 - k0, LINE);
-    if (k->bf16 || !phase->plain || n <= 0) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = (const float *)call->x + first * apart + k0,
-                           .n_rows = n,
-                           .floats = k1 - k0,
-                           .stride = apart,
-                           .lines_per_tile = ls__divide_up(lines, tiles) };
+    const int64_t apart = k->shape.source.pixel;
+    return ls__implicit_gemm_prefetch_rows(k, (const float *)call->x + first * apart + k0, apart,
+                                           phase->plain ? n : 0, k1 - k0, tiles);
 }
 
 void ls__implicit_gemm_read(const ls__implicit_gemm_kernel *k, const void *from, int64_t offset,

@@ -1,7 +1,7 @@
 /* implicit_gemm.h: our own convolutions as matrix products over pixels, for dense N,H,W,C
  * activations in f32 or bf16: 1x1 and strided kernels, and all others without a faster
- * algorithm; also linear layers, as 1x1 kernels over rows of x. Pixels are the rows of a product;
- * it sums over (tap, channel):
+ * algorithm; also linear layers, as 1x1 kernels over rows of x. Pixels are the rows of a product,
+ * in swapped.c its columns; it sums over (tap, channel):
  *
  *   forward            y[pixel][o]  = sum of x[pixel + tap][i] w[o][tap][i]
  *   backward by data   dx[pixel][i] = sum of dy[pixel - tap][o] w[o][tap][i]: pixels fall into
@@ -10,17 +10,17 @@
  *
  * A convolution in groups is one product for each group.
  *
- * No unfolded image is in memory: a task gathers the rows of some pixels at a time, which stay in
- * its second-level cache. bf16 becomes f32 when rows are gathered, and results are rounded when
- * they are scattered.
+ * No unfolded image is in memory: but in few_rows.c and swapped.c, a task gathers the rows of some
+ * pixels at a time, which stay in its second-level cache. bf16 becomes f32 when rows are gathered,
+ * and results are rounded when they are scattered.
  *
  * phases.c                which pixels are the rows of a product
  * gather.c                copies of the pixels that a product reads, and results back
  * few_rows.c              forward and backward by data for a few pixels and one tap
  * few_rows_microkernel.c  its product, for each vector width
- * swapped.c               forward for fewer pixels than channels, and one tap
- * correlation.c           other tasks of these two, cut by shape alone
- * weights.c               those of backward weights
+ * swapped.c               forward for at most as many pixels as channels, few, and one tap
+ * correlation.c           all other forward and backward by data, cut by shape alone
+ * weights.c               backward weights
  * provider.c              the cost and the kernel
  *
  * A sum runs over (tap, channel) in chains of 128, or over pixels in chains of 64, added one after
@@ -31,6 +31,9 @@
 
 #include "cpu/conv/microkernels.h"
 #include "cpu/conv/provider.h"
+
+/* Rows of a product up to which its weights are packed by its tasks, or not at all. */
+enum { LS__IMPLICIT_GEMM_SMALL = 256 };
 
 /* One axis of a phase: pixel p of the phase is the result's pixel first + step p. Tap i is the
  * source's pixel source_step p + tap + i tap_step, and has index weight + i weight_step in w. */
@@ -109,8 +112,8 @@ bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s);
 /* Whether forward or backward by data has so few rows, and one tap, that few_rows.c computes it. */
 bool ls__implicit_gemm_is_few_rows(const ls__implicit_gemm_shape *s);
 
-/* Whether it is forward with one tap and so few rows, beside the result's channels, that swapped.c
- * computes it. */
+/* Whether the op is forward with one tap and at most LS__IMPLICIT_GEMM_SMALL rows, and no more than
+ * channels of the result, so that swapped.c computes it. */
 bool ls__implicit_gemm_is_swapped(const ls__implicit_gemm_shape *s);
 
 /* The call for one group of channels: its operands begin there. The group has so many floats of the
@@ -129,6 +132,11 @@ ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
                                         const ls__implicit_gemm_phase *phase, int64_t first,
                                         int64_t n, int64_t k0, int64_t k1, int64_t tiles);
 
+/* Prefetches n rows of some floats, `stride` apart, during so many tiles; none in bf16. */
+ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const float *row,
+                                             int64_t stride, int64_t n, int64_t floats,
+                                             int64_t tiles);
+
 /* Copies rows first..first+n-1 of x at places k0..k1-1 to rows `stride` apart. */
 void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
                               int64_t first, int64_t n, int64_t k0, int64_t k1, float *rows,
@@ -139,6 +147,11 @@ void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm
 void ls__implicit_gemm_scatter(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,
                                float *rows, int64_t stride, int64_t first, int64_t n, int64_t c0,
                                int64_t c1);
+
+/* Sets slab, a multiple of `step`, and n_slabs, so that a task takes some 0.1 ms, of so many
+ * multiplications and additions in all, and has about min to max columns. */
+void ls__implicit_gemm_plan_slabs(ls__implicit_gemm_kernel *k, double flops, int64_t min,
+                                  int64_t max, int64_t step);
 
 /* These set the rest of the kernel from its shape. */
 void ls__implicit_gemm_plan_correlation(ls__implicit_gemm_kernel *k, bool bias);

@@ -5,8 +5,8 @@
 static const double GIGABYTES = 50;
 
 /* The linear layers that our own kernels run faster than oneDNN's sgemm, whose cost is that of 60
- * Gflop/s: measured by bench_ops on a Sapphire Rapids, with AVX2 and with AVX-512. They take 0.6 to
- * 0.95 of its time, others 0.9 to 1.3 of it and forward ops of a few rows up to 5 times as long. */
+ * Gflop/s: measured by bench_ops on a Sapphire Rapids, with AVX2 and with AVX-512, forward before
+ * swapped.c. They took 0.6 to 0.95 of its time, others 0.9 to 1.3 of it. */
 static const struct {
     int64_t min_weights, min_rows, max_rows;
 } faster[LS__N_OPS] = {
@@ -90,6 +90,17 @@ static double implicit_gemm_cost_ms(const ls__op *op)
     else if (ls__conv_is_dense(op, &roles))
         cost_ms = conv_cost_ms(op);
     return cost_ms < MAX_MS ? cost_ms : MAX_MS;
+}
+
+void ls__implicit_gemm_plan_slabs(ls__implicit_gemm_kernel *k, double flops, int64_t min,
+                                  int64_t max, int64_t step)
+{
+    static const double TASK_FLOPS = 8e6;
+    const int64_t columns = k->shape.result.channels;
+    const int64_t n = ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, min));
+    k->n_slabs = ls__max_i64(n, ls__divide_up(columns, max));
+    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), step);
+    k->n_slabs = ls__divide_up(columns, k->slab);
 }
 
 static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,
