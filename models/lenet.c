@@ -18,8 +18,9 @@ static ls_node *lenet_conv(ls_graph *g, const char *name, ls_node *x, int64_t ch
 
 ls_node *ls_lenet5(ls_graph *g, ls_node *x, const void *user_options)
 {
+    static const ls_model model = { .name = "lenet5", .n_classes = 10, .dropout = -1 };
     ls_model_options options;
-    if (!ls_model_resolve_options(g, ls_model_find("lenet5"), user_options, &options)) return NULL;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     const ls_shape shape = ls_node_shape(x);
     const int64_t height = shape.dims[1], width = shape.dims[2];
     if (shape.n_dims == 4 && (height < MIN_SIDE || width < MIN_SIDE))

@@ -3,8 +3,9 @@
 
 ls_node *ls_mlp(ls_graph *g, ls_node *x, const void *user_options)
 {
+    static const ls_model model = { .name = "mlp", .n_classes = 10, .dropout = -1 };
     ls_model_options options;
-    if (!ls_model_resolve_options(g, ls_model_find("mlp"), user_options, &options)) return NULL;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     x = ls_flatten(g, x);
     x = ls_relu(g, ls_linear(g, "fc1", x, 512, NULL));
     x = ls_relu(g, ls_linear(g, "fc2", x, 512, NULL));

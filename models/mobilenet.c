@@ -49,9 +49,9 @@ ls_node *ls_mobilenet_v2(ls_graph *g, ls_node *x, const void *user_options)
         int expansion, channels, blocks, stride;
     } stages[] = { { 1, 16, 1, 1 }, { 6, 24, 2, 2 },  { 6, 32, 3, 2 }, { 6, 64, 4, 2 },
                    { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 } };
+    static const ls_model model = { .name = "mobilenet_v2", .n_classes = 1000, .dropout = 0.2 };
     ls_model_options options;
-    if (!ls_model_resolve_options(g, ls_model_find("mobilenet_v2"), user_options, &options))
-        return NULL;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     int feature = 0;
 
     ls_scope_begin(g, "features");

@@ -5,8 +5,6 @@
 bool ls_model_resolve_options(ls_graph *graph, const ls_model *model, const void *options,
                               ls_model_options *out)
 {
-    if (!model)
-        return ls_graph_fail(graph, LS_ERR_INVALID, "ls_model_resolve_options: model is NULL");
     *out = options ? *(const ls_model_options *)options : (ls_model_options){ 0 };
     const bool has_dropout = model->dropout >= 0, resnet = model->resnet;
     const char *refused = !has_dropout && out->dropout != 0          ? "dropout"

@@ -7,9 +7,10 @@
 typedef struct resnet_arch {
     int64_t width; /* channels of the first stage */
     bool bottleneck;
-    int blocks[4];   /* per stage */
-    int groups;      /* of the bottlenecks' 3x3 convolutions; 0 = 1, and */
-    int group_width; /* channels of each at width 64; 0 = 64 (torchvision: width_per_group) */
+    int blocks[4];     /* per stage */
+    int groups;        /* of the bottlenecks' 3x3 convolutions; 0 = 1, and */
+    int group_width;   /* channels of each at width 64; 0 = 64 (torchvision: width_per_group) */
+    bool small_images; /* section 4.2: for 32x32 and 10 classes, else for 224x224 and 1000 */
 } resnet_arch;
 
 static ls_node *grouped_conv(ls_graph *g, const char *name, ls_node *x, int64_t channels,
@@ -68,19 +69,17 @@ static ls_node *resnet_block(ls_graph *g, ls_node *x, int64_t width, int stride,
     return ls_relu(g, ls_add(g, y, x));
 }
 
-/* LS_STEM_AUTO selects the small stem for images of lower height. */
-enum { LARGE_STEM_MIN_HEIGHT = 64 };
-
 static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *user_options,
                        const resnet_arch *arch)
 {
-    const ls_model *model = ls_model_find(name);
+    const ls_model model = {
+        .name = name, .n_classes = arch->small_images ? 10 : 1000, .resnet = true, .dropout = -1
+    };
     ls_model_options options;
-    if (!ls_model_resolve_options(g, model, user_options, &options)) return NULL;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     const bool small =
         options.stem == LS_STEM_SMALL ||
-        (options.stem == LS_STEM_AUTO && (model->image_size < LARGE_STEM_MIN_HEIGHT ||
-                                          ls_node_shape(x).dims[1] < LARGE_STEM_MIN_HEIGHT));
+        (options.stem == LS_STEM_AUTO && (arch->small_images || ls_node_shape(x).dims[1] < 64));
 
     x = small ? resnet_conv(g, "conv1", x, arch->width, 3, 1)
               : resnet_conv(g, "conv1", x, arch->width, 7, 2);
@@ -104,11 +103,11 @@ static ls_node *resnet(ls_graph *g, const char *name, ls_node *x, const void *us
     {                                                                                              \
         return resnet(graph, #name, x, options, &(resnet_arch){ __VA_ARGS__ });                    \
     }
-RESNET(resnet20, .width = 16, .blocks = { 3, 3, 3 })
-RESNET(resnet32, .width = 16, .blocks = { 5, 5, 5 })
-RESNET(resnet44, .width = 16, .blocks = { 7, 7, 7 })
-RESNET(resnet56, .width = 16, .blocks = { 9, 9, 9 })
-RESNET(resnet110, .width = 16, .blocks = { 18, 18, 18 })
+RESNET(resnet20, .width = 16, .blocks = { 3, 3, 3 }, .small_images = true)
+RESNET(resnet32, .width = 16, .blocks = { 5, 5, 5 }, .small_images = true)
+RESNET(resnet44, .width = 16, .blocks = { 7, 7, 7 }, .small_images = true)
+RESNET(resnet56, .width = 16, .blocks = { 9, 9, 9 }, .small_images = true)
+RESNET(resnet110, .width = 16, .blocks = { 18, 18, 18 }, .small_images = true)
 RESNET(resnet18, .width = 64, .blocks = { 2, 2, 2, 2 })
 RESNET(resnet34, .width = 64, .blocks = { 3, 4, 6, 3 })
 RESNET(resnet50, .width = 64, .blocks = { 3, 4, 6, 3 }, .bottleneck = true)

@@ -35,10 +35,10 @@ ls_node *ls_vgg16_bn(ls_graph *g, ls_node *x, const void *user_options)
         int convs, channels;
     } stages[] = { { 2, 64 }, { 2, 128 }, { 3, 256 }, { 3, 512 }, { 3, 512 } };
     static const ls_linear_config init = { .init = LS_INIT_NORMAL, .bias_init = LS_INIT_ZERO };
+    static const ls_model model = { .name = "vgg16_bn", .n_classes = 1000, .dropout = 0.5 };
     ls_model_options options;
     int layer = 0;
-    if (!ls_model_resolve_options(g, ls_model_find("vgg16_bn"), user_options, &options) ||
-        !check_size(g, x))
+    if (!ls_model_resolve_options(g, &model, user_options, &options) || !check_size(g, x))
         return NULL;
     ls_scope_begin(g, "features");
     for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++) {

@@ -28,9 +28,9 @@ static ls_node *wide_block(ls_graph *g, ls_node *x, int64_t channels, int stride
 ls_node *ls_wide_resnet28_10(ls_graph *g, ls_node *x, const void *user_options)
 {
     enum { BLOCKS = (28 - 4) / 6, WIDTH = 16 * 10 };
+    static const ls_model model = { .name = "wide_resnet28_10", .n_classes = 10 };
     ls_model_options options;
-    if (!ls_model_resolve_options(g, ls_model_find("wide_resnet28_10"), user_options, &options))
-        return NULL;
+    if (!ls_model_resolve_options(g, &model, user_options, &options)) return NULL;
     x = wide_conv(g, "conv1", x, 16, 3, 1);
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < BLOCKS; i++) {

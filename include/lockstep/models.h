@@ -82,11 +82,10 @@ LS_API ls_node *ls_lenet5(ls_graph *graph, ls_node *x, const void *options);
 typedef struct ls_model {
     const char *name; /* "resnet20" */
     ls_model_fn function;
-    /* Of the paper's dataset: 28, 32 or 224; below 64: LS_STEM_AUTO is LS_STEM_SMALL. */
-    int64_t image_size;
-    int64_t n_classes; /* the default: 10 or 1000 */
-    bool resnet;       /* has the options of ResNets */
-    double dropout;    /* the default of the option dropout; below 0 = no such option */
+    int64_t image_size; /* of the paper's dataset: 28, 32 or 224 */
+    int64_t n_classes;  /* the default: 10 or 1000 */
+    bool resnet;        /* has the options of ResNets */
+    double dropout;     /* the default of the option dropout; below 0 = no such option */
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */
 LS_API const ls_model *ls_model_at(int i);
@@ -101,8 +100,7 @@ LS_API void ls_model_list(char *out, size_t size);
 
 /* Model functions call this: it sets *out to the options, NULL = all defaults, with the defaults of
  * `model`, of which name, n_classes, resnet and dropout are read. Returns false, with
- * LS_ERR_INVALID in the graph's context, if `model` is NULL, or if an option is set that the model
- * lacks. */
+ * LS_ERR_INVALID in the graph's context, if an option is set that the model does not have. */
 LS_API bool ls_model_resolve_options(ls_graph *graph, const ls_model *model, const void *options,
                                      ls_model_options *out);
 

@@ -126,14 +126,6 @@ START_TEST(model_digests)
 }
 END_TEST
 
-/* A model function without a row in the table. */
-static ls_node *unlisted(ls_graph *g, ls_node *x, const void *user_options)
-{
-    ls_model_options options;
-    return ls_model_resolve_options(g, ls_model_find("unlisted"), user_options, &options) ? x
-                                                                                          : NULL;
-}
-
 /* An option that a model does not have is an error; that of no dropout is not. */
 START_TEST(options_that_a_model_lacks)
 {
@@ -166,18 +158,6 @@ START_TEST(options_that_a_model_lacks)
                                   .inference = true };
     ck_assert_ptr_null(ls_net_build(ctx, ls_lenet5, NULL, &small));
     expect_error(ctx, LS_ERR_SHAPE, "lenet5: images of 11 x 12 pixels, expected sides of at least");
-    ls_context_close(&ctx);
-}
-END_TEST
-
-/* A model function whose model is not in the table. */
-START_TEST(options_without_a_model)
-{
-    ls_context *ctx = ls_context_open(NULL);
-    const ls_net_config config = { .input.image = { LS_U8, LS_SHAPE(1, 12, 11, 1) },
-                                   .inference = true };
-    ck_assert_ptr_null(ls_net_build(ctx, unlisted, NULL, &config));
-    expect_error(ctx, LS_ERR_INVALID, "ls_model_resolve_options: model is NULL");
     ls_context_close(&ctx);
 }
 END_TEST
@@ -346,7 +326,7 @@ END_TEST
 TEST_PROGRAM(models)
 {
     return RUN_SUITE("models", parameter_counts, model_digests, options_that_a_model_lacks,
-                     options_without_a_model, torchvision_names, multiply_adds, descriptions_fit,
+                     torchvision_names, multiply_adds, descriptions_fit,
                      stem_goes_by_size_unless_told, zero_init_residual_is_the_last_scale,
                      initial_values_of_mobilenet_v2, vgg_needs_multiples_of_224);
 }

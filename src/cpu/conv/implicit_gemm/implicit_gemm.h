@@ -14,7 +14,7 @@
  * pixels at a time, which stay in its second-level cache. bf16 becomes f32 when rows are gathered,
  * and results are rounded when they are scattered.
  *
- * phases.c                which pixels are the rows of a product
+ * phases.c                which pixels are the rows of a product, which columns a task computes
  * gather.c                copies of the pixels that a product reads, and results back
  * few_rows.c              forward and backward by data for a few pixels and one tap
  * few_rows_microkernel.c  its product, for each vector width

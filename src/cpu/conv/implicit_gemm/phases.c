@@ -1,4 +1,4 @@
-/* phases.c: which pixels are the rows of a product. */
+/* phases.c: which pixels are the rows of a product, and which columns of it a task computes. */
 #include "cpu/conv/implicit_gemm/implicit_gemm.h"
 
 #include <string.h>
@@ -96,4 +96,15 @@ bool ls__implicit_gemm_has_empty_phase(const ls__implicit_gemm_shape *s)
         for (int64_t a = 0; a < s->n_phases[d]; a++)
             if (axis_at(s, d, a).n_taps == 0) return true;
     return false;
+}
+
+void ls__implicit_gemm_plan_slabs(ls__implicit_gemm_kernel *k, double flops, int64_t min,
+                                  int64_t max, int64_t step)
+{
+    static const double TASK_FLOPS = 8e6;
+    const int64_t columns = k->shape.result.channels;
+    const int64_t n = ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, min));
+    k->n_slabs = ls__max_i64(n, ls__divide_up(columns, max));
+    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), step);
+    k->n_slabs = ls__divide_up(columns, k->slab);
 }

@@ -92,17 +92,6 @@ static double implicit_gemm_cost_ms(const ls__op *op)
     return cost_ms < MAX_MS ? cost_ms : MAX_MS;
 }
 
-void ls__implicit_gemm_plan_slabs(ls__implicit_gemm_kernel *k, double flops, int64_t min,
-                                  int64_t max, int64_t step)
-{
-    static const double TASK_FLOPS = 8e6;
-    const int64_t columns = k->shape.result.channels;
-    const int64_t n = ls__min_i64((int64_t)(flops / TASK_FLOPS), ls__divide_up(columns, min));
-    k->n_slabs = ls__max_i64(n, ls__divide_up(columns, max));
-    k->slab = ls__round_up_to(ls__divide_up(columns, k->n_slabs), step);
-    k->n_slabs = ls__divide_up(columns, k->slab);
-}
-
 static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,
                                const void *microkernels)
 {
