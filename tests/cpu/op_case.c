@@ -460,8 +460,7 @@ void run_and_close(ls_context *ctx, const op_case *c, ls__kernel *kernel, op_buf
     check_guards(c, b);
     free(workspace);
     kernel->close(kernel);
-    cpu->scratch_bytes =
-        0; /* the next kernel's reservation, of just its size, replaces the blocks */
+    cpu->scratch_bytes = 0; /* so that the next kernel reserves blocks of just its size */
 }
 
 /* ---- Comparing. ---- */
