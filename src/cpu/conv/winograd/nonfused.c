@@ -12,8 +12,6 @@
  * one after the other. Which of the two files runs follows from the shape. */
 #include "cpu/conv/winograd/winograd.h"
 
-#include <string.h>
-
 enum {
     TRANSFORM_TILES = 12, /* of a task that transforms */
     CHANNELS = 128,       /* of a block: with TILES a quarter of a second-level cache */
@@ -97,9 +95,8 @@ static void outer_task(const ls__conv_call *call, int64_t xi, float *scratch)
     const int64_t rows = block_channels(k, call->block);
     const float *m = call->workspace + k->m_offset + xi * k->m_xi;
     float *sums = call->workspace + k->u_offset + xi * k->u_xi;
-    memset(sums, 0, (size_t)(rows * k->v_stride) * sizeof *sums);
     for (int64_t first = 0; first < k->g.n_tiles; first += WEIGHT_TILES)
-        k->micro->outer(true, m + first * CHANNELS, CHANNELS,
+        k->micro->outer(first > 0, m + first * CHANNELS, CHANNELS,
                         call->workspace + xi * k->v_xi + first * k->v_stride, k->v_stride,
                         ls__min_i64(WEIGHT_TILES, k->g.n_tiles - first), rows, k->g.in_channels,
                         sums, k->v_stride, NULL);
