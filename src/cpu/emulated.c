@@ -27,11 +27,15 @@ bool ls__needs_emulation(const ls__op *op)
     return false;
 }
 
+/* Without a norm's shift: from it and x, the kernel would compute a y that is not rounded. */
 static ls__op in_f32(const ls__op *op)
 {
+    enum { BACK_SHIFT = 7 };
     ls__op inner = *op;
     for (int i = 0; i < op->n_operands; i++)
         if (ls__is_half(&op->operands[i])) inner.operands[i].dtype = LS_F32;
+    if (op->kind == LS__OP_BATCH_NORM_BACKWARD || op->kind == LS__OP_NORM_BACKWARD_PRODUCTS)
+        inner.operands[BACK_SHIFT].shape.n_dims = -1;
     return inner;
 }
 

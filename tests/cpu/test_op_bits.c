@@ -1,9 +1,11 @@
 /* Every kernel gives the same bits for any number of threads, on every run, our own kernels give
  * the same bits on every instruction set, and in bf16 those of the emulation, and a norm's result
- * has the same bits when it is computed again from what the norm has saved. */
+ * has the same bits when it is computed again from what the norm has saved, as has its gradient. */
 #include "../suite.h"
+#include "arith/half.h"
 #include "missing_isa.h"
 #include "op_case.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,6 +218,86 @@ START_TEST(norms_again)
 }
 END_TEST
 
+/* ---- A norm's gradient from its shift and x, and from its y, which is not read then ---- */
+
+/* Arguments of the activation at the ends of its range: what bf16 rounds to 0 and to 6, too. The
+ * norm halves x and adds the shift. */
+static const struct {
+    float x, shift;
+} at_ends[] = { { 0, 0 },          { -0.0f, 0 },
+                { 0x1p-133f, 0 },  { 0x1p-132f, 0 },
+                { -0x1p-133f, 0 }, { 12, 0 },
+                { 11.9375f, 0 },   { 11.9375f, 0.015625f },
+                { 12.0625f, 0 },   { 11.9375f, 0.0155f },
+                { 3, -1.5f },      { 3, -1.4999999f },
+                { 3, 1 },          { -3, 1 },
+                { INFINITY, 0 },   { -INFINITY, 0 } };
+enum { N_ENDS = sizeof at_ends / sizeof at_ends[0] };
+
+static void put(const ls__operand *o, void *memory, int64_t i, float value)
+{
+    if (o->dtype == LS_BF16)
+        ((uint16_t *)memory)[i] = ls__f32_to_bf16(value);
+    else
+        ((float *)memory)[i] = value;
+}
+
+/* Channels have the values of at_ends in turn. */
+static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activation, int64_t rows,
+                       int64_t channels)
+{
+    enum { X, Y, SCALE = 4, MEAN, INVSTD, SHIFT, DX };
+    const ls__operand a = dense(dtype, LS_SHAPE(1, 1, rows, channels)),
+                      v = dense(LS_F32, LS_SHAPE(channels)), none = absent();
+    case_list list = { 0 };
+    op_case apply = *add_case(&list, LS__OP_NORM_APPLY, 7,
+                              (ls__operand[]){ a, v, v, v, v, none, a }, "mask"),
+            back = *add_case(&list, LS__OP_BATCH_NORM_BACKWARD, 12,
+                             (ls__operand[]){ a, a, a, none, v, v, v, v, a, v, v, none }, "mask");
+    free(list.cases);
+    apply.op.u.norm.activation = back.op.u.norm.activation = activation;
+    op_buffers norm, from_x, from_y = { 0 };
+    fill_buffers(&apply, &norm, false);
+    fill_buffers(&back, &from_x, false);
+    for (int64_t c = 0; c < channels; c++) {
+        for (int64_t r = 0; r < rows; r++)
+            put(&a, from_x.memory[X], r * channels + c, at_ends[c % N_ENDS].x);
+        const float of_channel[] = { 0.5f, 0, 1, at_ends[c % N_ENDS].shift };
+        for (int i = SCALE; i <= SHIFT; i++) ((float *)from_x.memory[i])[c] = of_channel[i - SCALE];
+    }
+    static const int of_norm[] = { X, MEAN, INVSTD, SCALE, SHIFT };
+    for (int i = 0; i < 5; i++)
+        memcpy(norm.memory[i], from_x.memory[of_norm[i]], from_x.bytes[of_norm[i]]);
+    run_kernel(ctx, &apply, "own", &norm);
+    memcpy(from_x.memory[Y], norm.memory[6], norm.bytes[6]);
+    copy_buffers(&back, &from_x, &from_y);
+    memset(from_x.memory[Y], 0xff, from_x.bytes[Y]);
+    run_kernel(ctx, &back, "own", &from_x);
+    back.op.operands[SHIFT] = none;
+    run_kernel(ctx, &back, "own", &from_y);
+    for (int i = DX; i < DX + 3; i++)
+        ck_assert_msg(memcmp(from_x.memory[i], from_y.memory[i], from_x.bytes[i]) == 0,
+                      "%s, activation %d, %d rows of %d: operand %d has other bits from x than "
+                      "from y",
+                      ls_dtype_name(dtype), (int)activation, (int)rows, (int)channels, i);
+    free_buffers(&norm);
+    free_buffers(&from_x);
+    free_buffers(&from_y);
+}
+
+START_TEST(masks_from_x)
+{
+    for (int isa = LS__ISA_PLAIN; isa <= (int)ls__isa_detect(); isa++) {
+        ls_context *ctx = open_cpu(1, isa);
+        for (int i = 0; i < 12; i++)
+            check_mask(ctx, i % 2 ? LS_BF16 : LS_F32,
+                       i / 2 % 2 ? LS__ACTIVATION_RELU6 : LS__ACTIVATION_RELU, i < 8 ? 9 : 1,
+                       i < 4 ? 40 : 19);
+        ls_context_close(&ctx);
+    }
+}
+END_TEST
+
 TEST_PROGRAM(op_bits)
 {
     Suite *suite = suite_create("op bits");
@@ -226,6 +308,7 @@ TEST_PROGRAM(op_bits)
         note_missing_isa("instruction_sets");
         tcase_add_test(tcase, emulation);
         tcase_add_test(tcase, norms_again);
+        tcase_add_test(tcase, masks_from_x);
     }
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);

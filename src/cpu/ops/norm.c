@@ -7,8 +7,9 @@
 #include <math.h>
 
 /* A loop has a variant for each combination of options. */
-#define FORWARD_VARIANTS(X)  X(0) X(1) X(2) X(4) X(5) X(6)
-#define BACKWARD_VARIANTS(X) FORWARD_VARIANTS(X) X(8) X(9) X(10) X(12) X(13) X(14)
+#define FORWARD_VARIANTS(X) X(0) X(1) X(2) X(4) X(5) X(6)
+#define BACKWARD_VARIANTS(X)                                                                       \
+    FORWARD_VARIANTS(X) X(8) X(9) X(10) X(12) X(13) X(14) X(17) X(18) X(21) X(22)
 #define VARIANT(function, with)                                                                    \
     static void function##_##with(const ls__ops_kernel *k, int64_t task)                           \
     {                                                                                              \
@@ -188,24 +189,30 @@ static const ls__ops_task apply_variants[] = { FORWARD_VARIANTS(APPLY_ROW) };
 /* dx = factor (dy - mean_dy - (x - mean) slope) */
 LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
                                 const float *restrict mean, const float *restrict factor,
-                                const float *restrict mean_dy, const float *restrict slope,
-                                unsigned with)
+                                const float *restrict shift, const float *restrict mean_dy,
+                                const float *restrict slope, unsigned with)
 {
     for (int64_t r = 0, i = 0; r < rows; r++, i += width) {
         LS__INDEPENDENT
         for (int64_t c = 0; c < width; c++) {
-            const float dy = gradient_at(&s, i + c, with);
             const float centred = ls__get(s.x[i + c]) - mean[c];
+            const float argument = with & FROM_X ? centred * factor[c] + shift[c] : 0;
+            const float dy = gradient_at(&s, i + c, argument, with);
             s.dx[i + c] = ls__put(factor[c] * ((dy - mean_dy[c]) - centred * slope[c]));
         }
     }
+}
+
+LS__ALWAYS_INLINE bool reads_y(unsigned with)
+{
+    return with & ACTIVATION && !(with & FROM_X);
 }
 
 LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset, unsigned with)
 {
     gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
                         .dy1 = (const ls__element *)k->buffers[2] + offset };
-    if (with & ACTIVATION) s.y = (const ls__element *)k->buffers[1] + offset;
+    if (reads_y(with)) s.y = (const ls__element *)k->buffers[1] + offset;
     if (with & DY2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
     if (with & DADD) s.dadd = (ls__element *)k->buffers[11] + offset;
     return s;
@@ -215,13 +222,20 @@ LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, unsigned 
 {
     const int64_t width = k->planes.width;
     span_cursor w = span_cursor_of(k, task);
-    float copy[ROW_WIDTH];
-    const float *mean = row_values(k, k->buffers[5], w.group, copy);
+    float copy[4][ROW_WIDTH];
+    const bool from_x = with & FROM_X;
+    const float *mean = row_values(k, k->buffers[5], w.group, copy[0]);
+    const float *invstd = from_x ? row_values(k, k->buffers[6], w.group, copy[1]) : NULL;
+    const float *scale = from_x ? row_values(k, k->buffers[4], w.group, copy[2]) : NULL;
+    const float *shift = from_x ? row_values(k, k->buffers[7], w.group, copy[3]) : NULL;
     row_sums sums;
     begin_sums(k, &w, &sums);
     while (next_span(k, &w)) {
         gradient_span span = span_at(k, w.offset, with);
         span.mean = mean;
+        span.invstd = invstd;
+        span.scale = scale;
+        span.shift = shift;
         span.with = with;
         add_span(add_products, &span, width, w.rows, 4, &sums);
     }
@@ -274,22 +288,23 @@ static void middle_products(const ls__ops_kernel *k, int64_t task)
 LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned with)
 {
     span_cursor w = span_cursor_of(k, k->phases[k->phase].n_tasks - 1 - task);
-    float copy[4][ROW_WIDTH];
+    float copy[5][ROW_WIDTH];
     const float *mean = row_values(k, k->buffers[5], w.group, copy[0]);
     const float *factor = row_values(k, vector(k, 0), w.group, copy[1]);
     const float *mean_dy = row_values(k, vector(k, 1), w.group, copy[2]);
     const float *slope = row_values(k, vector(k, 2), w.group, copy[3]);
+    const float *shift = with & FROM_X ? row_values(k, k->buffers[7], w.group, copy[4]) : NULL;
     while (next_span(k, &w)) {
         gradient_span s = span_at(k, w.offset, with);
         s.dx = (ls__element *)k->buffers[8] + w.offset;
         if (with & DADD) s.dy1 = s.dadd;
 #define SPAN(at, rows, width)                                                                      \
     write_dx((gradient_span){ .x = s.x + (at),                                                     \
-                              .y = with & ACTIVATION ? s.y + (at) : NULL,                          \
+                              .y = reads_y(with) ? s.y + (at) : NULL,                              \
                               .dy1 = s.dy1 + (at),                                                 \
                               .dy2 = with & DY2 ? s.dy2 + (at) : NULL,                             \
                               .dx = s.dx + (at) },                                                 \
-             rows, width, mean, factor, mean_dy, slope, (with & DADD) ? 0 : with)
+             rows, width, mean, factor, shift, mean_dy, slope, (with & DADD) ? 0 : with)
         FOR_WIDTH(k->planes.width, w.rows, SPAN);
 #undef SPAN
     }
@@ -426,13 +441,14 @@ static bool prepare_backward(ls__ops_kernel *k)
     if (!prepare_common(k, activations, 4 + writes_dx)) return false;
     const ls__activation activation = k->op.u.norm.activation;
     const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
-    const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0);
+    const bool from_x = activation && !dadd && !ls__is_absent(&k->op.operands[7]);
+    const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0) | (from_x ? FROM_X : 0);
     const int64_t n_tasks = k->planes.groups * k->n_chunks;
     ls__add_phase(k, products_variants[with], n_tasks);
     ls__add_phase(k, writes_dx ? middle_backward : middle_products, middle_tasks(k));
     if (writes_dx) ls__add_phase(k, gradients_variants[with], n_tasks);
-    const bool reads_y = activation != LS__ACTIVATION_NONE;
-    const int passes = 2 + reads_y + dy2 + dadd, more = dadd ? 3 : 3 + reads_y + dy2;
+    const int operands = reads_y(with) + dy2;
+    const int passes = 2 + operands + dadd, more = dadd ? 3 : 3 + operands;
     k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) *
                (passes + (writes_dx ? more : 0));
     return true;
