@@ -28,9 +28,12 @@ function(lockstep_convolution_variants target name width options)
   lockstep_variant(${target} winograd_bf16_${name} cpu/conv/winograd/transforms.c "${options}" ${macros} LS__ELEMENT_BF16)
 endfunction()
 
-# lockstep_small_channels_variants(TARGET NAME OPTIONS): ls__small_channels_NAME.
-function(lockstep_small_channels_variants target name options)
-  set(macros "LS__VECTOR_WIDTH 8" "LS__ISA_SUFFIX _${name}")
-  lockstep_variant(${target} small_channels_${name} cpu/conv/small_channels/microkernel.c "${options}" ${macros})
-  lockstep_variant(${target} sliding_${name} cpu/conv/small_channels/sliding.c "${options}" ${macros})
+# lockstep_small_channels_variants(TARGET NAME WIDTH OPTIONS): ls__small_channels_NAME, for vectors of at least 8 floats.
+function(lockstep_small_channels_variants target name width options)
+  if(width LESS 8)
+    set(width 8)
+  endif()
+  set(suffix "LS__ISA_SUFFIX _${name}")
+  lockstep_variant(${target} small_channels_${name} cpu/conv/small_channels/microkernel.c "${options}" "LS__VECTOR_WIDTH ${width}" ${suffix})
+  lockstep_variant(${target} sliding_${name} cpu/conv/small_channels/sliding.c "${options}" "LS__VECTOR_WIDTH 8" ${suffix})
 endfunction()

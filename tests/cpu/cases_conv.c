@@ -62,7 +62,7 @@ static const convolution convolutions[] = {
     { .x = { 3, 3, 3, 1 }, .out = 1, .kernel = { 3, 3 }, .bias = true },
     { .x = { 2, 130, 60, 3 }, .out = 20, .kernel = { 3, 4 }, .stride = { 2, 3 },
       .padding = { 1, 2 }, .bias = true },
-    { .x = { 2, 11, 13, 7 }, .out = 33, .kernel = { 2, 5 }, .stride = { 3, 4 } },
+    { .x = { 2, 11, 41, 7 }, .out = 33, .kernel = { 2, 5 }, .stride = { 3, 1 } },
     { .x = { 3, 2, 3, 4 }, .out = 5, .kernel = { 3, 3 }, .stride = { 2, 1 },
       .padding = { 2, 4 }, .bias = true },
     /* one side's channels are one block */

@@ -114,8 +114,8 @@ int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidat
 /* Whether a kernel of that name is offered for the case. */
 bool is_offered(ls_context *ctx, const op_case *c, const char *kernel);
 /* Fails the running test unless it is for some case of each kind from CONV2D to the last, in f32
- * and in bf16: else a test of that kernel compares nothing. */
-void check_offered(const char *kernel, ls__op_kind last_kind);
+ * and, if it takes bf16, in bf16: else a test of that kernel compares nothing. */
+void check_offered(const char *kernel, ls__op_kind last_kind, bool takes_bf16);
 /* Returns the reference kernel's name: "reference", or "emulated reference" for 16-bit operands. */
 const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the

@@ -53,7 +53,7 @@ END_TEST
 
 START_TEST(offered)
 {
-    check_offered(tested->kernel, tested->last_kind);
+    check_offered(tested->kernel, tested->last_kind, tested->microkernels[WIDTH_4][1] != NULL);
 }
 END_TEST
 

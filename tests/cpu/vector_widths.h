@@ -18,7 +18,7 @@ typedef struct width_tables {
     const char *kernel;
     ls__op_kind last_kind; /* of the ops that have the kernel; CONV2D is the first */
     const ls__conv_algorithm *algorithm;
-    const void *microkernels[N_WIDTHS][2]; /* for f32 and for bf16 activations */
+    const void *microkernels[N_WIDTHS][2]; /* for f32 and, if any, for bf16 */
 } width_tables;
 
 /* Runs all cases for which the kernel is offered with each width, and compares the results.

@@ -173,6 +173,8 @@ LS__ALWAYS_INLINE ls__vf ls__load_first(const ls__element *from, int n)
 #if LS__VECTOR_WIDTH == 8 && LS__REGISTER_WIDTH == 8 && !defined(LS__ELEMENT_BF16)
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), index));
+#elif LS__REGISTER_WIDTH == 16 && !defined(LS__ELEMENT_BF16)
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
 #else
     ls__element all[LS__WIDTH] = { 0 };
     memcpy(all, from, (size_t)n * sizeof *from);
@@ -180,7 +182,7 @@ LS__ALWAYS_INLINE ls__vf ls__load_first(const ls__element *from, int n)
 #endif
 }
 
-/* n < LS__WIDTH values of `size` bytes, by halves, not masked: a masked store takes AMD's
+/* n < LS__WIDTH values of `size` bytes, by halves, not masked: a masked store of AVX2 takes AMD's
  * processors dozens of cycles. */
 LS__ALWAYS_INLINE void ls__copy_first(void *to, const void *from, int n, size_t size)
 {
@@ -204,9 +206,13 @@ LS__ALWAYS_INLINE void ls__store_first(ls__element *to, ls__vf v, int n)
         ls__store(to, v);
         return;
     }
+#if LS__REGISTER_WIDTH == 16 && !defined(LS__ELEMENT_BF16)
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), v);
+#else
     ls__element all[LS__WIDTH];
     ls__store(all, v);
     ls__copy_first(to, all, n, sizeof *to);
+#endif
 }
 
 LS__ALWAYS_INLINE void ls__store_first_f32(float *to, ls__vf v, int n)
@@ -214,7 +220,11 @@ LS__ALWAYS_INLINE void ls__store_first_f32(float *to, ls__vf v, int n)
     if (n == LS__WIDTH)
         ls__store_f32(to, v);
     else
+#if LS__REGISTER_WIDTH == 16
+        _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), v);
+#else
         ls__copy_first(to, &v, n, sizeof *to);
+#endif
 }
 
 #endif

@@ -9,7 +9,8 @@
 enum {
     MAX_ROWS = 10,
     MAX_VECTORS = LS__SMALL_CHANNELS_MAX_VECTORS,
-    VECTOR = LS__SMALL_CHANNELS_VECTOR
+    UNIT = LS__SMALL_CHANNELS_UNIT,
+    VECTOR = LS__WIDTH
 };
 static const int max_rows[MAX_VECTORS + 1] = { 0, 10, 6, 4, 3 };
 
@@ -36,7 +37,9 @@ LS__ALWAYS_INLINE void store(const ls__small_channels_product *p, float *out, ls
 /* Without this statement GCC loads a column again for each row. */
 LS__ALWAYS_INLINE void keep_in_register(ls__vf *v)
 {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(*v));
+#elif defined(__AVX2__) && LS__VECTOR_WIDTH == LS__REGISTER_WIDTH
     __asm__("" : "+x"(*v));
 #else
     (void)v;
@@ -115,14 +118,21 @@ typedef void (*multiply_fn)(const ls__small_channels_product *p, const block *at
 #define ELEMENT(rows, vectors) [vectors][rows] = multiply_##rows##_##vectors,
 static const multiply_fn functions[MAX_VECTORS + 1][MAX_ROWS + 1] = { FOR_SIZES(ELEMENT) };
 
+static bool overlaps(const ls__small_channels_product *p)
+{
+    return p->out_row < p->n_columns;
+}
+
 /* A block has neighbouring rows or, if rows of out overlap, rows as far apart as possible, so that
- * a sum does not wait for the last store. */
+ * a sum does not wait for the last store. These are added in the order of blocks, which have so
+ * many rows as with vectors of a UNIT. */
 static void multiply_columns(const ls__small_channels_product *p, int64_t first, int64_t columns)
 {
     const int vectors = (int)((columns + VECTOR - 1) / VECTOR);
-    const int64_t n_groups = (p->n_rows + max_rows[vectors] - 1) / max_rows[vectors];
+    const int units = overlaps(p) ? (int)((columns + UNIT - 1) / UNIT) : vectors;
+    const int64_t n_groups = (p->n_rows + max_rows[units] - 1) / max_rows[units];
     const int64_t min_rows = p->n_rows / n_groups, longer = p->n_rows % n_groups;
-    const int64_t step = p->out_row < p->n_columns ? n_groups : 1;
+    const int64_t step = overlaps(p) ? n_groups : 1;
     block at = { .b = p->b + first,
                  .start = p->start ? p->start + first : NULL,
                  .out_row = p->out_row * step };
@@ -183,8 +193,8 @@ static void add_rows(const float *from, int64_t rows, int64_t columns, int64_t p
 static void multiply_all(const ls__small_channels_product *p)
 {
     /* Up to four vectors at once, else two at a time, which need the fewest loads. */
-    const int64_t all = MAX_VECTORS * VECTOR;
-    const int64_t max_columns = p->n_columns <= all ? all : 2 * VECTOR;
+    const int64_t vector = overlaps(p) ? UNIT : VECTOR, all = MAX_VECTORS * vector;
+    const int64_t max_columns = p->n_columns <= all ? all : 2 * vector;
     for (int64_t first = 0; first < p->n_columns; first += max_columns) {
         const int64_t left = p->n_columns - first;
         multiply_columns(p, first, left < max_columns ? left : max_columns);
@@ -195,6 +205,7 @@ void LS__ISA_NAME(ls__small_channels_slide)(const ls__small_channels_windows *s,
                                             float *y); /* sliding.c */
 
 const ls__small_channels_microkernels LS__ISA_NAME(ls__small_channels) = {
+    .vector = VECTOR,
     .multiply = multiply_all,
     .slide = LS__ISA_NAME(ls__small_channels_slide),
     .pad_columns = pad_columns,

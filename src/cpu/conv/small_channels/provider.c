@@ -2,7 +2,7 @@
 #include "cpu/conv/roles.h"
 #include "cpu/conv/small_channels/small_channels.h"
 
-enum { VECTOR = LS__SMALL_CHANNELS_VECTOR };
+enum { UNIT = LS__SMALL_CHANNELS_UNIT };
 enum {
     MAX_IN = 8, /* channels; with more, other algorithms are faster */
     MAX_OUT = 64,
@@ -51,10 +51,8 @@ static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel 
     k->columns = (k->yw - 1) * k->stride_w + kernel_w;
     k->padded = data || k->padding[0] || k->padding[1];
     k->pitch = (k->padded ? k->columns : k->xw) * k->in;
-    k->padded_out = ls__round_up_to(k->out, VECTOR);
-    k->padded_row_taps = ls__round_up_to(k->row_taps, VECTOR);
-    k->slides = k->in == 1 && k->stride_w == 1 && k->out <= VECTOR && 2 * k->out >= VECTOR &&
-                k->yw >= min_places(k->row_taps);
+    k->slides = op->kind == LS__OP_CONV2D && k->in == 1 && k->stride_w == 1 && k->out <= UNIT &&
+                2 * k->out >= UNIT && k->yw >= min_places(k->row_taps);
     const int64_t rows = data ? k->yh : TILE_FLOATS / k->pitch / k->stride_h;
     k->rows_per_tile = ls__min_i64(ls__max_i64(rows, 1), k->yh);
     k->tiles_per_image = ls__divide_up(k->yh, k->rows_per_tile);
@@ -62,13 +60,14 @@ static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel 
     return true;
 }
 
-/* Including those of vectors' unused elements. */
+/* Including those of units' unused columns. */
 static double flops(const ls__small_channels_kernel *k)
 {
     const double places = (double)(k->images * k->yh * k->yw * k->kernel_h);
-    return 2 * places *
-           (k->base.kind == LS__OP_CONV2D_BACKWARD_DATA ? (double)(k->out * k->padded_row_taps)
-                                                        : (double)(k->padded_out * k->row_taps));
+    const int64_t products = k->base.kind == LS__OP_CONV2D_BACKWARD_DATA
+                                 ? k->out * ls__round_up_to(k->row_taps, UNIT)
+                                 : ls__round_up_to(k->out, UNIT) * k->row_taps;
+    return 2 * places * (double)products;
 }
 
 static double small_channels_cost_ms(const ls__op *op)
@@ -83,28 +82,30 @@ static void small_channels_plan(ls__conv_kernel *kernel, const ls__op *op, const
     ls__small_channels_kernel *k = (ls__small_channels_kernel *)kernel;
     k->micro = microkernels;
     small_channels_describe(op, k);
+    k->padded_out = ls__round_up_to(k->out, k->slides ? UNIT : k->micro->vector);
+    k->padded_row_taps = ls__round_up_to(k->row_taps, k->micro->vector);
     k->n_tasks = ls__min_i64(k->n_tiles, (int64_t)(flops(k) / TASK_FLOPS));
     if (op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS) k->n_tasks = ls__min_i64(k->n_tasks, MAX_SUMS);
     k->n_tasks = ls__max_i64(k->n_tasks, 1);
     ls__small_channels_plan_tasks(k);
 }
 
-static const ls__conv_algorithm algorithm = { "direct", sizeof(ls__small_channels_kernel),
-                                              small_channels_cost_ms, small_channels_plan };
+const ls__conv_algorithm ls__small_channels_algorithm = {
+    "direct", sizeof(ls__small_channels_kernel), small_channels_cost_ms, small_channels_plan
+};
 
 static int small_channels_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     (void)cpu;
-    return ls__conv_candidates(&algorithm, op, out, max);
+    return ls__conv_candidates(&ls__small_channels_algorithm, op, out, max);
 }
 
 static ls_status small_channels_open(ls__cpu *cpu, const ls__op *op, const char *name,
                                      ls__kernel **out)
 {
-    /* Vectors of 16 floats would be empty for the most part. */
     static const ls__small_channels_microkernels *const tables[] = { LS__BY_ISA(
-        &ls__small_channels_plain, &ls__small_channels_avx2, &ls__small_channels_avx2) };
-    return ls__conv_open(&algorithm, cpu, op, tables[cpu->isa], name, out);
+        &ls__small_channels_plain, &ls__small_channels_avx2, &ls__small_channels_avx512) };
+    return ls__conv_open(&ls__small_channels_algorithm, cpu, op, tables[cpu->isa], name, out);
 }
 
 const ls__cpu_provider ls__small_channels_provider = { "direct", small_channels_candidates,

@@ -5,7 +5,7 @@
 #include "cpu/conv/small_channels/small_channels.h"
 #include "cpu/simd/vector.h"
 
-enum { VECTOR = LS__SMALL_CHANNELS_VECTOR, MAX_TAPS = 7, MAX_PLACES = 12 };
+enum { VECTOR = LS__SMALL_CHANNELS_UNIT, MAX_TAPS = 7, MAX_PLACES = 12 };
 
 /* Some places' results: windows of `taps` values from x on. */
 LS__ALWAYS_INLINE void slide(int taps, int places, const ls__small_channels_windows *s,

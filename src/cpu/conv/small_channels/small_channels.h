@@ -19,7 +19,9 @@
 
 #include "cpu/conv/provider.h"
 
-enum { LS__SMALL_CHANNELS_VECTOR = 8, LS__SMALL_CHANNELS_MAX_VECTORS = 4 };
+/* Columns of a vector of AVX2. Costs, tasks and the order of sums count in these on every
+ * processor; vectors of AVX-512 hold two of them. */
+enum { LS__SMALL_CHANNELS_UNIT = 8, LS__SMALL_CHANNELS_MAX_VECTORS = 4 };
 
 /* X(taps, places) of each width of a kernel that slides, and the places that it computes at a time:
  * sums, a row of weights and a value in 16 registers. */
@@ -39,8 +41,8 @@ typedef struct ls__small_channels_product {
 } ls__small_channels_product;
 
 /* Windows of one channel that begin side by side: y[q][k] = start[k] + sum over r, t of
- * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps, k < out; out is at most VECTOR and at least
- * half of it, so that a vector ends before the place after next. w and start hold whole vectors.
+ * x[r pitch + q + t] w[r][t][k], r < n_rows, t < taps, k < out; out is at most UNIT and at least
+ * half of it, so that a vector ends before the place after next. w and start hold whole units.
  * There are at least as many places as LS__SMALL_CHANNELS_SLIDES computes at a time. */
 typedef struct ls__small_channels_windows {
     const float *w, *start; /* start: NULL for zeros */
@@ -49,6 +51,7 @@ typedef struct ls__small_channels_windows {
 
 /* Kernels of one instruction set. */
 typedef struct ls__small_channels_microkernels {
+    int64_t vector; /* columns of a vector */
     void (*multiply)(const ls__small_channels_product *product);
     void (*slide)(const ls__small_channels_windows *windows, const float *x, float *y);
     /* Copies from[rows][columns] to to[rows][padded], with zeros from column `columns` on; padded
@@ -78,7 +81,9 @@ typedef struct ls__small_channels_kernel {
 /* Sets the passes, workspace_bytes and scratch_bytes from all else. */
 void ls__small_channels_plan_tasks(ls__small_channels_kernel *k);
 
-extern const ls__small_channels_microkernels ls__small_channels_plain, ls__small_channels_avx2;
+extern const ls__small_channels_microkernels ls__small_channels_plain, ls__small_channels_avx2,
+    ls__small_channels_avx512;
+extern const ls__conv_algorithm ls__small_channels_algorithm;
 extern const ls__cpu_provider ls__small_channels_provider;
 
 #endif

@@ -142,13 +142,13 @@ static void data_row(const ls__conv_call *call, const float *dy, int64_t row, fl
     const int64_t last = ls__min_i64(row / k->stride_h, k->yh - 1); /* of dy */
     const int64_t first = ls__divide_up(ls__max_i64(row - k->kernel_h + 1, 0), k->stride_h);
     const int64_t row_weights = k->out * k->padded_row_taps, row_floats = k->yw * k->out;
-    memset(padded, 0, (size_t)(k->pitch + LS__SMALL_CHANNELS_VECTOR) * sizeof *padded);
+    memset(padded, 0, (size_t)(k->pitch + k->micro->vector) * sizeof *padded);
     k->micro->multiply(&(ls__small_channels_product){
         .a = dy + last * row_floats,
         .b = call->workspace + (row - last * k->stride_h) * row_weights,
         .out = padded,
         .n_rows = k->yw,
-        .n_columns = k->padded_row_taps, /* the added columns are zeros */
+        .n_columns = ls__round_up_to(k->row_taps, LS__SMALL_CHANNELS_UNIT), /* added: zeros */
         .n_outer = last - first + 1,
         .n_inner = k->out,
         .a_row = k->out,
@@ -253,10 +253,10 @@ void ls__small_channels_plan_tasks(ls__small_channels_kernel *k)
         k->base.passes[i] =
             (ls__conv_pass){ tasks[k->base.kind][i], (i == 0) == weights ? k->n_tasks : 1 };
     int64_t workspace = sum_floats(k);
-    int64_t scratch = k->padded ? max_tile_floats(k) + LS__SMALL_CHANNELS_VECTOR : 0;
+    int64_t scratch = k->padded ? max_tile_floats(k) + k->micro->vector : 0;
     if (k->base.kind == LS__OP_CONV2D_BACKWARD_DATA) {
         workspace = k->kernel_h * k->out * k->padded_row_taps;
-        scratch = k->pitch + LS__SMALL_CHANNELS_VECTOR;
+        scratch = k->pitch + k->micro->vector;
     } else if (weights) {
         workspace *= k->n_tasks;
         scratch += k->rows_per_tile * k->yw * k->padded_out;
