@@ -1,6 +1,6 @@
 /* bench_ops: the speed of each CPU kernel for the convolution and linear layers of the ResNets and
- * LeNet, and for the depthwise convolutions of MobileNetV2. One JSON line per op, shape, layout and
- * kernel. The kernels of a shape take turns, so that load of the machine affects all of them
+ * LeNet, and for the depthwise convolutions of MobileNetV2. One JSON line per op, shape and kernel.
+ * The kernels of a shape take turns, so that load of the machine affects all of them
  * equally.
  *
  *   bench_ops [--op forward|data|weights] [--shape TEXT] [--filter TEXT] [--batch N] [--threads N]
@@ -99,14 +99,14 @@ static const shape shapes[] = {
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static const char *const op_names[] = { "forward", "data", "weights" };
-enum { N_OPS = 3, MAX_LAYOUTS = 4, MAX_KERNELS = MAX_LAYOUTS * LS__MAX_CANDIDATES };
+enum { N_OPS = 3 };
 
 typedef struct settings {
     const char *op, *shape, *filter;
     int64_t batch, threads, repeat;
 } settings;
 
-/* One kernel of one layout, and its times. */
+/* A kernel and its times. */
 typedef struct entry {
     ls__op op;
     char name[LS__KERNEL_NAME_SIZE];
@@ -121,13 +121,12 @@ static double now_ms(clockid_t clock)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static ls__operand operand(ls_shape dims, int64_t block)
+static ls__operand operand(ls_shape dims)
 {
-    return (ls__operand){ LS_F32, dims, block };
+    return (ls__operand){ LS_F32, dims };
 }
 
-static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_block,
-                      int64_t y_block)
+static ls__op make_op(const shape *s, int64_t batch, int direction)
 {
     static const ls__op_kind kinds[2][N_OPS] = {
         { LS__OP_LINEAR, LS__OP_LINEAR_BACKWARD_DATA, LS__OP_LINEAR_BACKWARD_WEIGHTS },
@@ -135,14 +134,14 @@ static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_bl
     };
     const bool conv = s->size > 0;
     const int64_t out = conv ? (s->size + 2 * s->padding - s->kernel) / s->stride + 1 : 0;
-    const ls__operand none = operand((ls_shape){ -1, { 0 } }, 0);
-    const ls__operand x = conv ? operand(LS_SHAPE(batch, s->size, s->size, s->in), x_block)
-                               : operand(LS_SHAPE(batch, s->in), 0);
-    const ls__operand y = conv ? operand(LS_SHAPE(batch, out, out, s->out), y_block)
-                               : operand(LS_SHAPE(batch, s->out), 0);
+    const ls__operand none = operand((ls_shape){ -1, { 0 } });
+    const ls__operand x =
+        conv ? operand(LS_SHAPE(batch, s->size, s->size, s->in)) : operand(LS_SHAPE(batch, s->in));
+    const ls__operand y =
+        conv ? operand(LS_SHAPE(batch, out, out, s->out)) : operand(LS_SHAPE(batch, s->out));
     const int64_t groups = s->depthwise ? s->in : 1, w_in = s->in / groups;
-    const ls__operand w = conv ? operand(LS_SHAPE(s->out, s->kernel, s->kernel, w_in), w_in)
-                               : operand(LS_SHAPE(s->out, s->in), 0);
+    const ls__operand w = conv ? operand(LS_SHAPE(s->out, s->kernel, s->kernel, w_in))
+                               : operand(LS_SHAPE(s->out, s->in));
     ls__op op = { .kind = kinds[conv][direction], .n_operands = direction == 1 ? 3 : 4 };
     const ls__operand operands[N_OPS][4] = { { x, w, none, y }, { y, w, x }, { x, y, w, none } };
     memcpy(op.operands, operands[direction], sizeof operands[direction]);
@@ -156,28 +155,18 @@ static ls__op make_op(const shape *s, int64_t batch, int direction, int64_t x_bl
     return op;
 }
 
-/* All kernels of all layouts that fit together. */
-static int list_entries(ls_context *ctx, const settings *set, const shape *s, int64_t batch,
-                        int direction, entry *entries)
+static int list_entries(ls_context *ctx, const settings *set, const ls__op *op, entry *entries)
 {
-    const ls__backend *backend = ctx->device->backend;
-    int64_t x_blocks[MAX_LAYOUTS] = { 0 }, y_blocks[MAX_LAYOUTS] = { 0 };
-    int n_x = 1, n_y = 1, n = 0;
-    if (s->size > 0) {
-        n_x = backend->blocks(ctx->device, &LS_SHAPE(batch, 1, 1, s->in), x_blocks, MAX_LAYOUTS);
-        n_y = backend->blocks(ctx->device, &LS_SHAPE(batch, 1, 1, s->out), y_blocks, MAX_LAYOUTS);
-    }
-    for (int i = 0; i < n_x * n_y; i++) {
-        ls__candidate found[LS__MAX_CANDIDATES];
-        const ls__op op = make_op(s, batch, direction, x_blocks[i / n_y], y_blocks[i % n_y]);
-        const int n_found = backend->candidates(ctx->device, &op, found, LS__MAX_CANDIDATES);
-        for (int j = 0; j < n_found && n < MAX_KERNELS; j++) {
-            if (strcmp(found[j].name, "reference") == 0) continue; /* slow, and said so */
-            if (set->filter && !strstr(found[j].name, set->filter)) continue;
-            entries[n] = (entry){ .op = op };
-            memcpy(entries[n].name, found[j].name, sizeof found[j].name);
-            n++;
-        }
+    ls__candidate found[LS__MAX_CANDIDATES];
+    const int n_found =
+        ctx->device->backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
+    int n = 0;
+    for (int j = 0; j < n_found; j++) {
+        if (strcmp(found[j].name, "reference") == 0) continue; /* slow, and said so */
+        if (set->filter && !strstr(found[j].name, set->filter)) continue;
+        entries[n] = (entry){ .op = *op };
+        memcpy(entries[n].name, found[j].name, sizeof found[j].name);
+        n++;
     }
     return n;
 }
@@ -198,15 +187,12 @@ static void print_entry(const settings *set, const shape *s, int64_t batch, int 
     const double median = bench_quantile(e->ms, set->repeat, 0.5);
     const double cpu = bench_quantile(e->cpu_ms, set->repeat, 0.5);
     const double gflop = 1e-6 * ls__op_flops(&e->op); /* by milliseconds */
-    const int x = direction == 1 ? 2 : 0, y = direction == 0 ? 3 : direction == 1 ? 0 : 1;
-    printf(
-        "{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %lld, \"threads\": %lld, \"x_block\": %d, "
-        "\"y_block\": %d, \"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
-        "\"gflops\": %.1f, \"median_cpu_ms\": %.4f, \"best_cpu_ms\": %.4f, "
-        "\"gflops_per_cpu\": %.1f, \"by_fastest\": %.3f}\n",
-        op_names[direction], s->name, (long long)batch, (long long)set->threads,
-        (int)e->op.operands[x].block, (int)e->op.operands[y].block, e->name, median, e->ms[0],
-        gflop / median, cpu, e->cpu_ms[0], gflop / cpu, cpu / min_cpu_ms);
+    printf("{\"op\": \"%s\", \"shape\": \"%s\", \"batch\": %lld, \"threads\": %lld, "
+           "\"kernel\": \"%s\", \"median_ms\": %.4f, \"best_ms\": %.4f, "
+           "\"gflops\": %.1f, \"median_cpu_ms\": %.4f, \"best_cpu_ms\": %.4f, "
+           "\"gflops_per_cpu\": %.1f, \"by_fastest\": %.3f}\n",
+           op_names[direction], s->name, (long long)batch, (long long)set->threads, e->name, median,
+           e->ms[0], gflop / median, cpu, e->cpu_ms[0], gflop / cpu, cpu / min_cpu_ms);
     fflush(stdout);
 }
 
@@ -230,10 +216,10 @@ static ls_status bench(ls_context *ctx, const settings *set, const shape *s, int
     static const ls__step step = { .seed = 1 };
     const ls__backend *backend = ctx->device->backend;
     const int64_t batch = set->batch ? set->batch : s->batch;
-    entry entries[MAX_KERNELS];
-    const int n = list_entries(ctx, set, s, batch, direction, entries);
+    entry entries[LS__MAX_CANDIDATES];
+    const ls__op op = make_op(s, batch, direction);
+    const int n = list_entries(ctx, set, &op, entries);
     *n_found += n;
-    const ls__op op = make_op(s, batch, direction, s->in, s->out);
     const size_t bytes = (size_t)largest_operand(&op) * sizeof(float);
     void *buffers[4] = { NULL }, *workspace = NULL;
     size_t workspace_bytes = 1;

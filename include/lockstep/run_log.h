@@ -25,9 +25,9 @@ typedef struct ls_step_digest {
 } ls_step_digest;
 
 /* The digests of the net's last step: call it after ls_net_step, or after backward and update, with
- * the batch of that step. Costs one pass over the gradients and one over the weights. Digests do
- * not depend on a backend's layouts. With several ranks (context.h) all of them call it, and get
- * the digests of the whole batch; LS_ERR_MISMATCH as for ls_run_log_step. */
+ * the batch of that step. Costs one pass over the gradients and one over the weights. With several
+ * ranks (context.h) all of them call it, and get the digests of the whole batch; LS_ERR_MISMATCH as
+ * for ls_run_log_step. */
 LS_API ls_status ls_net_digest(ls_net *net, const ls_batch *batch, ls_step_digest *out);
 
 /* ---- Writing ---- */

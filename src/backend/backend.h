@@ -37,8 +37,8 @@ typedef struct ls__candidate {
     char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
                                         candidates */
     bool deterministic;
-    double cost_ms; /* estimate, comparable between candidates, blocks and reorders. On the CPU for
-                       one thread, because the selection must not depend on their number. */
+    double cost_ms; /* estimate, comparable between candidates and ops. On the CPU for one thread,
+                       because the selection must not depend on their number. */
 } ls__candidate;
 
 /* A kernel that was opened for one op; the first member of a backend's own struct. */
@@ -141,12 +141,9 @@ typedef struct ls__backend {
     /* out[i] = *scalars[i], n of them, all f32 in device memory; queued. */
     ls_status (*gather)(ls__device *device, float *out, const float *const *scalars, int n);
 
-    /* The useful blocks for an activation of shape [N,H,W,C]; C itself first. Returns their number
-     * (<= max). */
-    int (*blocks)(const ls__device *device, const ls_shape *shape, int64_t *out, int max);
-    /* The kernels that can run op in its layout, in the order of preference. Returns their number:
-     * at least 1 at block C unless the op is optional or its shape exceeds the backend's limits,
-     * which is an error in ctx. */
+    /* The kernels that can run op, in the order of preference. Returns their number: at least 1
+     * unless the op is optional, a COPY, or its shape exceeds the backend's limits, which is an
+     * error in ctx. */
     int (*candidates)(ls__device *device, const ls__op *op, ls__candidate *out, int max);
     /* `candidates` takes milliseconds, so a kernel that has been selected is opened without it. */
     bool lists_slowly;

@@ -85,7 +85,7 @@ bool ls__op_in_place(ls__op_kind kind, int i, int *output, int *input)
     return true;
 }
 
-/* "x=128x32x32x64/8"; "-" when it is absent. */
+/* "x=128x32x32x64"; "-" when it is absent. */
 static void put_operand(ls__text *text, const ls__operand_role *role, const ls__operand *o)
 {
     ls__text_put(text, " %.*s=", role->length, role->name);
@@ -96,8 +96,6 @@ static void put_operand(ls__text *text, const ls__operand_role *role, const ls__
     if (o->dtype != LS_F32) ls__text_put(text, "%s:", ls_dtype_name(o->dtype));
     for (int i = 0; i < o->shape.n_dims; i++)
         ls__text_put(text, "%s%" PRId64, i ? "x" : "", o->shape.dims[i]);
-    if (o->shape.n_dims == 4 && o->block != o->shape.dims[3])
-        ls__text_put(text, "/%" PRId64, o->block);
 }
 
 /* A height and a width, unless both have the default. */
@@ -152,7 +150,7 @@ size_t ls__op_text(const ls__op *op, char *buffer, size_t size)
 static bool are_operands_equal(const ls__operand *a, const ls__operand *b)
 {
     if (ls__is_absent(a) || ls__is_absent(b)) return ls__is_absent(a) && ls__is_absent(b);
-    return a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape) && a->block == b->block;
+    return a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape);
 }
 
 static bool are_settings_equal(ls__op_kind kind, const ls__op_settings *a, const ls__op_settings *b)

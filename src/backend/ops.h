@@ -6,13 +6,10 @@
 #include "comm/merges.h"
 #include <lockstep/tensor.h>
 
-/* One operand of an op. Activations of rank 4 have the memory order [N][C/block][H][W][block].
- * block divides C: C itself is N,H,W,C, the layout of every tensor that a user can read; 1 is
- * N,C,H,W; some CPU kernels require 8 or 16. block is 0 for other ranks, which are dense. */
+/* One operand of an op: a dense tensor. Images are N,H,W,C. */
 typedef struct ls__operand {
     ls_dtype dtype;
-    ls_shape shape; /* logical: [N,H,W,C] whatever the block */
-    int64_t block;
+    ls_shape shape;
 } ls__operand;
 
 /* The settings of an op that kernel selection may depend on: a member of ls__op_settings. */
@@ -26,15 +23,6 @@ typedef enum ls__op_config {
     LS__CONFIG_CONCAT,
     LS__CONFIG_TOP_K
 } ls__op_config;
-
-/* The layouts of an op's activations. */
-typedef enum ls__op_layouts {
-    LS__LAYOUTS_EQUAL, /* all have one layout */
-    LS__LAYOUTS_MIXED, /* each has its own */
-    /* Each has its own, because their channels differ; at most two numbers of channels. Layout
-     * selection may also run the op in other layouts, between reorders. */
-    LS__LAYOUTS_SELECTED
-} ls__op_layouts;
 
 /* The properties of an op kind in every backend: one row of LS__OP_LIST. Lists contain names of
  * operands, separated by spaces. */
@@ -51,7 +39,6 @@ typedef struct ls__op_traits {
     bool weight_gradient;   /* may run concurrently with the rest of the backward pass */
     bool cheap_to_recompute; /* the first output; convolutions only with few multiplications */
     bool all_shards; /* runs for all shards of a batch before the next op does for any of them */
-    ls__op_layouts layouts;
     ls__op_config config;
 } ls__op_traits;
 
@@ -59,23 +46,21 @@ typedef struct ls__op_traits {
  * -1. Operands are f32 unless stated otherwise. dX is the gradient of the loss with respect to X.
  * Arithmetic is f32 for 16-bit operands, too. */
 #define LS__OP_LIST(X)                                                                             \
-    /* y = x in another block */                                                                   \
-    X(REORDER, "reorder", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_MIXED,                   \
-      .cheap_to_recompute = true)                                                                  \
-    /* y = x in another type: f32 to bf16 or f16, or back; any shape, both in one block */         \
+    /* y = x, of as many elements in any shape. It has no kernel: both share memory, or the device \
+     * copies */                                                                                   \
+    X(COPY, "copy", "x -> y", .half = "x y", .cheap_to_recompute = true)                           \
+    /* y = x in another type: f32 to bf16 or f16, or back; any shape */                            \
     X(CAST, "cast", "x -> y", .cheap_to_recompute = true)                                          \
     /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C  \
      * on are 0 */                                                                                 \
-    X(NORMALIZE, "normalize", "x -> y", .half = "y", .layouts = LS__LAYOUTS_MIXED,                 \
-      .cheap_to_recompute = true)                                                                  \
+    X(NORMALIZE, "normalize", "x -> y", .half = "y", .cheap_to_recompute = true)                   \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
     X(CONV2D, "conv2d", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \
-      .layouts = LS__LAYOUTS_SELECTED, .cheap_to_recompute = true, .config = LS__CONFIG_CONV)      \
+      .cheap_to_recompute = true, .config = LS__CONFIG_CONV)                                       \
     X(CONV2D_BACKWARD_DATA, "conv2d_backward_data", "dy w -> dx", .half = "dy w dx",               \
-      .multiplies = true, .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONV)              \
+      .multiplies = true, .config = LS__CONFIG_CONV)                                               \
     X(CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights", "x dy -> dw db?", .half = "x dy",        \
-      .multiplies = true, .weight_gradient = true, .layouts = LS__LAYOUTS_SELECTED,                \
-      .config = LS__CONFIG_CONV)                                                                   \
+      .multiplies = true, .weight_gradient = true, .config = LS__CONFIG_CONV)                      \
     /* x [N,I], w [O,I], b [O]; y = relu?(x w^T + b) */                                            \
     X(LINEAR, "linear", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \
       .config = LS__CONFIG_LINEAR)                                                                 \
@@ -104,22 +89,19 @@ typedef struct ls__op_traits {
      * relu(x a + b) is never stored. All but x, y, w, dz: [C]. Sums are f32, of y before or after \
      * rounding; each kernel always uses the same of the two */                                    \
     X(CONV2D_STATISTICS, "conv2d_statistics", "x w -> y sum squares", .half = "x w y",             \
-      .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
-      .config = LS__CONFIG_CONV)                                                                   \
+      .optional = true, .multiplies = true, .config = LS__CONFIG_CONV)                             \
     /* y = conv(relu(x a + b)) */                                                                  \
     X(NORM_CONV2D_STATISTICS, "norm_conv2d_statistics", "x a b w -> y sum squares",                \
-      .half = "x a b w y", .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,  \
-      .config = LS__CONFIG_CONV)                                                                   \
+      .half = "x a b w y", .optional = true, .multiplies = true, .config = LS__CONFIG_CONV)        \
     /* dw of NORM_CONV2D_STATISTICS */                                                             \
     X(NORM_CONV2D_BACKWARD_WEIGHTS, "norm_conv2d_backward_weights", "x a b dy -> dw",              \
       .half = "x a b dy", .optional = true, .multiplies = true, .weight_gradient = true,           \
-      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONV)                                  \
+      .config = LS__CONFIG_CONV)                                                                   \
     /* dz of y = conv(relu(z)), z = (x - mean) * invstd * scale + shift; the gradients of the      \
      * norm; p, q, r for NORM_BACKWARD_APPLY */                                                    \
     X(NORM_CONV2D_BACKWARD_DATA, "norm_conv2d_backward_data",                                      \
       "dy w x mean invstd scale shift -> dz dscale dshift p q r", .half = "dy w x dz",             \
-      .optional = true, .multiplies = true, .layouts = LS__LAYOUTS_SELECTED,                       \
-      .config = LS__CONFIG_CONV)                                                                   \
+      .optional = true, .multiplies = true, .config = LS__CONFIG_CONV)                             \
     /* from the sums over `count` values: a = invstd * scale, b = shift - mean * a; running        \
      * statistics as BATCH_NORM's */                                                               \
     X(NORM_FINALIZE, "norm_finalize",                                                              \
@@ -181,14 +163,12 @@ typedef struct ls__op_traits {
      * others are rest's, or 0. dx = dy's C channels from `offset` on. A concatenation is a chain  \
      * of these: `rest` is the result of the previous one */                                       \
     X(CONCAT, "concat", "x rest? -> y", .half = "x rest y", .in_place = "y=rest",                  \
-      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
+      .config = LS__CONFIG_CONCAT)                                                                 \
     X(CONCAT_BACKWARD, "concat_backward", "dy -> dx", .half = "dy dx",                             \
-      .layouts = LS__LAYOUTS_SELECTED, .config = LS__CONFIG_CONCAT)                                \
+      .config = LS__CONFIG_CONCAT)                                                                 \
     /* y [N,H,W,D] = x [N,H,W,C], then channels of 0; dx = dy's first C channels */                \
-    X(PAD_CHANNELS, "pad_channels", "x -> y", .half = "x y", .layouts = LS__LAYOUTS_SELECTED,      \
-      .cheap_to_recompute = true)                                                                  \
-    X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx", .half = "dy dx",                 \
-      .layouts = LS__LAYOUTS_SELECTED)                                                             \
+    X(PAD_CHANNELS, "pad_channels", "x -> y", .half = "x y", .cheap_to_recompute = true)           \
+    X(PAD_CHANNELS_BACKWARD, "pad_channels_backward", "dy -> dx", .half = "dy dx")                 \
     /* index u8 (windows of up to 255 elements) or i32: position of the first maximum in its       \
      * window */                                                                                   \
     X(MAX_POOL, "max_pool", "x -> y index?", .half = "x y", .cheap_to_recompute = true,            \
@@ -202,7 +182,7 @@ typedef struct ls__op_traits {
     /* x [N,H,W,C], y [N,C] */                                                                     \
     X(GLOBAL_AVG_POOL, "global_avg_pool", "x -> y", .half = "x y")                                 \
     X(GLOBAL_AVG_POOL_BACKWARD, "global_avg_pool_backward", "dy -> dx", .half = "dy dx")           \
-    /* y = x / (1 - p) or 0, drawn for each logical element, for each image or once; any shape */  \
+    /* y = x / (1 - p) or 0, drawn for each element, for each image or once; any shape */          \
     X(DROPOUT, "dropout", "x -> y", .half = "x y", .in_place = "y=x")                              \
     X(DROPOUT_BACKWARD, "dropout_backward", "dy -> dx", .half = "dy dx", .in_place = "dx=dy")      \
     /* logits [N,K], labels i32 [N], weights [K]; loss [1] = weighted mean; lse [N,2] = the row's  \
@@ -414,7 +394,7 @@ static inline bool ls__op_is_convolution(ls__op_kind kind)
     return ls__op_traits_of(kind)->config == LS__CONFIG_CONV;
 }
 
-/* The number of adjacent elements, in any layout, of one unit of a dropout. */
+/* The number of adjacent elements of one unit of a dropout. */
 static inline int64_t ls__dropout_unit_elements(const ls__op *op)
 {
     const ls_shape *x = &op->operands[0].shape;
@@ -436,12 +416,12 @@ static inline int64_t ls__dropout_first_unit(const ls__op *op, int64_t first_sam
 
 /* All that kernel selection may depend on, as one line:
  *
- *   conv2d x=128x32x32x64/8 w=128x3x3x64 b=- y=128x16x16x128/8 stride=2x2 padding=1x1
+ *   conv2d x=128x32x32x64 w=128x3x3x64 b=- y=128x16x16x128 stride=2x2 padding=1x1
  *
- * Operands as in the op list: "u8:" and the like if not f32, "/8" if the block is not C, "-" if
- * absent; then settings other than the defaults. Settings that no kernel's availability depends on
- * are omitted: epsilon, probabilities, learning rates. Returns the length. LS__OP_TEXT_SIZE is
- * enough for every op, because the product of a shape's sizes is below 2^63. */
+ * Operands as in the op list: "u8:" and the like if not f32, "-" if absent; then settings other
+ * than the defaults. Settings that no kernel's availability depends on are omitted: epsilon,
+ * probabilities, learning rates. Returns the length. LS__OP_TEXT_SIZE is enough for every op,
+ * because the product of a shape's sizes is below 2^63. */
 enum { LS__OP_TEXT_SIZE = 1536 };
 size_t ls__op_text(const ls__op *op, char *buffer, size_t size);
 

@@ -2,16 +2,16 @@
  *
  * An op's kernel comes from one of seven providers: winograd (our own 3x3 convolutions), direct
  * (conv/small_channels: our own convolutions of few input channels), implicit gemm (our own
- * convolutions as matrix products, of every kind in N,H,W,C, and linear layers), depthwise (our own
+ * convolutions as matrix products, of every kind, and linear layers), depthwise (our own
  * depthwise convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other
- * ops, of fixed order), reference (plain C for every op and layout: the oracle of every test;
+ * ops, of fixed order), reference (plain C for every op: the oracle of every test;
  * selected only where no other provider has a kernel). An eighth, emulated, runs ops with 16-bit
  * operands through their f32 kernels. Winograd, implicit gemm, depthwise and own also have bf16
  * kernels, as has oneDNN if the processor multiplies bf16.
  *
  * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
- * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN and blocked layouts
- * out: the shape alone selects a kernel, and kernels for all vector widths have the same bits. */
+ * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN out: the shape alone
+ * selects a kernel, and kernels for all vector widths have the same bits. */
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
 
@@ -28,7 +28,6 @@ typedef struct ls__cpu {
     ls__threads *threads;
     int n_threads;
     ls__isa isa;             /* of our own kernels */
-    int64_t vector_block;    /* the block of oneDNN's blocked layouts: 16 or 8 channels */
     ls__onednn *onednn;      /* NULL with portable arithmetic */
     bool portable;           /* arithmetic; tests clear it to have the reference's kernels */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */

@@ -92,7 +92,6 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->device = (ls__device){ .backend = &ls__cpu_backend, .ctx = ctx };
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
-    cpu->vector_block = cpu->isa == LS__ISA_AVX512 ? 16 : 8;
     cpu->portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
     ls_status status = cpu->portable ? check_benchmark(ctx) : LS_OK;
     if (status != LS_OK) goto fail;
@@ -154,17 +153,6 @@ static size_t cpu_scratch_bytes(const ls__device *device)
 {
     const ls__cpu *cpu = (const ls__cpu *)device;
     return cpu->scratch_bytes * (size_t)cpu->n_threads;
-}
-
-static int cpu_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
-{
-    const ls__cpu *cpu = (const ls__cpu *)device;
-    const int64_t channels = shape->dims[3], vector_block = cpu->vector_block;
-    int n = 0;
-    if (n < max) out[n++] = channels;
-    if (!cpu->portable && n < max && channels != vector_block && channels % vector_block == 0)
-        out[n++] = vector_block;
-    return n;
 }
 
 static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *out, int max)
@@ -289,7 +277,6 @@ const ls__backend ls__cpu_backend = {
     .cast = ls__cpu_cast,
     .digest = ls__cpu_digest,
     .gather = cpu_gather,
-    .blocks = cpu_blocks,
     .candidates = cpu_candidates,
     .kernel_open = cpu_kernel_open,
     .scratch_bytes = cpu_scratch_bytes,

@@ -154,14 +154,6 @@ static int cuda_threads(const ls__device *device)
     return 1;
 }
 
-/* All kernels use the layout N,H,W,C. */
-static int cuda_blocks(const ls__device *device, const ls_shape *shape, int64_t *out, int max)
-{
-    (void)device;
-    if (max > 0) out[0] = shape->dims[3];
-    return max > 0;
-}
-
 static size_t cuda_scratch_bytes(const ls__device *device)
 {
     (void)device;
@@ -221,7 +213,6 @@ static const ls__backend backend = {
     .cast = ls__cuda_queue_cast,
     .digest = ls__cuda_queue_digest,
     .gather = ls__cuda_queue_gather,
-    .blocks = cuda_blocks,
     .candidates = ls__cuda_candidates,
     .lists_slowly = true,
     .kernel_open = ls__cuda_kernel_open,

@@ -18,7 +18,6 @@ typedef struct own_op {
 } own_op;
 
 static const own_op own_ops[LS__N_OPS] = {
-    [LS__OP_REORDER] = { ls__cuda_copy_channels },
     [LS__OP_CAST] = { ls__cuda_cast_op },
     [LS__OP_NORMALIZE] = { ls__cuda_normalize },
     [LS__OP_CONV2D] = { ls__cuda_direct, .direct = true },

@@ -11,14 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SCRATCH = 2, N_BUFFERS };
-
 typedef struct comparison {
     ls__compare_side *sides;
     ls__finding *out;
     ls_batch batches[2];
-    void *buffers[N_BUFFERS]; /* host memory: a value of each side, and scratch memory */
-    size_t bytes;             /* of each */
+    void *buffers[2]; /* host memory: a value of each side */
+    size_t bytes;     /* of each */
 } comparison;
 
 static ls_context *context_of(const ls__compare_side *side)
@@ -30,7 +28,7 @@ static ls_context *context_of(const ls__compare_side *side)
 
 static void free_buffers(comparison *c)
 {
-    for (int i = 0; i < N_BUFFERS; i++) {
+    for (int i = 0; i < 2; i++) {
         ls__free(context_of(&c->sides[0]), c->buffers[i]);
         c->buffers[i] = NULL;
     }
@@ -42,9 +40,9 @@ static ls_status make_room(comparison *c, size_t bytes)
     if (bytes <= c->bytes) return LS_OK;
     ls_context *ctx = context_of(&c->sides[0]);
     free_buffers(c);
-    for (int i = 0; i < N_BUFFERS; i++) {
+    for (int i = 0; i < 2; i++) {
         c->buffers[i] = ls__alloc(ctx, bytes);
-        if (!c->buffers[i]) return ls__fail_memory(ctx, "compare", N_BUFFERS * bytes);
+        if (!c->buffers[i]) return ls__fail_memory(ctx, "compare", 2 * bytes);
     }
     c->bytes = bytes;
     return LS_OK;
@@ -90,18 +88,12 @@ static void compare_buffers(comparison *c, ls_dtype dtype, int64_t first, int64_
     }
 }
 
-/* Reads a side's value into buffer `into`. The value that is compared with it has equal bytes. */
-static ls_status read_value(comparison *c, int side, const ls__trace_value *value, int into)
-{
-    LS_TRY(make_room(c, (size_t)value->count * ls_dtype_bytes(value->dtype)));
-    return ls__trace_read(context_of(&c->sides[side]), value, c->buffers[SCRATCH],
-                          c->buffers[into]);
-}
-
 /* Compares both sides' values, of one type and shape. */
 static ls_status compare_values(comparison *c, const ls__trace_value values[2])
 {
-    for (int i = 0; i < 2; i++) LS_TRY(read_value(c, i, &values[i], i));
+    LS_TRY(make_room(c, (size_t)values[0].count * ls_dtype_bytes(values[0].dtype)));
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls__trace_read(context_of(&c->sides[i]), &values[i], c->buffers[i]));
     compare_buffers(c, values[0].dtype, 0, values[0].count);
     return LS_OK;
 }
@@ -216,29 +208,11 @@ static void set_found(comparison *c, ls__found found, const ls__trace_value *val
     c->out->fault_element = n_before + c->out->element;
 }
 
-/* Runs one side's next reorders. Each must write the values that it reads, independently of the
- * other side. Recomputed values are checked when an op reads them. */
-static ls_status run_reorders(comparison *c, int side)
+/* Runs one side's next recomputations. Recomputed values are checked when an op reads them. */
+static ls_status run_recomputations(comparison *c, int side)
 {
-    ls_net *net = c->sides[side].net;
-    const ls__trace_op *op = &c->out->ops[side];
-    while (next_op(c, side) && (op->moves || op->again)) {
-        if (op->again) {
-            LS_TRY(ls__net_step_next(net));
-            continue;
-        }
-        ls__trace_value values[2];
-        for (int i = 0; i < 2; i++) ls__net_step_value(net, op, i, &values[i]);
-        LS_TRY(read_value(c, side, &values[0], 1 - side)); /* now: the op may overwrite it */
-        LS_TRY(ls__net_step_next(net));
-        LS_TRY(read_value(c, side, &values[1], side));
-        compare_buffers(c, values[0].dtype, 0, values[0].count);
-        if (c->out->element < 0) continue;
-        set_found(c, LS__FOUND_OP, &values[1], 0);
-        c->out->side = side;
-        next_op(c, 1 - side);
-        return LS_OK;
-    }
+    while (next_op(c, side) && c->out->ops[side].again)
+        LS_TRY(ls__net_step_next(c->sides[side].net));
     return LS_OK;
 }
 
@@ -277,9 +251,8 @@ static ls_status compare_ops(comparison *c)
 {
     ls__finding *out = c->out;
     while (out->found == LS__FOUND_NOTHING) {
-        for (int i = 0; i < 2 && out->found == LS__FOUND_NOTHING; i++) LS_TRY(run_reorders(c, i));
-        if (out->found != LS__FOUND_NOTHING || out->ops[0].n_values + out->ops[1].n_values == 0)
-            return LS_OK;
+        for (int i = 0; i < 2; i++) LS_TRY(run_recomputations(c, i));
+        if (out->ops[0].n_values + out->ops[1].n_values == 0) return LS_OK;
         if (!same_op(&out->ops[0], &out->ops[1])) {
             out->found = LS__FOUND_PROGRAM;
             return LS_OK;
@@ -462,7 +435,7 @@ static ls_status replay(comparison *c)
 ls_status ls__compare_runs(ls__compare_side sides[2], int64_t step, ls__finding *out)
 {
     comparison c = { .sides = sides, .out = out };
-    *out = (ls__finding){ .step = step, .place = -1, .side = -1, .element = -1 };
+    *out = (ls__finding){ .step = step, .place = -1, .element = -1 };
     ls_status status = LS_OK;
     for (int i = 0; i < 2 && status == LS_OK; i++) status = start(&sides[i], step);
     if (status == LS_OK) status = replay(&c);

@@ -3,8 +3,7 @@
  * sides.
  *
  * All outputs are compared in the order of execution, so the first op whose outputs differ had
- * equal inputs and caused the divergence. Values are compared bit by bit, by logical element, in
- * any layout. */
+ * equal inputs and caused the divergence. Values are compared bit by bit. */
 #ifndef LS_RUN_COMPARE_H
 #define LS_RUN_COMPARE_H
 
@@ -51,10 +50,8 @@ typedef struct ls__finding {
     int64_t place, samples[2], labels[2];
 
     /* LS__FOUND_OP, _STATE, _PROGRAM: the ops, borrowed from the nets; n_values 0: that side has no
-     * more ops. Each side has its own layouts, so the output of a reorder is compared with its own
-     * input: `side` is the side whose reorder is wrong, and -1 for other ops. */
+     * more ops. */
     ls__trace_op ops[2];
-    int side;
     ls__trace_value value; /* not in _PROGRAM; of _EARLIER the parameter and role */
 
     /* The first element that differs in the value; -1 if none. LS__FOUND_BATCH: the

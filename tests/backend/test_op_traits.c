@@ -94,7 +94,7 @@ static int count_pairs(const char *in_place)
     return n;
 }
 
-/* A result in an input's memory has its type and its layout. */
+/* A result in an input's memory has its type. */
 START_TEST(in_place)
 {
     for (int kind = 0; kind < LS__N_OPS; kind++) {
@@ -121,7 +121,6 @@ START_TEST(flags)
         const ls__op_traits *traits = row(kind);
         const bool convolution = ls__op_is_convolution((ls__op_kind)kind);
         ck_assert(!convolution || traits->multiplies);
-        ck_assert(!convolution || traits->layouts == LS__LAYOUTS_SELECTED);
         ck_assert(traits->config != LS__CONFIG_LINEAR || traits->multiplies);
         ck_assert(!traits->weight_gradient || find(kind, "dw", 2) >= 0);
         ck_assert_int_eq(traits->multiplies,
@@ -180,7 +179,6 @@ static ls__op op_among(int garbage, ls__op_kind kind)
         op.operands[i].dtype = LS_BF16;
         op.operands[i].shape.n_dims = i < 2 ? 4 : -1; /* the last one is absent */
         for (int d = 0; i < 2 && d < 4; d++) op.operands[i].shape.dims[d] = d + 2;
-        if (i < 2) op.operands[i].block = 8;
     }
     switch (ls__op_traits_of(kind)->config) {
     case LS__CONFIG_CONV: memset(&op.u.conv, 1, sizeof op.u.conv); break;
@@ -203,18 +201,17 @@ START_TEST(equal_ops)
     for (int kind = 0; kind < LS__N_OPS; kind++) {
         const ls__op a = op_among(0x55, (ls__op_kind)kind), b = op_among(0xAA, (ls__op_kind)kind);
         ck_assert_msg(ls__op_equal(&a, &b), "%s", row(kind)->name);
-        ls__op others[14];
-        for (int i = 0; i < 14; i++) others[i] = b;
+        ls__op others[13];
+        for (int i = 0; i < 13; i++) others[i] = b;
         others[0].kind = (ls__op_kind)(kind + 1);
         others[1].n_operands = 2;
         others[2].tf32 = false;
         others[3].operands[1].dtype = LS_F32;
         others[4].operands[1].shape.n_dims = 3;
         others[5].operands[1].shape.dims[3]++;
-        others[6].operands[0].block = 16;
-        others[7].operands[0].shape.n_dims = -1;
-        others[8].operands[2] = others[8].operands[0];
-        int n = 9;
+        others[6].operands[0].shape.n_dims = -1;
+        others[7].operands[2] = others[7].operands[0];
+        int n = 8;
         switch (row(kind)->config) {
         case LS__CONFIG_CONV:
             others[n++].u.conv.kernel[0]++;
@@ -244,10 +241,10 @@ END_TEST
 /* A convolution and its gradients take the same products, and read and write the same operands. */
 START_TEST(work)
 {
-    const ls__operand x = { LS_F32, LS_SHAPE(2, 8, 6, 12), 12 };
-    const ls__operand y = { LS_BF16, LS_SHAPE(2, 4, 3, 10), 10 };
-    const ls__operand w = { LS_F32, LS_SHAPE(10, 3, 3, 6), 6 }; /* of two groups */
-    const ls__operand none = { LS_F32, { .n_dims = -1 }, 0 };
+    const ls__operand x = { LS_F32, LS_SHAPE(2, 8, 6, 12) };
+    const ls__operand y = { LS_BF16, LS_SHAPE(2, 4, 3, 10) };
+    const ls__operand w = { LS_F32, LS_SHAPE(10, 3, 3, 6) }; /* of two groups */
+    const ls__operand none = { LS_F32, { .n_dims = -1 } };
     const double products = 2.0 * 4 * 3 * 10 * 3 * 3 * 6;
     const ls__op convolutions[] = {
         { .kind = LS__OP_CONV2D, .n_operands = 4, .operands = { x, w, none, y } },
@@ -264,8 +261,8 @@ START_TEST(work)
         padded.u.conv.padding_channels = 4;
         ck_assert_double_eq(ls__op_flops(&padded), 2 * products / 6 * 2);
     }
-    const ls__operand rows = { LS_F32, LS_SHAPE(5, 7), 0 }, matrix = { LS_F32, LS_SHAPE(3, 7), 0 };
-    const ls__operand results = { LS_F32, LS_SHAPE(5, 3), 0 };
+    const ls__operand rows = { LS_F32, LS_SHAPE(5, 7) }, matrix = { LS_F32, LS_SHAPE(3, 7) };
+    const ls__operand results = { LS_F32, LS_SHAPE(5, 3) };
     const ls__op linear = { .kind = LS__OP_LINEAR,
                             .n_operands = 4,
                             .operands = { rows, matrix, none, results } };

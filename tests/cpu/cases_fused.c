@@ -11,14 +11,13 @@ static const struct {
     struct {
         int64_t n, h, w, c;
     } x;
-    int64_t out, kernel, stride, padding, groups, block;
+    int64_t out, kernel, stride, padding, groups;
 } convolutions[] = {
     { .x = { 2, 5, 6, 3 }, .out = 4, .kernel = 3, .stride = 1, .padding = 1, .groups = 1 },
     { .x = { 3, 1, 1, 5 }, .out = 7, .kernel = 1, .stride = 1, .padding = 0, .groups = 1 },
     { .x = { 2, 7, 8, 4 }, .out = 6, .kernel = 3, .stride = 2, .padding = 1, .groups = 2 },
     { .x = { 1, 6, 5, 8 }, .out = 16, .kernel = 1, .stride = 2, .padding = 0, .groups = 1 },
-    { .x = { 2, 6, 6, 16 }, .out = 8, .kernel = 3, .stride = 1, .padding = 1, .groups = 1,
-      .block = 8 },
+    { .x = { 2, 6, 6, 16 }, .out = 8, .kernel = 3, .stride = 1, .padding = 1, .groups = 1 },
     { .x = { 2, 9, 8, 8 }, .out = 24, .kernel = 3, .stride = 1, .padding = 1, .groups = 1 },
 };
 /* clang-format on */
@@ -50,9 +49,8 @@ static void add_convolutions(case_list *list, size_t i)
     const int64_t n = convolutions[i].x.n, h = convolutions[i].x.h, w = convolutions[i].x.w;
     const int64_t in = convolutions[i].x.c, out = convolutions[i].out;
     const int64_t kernel = convolutions[i].kernel;
-    const ls__operand x = activation(n, h, w, in, convolutions[i].block),
-                      y = activation(n, output_size(i, h), output_size(i, w), out,
-                                     convolutions[i].block),
+    const ls__operand x = activation(n, h, w, in),
+                      y = activation(n, output_size(i, h), output_size(i, w), out),
                       weights =
                           dense(LS_F32, LS_SHAPE(out, kernel, kernel, in / convolutions[i].groups)),
                       of_x = dense(LS_F32, LS_SHAPE(in)), of_y = dense(LS_F32, LS_SHAPE(out));
@@ -68,14 +66,12 @@ static void add_convolutions(case_list *list, size_t i)
 }
 
 static const struct {
-    struct {
-        int64_t n, h, w, c;
-    } x;
-    int64_t block;
+    int64_t n, h, w, c;
 } activations[] = {
-    { .x = { 4, 3, 3, 5 } },  { .x = { 3, 5, 7, 16 }, .block = 8 },
-    { .x = { 2, 5, 3, 48 } }, { .x = { 1, 33, 31, 40 } },
-    { .x = { 1, 1, 1, 8 } },
+    { 4, 3, 3, 5 },
+    { 2, 5, 3, 48 },
+    { 1, 33, 31, 40 },
+    { 1, 1, 1, 8 },
 };
 
 static op_case *add_norm(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
@@ -90,9 +86,9 @@ static op_case *add_norm(case_list *list, ls__op_kind kind, int n, const ls__ope
 
 static void add_norms(case_list *list, size_t i)
 {
-    const int64_t n = activations[i].x.n, h = activations[i].x.h, w = activations[i].x.w;
-    const ls__operand x = activation(n, h, w, activations[i].x.c, activations[i].block),
-                      v = dense(LS_F32, LS_SHAPE(activations[i].x.c));
+    const int64_t n = activations[i].n, h = activations[i].h, w = activations[i].w;
+    const ls__operand x = activation(n, h, w, activations[i].c),
+                      v = dense(LS_F32, LS_SHAPE(activations[i].c));
     const ls__operand finalize[] = { v, v, v, v, v, v, v, v, v, v },
                       apply[] = { x, v, v, v, v, x, x }, backward[] = { x, x, v, v, v, x };
     add_norm(list, LS__OP_NORM_FINALIZE, 10, finalize, "")->op.u.norm.count = 17 + (int64_t)i;

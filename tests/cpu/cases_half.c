@@ -63,25 +63,15 @@ static void add_casts(case_list *list, ls_dtype dtype)
         add_case(list, LS__OP_CAST, 2, (ls__operand[]){ half, full }, "from %s",
                  ls_dtype_name(dtype));
     }
-    ls__operand blocked = activation(2, 3, 5, 16, 8), narrow = blocked;
-    narrow.dtype = dtype;
-    add_case(list, LS__OP_CAST, 2, (ls__operand[]){ blocked, narrow }, "to %s",
-             ls_dtype_name(dtype));
 }
 
-/* Our own convolutions and linear layers take bf16 themselves, so all that they might want stand in
- * the list. */
-static bool may_be_our_product(const op_case *c)
-{
-    const ls__operand *o = c->op.operands;
-    return is_conv_or_linear(c->op.kind) &&
-           (o[0].shape.n_dims == 2 || o[0].block == o[0].shape.dims[3]);
-}
-
+/* Of other kinds every second case has bf16, the others f16. i: number of the case in its kind. */
 static bool wants_half(const op_case *c, int i, ls_dtype dtype)
 {
     if (!ls__op_traits_of(c->op.kind)->half) return false;
-    if (dtype == LS_BF16 && may_be_our_product(c))
+    /* Our own convolutions and linear layers take bf16 themselves, so all that they might want
+     * stand in the list. */
+    if (dtype == LS_BF16 && is_conv_or_linear(c->op.kind))
         return count_elements(c) <= MAX_CONVOLUTION_ELEMENTS;
     if (count_elements(c) > MAX_ELEMENTS) return false;
     return ls__op_is_optional(c->op.kind) || c->op.kind == LS__OP_NORMALIZE ||
@@ -92,10 +82,13 @@ void add_half_cases(case_list *list)
 {
     static const ls_dtype dtypes[] = { LS_BF16, LS_F16 };
     const int n = list->n;
+    int n_of_kind[LS__N_OPS] = { 0 };
     for (int i = 0; i < n; i++) {
         const op_case from = list->cases[i]; /* the list moves as it grows */
         for (int d = 0; d < 2; d++)
-            if (wants_half(&from, i, dtypes[d])) add_half_case(list, &from, dtypes[d]);
+            if (wants_half(&from, n_of_kind[from.op.kind], dtypes[d]))
+                add_half_case(list, &from, dtypes[d]);
+        n_of_kind[from.op.kind]++;
     }
     for (int d = 0; d < 2; d++) add_casts(list, dtypes[d]);
 }

@@ -1,4 +1,4 @@
-/* Batch normalisation: all layouts, with each activation, addition, second gradient, in place; the
+/* Batch normalisation: with each activation, addition, second gradient, in place; the
  * same in shares over three shards. */
 #include "op_case.h"
 
@@ -7,33 +7,11 @@
 static const double TOLERANCE = 1e-6;
 
 static const struct {
-    struct {
-        int64_t n, h, w, c; /* h 0 = [n,c] */
-    } x;
-    int64_t block;
+    int64_t n, h, w, c; /* h 0 = [n,c] */
 } shapes[] = {
-    { .x = { 4, 3, 3, 5 } },
-    { .x = { 4, 3, 3, 5 }, .block = 1 },
-    { .x = { 2, 1, 1, 3 } },
-    { .x = { 16, 0, 0, 10 } },
-    { .x = { 3, 5, 7, 16 } },
-    { .x = { 3, 5, 7, 16 }, .block = 8 },
-    { .x = { 3, 5, 7, 16 }, .block = 1 },
-    { .x = { 2, 5, 3, 48 }, .block = 16 },
-    { .x = { 2, 5, 3, 48 } },
-    { .x = { 1, 1, 1, 8 } },
-    { .x = { 2, 4, 4, 24 }, .block = 4 },
-    { .x = { 1, 33, 31, 40 } },
-    { .x = { 1, 33, 31, 40 }, .block = 8 },
-    { .x = { 8, 32, 32, 64 } },
-    { .x = { 8, 32, 32, 64 }, .block = 8 },
-    { .x = { 8, 32, 32, 64 }, .block = 16 },
-    { .x = { 4, 32, 32, 16 }, .block = 1 },
-    { .x = { 64, 4, 4, 512 } },
-    { .x = { 64, 4, 4, 512 }, .block = 16 },
-    { .x = { 512, 0, 0, 100 } },
-    { .x = { 1, 200, 200, 16 }, .block = 16 },
-    { .x = { 2, 7, 7, 2048 } },
+    { 4, 3, 3, 5 },    { 2, 1, 1, 3 },     { 16, 0, 0, 10 },    { 3, 5, 7, 16 },
+    { 2, 5, 3, 48 },   { 1, 1, 1, 8 },     { 1, 33, 31, 40 },   { 8, 32, 32, 64 },
+    { 64, 4, 4, 512 }, { 512, 0, 0, 100 }, { 1, 200, 200, 16 }, { 2, 7, 7, 2048 },
 };
 
 static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,
@@ -172,10 +150,10 @@ static void add_shape(case_list *list, ls__operand x, int64_t channels, int64_t 
 void add_norm_cases(case_list *list)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const int64_t n = shapes[i].x.n, h = shapes[i].x.h, w = shapes[i].x.w, c = shapes[i].x.c;
+        const int64_t n = shapes[i].n, h = shapes[i].h, w = shapes[i].w, c = shapes[i].c;
         if (h == 0)
             add_shape(list, dense(LS_F32, LS_SHAPE(n, c)), c, n);
         else
-            add_shape(list, activation(n, h, w, c, shapes[i].block), c, n * h * w);
+            add_shape(list, activation(n, h, w, c), c, n * h * w);
     }
 }

@@ -31,7 +31,7 @@ static const struct {
 
 static const struct {
     int64_t n, h, w, c;
-} planes[] = {
+} images[] = {
     { 2, 3, 5, 7 },    { 1, 1, 1, 3 },    { 3, 4, 4, 32 },
     { 32, 4, 4, 512 }, { 2, 33, 31, 16 }, { 1, 7, 7, 2048 },
 };
@@ -55,11 +55,11 @@ static int64_t output_size(size_t i, int64_t size)
     return (size + 2 * windows[i].padding - windows[i].kernel) / windows[i].stride + 1;
 }
 
-static void add_windows(case_list *list, size_t i, int64_t block)
+static void add_windows(case_list *list, size_t i)
 {
     const int64_t n = windows[i].x.n, h = windows[i].x.h, w = windows[i].x.w, c = windows[i].x.c;
-    const ls__operand x = activation(n, h, w, c, block);
-    const ls__operand y = activation(n, output_size(i, h), output_size(i, w), c, block);
+    const ls__operand x = activation(n, h, w, c);
+    const ls__operand y = activation(n, output_size(i, h), output_size(i, w), c);
     const bool small = n * h * w * c < 2000;
     ls__operand index = y;
     index.dtype = windows[i].kernel * windows[i].kernel <= 255 ? LS_U8 : LS_I32;
@@ -81,28 +81,22 @@ static void add_windows(case_list *list, size_t i, int64_t block)
     add_window(list, i, LS__OP_AVG_POOL_BACKWARD, 2, (ls__operand[]){ y, x });
 }
 
-static void add_planes(case_list *list, size_t i, int64_t block)
+static void add_images(case_list *list, size_t i)
 {
-    const int64_t n = planes[i].n, h = planes[i].h, w = planes[i].w, c = planes[i].c;
-    const ls__operand x = activation(n, h, w, c, block), y = dense(LS_F32, LS_SHAPE(n, c));
+    const int64_t n = images[i].n, h = images[i].h, w = images[i].w, c = images[i].c;
+    const ls__operand x = activation(n, h, w, c), y = dense(LS_F32, LS_SHAPE(n, c));
     op_case *added = add_case(list, LS__OP_GLOBAL_AVG_POOL, 2, (ls__operand[]){ x, y }, "%s", "");
     added->tolerance = TOLERANCE;
     if (n * h * w * c < 2000) {
         added->gradient_step = 1;
         added->gradient_tolerance = 1e-5;
     }
-    added = add_case(list, LS__OP_GLOBAL_AVG_POOL_BACKWARD, 2, (ls__operand[]){ y, x }, "block %d",
-                     (int)block);
+    added = add_case(list, LS__OP_GLOBAL_AVG_POOL_BACKWARD, 2, (ls__operand[]){ y, x }, "%s", "");
     added->tolerance = TOLERANCE;
 }
 
 void add_pool_cases(case_list *list)
 {
-    static const int64_t blocks[] = { 0, 1, 8, 16 };
-    for (int b = 0; b < 4; b++) {
-        for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
-            if (blocks[b] == 0 || windows[i].x.c % blocks[b] == 0) add_windows(list, i, blocks[b]);
-        for (size_t i = 0; i < sizeof planes / sizeof planes[0]; i++)
-            if (blocks[b] == 0 || planes[i].c % blocks[b] == 0) add_planes(list, i, blocks[b]);
-    }
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) add_windows(list, i);
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) add_images(list, i);
 }

@@ -40,7 +40,7 @@ void add_rows_cases(case_list *list)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t n = shapes[i].x.n, h = shapes[i].x.h, w = shapes[i].x.w, c = shapes[i].x.c;
         const int64_t groups = shapes[i].groups, places = h ? n * h * w : n;
-        const ls__operand x = h ? activation(n, h, w, c, 0) : dense(LS_F32, LS_SHAPE(n, c));
+        const ls__operand x = h ? activation(n, h, w, c) : dense(LS_F32, LS_SHAPE(n, c));
         const ls__operand channels = dense(LS_F32, LS_SHAPE(c));
         const ls__operand saved = dense(LS_F32, groups ? LS_SHAPE(n, groups) : LS_SHAPE(places, 1));
         const bool small = places * c < 300;

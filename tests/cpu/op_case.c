@@ -78,19 +78,19 @@ int run_cases(const char *name, const TTest *test)
     return run_and_free(suite);
 }
 
-ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block)
+ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c)
 {
-    return (ls__operand){ LS_F32, LS_SHAPE(n, h, w, c), block ? block : c };
+    return (ls__operand){ LS_F32, LS_SHAPE(n, h, w, c) };
 }
 
 ls__operand dense(ls_dtype dtype, ls_shape shape)
 {
-    return (ls__operand){ dtype, shape, shape.n_dims == 4 ? shape.dims[3] : 0 };
+    return (ls__operand){ dtype, shape };
 }
 
 ls__operand absent(void)
 {
-    return (ls__operand){ LS_F32, { -1, { 0 } }, 0 };
+    return (ls__operand){ LS_F32, { -1, { 0 } } };
 }
 
 op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__operand *operands,
@@ -111,8 +111,8 @@ op_case *add_case(case_list *list, ls__op_kind kind, int n_operands, const ls__o
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     ls_shape_text(&operands[0].shape, shape, sizeof shape);
-    snprintf(c->name, sizeof c->name, "%s %.60s block %d%s%s", ls__op_name(kind), shape,
-             (int)operands[0].block, *text ? " " : "", text);
+    snprintf(c->name, sizeof c->name, "%s %.60s%s%s", ls__op_name(kind), shape, *text ? " " : "",
+             text);
     return c;
 }
 
@@ -142,15 +142,6 @@ bool is_conv(ls__op_kind kind)
 bool is_conv_or_linear(ls__op_kind kind)
 {
     return ls__op_traits_of(kind)->multiplies && !ls__op_is_optional(kind);
-}
-
-bool is_dense_case(const op_case *c)
-{
-    for (int i = 0; i < c->op.n_operands; i++) {
-        const ls__operand *o = &c->op.operands[i];
-        if (!ls__is_absent(o) && o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
-    }
-    return true;
 }
 
 bool is_own_kernel(const char *kernel)
@@ -201,11 +192,11 @@ static void fill_labels(const op_case *c, int operand, void *memory, int64_t cou
 static void fill_index(const op_case *c, int operand, void *memory, int64_t count)
 {
     const ls__operand *y = &c->op.operands[operand], *x = &c->op.operands[operand + 1];
-    const int64_t height = y->shape.dims[1], width = y->shape.dims[2];
+    const int64_t height = y->shape.dims[1], width = y->shape.dims[2], channels = y->shape.dims[3];
     const int64_t *kernel = c->op.u.pool.kernel, *stride = c->op.u.pool.stride;
     const int64_t *padding = c->op.u.pool.padding;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t q = i / y->block % width, p = i / y->block / width % height;
+        const int64_t q = i / channels % width, p = i / channels / width % height;
         int64_t place = (int64_t)(draw(operand, i) * (float)(kernel[0] * kernel[1]));
         for (;; place = (place + 1) % (kernel[0] * kernel[1])) {
             const int64_t h = p * stride[0] - padding[0] + place / kernel[1];
@@ -294,7 +285,7 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
     }
 }
 
-/* A batch norm's y where its shift is there: that which its x gives, in any layout. */
+/* A batch norm's y where its shift is there: that which its x gives. */
 static void fill_normalized(const op_case *c, const op_buffers *b)
 {
     enum { X, Y, SCALE = 4, MEAN, INVSTD, SHIFT };
@@ -302,14 +293,12 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
     if ((c->op.kind != LS__OP_BATCH_NORM_BACKWARD && c->op.kind != LS__OP_NORM_BACKWARD_PRODUCTS) ||
         !b->memory[SHIFT])
         return;
-    const int64_t *d = x->shape.dims, channels = d[x->shape.n_dims - 1];
-    const int64_t block = x->block ? x->block : channels;
-    const int64_t plane = x->shape.n_dims == 4 ? d[1] * d[2] * block : block;
+    const int64_t channels = x->shape.dims[x->shape.n_dims - 1];
     const float *vectors[LS__MAX_OPERANDS];
     for (int i = SCALE; i <= SHIFT; i++) vectors[i] = b->memory[i];
     const int64_t count = ls_shape_element_count(&x->shape);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = i / plane % (channels / block) * block + i % block;
+        const int64_t at = i % channels;
         const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
         const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];
         const float y = fmaf(centred, factor, vectors[SHIFT][at]);

@@ -1,5 +1,5 @@
 /* op_case.h: the table of op cases that drives the tests of kernels. One case is one op with its
- * operands laid out in one way; the checks are:
+ * operands; the checks are:
  *   values      every kernel against the reference kernel (test_op_values.c)
  *   bits        every kernel for 1, 2, 3, 16 threads and for each ISA (test_op_bits.c)
  *   gradients   the reference's backward ops against finite differences (test_op_gradients.c)
@@ -59,8 +59,7 @@ op_case half_case(const op_case *from, ls_dtype dtype);
 bool is_conv(ls__op_kind kind);
 bool is_conv_or_linear(ls__op_kind kind);
 
-/* Whether all activations are N,H,W,C; whether a kernel is neither oneDNN's nor the reference. */
-bool is_dense_case(const op_case *c);
+/* Whether a kernel is neither oneDNN's nor the reference. */
 bool is_own_kernel(const char *kernel);
 
 /* All of them, in that order; then the small ones of them again with 16-bit operands. */
@@ -74,9 +73,8 @@ int case_stride(void);
 /* Runs the loop test CASE_TESTS times. Returns the program's exit status. */
 int run_cases(const char *name, const TTest *test);
 
-/* Returns an activation [n,h,w,c] for the families' files; block 0 = c. */
-ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c, int64_t block);
-/* A dense tensor of any rank: dense(LS_F32, LS_SHAPE(4, 3)). */
+/* Operands for the families' files: an image, a tensor of any rank, and none. */
+ls__operand activation(int64_t n, int64_t h, int64_t w, int64_t c);
 ls__operand dense(ls_dtype dtype, ls_shape shape);
 ls__operand absent(void);
 /* Begins a case named "<op> <shape of operand 0> <printf text>": n operands follow. */

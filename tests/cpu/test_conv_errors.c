@@ -26,8 +26,8 @@ static op_case *make_case(case_list *list, int layer, int direction)
     const int64_t in = layers[layer].in, out = layers[layer].out, taps = layers[layer].taps;
     const int64_t stride = layers[layer].stride, size = layers[layer].size;
     const int64_t out_size = (size - 1) / stride + 1;
-    const ls__operand x = activation(2, size, size, in, 0), none = absent();
-    const ls__operand y = activation(2, out_size, out_size, out, 0);
+    const ls__operand x = activation(2, size, size, in), none = absent();
+    const ls__operand y = activation(2, out_size, out_size, out);
     const ls__operand w = dense(LS_F32, LS_SHAPE(out, taps, taps, in));
     const ls__operand operands[N_DIRECTIONS][4] = { { x, w, none, y },
                                                     { y, w, x },

@@ -51,7 +51,6 @@ void conv_ops_add(conv_ops *list, const char *model, int64_t batch, int64_t side
             ls__operand *operand = &op.operands[o];
             if (operand->shape.n_dims != 4) continue;
             if (o != weights_of(op.kind)) operand->shape.dims[0] = batch;
-            operand->block = operand->shape.dims[3];
         }
         add(list, &op);
     }
@@ -63,11 +62,10 @@ ls__op conv_op(ls__op_kind kind, const conv_shape *s, bool bias)
 {
     const int64_t p = (s->h + 2 * s->padding - s->kernel) / s->stride + 1;
     const int64_t q = (s->w + 2 * s->padding - s->kernel) / s->stride + 1;
-    const ls__operand x = { LS_F32, LS_SHAPE(s->n, s->h, s->w, s->c), s->c },
-                      w = { LS_F32, LS_SHAPE(s->o, s->kernel, s->kernel, s->c / s->groups),
-                            s->c / s->groups },
-                      y = { LS_F32, LS_SHAPE(s->n, p, q, s->o), s->o },
-                      b = { LS_F32, LS_SHAPE(s->o), 0 }, none = { .shape = { .n_dims = -1 } };
+    const ls__operand x = { LS_F32, LS_SHAPE(s->n, s->h, s->w, s->c) },
+                      w = { LS_F32, LS_SHAPE(s->o, s->kernel, s->kernel, s->c / s->groups) },
+                      y = { LS_F32, LS_SHAPE(s->n, p, q, s->o) }, b = { LS_F32, LS_SHAPE(s->o) },
+                      none = { .shape = { .n_dims = -1 } };
     const ls__operand operands[3][4] = { { x, w, bias ? b : none, y },
                                          { y, w, x },
                                          { x, y, w, bias ? b : none } };
@@ -93,7 +91,7 @@ ls__op conv_op_in(const ls__op *op, ls_dtype dtype, bool tf32)
 
 static ls__operand channels_of(const ls__operand *activation, ls_dtype dtype)
 {
-    return (ls__operand){ dtype, LS_SHAPE(activation->shape.dims[3]), 0 };
+    return (ls__operand){ dtype, LS_SHAPE(activation->shape.dims[3]) };
 }
 
 ls__op fused_op(ls__op_kind kind, const ls__op *conv, ls_dtype dtype)

@@ -151,8 +151,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 
 static ls__op linear(ls_dtype weights)
 {
-    const ls__operand x = { LS_F16, LS_SHAPE(8, 32), 0 }, w = { weights, LS_SHAPE(16, 32), 0 },
-                      b = { LS_F16, LS_SHAPE(16), 0 }, y = { LS_F16, LS_SHAPE(8, 16), 0 };
+    const ls__operand x = { LS_F16, LS_SHAPE(8, 32) }, w = { weights, LS_SHAPE(16, 32) },
+                      b = { LS_F16, LS_SHAPE(16) }, y = { LS_F16, LS_SHAPE(8, 16) };
     return (ls__op){ .kind = LS__OP_LINEAR, .n_operands = 4, .operands = { x, w, b, y } };
 }
 

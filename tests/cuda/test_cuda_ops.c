@@ -25,16 +25,6 @@ static ls_context *get_cpu(void)
     return shared_cpu;
 }
 
-/* Layouts other than N,H,W,C are the CPU's. */
-static bool is_dense(const op_case *c)
-{
-    for (int i = 0; i < c->op.n_operands; i++) {
-        const ls__operand *operand = &c->op.operands[i];
-        if (operand->shape.n_dims == 4 && operand->block != operand->shape.dims[3]) return false;
-    }
-    return true;
-}
-
 /* Device memory with a copy of the blocks, guards included. */
 typedef struct device_buffers {
     unsigned char *blocks[LS__MAX_OPERANDS];
@@ -172,8 +162,7 @@ START_TEST(masks_from_x_are_those_from_y)
 {
     for (int i = first_case(_i); i < all_cases()->n; i += case_stride()) {
         const op_case *c = &all_cases()->cases[i];
-        if (c->op.kind == LS__OP_BATCH_NORM_BACKWARD && is_dense(c) &&
-            !ls__is_absent(&c->op.operands[BACK_SHIFT]))
+        if (c->op.kind == LS__OP_BATCH_NORM_BACKWARD && !ls__is_absent(&c->op.operands[BACK_SHIFT]))
             check_masks(get_cuda(), c);
     }
 }
@@ -203,7 +192,6 @@ static bool is_refused(ls_context *ctx, const op_case *c, const char *name)
 
 static void check_values(const op_case *c)
 {
-    if (!is_dense(c)) return;
     op_buffers wanted;
     fill_buffers(c, &wanted, false);
     run_kernel(get_cpu(), c, reference_name(c), &wanted);
@@ -243,8 +231,7 @@ START_TEST(narrowed_weights)
     setenv("LOCKSTEP_EMULATED_LIBRARY", "narrow", 1);
     for (int i = 0; i < all_cases()->n && n < ENOUGH; i++) {
         const op_case *c = &all_cases()->cases[i];
-        if (c->op.kind != LS__OP_CONV2D_BACKWARD_WEIGHTS || !ls__is_half(&c->op.operands[0]) ||
-            !is_dense(c))
+        if (c->op.kind != LS__OP_CONV2D_BACKWARD_WEIGHTS || !ls__is_half(&c->op.operands[0]))
             continue;
         op_buffers wanted;
         fill_buffers(c, &wanted, false);
@@ -286,7 +273,7 @@ START_TEST(mixed_types_have_no_kernel)
         const op_case *c = &all_cases()->cases[i];
         int n_half = 0;
         for (int o = 0; o < c->op.n_operands; o++) n_half += ls__is_half(&c->op.operands[o]);
-        if (n_half == 0 || seen[c->op.kind] || c->op.kind == LS__OP_CAST || !is_dense(c) ||
+        if (n_half == 0 || seen[c->op.kind] || c->op.kind == LS__OP_CAST ||
             ls__op_is_optional(c->op.kind))
             continue;
         seen[c->op.kind] = true;
@@ -303,7 +290,7 @@ START_TEST(mixed_types_have_no_kernel)
     }
     for (int kind = 0; kind < LS__N_OPS; kind++) {
         const ls__op_traits *traits = ls__op_traits_of((ls__op_kind)kind);
-        ck_assert(seen[kind] || !traits->half || traits->optional);
+        ck_assert(seen[kind] || !traits->half || traits->optional || kind == LS__OP_COPY);
     }
 }
 END_TEST
@@ -322,7 +309,7 @@ START_TEST(shared_arithmetic_has_the_cpus_bits)
     int n = 0;
     for (int i = 0; i < all_cases()->n; i++) {
         const op_case *c = &all_cases()->cases[i];
-        if (!is_dense(c) || !shared[c->op.kind]) continue;
+        if (!shared[c->op.kind]) continue;
         const int y = ls__op_inputs(c->op.kind);
         ls__candidate kernels[LS__MAX_CANDIDATES];
         op_buffers cpu, cuda;

@@ -223,7 +223,7 @@ START_TEST(fusions_have_their_plans)
             const int n = check_plans(ctx, cudnn, &s);
             /* Rows of 16 bytes: images of 3 channels have none. */
             const bool wanted =
-                kinds[k] == LS__OP_NORM_FINALIZE || list->ops[i].operands[0].block % 8 == 0;
+                kinds[k] == LS__OP_NORM_FINALIZE || list->ops[i].operands[0].shape.dims[3] % 8 == 0;
             if ((n > 0) != wanted) ck_abort_msg("%s: %d kernels", s.text, n);
             n_convs += wanted;
             n_plans += n;
@@ -338,16 +338,15 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
     ls__cudnn *cudnn = open_cudnn(ctx);
     ls__candidate list[LS__MAX_CANDIDATES];
     ls__kernel *kernel;
-    ls__op ops[6];
-    for (int i = 0; i < 6; i++)
-        ops[i] = conv_op(i >= 3 ? LS__OP_CONV2D_BACKWARD_WEIGHTS : LS__OP_CONV2D, &middle, i == 3);
-    ops[0].operands[0].block = 8;
-    ops[1].operands[0].dtype = LS_U8;
-    ops[2].kind = LS__OP_ADD;
-    ops[2].u.add.relu = false;
-    ops[4] = conv_op_in(&ops[4], LS_BF16, false); /* dw is f32 */
-    ops[5].operands[0].dtype = LS_F16;
-    for (int i = 0; i < 6; i++) {
+    ls__op ops[5];
+    for (int i = 0; i < 5; i++)
+        ops[i] = conv_op(i >= 2 ? LS__OP_CONV2D_BACKWARD_WEIGHTS : LS__OP_CONV2D, &middle, i == 2);
+    ops[0].operands[0].dtype = LS_U8;
+    ops[1].kind = LS__OP_ADD;
+    ops[1].u.add.relu = false;
+    ops[3] = conv_op_in(&ops[3], LS_BF16, false); /* dw is f32 */
+    ops[4].operands[0].dtype = LS_F16;
+    for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(ls__cudnn_candidates(cudnn, &ops[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         expect(ctx, ls__cudnn_kernel_open(cudnn, &ops[i], "cudnn 0", &kernel), LS_ERR_UNSUPPORTED,
@@ -355,15 +354,13 @@ START_TEST(what_is_not_cudnns_is_left_to_others)
         expect(ctx, ls__cudnn_kernel_restore(cudnn, &ops[i], "{}", &kernel), LS_ERR_UNSUPPORTED,
                "cuDNN's");
     }
-    /* Fusions of f32, of bf16, which cuDNN would compile, of an f32 dw, in another block. */
-    ls__op fused[4];
+    /* Fusions of f32, of bf16, which cuDNN would compile, of an f32 dw. */
+    ls__op fused[3];
     const ls__op plain = conv_op(LS__OP_CONV2D, &middle, false);
     fused[0] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F32);
     fused[1] = fused_op(LS__OP_NORM_CONV2D_STATISTICS, &plain, LS_BF16);
     fused[2] = fused_op(LS__OP_NORM_CONV2D_BACKWARD_WEIGHTS, &plain, LS_F16);
-    fused[3] = fused_op(LS__OP_CONV2D_STATISTICS, &plain, LS_F16);
-    fused[3].operands[0].block = 8;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(ls__cudnn_candidates(cudnn, &fused[i], list, LS__MAX_CANDIDATES), 0);
         ck_assert_int_eq(ls_context_status(ctx), LS_OK);
         if (i == 1 || i == 2) continue; /* it depends on cuDNN whether it refuses them */

@@ -2,7 +2,6 @@
  * memory, and that evaluation computes what training does. Values and gradients against PyTorch are
  * in tests/parity, against finite differences in test_gradients.c. */
 #include "../suite.h"
-#include "blocked_layout.h"
 #include "nn/net/net_state.h"
 #include <lockstep/lockstep.h>
 #include <string.h>
@@ -26,11 +25,9 @@ typedef struct run {
     ls_tensor *images, *labels;
 } run;
 
-/* blocked: concatenations are. */
-static run open_run(ls_precision precision, bool blocked)
+static run open_run(ls_precision precision)
 {
     run r = { .ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 2 }) };
-    if (blocked) bend_layouts(r.ctx, LS__OP_CONCAT);
     const ls_shape shape = LS_SHAPE(BATCH, SIDE, SIDE, CHANNELS);
     const int32_t labels[BATCH] = { 1, 3 };
     r.images = ls_tensor_open(r.ctx, LS_F32, shape);
@@ -77,7 +74,7 @@ START_TEST(only_wanted_gradients_are_computed)
         { NULL, 1, 2, 2 }, { "a.*", 1, 1, 2 }, { "b.*", 0, 1, 1 }, { "[ab].*", 0, 0, 0 }
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        run r = open_run(LS_PRECISION_F32, false);
+        run r = open_run(LS_PRECISION_F32);
         if (cases[i].frozen) ck_assert_int_eq(ls_net_freeze(r.net, cases[i].frozen), LS_OK);
         forward(&r, LS_MODE_TRAIN);
         ck_assert_int_eq(ls_net_backward(r.net), LS_OK);
@@ -90,42 +87,30 @@ START_TEST(only_wanted_gradients_are_computed)
 }
 END_TEST
 
-static int layout_group(const ls__program *p, int v)
-{
-    while (p->values[v].group != v) v = p->values[v].group;
-    return v;
-}
-
-/* Each input is copied once, and nothing else, in any layout. */
 static const ls__call *call_of(const ls__program *p, const ls__instruction *in)
 {
     return &p->calls[p->graph->inputs.n + (in - p->instructions)];
 }
 
+/* Each input is copied once, and nothing else. */
 START_TEST(one_memory_takes_all_inputs)
 {
-    for (int blocked = 0; blocked < 2; blocked++) {
-        run r = open_run(LS_PRECISION_F32, blocked);
-        forward(&r, LS_MODE_TRAIN);
-        const ls__program *p = training_program(&r);
-        const ls__instruction *before = NULL;
-        for (int i = 0; i < p->n_instructions; i++) {
-            const ls__instruction *in = &p->instructions[i];
-            if (in->custom || in->op.kind != LS__OP_CONCAT) continue;
-            ck_assert_int_eq(in->op.operands[2].block, blocked ? 4 : 16);
-            ck_assert_int_eq(ls__is_absent(&in->op.operands[1]), before == NULL);
-            const ls__call *call = call_of(p, in);
-            if (before) ck_assert_ptr_eq(call->buffers[1], call_of(p, before)->buffers[2]);
-            if (before) ck_assert_ptr_eq(call->buffers[1], call->buffers[2]);
-            if (before)
-                ck_assert_int_eq(layout_group(p, in->operands[1]),
-                                 layout_group(p, in->operands[2]));
-            ck_assert_ptr_ne(call->buffers[0], call->buffers[2]);
-            before = in;
-        }
-        ck_assert_ptr_nonnull(before);
-        ls_context_close(&r.ctx);
+    run r = open_run(LS_PRECISION_F32);
+    forward(&r, LS_MODE_TRAIN);
+    const ls__program *p = training_program(&r);
+    const ls__instruction *before = NULL;
+    for (int i = 0; i < p->n_instructions; i++) {
+        const ls__instruction *in = &p->instructions[i];
+        if (in->custom || in->op.kind != LS__OP_CONCAT) continue;
+        ck_assert_int_eq(ls__is_absent(&in->op.operands[1]), before == NULL);
+        const ls__call *call = call_of(p, in);
+        if (before) ck_assert_ptr_eq(call->buffers[1], call_of(p, before)->buffers[2]);
+        if (before) ck_assert_ptr_eq(call->buffers[1], call->buffers[2]);
+        ck_assert_ptr_ne(call->buffers[0], call->buffers[2]);
+        before = in;
     }
+    ck_assert_ptr_nonnull(before);
+    ls_context_close(&r.ctx);
 }
 END_TEST
 
@@ -135,7 +120,7 @@ START_TEST(evaluation_computes_the_same)
                                                LS_PRECISION_F16 };
     enum { N_CHANNELS = 2 * CHANNELS + 10, N = BATCH * SIDE * SIDE };
     for (int i = 0; i < 3; i++) {
-        run r = open_run(precisions[i], false);
+        run r = open_run(precisions[i]);
         static float all[2][N][N_CHANNELS], images[N][CHANNELS];
         for (int mode = 0; mode < 2; mode++) {
             forward(&r, mode ? LS_MODE_EVAL : LS_MODE_TRAIN);

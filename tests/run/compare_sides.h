@@ -3,11 +3,13 @@
 #ifndef LS_TESTS_RUN_COMPARE_SIDES_H
 #define LS_TESTS_RUN_COMPARE_SIDES_H
 
-#include "../nn/blocked_layout.h"
+#include "base/context.h"
+#include "cpu/cpu.h"
 #include "run/compare.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { SIDE_SAMPLES = 27, SIDE_BATCH = 6, SIDE_SIZE = 10, SIDE_CROP = 8, SIDE_CLASSES = 5 };
 
@@ -38,8 +40,7 @@ typedef struct side_options {
     double lr;    /* 0 = 0.05 */
     int channels; /* of conv3, 0 = 12 */
     ls_recompute recompute;
-    bool bent; /* bend_layouts, among those of native arithmetic */
-    ls__op_kind blocked_kind;
+    bool by_reference;        /* with the reference kernels only */
     bool other_pixel;         /* the last pixel of sample 3 is another */
     const float *target;      /* set: the samples have targets, one of sample 3 is this number */
     ls__injected_fault fault; /* with has_fault */
@@ -93,14 +94,35 @@ static inline ls_dataset *open_targets(ls_context *ctx, const float *target)
     return ls_dataset_from_callbacks(ctx, &callbacks);
 }
 
+static const ls__backend *usual_backend;
+
+static inline int list_reference(ls__device *device, const ls__op *op, ls__candidate *out, int max)
+{
+    const int n = usual_backend->candidates(device, op, out, max);
+    for (int i = 0; i < n; i++) {
+        if (strcmp(out[i].name, "reference") != 0) continue;
+        out[0] = out[i];
+        return 1;
+    }
+    return n;
+}
+
+/* Applies to nets that are built in this context afterwards. */
+static inline void leave_the_reference(ls_context *ctx)
+{
+    static ls__backend backend;
+    if (!usual_backend) usual_backend = ctx->device->backend;
+    backend = *usual_backend;
+    backend.candidates = list_reference;
+    ((ls__cpu *)ctx->device)->portable = false; /* which has no reference kernels */
+    ctx->device->backend = &backend;
+}
+
 static inline opened_side open_side(const side_options *o)
 {
     opened_side s = { .ctx = ls_context_open(&(ls_context_config){
-                          .seed = 5,
-                          .threads = o->threads,
-                          .arithmetic = o->bent ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
-                          .allocator = o->allocator }) };
-    if (o->bent) bend_layouts(s.ctx, o->blocked_kind);
+                          .seed = 5, .threads = o->threads, .allocator = o->allocator }) };
+    if (o->by_reference) leave_the_reference(s.ctx);
     ls_dataset *data =
         o->target ? open_targets(s.ctx, o->target) : open_images(s.ctx, o->other_pixel);
     ls__compare_side *side = &s.side;

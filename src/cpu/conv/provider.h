@@ -1,6 +1,6 @@
 /* provider.h: the common code of the providers of our own convolutions. Each has kernels of one
- * name, for dense N,H,W,C activations, and adds a cost and a plan. Its microkernels are compiled
- * for each instruction set and give the same bits with all of them. */
+ * name, and adds a cost and a plan. Its microkernels are compiled for each instruction set and give
+ * the same bits with all of them. */
 #ifndef LS_CPU_CONV_PROVIDER_H
 #define LS_CPU_CONV_PROVIDER_H
 

@@ -11,7 +11,7 @@ static ls__operand image_of(ls_dtype dtype, int64_t n, int64_t channels)
 {
     int64_t rows = n;
     while (rows > IMAGE_ROWS && rows % 2 == 0) rows /= 2;
-    return (ls__operand){ dtype, LS_SHAPE(n / rows, rows, 1, channels), channels };
+    return (ls__operand){ dtype, LS_SHAPE(n / rows, rows, 1, channels) };
 }
 
 ls__op ls__linear_as_conv(const ls__op *op)
@@ -32,6 +32,6 @@ ls__op ls__linear_as_conv(const ls__op *op)
     memcpy(conv.operands, from, sizeof conv.operands);
     conv.operands[roles.x] = image_of(from[roles.x].dtype, n, in);
     conv.operands[roles.y] = image_of(from[roles.y].dtype, n, out);
-    conv.operands[roles.w] = (ls__operand){ w->dtype, LS_SHAPE(out, 1, 1, in), in };
+    conv.operands[roles.w] = (ls__operand){ w->dtype, LS_SHAPE(out, 1, 1, in) };
     return conv;
 }

@@ -54,19 +54,11 @@ static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *rol
     return roles->b >= 0 && !ls__is_absent(&op->operands[roles->b]);
 }
 
-/* Whether the op is a convolution of dense N,H,W,C images. */
-static inline bool ls__conv_is_dense(const ls__op *op, ls__conv_roles *roles)
-{
-    if (!ls__conv_roles_of(op->kind, roles)) return false;
-    const ls__operand *x = &op->operands[roles->x], *y = &op->operands[roles->y];
-    return x->block == x->shape.dims[3] && y->block == y->shape.dims[3];
-}
-
-/* Whether the convolution is dense, in one group and with at least min_channels channels on both
- * sides. */
+/* Whether the op is a convolution in one group with at least min_channels channels on both sides.
+ */
 static inline bool ls__conv_is_plain(const ls__op *op, int64_t min_channels, ls__conv_roles *roles)
 {
-    return ls__conv_is_dense(op, roles) && op->u.conv.groups == 1 &&
+    return ls__conv_roles_of(op->kind, roles) && op->u.conv.groups == 1 &&
            op->operands[roles->x].shape.dims[3] >= min_channels &&
            op->operands[roles->y].shape.dims[3] >= min_channels;
 }

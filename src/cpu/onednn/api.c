@@ -28,16 +28,16 @@ static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine
     switch (a->kind) {
     case dnnl_backward_data:
         return dnnl_convolution_backward_data_primitive_desc_create(
-            out, engine, a->algorithm, x, w, y, a->stride, a->dilation, a->padding, a->padding,
-            hint, attributes);
+            out, engine, dnnl_convolution_direct, x, w, y, a->stride, a->dilation, a->padding,
+            a->padding, hint, attributes);
     case dnnl_backward_weights:
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            out, engine, a->algorithm, x, w, b, y, a->stride, a->dilation, a->padding, a->padding,
-            hint, attributes);
+            out, engine, dnnl_convolution_direct, x, w, b, y, a->stride, a->dilation, a->padding,
+            a->padding, hint, attributes);
     default:
-        return dnnl_convolution_forward_primitive_desc_create(out, engine, a->kind, a->algorithm, x,
-                                                              w, b, y, a->stride, a->dilation,
-                                                              a->padding, a->padding, attributes);
+        return dnnl_convolution_forward_primitive_desc_create(
+            out, engine, a->kind, dnnl_convolution_direct, x, w, b, y, a->stride, a->dilation,
+            a->padding, a->padding, attributes);
     }
 }
 
@@ -79,13 +79,15 @@ static dnnl_status_t describe_conv(const ls__dnn_conv_arguments *a, dnnl_convolu
     switch (a->kind) {
     case dnnl_backward_data:
         return dnnl_dilated_convolution_backward_data_desc_init(
-            out, a->algorithm, x, w, y, a->stride, a->dilation, a->padding, a->padding);
+            out, dnnl_convolution_direct, x, w, y, a->stride, a->dilation, a->padding, a->padding);
     case dnnl_backward_weights:
-        return dnnl_dilated_convolution_backward_weights_desc_init(
-            out, a->algorithm, x, w, b, y, a->stride, a->dilation, a->padding, a->padding);
+        return dnnl_dilated_convolution_backward_weights_desc_init(out, dnnl_convolution_direct, x,
+                                                                   w, b, y, a->stride, a->dilation,
+                                                                   a->padding, a->padding);
     default:
-        return dnnl_dilated_convolution_forward_desc_init(
-            out, a->kind, a->algorithm, x, w, b, y, a->stride, a->dilation, a->padding, a->padding);
+        return dnnl_dilated_convolution_forward_desc_init(out, a->kind, dnnl_convolution_direct, x,
+                                                          w, b, y, a->stride, a->dilation,
+                                                          a->padding, a->padding);
     }
 }
 

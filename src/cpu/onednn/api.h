@@ -27,8 +27,7 @@ void ls__dnn_format_close(dnnl_memory_desc_t *format); /* absent afterwards */
 
 /* A convolution's arguments in oneDNN's terms. Backward: x is diff_src, and so on. */
 typedef struct ls__dnn_conv_arguments {
-    dnnl_prop_kind_t kind; /* forward_training, backward_data, backward_weights */
-    dnnl_alg_kind_t algorithm;
+    dnnl_prop_kind_t kind;         /* forward_training, backward_data, backward_weights */
     dnnl_memory_desc_t x, w, y, b; /* b may be absent */
     dnnl_dims_t stride, padding, dilation;
 } ls__dnn_conv_arguments;

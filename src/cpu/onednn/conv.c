@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "arith/half.h"
 #include "cpu/onednn/plan.h"
-#include "cpu/onednn/slice.h"
 #include "cpu/tree.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@ enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of 
 enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds */
 static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
 static const char THREADED[] = "threaded ";
-static const char WINOGRAD[] = "winograd ";
 static const char BF16[] = "bf16 ";
 
 /* Memory objects of one thread, for each size. Those of packed weights and biases, which threads
@@ -44,9 +42,13 @@ typedef struct conv_kernel {
     slice *slices;
     size_t packed_bytes; /* of one slice's weights and then its slice of db; whole cache lines */
     size_t bias_offset, scratch_offset; /* in packed weights, in the workspace */
-    size_t dnn_bytes;                   /* of oneDNN's scratch; our copies follow */
-    ls__channels x, y;                  /* the channels that a task copies; count 0: no copy */
-    bool relu;                          /* over y, which is bf16 */
+    size_t dnn_bytes;                   /* of oneDNN's scratch; the task's copy follows */
+    /* The activation whose channels are cut into slices: dx or y, or dy in backward weights. If
+     * there are several slices, a task computes with a dense copy of its own. */
+    int64_t image_pixels;
+    size_t pixel_bytes, slice_bytes; /* of a pixel: all channels, those of a slice */
+    size_t x_image_bytes, y_image_bytes;
+    bool relu;                                        /* over y, which is bf16 */
     unsigned char *x_data, *w_data, *y_data, *b_data; /* of the present run */
     unsigned char *packed, *scratch; /* scratch: of the one task that oneDNN threads */
     bool has_run;
@@ -56,6 +58,12 @@ typedef struct conv_kernel {
 static bool is_weights(const conv_kernel *k)
 {
     return k->plan.task.direction == LS__DNN_WEIGHTS;
+}
+
+/* The operand whose channels are cut into slices. */
+static ls__dnn_argument cut_argument(const conv_kernel *k)
+{
+    return k->plan.task.direction == LS__DNN_DATA ? LS__DNN_X : LS__DNN_Y;
 }
 
 static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t s)
@@ -87,10 +95,17 @@ static void run_reorder(void *arg, int64_t s, int thread)
     }
 }
 
-static void run_relu(uint16_t *y, size_t bytes)
+static void run_relu(void *values, size_t bytes)
 {
+    uint16_t *y = values;
     for (size_t i = 0; i < bytes / sizeof *y; i++)
         y[i] = ls__f32_to_bf16(ls__relu(ls__bf16_to_f32(y[i])));
+}
+
+static void copy_pixels(unsigned char *to, size_t to_stride, const unsigned char *from,
+                        size_t from_stride, size_t bytes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++, to += to_stride, from += from_stride) memcpy(to, from, bytes);
 }
 
 /* One sub-batch of images, one slice of channels. */
@@ -101,27 +116,24 @@ static void dnn_conv_run_task(void *arg, int64_t task, int thread)
     const int64_t batch = task / plan->n_slices, s = task % plan->n_slices;
     const int64_t image = ls__conv_plan_first_image(plan, batch);
     const int size = batch < plan->n_larger ? 0 : 1;
-    const ls__dnn_direction direction = plan->task.direction;
-    ls__channels x = k->x, y = k->y;
-    x.images = y.images = plan->task.n - size;
-    x.first = direction == LS__DNN_DATA ? s * x.count : 0;
-    y.first = s * y.count;
+    const ls__dnn_argument cut = cut_argument(k);
+    const int64_t pixels = (plan->task.n - size) * k->image_pixels;
 
-    unsigned char *const x_whole = k->x_data + image * x.image_bytes;
-    unsigned char *const y_whole = k->y_data + image * y.image_bytes;
-    /* without copies there may be no scratch */
-    unsigned char *const x_copy = x.count || y.count ? scratch_of(k, thread) + k->dnn_bytes : NULL;
-    unsigned char *const y_copy = x.count ? x_copy + ls__channels_bytes(&x, plan->task.n) : x_copy;
-    unsigned char *const y_here = y.count ? y_copy : y_whole;
-    if (x.count && direction != LS__DNN_DATA) ls__channels_copy(&x, x_whole, x_copy, true);
-    if (y.count && direction != LS__DNN_FORWARD) ls__channels_copy(&y, y_whole, y_copy, true);
+    unsigned char *activations[] = { [LS__DNN_X] = k->x_data + (size_t)image * k->x_image_bytes,
+                                     [LS__DNN_Y] = k->y_data + (size_t)image * k->y_image_bytes };
+    unsigned char *const whole = activations[cut] + (size_t)s * k->slice_bytes;
+    const bool copies = plan->n_slices > 1; /* without them there may be no scratch */
+    if (copies) activations[cut] = scratch_of(k, thread) + k->dnn_bytes;
+    if (copies && is_weights(k))
+        copy_pixels(activations[cut], k->slice_bytes, whole, k->pixel_bytes, k->slice_bytes,
+                    pixels);
 
     ls__dnn_memory *memories[LS__DNN_N_ARGUMENTS];
     memcpy(memories, k->workers[thread].memories[size], sizeof memories);
-    ls__dnn_memory_set(memories[LS__DNN_X], x.count ? x_copy : x_whole);
-    ls__dnn_memory_set(memories[LS__DNN_Y], y_here);
+    ls__dnn_memory_set(memories[LS__DNN_X], activations[LS__DNN_X]);
+    ls__dnn_memory_set(memories[LS__DNN_Y], activations[LS__DNN_Y]);
     ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
-    if (direction == LS__DNN_WEIGHTS) {
+    if (is_weights(k)) {
         unsigned char *const partial = packed_slice(k, batch, s);
         ls__dnn_memory_set(memories[LS__DNN_W], partial);
         ls__dnn_memory_set(memories[LS__DNN_B], partial + k->bias_offset);
@@ -131,11 +143,10 @@ static void dnn_conv_run_task(void *arg, int64_t task, int thread)
     }
     if (!ls__dnn_run(k->primitives[size], thread, memories)) k->failed = true;
 
-    const size_t y_bytes =
-        y.count ? ls__channels_bytes(&y, y.images) : (size_t)(y.images * y.image_bytes);
-    if (k->relu) run_relu((uint16_t *)(void *)y_here, y_bytes);
-    if (x.count && direction == LS__DNN_DATA) ls__channels_copy(&x, x_whole, x_copy, false);
-    if (y.count && direction == LS__DNN_FORWARD) ls__channels_copy(&y, y_whole, y_copy, false);
+    if (k->relu) run_relu(activations[LS__DNN_Y], (size_t)pixels * k->slice_bytes);
+    if (copies && !is_weights(k))
+        copy_pixels(whole, k->pixel_bytes, activations[cut], k->slice_bytes, k->slice_bytes,
+                    pixels);
 }
 
 /* Tasks that add the partial sums of a slice. */
@@ -285,16 +296,19 @@ static ls_status open_memories(conv_kernel *k)
     return LS_OK;
 }
 
-/* Sets the channels that a task copies, the workspace and the scratch. */
-static ls_status conv_measure_error(conv_kernel *k, const ls__op *op)
+/* Sets the sizes of activations, the workspace and the scratch. */
+static ls_status set_sizes(conv_kernel *k)
 {
     const ls__conv_plan *plan = &k->plan;
     const ls__dnn_conv *t = &plan->task;
-    k->x = ls__channels_of(&op->operands[k->roles.x]);
-    k->y = ls__channels_of(&op->operands[k->roles.y]);
-    k->x.planar = plan->planar;
-    if (plan->planar || t->x_channels < plan->x_channels) k->x.count = t->x_channels;
-    if (t->y_channels < plan->y_channels) k->y.count = t->y_channels;
+    const bool cuts_x = cut_argument(k) == LS__DNN_X;
+    const size_t element = ls__dnn_element_bytes(t, LS__DNN_X);
+    const int64_t x_pixels = t->x_size[0] * t->x_size[1], y_pixels = t->y_size[0] * t->y_size[1];
+    k->image_pixels = cuts_x ? x_pixels : y_pixels;
+    k->pixel_bytes = (size_t)(cuts_x ? plan->x_channels : plan->y_channels) * element;
+    k->slice_bytes = k->pixel_bytes / (size_t)plan->n_slices;
+    k->x_image_bytes = (size_t)(x_pixels * plan->x_channels) * element;
+    k->y_image_bytes = (size_t)(y_pixels * plan->y_channels) * element;
 
     const bool weights = is_weights(k);
     size_t scratch = ls__dnn_bytes(k->reorder, LS__DNN_SCRATCH);
@@ -309,8 +323,9 @@ static ls_status conv_measure_error(conv_kernel *k, const ls__op *op)
         k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
     k->scratch_offset =
         k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
-    const size_t scratch_bytes =
-        k->dnn_bytes + ls__channels_bytes(&k->x, t->n) + ls__channels_bytes(&k->y, t->n);
+    const size_t copy_bytes =
+        plan->n_slices > 1 ? (size_t)(t->n * k->image_pixels) * k->slice_bytes : 0;
+    const size_t scratch_bytes = k->dnn_bytes + copy_bytes;
     k->kernel.workspace_bytes = k->scratch_offset;
     if (!plan->threaded) return ls__cpu_reserve_scratch(k->cpu, scratch_bytes);
     k->kernel.workspace_bytes += scratch_bytes;
@@ -335,7 +350,6 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
     const char *implementation = name;
     if (!skip(&implementation, PREFIX)) implementation += strlen(name);
     const bool threaded = skip(&implementation, THREADED);
-    const bool winograd = skip(&implementation, WINOGRAD);
     if (skip(&implementation, BF16) != ls__onednn_is_bf16(op))
         implementation += strlen(implementation);
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
@@ -347,15 +361,14 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
     k->relu = relu;
 
     ls_status status = LS_OK;
-    if (!ls__conv_roles_of(op->kind, &k->roles) ||
-        !ls__conv_plan_make(op, threaded, winograd, &k->plan))
-        status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' does not support these layouts",
+    if (!ls__conv_roles_of(op->kind, &k->roles) || !ls__conv_plan_make(op, threaded, &k->plan))
+        status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' does not support this shape",
                           ls__op_name(op->kind), name);
     if (status == LS_OK && threaded) status = use_threads(k);
     if (status == LS_OK) status = open_primitives(k, implementation);
     ls__dnn_one_thread();
     if (status == LS_OK) status = open_memories(k);
-    if (status == LS_OK) status = conv_measure_error(k, op);
+    if (status == LS_OK) status = set_sizes(k);
     if (status != LS_OK) {
         conv_close(&k->kernel);
         return status;

@@ -9,7 +9,7 @@
  * are for one thread, whatever their number, because a selection must not depend on it. */
 static double max_gflops(const ls__cpu *cpu)
 {
-    return cpu->vector_block == 16 ? 115.0 : 100.0;
+    return cpu->isa == LS__ISA_AVX512 ? 115.0 : 100.0;
 }
 
 /* The speed of products of bf16, relative to f32. Instructions of AVX512_BF16 do two where those of
@@ -24,29 +24,28 @@ static double bf16_gain(const char *name)
 static const double GIGABYTES = 50;
 
 /* The fraction of max_gflops that kernels reach on ResNet's layers (bench_ops): forward, backward
- * data, backward weights, in N,H,W,C and in blocks. Winograd needs fewer operations than are
- * counted. The first row whose text is in the name counts. */
+ * data, backward weights. The first row whose text is in the name counts. */
 static const struct {
     const char *text;
-    double nhwc[LS__DNN_N_DIRECTIONS], blocked[LS__DNN_N_DIRECTIONS];
+    double of[LS__DNN_N_DIRECTIONS];
 } efficiencies[] = {
-    { "winograd", { 2.4, 2.4, 2.0 }, { 2.4, 2.4, 2.0 } },
-    { "jit_dw", { 0.15, 0.15, 0.10 }, { 0.20, 0.20, 0.15 } },
-    { "brdgmm_dw", { 0.38, 0.38, 0.38 }, { 0.38, 0.38, 0.38 } }, /* MobileNetV2's, Zen 4 */
-    { "1x1", { 0.77, 0.72, 0.60 }, { 0.84, 0.75, 0.75 } },
-    { "gemm", { 0.50, 0.70, 0.46 }, { 0.50, 0.70, 0.46 } },
-    { "sse41", { 0.20, 0.20, 0.20 }, { 0.20, 0.20, 0.20 } },
-    { "", { 0.68, 0.80, 0.54 }, { 0.84, 0.91, 0.66 } },
+    { "jit_dw", { 0.15, 0.15, 0.10 } },
+    { "brdgmm_dw", { 0.38, 0.38, 0.38 } }, /* MobileNetV2's, Zen 4 */
+    { "1x1", { 0.77, 0.72, 0.60 } },
+    { "gemm", { 0.50, 0.70, 0.46 } },
+    { "sse41", { 0.20, 0.20, 0.20 } },
+    { "", { 0.68, 0.80, 0.54 } },
 };
 enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
-/* Up to so many channels, pixels do not evict each other from the first-level cache, and N,H,W,C is
- * as fast as blocks; matrices of so few channels are slow. */
+/* Up to so many channels, pixels do not evict each other from the first-level cache, so the last
+ * row's kernels, which read whole windows, are faster; matrices of so few channels are slow. */
 enum { FEW_CHANNELS = 32 };
+static const double FEW_CHANNELS_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.84, 0.91, 0.66 };
 static const double FEW_CHANNELS_GEMM = 0.5;
 /* A kernel that reads whole windows is slower with strides and with windows of one pixel. */
 static const double STRIDED_WINDOW[LS__DNN_N_DIRECTIONS] = { 0.83, 0.72, 0.95 };
 static const double WINDOW_ON_1X1 = 0.5;
-/* Channels that do not fill whole vectors: LeNet's 1 to 6 and 6 to 16, in N,H,W,C. 3 to 16 or more
+/* Channels that do not fill whole vectors: LeNet's 1 to 6 and 6 to 16. 3 to 16 or more
  * channels are not slower. */
 static const double RAGGED[LS__DNN_N_DIRECTIONS] = { 0.65, 0.45, 0.60 };
 enum { RAGGED_VECTOR = 8, IMAGE_CHANNELS = 3 };
@@ -66,9 +65,7 @@ static double dnn_conv_cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__c
     while (i < N_EFFICIENCIES - 1 && !strstr(name, efficiencies[i].text)) i++;
     const bool few = plan->x_channels <= FEW_CHANNELS && plan->y_channels <= FEW_CHANNELS;
     const bool window = i == N_EFFICIENCIES - 1;
-    const bool as_blocked = t->x_layout != LS__DNN_NHWC || (few && window);
-    double efficiency =
-        as_blocked ? efficiencies[i].blocked[t->direction] : efficiencies[i].nhwc[t->direction];
+    double efficiency = (few && window ? FEW_CHANNELS_WINDOW : efficiencies[i].of)[t->direction];
     if (few && strstr(name, "gemm")) efficiency *= FEW_CHANNELS_GEMM;
     const bool ragged = (plan->x_channels % RAGGED_VECTOR && plan->x_channels != IMAGE_CHANNELS) ||
                         plan->y_channels % RAGGED_VECTOR;
@@ -109,20 +106,15 @@ static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS_
 
 static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candidate *out, int max)
 {
-    int n = 0;
-    const bool bf16 = ls__onednn_is_bf16(op); /* oneDNN has no Winograd kernels for it */
-    for (int winograd = 0; winograd < (bf16 ? 1 : 2); winograd++) {
-        ls__conv_plan plan;
-        char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
-        if (!ls__conv_plan_make(op, threaded, winograd, &plan)) return 0;
-        const int n_names = list_names(cpu, &plan, names);
-        for (int i = 0; i < n_names && n < max; i++) {
-            ls__candidate *c = &out[n++];
-            snprintf(c->name, sizeof c->name, "onednn %s%s%.*s", threaded ? "threaded " : "",
-                     bf16 ? "bf16 " : (winograd ? "winograd " : ""), LS__CUT(names[i], 37));
-            c->deterministic = !threaded;
-            c->cost_ms = dnn_conv_cost_ms(cpu, op, &plan, c->name);
-        }
+    ls__conv_plan plan;
+    char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
+    if (!ls__conv_plan_make(op, threaded, &plan)) return 0;
+    const int n = (int)ls__min_i64(list_names(cpu, &plan, names), max);
+    for (int i = 0; i < n; i++) {
+        snprintf(out[i].name, sizeof out[i].name, "onednn %s%s%.*s", threaded ? "threaded " : "",
+                 plan.task.bf16 ? "bf16 " : "", LS__CUT(names[i], 37));
+        out[i].deterministic = !threaded;
+        out[i].cost_ms = dnn_conv_cost_ms(cpu, op, &plan, out[i].name);
     }
     return n;
 }

@@ -1,6 +1,6 @@
 /* plan.c: see plan.h.
  *
- * Measured on one core of a Zen 3, 512 KB L2, blocks of 8, GFLOP/s of forward, backward data,
+ * Measured on one core of a Zen 3, 512 KB L2, in nChw8c, GFLOP/s of forward, backward data,
  * backward weights; the core reaches 102 at most:
  *   3x3 512->512 at 4x4, batch 32                   53, 57, 29
  *   the same in slices of 128 output channels       84, 95, 62
@@ -21,9 +21,7 @@ enum {
     MIN_SMALL_SLICE = 32,
     MAX_BATCHES = 64,
     MAX_PARTIAL_SUMS = 16,
-    MIN_TASKS = 16,
-    WINOGRAD_IMAGES = 16, /* it transforms the weights in each task; 8 images are too few */
-    MAX_PLANAR_CHANNELS = 7
+    MIN_TASKS = 16
 };
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch)
@@ -69,13 +67,12 @@ static void cut_tasks(ls__conv_plan *plan, double flops)
     const double min_flops = weights ? WEIGHTS_TASK_FLOPS : TASK_FLOPS;
     if (task_flops < min_flops) task_flops = min_flops;
     double batches = flops / (double)plan->n_slices / task_flops;
-    int64_t max_batches = ls__min_i64(plan->images, weights ? MAX_PARTIAL_SUMS : MAX_BATCHES);
+    const int64_t max_batches = ls__min_i64(plan->images, weights ? MAX_PARTIAL_SUMS : MAX_BATCHES);
     if (weights) {
         /* Each sub-batch writes a slice of dw, which should be small beside the bytes it reads. */
         const double sums = activation_bytes(plan) / (2 * weight_bytes(plan));
         if (batches > sums) batches = sums;
     }
-    if (t->winograd) max_batches = ls__min_i64(max_batches, plan->images / WINOGRAD_IMAGES);
     plan->n_batches = ls__max_i64(1, ls__min_i64(max_batches, (int64_t)batches));
     if (weights && plan->n_batches * plan->n_slices < MIN_TASKS &&
         flops > MIN_TASKS * WEIGHTS_TASK_FLOPS) {
@@ -88,24 +85,6 @@ static void cut_tasks(ls__conv_plan *plan, double flops)
         t->x_channels /= plan->n_slices;
     else
         t->y_channels /= plan->n_slices;
-}
-
-/* Chooses channels-last for both, equal blocks for both, or a blocked y with a planar x; false if
- * none of these fits. */
-static bool choose_layouts(ls__conv_plan *plan, int64_t x_block, int64_t y_block)
-{
-    ls__dnn_conv *t = &plan->task;
-    if (x_block == plan->x_channels && y_block == plan->y_channels) {
-        t->x_layout = t->y_layout = LS__DNN_NHWC;
-        return true;
-    }
-    if (y_block != 8 && y_block != 16) return false;
-    t->y_layout = y_block == 8 ? LS__DNN_NCHW8 : LS__DNN_NCHW16;
-    t->x_layout = t->y_layout;
-    if (x_block == y_block) return true;
-    plan->planar = x_block == plan->x_channels && x_block <= MAX_PLANAR_CHANNELS && !t->bf16;
-    t->x_layout = LS__DNN_NCHW;
-    return plan->planar;
 }
 
 /* Whether each tap of the kernel reads a pixel, not only padding. */
@@ -123,7 +102,7 @@ static bool taps_read_pixels(const ls__dnn_conv *t)
     return true;
 }
 
-bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out)
+bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out)
 {
     static const ls__dnn_direction directions[LS__N_OPS] = {
         [LS__OP_CONV2D] = LS__DNN_FORWARD,
@@ -139,7 +118,6 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
                             .y_channels = y->shape.dims[3] };
     ls__dnn_conv *t = &out->task;
     t->direction = directions[op->kind];
-    t->winograd = winograd;
     t->bf16 = ls__onednn_is_bf16(op);
     t->bias = ls__conv_has_bias(op, &roles);
     t->groups = op->u.conv.groups;
@@ -153,7 +131,6 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv
         t->padding[i] = op->u.conv.padding[i];
         t->dilation[i] = op->u.conv.dilation[i];
     }
-    if (!choose_layouts(out, x->block, y->block)) return false;
     /* oneDNN does not write dw of other convolutions in bf16 (2.6.3), or writes stale memory (3.2).
      */
     if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_read_pixels(t)) return false;

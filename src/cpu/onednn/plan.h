@@ -14,13 +14,10 @@ typedef struct ls__conv_plan {
     int64_t n_larger; /* number of sub-batches with task.n images; the others have one less */
     int64_t n_slices;
     int64_t x_channels, y_channels; /* of the whole op */
-    bool planar; /* f32 x is [N,H,W,C] with few channels; the task reads a copy in N,C,H,W, which
-                    blocked kernels require in a first layer */
 } ls__conv_plan;
 
-/* A function of the op's shape and layouts, and of the algorithm. False if oneDNN does not support
- * these layouts, or computes wrong results for this shape. */
-bool ls__conv_plan_make(const ls__op *op, bool threaded, bool winograd, ls__conv_plan *out);
+/* A function of the op's shape. False if oneDNN computes wrong results for it. */
+bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
 

@@ -87,15 +87,10 @@ size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument
 }
 
 static dnnl_status_t activation_format(int64_t n, int64_t channels, const int64_t *size,
-                                       dnnl_data_type_t type, ls__dnn_layout layout,
-                                       dnnl_memory_desc_t *out)
+                                       dnnl_data_type_t type, dnnl_memory_desc_t *out)
 {
-    static const dnnl_format_tag_t tags[] = { [LS__DNN_NHWC] = dnnl_nhwc,
-                                              [LS__DNN_NCHW] = dnnl_nchw,
-                                              [LS__DNN_NCHW8] = dnnl_nChw8c,
-                                              [LS__DNN_NCHW16] = dnnl_nChw16c };
     const dnnl_dims_t dims = { n, channels, size[0], size[1] };
-    return dnnl_memory_desc_create_with_tag(out, 4, dims, type, tags[layout]);
+    return dnnl_memory_desc_create_with_tag(out, 4, dims, type, dnnl_nhwc);
 }
 
 /* [O,I,kh,kw], with groups [G,O/G,I/G,kh,kw]; dense in memory order O,kh,kw,I with row_channels
@@ -131,16 +126,14 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
                                               [LS__DNN_WEIGHTS] = dnnl_backward_weights };
     *out = (ls__dnn_conv_arguments){
         .kind = kinds[c->direction],
-        .algorithm = c->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
         .stride = { c->stride[0], c->stride[1] },
         .padding = { c->padding[0], c->padding[1] },
         .dilation = { c->dilation[0] - 1, c->dilation[1] - 1 }, /* 0: none */
     };
     const dnnl_dims_t b_dims = { c->y_channels };
     const dnnl_data_type_t type = dnn_data_type(c, LS__DNN_X);
-    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, c->x_layout, &out->x);
-    if (s == dnnl_success)
-        s = activation_format(c->n, c->y_channels, c->y_size, type, c->y_layout, &out->y);
+    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, &out->x);
+    if (s == dnnl_success) s = activation_format(c->n, c->y_channels, c->y_size, type, &out->y);
     if (s == dnnl_success) s = weight_format(c, 0, &out->w);
     if (s == dnnl_success && c->bias)
         s = dnnl_memory_desc_create_with_tag(&out->b, 1, b_dims, dnn_data_type(c, LS__DNN_B),

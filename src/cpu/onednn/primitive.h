@@ -44,22 +44,13 @@ typedef enum ls__dnn_direction {
     LS__DNN_N_DIRECTIONS
 } ls__dnn_direction;
 
-/* Memory orders of dense activations. */
-typedef enum ls__dnn_layout {
-    LS__DNN_NHWC,
-    LS__DNN_NCHW,
-    LS__DNN_NCHW8,  /* [N][C/8][H][W][8] */
-    LS__DNN_NCHW16, /* [N][C/16][H][W][16] */
-} ls__dnn_layout;
-
-/* The convolution of one task. */
+/* The convolution of one task; x and y are N,H,W,C. */
 typedef struct ls__dnn_conv {
     ls__dnn_direction direction;
-    bool winograd, bias;
+    bool bias;
     bool bf16; /* x, w, y, b; dw and db are f32. Else all are f32 */
     int64_t n, groups;
-    int64_t x_channels, x_size[2], y_channels, y_size[2]; /* height, width */
-    ls__dnn_layout x_layout, y_layout;
+    int64_t x_channels, x_size[2], y_channels, y_size[2];  /* height, width */
     int64_t kernel[2], stride[2], padding[2], dilation[2]; /* dilation 1: none */
 } ls__dnn_conv;
 

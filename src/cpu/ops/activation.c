@@ -1,5 +1,5 @@
 /* activation.c: the functions of arith/activation.h, addition, multiplication and dropout:
- * element-wise, over memory in its own order. */
+ * element-wise. */
 #include "arith/activation.h"
 #include "base/random.h"
 #include "cpu/ops/ops.h"
@@ -12,10 +12,7 @@ static bool prepare_pass(ls__ops_kernel *k, ls__ops_task run)
 {
     const ls__operand *first = &k->op.operands[0];
     if (first->dtype != ls__element_type) return false;
-    for (int i = 1; i < k->op.n_operands; i++)
-        if (!ls__same_layout(first, &k->op.operands[i])) return false;
     k->n_chunks = ls__pass_tasks(ls__count(first));
-    k->bytes = (double)k->op.n_operands * (double)ls__count(first) * sizeof(ls__element);
     ls__add_phase(k, run, k->n_chunks);
     return true;
 }
@@ -55,7 +52,7 @@ static bool prepare_elements(ls__ops_kernel *k)
     return prepare_pass(k, with_relu ? add_relu : tasks[k->op.kind]);
 }
 
-/* ---- Dropout. A draw is four words, for logical elements 4s to 4s+3. ---- */
+/* ---- Dropout. A draw is four words, for elements 4s to 4s+3. ---- */
 
 enum { DRAWS = 16 }; /* computed side by side */
 
@@ -103,55 +100,19 @@ static int64_t first_unit(const ls__ops_kernel *k)
     return ls__dropout_first_unit(&k->op, k->step->first_sample);
 }
 
-/* The logical index of the element at an offset in memory. */
-static int64_t logical(const ls__planes *p, int64_t offset)
-{
-    const int64_t row = offset / p->width, c = offset % p->width;
-    const int64_t place = row % p->places, plane = row / p->places;
-    return ((plane / p->groups * p->places + place) * p->groups + plane % p->groups) * p->width + c;
-}
-
-static void dropout_singles(const ls__ops_kernel *k, int64_t task)
+static void dropout_elements(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
     ls__element *y = k->buffers[1];
     const float probability = k->op.u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const ls__philox_input input = dropout_input(k);
-    const int64_t first = first_unit(k);
     const ls__range r = ls__task_elements(k, task, LINE);
-    for (int64_t i = r.begin; i < r.end; i++) {
-        const int64_t unit = first + logical(&k->planes, i);
-        uint32_t words[4];
-        ls__philox_sample(&input, (uint64_t)unit / 4, words);
-        const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
-        y[i] = ls__put(keep ? ls__get(x[i]) * factor : 0);
-    }
-}
-
-/* Four elements that are adjacent in memory share a draw if a multiple of four channels is
- * adjacent, and if the first one begins a draw. */
-static void dropout_quads(const ls__ops_kernel *k, int64_t task)
-{
-    const int64_t first = first_unit(k);
-    if (first % 4 != 0) {
-        dropout_singles(k, task);
-        return;
-    }
-    const ls__element *x = k->buffers[0];
-    ls__element *y = k->buffers[1];
-    const float probability = k->op.u.dropout.probability;
-    const float factor = (float)(1 / (1 - (double)probability));
-    const ls__philox_input input = dropout_input(k);
-    const ls__range r = ls__task_elements(k, task, LINE);
-    for (int64_t begin = r.begin; begin < r.end; begin += 4 * DRAWS) {
+    const int64_t first = first_unit(k), end = first + r.end;
+    for (int64_t unit = (first + r.begin) / 4 * 4; unit < end; unit += 4 * DRAWS) {
         uint64_t samples[DRAWS];
         uint32_t words[4][DRAWS];
-        for (int i = 0; i < DRAWS; i++)
-            samples[i] =
-                (uint64_t)(first + (k->planes.groups == 1 ? begin + 4 * i
-                                                          : logical(&k->planes, begin + 4 * i))) /
-                4;
+        for (int i = 0; i < DRAWS; i++) samples[i] = (uint64_t)unit / 4 + (uint64_t)i;
         draw_words(&input, samples, words);
         float factors[4 * DRAWS];
         for (int i = 0; i < DRAWS; i++)
@@ -159,11 +120,16 @@ static void dropout_quads(const ls__ops_kernel *k, int64_t task)
                 const bool keep = (float)(int32_t)(words[j][i] >> 8) * 0x1p-24f >= probability;
                 factors[4 * i + j] = keep ? factor : 0;
             }
-        const int64_t n = ls__min_i64(4 * DRAWS, r.end - begin);
+        /* the first draw of a task may begin before its elements */
+        const int64_t skipped = ls__max_i64(first + r.begin - unit, 0);
+        const int64_t n = ls__min_i64(4 * DRAWS, end - unit) - skipped;
+        const ls__element *from = x + (unit + skipped - first);
+        ls__element *to = y + (unit + skipped - first);
+        const float *own = factors + skipped;
         LS__INDEPENDENT
         for (int64_t i = 0; i < n; i++) {
-            const float value = ls__get(x[begin + i]) * factors[i];
-            y[begin + i] = ls__put(factors[i] > 0 ? value : 0); /* 0 also where x is not finite */
+            const float value = ls__get(from[i]) * own[i];
+            to[i] = ls__put(own[i] > 0 ? value : 0); /* 0 also where x is not finite */
         }
     }
 }
@@ -195,10 +161,8 @@ static void dropout_images(const ls__ops_kernel *k, int64_t task)
 /* x -> y, or dy -> dx with the same draws */
 static bool prepare_dropout(ls__ops_kernel *k)
 {
-    if (k->op.u.dropout.unit != LS__DROPOUT_ELEMENT) return prepare_pass(k, dropout_images);
-    k->planes = ls__planes_of(&k->op.operands[0]);
-    const bool quads = k->planes.groups == 1 || k->planes.width % 4 == 0;
-    return prepare_pass(k, quads ? dropout_quads : dropout_singles);
+    const bool elements = k->op.u.dropout.unit == LS__DROPOUT_ELEMENT;
+    return prepare_pass(k, elements ? dropout_elements : dropout_images);
 }
 
 const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {

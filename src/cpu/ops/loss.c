@@ -75,17 +75,6 @@ static double sum_of_weights(const ls__ops_kernel *k)
     return weights ? inner_product(weights, 0, NULL, n_classes(k)) : (double)n_classes(k);
 }
 
-/* The kernel's first phase is run() over the rows. */
-static bool prepare_rows(ls__ops_kernel *k, int64_t task_logits, double passes, ls__ops_task run)
-{
-    if (k->op.operands[0].dtype != LS_F32) return false;
-    const int64_t logits = n_rows(k) * n_classes(k);
-    k->n_chunks = ls__min_i64(n_rows(k), ls__divide_up(logits, task_logits));
-    k->bytes = (double)logits * sizeof(float) * passes;
-    ls__add_phase(k, run, k->n_chunks);
-    return true;
-}
-
 /* ---- Forward: logits labels weights? -> loss lse total ---- */
 
 /* Each row's terms of the two sums. */
@@ -138,14 +127,6 @@ static void finish_forward(const ls__ops_kernel *k, int64_t task)
     *(float *)k->buffers[5] = (float)total;
 }
 
-static bool prepare_forward(ls__ops_kernel *k)
-{
-    if (!prepare_rows(k, TASK_LOGITS, 2, rows_forward)) return false;
-    k->kernel.workspace_bytes = (size_t)n_rows(k) * 2 * sizeof(double);
-    ls__add_phase(k, finish_forward, 1);
-    return true;
-}
-
 /* ---- Backward: logits labels weights? lse total dloss -> dlogits ---- */
 
 static void rows_backward(const ls__ops_kernel *k, int64_t task)
@@ -182,11 +163,6 @@ static void rows_backward(const ls__ops_kernel *k, int64_t task)
                 gradient[c] = (slope * ls__exp((row[c] - offset) - log_sum) - soft) * factor;
         gradient[label] = at_label * factor;
     }
-}
-
-static bool prepare_backward(ls__ops_kernel *k)
-{
-    return prepare_rows(k, TASK_LOGITS, 2, rows_backward);
 }
 
 /* ---- Losses of targets: the mean of terms of the logits and targets ---- */
@@ -302,17 +278,6 @@ static void finish_mean(const ls__ops_kernel *k, int64_t task)
     *(float *)k->buffers[loss] = (float)(ls__tree_total(row_losses(k), n_rows(k)) / mean_count(k));
 }
 
-static bool prepare_mean(ls__ops_kernel *k)
-{
-    const ls__ops_task run = k->op.kind == LS__OP_SOFT_CROSS_ENTROPY     ? rows_soft
-                             : k->op.kind == LS__OP_BINARY_CROSS_ENTROPY ? rows_binary
-                                                                         : rows_square;
-    if (!prepare_rows(k, TASK_LOGITS, 2, run)) return false;
-    k->kernel.workspace_bytes = (size_t)n_rows(k) * sizeof(double);
-    ls__add_phase(k, finish_mean, 1);
-    return true;
-}
-
 /* ---- Their gradients: the last two operands are dloss -> dlogits ---- */
 
 static float mean_factor(const ls__ops_kernel *k)
@@ -367,15 +332,6 @@ static void rows_square_backward(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-static bool prepare_mean_backward(ls__ops_kernel *k)
-{
-    const ls__op_kind kind = k->op.kind;
-    return prepare_rows(k, TASK_LOGITS, 3,
-                        kind == LS__OP_SOFT_CROSS_ENTROPY_BACKWARD     ? rows_soft_backward
-                        : kind == LS__OP_BINARY_CROSS_ENTROPY_BACKWARD ? rows_binary_backward
-                                                                       : rows_square_backward);
-}
-
 /* ---- Top-k: logits labels -> count ---- */
 
 static void rows_top_k(const ls__ops_kernel *k, int64_t task)
@@ -403,22 +359,42 @@ static void finish_top_k(const ls__ops_kernel *k, int64_t task)
     *(float *)k->buffers[2] = (float)count;
 }
 
-static bool prepare_top_k(ls__ops_kernel *k)
+/* ---- Preparation: a pass over the rows, then over its sums. ---- */
+
+static bool prepare_loss(ls__ops_kernel *k)
 {
-    if (!prepare_rows(k, LS__TASK_ELEMENTS, 1, rows_top_k)) return false;
-    k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(int64_t);
-    ls__add_phase(k, finish_top_k, 1);
+    static const struct {
+        ls__ops_task run, finish;
+        size_t n_sums; /* of each row */
+    } phases[LS__N_OPS] = {
+        [LS__OP_CROSS_ENTROPY] = { rows_forward, finish_forward, 2 },
+        [LS__OP_CROSS_ENTROPY_BACKWARD] = { rows_backward, NULL, 0 },
+        [LS__OP_SOFT_CROSS_ENTROPY] = { rows_soft, finish_mean, 1 },
+        [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = { rows_soft_backward, NULL, 0 },
+        [LS__OP_BINARY_CROSS_ENTROPY] = { rows_binary, finish_mean, 1 },
+        [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = { rows_binary_backward, NULL, 0 },
+        [LS__OP_MSE] = { rows_square, finish_mean, 1 },
+        [LS__OP_MSE_BACKWARD] = { rows_square_backward, NULL, 0 },
+        [LS__OP_TOP_K] = { rows_top_k, finish_top_k, 1 },
+    };
+    const ls__operand *logits = &k->op.operands[0];
+    const int64_t task_logits = k->op.kind == LS__OP_TOP_K ? LS__TASK_ELEMENTS : TASK_LOGITS;
+    if (logits->dtype != LS_F32) return false;
+    k->n_chunks = ls__min_i64(n_rows(k), ls__divide_up(ls__count(logits), task_logits));
+    k->kernel.workspace_bytes = (size_t)n_rows(k) * phases[k->op.kind].n_sums * sizeof(double);
+    ls__add_phase(k, phases[k->op.kind].run, k->n_chunks);
+    if (phases[k->op.kind].finish) ls__add_phase(k, phases[k->op.kind].finish, 1);
     return true;
 }
 
 const ls__ops_prepare LS__ISA_NAME(ls__ops_loss)[LS__N_OPS] = {
-    [LS__OP_CROSS_ENTROPY] = prepare_forward,
-    [LS__OP_CROSS_ENTROPY_BACKWARD] = prepare_backward,
-    [LS__OP_SOFT_CROSS_ENTROPY] = prepare_mean,
-    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = prepare_mean_backward,
-    [LS__OP_BINARY_CROSS_ENTROPY] = prepare_mean,
-    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = prepare_mean_backward,
-    [LS__OP_MSE] = prepare_mean,
-    [LS__OP_MSE_BACKWARD] = prepare_mean_backward,
-    [LS__OP_TOP_K] = prepare_top_k,
+    [LS__OP_CROSS_ENTROPY] = prepare_loss,
+    [LS__OP_CROSS_ENTROPY_BACKWARD] = prepare_loss,
+    [LS__OP_SOFT_CROSS_ENTROPY] = prepare_loss,
+    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = prepare_loss,
+    [LS__OP_BINARY_CROSS_ENTROPY] = prepare_loss,
+    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = prepare_loss,
+    [LS__OP_MSE] = prepare_loss,
+    [LS__OP_MSE_BACKWARD] = prepare_loss,
+    [LS__OP_TOP_K] = prepare_loss,
 };

@@ -18,30 +18,17 @@
 
 /* ---- Forward. ---- */
 
-/* The values of the first place. */
-static const ls__element *origin_of(const ls__ops_kernel *k, int64_t group)
-{
-    return (const ls__element *)k->buffers[0] + group * k->planes.places * k->planes.width;
-}
-
+/* The origin is the values of the first place. */
 static void moments(const ls__ops_kernel *k, int64_t task)
 {
     const ls__element *x = k->buffers[0];
-    const int64_t width = k->planes.width;
-    span_cursor w = span_cursor_of(k, task);
+    moments_operands operands = { x, x };
     ls__element copy[ROW_WIDTH];
-    const ls__element *origin = origin_of(k, w.group);
-    if (width <= ROW_WIDTH) {
-        for (int64_t i = 0; i < ROW_WIDTH; i++) copy[i] = origin[i % width];
-        origin = copy;
+    if (k->n_channels <= ROW_WIDTH) {
+        for (int64_t i = 0; i < ROW_WIDTH; i++) copy[i] = x[i % k->n_channels];
+        operands.origin = copy;
     }
-    row_sums sums;
-    begin_sums(k, &w, &sums);
-    while (next_span(k, &w)) {
-        const moments_span span = { x + w.offset, origin };
-        add_span(add_moments, &span, width, w.rows, 8, &sums);
-    }
-    end_sums(k, &w, &sums);
+    add_rows(k, task, add_moments, &operands, 8);
 }
 
 /* Updates the running statistics of channel c, the operands `running` and the next one, by those of
@@ -60,17 +47,16 @@ static void keep_statistics(const ls__ops_kernel *k, int64_t c, double m, double
         (float)(1 / sqrt(variance + (double)k->op.u.norm.epsilon));
 }
 
-static void finish_statistics(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+static void finish_statistics(const ls__ops_kernel *k, int64_t begin, int64_t end)
 {
-    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
-    const ls__element *origin = origin_of(k, group);
+    const double *s1 = partial(k, 0, 0), *s2 = partial(k, 1, 0);
+    const ls__element *origin = k->buffers[0];
     const float *scale = k->buffers[1], *invstd = k->buffers[8];
     float *factor = vector(k, 0);
-    const double m = (double)n_rows(k);
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t c = group * k->planes.width + i;
-        const double mean = (double)ls__get(origin[i]) + s1[i] / m;
-        const double squares = s2[i] - s1[i] * s1[i] / m;
+    const double m = (double)k->n_rows;
+    for (int64_t c = begin; c < end; c++) {
+        const double mean = (double)ls__get(origin[c]) + s1[c] / m;
+        const double squares = s2[c] - s1[c] * s1[c] / m;
         const double variance = squares > 0   ? squares / m
                                 : squares < 0 ? 0
                                               : squares; /* keeps NaN */
@@ -87,20 +73,19 @@ static void middle_forward(const ls__ops_kernel *k, int64_t task)
 /* The shard's row of an operand [shards,4,C]. */
 static float *row_of_shard(const ls__ops_kernel *k, int operand)
 {
-    return (float *)k->buffers[operand] + k->step->shard * LS__NORM_SUMS * n_channels(k);
+    return (float *)k->buffers[operand] + k->step->shard * LS__NORM_SUMS * k->n_channels;
 }
 
 /* The sums of x and of x^2, from those of x - origin. */
-static void finish_moments(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+static void finish_moments(const ls__ops_kernel *k, int64_t begin, int64_t end)
 {
-    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
-    const ls__element *origin = origin_of(k, group);
+    const double *s1 = partial(k, 0, 0), *s2 = partial(k, 1, 0);
+    const ls__element *origin = k->buffers[0];
     float *row = row_of_shard(k, 1);
-    const double m = (double)n_rows(k);
-    for (int64_t i = begin; i < end; i++) {
-        const double o = (double)ls__get(origin[i]);
-        ls__norm_sums_put(row, n_channels(k), group * k->planes.width + i, s1[i] + m * o,
-                          s2[i] + o * (2 * s1[i] + m * o));
+    const double m = (double)k->n_rows;
+    for (int64_t c = begin; c < end; c++) {
+        const double o = (double)ls__get(origin[c]);
+        ls__norm_sums_put(row, k->n_channels, c, s1[c] + m * o, s2[c] + o * (2 * s1[c] + m * o));
     }
 }
 
@@ -115,7 +100,7 @@ static void middle_eval(const ls__ops_kernel *k, int64_t task)
     (void)task;
     const float *scale = k->buffers[1], *running_var = k->buffers[4];
     float *factor = vector(k, 0);
-    for (int64_t c = 0; c < n_channels(k); c++)
+    for (int64_t c = 0; c < k->n_channels; c++)
         factor[c] =
             (float)((double)scale[c] / sqrt((double)running_var[c] + (double)k->op.u.norm.epsilon));
 }
@@ -126,7 +111,7 @@ static void middle_apply(const ls__ops_kernel *k, int64_t task)
     (void)task;
     const float *invstd = k->buffers[2], *scale = k->buffers[3];
     float *factor = vector(k, 0);
-    for (int64_t c = 0; c < n_channels(k); c++) factor[c] = invstd[c] * scale[c];
+    for (int64_t c = 0; c < k->n_channels; c++) factor[c] = invstd[c] * scale[c];
 }
 
 /* The operands of mean and shift of the ops that apply a norm; x, add and y are 0, 5 and 6. */
@@ -162,21 +147,20 @@ LS__ALWAYS_INLINE void apply_rows(const ls__element *x, const ls__element *add, 
 
 LS__ALWAYS_INLINE void apply(const ls__ops_kernel *k, int64_t task, unsigned with)
 {
-    const ls__element *x = k->buffers[0], *add = k->buffers[5];
-    ls__element *y = k->buffers[6];
-    span_cursor w = span_cursor_of(k, k->phases[k->phase].n_tasks - 1 - task);
+    const ls__range rows = rows_of(k, k->n_chunks - 1 - task);
+    const int64_t offset = rows.begin * k->n_channels;
+    const ls__element *x = (const ls__element *)k->buffers[0] + offset, *add = k->buffers[5];
+    ls__element *y = (ls__element *)k->buffers[6] + offset;
     float copy[3][ROW_WIDTH];
     const apply_operands at = apply_operands_of(k);
-    const float *mean = row_values(k, k->buffers[at.mean], w.group, copy[0]);
-    const float *factor = row_values(k, vector(k, 0), w.group, copy[1]);
-    const float *shift = row_values(k, k->buffers[at.shift], w.group, copy[2]);
-    while (next_span(k, &w)) {
-#define SPAN(at, rows, width)                                                                      \
-    apply_rows(x + w.offset + (at), with & ADD ? add + w.offset + (at) : NULL,                     \
-               y + w.offset + (at), rows, width, mean, factor, shift, with)
-        FOR_WIDTH(k->planes.width, w.rows, SPAN);
-#undef SPAN
-    }
+    const float *mean = row_values(k, k->buffers[at.mean], copy[0]);
+    const float *factor = row_values(k, vector(k, 0), copy[1]);
+    const float *shift = row_values(k, k->buffers[at.shift], copy[2]);
+#define ROWS(at, rows, width)                                                                      \
+    apply_rows(x + (at), with & ADD ? add + offset + (at) : NULL, y + (at), rows, width, mean,     \
+               factor, shift, with)
+    FOR_WIDTH(k->n_channels, rows.end - rows.begin, ROWS);
+#undef ROWS
 }
 
 #define APPLY(with)     VARIANT(apply, with)
@@ -187,7 +171,7 @@ static const ls__ops_task apply_variants[] = { FORWARD_VARIANTS(APPLY_ROW) };
 /* ---- Backward. ---- */
 
 /* dx = factor (dy - mean_dy - (x - mean) slope) */
-LS__ALWAYS_INLINE void write_dx(gradient_span s, int64_t rows, int64_t width,
+LS__ALWAYS_INLINE void write_dx(gradient_operands s, int64_t rows, int64_t width,
                                 const float *restrict mean, const float *restrict factor,
                                 const float *restrict shift, const float *restrict mean_dy,
                                 const float *restrict slope, unsigned with)
@@ -208,10 +192,11 @@ LS__ALWAYS_INLINE bool reads_y(unsigned with)
     return with & ACTIVATION && !(with & FROM_X);
 }
 
-LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset, unsigned with)
+LS__ALWAYS_INLINE gradient_operands operands_at(const ls__ops_kernel *k, int64_t offset,
+                                                unsigned with)
 {
-    gradient_span s = { .x = (const ls__element *)k->buffers[0] + offset,
-                        .dy1 = (const ls__element *)k->buffers[2] + offset };
+    gradient_operands s = { .x = (const ls__element *)k->buffers[0] + offset,
+                            .dy1 = (const ls__element *)k->buffers[2] + offset };
     if (reads_y(with)) s.y = (const ls__element *)k->buffers[1] + offset;
     if (with & DY2) s.dy2 = (const ls__element *)k->buffers[3] + offset;
     if (with & DADD) s.dadd = (ls__element *)k->buffers[11] + offset;
@@ -220,43 +205,32 @@ LS__ALWAYS_INLINE gradient_span span_at(const ls__ops_kernel *k, int64_t offset,
 
 LS__ALWAYS_INLINE void products(const ls__ops_kernel *k, int64_t task, unsigned with)
 {
-    const int64_t width = k->planes.width;
-    span_cursor w = span_cursor_of(k, task);
     float copy[4][ROW_WIDTH];
-    const bool from_x = with & FROM_X;
-    const float *mean = row_values(k, k->buffers[5], w.group, copy[0]);
-    const float *invstd = from_x ? row_values(k, k->buffers[6], w.group, copy[1]) : NULL;
-    const float *scale = from_x ? row_values(k, k->buffers[4], w.group, copy[2]) : NULL;
-    const float *shift = from_x ? row_values(k, k->buffers[7], w.group, copy[3]) : NULL;
-    row_sums sums;
-    begin_sums(k, &w, &sums);
-    while (next_span(k, &w)) {
-        gradient_span span = span_at(k, w.offset, with);
-        span.mean = mean;
-        span.invstd = invstd;
-        span.scale = scale;
-        span.shift = shift;
-        span.with = with;
-        add_span(add_products, &span, width, w.rows, 4, &sums);
+    gradient_operands operands = operands_at(k, 0, with);
+    operands.mean = row_values(k, k->buffers[5], copy[0]);
+    operands.with = with;
+    if (with & FROM_X) {
+        operands.scale = row_values(k, k->buffers[4], copy[1]);
+        operands.invstd = row_values(k, k->buffers[6], copy[2]);
+        operands.shift = row_values(k, k->buffers[7], copy[3]);
     }
-    end_sums(k, &w, &sums);
+    add_rows(k, task, add_products, &operands, 4);
 }
 
-static void finish_gradients(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+static void finish_gradients(const ls__ops_kernel *k, int64_t begin, int64_t end)
 {
-    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const double *s1 = partial(k, 0, 0), *s2 = partial(k, 1, 0);
     const float *scale = k->buffers[4], *invstd = k->buffers[6];
     float *dscale = k->buffers[9], *dshift = k->buffers[10];
     float *factor = vector(k, 0), *mean_dy = vector(k, 1), *slope = vector(k, 2);
-    const double m = (double)n_rows(k);
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t c = group * k->planes.width + i;
+    const double m = (double)k->n_rows;
+    for (int64_t c = begin; c < end; c++) {
         const double inverse = invstd[c];
-        dscale[c] = (float)(inverse * s2[i]);
-        dshift[c] = (float)s1[i];
+        dscale[c] = (float)(inverse * s2[c]);
+        dshift[c] = (float)s1[c];
         factor[c] = (float)(inverse * (double)scale[c]);
-        mean_dy[c] = (float)(s1[i] / m);
-        slope[c] = (float)(inverse * inverse * s2[i] / m);
+        mean_dy[c] = (float)(s1[c] / m);
+        slope[c] = (float)(inverse * inverse * s2[c] / m);
     }
 }
 
@@ -265,17 +239,16 @@ static void middle_backward(const ls__ops_kernel *k, int64_t task)
     finish_share(k, task, finish_gradients);
 }
 
-static void finish_products(const ls__ops_kernel *k, int64_t group, int64_t begin, int64_t end)
+static void finish_products(const ls__ops_kernel *k, int64_t begin, int64_t end)
 {
-    const double *s1 = partial(k, 0, group, 0), *s2 = partial(k, 1, group, 0);
+    const double *s1 = partial(k, 0, 0), *s2 = partial(k, 1, 0);
     const float *invstd = k->buffers[6];
     float *row = row_of_shard(k, 8), *dscale = k->buffers[9], *dshift = k->buffers[10];
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t c = group * k->planes.width + i;
-        const double scaled = (double)invstd[c] * s2[i];
+    for (int64_t c = begin; c < end; c++) {
+        const double scaled = (double)invstd[c] * s2[c];
         dscale[c] = (float)scaled;
-        dshift[c] = (float)s1[i];
-        ls__norm_sums_put(row, n_channels(k), c, s1[i], scaled);
+        dshift[c] = (float)s1[c];
+        ls__norm_sums_put(row, k->n_channels, c, s1[c], scaled);
     }
 }
 
@@ -287,27 +260,26 @@ static void middle_products(const ls__ops_kernel *k, int64_t task)
 /* If the op computes dadd, that is the gradient. */
 LS__ALWAYS_INLINE void gradients(const ls__ops_kernel *k, int64_t task, unsigned with)
 {
-    span_cursor w = span_cursor_of(k, k->phases[k->phase].n_tasks - 1 - task);
+    const ls__range rows = rows_of(k, k->n_chunks - 1 - task);
+    const int64_t offset = rows.begin * k->n_channels;
     float copy[5][ROW_WIDTH];
-    const float *mean = row_values(k, k->buffers[5], w.group, copy[0]);
-    const float *factor = row_values(k, vector(k, 0), w.group, copy[1]);
-    const float *mean_dy = row_values(k, vector(k, 1), w.group, copy[2]);
-    const float *slope = row_values(k, vector(k, 2), w.group, copy[3]);
-    const float *shift = with & FROM_X ? row_values(k, k->buffers[7], w.group, copy[4]) : NULL;
-    while (next_span(k, &w)) {
-        gradient_span s = span_at(k, w.offset, with);
-        s.dx = (ls__element *)k->buffers[8] + w.offset;
-        if (with & DADD) s.dy1 = s.dadd;
-#define SPAN(at, rows, width)                                                                      \
-    write_dx((gradient_span){ .x = s.x + (at),                                                     \
-                              .y = reads_y(with) ? s.y + (at) : NULL,                              \
-                              .dy1 = s.dy1 + (at),                                                 \
-                              .dy2 = with & DY2 ? s.dy2 + (at) : NULL,                             \
-                              .dx = s.dx + (at) },                                                 \
+    const float *mean = row_values(k, k->buffers[5], copy[0]);
+    const float *factor = row_values(k, vector(k, 0), copy[1]);
+    const float *mean_dy = row_values(k, vector(k, 1), copy[2]);
+    const float *slope = row_values(k, vector(k, 2), copy[3]);
+    const float *shift = with & FROM_X ? row_values(k, k->buffers[7], copy[4]) : NULL;
+    gradient_operands s = operands_at(k, offset, with);
+    s.dx = (ls__element *)k->buffers[8] + offset;
+    if (with & DADD) s.dy1 = s.dadd;
+#define ROWS(at, rows, width)                                                                      \
+    write_dx((gradient_operands){ .x = s.x + (at),                                                 \
+                                  .y = reads_y(with) ? s.y + (at) : NULL,                          \
+                                  .dy1 = s.dy1 + (at),                                             \
+                                  .dy2 = with & DY2 ? s.dy2 + (at) : NULL,                         \
+                                  .dx = s.dx + (at) },                                             \
              rows, width, mean, factor, shift, mean_dy, slope, (with & DADD) ? 0 : with)
-        FOR_WIDTH(k->planes.width, w.rows, SPAN);
-#undef SPAN
-    }
+    FOR_WIDTH(k->n_channels, rows.end - rows.begin, ROWS);
+#undef ROWS
 }
 
 #define BACKWARD(with)      VARIANT(products, with) VARIANT(gradients, with)
@@ -331,20 +303,18 @@ LS__ALWAYS_INLINE void combine_rows(const ls__element *dz, const ls__element *x,
 
 static void backward_apply(const ls__ops_kernel *k, int64_t task)
 {
-    const ls__element *dz = k->buffers[0], *x = k->buffers[1];
-    ls__element *dx = k->buffers[5];
-    span_cursor w = span_cursor_of(k, k->phases[k->phase].n_tasks - 1 - task);
+    const ls__range rows = rows_of(k, k->n_chunks - 1 - task);
+    const int64_t offset = rows.begin * k->n_channels;
+    const ls__element *dz = (const ls__element *)k->buffers[0] + offset;
+    const ls__element *x = (const ls__element *)k->buffers[1] + offset;
+    ls__element *dx = (ls__element *)k->buffers[5] + offset;
     float copy[3][ROW_WIDTH];
-    const float *p = row_values(k, k->buffers[2], w.group, copy[0]);
-    const float *q = row_values(k, k->buffers[3], w.group, copy[1]);
-    const float *r = row_values(k, k->buffers[4], w.group, copy[2]);
-    while (next_span(k, &w)) {
-#define SPAN(at, rows, width)                                                                      \
-    combine_rows(dz + w.offset + (at), x + w.offset + (at), dx + w.offset + (at), rows, width, p,  \
-                 q, r)
-        FOR_WIDTH(k->planes.width, w.rows, SPAN);
-#undef SPAN
-    }
+    const float *p = row_values(k, k->buffers[2], copy[0]);
+    const float *q = row_values(k, k->buffers[3], copy[1]);
+    const float *r = row_values(k, k->buffers[4], copy[2]);
+#define ROWS(at, rows, width) combine_rows(dz + (at), x + (at), dx + (at), rows, width, p, q, r)
+    FOR_WIDTH(k->n_channels, rows.end - rows.begin, ROWS);
+#undef ROWS
 }
 
 /* ---- From the sums of all shards: the channels of a task. ---- */
@@ -388,79 +358,63 @@ static bool prepare_channels(ls__ops_kernel *k)
 {
     const int64_t count = ls__count(&k->op.operands[0]);
     k->n_chunks = ls__pass_tasks(count);
-    k->bytes = (double)count * sizeof(float);
     ls__add_phase(k, k->op.kind == LS__OP_NORM_STATISTICS ? statistics : coefficients, k->n_chunks);
     return true;
 }
 
 /* ---- Preparation. ---- */
 
-static bool prepare_common(ls__ops_kernel *k, const int *activations, int n)
+static bool prepare_common(ls__ops_kernel *k)
 {
     const ls__operand *x = &k->op.operands[0];
-    if (x->dtype != ls__element_type || (x->shape.n_dims != 4 && x->shape.n_dims != 2))
-        return false;
-    for (int i = 0; i < n; i++)
-        if (!ls__same_layout(x, &k->op.operands[activations[i]])) return false;
-    k->planes = ls__planes_of(x);
-    const int64_t rows = LS__TASK_ELEMENTS / k->planes.width;
-    k->n_chunks = ls__divide_up(n_rows(k), rows > MIN_ROWS ? rows : MIN_ROWS);
-    k->kernel.workspace_bytes = (size_t)(n_channels(k) * k->n_chunks * 2) * sizeof(double) +
-                                (size_t)(n_channels(k) * N_VECTORS) * sizeof(float);
+    if (x->dtype != ls__element_type) return false;
+    k->n_channels = ls__channels_of(x);
+    k->n_rows = ls__count(x) / k->n_channels;
+    const int64_t rows = ls__max_i64(LS__TASK_ELEMENTS / k->n_channels, MIN_ROWS);
+    k->n_chunks = ls__divide_up(k->n_rows, rows);
+    k->kernel.workspace_bytes = (size_t)(k->n_channels * k->n_chunks * 2) * sizeof(double) +
+                                (size_t)(k->n_channels * N_VECTORS) * sizeof(float);
     return true;
 }
 
 static bool prepare_forward(ls__ops_kernel *k)
 {
-    static const int activations[] = { 5, 6 };
-    if (!prepare_common(k, activations, 2)) return false;
+    if (!prepare_common(k)) return false;
     const bool add = !ls__is_absent(&k->op.operands[5]);
-    const int64_t n_tasks = k->planes.groups * k->n_chunks;
     const bool training = k->op.kind == LS__OP_BATCH_NORM;
-    if (training) ls__add_phase(k, moments, n_tasks);
+    if (training) ls__add_phase(k, moments, k->n_chunks);
     ls__add_phase(k, apply_operands_of(k).middle, training ? middle_tasks(k) : 1);
-    ls__add_phase(k, apply_variants[k->op.u.norm.activation | (add ? ADD : 0)], n_tasks);
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * (2 + training + add);
+    ls__add_phase(k, apply_variants[k->op.u.norm.activation | (add ? ADD : 0)], k->n_chunks);
     return true;
 }
 
 static bool prepare_moments(ls__ops_kernel *k)
 {
-    if (!prepare_common(k, NULL, 0)) return false;
-    ls__add_phase(k, moments, k->planes.groups * k->n_chunks);
+    if (!prepare_common(k)) return false;
+    ls__add_phase(k, moments, k->n_chunks);
     ls__add_phase(k, middle_moments, middle_tasks(k));
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element);
     return true;
 }
 
-/* Operand 8 is dx, or products. */
 static bool prepare_backward(ls__ops_kernel *k)
 {
-    static const int activations[] = { 1, 2, 3, 11, 8 };
     const bool writes_dx = k->op.kind == LS__OP_BATCH_NORM_BACKWARD;
-    if (!prepare_common(k, activations, 4 + writes_dx)) return false;
-    const ls__activation activation = k->op.u.norm.activation;
+    if (!prepare_common(k)) return false;
     const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
+    const ls__activation activation = k->op.u.norm.activation;
     const bool from_x = activation && !dadd && !ls__is_absent(&k->op.operands[7]);
     const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0) | (from_x ? FROM_X : 0);
-    const int64_t n_tasks = k->planes.groups * k->n_chunks;
-    ls__add_phase(k, products_variants[with], n_tasks);
+    ls__add_phase(k, products_variants[with], k->n_chunks);
     ls__add_phase(k, writes_dx ? middle_backward : middle_products, middle_tasks(k));
-    if (writes_dx) ls__add_phase(k, gradients_variants[with], n_tasks);
-    const int operands = reads_y(with) + dy2;
-    const int passes = 2 + operands + dadd, more = dadd ? 3 : 3 + operands;
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) *
-               (passes + (writes_dx ? more : 0));
+    if (writes_dx) ls__add_phase(k, gradients_variants[with], k->n_chunks);
     return true;
 }
 
 static bool prepare_backward_apply(ls__ops_kernel *k)
 {
-    static const int activations[] = { 1, 5 };
-    if (!prepare_common(k, activations, 2)) return false;
-    ls__add_phase(k, backward_apply, k->planes.groups * k->n_chunks);
+    if (!prepare_common(k)) return false;
+    ls__add_phase(k, backward_apply, k->n_chunks);
     k->kernel.workspace_bytes = 0;
-    k->bytes = (double)ls__count(&k->op.operands[0]) * sizeof(ls__element) * 3;
     return true;
 }
 

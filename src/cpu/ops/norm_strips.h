@@ -9,9 +9,9 @@
 /* The options of an op, as bits. The lowest bits are an ls__activation. */
 enum { ACTIVATION = 3, ADD = 4, DY2 = 4, DADD = 8, FROM_X = 16 };
 
-typedef struct moments_span {
+typedef struct moments_operands {
     const ls__element *x, *origin;
-} moments_span;
+} moments_operands;
 
 /* add_moments for 4 rows at a time; returns the number of rows. */
 LS__ALWAYS_INLINE int64_t add_4_moments(const ls__element *x, const ls__element *origin, strip t,
@@ -42,10 +42,10 @@ LS__ALWAYS_INLINE int64_t add_4_moments(const ls__element *x, const ls__element 
 }
 
 /* s1 += d, s2 += d^2 with d = x - origin: accurate in double however far the mean is from 0. */
-LS__ALWAYS_INLINE void add_moments(const void *span, strip t, double *s1, double *s2)
+LS__ALWAYS_INLINE void add_moments(const void *operands, strip t, double *s1, double *s2)
 {
-    const moments_span *operands = span;
-    const ls__element *x = operands->x + t.first, *origin = operands->origin + t.column;
+    const moments_operands *m = operands;
+    const ls__element *x = m->x + t.first, *origin = m->origin + t.column;
     int64_t r = t.n_vectors > 0 ? add_4_moments(x, origin, t, s1, s2) : 0;
     x += r * t.pitch;
     for (; r + 4 <= t.rows; r += 4, x += 4 * t.pitch)
@@ -65,14 +65,14 @@ LS__ALWAYS_INLINE void add_moments(const void *span, strip t, double *s1, double
         }
 }
 
-/* The operands of a span. With FROM_X, y is not read; the activation's argument is computed from x,
+/* With FROM_X, y is not read; the activation's argument is computed from x,
  * which is read anyway, as the forward pass does. */
-typedef struct gradient_span {
+typedef struct gradient_operands {
     const ls__element *x, *y, *dy1, *dy2;
     ls__element *dadd, *dx;
     const float *mean, *invstd, *scale, *shift;
     unsigned with;
-} gradient_span;
+} gradient_operands;
 
 /* An argument above and below these is stored as a y above 0 and below 6: with bf16, those that are
  * rounded to 0 or to 6 are not. */
@@ -85,7 +85,7 @@ typedef struct gradient_span {
 #endif
 
 /* `argument` is the activation's; it is used with FROM_X alone. */
-LS__ALWAYS_INLINE float gradient_at(const gradient_span *s, int64_t i, float argument,
+LS__ALWAYS_INLINE float gradient_at(const gradient_operands *s, int64_t i, float argument,
                                     unsigned with)
 {
     float dy = ls__get(s->dy1[i]);
@@ -104,7 +104,7 @@ typedef struct norm_vectors {
 } norm_vectors;
 
 /* gradient_at for LS__WIDTH elements, which become dadd's if that is written. */
-LS__ALWAYS_INLINE ls__vf gradients_at(const gradient_span *s, int64_t i, const norm_vectors *of)
+LS__ALWAYS_INLINE ls__vf gradients_at(const gradient_operands *s, int64_t i, const norm_vectors *of)
 {
     typedef int32_t mask __attribute__((vector_size(sizeof(ls__vf))));
     const bool from_x = s->with & FROM_X;
@@ -123,7 +123,8 @@ LS__ALWAYS_INLINE ls__vf gradients_at(const gradient_span *s, int64_t i, const n
 }
 
 /* add_products for 4 rows at a time; returns the number of rows. */
-LS__ALWAYS_INLINE int64_t add_4_products(const gradient_span *s, strip t, double *s1, double *s2)
+LS__ALWAYS_INLINE int64_t add_4_products(const gradient_operands *s, strip t, double *s1,
+                                         double *s2)
 {
     ls__wide mean[STRIP_VECTORS], sum1[STRIP_VECTORS], sum2[STRIP_VECTORS];
     norm_vectors of[STRIP_VECTORS];
@@ -162,16 +163,16 @@ LS__ALWAYS_INLINE int64_t add_4_products(const gradient_span *s, strip t, double
     return r;
 }
 
-LS__ALWAYS_INLINE float argument_at(const gradient_span *s, int64_t i, int64_t c)
+LS__ALWAYS_INLINE float argument_at(const gradient_operands *s, int64_t i, int64_t c)
 {
     if (!(s->with & FROM_X)) return 0;
     return (ls__get(s->x[i]) - s->mean[c]) * (s->invstd[c] * s->scale[c]) + s->shift[c];
 }
 
 /* s1 += dy, s2 += dy (x - mean); dadd = dy */
-LS__ALWAYS_INLINE void add_products(const void *span, strip t, double *s1, double *s2)
+LS__ALWAYS_INLINE void add_products(const void *operands, strip t, double *s1, double *s2)
 {
-    const gradient_span s = *(const gradient_span *)span;
+    const gradient_operands s = *(const gradient_operands *)operands;
     const float *mean = s.mean + t.column;
     int64_t r = t.n_vectors > 0 ? add_4_products(&s, t, s1, s2) : 0;
     int64_t i = t.first + r * t.pitch;

@@ -27,8 +27,8 @@ void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *elements, size
     digests[isa](sum, elements, size, offset, of);
 }
 
-/* The estimate of a kernel's time: its data stream from memory, as LS__TASK_ELEMENTS assumes. It
- * ranks only blocks and reorders, because the only other candidates are the reference's. */
+/* The estimate of a kernel's time: its operands stream from memory once, as LS__TASK_ELEMENTS
+ * assumes. It ranks no kernels, because the only other candidates are the reference's. */
 static const double BYTES_PER_MS = 20e6, PHASE_MS = 0.003;
 
 static bool prepare(ls__ops_kernel *k)
@@ -46,7 +46,7 @@ static int ops_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, in
     if (max < 1 || !prepare(&k)) return 0;
     *out = (ls__candidate){ .name = "own",
                             .deterministic = true,
-                            .cost_ms = k.bytes / BYTES_PER_MS + k.n_phases * PHASE_MS };
+                            .cost_ms = ls__op_bytes(op) / BYTES_PER_MS + k.n_phases * PHASE_MS };
     return 1;
 }
 
@@ -83,7 +83,7 @@ static ls_status ops_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__
     k->op = *op;
     if (!prepare(k)) {
         ls__free(ctx, k);
-        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: no own kernel for these layouts",
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: no own kernel for these types",
                         ls__op_name(op->kind));
     }
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);

@@ -20,22 +20,16 @@ typedef struct ls__ops_phase {
     int64_t n_tasks;
 } ls__ops_phase;
 
-/* An activation in memory: [images][groups][places][width], width channels side by side. */
-typedef struct ls__planes {
-    int64_t images, groups, places, width;
-} ls__planes;
-
 struct ls__ops_kernel {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
     int n_phases;
     ls__ops_phase phases[LS__MAX_PHASES];
-    double bytes; /* read and written in one run: the estimate of its cost */
 
     /* set by the family's prepare function, read by its tasks */
-    ls__planes planes;
-    int64_t n_chunks; /* of elements or rows */
+    int64_t n_rows, n_channels; /* of a batch norm: a row is the channels of a place */
+    int64_t n_chunks;           /* of elements or rows */
 
     /* the current run */
     int phase;
@@ -44,8 +38,8 @@ struct ls__ops_kernel {
     const ls__step *step;
 };
 
-/* Sets phases, bytes, workspace_bytes and the family's fields from k->op; false when the family
- * does not support the types or layouts of the operands. */
+/* Sets phases, workspace_bytes and the family's fields from k->op; false when the family does not
+ * support the types of the operands. */
 typedef bool (*ls__ops_prepare)(ls__ops_kernel *k);
 
 /* The files of this folder that have kernels, once per type of activations. */
@@ -101,23 +95,10 @@ static inline int64_t ls__count(const ls__operand *operand)
     return ls__is_absent(operand) ? 0 : ls_shape_element_count(&operand->shape);
 }
 
-/* Whether b has a's type, shape and block, or is absent. */
-static inline bool ls__same_layout(const ls__operand *a, const ls__operand *b)
+/* The channels of an operand [N,H,W,C] or [N,C]. */
+static inline int64_t ls__channels_of(const ls__operand *operand)
 {
-    return ls__is_absent(b) || (a->dtype == b->dtype && ls_shape_equal(&a->shape, &b->shape) &&
-                                (a->shape.n_dims != 4 || a->block == b->block));
-}
-
-/* An operand's layout in memory. If a place holds all channels, the places of all images are one
- * plane. Ranks other than 4 and 2 are one row. */
-static inline ls__planes ls__planes_of(const ls__operand *operand)
-{
-    const int64_t *d = operand->shape.dims;
-    if (operand->shape.n_dims == 2) return (ls__planes){ 1, 1, d[0], d[1] };
-    if (operand->shape.n_dims != 4) return (ls__planes){ 1, 1, 1, ls__count(operand) };
-    if (operand->block == d[3] || operand->block == 0)
-        return (ls__planes){ 1, 1, d[0] * d[1] * d[2], d[3] };
-    return (ls__planes){ d[0], d[3] / operand->block, d[1] * d[2], operand->block };
+    return operand->shape.dims[operand->shape.n_dims - 1];
 }
 
 /* The elements of the first operand that belong to a task; they begin at a multiple. */

@@ -32,17 +32,6 @@ static void for_each_section(const ls__ops_kernel *k, int64_t task, section_fn f
     }
 }
 
-/* The kernel's first phase is one pass over the block, which reads and writes `arrays` values per
- * element. */
-static bool prepare_block(ls__ops_kernel *k, int arrays, ls__ops_task run)
-{
-    const int64_t count = ls__count(&k->op.operands[0]);
-    k->n_chunks = ls__pass_tasks(count);
-    k->bytes = (double)count * sizeof(float) * arrays;
-    ls__add_phase(k, run, k->n_chunks);
-    return true;
-}
-
 /* ---- Gradient accumulation: gradient sum -> ---- */
 
 static void gradient_sum(const ls__ops_kernel *k, int64_t task)
@@ -64,11 +53,6 @@ static void gradient_mean(const ls__ops_kernel *k, int64_t task)
     const float n = (float)(accumulated + 1);
     for (int64_t i = r.begin; i < r.end; i++)
         gradient[i] = ls__gradient_sum(accumulated, sum[i], gradient[i]) / n;
-}
-
-static bool prepare_accumulation(ls__ops_kernel *k)
-{
-    return prepare_block(k, 3, k->op.kind == LS__OP_GRADIENT_SUM ? gradient_sum : gradient_mean);
 }
 
 /* ---- Shards: x weight? total? sums -> y; sum momentum running -> ---- */
@@ -93,11 +77,6 @@ static void shard_sum(const ls__ops_kernel *k, int64_t task)
         }
         for (int64_t i = 0; i < count; i++) y[begin + i] = sum[i] / divisor;
     }
-}
-
-static bool prepare_shard_sum(ls__ops_kernel *k)
-{
-    return prepare_block(k, 3, shard_sum);
 }
 
 /* rows total? -> y? */
@@ -130,15 +109,6 @@ static void tree_sum(const ls__ops_kernel *k, int64_t task)
 }
 
 /* A pass over the elements of a row. */
-static bool prepare_tree_sum(ls__ops_kernel *k)
-{
-    const ls_shape *rows = &k->op.operands[0].shape;
-    k->n_chunks = ls__pass_tasks(rows->dims[1]);
-    k->bytes = (double)ls_shape_element_count(rows) * sizeof(float);
-    ls__add_phase(k, tree_sum, k->n_chunks);
-    return true;
-}
-
 static void running_statistics(const ls__ops_kernel *k, int64_t task)
 {
     const ls__range r = ls__task_elements(k, task, LINE);
@@ -146,11 +116,6 @@ static void running_statistics(const ls__ops_kernel *k, int64_t task)
     float *restrict running = k->buffers[2];
     for (int64_t i = r.begin; i < r.end; i++)
         running[i] = ls__running_statistic(running[i], momentum[i], sum[i], k->step->n_shards);
-}
-
-static bool prepare_running_statistics(ls__ops_kernel *k)
-{
-    return prepare_block(k, 4, running_statistics);
 }
 
 /* ---- L2 norm: x grad_scaler? -> norm ---- */
@@ -182,14 +147,6 @@ static void finish_norm(const ls__ops_kernel *k, int64_t task)
     const float *grad_scaler = k->buffers[1];
     const double scale = grad_scaler ? (double)grad_scaler[LS__LOSS_SCALE_SCALE] : 1;
     *(float *)k->buffers[2] = (float)(sqrt(sum) / scale);
-}
-
-static bool prepare_l2_norm(ls__ops_kernel *k)
-{
-    (void)prepare_block(k, 1, sum_squares);
-    k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(double);
-    ls__add_phase(k, finish_norm, 1);
-    return true;
 }
 
 static ls__clipping clipping_of(const ls__ops_kernel *k, const float *norm,
@@ -261,11 +218,6 @@ static void sgd(const ls__ops_kernel *k, int64_t task)
     for_each_section(k, task, sgd_section, &settings);
 }
 
-static bool prepare_sgd(ls__ops_kernel *k)
-{
-    return prepare_block(k, ls__is_absent(&k->op.operands[2]) ? 3 : 5, sgd);
-}
-
 /* ---- Adam: parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> ---- */
 
 /* limit: as in sgd_loop. */
@@ -314,11 +266,6 @@ static void adam(const ls__ops_kernel *k, int64_t task)
                             k->step->lr, ls__updates_done(k->step->optimizer_step, grad_scaler) + 1,
                             clipping_of(k, norm, grad_scaler));
     for_each_section(k, task, adam_section, &settings);
-}
-
-static bool prepare_adam(ls__ops_kernel *k)
-{
-    return prepare_block(k, 7, adam);
 }
 
 /* ---- RMSprop: parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> ---- */
@@ -379,12 +326,6 @@ static void rmsprop(const ls__ops_kernel *k, int64_t task)
     for_each_section(k, task, rmsprop_section, &settings);
 }
 
-static bool prepare_rmsprop(ls__ops_kernel *k)
-{
-    const int n_states = 3 - ls__is_absent(&k->op.operands[3]) - ls__is_absent(&k->op.operands[4]);
-    return prepare_block(k, 3 + 2 * n_states, rmsprop);
-}
-
 /* ---- Moving average: parameter average norm? grad_scaler? -> ---- */
 
 static void ema(const ls__ops_kernel *k, int64_t task)
@@ -400,11 +341,6 @@ static void ema(const ls__ops_kernel *k, int64_t task)
     else
         for (int64_t i = r.begin; i < r.end; i++)
             average[i] = ls__ema_element(share, average[i], parameter[i]);
-}
-
-static bool prepare_ema(ls__ops_kernel *k)
-{
-    return prepare_block(k, 3, ema);
 }
 
 /* ---- Loss scaling: weight grad_scaler -> dloss; norm grad_scaler -> ---- */
@@ -424,23 +360,45 @@ static void loss_scale_update(const ls__ops_kernel *k, int64_t task)
                            k->op.u.loss_scale.growth_interval);
 }
 
-static bool prepare_loss_scale(ls__ops_kernel *k)
+/* ---- Preparation: a pass over the block, or over the elements of a row. ---- */
+
+static bool prepare_block(ls__ops_kernel *k)
 {
-    ls__add_phase(k, k->op.kind == LS__OP_LOSS_SCALE ? loss_scale : loss_scale_update, 1);
+    static const ls__ops_task passes[LS__N_OPS] = {
+        [LS__OP_GRADIENT_SUM] = gradient_sum,
+        [LS__OP_GRADIENT_MEAN] = gradient_mean,
+        [LS__OP_SHARD_SUM] = shard_sum,
+        [LS__OP_TREE_SUM] = tree_sum,
+        [LS__OP_RUNNING_STATISTICS] = running_statistics,
+        [LS__OP_L2_NORM] = sum_squares,
+        [LS__OP_SGD] = sgd,
+        [LS__OP_ADAM] = adam,
+        [LS__OP_RMSPROP] = rmsprop,
+        [LS__OP_EMA] = ema,
+        [LS__OP_LOSS_SCALE] = loss_scale,
+        [LS__OP_LOSS_SCALE_UPDATE] = loss_scale_update,
+    };
+    const ls__operand *x = &k->op.operands[0];
+    const bool rows = k->op.kind == LS__OP_TREE_SUM;
+    k->n_chunks = ls__pass_tasks(rows ? x->shape.dims[1] : ls__count(x));
+    ls__add_phase(k, passes[k->op.kind], k->n_chunks);
+    if (k->op.kind != LS__OP_L2_NORM) return true;
+    k->kernel.workspace_bytes = (size_t)k->n_chunks * sizeof(double);
+    ls__add_phase(k, finish_norm, 1);
     return true;
 }
 
 const ls__ops_prepare LS__ISA_NAME(ls__ops_optimizer)[LS__N_OPS] = {
-    [LS__OP_GRADIENT_SUM] = prepare_accumulation,
-    [LS__OP_GRADIENT_MEAN] = prepare_accumulation,
-    [LS__OP_SHARD_SUM] = prepare_shard_sum,
-    [LS__OP_TREE_SUM] = prepare_tree_sum,
-    [LS__OP_RUNNING_STATISTICS] = prepare_running_statistics,
-    [LS__OP_L2_NORM] = prepare_l2_norm,
-    [LS__OP_SGD] = prepare_sgd,
-    [LS__OP_ADAM] = prepare_adam,
-    [LS__OP_RMSPROP] = prepare_rmsprop,
-    [LS__OP_EMA] = prepare_ema,
-    [LS__OP_LOSS_SCALE] = prepare_loss_scale,
-    [LS__OP_LOSS_SCALE_UPDATE] = prepare_loss_scale,
+    [LS__OP_GRADIENT_SUM] = prepare_block,
+    [LS__OP_GRADIENT_MEAN] = prepare_block,
+    [LS__OP_SHARD_SUM] = prepare_block,
+    [LS__OP_TREE_SUM] = prepare_block,
+    [LS__OP_RUNNING_STATISTICS] = prepare_block,
+    [LS__OP_L2_NORM] = prepare_block,
+    [LS__OP_SGD] = prepare_block,
+    [LS__OP_ADAM] = prepare_block,
+    [LS__OP_RMSPROP] = prepare_block,
+    [LS__OP_EMA] = prepare_block,
+    [LS__OP_LOSS_SCALE] = prepare_block,
+    [LS__OP_LOSS_SCALE_UPDATE] = prepare_block,
 };

@@ -9,7 +9,7 @@ enum { TILE = 16, HALF_TILE = 8 };
 /* Sizes of an op; backward, x and y are dx and dy. GLOBAL_AVG_POOL has one window: all places, as
  * one row. */
 typedef struct geometry {
-    int64_t images, groups, width; /* [images][groups][h][w][width] */
+    int64_t images, width; /* width: channels */
     int64_t xh, xw, yh, yw;
     int64_t kernel[2], stride[2], padding[2];
     double average_factor; /* 1 / (kernel[0] * kernel[1]) */
@@ -17,11 +17,10 @@ typedef struct geometry {
 
 static geometry geometry_of(const ls__ops_kernel *k, int x_operand, int y_operand)
 {
-    const ls__operand *x = &k->op.operands[x_operand];
-    const int64_t *d = x->shape.dims, *y = k->op.operands[y_operand].shape.dims;
-    const int64_t width = x->block ? x->block : d[3];
-    geometry g = { .images = d[0], .groups = d[3] / width, .width = width };
-    if (k->op.kind == LS__OP_GLOBAL_AVG_POOL) {
+    const int64_t *d = k->op.operands[x_operand].shape.dims;
+    const int64_t *y = k->op.operands[y_operand].shape.dims;
+    geometry g = { .images = d[0], .width = d[3] };
+    if (ls__op_traits_of(k->op.kind)->config != LS__CONFIG_POOL) { /* global */
         g.xh = g.yh = g.yw = g.kernel[0] = g.stride[0] = g.stride[1] = 1;
         g.xw = g.kernel[1] = d[1] * d[2];
     } else {
@@ -115,16 +114,16 @@ LS__ALWAYS_INLINE void for_places(const ls__ops_kernel *k, int64_t task, int x_o
 {
     const geometry g = geometry_of(k, x_operand, y_operand);
     const int64_t height = forward ? g.yh : g.xh, width = forward ? g.yw : g.xw;
-    const ls__range lines = ls__share(g.images * g.groups * height, k->n_chunks, task, 1);
+    const ls__range lines = ls__share(g.images * height, k->n_chunks, task, 1);
     region w = { .values = k->buffers[0], .pitch = forward ? g.xw : g.yw, .width = g.width };
     for (int64_t line = lines.begin; line < lines.end; line++) {
-        const int64_t plane = line / height;
+        const int64_t image = line / height;
         target at = { .row = line % height, .end = lines.end * width * g.width };
         w.rows = forward ? window(&g, 0, g.xh, at.row) : outputs_of(&g, 0, g.yh, at.row);
         for (at.column = 0; at.column < width; at.column++) {
             const int64_t h = at.row * g.stride[0] - g.padding[0];
-            w.at = forward ? (plane * g.xh + h) * g.xw + at.column * g.stride[1] - g.padding[1]
-                           : plane * g.yh * g.yw;
+            w.at = forward ? (image * g.xh + h) * g.xw + at.column * g.stride[1] - g.padding[1]
+                           : image * g.yh * g.yw;
             w.columns =
                 forward ? window(&g, 1, g.xw, at.column) : outputs_of(&g, 1, g.yw, at.column);
             at.offset = (line * width + at.column) * g.width;
@@ -180,7 +179,7 @@ LS__ALWAYS_INLINE void max_place(const ls__ops_kernel *k, const geometry *g, con
                                  const target *at)
 {
     const bool indexed = k->buffers[2], bytes = k->op.operands[2].dtype == LS_U8;
-    const int64_t inputs = g->images * g->groups * g->xh * g->xw * g->width;
+    const int64_t inputs = g->images * g->xh * g->xw * g->width;
     const maximum m = { (ls__element *)k->buffers[1] + at->offset,
                         indexed && bytes ? (uint8_t *)k->buffers[2] + at->offset : NULL,
                         indexed && !bytes ? (int32_t *)k->buffers[2] + at->offset : NULL,
@@ -192,33 +191,6 @@ LS__ALWAYS_INLINE void max_place(const ls__ops_kernel *k, const geometry *g, con
 static void max_pool(const ls__ops_kernel *k, int64_t task)
 {
     for_places(k, task, 0, 1, true, max_place);
-}
-
-/* Whether both have as many blocks of channels. */
-static bool same_block(const ls__operand *a, const ls__operand *b)
-{
-    return ls__planes_of(a).groups == ls__planes_of(b).groups;
-}
-
-static bool prepare_window(ls__ops_kernel *k, int x_operand, int y_operand, bool forward,
-                           ls__ops_task run)
-{
-    const ls__operand *x = &k->op.operands[x_operand];
-    if (x->dtype != ls__element_type || !same_block(x, &k->op.operands[y_operand])) return false;
-    const geometry g = geometry_of(k, x_operand, y_operand);
-    const int64_t lines = g.images * g.groups * (forward ? g.yh : g.xh);
-    const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
-    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), lines);
-    k->bytes = ls__op_bytes(&k->op);
-    ls__add_phase(k, run, k->n_chunks);
-    return true;
-}
-
-static bool prepare_max_pool(ls__ops_kernel *k)
-{
-    const ls__operand *y = &k->op.operands[1], *index = &k->op.operands[2];
-    return (ls__is_absent(index) || same_block(index, y)) &&
-           prepare_window(k, 0, 1, true, max_pool);
 }
 
 /* dy index -> dx: the gradient of an input place is the sum over the windows of which it was the
@@ -272,7 +244,7 @@ static origin origin_of(const ls__ops_kernel *k, const geometry *g)
 LS__ALWAYS_INLINE void max_place_backward(const ls__ops_kernel *k, const geometry *g,
                                           const region *dy, const target *at)
 {
-    const int64_t outputs = g->images * g->groups * g->yh * g->yw * g->width;
+    const int64_t outputs = g->images * g->yh * g->yw * g->width;
     origin o = origin_of(k, g);
     o.place = (at->row + g->padding[0]) * g->kernel[1] + at->column + g->padding[1];
     o.dx = (ls__element *)k->buffers[2] + at->offset;
@@ -320,7 +292,7 @@ static bool windows_tile(const geometry *g)
 static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
 {
     const geometry g = geometry_of(k, 2, 0);
-    const ls__range lines = ls__share(g.images * g.groups * g.yh, k->n_chunks, task, 1);
+    const ls__range lines = ls__share(g.images * g.yh, k->n_chunks, task, 1);
     origin o = origin_of(k, &g);
     whole_window w = { .dy = k->buffers[0],
                        .width = g.width,
@@ -335,15 +307,6 @@ static void max_pool_backward_tiles(const ls__ops_kernel *k, int64_t task)
             const bool spill = (g.yw - q) * g.width >= LS__WIDTH;
             FOR_VECTORS(g.width, spill, max_window_backward, &w, &o);
         }
-}
-
-static bool prepare_max_pool_backward(ls__ops_kernel *k)
-{
-    const ls__operand *dy = &k->op.operands[0], *index = &k->op.operands[1];
-    if (!same_block(index, dy)) return false;
-    const geometry g = geometry_of(k, 2, 0);
-    if (windows_tile(&g)) return prepare_window(k, 2, 0, true, max_pool_backward_tiles);
-    return prepare_window(k, 2, 0, false, max_pool_backward);
 }
 
 /* ---- Average: x -> y, padded zeros counted; dy -> dx ---- */
@@ -389,65 +352,56 @@ static void avg_pool_backward(const ls__ops_kernel *k, int64_t task)
     for_places(k, task, 1, 0, false, average_place);
 }
 
-static bool prepare_avg_pool(ls__ops_kernel *k)
-{
-    return prepare_window(k, 0, 1, true, avg_pool);
-}
-
-static bool prepare_avg_pool_backward(ls__ops_kernel *k)
-{
-    return prepare_window(k, 1, 0, false, avg_pool_backward);
-}
-
 /* ---- Global average: x -> y [N,C] ---- */
-
-/* Operand i is the activation, the other one [N,C]. */
-static bool prepare_global(ls__ops_kernel *k, int i, ls__ops_task run)
-{
-    if (k->op.operands[i].dtype != ls__element_type) return false;
-    const int64_t *d = k->op.operands[i].shape.dims;
-    const int64_t width = k->op.operands[i].block ? k->op.operands[i].block : d[3];
-    k->planes = (ls__planes){ d[0], d[3] / width, d[1] * d[2], width };
-    const int64_t count = ls__count(&k->op.operands[i]);
-    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), d[0] * k->planes.groups);
-    k->bytes = (double)count * sizeof(ls__element);
-    ls__add_phase(k, run, k->n_chunks);
-    return true;
-}
-
-static bool prepare_global_avg_pool(ls__ops_kernel *k)
-{
-    return prepare_global(k, 0, avg_pool);
-}
 
 /* dy [N,C] -> dx */
 static void global_avg_pool_backward(const ls__ops_kernel *k, int64_t task)
 {
-    const ls__planes p = k->planes;
+    const int64_t *d = k->op.operands[1].shape.dims, places = d[1] * d[2], width = d[3];
     const ls__element *dy = k->buffers[0];
     ls__element *dx = k->buffers[1];
-    const double factor = 1 / (double)p.places;
-    const ls__range planes = ls__share(p.images * p.groups, k->n_chunks, task, 1);
-    for (int64_t i = planes.begin; i < planes.end; i++) {
-        const ls__element *restrict from = dy + i * p.width;
-        ls__element *restrict to = dx + i * p.places * p.width;
-        for (int64_t c = 0; c < p.width; c++)
+    const double factor = 1 / (double)places;
+    const ls__range images = ls__share(d[0], k->n_chunks, task, 1);
+    for (int64_t i = images.begin; i < images.end; i++) {
+        const ls__element *restrict from = dy + i * width;
+        ls__element *restrict to = dx + i * places * width;
+        for (int64_t c = 0; c < width; c++)
             to[c] = ls__put((float)((double)ls__get(from[c]) * factor));
-        for (int64_t place = 1; place < p.places; place++)
-            memcpy(to + place * p.width, to, (size_t)p.width * sizeof *to);
+        for (int64_t place = 1; place < places; place++)
+            memcpy(to + place * width, to, (size_t)width * sizeof *to);
     }
 }
 
-static bool prepare_global_avg_pool_backward(ls__ops_kernel *k)
+/* ---- Preparation: the operands of x and y, or of dx and dy, and the tasks over rows of places: of
+ * y if `forward`, else of x. ---- */
+
+static bool prepare_pool(ls__ops_kernel *k)
 {
-    return prepare_global(k, 1, global_avg_pool_backward);
+    static const struct {
+        int x, y;
+        bool forward;
+        ls__ops_task run;
+    } ops[LS__N_OPS] = {
+        [LS__OP_MAX_POOL] = { 0, 1, true, max_pool },
+        [LS__OP_MAX_POOL_BACKWARD] = { 2, 0, false, max_pool_backward },
+        [LS__OP_AVG_POOL] = { 0, 1, true, avg_pool },
+        [LS__OP_AVG_POOL_BACKWARD] = { 1, 0, false, avg_pool_backward },
+        [LS__OP_GLOBAL_AVG_POOL] = { 0, 1, true, avg_pool },
+        [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = { 1, 0, true, global_avg_pool_backward },
+    };
+    const ls__op_kind kind = k->op.kind;
+    if (k->op.operands[ops[kind].x].dtype != ls__element_type) return false;
+    const geometry g = geometry_of(k, ops[kind].x, ops[kind].y);
+    const bool tiles = kind == LS__OP_MAX_POOL_BACKWARD && windows_tile(&g);
+    const int64_t lines = g.images * (ops[kind].forward || tiles ? g.yh : g.xh);
+    const int64_t count = ls__count(&k->op.operands[0]) + ls__count(&k->op.operands[1]);
+    k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), lines);
+    ls__add_phase(k, tiles ? max_pool_backward_tiles : ops[kind].run, k->n_chunks);
+    return true;
 }
 
 const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_pool)[LS__N_OPS] = {
-    [LS__OP_MAX_POOL] = prepare_max_pool,
-    [LS__OP_MAX_POOL_BACKWARD] = prepare_max_pool_backward,
-    [LS__OP_AVG_POOL] = prepare_avg_pool,
-    [LS__OP_AVG_POOL_BACKWARD] = prepare_avg_pool_backward,
-    [LS__OP_GLOBAL_AVG_POOL] = prepare_global_avg_pool,
-    [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = prepare_global_avg_pool_backward,
+    [LS__OP_MAX_POOL] = prepare_pool,        [LS__OP_MAX_POOL_BACKWARD] = prepare_pool,
+    [LS__OP_AVG_POOL] = prepare_pool,        [LS__OP_AVG_POOL_BACKWARD] = prepare_pool,
+    [LS__OP_GLOBAL_AVG_POOL] = prepare_pool, [LS__OP_GLOBAL_AVG_POOL_BACKWARD] = prepare_pool,
 };

@@ -1,4 +1,4 @@
-/* rows.c: softmax and group norm of dense activations; reference/rows.c has the formulas. A sum
+/* rows.c: softmax and group norm; reference/rows.c has the formulas. A sum
  * over a row is LS__CHAINS chains of additions in double, which a fixed tree adds up. */
 #include "arith/element.h"
 #include "cpu/ops/ops.h"
@@ -14,18 +14,6 @@
         if (piece < (width)) f(piece, (width)-piece);                                              \
     } while (0)
 
-static int64_t last_dim(const ls__operand *operand)
-{
-    return operand->shape.dims[operand->shape.n_dims - 1];
-}
-
-static bool is_dense(const ls__ops_kernel *k, int operand)
-{
-    const ls__operand *x = &k->op.operands[operand];
-    return x->dtype == ls__element_type && (x->shape.n_dims == 2 || x->shape.n_dims == 4) &&
-           (x->shape.n_dims == 2 || x->block == x->shape.dims[3]);
-}
-
 /* ---- Softmax ---- */
 
 static float largest_of(const ls__element *x, int64_t width)
@@ -40,7 +28,7 @@ static float largest_of(const ls__element *x, int64_t width)
 
 static void softmax(const ls__ops_kernel *k, int64_t task)
 {
-    const int64_t width = last_dim(&k->op.operands[0]);
+    const int64_t width = ls__channels_of(&k->op.operands[0]);
     const ls__range r = ls__share(ls__count(&k->op.operands[0]) / width, k->n_chunks, task, 1);
     for (int64_t row = r.begin; row < r.end; row++) {
         const ls__element *x = (const ls__element *)k->buffers[0] + row * width;
@@ -59,7 +47,7 @@ static void softmax(const ls__ops_kernel *k, int64_t task)
 
 static void softmax_backward(const ls__ops_kernel *k, int64_t task)
 {
-    const int64_t width = last_dim(&k->op.operands[0]);
+    const int64_t width = ls__channels_of(&k->op.operands[0]);
     const ls__range r = ls__share(ls__count(&k->op.operands[0]) / width, k->n_chunks, task, 1);
     for (int64_t row = r.begin; row < r.end; row++) {
         const ls__element *y = (const ls__element *)k->buffers[0] + row * width;
@@ -80,10 +68,8 @@ static void softmax_backward(const ls__ops_kernel *k, int64_t task)
 static bool prepare_softmax(ls__ops_kernel *k)
 {
     const int64_t count = ls__count(&k->op.operands[0]);
-    for (int i = 0; i < k->op.n_operands; i++)
-        if (!is_dense(k, i)) return false;
-    k->n_chunks = ls__min_i64(ls__pass_tasks(count), count / last_dim(&k->op.operands[0]));
-    k->bytes = (double)k->op.n_operands * (double)count * sizeof(ls__element);
+    if (k->op.operands[0].dtype != ls__element_type) return false;
+    k->n_chunks = ls__min_i64(ls__pass_tasks(count), count / ls__channels_of(&k->op.operands[0]));
     ls__add_phase(k, k->op.kind == LS__OP_SOFTMAX ? softmax : softmax_backward, k->n_chunks);
     return true;
 }
@@ -98,7 +84,7 @@ typedef struct groups {
 static groups groups_of(const ls__ops_kernel *k, int mean)
 {
     const ls__operand *x = &k->op.operands[0];
-    const int64_t *d = k->op.operands[mean].shape.dims, channels = last_dim(x);
+    const int64_t *d = k->op.operands[mean].shape.dims, channels = ls__channels_of(x);
     return (groups){ d[0], d[1], ls__count(x) / channels / d[0], channels / d[1], channels };
 }
 
@@ -151,7 +137,7 @@ static void group_norm(const ls__ops_kernel *k, int64_t task)
 /* The sums of a task's dy xhat and dy of each channel. */
 static double *channel_sums(const ls__ops_kernel *k, int64_t task)
 {
-    return (double *)k->workspace + task * 2 * last_dim(&k->op.operands[0]);
+    return (double *)k->workspace + task * 2 * ls__channels_of(&k->op.operands[0]);
 }
 
 /* One group of an instance, from its offset on. */
@@ -209,7 +195,7 @@ static void group_norm_backward(const ls__ops_kernel *k, int64_t task)
 static void finish_backward(const ls__ops_kernel *k, int64_t task)
 {
     (void)task;
-    const int64_t channels = last_dim(&k->op.operands[0]);
+    const int64_t channels = ls__channels_of(&k->op.operands[0]);
     for (int64_t step = 1; step < k->n_chunks; step *= 2)
         for (int64_t i = 0; i + step < k->n_chunks; i += 2 * step) {
             double *restrict to = channel_sums(k, i);
@@ -230,15 +216,13 @@ enum { MAX_BACKWARD_TASKS = 64 };
 static bool prepare_group_norm(ls__ops_kernel *k)
 {
     const bool backward = k->op.kind == LS__OP_GROUP_NORM_BACKWARD;
-    if (!is_dense(k, 0) || !is_dense(k, backward ? 1 : 3) || !is_dense(k, backward ? 5 : 3))
-        return false;
+    if (k->op.operands[0].dtype != ls__element_type) return false;
     const int64_t count = ls__count(&k->op.operands[0]);
     k->n_chunks = ls__min_i64(ls__pass_tasks(count), groups_of(k, backward ? 3 : 4).instances);
-    k->bytes = (backward ? 5 : 3) * (double)count * sizeof(ls__element);
     if (backward) {
         k->n_chunks = ls__min_i64(k->n_chunks, MAX_BACKWARD_TASKS);
         k->kernel.workspace_bytes =
-            (size_t)(k->n_chunks * 2 * last_dim(&k->op.operands[0])) * sizeof(double);
+            (size_t)(k->n_chunks * 2 * ls__channels_of(&k->op.operands[0])) * sizeof(double);
     }
     ls__add_phase(k, backward ? group_norm_backward : group_norm, k->n_chunks);
     if (backward) ls__add_phase(k, finish_backward, 1);

@@ -4,10 +4,9 @@
 #include "cpu/reference/reference.h"
 #include <math.h>
 
+/* Element i of image n. */
 #define FOR_EACH_ELEMENT(v)                                                                        \
-    for (int64_t h = 0; h < (v).h; h++)                                                            \
-        for (int64_t w = 0; w < (v).w; w++)                                                        \
-            for (int64_t c = 0; c < (v).c; c++)
+    for (int64_t i = n * (v).h * (v).w * (v).c; i < (n + 1) * (v).h * (v).w * (v).c; i++)
 
 static const double PI = 3.14159265358979323846;
 
@@ -50,8 +49,7 @@ static void element_wise(const ls__reference_call *call, int64_t n)
     const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, n_inputs - 1);
     const ls__view y = ls__reference_view(call, n_inputs);
     FOR_EACH_ELEMENT(a)
-    *ls__view_at(&y, n, h, w, c) =
-        element(call->op, *ls__view_at(&a, n, h, w, c), *ls__view_at(&b, n, h, w, c));
+    y.data[i] = element(call->op, a.data[i], b.data[i]);
 }
 
 /* x -> y, or dy -> dx with the same draws */
@@ -64,8 +62,7 @@ static void dropout(const ls__reference_call *call, int64_t n)
     const int64_t first = ls__dropout_first_unit(call->op, call->step->first_sample);
     FOR_EACH_ELEMENT(x)
     {
-        const int64_t element = ((n * x.h + h) * x.w + w) * x.c + c;
-        const int64_t unit = first + element / unit_elements;
+        const int64_t unit = first + i / unit_elements;
         const ls_draw draw = { .stream = LS_RANDOM_DROPOUT,
                                .layer = call->op->u.dropout.layer,
                                .epoch = (uint32_t)call->step->epoch,
@@ -74,8 +71,7 @@ static void dropout(const ls__reference_call *call, int64_t n)
         uint32_t words[4];
         ls_random_words(call->step->seed, &draw, words);
         const bool keep = ls_random_uniform(words[unit % 4]) >= probability;
-        const float value = *ls__view_at(&x, n, h, w, c);
-        *ls__view_at(&y, n, h, w, c) = keep ? value * factor : 0;
+        y.data[i] = keep ? x.data[i] * factor : 0;
     }
 }
 

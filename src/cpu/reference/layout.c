@@ -1,4 +1,4 @@
-/* layout.c: reference REORDER, NORMALIZE, CONCAT and PAD_CHANNELS. */
+/* layout.c: reference NORMALIZE, CONCAT and PAD_CHANNELS. */
 #include "cpu/reference/reference.h"
 
 /* y = (x / 255 - mean[c]) / std[c], then zeros after x's channels */
@@ -38,7 +38,7 @@ static void insert_channels(const ls__reference_call *call, int64_t n)
                                                            : 0;
 }
 
-/* x [N,H,W,D] -> y [N,H,W,C]: the channels from `first` on, each operand in its own block */
+/* x [N,H,W,D] -> y [N,H,W,C]: the channels from `first` on */
 static void extract_channels(const ls__reference_call *call, int64_t n)
 {
     const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
@@ -50,7 +50,6 @@ static void extract_channels(const ls__reference_call *call, int64_t n)
 }
 
 const ls__reference ls__reference_layout[LS__N_OPS] = {
-    [LS__OP_REORDER] = { extract_channels, LS__TASK_PER_IMAGE },
     [LS__OP_NORMALIZE] = { normalize, LS__TASK_PER_IMAGE },
     [LS__OP_CONCAT] = { insert_channels, LS__TASK_PER_IMAGE },
     [LS__OP_CONCAT_BACKWARD] = { extract_channels, LS__TASK_PER_IMAGE },

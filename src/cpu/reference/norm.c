@@ -6,10 +6,8 @@
 #include "cpu/reference/reference.h"
 #include <math.h>
 
-#define FOR_EACH_PLACE(v)                                                                          \
-    for (int64_t n = 0; n < (v).n; n++)                                                            \
-        for (int64_t h = 0; h < (v).h; h++)                                                        \
-            for (int64_t w = 0; w < (v).w; w++)
+/* Element i of channel c in each place. */
+#define FOR_EACH_PLACE(v) for (int64_t i = c; i < (v).n * (v).h * (v).w * (v).c; i += (v).c)
 
 static double value_of(const ls__reference_call *call, int operand, int64_t c)
 {
@@ -27,11 +25,11 @@ static void apply(const ls__reference_call *call, int64_t c, double mean, double
     const ls__activation activation = call->op->u.norm.activation;
     FOR_EACH_PLACE(x)
     {
-        double value = (*ls__view_at(&x, n, h, w, c) - mean) * invstd * scale + shift;
-        if (add.data) value += *ls__view_at(&add, n, h, w, c);
+        double value = (x.data[i] - mean) * invstd * scale + shift;
+        if (add.data) value += add.data[i];
         if (activation && value < 0) value = 0;
         if (activation == LS__ACTIVATION_RELU6 && value > 6) value = 6;
-        *ls__view_at(&y, n, h, w, c) = (float)value;
+        y.data[i] = (float)value;
     }
 }
 
@@ -57,11 +55,11 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
     const ls__view x = ls__reference_view(call, 0);
     const double m = (double)(x.n * x.h * x.w);
     double mean = 0.0, variance = 0.0;
-    FOR_EACH_PLACE(x) mean += *ls__view_at(&x, n, h, w, c);
+    FOR_EACH_PLACE(x) mean += x.data[i];
     mean /= m;
     FOR_EACH_PLACE(x)
     {
-        const double d = *ls__view_at(&x, n, h, w, c) - mean;
+        const double d = x.data[i] - mean;
         variance += d * d;
     }
     variance /= m;
@@ -91,12 +89,12 @@ static gradient_views gradient_views_of(const ls__reference_call *call)
 }
 
 /* The activation gradient of (y, dy1 + dy2?). */
-static double gradient_at(const gradient_views *v, int64_t n, int64_t h, int64_t w, int64_t c)
+static double gradient_at(const gradient_views *v, int64_t i)
 {
-    double dy = *ls__view_at(&v->dy1, n, h, w, c);
-    if (v->dy2.data) dy += *ls__view_at(&v->dy2, n, h, w, c);
-    if (v->activation && !(*ls__view_at(&v->y, n, h, w, c) > 0)) dy = 0;
-    if (v->activation == LS__ACTIVATION_RELU6 && !(*ls__view_at(&v->y, n, h, w, c) < 6)) dy = 0;
+    double dy = v->dy1.data[i];
+    if (v->dy2.data) dy += v->dy2.data[i];
+    if (v->activation && !(v->y.data[i] > 0)) dy = 0;
+    if (v->activation == LS__ACTIVATION_RELU6 && !(v->y.data[i] < 6)) dy = 0;
     return dy;
 }
 
@@ -115,16 +113,15 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
         {
             /* dx and dadd may be dy1's and dy2's memory. Both are written in the second pass only,
              * after the gradient of the place was read. */
-            const double dy = gradient_at(&gradient, n, h, w, c);
-            const double xhat = (*ls__view_at(&x, n, h, w, c) - mean) * invstd;
+            const double dy = gradient_at(&gradient, i);
+            const double xhat = (x.data[i] - mean) * invstd;
             if (pass == 0) {
                 dshift += dy;
                 dscale += dy * xhat;
                 continue;
             }
-            if (dadd.data) *ls__view_at(&dadd, n, h, w, c) = (float)dy;
-            *ls__view_at(&dx, n, h, w, c) =
-                (float)(scale * invstd * (dy - dshift / m - xhat * dscale / m));
+            if (dadd.data) dadd.data[i] = (float)dy;
+            dx.data[i] = (float)(scale * invstd * (dy - dshift / m - xhat * dscale / m));
         }
     ((float *)call->buffers[9])[c] = (float)dscale;
     ((float *)call->buffers[10])[c] = (float)dshift;
@@ -156,8 +153,7 @@ static void norm_backward_apply(const ls__reference_call *call, int64_t c)
                    dx = ls__reference_view(call, 5);
     const double p = value_of(call, 2, c), q = value_of(call, 3, c), r = value_of(call, 4, c);
     FOR_EACH_PLACE(x)
-    *ls__view_at(&dx, n, h, w, c) =
-        (float)(p * *ls__view_at(&dz, n, h, w, c) + q * *ls__view_at(&x, n, h, w, c) + r);
+    dx.data[i] = (float)(p * dz.data[i] + q * x.data[i] + r);
 }
 
 /* ---- With the statistics of all shards: see arith/norm_sums.h ---- */
@@ -193,7 +189,7 @@ static void norm_moments(const ls__reference_call *call, int64_t c)
     double sums[2] = { 0.0, 0.0 };
     FOR_EACH_PLACE(x)
     {
-        const double value = *ls__view_at(&x, n, h, w, c);
+        const double value = x.data[i];
         sums[0] += value;
         sums[1] += value * value;
     }
@@ -218,10 +214,10 @@ static void norm_backward_products(const ls__reference_call *call, int64_t c)
     double sums[2] = { 0.0, 0.0 };
     FOR_EACH_PLACE(x)
     {
-        const double dy = gradient_at(&gradient, n, h, w, c);
+        const double dy = gradient_at(&gradient, i);
         sums[0] += dy;
-        sums[1] += dy * (*ls__view_at(&x, n, h, w, c) - mean) * invstd;
-        if (dz.data) *ls__view_at(&dz, n, h, w, c) = (float)dy;
+        sums[1] += dy * (x.data[i] - mean) * invstd;
+        if (dz.data) dz.data[i] = (float)dy;
     }
     put_sums(call, 8, c, sums);
     ((float *)call->buffers[9])[c] = (float)sums[1];

@@ -11,7 +11,7 @@ static const ls__reference *const families[] = {
 };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
-/* Larger than any other kernel's, and equal for every layout, so that only reorders differ. */
+/* Larger than any other kernel's. */
 static const double COST_MS = 1e6;
 
 typedef struct reference_kernel {

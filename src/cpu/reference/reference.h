@@ -1,5 +1,5 @@
 /* reference.h: the form of the reference kernels, the oracle of every test: plain loops over
- * logical indices, sums in double, any layout. Each task of a kernel writes outputs of its own. */
+ * indices, sums in double. Each task of a kernel writes outputs of its own. */
 #ifndef LS_CPU_REFERENCE_H
 #define LS_CPU_REFERENCE_H
 
@@ -39,7 +39,7 @@ extern const ls__reference ls__reference_optimizer[LS__N_OPS];
  * elements. data is NULL for an absent operand. */
 typedef struct ls__view {
     float *data;
-    int64_t n, h, w, c, block;
+    int64_t n, h, w, c;
 } ls__view;
 
 ls__view ls__reference_view(const ls__reference_call *call, int operand);
@@ -48,8 +48,7 @@ ls__view ls__operand_view(const ls__operand *operand);
 
 static inline int64_t ls__view_offset(const ls__view *v, int64_t n, int64_t h, int64_t w, int64_t c)
 {
-    return (((n * (v->c / v->block) + c / v->block) * v->h + h) * v->w + w) * v->block +
-           c % v->block;
+    return ((n * v->h + h) * v->w + w) * v->c + c;
 }
 
 static inline float *ls__view_at(const ls__view *v, int64_t n, int64_t h, int64_t w, int64_t c)

@@ -11,34 +11,36 @@
 #include "cpu/reference/reference.h"
 #include <math.h>
 
+/* The rows of image n: the channels of its places. */
+#define FOR_EACH_ROW(v) for (int64_t row = n * (v).h * (v).w; row < (n + 1) * (v).h * (v).w; row++)
+
 static void softmax(const ls__reference_call *call, int64_t n)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
-    for (int64_t h = 0; h < x.h; h++)
-        for (int64_t w = 0; w < x.w; w++) {
-            double largest = -INFINITY, sum = 0;
-            for (int64_t c = 0; c < x.c; c++) largest = fmax(largest, *ls__view_at(&x, n, h, w, c));
-            for (int64_t c = 0; c < x.c; c++) sum += exp(*ls__view_at(&x, n, h, w, c) - largest);
-            for (int64_t c = 0; c < x.c; c++)
-                *ls__view_at(&y, n, h, w, c) =
-                    (float)(exp(*ls__view_at(&x, n, h, w, c) - largest) / sum);
-        }
+    const ls__view view = ls__operand_view(&call->op->operands[0]);
+    FOR_EACH_ROW(view)
+    {
+        const float *x = (const float *)call->buffers[0] + row * view.c;
+        float *y = (float *)call->buffers[1] + row * view.c;
+        double largest = -INFINITY, sum = 0;
+        for (int64_t c = 0; c < view.c; c++) largest = fmax(largest, x[c]);
+        for (int64_t c = 0; c < view.c; c++) sum += exp(x[c] - largest);
+        for (int64_t c = 0; c < view.c; c++) y[c] = (float)(exp(x[c] - largest) / sum);
+    }
 }
 
 /* y dy -> dx */
 static void softmax_backward(const ls__reference_call *call, int64_t n)
 {
-    const ls__view y = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
-    const ls__view dx = ls__reference_view(call, 2);
-    for (int64_t h = 0; h < y.h; h++)
-        for (int64_t w = 0; w < y.w; w++) {
-            double sum = 0;
-            for (int64_t c = 0; c < y.c; c++)
-                sum += (double)*ls__view_at(&y, n, h, w, c) * *ls__view_at(&dy, n, h, w, c);
-            for (int64_t c = 0; c < y.c; c++)
-                *ls__view_at(&dx, n, h, w, c) =
-                    (float)(*ls__view_at(&y, n, h, w, c) * (*ls__view_at(&dy, n, h, w, c) - sum));
-        }
+    const ls__view view = ls__operand_view(&call->op->operands[0]);
+    FOR_EACH_ROW(view)
+    {
+        const float *y = (const float *)call->buffers[0] + row * view.c;
+        const float *dy = (const float *)call->buffers[1] + row * view.c;
+        float *dx = (float *)call->buffers[2] + row * view.c;
+        double sum = 0;
+        for (int64_t c = 0; c < view.c; c++) sum += (double)y[c] * dy[c];
+        for (int64_t c = 0; c < view.c; c++) dx[c] = (float)(y[c] * (dy[c] - sum));
+    }
 }
 
 /* The values of one instance and group: number i of `count`. */
@@ -59,9 +61,7 @@ static int64_t channel_of(const group *g, int64_t i)
 
 static float *value_at(const ls__view *x, const group *g, int64_t i)
 {
-    const int64_t place = g->instance * g->places + i / g->width;
-    return ls__view_at(x, place / (x->h * x->w), place / x->w % x->h, place % x->w,
-                       channel_of(g, i));
+    return x->data + (g->instance * g->places + i / g->width) * x->c + channel_of(g, i);
 }
 
 /* x scale shift -> y mean invstd */

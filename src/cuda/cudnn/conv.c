@@ -75,8 +75,6 @@ static const char *rejection(const ls__op *op)
         if (o->dtype != LS_F32 && o->dtype != LS_F16 && o->dtype != LS_BF16)
             return "cuDNN's operands here are f32, f16 or bf16";
         if (o->dtype != op->operands[0].dtype) return "cuDNN's operands here are of one type";
-        if ((i == r.x || i == r.y) && o->block != o->shape.dims[3])
-            return "cuDNN's activations here are N,H,W,C";
     }
     return NULL;
 }

@@ -4,7 +4,7 @@
  * configurations: an engine and the values of its knobs. Each configuration is a candidate. Its
  * name holds all of it, "cudnn 62 2=4,13=0,27=8", so a name makes the same plan in any process.
  *
- * Activations are N,H,W,C (block C), weights [O,kh,kw,I/groups], operands f32, f16 or bf16, sums
+ * Activations are N,H,W,C, weights [O,kh,kw,I/groups], operands f32, f16 or bf16, sums
  * f32. Buffers are aligned to LS__CUDNN_ALIGNMENT. */
 #ifndef LS_CUDA_CUDNN_CUDNN_H
 #define LS_CUDA_CUDNN_CUDNN_H
@@ -63,9 +63,8 @@ ls__op ls__cudnn_conv_of(const ls__op *op);
 
 /* Candidates for an op in the order of the heuristics, compiled ones last: of LS__OP_CONV2D* with
  * operands of one type, or of an optional op (fusion.c). None rounds inputs or sums to fewer bits
- * than theirs and f32's, except to tf32 if op->tf32 is set. 0 for another layout, several types, a
- * present db, or if every workspace exceeds the limit. 0 also after a failure, which is kept in the
- * context. */
+ * than theirs and f32's, except to tf32 if op->tf32 is set. 0 for several types, a present db, or
+ * if every workspace exceeds the limit. 0 also after a failure, which is kept in the context. */
 int ls__cudnn_candidates(ls__cudnn *cudnn, const ls__op *op, ls__candidate *out, int max);
 /* Makes the kernel of that name. LS_ERR_NOT_FOUND: no configuration can have that name.
  * LS_ERR_UNSUPPORTED: cuDNN can't run op so, or the rules above exclude it. */

@@ -165,7 +165,7 @@ static void (*const builders[LS__N_OPS])(ls__cudnn_graph *graph, const ls__op *o
     [LS__OP_NORM_FINALIZE] = build_finalize,
 };
 
-/* Has it operands of f16 or of bf16, not both, and every activation in N,H,W,C? */
+/* Has it operands of f16 or of bf16, not both? */
 static bool is_half(const ls__op *op)
 {
     ls_dtype half = LS_F32;
@@ -173,7 +173,6 @@ static bool is_half(const ls__op *op)
         const ls__operand *o = &op->operands[i];
         if (half == LS_F32 && ls__is_half(o)) half = o->dtype;
         if (o->dtype != half && o->dtype != LS_F32) return false;
-        if (o->shape.n_dims == 4 && o->block != o->shape.dims[3]) return false;
     }
     return half != LS_F32;
 }
@@ -188,7 +187,7 @@ const char *ls__cudnn_fusion_problem(const ls__op *op, ls__cudnn_problem *out)
 {
     const bool is_bf16 = op->operands[0].dtype == LS_BF16;
     if (!builders[op->kind] || !is_half(op))
-        return "cuDNN's fusions are of f16 or bf16 convolutions in N,H,W,C without bias";
+        return "cuDNN's fusions are of f16 or bf16 convolutions without bias";
     *out = (ls__cudnn_problem){ .op = op,
                                 .build = builders[op->kind],
                                 .max_candidates = is_bf16 ? MAX_COMPILED : 0 };

@@ -226,7 +226,7 @@ static int copy_channels(const ls__cuda_call *call, channel_range x, channel_ran
     });
 }
 
-/* y's channels are x's, or 0 where x has none. A reordering copies, because there is one layout. */
+/* y's channels are x's, or 0 where x has none. */
 int ls__cuda_copy_channels(const ls__cuda_call *call)
 {
     const int64_t x = rows_of(&call->op->operands[0]).channels;

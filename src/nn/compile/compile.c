@@ -47,7 +47,7 @@ static ls_status select_kernels(ls__program *p)
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         char who[LS__INSTRUCTION_NAME_SIZE];
-        if (in->custom || ls__reorder_is_identity(p, in)) continue;
+        if (in->custom || ls__is_copy(in)) continue;
         ls__instruction_name(in, who);
         LS_TRY(ls__selector_open_kernel(p->env->selector, &in->op, who, &in->kernel, &in->why));
     }
@@ -68,7 +68,6 @@ static ls_status run_passes(ls__program *p, const ls__compile_request *request)
 {
     LS_TRY(infer_shapes(p, request->input_specs));
     LS_TRY(ls__lower(p));
-    LS_TRY(ls__choose_layout(p));
     LS_TRY(select_kernels(p));
     p->overlaps = takes_overlap(p, request);
     LS_TRY(ls__plan_memory_with_recomputation(p));

@@ -1,15 +1,14 @@
 /* compile.h: from a graph to a program, in passes of a file each:
  *
  *   compile.c           infers the shapes of all nodes for these inputs, then runs the passes in
- *                       this order; after layouts, it selects the kernel of each instruction
- *                       (select/)
+ *                       this order; after lowering, it selects the kernel of each
+ *                       instruction (select/)
  *   fuse_layers.c       nodes -> fused ops: batch norm + add + ReLU and the like
  *   lower.c             fused ops -> instructions over values: the forward pass, and the results
  *                       of a shard other than its gradients
  *   lower_backward.c    the same for the backward pass, in an order that frees memory early
  *   fuse_batch_norm.c   moves batch norms into adjacent convolutions if the backend has kernels for
  *                       that and they are faster (select/select_fusion.c)
- *   choose_layout.c     the layout block of each activation; inserts reorders
  *   recompute.c         the values that the backward pass recomputes
  *   overlap.c           the weight gradients that run in a second stream
  *   plan_memory.c       shared memory of values; offsets in the arena
@@ -44,7 +43,6 @@ void ls__lower_backward(ls__builder *b);
 ls_status ls__fuse_batch_norms(ls__builder *b);
 /* The norm_apply that computes a batch norm's output from its statistics. */
 ls__instruction ls__norm_apply(const ls__instruction *norm);
-ls_status ls__choose_layout(ls__program *program);
 /* Marks the instructions of the second stream, if the program overlaps. Must precede memory
  * planning. */
 void ls__mark_overlap(ls__program *program);

@@ -54,7 +54,7 @@ static const ls_node shard_node = { .layer = &ls__parameter_layer, .name = "shar
 static void copy_to(ls__builder *b, int value, int64_t count, int64_t offset)
 {
     const int to = ls__value_at(b, LS_F32, LS_SHAPE(count), LS__PLACE_GRADIENTS, offset);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &value, 1, &to);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_COPY }, 1, &value, 1, &to);
 }
 
 /* Gives per element of the buffers the momentum of the batch norm if it is trained, or 0. */
@@ -128,8 +128,7 @@ static void lower_forward(ls__builder *b)
     const ls_graph *graph = p->graph;
     for (int i = 0; i < graph->outputs.n && b->status == LS_OK; i++) {
         b->node = graph->outputs.items[i].node;
-        p->full_values[b->node->id] = ls__full_of(b, b->node);
-        p->output_values[i] = ls__dense(b, p->full_values[b->node->id]);
+        p->output_values[i] = p->full_values[b->node->id] = ls__full_of(b, b->node);
         if (b->status == LS_OK) p->values[p->output_values[i]].pinned = true;
     }
     const ls__named_list *const scalars[2] = { &graph->losses, &graph->metrics };

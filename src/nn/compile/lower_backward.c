@@ -146,7 +146,7 @@ void ls__lower_backward(ls__builder *b)
     for (int i = 0; i < graph->inputs.n && b->status == LS_OK; i++) {
         b->node = graph->inputs.items[i].node;
         if (!b->requires_gradient[b->node->id]) continue;
-        const int gradient = ls__dense(b, ls__gradient_of(b, b->node));
+        const int gradient = ls__gradient_of(b, b->node);
         p->input_gradients[i] = gradient;
         if (gradient >= 0) p->values[gradient].pinned = true;
     }

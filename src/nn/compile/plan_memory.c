@@ -90,11 +90,12 @@ static void share_storage(ls__program *p)
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction *in = &p->instructions[i];
         if (in->custom) continue;
-        const bool identity = ls__reorder_is_identity(p, in);
-        /* outside of the arena it stays a copy */
-        in->skipped = identity && p->values[in->operands[1]].place == LS__PLACE_ARENA;
+        if (!ls__is_copy(in)) {
+            share_in_place(p, i);
+            continue;
+        }
+        in->skipped = p->values[in->operands[1]].place == LS__PLACE_ARENA;
         if (in->skipped) storage_join(p, ls__storage_of(p, in->operands[0]), in->operands[1]);
-        if (!identity) share_in_place(p, i);
     }
 }
 
@@ -203,7 +204,6 @@ static ls_status add_workspaces(ls__program *p)
         if (!in->kernel || in->kernel->workspace_bytes == 0) continue;
         in->workspace = ls__value_add(p, &(ls__value){ .dtype = LS_U8,
                                                        .place = LS__PLACE_ARENA,
-                                                       .group = -1,
                                                        .bytes = in->kernel->workspace_bytes });
         if (in->workspace < 0) return ls__fail_memory(p->ctx, "memory plan", sizeof(ls__value));
     }

@@ -48,8 +48,7 @@ typedef struct value_state {
     bool saved;  /* the backward pass or a recomputation reads it, so it is kept */
     bool cheap;  /* it is recomputed */
     bool needed; /* the current instruction depends on it */
-    int depth;   /* number of recomputed values in its chain, without reorders, because those depend
-                    on kernels and the rest on the model alone */
+    int depth;   /* number of recomputed values in its chain, without copies */
     int now;     /* the value that holds its contents in the backward pass: itself or a copy; -1:
                     not computed yet */
 } value_state;
@@ -117,7 +116,7 @@ static bool decide(pass *s, const ls__instruction *in, int v)
     if (kept > p->values[v].bytes / MIN_GAIN) return false;
     if (ls__op_is_convolution(in->op.kind) && depth > MAX_BEFORE_CONVOLUTION) return false;
     s->values[v].cheap = true;
-    s->values[v].depth = depth + (in->op.kind != LS__OP_REORDER);
+    s->values[v].depth = depth + (in->op.kind != LS__OP_COPY);
     return true;
 }
 
@@ -168,7 +167,7 @@ static ls_status recompute_output(pass *s, int i)
         if (again.operands[j] >= 0) again.operands[j] = s->values[again.operands[j]].now;
     ls__instruction_fill(p, &again);
     s->values[v].now = copy;
-    if (!in->kernel) return recompute_append(s, &again); /* a reorder of equal layouts */
+    if (!in->kernel) return recompute_append(s, &again); /* a copy */
     ls__device *device = p->ctx->device;
     ls_status status =
         device->backend->kernel_open(device, &again.op, in->kernel->name, &again.kernel);

@@ -31,7 +31,6 @@ static void set_contents(ls__trace_value *out, const ls__operand *operand, void 
 {
     out->dtype = operand->dtype;
     out->shape = operand->shape;
-    out->block = operand->block;
     out->count = ls_shape_element_count(&operand->shape);
     out->memory = memory;
 }
@@ -78,7 +77,7 @@ static bool find_in_block(const ls__net_blocks *blocks, const ls__operand *opera
     for (int64_t k = 0; k < blocks->n_parameters; k++) {
         const ls__parameter *parameter = &blocks->parameters[k];
         if (parameter->kind == LS_PARAMETER_BUFFER || (*i)-- > 0) continue;
-        const ls__operand own = { operand->dtype, parameter->shape, 0 };
+        const ls__operand own = { operand->dtype, parameter->shape };
         const size_t offset = (size_t)parameter->offset * ls_dtype_bytes(operand->dtype);
         set_contents(out, &own, (unsigned char *)memory + offset);
         out->parameter = parameter->name;
@@ -122,32 +121,10 @@ bool ls__call_value(const ls__call *call, const ls__net_blocks *blocks, int i, l
 
 /* ---- Elements ---- */
 
-static bool is_blocked(const ls__trace_value *value)
+ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *out)
 {
-    return value->shape.n_dims == 4 && value->block > 0 && value->block != value->shape.dims[3];
-}
-
-/* The offset of a logical element from value->memory, in elements. The memory has the order
- * [N][C/block][H][W][block]. */
-static int64_t element_offset(const ls__trace_value *value, int64_t element)
-{
-    if (!is_blocked(value)) return element;
-    const int64_t *dims = value->shape.dims, b = value->block;
-    const int64_t pixels = dims[1] * dims[2], c = element % dims[3];
-    const int64_t pixel = element / dims[3] % pixels, n = element / dims[3] / pixels;
-    return ((n * (dims[3] / b) + c / b) * pixels + pixel) * b + c % b;
-}
-
-ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out)
-{
-    const size_t size = ls_dtype_bytes(value->dtype), bytes = (size_t)value->count * size;
-    const ls__backend *backend = ctx->device->backend;
-    if (!is_blocked(value)) return backend->read(ctx->device, out, value->memory, bytes);
-    LS_TRY(backend->read(ctx->device, scratch, value->memory, bytes));
-    for (int64_t i = 0; i < value->count; i++)
-        memcpy((char *)out + (size_t)i * size,
-               (const char *)scratch + (size_t)element_offset(value, i) * size, size);
-    return LS_OK;
+    return ctx->device->backend->read(ctx->device, out, value->memory,
+                                      (size_t)value->count * ls_dtype_bytes(value->dtype));
 }
 
 /* ---- Injected faults ---- */
@@ -174,7 +151,7 @@ static bool is_among(const ls__call *call, const char *among)
 }
 
 /* One line for each op, as --inject-fault of the command takes it. Only the kind and the name of an
- * op are the same on all processors, because layouts depend on the kernels. */
+ * op are the same on all processors, because fusion depends on the kernels. */
 static void log_ops(ls_context *ctx, ls__call *const *calls, int n_calls,
                     const ls__net_blocks *blocks)
 {
@@ -225,8 +202,7 @@ ls_status ls__injected_fault_find(ls_context *ctx, const ls__injected_fault *fau
 static ls_status change(ls__device *device, const ls__trace_value *value, int64_t element)
 {
     const size_t size = ls_dtype_bytes(value->dtype);
-    const int64_t place = element_offset(value, element);
-    void *memory = (char *)value->memory + (size_t)place * size;
+    void *memory = (char *)value->memory + (size_t)element * size;
     union {
         float f32;
         uint16_t half;

@@ -12,10 +12,9 @@ typedef struct ls__trace_value {
     bool input, output;       /* both: changed in place */
     bool is_target;           /* an injected fault may change it: written floats and images */
     ls_dtype dtype;
-    ls_shape shape; /* logical: [N,H,W,C] for any block */
-    int64_t block;  /* see ls__operand; 0 = dense */
-    int64_t count;  /* elements */
-    void *memory;   /* device memory */
+    ls_shape shape;
+    int64_t count; /* elements */
+    void *memory;  /* device memory */
 } ls__trace_value;
 
 /* The i-th value of a call, inputs before outputs, absent ones skipped; false if there are no more.
@@ -23,8 +22,8 @@ typedef struct ls__trace_value {
 bool ls__call_value(const ls__call *call, const ls__net_blocks *blocks, int i,
                     ls__trace_value *out);
 
-/* The elements in logical order; scratch and out hold all of them. */
-ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *scratch, void *out);
+/* Reads all elements. */
+ls_status ls__trace_read(ls_context *ctx, const ls__trace_value *value, void *out);
 
 /* ---- Injected faults: one element of one op's output is increased by one ulp ---- */
 
@@ -33,8 +32,8 @@ enum { LS__CALL_TEXT_SIZE = 192 };
 
 /* Replaces one element of an op's outputs by the next larger number, after that op of step `step`
  * of the epoch; of an image's byte the last bit is flipped. Elements are counted over the op's
- * outputs of floats and images, in logical order. The step fails with LS_ERR_INVALID if it has no
- * such op or element, and logs its ops. */
+ * outputs of floats and images. The step fails with LS_ERR_INVALID if it has no such op or element,
+ * and logs its ops. */
 typedef struct ls__injected_fault {
     int64_t epoch, step;
     char among[LS__CALL_TEXT_SIZE]; /* "" = all ops */

@@ -43,7 +43,6 @@ static void concat_forward(ls__builder *b, const ls__fused_op *fused)
         const int inputs[2] = { ls__activation_of(b, node->inputs[i]), y };
         y = ls__activation_new(b, ls__spec_of(b, node)->shape);
         ls__emit(b, &op, 2, inputs, 1, &y);
-        ls__same_layout(b, inputs[1], y);
         op.u.concat.offset += channels_of(b, node->inputs[i]);
     }
     ls__set_forward_value(b, fused->tail, y);

@@ -36,7 +36,7 @@ static int padded_weights(ls__builder *b, int w, ls_dtype dtype, int64_t more)
     if (b->status != LS_OK) return -1;
     ls_shape shape = b->program->values[w].shape;
     shape.dims[3] += more;
-    return ls__value_weights(b, dtype, shape);
+    return ls__value_new(b, dtype, shape);
 }
 
 static void conv2d_forward(ls__builder *b, const ls__fused_op *fused)

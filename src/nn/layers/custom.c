@@ -20,10 +20,9 @@ static ls_status custom_infer(const ls_node *node, const ls_spec *inputs, ls_spe
     return LS_OK;
 }
 
-static int dense_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_CUSTOM_OP_INPUTS])
+static int full_inputs(ls__builder *b, const ls_node *node, int values[LS_MAX_CUSTOM_OP_INPUTS])
 {
-    for (int i = 0; i < node->n_inputs; i++)
-        values[i] = ls__dense(b, ls__full_of(b, node->inputs[i]));
+    for (int i = 0; i < node->n_inputs; i++) values[i] = ls__full_of(b, node->inputs[i]);
     return node->n_inputs;
 }
 
@@ -31,8 +30,8 @@ static void custom_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_node *node = fused->head;
     int inputs[LS_MAX_CUSTOM_OP_INPUTS];
-    const int n = dense_inputs(b, node, inputs);
-    const int y = ls__value_dense(b, LS_F32, ls__spec_of(b, node)->shape);
+    const int n = full_inputs(b, node, inputs);
+    const int y = ls__value_new(b, LS_F32, ls__spec_of(b, node)->shape);
     ls__emit_custom(b, node, false, n, inputs, 1, &y);
     ls__set_forward_value(b, fused->tail, y);
 }
@@ -46,25 +45,16 @@ static void custom_backward(ls__builder *b, const ls__fused_op *fused)
     const ls_node *node = fused->head;
     const int dy = ls__gradient_of(b, fused->tail);
     int operands[LS_MAX_CUSTOM_OP_INPUTS + 2], gradients[LS_MAX_CUSTOM_OP_INPUTS];
-    const int n = dense_inputs(b, node, operands);
+    const int n = full_inputs(b, node, operands);
     operands[n] = ls__forward_value(b, fused->tail);
-    operands[n + 1] = ls__dense(b, dy);
+    operands[n + 1] = dy;
     for (int i = 0; i < n; i++) {
         const ls_spec *spec = ls__spec_of(b, node->inputs[i]);
         const bool required = spec->dtype == LS_F32 && ls__requires_gradient(b, node->inputs[i]);
-        gradients[i] = required ? ls__value_dense(b, LS_F32, spec->shape) : -1;
+        gradients[i] = required ? ls__value_new(b, LS_F32, spec->shape) : -1;
     }
     ls__emit_custom(b, node, true, n + 2, operands, n, gradients);
-    for (int i = 0; i < n; i++) {
-        if (gradients[i] < 0) continue;
-        const ls_shape shape = ls__spec_of(b, node->inputs[i])->shape;
-        int contribution = gradients[i];
-        if (shape.n_dims == 4 && node->inputs[i]->layer != &ls__parameter_layer) {
-            contribution = ls__value_new(b, LS_F32, shape);
-            ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradients[i], 1, &contribution);
-        }
-        ls__contribute(b, node->inputs[i], contribution);
-    }
+    for (int i = 0; i < n; i++) ls__contribute(b, node->inputs[i], gradients[i]);
 }
 
 static void custom_settings(const ls_node *node, ls__text *out)

@@ -106,7 +106,7 @@ ls_node *ls_mul(ls_graph *graph, ls_node *a, ls_node *b)
     return ls__graph_append(graph, &(ls_node){ .layer = &mul_layer }, NULL, 2, inputs);
 }
 
-/* ---- Flatten: no work if the input is dense ---- */
+/* ---- Flatten: a copy, whose operands share memory ---- */
 
 static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -117,33 +117,12 @@ static ls_status flatten_infer(const ls_node *node, const ls_spec *inputs, ls_sp
     return LS_OK;
 }
 
-static void flatten_forward(ls__builder *b, const ls__fused_op *fused)
-{
-    const int x = ls__dense(b, ls__activation_of(b, fused->head->inputs[0]));
-    const int y = ls__value_dense(b, b->activations, ls__spec_of(b, fused->head)->shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &x, 1, &y);
-    ls__set_forward_value(b, fused->tail, y);
-}
-
-static void flatten_backward(ls__builder *b, const ls__fused_op *fused)
-{
-    const ls_node *x = fused->head->inputs[0];
-    const int dy = ls__gradient_of(b, fused->tail);
-    const ls_shape shape = ls__spec_of(b, x)->shape;
-    int dx = ls__value_dense(b, b->activations, shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dy, 1, &dx);
-    if (shape.n_dims == 4) { /* in x's layout */
-        const int dense = dx;
-        dx = ls__activation_new(b, shape);
-        ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &dense, 1, &dx);
-    }
-    ls__contribute(b, x, dx);
-}
-
 const ls__layer ls__flatten_layer = { .name = "flatten",
                                       .infer = flatten_infer,
-                                      .forward = flatten_forward,
-                                      .backward = flatten_backward };
+                                      .forward = ls__lower_op,
+                                      .backward = ls__lower_op_backward,
+                                      .op = LS__OP_COPY,
+                                      .backward_op = LS__OP_COPY };
 
 ls_node *ls_flatten(ls_graph *graph, ls_node *x)
 {

@@ -16,7 +16,7 @@ static ls_status infer_same(const ls_node *node, const ls_spec *inputs, ls_spec 
 static void input_forward(ls__builder *b, const ls__fused_op *fused)
 {
     const ls_spec *spec = ls__spec_of(b, fused->head);
-    ls__set_forward_value(b, fused->tail, ls__value_dense(b, spec->dtype, spec->shape));
+    ls__set_forward_value(b, fused->tail, ls__value_new(b, spec->dtype, spec->shape));
 }
 
 const ls__layer ls__input_layer = { .name = "input",
@@ -135,7 +135,7 @@ static void parameter_backward(ls__builder *b, const ls__fused_op *fused)
 {
     const int gradient = ls__gradient_of(b, fused->tail);
     const int target = ls__value_parameter_gradient(b, fused->head, LS__WEIGHT);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &gradient, 1, &target);
+    ls__emit(b, &(ls__op){ .kind = LS__OP_COPY }, 1, &gradient, 1, &target);
 }
 
 const ls__layer ls__parameter_layer = { .name = "parameter",

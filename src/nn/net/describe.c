@@ -38,23 +38,18 @@ static int64_t count_multiply_adds(const ls__program *p, const ls__fused_op *fus
     return node->layer->multiply_adds(node, inputs, &p->specs[node->id]);
 }
 
-/* "conv2d_backward_data winograd 4x4 (timed ...) [block 16]". Ops other than the layer's own are
- * named. */
+/* "conv2d_backward_data winograd 4x4 (timed ...)". Ops other than the layer's own are named. */
 static void instruction_text(const ls__instruction *in, char *out, size_t size)
 {
     ls__text t = { out, size, 0 };
     const bool named =
-        in->backward || ls__op_is_optional(in->op.kind) ||
+        (in->backward && !ls__is_copy(in)) || ls__op_is_optional(in->op.kind) ||
         ls__op_traits_of(in->op.kind)->all_shards || in->op.kind == LS__OP_NORM_STATISTICS ||
         (in->op.kind == LS__OP_PAD_CHANNELS && in->node->layer != &ls__pad_channels_layer);
     if (named) ls__text_put(&t, "%s ", in->custom ? "backward" : ls__op_name(in->op.kind));
     ls__text_put(&t, "%s", in->kernel ? in->kernel->name : in->custom ? "callback" : "copy");
     if (in->kernel && strcmp(in->why.reason, common_reason) != 0)
         ls__text_put(&t, " (%s)", in->why.reason);
-    const ls__operand *first = &in->op.operands[0];
-    if (in->kernel && first->block > 0 && first->shape.n_dims == 4 &&
-        first->block != first->shape.dims[3])
-        ls__text_put(&t, " [block %lld]", (long long)first->block);
 }
 
 /* The kernels of one fused op on separate lines, those of the backward pass last. */

@@ -19,9 +19,7 @@ static void describe_call(const ls__executor *x, int position, ls__trace_op *out
                            .name = call->name,
                            .kernel = call->kernel ? call->kernel->name : "",
                            .backward = call->backward,
-                           .again = call->recomputes,
-                           .moves = !call->feeds_input && !call->callback &&
-                                    call->op->kind == LS__OP_REORDER };
+                           .again = call->recomputes };
     for (int i = 0; i < position; i++) out->number += ls__call_is_numbered(x->list->calls[i]);
     ls__trace_value value;
     while (ls__call_value(call, x->blocks, out->n_values, &value)) out->n_values++;

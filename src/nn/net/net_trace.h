@@ -15,12 +15,10 @@
 
 typedef struct ls__trace_op {
     int number;         /* index among the ops of this step, without recomputation, from 0 */
-    const char *kind;   /* "copy" of an input, "conv2d", "sgd", a user's kind */
+    const char *kind;   /* "copy" of an input or of a result, "conv2d", "sgd", a user's kind */
     const char *name;   /* of the input, of the layer, "optimizer" */
     const char *kernel; /* "" for copies and a user's callbacks */
     bool backward;
-    bool moves; /* a reorder: copies its input to another layout. Reorders depend on the kernels,
-                   other ops only on the model */
     bool again; /* recomputes a value, depending on the available memory; no fault is injected */
     int n_values;
     int position; /* private */

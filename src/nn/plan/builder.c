@@ -23,12 +23,9 @@ static int value_append(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memo
             ls__fail(p->ctx, LS_ERR_MEMORY, "net: a value is larger than memory can address");
         return -1;
     }
-    const bool laid_out = place == LS__PLACE_ARENA && shape.n_dims == 4;
     const int v = ls__value_add(p, &(ls__value){ .dtype = dtype,
                                                  .shape = shape,
                                                  .place = place,
-                                                 .group = laid_out ? p->n_values : -1,
-                                                 .block = shape.n_dims == 4 ? shape.dims[3] : 0,
                                                  .bytes = bytes,
                                                  .offset = offset,
                                                  .first = -1,
@@ -40,20 +37,6 @@ static int value_append(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memo
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape)
 {
     return value_append(b, dtype, shape, LS__PLACE_ARENA, 0);
-}
-
-int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape)
-{
-    const int v = ls__value_new(b, dtype, shape);
-    if (v >= 0) b->program->values[v].dense = true;
-    return v;
-}
-
-int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape)
-{
-    const int v = ls__value_new(b, dtype, shape);
-    if (v >= 0) b->program->values[v].group = -1;
-    return v;
 }
 
 int ls__activation_new(ls__builder *b, ls_shape shape)
@@ -113,34 +96,13 @@ int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory plac
     return value_append(b, dtype, shape, place, (size_t)offset * ls_dtype_bytes(dtype));
 }
 
-void ls__same_layout(ls__builder *b, int a, int c)
-{
-    ls__program *p = b->program;
-    if (b->status != LS_OK || a < 0 || c < 0 || p->values[a].group < 0 || p->values[c].group < 0)
-        return;
-    const int ra = ls__layout_root(p, a), rc = ls__layout_root(p, c);
-    p->values[rc].group = ra;
-    p->values[ra].dense |= p->values[rc].dense;
-}
-
-int ls__dense(ls__builder *b, int v)
-{
-    if (b->status != LS_OK || v < 0) return -1;
-    const ls__program *p = b->program;
-    if (p->values[v].group < 0 || p->values[ls__layout_root(p, v)].dense) return v;
-    const int copy = ls__value_dense(b, p->values[v].dtype, p->values[v].shape);
-    ls__emit(b, &(ls__op){ .kind = LS__OP_REORDER }, 1, &v, 1, &copy);
-    return copy;
-}
-
 /* v itself if it has the type; otherwise a cast copy. */
 static int cast_value(ls__builder *b, int v, ls_dtype dtype)
 {
     if (b->status != LS_OK || v < 0) return -1;
     const ls__value *value = &b->program->values[v];
     if (value->dtype == dtype) return v;
-    const int copy = value->group < 0 ? ls__value_dense(b, dtype, value->shape)
-                                      : ls__value_new(b, dtype, value->shape);
+    const int copy = ls__value_new(b, dtype, value->shape);
     ls__emit(b, &(ls__op){ .kind = LS__OP_CAST }, 1, &v, 1, &copy);
     return copy;
 }
@@ -209,7 +171,6 @@ void ls__contribute(ls__builder *b, const ls_node *node, int value)
     value = cast_value(b, value, b->program->values[forward].dtype);
     if (value < 0) return;
     list->values[list->n++] = value;
-    ls__same_layout(b, forward, value);
 }
 
 int ls__gradient_pair(ls__builder *b, const ls_node *node, int *second)
@@ -265,18 +226,7 @@ void ls__emit(ls__builder *b, const ls__op *kind_and_config, int n_inputs, const
     const int n_operands = in->op.n_operands;
     memcpy(&in->op, kind_and_config, sizeof in->op);
     in->op.n_operands = n_operands;
-    const ls__op_traits *traits = ls__op_traits_of(in->op.kind);
-    in->op.tf32 = traits->multiplies && b->program->env->tf32;
-    if (traits->layouts != LS__LAYOUTS_EQUAL) return;
-    int first = -1;
-    for (int i = 0; i < n_operands; i++) {
-        const int v = in->operands[i];
-        if (v < 0 || b->program->values[v].group < 0) continue;
-        if (first >= 0)
-            ls__same_layout(b, first, v);
-        else
-            first = v;
-    }
+    in->op.tf32 = ls__op_traits_of(in->op.kind)->multiplies && b->program->env->tf32;
 }
 
 void ls__emit_custom(ls__builder *b, const ls_node *node, bool backward, int n_inputs,

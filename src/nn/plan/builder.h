@@ -28,12 +28,8 @@ struct ls__builder {
 };
 enum { LS__MAX_SAVED = 2 };
 
-/* A new arena value; those of rank 4 get a layout group of their own. */
+/* A new arena value. */
 int ls__value_new(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* Adds a value that is always dense. */
-int ls__value_dense(ls__builder *b, ls_dtype dtype, ls_shape shape);
-/* Adds a value for weights or their gradient: dense, in no layout group. */
-int ls__value_weights(ls__builder *b, ls_dtype dtype, ls_shape shape);
 /* A new activation, or the gradient of one. */
 int ls__activation_new(ls__builder *b, ls_shape shape);
 /* data NULL = zeros. */
@@ -45,11 +41,6 @@ int ls__value_parameter_gradient(ls__builder *b, const ls_node *node, int role);
 int ls__value_compute_weight(ls__builder *b, const ls_node *node, int role);
 /* A value in a place that is not the arena, `offset` elements from its start. */
 int ls__value_at(ls__builder *b, ls_dtype dtype, ls_shape shape, ls__memory place, int64_t offset);
-/* Puts a and c into one layout group. */
-void ls__same_layout(ls__builder *b, int a, int c);
-/* v itself if its layout is dense in any case; otherwise a reordered copy, which costs nothing if
- * layout selection makes v dense. */
-int ls__dense(ls__builder *b, int v);
 
 /* The result of the forward pass for a node: f32 for inputs, parameters, losses and users' ops,
  * otherwise an activation. */

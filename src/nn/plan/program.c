@@ -56,15 +56,7 @@ void ls__instruction_fill(const ls__program *p, ls__instruction *in)
         operand->shape.n_dims = v < 0 ? -1 : p->values[v].shape.n_dims;
         for (int d = 0; d < LS_MAX_DIMS; d++)
             operand->shape.dims[d] = d < operand->shape.n_dims ? p->values[v].shape.dims[d] : 0;
-        operand->block = v < 0 ? 0 : p->values[v].block;
     }
-}
-
-bool ls__reorder_is_identity(const ls__program *p, const ls__instruction *in)
-{
-    if (in->custom || in->op.kind != LS__OP_REORDER) return false;
-    const ls__value *x = &p->values[in->operands[0]], *y = &p->values[in->operands[1]];
-    return x->shape.n_dims != 4 || y->shape.n_dims != 4 || x->block == y->block;
 }
 
 /* ---- Calls ---- */
@@ -75,11 +67,11 @@ static ls_status make_input_copy(ls__program *p, int i)
     const ls_spec *spec = &p->input_specs[i];
     ls__op *op = ls__bump_alloc(&p->bump, sizeof *op);
     if (!op) return ls__fail_memory(p->ctx, "program", sizeof *op);
-    op->kind = LS__OP_REORDER;
+    op->kind = LS__OP_COPY;
     op->n_operands = 2;
     for (int j = 0; j < 2; j++)
         op->operands[j] = (ls__operand){ .dtype = spec->dtype, .shape = spec->shape };
-    p->calls[i] = (ls__call){ .kind = "copy",
+    p->calls[i] = (ls__call){ .kind = ls__op_name(LS__OP_COPY),
                               .name = p->graph->inputs.items[i].name,
                               .op = op,
                               .n_inputs = 1,

@@ -60,11 +60,7 @@ typedef struct ls__value {
     ls_dtype dtype;
     ls_shape shape;
     ls__memory place;
-    int group;     /* parent in a union-find forest of values with one layout; a root is its own
-                      parent; -1 if rank is not 4 */
-    bool dense;    /* of a root: the group must be N,H,W,C */
-    bool pinned;   /* read after the program has run */
-    int64_t block; /* set by choose_layout.c; 0 if rank is not 4 */
+    bool pinned; /* read after the program has run */
     size_t bytes;
     size_t offset;   /* bytes from the start of its place */
     int first, last; /* the instructions between which the memory is used; first -1: before all */
@@ -79,7 +75,7 @@ typedef struct ls__why {
 } ls__why;
 
 typedef struct ls__instruction {
-    ls__op op;             /* op.operands are filled from the values after layout */
+    ls__op op;             /* op.operands are filled from the values before kernel selection */
     const ls_node *node;   /* the node that it belongs to */
     const ls_node *custom; /* a user's op: runs callbacks instead of a kernel */
     bool backward;
@@ -88,7 +84,7 @@ typedef struct ls__instruction {
     int operands[LS__MAX_OPERANDS]; /* values, -1 absent */
     ls__kernel *kernel;
     ls__why why;
-    bool skipped;  /* a reorder that layout or memory made unnecessary */
+    bool skipped;  /* a copy whose operands share memory */
     bool side;     /* runs in LS__STREAM_SIDE (overlap.c) */
     bool joins;    /* COMPUTE waits for SIDE before it */
     int joined;    /* if side: the first later instruction that joins, or n_instructions */
@@ -97,7 +93,7 @@ typedef struct ls__instruction {
 
 /* The selection of a fusion that contains this op. */
 typedef struct ls__fusion {
-    ls__op op; /* as at block C */
+    ls__op op;
     bool taken;
 } ls__fusion;
 enum { LS__MAX_FUSION_OPS = 5 }; /* of the fused or the unfused instructions */
@@ -130,8 +126,7 @@ typedef struct ls__call {
     bool updates;     /* an operation of the optimizer, over the block of parameters */
     bool backward;
     bool recomputes;  /* a value of the forward pass */
-    bool skipped;     /* not run: an unused input, or a reorder that layout or memory made
-                         unnecessary */
+    bool skipped;     /* not run: an unused input, or a copy whose operands share memory */
     bool side;        /* runs in LS__STREAM_SIDE (compile/overlap.c) */
     bool joins;       /* COMPUTE waits for SIDE before it */
     bool joins_after; /* COMPUTE waits for SIDE after it */
@@ -198,8 +193,8 @@ typedef struct ls__program {
 
     int *node_values;     /* per node: value of its output, -1 */
     int *full_values;     /* per node: the same as f32, if it is named or read as f32; else -1 */
-    int *output_values;   /* per graph output: dense value */
-    int *input_gradients; /* per graph input: dense value, -1 */
+    int *output_values;   /* per graph output */
+    int *input_gradients; /* per graph input, -1 */
     int loss_weight;      /* the divisor of the mean loss, if that is a sum of class weights; -1 =
                              the number of samples */
     float *constants;     /* host copy */
@@ -244,12 +239,6 @@ void ls__program_bind(ls__program *program, const ls__places *places, uint64_t g
 /* The address of a value after binding, for the first copy. */
 void *ls__program_address(const ls__program *program, int value);
 
-/* The root of a value's layout group. */
-static inline int ls__layout_root(const ls__program *program, int value)
-{
-    while (program->values[value].group != value) value = program->values[value].group;
-    return value;
-}
 /* The value whose memory a value has: itself unless they share it. */
 static inline int ls__storage_of(const ls__program *program, int value)
 {
@@ -264,10 +253,13 @@ int ls__value_copy(ls__program *program, int v);
 /* "conv2d 'layer1.0.conv1'" */
 enum { LS__INSTRUCTION_NAME_SIZE = LS__MAX_NAME + 64 };
 void ls__instruction_name(const ls__instruction *instruction, char out[LS__INSTRUCTION_NAME_SIZE]);
-/* Fills instruction->op.operands from its values' types, shapes and blocks. */
+/* Fills instruction->op.operands from its values' types and shapes. */
 void ls__instruction_fill(const ls__program *program, ls__instruction *instruction);
-/* True for a reorder whose layouts are equal in memory. */
-bool ls__reorder_is_identity(const ls__program *program, const ls__instruction *instruction);
+/* True for LS__OP_COPY, which has no kernel. */
+static inline bool ls__is_copy(const ls__instruction *instruction)
+{
+    return !instruction->custom && instruction->op.kind == LS__OP_COPY;
+}
 
 /* The capture of this range. A new one replaces the least recently used. */
 ls__capture *ls__captures_find(ls_context *ctx, ls__captures *captures, uint64_t update, int begin,

@@ -156,9 +156,9 @@ static bool is_selected(const ls__program *p, const char *text)
            ls__selections_find(p->ctx->selections, text);
 }
 
-static bool is_for_a_kernel(const ls__program *p, const ls__instruction *in)
+static bool is_for_a_kernel(const ls__instruction *in)
 {
-    return !in->custom && !ls__reorder_is_identity(p, in);
+    return !in->custom && !ls__is_copy(in);
 }
 
 double ls__autotune_price_ms(const ls__program *p, double cost_ms)
@@ -173,7 +173,7 @@ double *ls__autotune_left_ms(ls__program *p)
     double step_ms = 0;
     for (int i = 0; i < p->n_instructions; i++) {
         ls__instruction in = p->instructions[i];
-        if (!is_for_a_kernel(p, &in)) continue;
+        if (!is_for_a_kernel(&in)) continue;
         ls__instruction_fill(p, &in);
         const double ms = ls__cheapest_ms(p->ctx, &in.op);
         if (ms < LS__IMPOSSIBLE_MS) step_ms += ms;
@@ -221,7 +221,7 @@ ls_status ls__autotune(ls__program *p, const ls__instruction *list, int n)
     ls_status status = LS_OK;
     int n_jobs = 0;
     for (int i = 0; i < n && status == LS_OK; i++)
-        if (is_for_a_kernel(p, &list[i])) status = add_job(p, jobs, &n_jobs, &list[i]);
+        if (is_for_a_kernel(&list[i])) status = add_job(p, jobs, &n_jobs, &list[i]);
     qsort(jobs, (size_t)n_jobs, sizeof *jobs, by_weight);
     for (int i = 0; i < n_jobs && status == LS_OK; i++)
         status = run_job(p->env->selector, &jobs[i], ls__autotune_left_ms(p));

@@ -9,9 +9,7 @@ static bool depthwise_describe(const ls__op *op, ls__depthwise_kernel *k)
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const int64_t *xd = x->shape.dims, *yd = y->shape.dims;
-    if (x->block != xd[3] || y->block != yd[3] || xd[3] == 1 || op->u.conv.groups != xd[3] ||
-        yd[3] != xd[3])
-        return false;
+    if (xd[3] == 1 || op->u.conv.groups != xd[3] || yd[3] != xd[3]) return false;
     k->data = op->kind == LS__OP_CONV2D_BACKWARD_DATA;
     k->weights = op->kind == LS__OP_CONV2D_BACKWARD_WEIGHTS;
     k->bf16 = op->operands[0].dtype == LS_BF16;

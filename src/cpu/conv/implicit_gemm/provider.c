@@ -54,8 +54,8 @@ static double gather_ms(const ls__op *op, const ls__implicit_gemm_shape *s)
 }
 
 /* Measured by bench_ops on the layers of the ResNets on a Zen 3, whose core reaches 103 Gflop/s.
- * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights), as
- * oneDNN's blocked ones do, but a step of resnet50 with oneDNN's was 2 % faster. So their cost is
+ * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights), about as
+ * oneDNN's do, but a step of resnet50 with oneDNN's was 2 % faster. So their cost is
  * set higher, and native arithmetic selects them only if oneDNN has no kernel. */
 static double conv_cost_ms(const ls__op *op)
 {
@@ -83,11 +83,10 @@ static double conv_cost_ms(const ls__op *op)
 static double implicit_gemm_cost_ms(const ls__op *op)
 {
     static const double MAX_MS = 5e5; /* half of the reference's cost */
-    ls__conv_roles roles;
     double cost_ms = -1;
     if (ls__is_linear(op->kind))
         cost_ms = linear_cost_ms(op);
-    else if (ls__conv_is_dense(op, &roles))
+    else if (ls__conv_kinds[op->kind])
         cost_ms = conv_cost_ms(op);
     return cost_ms < MAX_MS ? cost_ms : MAX_MS;
 }

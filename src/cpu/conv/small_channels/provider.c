@@ -30,8 +30,8 @@ static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel 
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
     const int64_t *xd = x->shape.dims, *yd = y->shape.dims;
-    if (x->block != xd[3] || y->block != yd[3] || op->u.conv.groups != 1 || xd[3] > MAX_IN ||
-        yd[3] > MAX_OUT || op->u.conv.dilation[0] != 1 || op->u.conv.dilation[1] != 1)
+    if (op->u.conv.groups != 1 || xd[3] > MAX_IN || yd[3] > MAX_OUT ||
+        op->u.conv.dilation[0] != 1 || op->u.conv.dilation[1] != 1)
         return false;
     const int64_t kernel_w = op->u.conv.kernel[1];
     k->base.kind = op->kind;
