@@ -16,7 +16,7 @@ endfunction()
 # ls__winograd_bf16_NAME for vectors of WIDTH floats.
 function(lockstep_convolution_variants target name width options)
   set(macros "LS__VECTOR_WIDTH ${width}" "LS__ISA_SUFFIX _${name}")
-  lockstep_variant(${target} microkernels_${name} cpu/conv/microkernels.c "${options}" ${macros})
+  lockstep_variant(${target} microkernels_${name} cpu/conv/microkernels.c "${LOCKSTEP_LOOP_OPTIONS};${options}" ${macros})
   set(few_rows_width ${width})
   if(width GREATER 8)
     set(few_rows_width 8) # of blocks of eight places

@@ -35,23 +35,27 @@ static portable_hash *hash_of(const char *op, const char *kernel)
     return h;
 }
 
-static void add_byte(portable_hash *h, unsigned char byte)
+static uint64_t add_byte(uint64_t hash, unsigned char byte)
 {
-    h->hash = (h->hash ^ byte) * UINT64_C(0x100000001b3); /* FNV-1a */
+    return (hash ^ byte) * UINT64_C(0x100000001b3); /* FNV-1a */
 }
 
 /* Processors differ in the sign of a NaN. */
-static void add_output(portable_hash *h, const unsigned char *memory, size_t bytes, ls_dtype dtype)
+static uint64_t add_output(uint64_t hash, const unsigned char *memory, size_t bytes, ls_dtype dtype)
 {
     if (dtype != LS_F32) {
-        for (size_t i = 0; i < bytes; i++) add_byte(h, memory[i]);
-        return;
+        for (size_t i = 0; i < bytes; i++) hash = add_byte(hash, memory[i]);
+        return hash;
     }
     for (size_t i = 0; i < bytes; i += sizeof(float)) {
         float value;
+        unsigned char of_value[sizeof value];
         memcpy(&value, memory + i, sizeof value);
-        for (size_t j = 0; j < sizeof value; j++) add_byte(h, isnan(value) ? 0xff : memory[i + j]);
+        memcpy(of_value, &value, sizeof value);
+        for (size_t j = 0; j < sizeof value; j++)
+            hash = add_byte(hash, isnan(value) ? 0xff : of_value[j]);
     }
+    return hash;
 }
 
 static void hash_case(ls_context *ctx, const op_case *c)
@@ -65,7 +69,8 @@ static void hash_case(ls_context *ctx, const op_case *c)
         fill_buffers(c, &b, false);
         run_kernel(ctx, c, kernels[k].name, &b);
         for (int i = 0; i < b.n; i++) /* some ops write into their inputs */
-            if (b.memory[i]) add_output(h, b.memory[i], b.bytes[i], c->op.operands[i].dtype);
+            if (b.memory[i])
+                h->hash = add_output(h->hash, b.memory[i], b.bytes[i], c->op.operands[i].dtype);
         free_buffers(&b);
     }
 }

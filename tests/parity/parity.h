@@ -19,9 +19,12 @@ double parity_compare(const char *what, int64_t n, const float *a, const float *
 /* Against the tensor `name` of a fixture. */
 double parity_check(ls_tensor_file *file, const char *name, const ls_tensor *ours,
                     double tolerance);
+/* The products of x [n] with vectors that are hashed from "<vectors> projection <i>". */
+void parity_project(const char *vectors, int64_t n_projections, int64_t n, const float *x,
+                    double *products);
 /* Against the norm and the products with hashed vectors that `name` holds instead of a large
- * tensor: with r uniform in [-1,1), the mean of (r . d)^2 is |d|^2 / 3. The vectors are hashed from
- * "<vectors> projection <i>". Fails when |ours - theirs| / |theirs| is beyond the tolerance;
+ * tensor: with r uniform in [-1,1), the mean of (r . d)^2 is |d|^2 / 3. The vectors are those of
+ * parity_project. Fails when |ours - theirs| / |theirs| is beyond the tolerance;
  * returns it, known to within some 15 %. */
 double parity_check_projected(ls_tensor_file *file, const char *name, const char *vectors,
                               const ls_tensor *ours, double tolerance);

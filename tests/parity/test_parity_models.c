@@ -189,19 +189,13 @@ static double compare_projected(subject *s, const char *name, bool gradients)
                                           ls_tensor_shape(ours)->dims[0], VGG_PIXELS, VGG_CHANNELS)
                              : NULL;
         const float *x = ordered ? ordered : ls_tensor_data_const(ours);
-        float *vector = malloc((size_t)n * sizeof(float));
-        double apart = 0;
-        ck_assert(vector && ++rows <= ls_tensor_shape(file)->dims[0]);
+        double apart = 0, products[PROJECTIONS];
+        ck_assert(++rows <= ls_tensor_shape(file)->dims[0]);
+        parity_project(s->sorted[i].name, PROJECTIONS, n, x, products);
         for (int k = 0; k < PROJECTIONS; k++) {
-            char draw[256];
-            snprintf(draw, sizeof(draw), "%s projection %d", s->sorted[i].name, k);
-            parity_hashed(draw, n, 1, 0, vector);
-            double product = 0;
-            for (int64_t j = 0; j < n; j++) product += (double)x[j] * (double)vector[j];
-            const double d = product - (double)theirs[k + 1];
+            const double d = products[k] - (double)theirs[k + 1];
             apart += 3 * d * d / PROJECTIONS;
         }
-        free(vector);
         free(ordered);
         /* The gradient of a bias before a batch norm is 0 but for rounding errors, which are
          * compared with the largest gradient. */

@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #if ADDRESS_SANITIZER
+#include <dlfcn.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -20,7 +21,8 @@ namespace
 
 enum { MAX_THREADS = 1024, STACK_BYTES = 64 << 10 };
 
-/* A thread of a block: runs the body, then waits to run it again for another block. */
+/* Runs a block's threads one after the other until one waits, which keeps the coroutine; the next
+ * one then runs the threads after it. Most kernels have no barrier and need one coroutine. */
 struct coroutine {
     ucontext_t first;
     jmp_buf place;
@@ -29,9 +31,9 @@ struct coroutine {
     void *fake_stack;
 };
 
-coroutine threads[MAX_THREADS];
+coroutine coroutines[MAX_THREADS];
 jmp_buf scheduler;
-unsigned running;
+unsigned running, next_thread; /* the coroutine that runs; the first thread that has not begun */
 void (*body)(void *);
 void *body_arg;
 
@@ -62,66 +64,82 @@ void after_switch(void *fake_stack, const void **bottom, size_t *size)
 #endif
 }
 
+/* AddressSanitizer's _longjmp makes the whole stack accessible, for frames that are left behind.
+ * There are none here, and it took most of the time: the C library's own is called. */
+void jump(jmp_buf place)
+{
+#if ADDRESS_SANITIZER
+    static void (*const own)(jmp_buf, int) = (void (*)(jmp_buf, int))dlsym(RTLD_NEXT, "_longjmp");
+    own(place, 1);
+#else
+    _longjmp(place, 1);
+#endif
+}
+
 void to_scheduler(coroutine *self)
 {
     if (_setjmp(self->place) == 0) {
         before_switch(&self->fake_stack, scheduler_stack, scheduler_size);
-        _longjmp(scheduler, 1);
+        jump(scheduler);
     }
     after_switch(self->fake_stack, &scheduler_stack, &scheduler_size);
 }
 
-void thread_main(void)
+void coroutine_main(void)
 {
-    coroutine *self = &threads[running];
+    coroutine *self = &coroutines[running];
     after_switch(NULL, &scheduler_stack, &scheduler_size);
     for (;;) {
-        body(body_arg);
+        while (next_thread < blockDim.x) {
+            threadIdx.x = next_thread++;
+            body(body_arg);
+        }
         self->waits = false;
         to_scheduler(self);
     }
 }
 
-bool prepare(coroutine *thread)
+bool prepare(coroutine *c)
 {
-    if (thread->stack) return true;
-    thread->stack = (char *)malloc(STACK_BYTES);
-    if (!thread->stack) return false;
-    getcontext(&thread->first);
-    thread->first.uc_stack.ss_sp = thread->stack;
-    thread->first.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&thread->first, thread_main, 0);
+    if (c->stack) return true;
+    c->stack = (char *)malloc(STACK_BYTES);
+    if (!c->stack) return false;
+    getcontext(&c->first);
+    c->first.uc_stack.ss_sp = c->stack;
+    c->first.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&c->first, coroutine_main, 0);
     return true;
 }
 
-/* Runs a thread until its end or the next __syncthreads. */
-void run_thread(unsigned t)
+/* Runs a coroutine until no thread is left for it, or the next __syncthreads. Returns whether it
+ * waits there. */
+bool run_coroutine(unsigned i)
 {
-    coroutine *thread = &threads[t];
-    running = t;
-    threadIdx.x = t;
+    coroutine *c = &coroutines[i];
+    running = i;
     if (_setjmp(scheduler) == 0) {
-        before_switch(&scheduler_fake, thread->stack, STACK_BYTES);
-        if (thread->begun) _longjmp(thread->place, 1);
-        thread->begun = true;
-        setcontext(&thread->first);
+        before_switch(&scheduler_fake, c->stack, STACK_BYTES);
+        if (c->begun) jump(c->place);
+        c->begun = true;
+        setcontext(&c->first);
     }
     after_switch(scheduler_fake, NULL, NULL);
+    return coroutines[running].waits;
 }
 
 void run_block(unsigned n_threads)
 {
-    bool waiting = true;
-    while (waiting) {
-        waiting = false;
-        unsigned n_waiting = 0;
-        for (unsigned t = 0; t < n_threads; t++) {
-            run_thread(t);
-            n_waiting += threads[t].waits;
-        }
+    unsigned n_waiting = 0;
+    next_thread = 0;
+    while (next_thread < n_threads) n_waiting += run_coroutine(n_waiting);
+    while (n_waiting != 0) {
         /* Some at the barrier and some at the end: on a GPU that is undefined. */
-        if (n_waiting != 0 && n_waiting != n_threads) abort();
-        waiting = n_waiting == n_threads;
+        if (n_waiting != n_threads) abort();
+        n_waiting = 0;
+        for (unsigned t = 0; t < n_threads; t++) { /* thread t is in coroutine t */
+            threadIdx.x = t;
+            n_waiting += run_coroutine(t);
+        }
     }
 }
 
@@ -129,7 +147,7 @@ void run_block(unsigned n_threads)
 
 void emulate_syncthreads(void)
 {
-    coroutine *self = &threads[running];
+    coroutine *self = &coroutines[running];
     self->waits = true;
     to_scheduler(self);
 }
@@ -166,7 +184,7 @@ int emulate_launch(void *stream, unsigned n_blocks, unsigned n_threads, void (*n
     if (status != 0) return status;
     if (n_blocks == 0 || n_threads == 0 || n_threads > MAX_THREADS) return 9; /* configuration */
     for (unsigned t = 0; t < n_threads; t++)
-        if (!prepare(&threads[t])) return 2; /* memory */
+        if (!prepare(&coroutines[t])) return 2; /* memory */
     launch *l = (launch *)emulated_queue(stream, run_launch, sizeof(launch) + arg_bytes);
     if (!l) return 2;
     l->n_blocks = n_blocks;
