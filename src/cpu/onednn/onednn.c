@@ -42,8 +42,8 @@ void ls__onednn_put_texts(ls__cpu *cpu)
     ls__dnn_version(version, sizeof version);
     ls__dnn_isa(isa, sizeof isa);
     ls__cache_text(caches, sizeof caches);
-    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d", version,
-             LS__OWN_KERNELS);
+    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d.%d", version,
+             LS__OWN_KERNELS, LS__NATIVE_KERNELS);
     snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
              isa, caches);
 }
