@@ -91,6 +91,8 @@ static void add_shape(case_list *list, ls__operand x)
 void add_activation_cases(case_list *list)
 {
     add_shape(list, activation(2, 3, 5, 7));
+    add_shape(list, activation(2, 3, 5, 6));
+    add_shape(list, activation(3, 5, 3, 32));
     add_shape(list, activation(1, 5, 3, 20));
     add_shape(list, activation(4, 32, 32, 64));
     add_shape(list, dense(LS_F32, LS_SHAPE(13, 11)));

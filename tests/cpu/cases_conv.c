@@ -21,6 +21,8 @@ static const convolution convolutions[] = {
       .padding = { 2, 1 }, .dilation = { 2, 1 }, .groups = 2, .bias = true },
     { .x = { 1, 4, 4, 6 }, .out = 6, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 6 },
     { .x = { 3, 1, 1, 5 }, .out = 7, .kernel = { 1, 1 }, .bias = true },
+    { .x = { 2, 6, 6, 16 }, .out = 8, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 2, 6, 6, 3 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 } },
     /* What Winograd takes: images that are no whole number of tiles, each padding, one tile row,
        a half panel. */
     { .x = { 3, 9, 10, 8 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 } },
@@ -31,9 +33,12 @@ static const convolution convolutions[] = {
     { .x = { 2, 6, 9, 13 }, .out = 37, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
     { .x = { 2, 9, 5, 70 }, .out = 11, .kernel = { 3, 3 }, .padding = { 1, 1 } },
     { .x = { 2, 6, 5, 259 }, .out = 277, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 2, 8, 8, 16 }, .out = 32, .kernel = { 1, 1 }, .stride = { 2, 2 } },
     /* kernels larger than the image */
     { .x = { 1, 1, 1, 8 }, .out = 16, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 2, 2, 24 }, .out = 16, .kernel = { 5, 5 }, .padding = { 2, 2 } },
     /* first layers */
+    { .x = { 5, 20, 17, 1 }, .out = 24, .kernel = { 3, 3 }, .padding = { 1, 1 } },
     { .x = { 2, 37, 35, 3 }, .out = 64, .kernel = { 7, 7 }, .stride = { 2, 2 },
       .padding = { 3, 3 }, .bias = true },
     /* few channels: LeNet's, images of several pieces, windows that leave a rest out */
@@ -49,7 +54,14 @@ static const convolution convolutions[] = {
     { .x = { 2, 11, 41, 7 }, .out = 33, .kernel = { 2, 5 }, .stride = { 3, 1 } },
     { .x = { 3, 2, 3, 4 }, .out = 5, .kernel = { 3, 3 }, .stride = { 2, 1 },
       .padding = { 2, 4 }, .bias = true },
+    /* one side's channels are half a vector of AVX-512 */
+    { .x = { 3, 7, 6, 8 }, .out = 24, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 3, 7, 6, 24 }, .out = 8, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
     /* odd kernels, strides, dilation */
+    { .x = { 2, 15, 13, 64 }, .out = 40, .kernel = { 1, 1 }, .stride = { 2, 2 }, .bias = true },
+    { .x = { 2, 9, 11, 16 }, .out = 24, .kernel = { 1, 7 }, .padding = { 0, 3 }, .bias = true },
+    { .x = { 2, 14, 12, 16 }, .out = 24, .kernel = { 3, 3 }, .padding = { 2, 3 },
+      .dilation = { 2, 3 }, .bias = true },
     { .x = { 2, 15, 13, 64 }, .out = 40, .kernel = { 1, 1 }, .stride = { 2, 2 } },
     { .x = { 2, 11, 9, 24 }, .out = 16, .kernel = { 7, 1 }, .stride = { 1, 2 },
       .padding = { 3, 0 }, .bias = true },
@@ -58,6 +70,9 @@ static const convolution convolutions[] = {
     /* groups and depthwise */
     { .x = { 2, 8, 9, 32 }, .out = 64, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 4,
       .bias = true },
+    { .x = { 2, 8, 9, 32 }, .out = 64, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 }, .groups = 4, .bias = true },
+    { .x = { 5, 9, 9, 32 }, .out = 32, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 32 },
     { .x = { 2, 6, 7, 9 }, .out = 15, .kernel = { 3, 3 }, .padding = { 1, 1 }, .groups = 3,
       .bias = true },
     { .x = { 5, 9, 9, 32 }, .out = 32, .kernel = { 3, 3 }, .stride = { 2, 2 },
@@ -113,7 +128,13 @@ static const convolution convolutions[] = {
       .bias = true },
     /* several sub-batches, of two sizes; partial sums of weights */
     { .x = { 5, 20, 20, 64 }, .out = 64, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 13, 24, 24, 32 }, .out = 48, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 34, 10, 7, 32 }, .out = 48, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
+    { .x = { 9, 8, 8, 32 }, .out = 32, .kernel = { 3, 3 }, .padding = { 1, 1 } },
+    { .x = { 5, 12, 12, 64 }, .out = 64, .kernel = { 3, 3 }, .stride = { 2, 2 },
+      .padding = { 1, 1 } },
     /* slices of channels */
+    { .x = { 2, 3, 2, 1536 }, .out = 512, .kernel = { 1, 1 }, .bias = true },
     { .x = { 3, 3, 3, 512 }, .out = 512, .kernel = { 3, 3 }, .padding = { 1, 1 }, .bias = true },
     /* many channels over few tiles, with narrower last blocks */
     { .x = { 2, 6, 5, 264 }, .out = 280, .kernel = { 3, 3 }, .padding = { 1, 1 } },
@@ -167,7 +188,7 @@ static const convolution convolutions[] = {
 /* clang-format on */
 
 /* The reference's gradients are checked on the first cases, which are small. */
-enum { N_GRADIENT_CASES = 6 };
+enum { N_GRADIENT_CASES = 8 };
 
 static int64_t or_1(int64_t value)
 {

@@ -68,10 +68,7 @@ static void add_convolutions(case_list *list, size_t i)
 static const struct {
     int64_t n, h, w, c;
 } activations[] = {
-    { 4, 3, 3, 5 },
-    { 2, 5, 3, 48 },
-    { 1, 33, 31, 40 },
-    { 1, 1, 1, 8 },
+    { 4, 3, 3, 5 }, { 3, 5, 7, 16 }, { 2, 5, 3, 48 }, { 1, 33, 31, 40 }, { 1, 1, 1, 8 },
 };
 
 static op_case *add_norm(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,

@@ -65,7 +65,8 @@ static void add_casts(case_list *list, ls_dtype dtype)
     }
 }
 
-/* Of other kinds every second case has bf16, the others f16. i: number of the case in its kind. */
+/* Cases of other ops alternate: even ones are bf16, odd ones f16; i is the number of the case among
+ * those of its kind. */
 static bool wants_half(const op_case *c, int i, ls_dtype dtype)
 {
     if (!ls__op_traits_of(c->op.kind)->half) return false;

@@ -1,5 +1,5 @@
-/* Batch normalisation: with each activation, addition, second gradient, in place; the
- * same in shares over three shards. */
+/* Batch normalisation: with each activation, addition, second gradient, in place; the same in
+ * shares over three shards. */
 #include "op_case.h"
 
 /* Statistics are as good as the reference's; what is left is the rounding of (x - mean) * a + shift
@@ -12,6 +12,8 @@ static const struct {
     { 4, 3, 3, 5 },    { 2, 1, 1, 3 },     { 16, 0, 0, 10 },    { 3, 5, 7, 16 },
     { 2, 5, 3, 48 },   { 1, 1, 1, 8 },     { 1, 33, 31, 40 },   { 8, 32, 32, 64 },
     { 64, 4, 4, 512 }, { 512, 0, 0, 100 }, { 1, 200, 200, 16 }, { 2, 7, 7, 2048 },
+    { 3, 6, 9, 1 },    { 4, 32, 32, 1 },   { 3, 5, 7, 8 },      { 4, 32, 32, 8 },
+    { 2, 4, 4, 24 },   { 4, 32, 32, 16 },
 };
 
 static op_case *add(case_list *list, ls__op_kind kind, int n, const ls__operand *operands,

@@ -226,7 +226,7 @@ static bool is_positive(const char *name, size_t length)
     return is_among(name, length, names, sizeof names / sizeof names[0]);
 }
 
-static void store(ls_dtype dtype, void *memory, int64_t i, float value)
+void store(ls_dtype dtype, void *memory, int64_t i, float value)
 {
     if (dtype == LS_F32)
         ((float *)memory)[i] = value;
@@ -395,22 +395,6 @@ bool is_offered(ls_context *ctx, const op_case *c, const char *kernel)
     for (int i = 0; i < n; i++)
         if (strcmp(found[i].name, kernel) == 0) return true;
     return false;
-}
-
-void check_offered(const char *kernel, ls__op_kind last_kind, bool takes_bf16)
-{
-    ls_context *ctx = open_cpu(1, -1);
-    int n_cases[LS__N_OPS][2] = { { 0 } };
-    for (int i = 0; i < all_cases()->n; i++) {
-        const op_case *c = &all_cases()->cases[i];
-        const bool bf16 = c->op.operands[0].dtype == LS_BF16;
-        if (is_conv_or_linear(c->op.kind)) n_cases[c->op.kind][bf16] += is_offered(ctx, c, kernel);
-    }
-    for (int kind = LS__OP_CONV2D; kind <= (int)last_kind; kind++)
-        for (int bf16 = 0; bf16 < 1 + takes_bf16; bf16++)
-            ck_assert_msg(n_cases[kind][bf16] > 0, "%s is offered for no %s in %s", kernel,
-                          ls__op_name((ls__op_kind)kind), bf16 ? "bf16" : "f32");
-    ls_context_close(&ctx);
 }
 
 void run_kernel(ls_context *ctx, const op_case *c, const char *name, op_buffers *b)

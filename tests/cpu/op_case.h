@@ -95,6 +95,8 @@ typedef struct op_buffers {
     int n;
 } op_buffers;
 void fill_buffers(const op_case *c, op_buffers *b, bool share);
+/* memory[i] = value, of a type of floats. */
+void store(ls_dtype dtype, void *memory, int64_t i, float value);
 /* Copies the contents to memory of their own: `to` is empty, or an earlier copy, whose memory is
  * used again. */
 void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to);
@@ -111,9 +113,6 @@ int find_operand(ls__op_kind kind, const char *name, size_t length);
 int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
 /* Whether a kernel of that name is offered for the case. */
 bool is_offered(ls_context *ctx, const op_case *c, const char *kernel);
-/* Fails the running test unless it is for some case of each kind from CONV2D to the last, in f32
- * and, if it takes bf16, in bf16: else a test of that kernel compares nothing. */
-void check_offered(const char *kernel, ls__op_kind last_kind, bool takes_bf16);
 /* Returns the reference kernel's name: "reference", or "emulated reference" for 16-bit operands. */
 const char *reference_name(const op_case *c);
 /* Opens, runs and closes a kernel; fails the running test on any error. The workspace and the

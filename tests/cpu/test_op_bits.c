@@ -2,7 +2,6 @@
  * the same bits on every instruction set, and in bf16 those of the emulation, and a norm's result
  * has the same bits when it is computed again from what the norm has saved, as has its gradient. */
 #include "../suite.h"
-#include "arith/half.h"
 #include "missing_isa.h"
 #include "op_case.h"
 #include <math.h>
@@ -229,17 +228,9 @@ static const struct {
                 { INFINITY, 0 },   { -INFINITY, 0 } };
 enum { N_ENDS = sizeof at_ends / sizeof at_ends[0] };
 
-static void put(const ls__operand *o, void *memory, int64_t i, float value)
-{
-    if (o->dtype == LS_BF16)
-        ((uint16_t *)memory)[i] = ls__f32_to_bf16(value);
-    else
-        ((float *)memory)[i] = value;
-}
-
 /* Channels have the values of at_ends in turn. */
 static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activation, int64_t rows,
-                       int64_t channels)
+                       int64_t channels, bool dy2)
 {
     enum { X, Y, SCALE = 4, MEAN, INVSTD, SHIFT, DX };
     const ls__operand a = dense(dtype, LS_SHAPE(1, 1, rows, channels)),
@@ -248,7 +239,8 @@ static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activatio
     op_case apply = *add_case(&list, LS__OP_NORM_APPLY, 7,
                               (ls__operand[]){ a, v, v, v, v, none, a }, "mask"),
             back = *add_case(&list, LS__OP_BATCH_NORM_BACKWARD, 12,
-                             (ls__operand[]){ a, a, a, none, v, v, v, v, a, v, v, none }, "mask");
+                             (ls__operand[]){ a, a, a, dy2 ? a : none, v, v, v, v, a, v, v, none },
+                             "mask");
     free(list.cases);
     apply.op.u.norm.activation = back.op.u.norm.activation = activation;
     op_buffers norm, from_x, from_y = { 0 };
@@ -256,7 +248,7 @@ static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activatio
     fill_buffers(&back, &from_x, false);
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t r = 0; r < rows; r++)
-            put(&a, from_x.memory[X], r * channels + c, at_ends[c % N_ENDS].x);
+            store(dtype, from_x.memory[X], r * channels + c, at_ends[c % N_ENDS].x);
         const float of_channel[] = { 0.5f, 0, 1, at_ends[c % N_ENDS].shift };
         for (int i = SCALE; i <= SHIFT; i++) ((float *)from_x.memory[i])[c] = of_channel[i - SCALE];
     }
@@ -272,9 +264,10 @@ static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activatio
     run_kernel(ctx, &back, "own", &from_y);
     for (int i = DX; i < DX + 3; i++)
         ck_assert_msg(memcmp(from_x.memory[i], from_y.memory[i], from_x.bytes[i]) == 0,
-                      "%s, activation %d, %d rows of %d: operand %d has other bits from x than "
+                      "%s, activation %d, %d rows of %d%s: operand %d has other bits from x than "
                       "from y",
-                      ls_dtype_name(dtype), (int)activation, (int)rows, (int)channels, i);
+                      ls_dtype_name(dtype), (int)activation, (int)rows, (int)channels,
+                      dy2 ? ", dy2" : "", i);
     free_buffers(&norm);
     free_buffers(&from_x);
     free_buffers(&from_y);
@@ -282,12 +275,16 @@ static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activatio
 
 START_TEST(masks_from_x)
 {
+    static const struct {
+        int64_t rows, channels;
+    } shapes[] = { { 9, 40 }, { 9, 19 }, { 1, 19 }, { 9, 16 }, { 9, 8 }, { 9, 5 }, { 37, 1 } };
     for (int isa = LS__ISA_PLAIN; isa <= (int)ls__isa_detect(); isa++) {
         ls_context *ctx = open_cpu(1, isa);
-        for (int i = 0; i < 12; i++)
-            check_mask(ctx, i % 2 ? LS_BF16 : LS_F32,
-                       i / 2 % 2 ? LS__ACTIVATION_RELU6 : LS__ACTIVATION_RELU, i < 8 ? 9 : 1,
-                       i < 4 ? 40 : 19);
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+            for (int i = 0; i < 8; i++)
+                check_mask(ctx, i % 2 ? LS_BF16 : LS_F32,
+                           i / 2 % 2 ? LS__ACTIVATION_RELU6 : LS__ACTIVATION_RELU, shapes[s].rows,
+                           shapes[s].channels, i / 4);
         ls_context_close(&ctx);
     }
 }

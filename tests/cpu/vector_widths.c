@@ -51,9 +51,24 @@ START_TEST(widths)
 }
 END_TEST
 
+/* Whether some case of each kind has the kernel, in f32 and, if it takes bf16, in bf16: else the
+ * widths of that kernel compare nothing. */
 START_TEST(offered)
 {
-    check_offered(tested->kernel, tested->last_kind, tested->microkernels[WIDTH_4][1] != NULL);
+    ls_context *ctx = open_cpu(1, -1);
+    const bool takes_bf16 = tested->microkernels[WIDTH_4][1] != NULL;
+    int n_cases[LS__N_OPS][2] = { { 0 } };
+    for (int i = 0; i < all_cases()->n; i++) {
+        const op_case *c = &all_cases()->cases[i];
+        const bool bf16 = c->op.operands[0].dtype == LS_BF16;
+        if (is_conv_or_linear(c->op.kind))
+            n_cases[c->op.kind][bf16] += is_offered(ctx, c, tested->kernel);
+    }
+    for (int kind = LS__OP_CONV2D; kind <= (int)tested->last_kind; kind++)
+        for (int bf16 = 0; bf16 < 1 + takes_bf16; bf16++)
+            ck_assert_msg(n_cases[kind][bf16] > 0, "%s is offered for no %s in %s", tested->kernel,
+                          ls__op_name((ls__op_kind)kind), bf16 ? "bf16" : "f32");
+    ls_context_close(&ctx);
 }
 END_TEST
 
