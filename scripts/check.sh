@@ -36,7 +36,7 @@ title "a lower instruction set"
 lower=plain
 ! grep -qw avx512bw /proc/cpuinfo || lower=avx2
 LOCKSTEP_MAX_ISA=$lower run_tests build --tests-regex \
-  '^(op_(values|bits)_sample|op_gradients|cpu_device|onednn|simd_math|loss_accuracy|winograd|implicit_gemm|depthwise|parity_.*|gradients|net|fuse|fuse_norm|precision|trace|compare_command)$'
+  '^(op_(values|bits)_sample|op_gradients|cpu_device|onednn|simd_math|loss_accuracy|winograd|implicit_gemm|depthwise|small_channels|parity_.*|gradients|net|fuse|fuse_norm|precision|trace|compare_command)$'
 title "the same results with every instruction set"
 scripts/portable_check.sh build/lockstep
 title "uninitialized bytes, by valgrind"
