@@ -46,13 +46,13 @@ typedef struct ls__op_traits {
  * -1. Operands are f32 unless stated otherwise. dX is the gradient of the loss with respect to X.
  * Arithmetic is f32 for 16-bit operands, too. */
 #define LS__OP_LIST(X)                                                                             \
-    /* y = x, of as many elements in any shape. It has no kernel: both share memory, or the device \
-     * copies */                                                                                   \
+    /* y = x, of any type and as many elements in any shape. It has no kernel: both share memory,  \
+     * or the device copies */                                                                     \
     X(COPY, "copy", "x -> y", .half = "x y", .cheap_to_recompute = true)                           \
     /* y = x in another type: f32 to bf16 or f16, or back; any shape */                            \
     X(CAST, "cast", "x -> y", .cheap_to_recompute = true)                                          \
-    /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], y [N,H,W,D], D >= C: y's channels from C  \
-     * on are 0 */                                                                                 \
+    /* y = (x / 255 - mean[c]) / std[c]; x u8 [N,H,W,C], C <= 4, y [N,H,W,D], D >= C: y's channels \
+     * from C on are 0 */                                                                          \
     X(NORMALIZE, "normalize", "x -> y", .half = "y", .cheap_to_recompute = true)                   \
     /* w [O,kh,kw,I/groups], b [O] */                                                              \
     X(CONV2D, "conv2d", "x w b? -> y", .half = "x w b y", .multiplies = true,                      \

@@ -10,7 +10,7 @@
 enum { LS__OWN_KERNELS = 5 };
 /* Increase it when such results change on CUDA devices only. */
 enum { LS__CUDA_KERNELS = 1 };
-/* The same with native arithmetic on CPUs only. */
+/* Increase it when they change with native arithmetic on CPUs only. */
 enum { LS__NATIVE_KERNELS = 1 };
 
 #endif

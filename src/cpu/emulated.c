@@ -12,7 +12,8 @@ typedef struct emulated {
     ls__kernel kernel; /* first */
     ls__cpu *cpu;
     ls__op op;
-    ls__kernel *inner;                   /* of the same op in f32 */
+    ls__op inner_op;                     /* the same in f32; see in_f32 */
+    ls__kernel *inner;                   /* of inner_op */
     ls__kernel *casts[LS__MAX_OPERANDS]; /* of the 16-bit operands, else NULL */
     int n_inputs;
     /* Positions in the workspace, in bytes: of each 16-bit operand in f32, and of the inner
@@ -27,7 +28,8 @@ bool ls__needs_emulation(const ls__op *op)
     return false;
 }
 
-/* Without a norm's shift: from it and x, the kernel would compute a y that is not rounded. */
+/* A norm's shift is left out, because a kernel would compute from it and x a y that is not rounded
+ * to 16 bits. */
 static ls__op in_f32(const ls__op *op)
 {
     enum { BACK_SHIFT = 7 };
@@ -76,6 +78,7 @@ static ls_status emulated_run(ls__kernel *kernel, void *const *buffers, void *wo
     for (int i = 0; i < k->op.n_operands; i++) {
         ls__kernel *cast = k->casts[i];
         inner[i] = cast ? memory + k->offsets[i] : buffers[i];
+        if (ls__is_absent(&k->inner_op.operands[i])) inner[i] = NULL;
         if (cast && i < k->n_inputs)
             LS_TRY(cast->run(cast, (void *[]){ buffers[i], inner[i] }, NULL, step));
     }
@@ -151,9 +154,9 @@ static ls_status emulated_open(ls__cpu *cpu, const ls__op *op, const char *name,
     k->cpu = cpu;
     k->op = *op;
     k->n_inputs = ls__op_inputs(op->kind);
-    const ls__op inner = in_f32(op);
-    ls_status status =
-        cpu->device.backend->kernel_open(&cpu->device, &inner, name + PREFIX_LENGTH, &k->inner);
+    k->inner_op = in_f32(op);
+    ls_status status = cpu->device.backend->kernel_open(&cpu->device, &k->inner_op,
+                                                        name + PREFIX_LENGTH, &k->inner);
     for (int i = 0; i < k->op.n_operands && status == LS_OK; i++)
         if (ls__is_half(&op->operands[i])) status = open_cast(k, i);
     if (status != LS_OK) goto fail;

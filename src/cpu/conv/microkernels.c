@@ -17,14 +17,6 @@ enum { PANEL = LS__PANEL_VECTORS * LS__WIDTH };
  * processors' own prefetching stops where a panel or a chain ends. */
 enum { LINE = 16, AHEAD = 16 };
 
-/* Prefetches what is AHEAD steps behind b; not as a pointer, because it can be behind the end of
- * the array. */
-LS__ALWAYS_INLINE void prefetch_step(const float *b, int64_t b_step)
-{
-    const uint64_t behind = (uint64_t)(AHEAD * b_step) * sizeof *b;
-    __builtin_prefetch((const void *)((uintptr_t)b + behind));
-}
-
 /* s[rows][vectors] = (accumulate ? s : 0) + sum over i of a[i][row] b[i][vectors]. The rows of a
  * may be side by side (row_stride 1) or apart. */
 LS__ALWAYS_INLINE void tile(int rows, int vectors, bool accumulate, const float *restrict a,
@@ -38,7 +30,8 @@ LS__ALWAYS_INLINE void tile(int rows, int vectors, bool accumulate, const float 
         ls__vf columns[2];
         for (int v = 0; v < vectors; v++) {
             columns[v] = ls__load_f32(b + v * LS__WIDTH);
-            if (v * LS__WIDTH % LINE == 0) prefetch_step(b + v * LS__WIDTH, b_step);
+            if (v * LS__WIDTH % LINE == 0)
+                ls__prefetch_after(b + v * LS__WIDTH, AHEAD * b_step * (int64_t)sizeof *b);
         }
         for (int r = 0; r < rows; r++) {
             const ls__vf row = ls__broadcast(a[r * row_stride]);

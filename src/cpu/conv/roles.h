@@ -54,13 +54,4 @@ static inline bool ls__conv_has_bias(const ls__op *op, const ls__conv_roles *rol
     return roles->b >= 0 && !ls__is_absent(&op->operands[roles->b]);
 }
 
-/* Whether the op is a convolution in one group with at least min_channels channels on both sides.
- */
-static inline bool ls__conv_is_plain(const ls__op *op, int64_t min_channels, ls__conv_roles *roles)
-{
-    return ls__conv_roles_of(op->kind, roles) && op->u.conv.groups == 1 &&
-           op->operands[roles->x].shape.dims[3] >= min_channels &&
-           op->operands[roles->y].shape.dims[3] >= min_channels;
-}
-
 #endif

@@ -120,11 +120,8 @@ LS__ALWAYS_INLINE void store_strip(strip t, double *s1, double *s2, const ls__wi
 LS__ALWAYS_INLINE void prefetch_rows(const ls__element *rows, strip t)
 {
     LS__UNROLL
-    for (int i = 0; i < 4; i++) {
-        /* not a pointer, because it can be behind the end of the array */
-        const uint64_t behind = (uint64_t)(t.ahead + i * t.pitch) * sizeof *rows;
-        __builtin_prefetch((const void *)((uintptr_t)rows + behind));
-    }
+    for (int i = 0; i < 4; i++)
+        ls__prefetch_after(rows, (t.ahead + i * t.pitch) * (int64_t)sizeof *rows);
 }
 
 LS__ALWAYS_INLINE void add_block(strip_adder *add, const void *operands, int64_t first,

@@ -72,7 +72,7 @@ static bool prepare_transfer(ls__ops_kernel *k)
 /* ---- NORMALIZE: y = (x / 255 - mean[c]) / std[c], from a table of the results of all bytes; zeros
  * in the channels that x does not have. ---- */
 
-enum { BYTES = 256 };
+enum { BYTES = 256, MAX_CHANNELS = 4 };
 
 static void fill_table(const ls__ops_kernel *k, int64_t task)
 {
@@ -115,7 +115,7 @@ static void normalize(const ls__ops_kernel *k, int64_t task)
 static bool prepare_normalize(ls__ops_kernel *k)
 {
     const ls__operand *x = &k->op.operands[0], *y = &k->op.operands[1];
-    if (y->dtype != ls__element_type) return false;
+    if (y->dtype != ls__element_type || x->shape.dims[3] > MAX_CHANNELS) return false;
     const int64_t count = ls__count(y);
     k->n_chunks = ls__min_i64(ls__divide_up(count, LS__TASK_ELEMENTS), count / y->shape.dims[3]);
     k->kernel.workspace_bytes = (size_t)(x->shape.dims[3] * BYTES) * sizeof(ls__element);

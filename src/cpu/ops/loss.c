@@ -365,7 +365,7 @@ static bool prepare_loss(ls__ops_kernel *k)
 {
     static const struct {
         ls__ops_task run, finish;
-        size_t n_sums; /* of each row */
+        size_t n_sums; /* of 8 bytes, of each row; TOP_K has one for each chunk of rows */
     } phases[LS__N_OPS] = {
         [LS__OP_CROSS_ENTROPY] = { rows_forward, finish_forward, 2 },
         [LS__OP_CROSS_ENTROPY_BACKWARD] = { rows_backward, NULL, 0 },

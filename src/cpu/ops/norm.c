@@ -187,11 +187,6 @@ LS__ALWAYS_INLINE void write_dx(gradient_operands s, int64_t rows, int64_t width
     }
 }
 
-LS__ALWAYS_INLINE bool reads_y(unsigned with)
-{
-    return with & ACTIVATION && !(with & FROM_X);
-}
-
 LS__ALWAYS_INLINE gradient_operands operands_at(const ls__ops_kernel *k, int64_t offset,
                                                 unsigned with)
 {
@@ -402,6 +397,7 @@ static bool prepare_backward(ls__ops_kernel *k)
     if (!prepare_common(k)) return false;
     const bool dy2 = !ls__is_absent(&k->op.operands[3]), dadd = !ls__is_absent(&k->op.operands[11]);
     const ls__activation activation = k->op.u.norm.activation;
+    /* With dadd, the last phase reads dadd and needs no mask. */
     const bool from_x = activation && !dadd && !ls__is_absent(&k->op.operands[7]);
     const unsigned with = activation | (dy2 ? DY2 : 0) | (dadd ? DADD : 0) | (from_x ? FROM_X : 0);
     ls__add_phase(k, products_variants[with], k->n_chunks);

@@ -74,6 +74,11 @@ typedef struct gradient_operands {
     unsigned with;
 } gradient_operands;
 
+LS__ALWAYS_INLINE bool reads_y(unsigned with)
+{
+    return with & ACTIVATION && !(with & FROM_X);
+}
+
 /* An argument above and below these is stored as a y above 0 and below 6: with bf16, those that are
  * rounded to 0 or to 6 are not. */
 #if defined(LS__ELEMENT_BF16)
@@ -142,7 +147,7 @@ LS__ALWAYS_INLINE int64_t add_4_products(const gradient_operands *s, strip t, do
     for (; r + 4 <= t.rows; r += 4, i += 4 * t.pitch) {
         prefetch_rows(s->x + i, t);
         prefetch_rows(s->dy1 + i, t);
-        if (s->with & ACTIVATION && !(s->with & FROM_X)) prefetch_rows(s->y + i, t);
+        if (reads_y(s->with)) prefetch_rows(s->y + i, t);
         if (s->with & DY2) prefetch_rows(s->dy2 + i, t);
         LS__UNROLL
         for (int v = 0; v < t.n_vectors; v++) {

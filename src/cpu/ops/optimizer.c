@@ -108,7 +108,6 @@ static void tree_sum(const ls__ops_kernel *k, int64_t task)
     }
 }
 
-/* A pass over the elements of a row. */
 static void running_statistics(const ls__ops_kernel *k, int64_t task)
 {
     const ls__range r = ls__task_elements(k, task, LINE);

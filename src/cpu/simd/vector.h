@@ -14,7 +14,7 @@
 #include <string.h>
 
 #if !defined(LS__VECTOR_WIDTH) && defined(__AVX2__)
-/* 8 with AVX-512 too: an instruction does half the work, but blocks of 8 channels fit. */
+/* 8 with AVX-512 too: what has no kernel for vectors of 16 is as fast as the memory. */
 #define LS__VECTOR_WIDTH 8
 #elif !defined(LS__VECTOR_WIDTH)
 #define LS__VECTOR_WIDTH 4

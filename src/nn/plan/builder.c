@@ -283,7 +283,7 @@ void ls__lower_op_backward(ls__builder *b, const ls__fused_op *fused)
     const ls_node *input = fused->head->inputs[0];
     const int n = ls__op_inputs(op.kind), dy = ls__gradient_of(b, fused->tail);
     ls__operand_role role;
-    const bool reads_x = ls__op_operand(op.kind, 0, &role) && role.name[0] == 'x';
+    const bool reads_x = n == 2 && ls__op_operand(op.kind, 0, &role) && role.name[0] == 'x';
     const int saved = reads_x ? ls__activation_of(b, input) : ls__forward_value(b, fused->tail);
     const int inputs[2] = { saved, dy };
     ls__emit_gradient(b, input, &op, n, inputs + 2 - n);

@@ -14,9 +14,9 @@ enum {
     BLOCK_FLOATS = 2048   /* of weights converted at a time */
 };
 
-/* Of at most LS__IMPLICIT_GEMM_SMALL rows, the weights are the largest operand of backward by data.
- * Each task packs those of its own columns into its core's cache, where a pass of its own would
- * write them to memory. */
+/* The weights are the largest operand of backward by data if it has few rows, at most
+ * LS__IMPLICIT_GEMM_SMALL. Each task packs those of its own columns into its core's cache, where a
+ * pass of its own would write them to memory. */
 enum { PACKED_SLAB = 128, PACKED_DEPTH = 128 };
 
 /* Whether rows of a product are read in place: a tile reads 6 or 12 at a time. */

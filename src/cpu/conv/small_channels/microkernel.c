@@ -5,7 +5,7 @@
 
 /* Vectors of columns at a time, and the rows for each number of them: up to 12 sums for two FMA
  * units of 4 cycles latency, b's vectors and a value of a in 16 registers; an address for each row
- * in 15 others. */
+ * in 15 others, of which AVX-512 has no more either. */
 enum {
     MAX_ROWS = 10,
     MAX_VECTORS = LS__SMALL_CHANNELS_MAX_VECTORS,
@@ -37,10 +37,8 @@ LS__ALWAYS_INLINE void store(const ls__small_channels_product *p, float *out, ls
 /* Without this statement GCC loads a column again for each row. */
 LS__ALWAYS_INLINE void keep_in_register(ls__vf *v)
 {
-#if defined(__AVX512F__)
+#if defined(__AVX2__) && LS__VECTOR_WIDTH == LS__REGISTER_WIDTH
     __asm__("" : "+v"(*v));
-#elif defined(__AVX2__) && LS__VECTOR_WIDTH == LS__REGISTER_WIDTH
-    __asm__("" : "+x"(*v));
 #else
     (void)v;
 #endif
@@ -124,8 +122,8 @@ static bool overlaps(const ls__small_channels_product *p)
 }
 
 /* A block has neighbouring rows or, if rows of out overlap, rows as far apart as possible, so that
- * a sum does not wait for the last store. These are added in the order of blocks, which have so
- * many rows as with vectors of a UNIT. */
+ * a sum does not wait for the last store. These are added in the order of blocks, whose sizes
+ * are those for vectors of UNIT columns, so that the order does not depend on the width. */
 static void multiply_columns(const ls__small_channels_product *p, int64_t first, int64_t columns)
 {
     const int vectors = (int)((columns + VECTOR - 1) / VECTOR);

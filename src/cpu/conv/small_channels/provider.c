@@ -60,7 +60,7 @@ static bool small_channels_describe(const ls__op *op, ls__small_channels_kernel 
     return true;
 }
 
-/* Including those of units' unused columns. */
+/* The operations, including those of unused columns of units. */
 static double flops(const ls__small_channels_kernel *k)
 {
     const double places = (double)(k->images * k->yh * k->yw * k->kernel_h);

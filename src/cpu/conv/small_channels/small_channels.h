@@ -75,7 +75,8 @@ typedef struct ls__small_channels_kernel {
     int64_t pitch;         /* of a row that is read, in floats */
     int64_t rows_per_tile; /* of y */
     int64_t tiles_per_image, n_tiles, n_tasks;
-    int64_t padded_out, padded_row_taps; /* whole vectors */
+    int64_t padded_out,
+        padded_row_taps; /* whole vectors; padded_out of a kernel that slides: units */
 } ls__small_channels_kernel;
 
 /* Sets the passes, workspace_bytes and scratch_bytes from all else. */

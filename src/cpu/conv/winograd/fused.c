@@ -156,14 +156,15 @@ static void reduce_task(const ls__conv_call *call, int64_t task, float *scratch)
     (void)scratch;
     const ls__winograd_kernel *k = call->kernel;
     const int64_t k0 = task * REDUCE_ROWS, k1 = ls__min_i64(k0 + REDUCE_ROWS, k->g.out_channels);
-    const int64_t n = (k1 - k0) * k->v_stride, floats = sum_floats(k);
-    for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++) {
-        float *first = call->workspace + xi * k->u_xi + k0 * k->v_stride;
-        ls__tree_sum(first, first + floats, floats, k->n_sums, n);
+    const int64_t floats = sum_floats(k);
+    for (int64_t row = k0; row < k1; row++) {
+        float *const sums = call->workspace + row * k->v_stride;
+        for (int64_t xi = 0; xi < LS__WINOGRAD_XI; xi++) {
+            float *const first = sums + xi * k->u_xi;
+            ls__tree_sum(first, first + floats, floats, k->n_sums, k->g.in_channels);
+        }
+        k->transforms->weight_gradient(&k->g, sums, k->u_xi, row, call->y);
     }
-    for (int64_t row = k0; row < k1; row++)
-        k->transforms->weight_gradient(&k->g, call->workspace + row * k->v_stride, k->u_xi, row,
-                                       call->y);
 }
 
 static void plan_weights(ls__winograd_kernel *k)

@@ -8,7 +8,10 @@ enum { MIN_CHANNELS = 8 };
 static bool is_supported(const ls__op *op)
 {
     ls__conv_roles roles;
-    if (!ls__conv_is_plain(op, MIN_CHANNELS, &roles)) return false;
+    if (!ls__conv_roles_of(op->kind, &roles) || op->u.conv.groups != 1 ||
+        op->operands[roles.x].shape.dims[3] < MIN_CHANNELS ||
+        op->operands[roles.y].shape.dims[3] < MIN_CHANNELS)
+        return false;
     for (int i = 0; i < 2; i++)
         if (op->u.conv.kernel[i] != 3 || op->u.conv.stride[i] != 1 || op->u.conv.dilation[i] != 1 ||
             op->u.conv.padding[i] > 2)
