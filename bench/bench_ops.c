@@ -162,7 +162,6 @@ static int list_entries(ls_context *ctx, const settings *set, const ls__op *op, 
         ctx->device->backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
     int n = 0;
     for (int j = 0; j < n_found; j++) {
-        if (strcmp(found[j].name, "reference") == 0) continue; /* slow, and said so */
         if (set->filter && !strstr(found[j].name, set->filter)) continue;
         entries[n] = (entry){ .op = *op };
         memcpy(entries[n].name, found[j].name, sizeof found[j].name);

@@ -34,7 +34,7 @@ typedef struct ls__step {
 /* A kernel that could run an op. */
 enum { LS__KERNEL_NAME_SIZE = 128, LS__MAX_CANDIDATES = 72 };
 typedef struct ls__candidate {
-    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "reference": unique among an op's
+    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "winograd 4x4": unique among an op's
                                         candidates */
     bool deterministic;
     double cost_ms; /* estimate, comparable between candidates and ops. On the CPU for one thread,

@@ -1,13 +1,12 @@
 /* cpu.h: the CPU device, and the interface of its kernels' providers.
  *
- * An op's kernel comes from one of seven providers: winograd (our own 3x3 convolutions), direct
+ * An op's kernel comes from one of six providers: winograd (our own 3x3 convolutions), direct
  * (conv/small_channels: our own convolutions of few input channels), implicit gemm (our own
  * convolutions as matrix products, of every kind, and linear layers), depthwise (our own
  * depthwise convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other
- * ops, of fixed order), reference (plain C for every op: the oracle of every test;
- * selected only where no other provider has a kernel). An eighth, emulated, runs ops with 16-bit
- * operands through their f32 kernels. Winograd, implicit gemm, depthwise and own also have bf16
- * kernels, as has oneDNN if the processor multiplies bf16.
+ * ops, of fixed order). A seventh, emulated, runs ops with 16-bit operands through their f32
+ * kernels. Winograd, implicit gemm, depthwise and own also have bf16 kernels, as has oneDNN if the
+ * processor multiplies bf16.
  *
  * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
  * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN out: the shape alone
@@ -29,7 +28,6 @@ typedef struct ls__cpu {
     int n_threads;
     ls__isa isa;             /* of our own kernels */
     ls__onednn *onednn;      /* NULL with portable arithmetic */
-    bool portable;           /* arithmetic; tests clear it to have the reference's kernels */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */
@@ -61,7 +59,6 @@ static inline int64_t ls__round_up_to(int64_t n, int64_t step)
 
 extern const ls__cpu_provider ls__onednn_provider;
 extern const ls__cpu_provider ls__ops_provider;
-extern const ls__cpu_provider ls__reference_provider;
 
 /* The backend table, which the registry names. */
 extern const ls__backend ls__cpu_backend;

@@ -20,7 +20,7 @@
 static const ls__cpu_provider *const providers[] = {
     &ls__winograd_provider,  &ls__small_channels_provider, &ls__implicit_gemm_provider,
     &ls__depthwise_provider, &ls__onednn_provider,         &ls__ops_provider,
-    &ls__reference_provider, &ls__emulated_provider,
+    &ls__emulated_provider,
 };
 enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 
@@ -29,7 +29,6 @@ enum { N_PROVIDERS = sizeof providers / sizeof providers[0] };
 static bool serves(const ls__cpu *cpu, const ls__cpu_provider *provider, const ls__op *op)
 {
     if (provider == &ls__onednn_provider && !cpu->onednn) return false;
-    if (provider == &ls__reference_provider && cpu->portable) return false;
     if (!ls__needs_emulation(op)) return provider != &ls__emulated_provider;
     if (provider == &ls__emulated_provider) return true;
     for (int i = 0; i < op->n_operands; i++)
@@ -92,10 +91,9 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
     cpu->device = (ls__device){ .backend = &ls__cpu_backend, .ctx = ctx };
     cpu->n_threads = ctx->config.threads > 0 ? ctx->config.threads : ls__available_processors();
     cpu->isa = ls__isa_detect();
-    cpu->portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
-    ls_status status = cpu->portable ? check_benchmark(ctx) : LS_OK;
-    if (status != LS_OK) goto fail;
-    status = cpu->portable ? LS_OK : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
+    const bool portable = ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
+    ls_status status =
+        portable ? check_benchmark(ctx) : ls__onednn_open(ctx, cpu->n_threads, &cpu->onednn);
     if (status != LS_OK) goto fail;
     cpu_fill_texts(cpu);
 
@@ -105,8 +103,8 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
         status = ls__fail_memory(ctx, "cpu", list_bytes);
         goto fail;
     }
-    status = ls__threads_open(ctx, cpu->n_threads,
-                              cpu->portable ? start_thread : start_native_thread, &cpu->threads);
+    status = ls__threads_open(ctx, cpu->n_threads, portable ? start_thread : start_native_thread,
+                              &cpu->threads);
     if (status != LS_OK) goto fail;
     *out = &cpu->device;
     return LS_OK;
@@ -144,7 +142,7 @@ static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
 static const char *cpu_faster_bf16(const ls__device *device)
 {
     const bool has_native = ls__onednn_provider.kernel_open != NULL;
-    return ((const ls__cpu *)device)->portable && has_native && ls__isa_multiplies_bf16()
+    return !((const ls__cpu *)device)->onednn && has_native && ls__isa_multiplies_bf16()
                ? "; arithmetic native is faster on this processor"
                : "";
 }

@@ -1,5 +1,6 @@
 /* checkpoint_support.c: see checkpoint_support.h. */
 #include "checkpoint_support.h"
+#include "../reference_kernels/reference_kernels.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ run open_run(const options *o)
                                                   .arithmetic = o->arithmetic,
                                                   .log = note_op,
                                                   .allocator = o->allocator });
+    if (o->reference) offer_reference_kernels(r.ctx);
     if (o->algorithm_cache) ls_algorithm_cache_load(r.ctx, o->algorithm_cache);
     static uint8_t pixels[N_SAMPLES * SIDE * SIDE * 3];
     static int32_t labels[N_SAMPLES];

@@ -19,6 +19,7 @@ typedef struct options {
     float loss_scale;
     ls_benchmark benchmark;
     ls_arithmetic arithmetic;
+    bool reference; /* offers the reference kernels */
     const char *algorithm_cache;
     uint64_t seed;
     float momentum;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes an algorithm cache that names the plain-C kernel for short_op and nothing else. */
+/* Writes an algorithm cache that names the reference kernel for short_op and nothing else. */
 static void write_short_cache(const char *path)
 {
     char text[4096] = "";
@@ -30,7 +30,8 @@ START_TEST(a_run_keeps_kernels_of_later_ops)
     static char plain[PORTRAIT], whole[PORTRAIT], resumed[PORTRAIT];
     if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     options native = usual;
-    native.arithmetic = LS_ARITHMETIC_NATIVE; /* has the plain-C kernels */
+    native.arithmetic = LS_ARITHMETIC_NATIVE; /* reads algorithm caches */
+    native.reference = true;
     run r = open_good_run(&native);
     train(&r, 8);
     portray(&r, plain);

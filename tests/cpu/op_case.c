@@ -1,4 +1,5 @@
 #include "op_case.h"
+#include "../reference_kernels/reference_kernels.h"
 #include "../sanitizers.h"
 #include "../suite.h"
 #include "arith/half.h"
@@ -124,9 +125,9 @@ ls_context *open_cpu(int threads, int isa)
     if (ls_context_status(ctx) == LS_ERR_UNSUPPORTED) { /* this build has no oneDNN */
         ls_context_close(&ctx);
         ctx = ls_context_open(&(ls_context_config){ .threads = threads });
-        ((ls__cpu *)ctx->device)->portable = false; /* lists all kernels */
     }
     ck_assert_msg(ls_context_status(ctx) == LS_OK, "%s", ls_context_message(ctx));
+    offer_reference_kernels(ctx);
     ls__cpu *cpu = (ls__cpu *)ctx->device;
     if (isa >= 0) cpu->isa = (ls__isa)isa;
     /* AVX-512 without products of bf16 runs oneDNN's kernels for them all the same. */
@@ -377,21 +378,21 @@ const char *reference_name(const op_case *c)
     return ls__needs_emulation(&c->op) ? "emulated reference" : "reference";
 }
 
-int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out)
+int list_kernels(ls_context *ctx, const op_case *c, ls__candidate *out)
 {
     ls__candidate all[LS__MAX_CANDIDATES];
     const int n_all =
         ctx->device->backend->candidates(ctx->device, &c->op, all, LS__MAX_CANDIDATES);
     int n = 0;
     for (int i = 0; i < n_all; i++)
-        if ((strcmp(all[i].name, reference_name(c)) == 0) == reference) out[n++] = all[i];
+        if (strcmp(all[i].name, reference_name(c)) != 0) out[n++] = all[i];
     return n;
 }
 
 bool is_offered(ls_context *ctx, const op_case *c, const char *kernel)
 {
     ls__candidate found[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, found);
+    const int n = list_kernels(ctx, c, found);
     for (int i = 0; i < n; i++)
         if (strcmp(found[i].name, kernel) == 0) return true;
     return false;

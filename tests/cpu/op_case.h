@@ -109,8 +109,8 @@ void check_guards(const op_case *c, const op_buffers *b);
 const char *operand_name(ls__op_kind kind, int i, size_t *length);
 int find_operand(ls__op_kind kind, const char *name, size_t length);
 
-/* The kernels for a case, the reference left out or alone. Returns how many. */
-int list_kernels(ls_context *ctx, const op_case *c, bool reference, ls__candidate *out);
+/* The kernels for a case but for the reference's. Returns how many. */
+int list_kernels(ls_context *ctx, const op_case *c, ls__candidate *out);
 /* Whether a kernel of that name is offered for the case. */
 bool is_offered(ls_context *ctx, const op_case *c, const char *kernel);
 /* Returns the reference kernel's name: "reference", or "emulated reference" for 16-bit operands. */

@@ -76,7 +76,7 @@ START_TEST(not_offered_elsewhere)
         if (!is_full_product(&all_cases()->cases[i])) continue;
         const op_case half = half_case(&all_cases()->cases[i], LS_BF16), *const c = &half;
         ls__candidate found[LS__MAX_CANDIDATES];
-        const int n = list_kernels(ctx, c, false, found);
+        const int n = list_kernels(ctx, c, found);
         for (int k = 0; k < n; k++)
             ck_assert_msg(strncmp(found[k].name, "onednn ", 7) != 0, "%s: %s", c->name,
                           found[k].name);
@@ -147,7 +147,7 @@ START_TEST(values_and_bits)
     const op_case half = half_case(&all_cases()->cases[_i], LS_BF16), *const c = &half;
     ls_context *contexts[] = { open_any_kernel(1), open_any_kernel(2) };
     ls__candidate found[LS__MAX_CANDIDATES];
-    const int n = list_kernels(contexts[0], c, false, found);
+    const int n = list_kernels(contexts[0], c, found);
     op_buffers wanted = { 0 };
     for (int k = 0; k < n; k++) {
         if (!is_bf16(found[k].name)) continue;
@@ -172,7 +172,7 @@ START_TEST(every_direction_has_one)
         if (!is_full_product(&all_cases()->cases[i])) continue;
         const op_case half = half_case(&all_cases()->cases[i], LS_BF16);
         ls__candidate found[LS__MAX_CANDIDATES];
-        const int n = list_kernels(ctx, &half, false, found);
+        const int n = list_kernels(ctx, &half, found);
         for (int k = 0; k < n; k++) n_kernels[half.op.kind] += is_bf16(found[k].name);
     }
     for (int kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++)

@@ -1,6 +1,7 @@
 /* The CPU device: the floating-point environment, scratch memory, names of kernels, and every
  * allocation failing in turn. */
 #include "../failing_allocator.h"
+#include "../reference_kernels/reference_kernels.h"
 #include "base/context.h"
 #include "arith/half.h"
 #include "cpu/cpu.h"
@@ -14,8 +15,7 @@ static ls_context *open_device(int threads, const ls_allocator *allocator)
 {
     ls_context *ctx =
         ls_context_open(&(ls_context_config){ .threads = threads, .allocator = allocator });
-    if (ls_context_status(ctx) == LS_OK)
-        ((ls__cpu *)ctx->device)->portable = false; /* with the reference */
+    if (ls_context_status(ctx) == LS_OK) offer_reference_kernels(ctx);
     return ctx;
 }
 

@@ -55,7 +55,7 @@ static bool is_onednn(const char *name)
 static void check_lists(ls_context *ctx, ls_context *other, const op_case *c)
 {
     ls__candidate one[LS__MAX_CANDIDATES], many[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, one), m = list_kernels(other, c, false, many);
+    const int n = list_kernels(ctx, c, one), m = list_kernels(other, c, many);
     ck_assert_int_eq(n, m);
     for (int i = 0; i < n; i++) {
         /* the choice must not depend on the number of threads */
@@ -146,7 +146,7 @@ static bool open_with_failure(const op_case *c, long fail_at)
         .arithmetic = LS_ARITHMETIC_NATIVE, .threads = 2, .allocator = &allocator });
     ck_assert_int_eq(ls_context_status(ctx), LS_OK);
     ls__candidate found[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, found);
+    const int n = list_kernels(ctx, c, found);
     f.n_calls = 0;
     f.fail_at = fail_at;
     bool failed = false;
@@ -203,7 +203,7 @@ START_TEST(callers_threads_come_back)
     for (ls__op_kind kind = LS__OP_CONV2D; kind <= LS__OP_LINEAR_BACKWARD_WEIGHTS; kind++) {
         const op_case *c = find_case(kind);
         ls__candidate found[LS__MAX_CANDIDATES];
-        const int n = list_kernels(ctx, c, false, found);
+        const int n = list_kernels(ctx, c, found);
         ck_assert_int_eq(omp_get_max_threads(), 7);
         for (int i = 0; i < n; i++) {
             op_buffers b;
@@ -244,7 +244,7 @@ static bool is_threaded(const char *name)
 static void check_threaded(ls_context *ctx, const op_case *c)
 {
     ls__candidate found[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, found);
+    const int n = list_kernels(ctx, c, found);
     for (int i = 0; i < n; i++) {
         ck_assert_int_eq(found[i].deterministic, !is_threaded(found[i].name));
         if (!is_threaded(found[i].name)) continue;
@@ -309,7 +309,7 @@ START_TEST(deterministic_weights_do_not_depend_on_threads)
         c.op.u.conv.groups = 1;
         ls_context *ctx = open_any_kernel(1);
         ls__candidate found[LS__MAX_CANDIDATES];
-        const int n = list_kernels(ctx, &c, false, found);
+        const int n = list_kernels(ctx, &c, found);
         ls_context_close(&ctx);
         for (int i = 0; i < n; i++)
             for (int t = 0; t < 4 && found[i].deterministic; t++) {
@@ -329,7 +329,7 @@ START_TEST(threaded_kernels_need_their_threads)
     ls_context *ctx = open_any_kernel(3);
     ls__candidate found[LS__MAX_CANDIDATES];
     const char *name = NULL;
-    for (int i = list_kernels(ctx, c, false, found) - 1; i >= 0 && !name; i--)
+    for (int i = list_kernels(ctx, c, found) - 1; i >= 0 && !name; i--)
         if (is_threaded(found[i].name)) name = found[i].name;
     ck_assert_ptr_nonnull(name);
     ls__kernel *kernel;
@@ -344,7 +344,7 @@ START_TEST(threaded_kernels_need_their_threads)
     ls_context_clear_error(ctx);
     kernel->close(kernel);
     ls__candidate fewer[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, fewer);
+    const int n = list_kernels(ctx, c, fewer);
     for (int i = 0; i < n; i++) ck_assert(!is_threaded(fewer[i].name));
     ck_assert_int_eq(backend->kernel_open(ctx->device, &c->op, name, &kernel), LS_ERR_UNSUPPORTED);
     ck_assert_ptr_null(kernel);
@@ -389,7 +389,7 @@ static const ls__op *op_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candi
 {
     ls__candidate found[LS__MAX_CANDIDATES];
     const op_case *c = find_case(kind);
-    const int n = list_kernels(ctx, c, false, found);
+    const int n = list_kernels(ctx, c, found);
     for (int i = 0; i < n; i++)
         if (is_onednn(found[i].name)) {
             *first = found[i];

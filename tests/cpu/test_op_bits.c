@@ -31,7 +31,7 @@ static bool only_onednn(void)
 static void compare_threads(ls_context *const *contexts, const op_case *c)
 {
     ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(contexts[0], c, false, kernels);
+    const int n = list_kernels(contexts[0], c, kernels);
     op_buffers inputs, first = { 0 }, other = { 0 };
     fill_buffers(c, &inputs, true);
     for (int k = 0; k < n; k++) {
@@ -75,7 +75,7 @@ static void compare_isas(ls_context *const *contexts, const op_case *c)
     op_buffers inputs, first = { 0 }, other = { 0 };
     fill_buffers(c, &inputs, true);
     ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(contexts[0], c, false, kernels);
+    const int n = list_kernels(contexts[0], c, kernels);
     int n_own = 0;
     for (int k = 0; k < n; k++) {
         if (strstr(kernels[k].name, "onednn")) continue;
@@ -119,7 +119,7 @@ static const char PREFIX[] = "emulated ";
 static int compare_emulated(ls_context *ctx, const op_case *c)
 {
     ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, kernels);
+    const int n = list_kernels(ctx, c, kernels);
     op_buffers inputs, own = { 0 }, emulated = { 0 };
     int n_compared = 0;
     fill_buffers(c, &inputs, true);
@@ -198,7 +198,7 @@ START_TEST(norms_again)
         ls__candidate kernels[LS__MAX_CANDIDATES];
         if (c->op.kind != LS__OP_BATCH_NORM) continue;
         ck_assert_int_eq(c->op.n_operands, NORM_OPERANDS);
-        const int n = list_kernels(one, c, false, kernels);
+        const int n = list_kernels(one, c, kernels);
         op_buffers inputs;
         fill_buffers(c, &inputs, true);
         for (int k = 0; k < n; k++) apply_again(one, three, c, kernels[k].name, &inputs);

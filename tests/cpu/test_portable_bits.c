@@ -61,7 +61,7 @@ static uint64_t add_output(uint64_t hash, const unsigned char *memory, size_t by
 static void hash_case(ls_context *ctx, const op_case *c)
 {
     ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(ctx, c, false, kernels);
+    const int n = list_kernels(ctx, c, kernels);
     for (int k = 0; k < n; k++) {
         if (!is_own_kernel(kernels[k].name)) continue;
         op_buffers b;

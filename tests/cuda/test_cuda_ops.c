@@ -197,7 +197,7 @@ static void check_values(const op_case *c)
     run_kernel(get_cpu(), c, reference_name(c), &wanted);
 
     ls__candidate kernels[LS__MAX_CANDIDATES];
-    const int n = list_kernels(get_cuda(), c, false, kernels);
+    const int n = list_kernels(get_cuda(), c, kernels);
     ck_assert_msg(n > 0 || ls__op_is_optional(c->op.kind), "%s: there is no kernel", c->name);
     const int max = max_kernels();
     for (int k = 0; k < n; k++) {
@@ -253,7 +253,7 @@ static void check_mixture(ls_context *cuda, const op_case *c, int operand, ls_dt
     op_case mixed = *c;
     ck_assert_int_eq(backend->candidates(cuda->device, &c->op, &kernel, 1), 1);
     mixed.op.operands[operand].dtype = dtype;
-    ck_assert_msg(list_kernels(cuda, &mixed, false, &kernel) == 0, "%s: operand %d of %s", c->name,
+    ck_assert_msg(list_kernels(cuda, &mixed, &kernel) == 0, "%s: operand %d of %s", c->name,
                   operand, ls_dtype_name(dtype));
     ck_assert_int_eq(backend->kernel_open(cuda->device, &mixed.op, kernel.name, &made),
                      LS_ERR_UNSUPPORTED);
@@ -315,7 +315,7 @@ START_TEST(shared_arithmetic_has_the_cpus_bits)
         op_buffers cpu, cuda;
         fill_buffers(c, &cpu, true);
         fill_buffers(c, &cuda, true);
-        ck_assert_int_gt(list_kernels(get_cpu(), c, false, kernels), 0);
+        ck_assert_int_gt(list_kernels(get_cpu(), c, kernels), 0);
         run_kernel(get_cpu(), c, kernels[0].name, &cpu);
         run_own(get_cuda(), c, &cuda);
         ck_assert_msg(memcmp(cpu.memory[y], cuda.memory[y], cpu.bytes[y]) == 0, "%s", c->name);

@@ -32,7 +32,7 @@ allowed report "report/|log/|$below" # it reads the files of run folders
 allowed train "train/|report/|log/|checkpoint/|$below"
 allowed run "run/|train/|report/|log/|checkpoint/|$below"
 allowed experiment "experiment/|run/|train/|report/|log/|checkpoint/|$below"
-allowed cpu 'cpu/|backend/backend.h|arith/|base/|reference/'
+allowed cpu 'cpu/|backend/backend.h|arith/|base/'
 allowed cuda 'cuda/|backend/(backend|module_host).h|comm/comm.h|arith/|base/|emulator.h'
 allowed mpi 'mpi/|comm/comm.h|backend/module_host.h|base/'
 allowed data/decode 'data/decode/|arith/|base/'

@@ -1,7 +1,7 @@
 /* test_fuse_norm.c: batch norms fused with the convolutions around them. The backend's lists are
- * bent so that the CPU's reference kernels for the fused ops are offered; the results must stay
+ * bent so that the reference kernels for the fused ops are offered; the results must stay
  * those of the unfused net, up to rounding. */
-#include "cpu/cpu.h"
+#include "../reference_kernels/reference_kernels.h"
 #include "../suite.h"
 #include "bottlenecks.h"
 #include "base/context.h"
@@ -74,8 +74,8 @@ static ls_status bent_open(ls__device *device, const ls__op *op, const char *nam
 static ls_context *open_context(bool fused)
 {
     ls_context *ctx = ls_context_open(&(ls_context_config){ .seed = 3, .threads = 2 });
-    ((ls__cpu *)ctx->device)->portable = false; /* the reference has all kernels */
     ck_assert_ptr_nonnull(ctx);
+    offer_reference_kernels(ctx); /* of all ops */
     memset(&offer, 0, sizeof offer);
     if (!fused) return ctx;
     real = ctx->device->backend;

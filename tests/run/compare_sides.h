@@ -3,8 +3,8 @@
 #ifndef LS_TESTS_RUN_COMPARE_SIDES_H
 #define LS_TESTS_RUN_COMPARE_SIDES_H
 
+#include "../reference_kernels/reference_kernels.h"
 #include "base/context.h"
-#include "cpu/cpu.h"
 #include "run/compare.h"
 #include <lockstep/lockstep.h>
 #include <check.h>
@@ -111,10 +111,10 @@ static inline int list_reference(ls__device *device, const ls__op *op, ls__candi
 static inline void leave_the_reference(ls_context *ctx)
 {
     static ls__backend backend;
-    if (!usual_backend) usual_backend = ctx->device->backend;
+    offer_reference_kernels(ctx);
+    usual_backend = ctx->device->backend;
     backend = *usual_backend;
     backend.candidates = list_reference;
-    ((ls__cpu *)ctx->device)->portable = false; /* which has no reference kernels */
     ctx->device->backend = &backend;
 }
 

@@ -1,5 +1,5 @@
-/* loss.c: losses and top-k count; reference/loss.c has the formulas. A sum over a row is LS__CHAINS
- * chains of additions, which a fixed tree adds up. */
+/* loss.c: losses and top-k count; tests/reference_kernels/loss.c has the formulas. A sum over a row
+ * is LS__CHAINS chains of additions, which a fixed tree adds up. */
 #include "arith/activation.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/math.h"

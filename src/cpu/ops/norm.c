@@ -1,4 +1,5 @@
-/* norm.c: batch normalisation (Ioffe & Szegedy 2015); reference/norm.c has the formulas.
+/* norm.c: batch normalisation (Ioffe & Szegedy 2015); tests/reference_kernels/norm.c has the
+ * formulas.
  *
  * Statistics are sums in double, which a fixed binary tree adds up. The last phase reads memory in
  * descending order, because the data that the first phase read last may still be in the cache. */

@@ -28,7 +28,7 @@ void ls__ops_digest(ls__isa isa, ls__digest_sum *sum, const void *elements, size
 }
 
 /* The estimate of a kernel's time: its operands stream from memory once, as LS__TASK_ELEMENTS
- * assumes. It ranks no kernels, because the only other candidates are the reference's. */
+ * assumes. It ranks no kernels, because an op of cpu/ops has no other. */
 static const double BYTES_PER_MS = 20e6, PHASE_MS = 0.003;
 
 static bool prepare(ls__ops_kernel *k)

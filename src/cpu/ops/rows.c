@@ -1,5 +1,5 @@
-/* rows.c: softmax and group norm; reference/rows.c has the formulas. A sum
- * over a row is LS__CHAINS chains of additions in double, which a fixed tree adds up. */
+/* rows.c: softmax and group norm; tests/reference_kernels/rows.c has the formulas. A sum over a row
+ * is LS__CHAINS chains of additions in double, which a fixed tree adds up. */
 #include "arith/element.h"
 #include "cpu/ops/ops.h"
 #include "cpu/simd/element.h"

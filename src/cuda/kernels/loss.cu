@@ -1,6 +1,6 @@
-/* loss.cu: losses and the top-k count; cpu/reference/loss.c has the formulas. A
- * block computes one row of logits. The results of rows are written to the workspace, and one more
- * block adds them. */
+/* loss.cu: losses and the top-k count; tests/reference_kernels/loss.c has the formulas. A block
+ * computes one row of logits. The results of rows are written to the workspace, and one more block
+ * adds them. */
 #include "cuda/kernels/access.h"
 
 typedef struct loss_shape {

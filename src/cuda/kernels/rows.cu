@@ -1,5 +1,5 @@
-/* rows.cu: softmax and group norm; cpu/reference/rows.c has the formulas. A block computes one row
- * of a softmax, or one instance and group of a norm, with sums in double. */
+/* rows.cu: softmax and group norm; tests/reference_kernels/rows.c has the formulas. A block
+ * computes one row of a softmax, or one instance and group of a norm, with sums in double. */
 #include "arith/element.h"
 #include "cuda/kernels/access.h"
 

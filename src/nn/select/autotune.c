@@ -23,8 +23,8 @@ static const double MIN_MS = 30;
 /* Opening a kernel: oneDNN generates code at run time. */
 static const double OPEN_MS = 1;
 
-/* Candidates whose estimate is this many times the best one's are not timed. Every op has the slow
- * plain-C reference, and no estimate is wrong by this much. */
+/* Candidates whose estimate is this many times the best one's are not timed: no estimate is wrong
+ * by this much. */
 static const double HOPELESS = 8;
 
 /* ---- One op ---- */

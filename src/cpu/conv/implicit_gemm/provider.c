@@ -82,13 +82,8 @@ static double conv_cost_ms(const ls__op *op)
 
 static double implicit_gemm_cost_ms(const ls__op *op)
 {
-    static const double MAX_MS = 5e5; /* half of the reference's cost */
-    double cost_ms = -1;
-    if (ls__is_linear(op->kind))
-        cost_ms = linear_cost_ms(op);
-    else if (ls__conv_kinds[op->kind])
-        cost_ms = conv_cost_ms(op);
-    return cost_ms < MAX_MS ? cost_ms : MAX_MS;
+    if (ls__is_linear(op->kind)) return linear_cost_ms(op);
+    return ls__conv_kinds[op->kind] ? conv_cost_ms(op) : -1;
 }
 
 static void implicit_gemm_plan(ls__conv_kernel *kernel, const ls__op *planned,

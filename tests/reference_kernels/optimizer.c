@@ -2,7 +2,7 @@
  * RMSprop, element by element as PyTorch's single-tensor optimizers compute them, in double; loss
  * scaling. */
 #include "arith/element.h"
-#include "cpu/reference/reference.h"
+#include "reference.h"
 #include <math.h>
 
 static double scale_of(const float *grad_scaler)
@@ -27,7 +27,7 @@ static bool skips(const float *norm, const float *grad_scaler)
 }
 
 /* gradient sum -> */
-static void gradient_sum(const ls__reference_call *call, int64_t task)
+static void gradient_sum(const reference_call *call, int64_t task)
 {
     (void)task;
     const float *gradient = call->buffers[0];
@@ -38,7 +38,7 @@ static void gradient_sum(const ls__reference_call *call, int64_t task)
 }
 
 /* gradient sum -> */
-static void gradient_mean(const ls__reference_call *call, int64_t task)
+static void gradient_mean(const reference_call *call, int64_t task)
 {
     (void)task;
     float *gradient = call->buffers[0];
@@ -49,7 +49,7 @@ static void gradient_mean(const ls__reference_call *call, int64_t task)
 }
 
 /* x weight? total? sums -> y. In f32, whose roundings define the result. */
-static void shard_sum(const ls__reference_call *call, int64_t task)
+static void shard_sum(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__step *step = call->step;
@@ -67,7 +67,7 @@ static void shard_sum(const ls__reference_call *call, int64_t task)
 }
 
 /* rows total? -> y? */
-static void tree_sum(const ls__reference_call *call, int64_t task)
+static void tree_sum(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__merges *merges = &call->op->u.merges;
@@ -88,7 +88,7 @@ static void tree_sum(const ls__reference_call *call, int64_t task)
 }
 
 /* sum momentum running -> */
-static void running_statistics(const ls__reference_call *call, int64_t task)
+static void running_statistics(const reference_call *call, int64_t task)
 {
     (void)task;
     const float *sum = call->buffers[0], *momentum = call->buffers[1];
@@ -100,7 +100,7 @@ static void running_statistics(const ls__reference_call *call, int64_t task)
 }
 
 /* x grad_scaler? -> norm */
-static void l2_norm(const ls__reference_call *call, int64_t task)
+static void l2_norm(const reference_call *call, int64_t task)
 {
     (void)task;
     const float *x = call->buffers[0];
@@ -115,7 +115,7 @@ static void l2_norm(const ls__reference_call *call, int64_t task)
 
 /* parameter gradient momentum? norm? grad_scaler? ->
  * The momentum's first value is the gradient itself, without dampening. */
-static void sgd(const ls__reference_call *call, int64_t task)
+static void sgd(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__op *op = call->op;
@@ -142,7 +142,7 @@ static void sgd(const ls__reference_call *call, int64_t task)
 }
 
 /* parameter gradient exp_avg exp_avg_sq norm? grad_scaler? -> */
-static void adam(const ls__reference_call *call, int64_t task)
+static void adam(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__op *op = call->op;
@@ -174,7 +174,7 @@ static void adam(const ls__reference_call *call, int64_t task)
 }
 
 /* parameter gradient square_avg grad_avg? momentum? norm? grad_scaler? -> */
-static void rmsprop(const ls__reference_call *call, int64_t task)
+static void rmsprop(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__op *op = call->op;
@@ -205,7 +205,7 @@ static void rmsprop(const ls__reference_call *call, int64_t task)
 }
 
 /* parameter average norm? grad_scaler? -> */
-static void ema(const ls__reference_call *call, int64_t task)
+static void ema(const reference_call *call, int64_t task)
 {
     (void)task;
     const float *parameter = call->buffers[0], *grad_scaler = call->buffers[3];
@@ -218,7 +218,7 @@ static void ema(const ls__reference_call *call, int64_t task)
 }
 
 /* weight share? total? grad_scaler? -> dloss */
-static void loss_scale(const ls__reference_call *call, int64_t task)
+static void loss_scale(const reference_call *call, int64_t task)
 {
     (void)task;
     const float *weight = call->buffers[0], *share = call->buffers[1], *total = call->buffers[2];
@@ -227,14 +227,14 @@ static void loss_scale(const ls__reference_call *call, int64_t task)
 }
 
 /* norm grad_scaler -> */
-static void loss_scale_update(const ls__reference_call *call, int64_t task)
+static void loss_scale_update(const reference_call *call, int64_t task)
 {
     (void)task;
     ls__grad_scaler_update(call->buffers[1], *(const float *)call->buffers[0],
                            call->op->u.loss_scale.growth_interval);
 }
 
-const ls__reference ls__reference_optimizer[LS__N_OPS] = {
+const reference_row reference_optimizer[LS__N_OPS] = {
     [LS__OP_LOSS_SCALE] = { loss_scale },
     [LS__OP_GRADIENT_SUM] = { gradient_sum },
     [LS__OP_GRADIENT_MEAN] = { gradient_mean },

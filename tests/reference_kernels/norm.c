@@ -3,23 +3,23 @@
  *   dshift = sum dy,  dscale = sum dy xhat,
  *   dx = scale / sqrt(variance + epsilon) (dy - dshift / m - xhat dscale / m),
  * which is p dy + q x + r for a channel's p, q and r. */
-#include "cpu/reference/reference.h"
+#include "reference.h"
 #include <math.h>
 
 /* Element i of channel c in each place. */
 #define FOR_EACH_PLACE(v) for (int64_t i = c; i < (v).n * (v).h * (v).w * (v).c; i += (v).c)
 
-static double value_of(const ls__reference_call *call, int operand, int64_t c)
+static double value_of(const reference_call *call, int operand, int64_t c)
 {
     return ((const float *)call->buffers[operand])[c];
 }
 
 /* The operand after scale is shift. */
-static void apply(const ls__reference_call *call, int64_t c, double mean, double invstd,
+static void apply(const reference_call *call, int64_t c, double mean, double invstd,
                   int scale_operand, int y_operand)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, y_operand);
-    const ls__view add = ls__reference_view(call, 5);
+    const tensor_view x = view_of(call, 0), y = view_of(call, y_operand);
+    const tensor_view add = view_of(call, 5);
     const double scale = value_of(call, scale_operand, c);
     const double shift = value_of(call, scale_operand + 1, c);
     const ls__activation activation = call->op->u.norm.activation;
@@ -35,7 +35,7 @@ static void apply(const ls__reference_call *call, int64_t c, double mean, double
 
 /* Updates the running statistics by those of a channel's m values, and writes the outputs mean and
  * invstd. Returns invstd. */
-static double keep_statistics(const ls__reference_call *call, int64_t c, double m, double mean,
+static double keep_statistics(const reference_call *call, int64_t c, double m, double mean,
                               double variance, float *running_mean, float *running_var,
                               int mean_operand)
 {
@@ -50,9 +50,9 @@ static double keep_statistics(const ls__reference_call *call, int64_t c, double 
 }
 
 /* x scale shift running_mean running_var add? -> y mean invstd */
-static void batch_norm(const ls__reference_call *call, int64_t c)
+static void batch_norm(const reference_call *call, int64_t c)
 {
-    const ls__view x = ls__reference_view(call, 0);
+    const tensor_view x = view_of(call, 0);
     const double m = (double)(x.n * x.h * x.w);
     double mean = 0.0, variance = 0.0;
     FOR_EACH_PLACE(x) mean += x.data[i];
@@ -69,7 +69,7 @@ static void batch_norm(const ls__reference_call *call, int64_t c)
 }
 
 /* x scale shift running_mean running_var add? -> y */
-static void batch_norm_eval(const ls__reference_call *call, int64_t c)
+static void batch_norm_eval(const reference_call *call, int64_t c)
 {
     const double mean = value_of(call, 3, c);
     const double variance = value_of(call, 4, c);
@@ -78,14 +78,14 @@ static void batch_norm_eval(const ls__reference_call *call, int64_t c)
 
 /* Operands of the backward ops whose operands begin with x y? dy1 dy2?. */
 typedef struct gradient_views {
-    ls__view y, dy1, dy2;
+    tensor_view y, dy1, dy2;
     ls__activation activation;
 } gradient_views;
 
-static gradient_views gradient_views_of(const ls__reference_call *call)
+static gradient_views gradient_views_of(const reference_call *call)
 {
-    return (gradient_views){ ls__reference_view(call, 1), ls__reference_view(call, 2),
-                             ls__reference_view(call, 3), call->op->u.norm.activation };
+    return (gradient_views){ view_of(call, 1), view_of(call, 2), view_of(call, 3),
+                             call->op->u.norm.activation };
 }
 
 /* The activation gradient of (y, dy1 + dy2?). */
@@ -99,10 +99,10 @@ static double gradient_at(const gradient_views *v, int64_t i)
 }
 
 /* x y? dy1 dy2? scale mean invstd shift? -> dx dscale dshift dadd? */
-static void batch_norm_backward(const ls__reference_call *call, int64_t c)
+static void batch_norm_backward(const reference_call *call, int64_t c)
 {
-    const ls__view x = ls__reference_view(call, 0);
-    const ls__view dx = ls__reference_view(call, 8), dadd = ls__reference_view(call, 11);
+    const tensor_view x = view_of(call, 0);
+    const tensor_view dx = view_of(call, 8), dadd = view_of(call, 11);
     const double scale = value_of(call, 4, c);
     const double mean = value_of(call, 5, c);
     const double invstd = value_of(call, 6, c);
@@ -128,7 +128,7 @@ static void batch_norm_backward(const ls__reference_call *call, int64_t c)
 }
 
 /* sum squares scale shift running_mean running_var -> mean invstd a b */
-static void norm_finalize(const ls__reference_call *call, int64_t c)
+static void norm_finalize(const reference_call *call, int64_t c)
 {
     float *const *vectors = (float *const *)call->buffers;
     const double m = (double)call->op->u.norm.count, mean = vectors[0][c] / m;
@@ -141,16 +141,15 @@ static void norm_finalize(const ls__reference_call *call, int64_t c)
 }
 
 /* x mean invstd scale shift add? -> y */
-static void norm_apply(const ls__reference_call *call, int64_t c)
+static void norm_apply(const reference_call *call, int64_t c)
 {
     apply(call, c, value_of(call, 1, c), value_of(call, 2, c), 3, 6);
 }
 
 /* dz x p q r -> dx */
-static void norm_backward_apply(const ls__reference_call *call, int64_t c)
+static void norm_backward_apply(const reference_call *call, int64_t c)
 {
-    const ls__view dz = ls__reference_view(call, 0), x = ls__reference_view(call, 1),
-                   dx = ls__reference_view(call, 5);
+    const tensor_view dz = view_of(call, 0), x = view_of(call, 1), dx = view_of(call, 5);
     const double p = value_of(call, 2, c), q = value_of(call, 3, c), r = value_of(call, 4, c);
     FOR_EACH_PLACE(x)
     dx.data[i] = (float)(p * dz.data[i] + q * x.data[i] + r);
@@ -158,7 +157,7 @@ static void norm_backward_apply(const ls__reference_call *call, int64_t c)
 
 /* ---- With the statistics of all shards: see arith/norm_sums.h ---- */
 
-static void put_sums(const ls__reference_call *call, int operand, int64_t c, const double sums[2])
+static void put_sums(const reference_call *call, int operand, int64_t c, const double sums[2])
 {
     const int64_t channels = call->op->operands[operand].shape.dims[2];
     float *row = (float *)call->buffers[operand] + 4 * channels * call->step->shard;
@@ -170,7 +169,7 @@ static void put_sums(const ls__reference_call *call, int operand, int64_t c, con
 }
 
 /* The sums of operand 0 over the shards, divided by the number of values. Returns that number. */
-static double mean_sums(const ls__reference_call *call, int64_t c, double means[2])
+static double mean_sums(const reference_call *call, int64_t c, double means[2])
 {
     const int64_t channels = call->op->operands[0].shape.dims[2];
     const double m = (double)(call->step->n_samples * call->op->u.norm.count);
@@ -183,9 +182,9 @@ static double mean_sums(const ls__reference_call *call, int64_t c, double means[
 }
 
 /* x moments -> */
-static void norm_moments(const ls__reference_call *call, int64_t c)
+static void norm_moments(const reference_call *call, int64_t c)
 {
-    const ls__view x = ls__reference_view(call, 0);
+    const tensor_view x = view_of(call, 0);
     double sums[2] = { 0.0, 0.0 };
     FOR_EACH_PLACE(x)
     {
@@ -197,7 +196,7 @@ static void norm_moments(const ls__reference_call *call, int64_t c)
 }
 
 /* moments running_mean running_var -> mean invstd */
-static void norm_statistics(const ls__reference_call *call, int64_t c)
+static void norm_statistics(const reference_call *call, int64_t c)
 {
     double means[2];
     const double m = mean_sums(call, c, means), variance = means[1] - means[0] * means[0];
@@ -206,9 +205,9 @@ static void norm_statistics(const ls__reference_call *call, int64_t c)
 }
 
 /* x y? dy1 dy2? scale mean invstd shift? products -> dscale dshift dz? */
-static void norm_backward_products(const ls__reference_call *call, int64_t c)
+static void norm_backward_products(const reference_call *call, int64_t c)
 {
-    const ls__view x = ls__reference_view(call, 0), dz = ls__reference_view(call, 11);
+    const tensor_view x = view_of(call, 0), dz = view_of(call, 11);
     const gradient_views gradient = gradient_views_of(call);
     const double mean = value_of(call, 5, c), invstd = value_of(call, 6, c);
     double sums[2] = { 0.0, 0.0 };
@@ -225,7 +224,7 @@ static void norm_backward_products(const ls__reference_call *call, int64_t c)
 }
 
 /* products scale mean invstd -> p q r */
-static void norm_backward_coefficients(const ls__reference_call *call, int64_t c)
+static void norm_backward_coefficients(const reference_call *call, int64_t c)
 {
     double means[2];
     (void)mean_sums(call, c, means);
@@ -236,15 +235,15 @@ static void norm_backward_coefficients(const ls__reference_call *call, int64_t c
     ((float *)call->buffers[6])[c] = (float)(-p * means[0] - q * mean);
 }
 
-const ls__reference ls__reference_norm[LS__N_OPS] = {
-    [LS__OP_BATCH_NORM] = { batch_norm, LS__TASK_PER_CHANNEL },
-    [LS__OP_BATCH_NORM_EVAL] = { batch_norm_eval, LS__TASK_PER_CHANNEL },
-    [LS__OP_BATCH_NORM_BACKWARD] = { batch_norm_backward, LS__TASK_PER_CHANNEL },
-    [LS__OP_NORM_FINALIZE] = { norm_finalize, LS__TASK_PER_CHANNEL },
-    [LS__OP_NORM_APPLY] = { norm_apply, LS__TASK_PER_CHANNEL },
-    [LS__OP_NORM_MOMENTS] = { norm_moments, LS__TASK_PER_CHANNEL },
-    [LS__OP_NORM_STATISTICS] = { norm_statistics, LS__TASK_PER_CHANNEL, 1 },
-    [LS__OP_NORM_BACKWARD_PRODUCTS] = { norm_backward_products, LS__TASK_PER_CHANNEL },
-    [LS__OP_NORM_BACKWARD_COEFFICIENTS] = { norm_backward_coefficients, LS__TASK_PER_CHANNEL, 1 },
-    [LS__OP_NORM_BACKWARD_APPLY] = { norm_backward_apply, LS__TASK_PER_CHANNEL },
+const reference_row reference_norm[LS__N_OPS] = {
+    [LS__OP_BATCH_NORM] = { batch_norm, TASK_PER_CHANNEL },
+    [LS__OP_BATCH_NORM_EVAL] = { batch_norm_eval, TASK_PER_CHANNEL },
+    [LS__OP_BATCH_NORM_BACKWARD] = { batch_norm_backward, TASK_PER_CHANNEL },
+    [LS__OP_NORM_FINALIZE] = { norm_finalize, TASK_PER_CHANNEL },
+    [LS__OP_NORM_APPLY] = { norm_apply, TASK_PER_CHANNEL },
+    [LS__OP_NORM_MOMENTS] = { norm_moments, TASK_PER_CHANNEL },
+    [LS__OP_NORM_STATISTICS] = { norm_statistics, TASK_PER_CHANNEL, 1 },
+    [LS__OP_NORM_BACKWARD_PRODUCTS] = { norm_backward_products, TASK_PER_CHANNEL },
+    [LS__OP_NORM_BACKWARD_COEFFICIENTS] = { norm_backward_coefficients, TASK_PER_CHANNEL, 1 },
+    [LS__OP_NORM_BACKWARD_APPLY] = { norm_backward_apply, TASK_PER_CHANNEL },
 };

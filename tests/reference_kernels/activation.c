@@ -1,7 +1,7 @@
 /* activation.c: reference activation functions, addition, multiplication, dropout and casts:
  * element-wise, any shape. */
 #include "arith/half.h"
-#include "cpu/reference/reference.h"
+#include "reference.h"
 #include <math.h>
 
 /* Element i of image n. */
@@ -43,19 +43,19 @@ static float element(const ls__op *op, float a, float b)
 }
 
 /* x -> y, y dy -> dx or a b -> y */
-static void element_wise(const ls__reference_call *call, int64_t n)
+static void element_wise(const reference_call *call, int64_t n)
 {
     const int n_inputs = call->op->n_operands - 1;
-    const ls__view a = ls__reference_view(call, 0), b = ls__reference_view(call, n_inputs - 1);
-    const ls__view y = ls__reference_view(call, n_inputs);
+    const tensor_view a = view_of(call, 0), b = view_of(call, n_inputs - 1);
+    const tensor_view y = view_of(call, n_inputs);
     FOR_EACH_ELEMENT(a)
     y.data[i] = element(call->op, a.data[i], b.data[i]);
 }
 
 /* x -> y, or dy -> dx with the same draws */
-static void dropout(const ls__reference_call *call, int64_t n)
+static void dropout(const reference_call *call, int64_t n)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 1);
+    const tensor_view x = view_of(call, 0), y = view_of(call, 1);
     const float probability = call->op->u.dropout.probability;
     const float factor = (float)(1 / (1 - (double)probability));
     const int64_t unit_elements = ls__dropout_unit_elements(call->op);
@@ -91,7 +91,7 @@ static void store(ls_dtype dtype, void *memory, int64_t i, float value)
 }
 
 /* x -> y in another type */
-static void cast(const ls__reference_call *call, int64_t task)
+static void cast(const reference_call *call, int64_t task)
 {
     (void)task;
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
@@ -100,22 +100,22 @@ static void cast(const ls__reference_call *call, int64_t task)
         store(y->dtype, call->buffers[1], i, load_element(x->dtype, call->buffers[0], i));
 }
 
-const ls__reference ls__reference_activation[LS__N_OPS] = {
+const reference_row reference_activation[LS__N_OPS] = {
     [LS__OP_CAST] = { cast },
-    [LS__OP_RELU] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_RELU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_RELU6] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_RELU6_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_SIGMOID] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_SIGMOID_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_TANH] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_TANH_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_SILU] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_SILU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_GELU] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_GELU_BACKWARD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_ADD] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_MUL] = { element_wise, LS__TASK_PER_IMAGE },
-    [LS__OP_DROPOUT] = { dropout, LS__TASK_PER_IMAGE },
-    [LS__OP_DROPOUT_BACKWARD] = { dropout, LS__TASK_PER_IMAGE },
+    [LS__OP_RELU] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_RELU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_RELU6] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_RELU6_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SIGMOID] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SIGMOID_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_TANH] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_TANH_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SILU] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SILU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_GELU] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_GELU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_ADD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_MUL] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_DROPOUT] = { dropout, TASK_PER_IMAGE },
+    [LS__OP_DROPOUT_BACKWARD] = { dropout, TASK_PER_IMAGE },
 };

@@ -1,10 +1,10 @@
 /* linear.c: reference linear layer, y[n,o] = relu?(b[o] + sum over i of x[n,i] w[o,i]). */
-#include "cpu/reference/reference.h"
+#include "reference.h"
 
 /* x w b? -> y */
-static void linear(const ls__reference_call *call, int64_t n)
+static void linear(const reference_call *call, int64_t n)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 3);
+    const tensor_view x = view_of(call, 0), y = view_of(call, 3);
     const float *w = call->buffers[1], *b = call->buffers[2];
     for (int64_t o = 0; o < y.c; o++) {
         double sum = b ? b[o] : 0.0;
@@ -14,9 +14,9 @@ static void linear(const ls__reference_call *call, int64_t n)
 }
 
 /* dy w -> dx */
-static void linear_backward_data(const ls__reference_call *call, int64_t n)
+static void linear_backward_data(const reference_call *call, int64_t n)
 {
-    const ls__view dy = ls__reference_view(call, 0), dx = ls__reference_view(call, 2);
+    const tensor_view dy = view_of(call, 0), dx = view_of(call, 2);
     const float *w = call->buffers[1];
     for (int64_t i = 0; i < dx.c; i++) {
         double sum = 0.0;
@@ -26,9 +26,9 @@ static void linear_backward_data(const ls__reference_call *call, int64_t n)
 }
 
 /* x dy -> dw db? */
-static void linear_backward_weights(const ls__reference_call *call, int64_t o)
+static void linear_backward_weights(const reference_call *call, int64_t o)
 {
-    const ls__view x = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
+    const tensor_view x = view_of(call, 0), dy = view_of(call, 1);
     float *dw = call->buffers[2], *db = call->buffers[3];
     for (int64_t i = 0; i < x.c; i++) {
         double sum = 0.0;
@@ -42,8 +42,8 @@ static void linear_backward_weights(const ls__reference_call *call, int64_t o)
     db[o] = (float)sum;
 }
 
-const ls__reference ls__reference_linear[LS__N_OPS] = {
-    [LS__OP_LINEAR] = { linear, LS__TASK_PER_IMAGE },
-    [LS__OP_LINEAR_BACKWARD_DATA] = { linear_backward_data, LS__TASK_PER_IMAGE },
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { linear_backward_weights, LS__TASK_PER_CHANNEL, 1 },
+const reference_row reference_linear[LS__N_OPS] = {
+    [LS__OP_LINEAR] = { linear, TASK_PER_IMAGE },
+    [LS__OP_LINEAR_BACKWARD_DATA] = { linear_backward_data, TASK_PER_IMAGE },
+    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { linear_backward_weights, TASK_PER_CHANNEL, 1 },
 };

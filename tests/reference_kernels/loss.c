@@ -13,7 +13,7 @@
  *   soft:   sum of W[k] ((1 - s) t + s / K) (-log p[k]) / N
  *   binary: sum of [(1 - t) x + (1 + (W[k] - 1) t) (log(1 + exp(-|x|)) + max(-x, 0))] / (N K)
  *   mse:    sum of (x - t)^2 / (N K) */
-#include "cpu/reference/reference.h"
+#include "reference.h"
 #include <math.h>
 
 static double weight(const float *weights, int64_t k)
@@ -22,10 +22,10 @@ static double weight(const float *weights, int64_t k)
 }
 
 /* logits labels weights? -> loss lse total */
-static void cross_entropy(const ls__reference_call *call, int64_t task)
+static void cross_entropy(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view logits = ls__reference_view(call, 0);
+    const tensor_view logits = view_of(call, 0);
     const int32_t *labels = call->buffers[1];
     const float *weights = call->buffers[2];
     float *lse = call->buffers[4];
@@ -57,9 +57,9 @@ static void cross_entropy(const ls__reference_call *call, int64_t task)
 }
 
 /* logits labels weights? lse total dloss -> dlogits */
-static void cross_entropy_backward(const ls__reference_call *call, int64_t n)
+static void cross_entropy_backward(const reference_call *call, int64_t n)
 {
-    const ls__view logits = ls__reference_view(call, 0), dlogits = ls__reference_view(call, 6);
+    const tensor_view logits = view_of(call, 0), dlogits = view_of(call, 6);
     const int32_t label = ((const int32_t *)call->buffers[1])[n];
     const float *weights = call->buffers[2];
     const double largest = ((const float *)call->buffers[3])[2 * n];
@@ -86,17 +86,17 @@ static void cross_entropy_backward(const ls__reference_call *call, int64_t n)
 
 /* ---- Losses of targets ---- */
 
-static double smooth_target(const ls__reference_call *call, float target, int64_t classes)
+static double smooth_target(const reference_call *call, float target, int64_t classes)
 {
     const double smoothing = call->op->u.loss.label_smoothing;
     return (1 - smoothing) * target + smoothing / (double)classes;
 }
 
 /* logits targets weights? -> loss lse */
-static void soft_cross_entropy(const ls__reference_call *call, int64_t task)
+static void soft_cross_entropy(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view logits = ls__reference_view(call, 0);
+    const tensor_view logits = view_of(call, 0);
     const float *targets = call->buffers[1], *weights = call->buffers[2];
     float *lse = call->buffers[4];
     const int64_t classes = logits.c;
@@ -117,9 +117,9 @@ static void soft_cross_entropy(const ls__reference_call *call, int64_t task)
 }
 
 /* logits targets weights? lse dloss -> dlogits */
-static void soft_cross_entropy_backward(const ls__reference_call *call, int64_t n)
+static void soft_cross_entropy_backward(const reference_call *call, int64_t n)
 {
-    const ls__view logits = ls__reference_view(call, 0), dlogits = ls__reference_view(call, 5);
+    const tensor_view logits = view_of(call, 0), dlogits = view_of(call, 5);
     const int64_t classes = logits.c;
     const float *targets = (const float *)call->buffers[1] + n * classes;
     const float *weights = call->buffers[2];
@@ -137,10 +137,10 @@ static void soft_cross_entropy_backward(const ls__reference_call *call, int64_t 
 }
 
 /* logits targets weights? -> loss */
-static void binary_cross_entropy(const ls__reference_call *call, int64_t task)
+static void binary_cross_entropy(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view logits = ls__reference_view(call, 0);
+    const tensor_view logits = view_of(call, 0);
     const float *targets = call->buffers[1];
     const int64_t count = logits.n * logits.c;
     double sum = 0.0;
@@ -153,9 +153,9 @@ static void binary_cross_entropy(const ls__reference_call *call, int64_t task)
 }
 
 /* logits targets weights? dloss -> dlogits */
-static void binary_cross_entropy_backward(const ls__reference_call *call, int64_t n)
+static void binary_cross_entropy_backward(const reference_call *call, int64_t n)
 {
-    const ls__view logits = ls__reference_view(call, 0), dlogits = ls__reference_view(call, 4);
+    const tensor_view logits = view_of(call, 0), dlogits = view_of(call, 4);
     const float *targets = call->buffers[1];
     const double factor = *(const float *)call->buffers[3] / (double)(logits.n * logits.c);
     for (int64_t k = 0; k < logits.c; k++) {
@@ -167,10 +167,10 @@ static void binary_cross_entropy_backward(const ls__reference_call *call, int64_
 }
 
 /* x targets -> loss */
-static void mse(const ls__reference_call *call, int64_t task)
+static void mse(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view x = ls__reference_view(call, 0);
+    const tensor_view x = view_of(call, 0);
     const float *targets = call->buffers[1];
     double sum = 0.0;
     for (int64_t i = 0; i < x.n * x.c; i++) {
@@ -181,9 +181,9 @@ static void mse(const ls__reference_call *call, int64_t task)
 }
 
 /* x targets dloss -> dx */
-static void mse_backward(const ls__reference_call *call, int64_t n)
+static void mse_backward(const reference_call *call, int64_t n)
 {
-    const ls__view x = ls__reference_view(call, 0), dx = ls__reference_view(call, 3);
+    const tensor_view x = view_of(call, 0), dx = view_of(call, 3);
     const float *targets = call->buffers[1];
     const double factor = 2.0 * *(const float *)call->buffers[2] / (double)(x.n * x.c);
     for (int64_t i = n * x.c; i < (n + 1) * x.c; i++)
@@ -191,10 +191,10 @@ static void mse_backward(const ls__reference_call *call, int64_t n)
 }
 
 /* logits labels -> count; a logit that equals the label's, or is NaN, counts as larger */
-static void top_k(const ls__reference_call *call, int64_t task)
+static void top_k(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view logits = ls__reference_view(call, 0);
+    const tensor_view logits = view_of(call, 0);
     const int32_t *labels = call->buffers[1];
     int64_t count = 0;
     for (int64_t n = 0; n < logits.n; n++) {
@@ -208,14 +208,14 @@ static void top_k(const ls__reference_call *call, int64_t task)
     *(float *)call->buffers[2] = (float)count;
 }
 
-const ls__reference ls__reference_loss[LS__N_OPS] = {
+const reference_row reference_loss[LS__N_OPS] = {
     [LS__OP_CROSS_ENTROPY] = { cross_entropy },
-    [LS__OP_CROSS_ENTROPY_BACKWARD] = { cross_entropy_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_CROSS_ENTROPY_BACKWARD] = { cross_entropy_backward, TASK_PER_IMAGE },
     [LS__OP_SOFT_CROSS_ENTROPY] = { soft_cross_entropy },
-    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = { soft_cross_entropy_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_SOFT_CROSS_ENTROPY_BACKWARD] = { soft_cross_entropy_backward, TASK_PER_IMAGE },
     [LS__OP_BINARY_CROSS_ENTROPY] = { binary_cross_entropy },
-    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = { binary_cross_entropy_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_BINARY_CROSS_ENTROPY_BACKWARD] = { binary_cross_entropy_backward, TASK_PER_IMAGE },
     [LS__OP_MSE] = { mse },
-    [LS__OP_MSE_BACKWARD] = { mse_backward, LS__TASK_PER_IMAGE },
+    [LS__OP_MSE_BACKWARD] = { mse_backward, TASK_PER_IMAGE },
     [LS__OP_TOP_K] = { top_k },
 };

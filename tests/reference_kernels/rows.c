@@ -8,15 +8,15 @@
  * g = dy scale:
  *   y = xhat scale + shift,  dshift = sum dy,  dscale = sum dy xhat,
  *   dx = invstd (g - sum g / m - xhat sum g xhat / m), with sums over the m values. */
-#include "cpu/reference/reference.h"
+#include "reference.h"
 #include <math.h>
 
 /* The rows of image n: the channels of its places. */
 #define FOR_EACH_ROW(v) for (int64_t row = n * (v).h * (v).w; row < (n + 1) * (v).h * (v).w; row++)
 
-static void softmax(const ls__reference_call *call, int64_t n)
+static void softmax(const reference_call *call, int64_t n)
 {
-    const ls__view view = ls__operand_view(&call->op->operands[0]);
+    const tensor_view view = shape_view(&call->op->operands[0]);
     FOR_EACH_ROW(view)
     {
         const float *x = (const float *)call->buffers[0] + row * view.c;
@@ -29,9 +29,9 @@ static void softmax(const ls__reference_call *call, int64_t n)
 }
 
 /* y dy -> dx */
-static void softmax_backward(const ls__reference_call *call, int64_t n)
+static void softmax_backward(const reference_call *call, int64_t n)
 {
-    const ls__view view = ls__operand_view(&call->op->operands[0]);
+    const tensor_view view = shape_view(&call->op->operands[0]);
     FOR_EACH_ROW(view)
     {
         const float *y = (const float *)call->buffers[0] + row * view.c;
@@ -48,7 +48,8 @@ typedef struct group {
     int64_t count, instance, group, places, width;
 } group;
 
-static group group_of(const ls__view *x, const ls__view *mean, int64_t instance, int64_t number)
+static group group_of(const tensor_view *x, const tensor_view *mean, int64_t instance,
+                      int64_t number)
 {
     const int64_t places = x->n * x->h * x->w / mean->n, width = x->c / mean->c;
     return (group){ places * width, instance, number, places, width };
@@ -59,16 +60,16 @@ static int64_t channel_of(const group *g, int64_t i)
     return g->group * g->width + i % g->width;
 }
 
-static float *value_at(const ls__view *x, const group *g, int64_t i)
+static float *value_at(const tensor_view *x, const group *g, int64_t i)
 {
     return x->data + (g->instance * g->places + i / g->width) * x->c + channel_of(g, i);
 }
 
 /* x scale shift -> y mean invstd */
-static void group_norm(const ls__reference_call *call, int64_t instance)
+static void group_norm(const reference_call *call, int64_t instance)
 {
-    const ls__view x = ls__reference_view(call, 0), y = ls__reference_view(call, 3);
-    const ls__view mean_view = ls__reference_view(call, 4);
+    const tensor_view x = view_of(call, 0), y = view_of(call, 3);
+    const tensor_view mean_view = view_of(call, 4);
     const float *scale = call->buffers[1], *shift = call->buffers[2];
     for (int64_t n = 0; n < mean_view.c; n++) {
         const group g = group_of(&x, &mean_view, instance, n);
@@ -92,11 +93,11 @@ static void group_norm(const ls__reference_call *call, int64_t instance)
 }
 
 /* x dy scale mean invstd -> dx dscale dshift */
-static void group_norm_backward(const ls__reference_call *call, int64_t task)
+static void group_norm_backward(const reference_call *call, int64_t task)
 {
     (void)task;
-    const ls__view x = ls__reference_view(call, 0), dy = ls__reference_view(call, 1);
-    const ls__view mean_view = ls__reference_view(call, 3), dx = ls__reference_view(call, 5);
+    const tensor_view x = view_of(call, 0), dy = view_of(call, 1);
+    const tensor_view mean_view = view_of(call, 3), dx = view_of(call, 5);
     const float *scale = call->buffers[2], *invstds = call->buffers[4];
     float *dscale = call->buffers[6], *dshift = call->buffers[7];
     for (int64_t n = 0; n < mean_view.c; n++)
@@ -135,9 +136,9 @@ static void group_norm_backward(const ls__reference_call *call, int64_t task)
     }
 }
 
-const ls__reference ls__reference_rows[LS__N_OPS] = {
-    [LS__OP_SOFTMAX] = { softmax, LS__TASK_PER_IMAGE },
-    [LS__OP_SOFTMAX_BACKWARD] = { softmax_backward, LS__TASK_PER_IMAGE },
-    [LS__OP_GROUP_NORM] = { group_norm, LS__TASK_PER_IMAGE, .split_operand = 4 },
-    [LS__OP_GROUP_NORM_BACKWARD] = { group_norm_backward, LS__ONE_TASK },
+const reference_row reference_rows[LS__N_OPS] = {
+    [LS__OP_SOFTMAX] = { softmax, TASK_PER_IMAGE },
+    [LS__OP_SOFTMAX_BACKWARD] = { softmax_backward, TASK_PER_IMAGE },
+    [LS__OP_GROUP_NORM] = { group_norm, TASK_PER_IMAGE, .split_operand = 4 },
+    [LS__OP_GROUP_NORM_BACKWARD] = { group_norm_backward, ONE_TASK },
 };
