@@ -128,9 +128,8 @@ static void multiply_rows(const ls__conv_call *call, const ls__implicit_gemm_pro
         const int64_t tiles = ls__divide_up(c1 - c0, panel) * ls__divide_up(n, k->micro->rows) *
                               ls__divide_up(depth, LS__CHAIN);
         ls__prefetch prefetch =
-            k->packs
-                ? ls__implicit_gemm_prefetch_rows(k, (const float *)call->w + k1 * columns + c0,
-                                                  columns, k2 - k1, c1 - c0, tiles)
+            k->packs ? ls__implicit_gemm_prefetch_rows(k, call->w, k1 * columns + c0, columns,
+                                                       k2 - k1, c1 - c0, tiles)
             : k1 < p->depth ? ls__implicit_gemm_prefetch(call, &p->phase, first, n, k1, k2, tiles)
                             : ls__implicit_gemm_prefetch(call, &p->phase, first + n, n_next, 0,
                                                          ls__min_i64(k->depth, p->depth), tiles);

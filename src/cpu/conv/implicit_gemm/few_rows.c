@@ -76,7 +76,7 @@ static void data_task(const ls__conv_call *call, int64_t task, float *results)
                 ls__implicit_gemm_read(k, call->w, offset + r * columns, count, copy + r * stride);
             const int64_t next = ls__min_i64(LS__CHAIN, depth - first - n);
             ls__prefetch prefetch = ls__implicit_gemm_prefetch_rows(
-                k, (const float *)call->w + offset + n * columns, columns, next, count,
+                k, call->w, offset + n * columns, columns, next, count,
                 ls__divide_up(rows, k->micro->rows) * ls__divide_up(count, k->micro->panel));
             k->micro->multiply_apart(first > 0, dy + first, depth,
                                      copies ? copy : (const float *)call->w + offset, stride, n,

@@ -24,13 +24,13 @@ static void pixel_advance(const ls__implicit_gemm_phase *phase, pixel *at)
     at->image++;
 }
 
-ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const float *row,
-                                             int64_t stride, int64_t n, int64_t floats,
-                                             int64_t tiles)
+ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const void *operand,
+                                             int64_t offset, int64_t stride, int64_t n,
+                                             int64_t floats, int64_t tiles)
 {
     enum { LINE = 64 / sizeof(float) };
     if (k->bf16 || n <= 0 || floats <= 0) return (ls__prefetch){ .n_rows = 0 };
-    return (ls__prefetch){ .row = row,
+    return (ls__prefetch){ .row = (const float *)operand + offset,
                            .n_rows = n,
                            .floats = floats,
                            .stride = stride,
@@ -44,7 +44,7 @@ ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
 {
     const ls__implicit_gemm_kernel *k = call->kernel;
     const int64_t apart = k->shape.source.pixel;
-    return ls__implicit_gemm_prefetch_rows(k, (const float *)call->x + first * apart + k0, apart,
+    return ls__implicit_gemm_prefetch_rows(k, call->x, first * apart + k0, apart,
                                            phase->plain ? n : 0, k1 - k0, tiles);
 }
 

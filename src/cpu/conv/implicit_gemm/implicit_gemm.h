@@ -132,10 +132,11 @@ ls__prefetch ls__implicit_gemm_prefetch(const ls__conv_call *call,
                                         const ls__implicit_gemm_phase *phase, int64_t first,
                                         int64_t n, int64_t k0, int64_t k1, int64_t tiles);
 
-/* Prefetches n rows of some floats, `stride` apart, during so many tiles; none in bf16. */
-ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const float *row,
-                                             int64_t stride, int64_t n, int64_t floats,
-                                             int64_t tiles);
+/* Prefetches n rows of some floats of an operand, from an offset on and `stride` apart, during so
+ * many tiles; none in bf16. Without rows the offset may be past the operand's end. */
+ls__prefetch ls__implicit_gemm_prefetch_rows(const ls__implicit_gemm_kernel *k, const void *operand,
+                                             int64_t offset, int64_t stride, int64_t n,
+                                             int64_t floats, int64_t tiles);
 
 /* Copies rows first..first+n-1 of x at places k0..k1-1 to rows `stride` apart. */
 void ls__implicit_gemm_gather(const ls__conv_call *call, const ls__implicit_gemm_phase *phase,

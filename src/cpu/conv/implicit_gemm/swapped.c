@@ -64,8 +64,8 @@ static void swapped_multiply(const ls__conv_call *call, int64_t n_rows, int64_t 
         for (int64_t c = c0; copies && c < c1; c++)
             ls__implicit_gemm_read(k, call->w, c * depth + i, n, weights + (c - c0) * stride);
         ls__prefetch prefetch =
-            ls__implicit_gemm_prefetch_rows(k, (const float *)call->w + c0 * depth + i + n, depth,
-                                            c1 - c0, ls__min_i64(DEPTH, depth - i - n), tiles);
+            ls__implicit_gemm_prefetch_rows(k, call->w, c0 * depth + i + n, depth, c1 - c0,
+                                            ls__min_i64(DEPTH, depth - i - n), tiles);
         for (int64_t r = 0; r < n_rows; r += panel)
             k->micro->multiply(i > 0, copies ? weights : (const float *)call->w + c0 * depth + i,
                                stride, call->workspace + r * depth + i * panel, n, c1 - c0,

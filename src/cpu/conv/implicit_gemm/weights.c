@@ -67,12 +67,12 @@ static void sum_task(const ls__conv_call *all, int64_t task, float *v)
         for (int64_t r = 0; !plain_dy && r < n; r++)
             ls__implicit_gemm_read(k, call->w, dy_at + r * dy_pixel, o1 - o0, d + r * k->d_stride);
         const int64_t n_next = ls__min_i64(k->gathered, end - first - n);
-        /* A tile reads a few floats of each row of dy, so that the processor does not see its lines
-         * in order. */
+        /* One operand is prefetched, that with the longer rows. Of dy a tile reads a few floats of
+         * each row, which the processor does not foresee. */
         ls__prefetch prefetch =
             o1 - o0 > k1 - k0
-                ? ls__implicit_gemm_prefetch_rows(k, (const float *)call->w + dy_at + n * dy_pixel,
-                                                  dy_pixel, n_next, o1 - o0, tiles)
+                ? ls__implicit_gemm_prefetch_rows(k, call->w, dy_at + n * dy_pixel, dy_pixel,
+                                                  n_next, o1 - o0, tiles)
                 : ls__implicit_gemm_prefetch(call, &phase, first + n, n_next, k0, k1, tiles);
         k->micro->outer(
             first > begin, plain_dy ? (const float *)call->w + dy_at : d,
