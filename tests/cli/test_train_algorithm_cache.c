@@ -14,7 +14,7 @@
 /* Portable arithmetic has no kernels to time. */
 #define TIMED TRAIN "--benchmark --arithmetic native "
 
-/* Another kernel for a convolution of the residual net, whose own one is `kernel`. */
+/* Another kernel for a convolution of the residual net whose own one is `kernel`, if it has one. */
 static const char *other_kernel(const char *op, const char *kernel)
 {
     const bool has_winograd =
@@ -22,8 +22,23 @@ static const char *other_kernel(const char *op, const char *kernel)
     return has_winograd && strcmp(kernel, "implicit gemm") == 0 ? "winograd 4x4" : "implicit gemm";
 }
 
+/* Whether two runs have other kernels for an op whose text begins with `start`. */
+static bool have_other_kernels(json_t *a, json_t *b, const char *start)
+{
+    json_t *other = json_object_get(b, "kernels"), *kernel;
+    const char *op;
+    json_object_foreach(json_object_get(a, "kernels"), op, kernel)
+    {
+        if (strncmp(op, start, strlen(start)) == 0 &&
+            !json_equal(kernel, json_object_get(other, op)))
+            return true;
+    }
+    return false;
+}
+
 /* Writes an algorithm cache that names another kernel for each op of a run whose text begins with
- * `start`. With `all` it names the run's own kernels for the other ops. Returns its number of ops.
+ * `start`, if it has one. With `all` it names the run's own kernels for the other ops. Returns its
+ * number of ops.
  */
 static int write_others(const char *path, const char *manifest, const char *start, bool all)
 {
@@ -61,6 +76,9 @@ START_TEST(a_run_resumes_without_its_algorithm_cache)
     ck_assert_int_gt(write_others("kernels.json", "plain/manifest.json", "conv2d x=8x", false), 4);
     expect(0, TRAIN "--arithmetic native -b 16 --algorithm-cache kernels.json --out whole");
     json_t *whole = read_identity("whole/manifest.json");
+    json_t *plain = read_identity("plain/manifest.json");
+    ck_assert(have_other_kernels(plain, whole, "conv2d x=8x"));
+    json_decref(plain);
     for (int i = 0; i < 2; i++) {
         write_others("kernels.json", "plain/manifest.json", "conv2d x=8x", false);
         expect(

@@ -1,8 +1,8 @@
 #include "op_case.h"
+#include "../reference_kernels/element.h"
 #include "../reference_kernels/reference_kernels.h"
 #include "../sanitizers.h"
 #include "../suite.h"
-#include "arith/half.h"
 #include "base/hash.h"
 #include "cpu/emulated.h"
 #include "cpu/onednn/onednn.h"
@@ -227,21 +227,6 @@ static bool is_positive(const char *name, size_t length)
     return is_among(name, length, names, sizeof names / sizeof names[0]);
 }
 
-void store(ls_dtype dtype, void *memory, int64_t i, float value)
-{
-    if (dtype == LS_F32)
-        ((float *)memory)[i] = value;
-    else
-        ((uint16_t *)memory)[i] = dtype == LS_BF16 ? ls__f32_to_bf16(value) : ls__f32_to_f16(value);
-}
-
-static double load(ls_dtype dtype, const void *memory, size_t i)
-{
-    if (dtype == LS_F32) return (double)((const float *)memory)[i];
-    const uint16_t bits = ((const uint16_t *)memory)[i];
-    return (double)(dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits));
-}
-
 /* Ops whose first input is spread over more than [-1, 1), where their function does not bend. A
  * norm with ReLU6 reaches 6 by its scale; its backward op reads y. */
 static float spread_of(const op_case *c, int operand)
@@ -280,9 +265,9 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
         const float low = is_positive(name, length) ? 0.5f : -spread;
         const float high = is_positive(name, length) ? 1.5f : spread;
         for (int64_t i = 0; i < count; i++)
-            store(dtype, memory, i, low + (high - low) * draw(operand, i));
+            store_element(dtype, memory, i, low + (high - low) * draw(operand, i));
         if (is_mean && c->op.u.rmsprop.epsilon == RMSPROP_CLAMPED_EPSILON)
-            for (int64_t i = 0; i < count; i += 3) store(dtype, memory, i, 4);
+            for (int64_t i = 0; i < count; i += 3) store_element(dtype, memory, i, 4);
     }
 }
 
@@ -301,9 +286,9 @@ static void fill_normalized(const op_case *c, const op_buffers *b)
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = i % channels;
         const float factor = vectors[INVSTD][at] * vectors[SCALE][at];
-        const float centred = (float)load(x->dtype, b->memory[X], (size_t)i) - vectors[MEAN][at];
+        const float centred = load_element(x->dtype, b->memory[X], i) - vectors[MEAN][at];
         const float y = fmaf(centred, factor, vectors[SHIFT][at]);
-        store(x->dtype, b->memory[Y], i, ls__activate(c->op.u.norm.activation, y));
+        store_element(x->dtype, b->memory[Y], i, ls__activate(c->op.u.norm.activation, y));
     }
 }
 
@@ -464,6 +449,11 @@ static double last_place(ls_dtype dtype, double magnitude)
     return ldexp(1, exponent - digits > min_exponent ? exponent - digits : min_exponent);
 }
 
+static double value_at(ls_dtype dtype, const void *memory, size_t i)
+{
+    return (double)load_element(dtype, memory, (int64_t)i);
+}
+
 static void compare(const op_case *c, const char *kernel, int operand, const op_buffers *got,
                     const op_buffers *wanted)
 {
@@ -481,7 +471,7 @@ static void compare(const op_case *c, const char *kernel, int operand, const op_
     const bool winograd = strstr(kernel, "winograd") != NULL;
     const double allowed = winograd ? WINOGRAD_LARGEST_ERROR : c->tolerance;
     for (size_t i = 0; i < count; i++) {
-        const double x = load(dtype, a, i), y = load(dtype, b, i);
+        const double x = value_at(dtype, a, i), y = value_at(dtype, b, i);
         if (isnan(x) != isnan(y)) /* ck_assert_msg would log every element */
             ck_abort_msg("%s: %s: operand %d [%zu]: got %g, reference %g", c->name, kernel, operand,
                          i, x, y);
@@ -500,8 +490,8 @@ static void compare(const op_case *c, const char *kernel, int operand, const op_
     ck_assert_msg(error <= allowed * largest,
                   "%s: %s: operand %d [%zu]: got %.9g, reference %.9g; error %.3g of the largest, "
                   "allowed %.3g",
-                  c->name, kernel, operand, where, load(dtype, a, where), load(dtype, b, where),
-                  error / largest, allowed);
+                  c->name, kernel, operand, where, value_at(dtype, a, where),
+                  value_at(dtype, b, where), error / largest, allowed);
     if (winograd)
         ck_assert_msg(sqrt(error_squares) <= WINOGRAD_L2_ERROR * sqrt(squares),
                       "%s: %s: operand %d: relative L2 error %.3g", c->name, kernel, operand,

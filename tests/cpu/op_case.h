@@ -95,8 +95,6 @@ typedef struct op_buffers {
     int n;
 } op_buffers;
 void fill_buffers(const op_case *c, op_buffers *b, bool share);
-/* memory[i] = value, of a type of floats. */
-void store(ls_dtype dtype, void *memory, int64_t i, float value);
 /* Copies the contents to memory of their own: `to` is empty, or an earlier copy, whose memory is
  * used again. */
 void copy_buffers(const op_case *c, const op_buffers *from, op_buffers *to);

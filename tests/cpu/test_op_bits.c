@@ -3,6 +3,7 @@
  * has the same bits when it is computed again from what the norm has saved, as has its gradient. */
 #include "../suite.h"
 #include "missing_isa.h"
+#include "../reference_kernels/element.h"
 #include "op_case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -248,7 +249,7 @@ static void check_mask(ls_context *ctx, ls_dtype dtype, ls__activation activatio
     fill_buffers(&back, &from_x, false);
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t r = 0; r < rows; r++)
-            store(dtype, from_x.memory[X], r * channels + c, at_ends[c % N_ENDS].x);
+            store_element(dtype, from_x.memory[X], r * channels + c, at_ends[c % N_ENDS].x);
         const float of_channel[] = { 0.5f, 0, 1, at_ends[c % N_ENDS].shift };
         for (int i = SCALE; i <= SHIFT; i++) ((float *)from_x.memory[i])[c] = of_channel[i - SCALE];
     }

@@ -1,4 +1,4 @@
-/* Every CUDA kernel of our own, on the emulated device, against the CPU's reference kernel; and the
+/* Every CUDA kernel of our own, on the emulated device, against the reference kernel; and the
  * emulated library's of the optional convolutions. */
 #include "../suite.h"
 #include "arith/activation.h"

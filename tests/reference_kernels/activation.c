@@ -1,6 +1,6 @@
 /* activation.c: reference activation functions, addition, multiplication, dropout and casts:
  * element-wise, any shape. */
-#include "arith/half.h"
+#include "element.h"
 #include "reference.h"
 #include <math.h>
 
@@ -75,21 +75,6 @@ static void dropout(const reference_call *call, int64_t n)
     }
 }
 
-static float load_element(ls_dtype dtype, const void *memory, int64_t i)
-{
-    if (dtype == LS_F32) return ((const float *)memory)[i];
-    const uint16_t bits = ((const uint16_t *)memory)[i];
-    return dtype == LS_BF16 ? ls__bf16_to_f32(bits) : ls__f16_to_f32(bits);
-}
-
-static void store(ls_dtype dtype, void *memory, int64_t i, float value)
-{
-    if (dtype == LS_F32)
-        ((float *)memory)[i] = value;
-    else
-        ((uint16_t *)memory)[i] = dtype == LS_BF16 ? ls__f32_to_bf16(value) : ls__f32_to_f16(value);
-}
-
 /* x -> y in another type */
 static void cast(const reference_call *call, int64_t task)
 {
@@ -97,7 +82,7 @@ static void cast(const reference_call *call, int64_t task)
     const ls__operand *x = &call->op->operands[0], *y = &call->op->operands[1];
     const int64_t count = ls_shape_element_count(&x->shape);
     for (int64_t i = 0; i < count; i++)
-        store(y->dtype, call->buffers[1], i, load_element(x->dtype, call->buffers[0], i));
+        store_element(y->dtype, call->buffers[1], i, load_element(x->dtype, call->buffers[0], i));
 }
 
 const reference_row reference_activation[LS__N_OPS] = {

@@ -1,7 +1,7 @@
 /* reference.h: the form of the reference kernels, the oracle of every test: plain loops over
  * indices, sums in double. Each task of a kernel writes outputs of its own. */
-#ifndef LS_CPU_REFERENCE_H
-#define LS_CPU_REFERENCE_H
+#ifndef LS_TEST_REFERENCE_H
+#define LS_TEST_REFERENCE_H
 
 #include "cpu/cpu.h"
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cpu/emulated.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,17 +58,18 @@ static bool lists_reference(const ls__op *op)
     return find_reference(op->kind) && !ls__op_is_optional(op->kind) && !ls__needs_emulation(op);
 }
 
-static int list_kernels(ls__device *device, const ls__op *op, ls__candidate *out, int max)
+static int candidates_and_reference(ls__device *device, const ls__op *op, ls__candidate *out,
+                                    int max)
 {
     static const double COST_MS = 1e6; /* larger than any other kernel's */
     const int n = ls__cpu_backend.candidates(device, op, out, max);
-    if (n == max || !lists_reference(op)) return n;
+    if (!lists_reference(op)) return n;
+    assert(n < max);
     out[n] = (ls__candidate){ .name = "reference", .deterministic = true, .cost_ms = COST_MS };
     return n + 1;
 }
 
-static ls_status open_kernel(ls__device *device, const ls__op *op, const char *name,
-                             ls__kernel **out)
+static ls_status open_any(ls__device *device, const ls__op *op, const char *name, ls__kernel **out)
 {
     if (strcmp(name, "reference") != 0) return ls__cpu_backend.kernel_open(device, op, name, out);
     *out = NULL;
@@ -95,7 +97,7 @@ void offer_reference_kernels(ls_context *ctx)
 {
     static ls__backend backend;
     backend = ls__cpu_backend;
-    backend.candidates = list_kernels;
-    backend.kernel_open = open_kernel;
+    backend.candidates = candidates_and_reference;
+    backend.kernel_open = open_any;
     ctx->device->backend = &backend;
 }
